@@ -94,13 +94,13 @@ ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
   endif
 endif
 
-NEED_FUSE       := $(if $(filter 0,$(FUSE)),$(wildcard src/mount/*.c src/cmd/mount/keeper.c \
+NEED_FUSE       := $(if $(filter 0,$(FUSE)),$(wildcard src/mount/*.c src/cli/mount/keeper.c \
     tests/unit/test_mount*.c))
 EXPORT_SOURCES  := $(filter-out $(NEED_FUSE),$(wildcard src/export/*.c src/draw/*.c \
     src/mount/*.c))
-LIBRARY_SOURCES := $(filter-out src/cmd/% src/export/% src/draw/% src/mount/%,\
+LIBRARY_SOURCES := $(filter-out src/cli/% src/export/% src/draw/% src/mount/%,\
     $(shell find src -name '*.c' | sort))
-PROGRAM_SOURCES := $(filter-out $(NEED_FUSE),$(shell find src/cmd -name '*.c' | sort))
+PROGRAM_SOURCES := $(filter-out $(NEED_FUSE),$(shell find src/cli -name '*.c' | sort))
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
 COMMAND_TESTS   ?= $(wildcard tests/command/*.sh)
 WITHOUT         := $(NEED_FUSE) $(if $(filter 0,$(NBD)),tests/unit/test_storage_nbd.c) \
@@ -124,7 +124,7 @@ ARCHIVE := $(BUILD)/libbtrfs-walk.a
 SONAME  := libbtrfs-walk.so.0
 SHARED  := $(BUILD)/$(SONAME)
 # A page for each command of the table, and those of the whole.
-COMMANDS := $(subst _,-,$(patsubst &cmd_%,%,$(sort $(shell grep -o '&cmd_[a-z_]*' src/cmd/main.c))))
+COMMANDS := $(subst _,-,$(patsubst &cmd_%,%,$(sort $(shell grep -o '&cmd_[a-z_]*' src/cli/main.c))))
 MANUAL  := $(addprefix $(BUILD)/man/btrfs-walk,.1 -xlators.7 -probes.7 $(COMMANDS:%=-%.1))
 
 # Layers in shared objects are looked for here, and find in the program what the public headers

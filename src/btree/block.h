@@ -9,8 +9,8 @@
 
 #include "btree/memory.h"
 #include "btrfs-walk/xlator.h"
-#include "format/node.h"
-#include "format/superblock.h"
+#include "ondisk/node.h"
+#include "ondisk/superblock.h"
 
 struct bw_adopter;
 

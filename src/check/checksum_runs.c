@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "check/sectors.h"
-#include "format/checksum.h"
+#include "ondisk/checksum.h"
 
 static struct bw_subject subject_of(const struct bw_checksum_runs *self, uint64_t logical,
                                     uint64_t length)

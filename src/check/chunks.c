@@ -12,7 +12,7 @@
 #include "check/groups.h"
 #include "owners/item_stream.h"
 #include "check/stripes.h"
-#include "format/disk_items.h"
+#include "ondisk/disk_items.h"
 #include "fs/image.h"
 
 /* Where the pass is. */

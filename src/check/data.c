@@ -18,7 +18,7 @@
 #include "base/cleanup.h"
 #include "btree/block.h"
 #include "check/bad_ranges.h"
-#include "format/checksum.h"
+#include "ondisk/checksum.h"
 #include "graph/wind.h"
 
 enum {

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "btrfs-walk/space.h"
-#include "format/chunk.h"
+#include "ondisk/chunk.h"
 
 static struct bw_error *add_superblock(struct bw_free_space *self, uint64_t start, uint64_t length)
 {

@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 #include "check/free_space.h"
-#include "format/disk_items.h"
+#include "ondisk/disk_items.h"
 
 enum { BITMAPS = 1 }; /* flag of FREE_SPACE_INFO */
 

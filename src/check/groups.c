@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "owners/item_stream.h"
-#include "format/disk_items.h"
+#include "ondisk/disk_items.h"
 
 static struct bw_error *add(struct bw_check *check, const struct bw_item *item)
 {

@@ -11,9 +11,9 @@
 #include <xxhash.h>
 
 #include "check/check.h"
-#include "format/disk_items.h"
-#include "format/file_extent.h"
-#include "format/items.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/file_extent.h"
+#include "ondisk/items.h"
 
 /** Random odd numbers, so that no image can be made whose facts cancel out. */
 struct bw_fact_secrets {

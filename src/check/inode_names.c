@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "check/inodes.h"
-#include "format/checksum.h"
+#include "ondisk/checksum.h"
 
 /* What is known of one name of an inode. */
 struct name {

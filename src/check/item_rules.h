@@ -10,7 +10,7 @@
 #include <inttypes.h>
 
 #include "check/items.h"
-#include "format/disk_items.h"
+#include "ondisk/disk_items.h"
 
 /** Returns true if something is wrong, after bw_item_wrong(). The code in `fault` is already that
  * of the type of the item. */

@@ -8,7 +8,7 @@
 #define BW_CHECK_ITEMS_H
 
 #include "check/codes.h"
-#include "format/items.h"
+#include "ondisk/items.h"
 
 /** What an item is judged by. */
 struct bw_item_rules {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Judging the items of the chunk tree and the device tree. */
 #include "check/item_rules.h"
-#include "format/chunk.h"
+#include "ondisk/chunk.h"
 
 /* The kernel counts the stripes of a chunk in 32 bits. */
 #define LARGEST_CHUNK ((uint64_t)BW_STRIPE_LENGTH * UINT32_MAX)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Judging the items about space: extents with their references, block groups, checksums. */
 #include "check/item_rules.h"
-#include "format/chunk.h"
+#include "ondisk/chunk.h"
 
 /* Flags of an extent. */
 #define EXTENT_DATA         (UINT64_C(1) << 0)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "check/item_rules.h"
-#include "format/chunk.h"
+#include "ondisk/chunk.h"
 
 /* Flags of FREE_SPACE_INFO, QGROUP_STATUS and QGROUP_LIMIT. */
 enum { SPACE_FLAGS = 1, QUOTA_FLAGS = 15, LIMIT_FLAGS = 63, QUOTA_VERSION = 1 };

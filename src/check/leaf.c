@@ -7,7 +7,7 @@
 
 #include "check/blocks.h"
 #include "check/items.h"
-#include "format/disk_items.h"
+#include "ondisk/disk_items.h"
 
 static struct bw_subject subject_of(const struct bw_reached_block *leaf, const struct bw_key *key)
 {

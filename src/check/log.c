@@ -16,8 +16,8 @@
 #include "check/data.h"
 #include "check/log_space.h"
 #include "data/fetch.h"
-#include "format/checksum.h"
-#include "format/file_extent.h"
+#include "ondisk/checksum.h"
+#include "ondisk/file_extent.h"
 
 /* Stored data that some file of the log refers to. */
 struct stored {

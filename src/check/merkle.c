@@ -13,7 +13,7 @@
 #include "btree/find_leaf.h"
 #include "check/verity.h"
 #include "data/reader.h"
-#include "format/disk_items.h"
+#include "ondisk/disk_items.h"
 
 enum { LARGEST_BLOCK = 64 << 10 };
 

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "check/paths.h"
-#include "format/items.h"
+#include "ondisk/items.h"
 
 static const struct bw_finding *finding_of(const struct bw_naming *naming)
 {

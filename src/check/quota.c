@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "btrfs-walk/shares.h"
-#include "format/disk_items.h"
+#include "ondisk/disk_items.h"
 
 struct group {
     uint64_t id, referenced, exclusive;

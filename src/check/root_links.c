@@ -10,8 +10,8 @@
 
 #include "base/cleanup.h"
 #include "check/roots.h"
-#include "format/checksum.h"
-#include "format/items.h"
+#include "ondisk/checksum.h"
+#include "ondisk/items.h"
 
 static int compare_sides(const void *first, const void *second)
 {

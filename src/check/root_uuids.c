@@ -9,8 +9,8 @@
 
 #include "base/array.h"
 #include "check/roots.h"
-#include "format/disk_items.h"
-#include "format/items.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/items.h"
 
 /* Who says that a uuid is that of a subvolume. */
 enum side {

@@ -12,8 +12,8 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "format/disk_items.h"
-#include "format/items.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/items.h"
 
 struct bw_subject bw_root_subject(uint64_t objectid, uint8_t type, uint64_t offset)
 {

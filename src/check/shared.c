@@ -13,7 +13,7 @@
 #include "check/quota.h"
 #include "check/sectors.h"
 #include "check/verity.h"
-#include "format/chunk.h"
+#include "ondisk/chunk.h"
 
 /* Parity comes after the copies that are stored as they are. */
 static unsigned stored_copies(struct bw_fs *fs, uint64_t logical, unsigned all)

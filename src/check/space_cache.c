@@ -19,8 +19,8 @@
 #include "base/cleanup.h"
 #include "check/free_space.h"
 #include "data/reader.h"
-#include "format/checksum.h"
-#include "format/disk_items.h"
+#include "ondisk/checksum.h"
+#include "ondisk/disk_items.h"
 #include "fs/inode.h"
 
 enum {

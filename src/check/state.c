@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "check/superblocks.h"
-#include "format/disk_items.h"
+#include "ondisk/disk_items.h"
 
 enum { KNOWN_COMPAT_RO = 0xf };
 

@@ -14,7 +14,7 @@
 #include "base/search.h"
 #include "btrfs-walk/space.h"
 #include "owners/item_stream.h"
-#include "format/disk_items.h"
+#include "ondisk/disk_items.h"
 #include "fs/image.h"
 
 bool bw_stripes_add(struct bw_stripe_list *list, const struct bw_chunk *chunk)

@@ -4,7 +4,7 @@
 #define BW_CHECK_STRIPES_H
 
 #include "check/check.h"
-#include "format/chunk.h"
+#include "ondisk/chunk.h"
 
 /** A stripe of a chunk. */
 struct bw_checked_stripe {

@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "btree/scan.h"
-#include "format/checksum.h"
+#include "ondisk/checksum.h"
 
 struct reading {
     struct bw_check *check;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "format/disk.h"
+#include "ondisk/disk.h"
 
 /* A copy of a superblock. */
 struct copy {

@@ -15,8 +15,8 @@
 #include "base/gcrypt.h"
 #include "base/search.h"
 #include "btree/find_leaf.h"
-#include "format/disk_items.h"
-#include "format/items.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/items.h"
 
 #define BW_INODE_VERITY (UINT64_C(1) << 32)
 

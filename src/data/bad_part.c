@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
-#include "format/checksum.h"
+#include "ondisk/checksum.h"
 #include "fs/fs.h"
 #include "graph/wind.h"
 

@@ -8,7 +8,7 @@
 #include <assert.h>
 
 #include "base/array.h"
-#include "format/disk.h"
+#include "ondisk/disk.h"
 
 /* Sectors at both ends of a range may be read for a part of them only. */
 enum { ALIGNMENT = 4096, SLACK = 256 << 10 };

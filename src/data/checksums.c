@@ -4,7 +4,7 @@
 #include "data/fetch.h"
 
 #include "base/cleanup.h"
-#include "format/checksum.h"
+#include "ondisk/checksum.h"
 #include "fs/fs.h"
 
 void bw_data_checksums_init(struct bw_data_checksums *checksums, struct bw_fs *fs)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "format/compression.h"
+#include "ondisk/compression.h"
 #include "fs/fs.h"
 
 struct bw_data_decoder {

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
-#include "format/compression.h"
+#include "ondisk/compression.h"
 #include "fs/fs.h"
 #include "graph/wind.h"
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "format/compression.h"
+#include "ondisk/compression.h"
 #include "fs/fs.h"
 #include "graph/wind.h"
 #include "xlators/classes.h"

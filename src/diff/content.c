@@ -18,7 +18,7 @@
 #include "base/cleanup.h"
 #include "data/fetch.h"
 #include "diff/diff.h"
-#include "format/checksum.h"
+#include "ondisk/checksum.h"
 
 enum {
     CHUNK = 256 << 10,                  /* bytes that are compared at a time */

@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "diff/diff.h"
-#include "format/checksum.h"
+#include "ondisk/checksum.h"
 
 /* Sixteen times what the kernel takes. In a crafted chain of directories, all paths together would
  * otherwise be as long as the square of their number. */

@@ -11,7 +11,7 @@
 #include <uuid/uuid.h>
 
 #include "base/cleanup.h"
-#include "format/chunk.h"
+#include "ondisk/chunk.h"
 
 struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk_info *info)
 {

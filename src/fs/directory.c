@@ -6,8 +6,8 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
-#include "format/checksum.h"
-#include "format/items.h"
+#include "ondisk/checksum.h"
+#include "ondisk/items.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "format/superblock.h"
+#include "ondisk/superblock.h"
 #include "graph/identify.h"
 #include "xlators/layout/partition_table.h"
 

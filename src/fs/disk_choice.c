@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "format/superblock.h"
+#include "ondisk/superblock.h"
 #include "fs/disk.h"
 #include "xlators/layout/partition_table.h"
 

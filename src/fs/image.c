@@ -10,7 +10,7 @@
 #include "base/block_device.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "format/superblock.h"
+#include "ondisk/superblock.h"
 #include "fs/disk.h"
 #include "fs/opening.h"
 #include "fs/superblock_log.h"

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
-#include "format/compression.h"
+#include "ondisk/compression.h"
 #include "fs/fs.h"
 
 static struct bw_error *decode(const struct bw_item *item, uint64_t tree, struct bw_inode *inode)

@@ -8,8 +8,8 @@
 #include "base/map.h"
 #include "btrfs-walk/file.h"
 #include "btree/scan.h"
-#include "format/file_extent.h"
-#include "format/items.h"
+#include "ondisk/file_extent.h"
+#include "ondisk/items.h"
 
 struct bw_fs;
 

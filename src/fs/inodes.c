@@ -7,8 +7,8 @@
 
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "format/acl.h"
-#include "format/checksum.h"
+#include "ondisk/acl.h"
+#include "ondisk/checksum.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
 #include "record/file.h"

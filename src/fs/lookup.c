@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "format/checksum.h"
+#include "ondisk/checksum.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
 
@@ -150,11 +150,8 @@ static struct bw_error *find_name(struct search *search)
 struct bw_error *bw_lookup_name(const struct bw_fs *fs, const struct bw_place *directory,
                                 const char *name, size_t length, struct bw_place *place)
 {
-    struct search search = {.fs = fs,
-                            .directory = directory,
-                            .name = name,
-                            .name_length = length,
-                            .place = place};
+    struct search search = {
+        .fs = fs, .directory = directory, .name = name, .name_length = length, .place = place};
     BW_TRY(find_name(&search));
     return search.found ? NULL
                         : bw_error_create(BW_ERROR_NOT_FOUND,

@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "btrfs-walk/inode.h"
 #include "btree/find_leaf.h"
-#include "format/items.h"
+#include "ondisk/items.h"
 #include "fs/subvolume.h"
 
 struct bw_fs;

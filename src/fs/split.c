@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "format/superblock.h"
+#include "ondisk/superblock.h"
 #include "fs/image.h"
 #include "xlators/layout/partition_table.h"
 

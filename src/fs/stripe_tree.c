@@ -10,8 +10,8 @@
 
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
-#include "format/superblock.h"
-#include "format/chunk.h"
+#include "ondisk/superblock.h"
+#include "ondisk/chunk.h"
 #include "fs/fs.h"
 #include "graph/wind.h"
 

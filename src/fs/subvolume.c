@@ -7,8 +7,8 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "format/superblock.h"
-#include "format/items.h"
+#include "ondisk/superblock.h"
+#include "ondisk/items.h"
 #include "fs/fs.h"
 
 /* The kernel makes one for each processor. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "format/superblock.h"
+#include "ondisk/superblock.h"
 
 enum {
     SMALLEST_ZONE = 22,      /* powers of two: 4 MiB */

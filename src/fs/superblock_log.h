@@ -9,7 +9,7 @@
 #define BW_FS_SUPERBLOCK_LOG_H
 
 #include "btrfs-walk/xlator.h"
-#include "format/superblock.h"
+#include "ondisk/superblock.h"
 
 /** A log to look for. */
 struct bw_superblock_log {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "format/superblock.h"
+#include "ondisk/superblock.h"
 
 #define CHUNK_MAP_TYPE "cluster/chunk-map"
 #define REMAP_TYPE     "cluster/remap"

@@ -10,8 +10,8 @@
 #include "base/array.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "format/acl.h"
-#include "format/items.h"
+#include "ondisk/acl.h"
+#include "ondisk/items.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Identification of what is no btrfs file system: by the table of format/foreign.c, and by libblkid
+ * Identification of what is no btrfs file system: by the table of ondisk/foreign.c, and by libblkid
  * for file systems, encryption, RAID and partition tables. libblkid reads from a file descriptor,
  * but the bytes come from a layer. So it gets a file in memory that is as long as the image, and
  * holds its beginning and its end only.
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "format/foreign.h"
+#include "ondisk/foreign.h"
 
 enum { HEAD = 4 << 20, TAIL = 1 << 20 }; /* bytes of the beginning, and of the end */
 

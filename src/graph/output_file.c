@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "btrfs-walk/fs.h"
-#include "format/disk.h"
-#include "format/superblock.h"
+#include "ondisk/disk.h"
+#include "ondisk/superblock.h"
 
 static bool read_fsid(int descriptor, uint64_t offset, uint8_t fsid[static BW_UUID_SIZE])
 {

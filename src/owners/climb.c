@@ -13,7 +13,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "btree/scan.h"
-#include "format/disk.h"
+#include "ondisk/disk.h"
 #include "owners/references.h"
 #include "owners/search.h"
 

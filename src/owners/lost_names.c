@@ -8,8 +8,8 @@
 
 #include "base/cleanup.h"
 #include "btree/scan.h"
-#include "format/disk.h"
-#include "format/items.h"
+#include "ondisk/disk.h"
+#include "ondisk/items.h"
 #include "owners/search.h"
 
 struct naming {

@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-#include "format/node.h"
+#include "ondisk/node.h"
 #include "owners/root_sets.h"
 
 /** The most references that a block can make. */

@@ -11,7 +11,7 @@
 #include "base/search.h"
 #include "base/struct_size.h"
 #include "btrfs-walk/space.h"
-#include "format/disk.h"
+#include "ondisk/disk.h"
 #include "owners/search.h"
 
 const char *bw_owner_kind_name(enum bw_owner_kind kind)

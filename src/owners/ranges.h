@@ -5,7 +5,7 @@
 #define BW_OWNERS_RANGES_H
 
 #include "base/map.h"
-#include "format/superblock.h"
+#include "ondisk/superblock.h"
 
 /** A range that is searched for. */
 struct bw_sought {

@@ -7,8 +7,8 @@
 #ifndef BW_OWNERS_REFERENCES_H
 #define BW_OWNERS_REFERENCES_H
 
-#include "format/disk_items.h"
-#include "format/items.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/items.h"
 #include "fs/fs.h"
 
 /** A reference to an extent or, with kind 0, what is known of a tree block itself. */

@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "btree/scan.h"
-#include "format/disk_items.h"
+#include "ondisk/disk_items.h"
 #include "owners/search.h"
 
 static uint64_t least(uint64_t a, uint64_t b)

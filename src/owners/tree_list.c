@@ -7,8 +7,8 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "btrfs-walk/tree.h"
-#include "format/disk_items.h"
-#include "format/items.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/items.h"
 
 static struct bw_error *add(struct bw_tree_list *list, const struct bw_listed_tree *tree)
 {

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "format/items.h"
+#include "ondisk/items.h"
 
 /** What has to be known of a file besides its name; flags. */
 enum {

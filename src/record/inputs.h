@@ -8,9 +8,9 @@
 
 #include "btrfs-walk/record.h"
 #include "btrfs-walk/xlator.h"
-#include "format/chunk.h"
-#include "format/items.h"
-#include "format/superblock.h"
+#include "ondisk/chunk.h"
+#include "ondisk/items.h"
+#include "ondisk/superblock.h"
 #include "record/file.h"
 
 /** What all events have in common. */

@@ -5,8 +5,8 @@
  */
 #include <errno.h>
 
-#include "format/checksum.h"
-#include "format/items.h"
+#include "ondisk/checksum.h"
+#include "ondisk/items.h"
 #include "record/record_types.h"
 
 static struct bw_bytes bytes_of(const void *bytes, size_t length)

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "btree/scan.h"
-#include "format/items.h"
+#include "ondisk/items.h"
 #include "recovery/recovery.h"
 #include "xlators/classes.h"
 

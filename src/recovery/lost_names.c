@@ -8,7 +8,7 @@
  */
 #include "base/cleanup.h"
 #include "btree/scan.h"
-#include "format/items.h"
+#include "ondisk/items.h"
 #include "fs/lookup.h"
 #include "recovery/recovery.h"
 

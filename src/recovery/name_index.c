@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "btree/scan.h"
-#include "format/items.h"
+#include "ondisk/items.h"
 #include "recovery/recovery.h"
 
 struct reference {

@@ -9,7 +9,7 @@
 #ifndef BW_RECOVERY_RECOVERY_H
 #define BW_RECOVERY_RECOVERY_H
 
-#include "format/items.h"
+#include "ondisk/items.h"
 #include "fs/fs.h"
 
 /* Ranges of lost keys (lost_ranges.c). */

@@ -4,7 +4,7 @@
  * The checksums that the log has for its data go to the checksum tree.
  */
 #include "base/cleanup.h"
-#include "format/checksum.h"
+#include "ondisk/checksum.h"
 #include "replay/replay.h"
 
 /* Where an extent begins and ends in its file. */

@@ -7,8 +7,8 @@
 #ifndef BW_REPLAY_LOG_H
 #define BW_REPLAY_LOG_H
 
-#include "format/disk_items.h"
-#include "format/items.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/items.h"
 #include "fs/fs.h"
 
 /** The items of a log tree. All zeros is none. */

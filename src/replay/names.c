@@ -4,7 +4,7 @@
  * (DIR_ITEM) and by its index (DIR_INDEX), and at the inode (INODE_REF or INODE_EXTREF).
  */
 #include "base/cleanup.h"
-#include "format/checksum.h"
+#include "ondisk/checksum.h"
 #include "replay/replay.h"
 
 static bool same_name(const uint8_t *a, uint16_t a_length, const uint8_t *b, uint16_t b_length)

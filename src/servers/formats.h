@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
-#include "format/foreign.h"
+#include "ondisk/foreign.h"
 
 /** Where the bytes of an image come from. */
 enum bw_source_kind {

@@ -17,7 +17,7 @@
 #include "base/buffer.h"
 #include "base/map.h"
 #include "btree/block.h"
-#include "format/items.h"
+#include "ondisk/items.h"
 
 /* Digests. */
 

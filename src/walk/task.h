@@ -14,7 +14,7 @@
 
 #include "fs/inode.h"
 #include "recovery/recovery.h"
-#include "select/choice.h"
+#include "walk/entry_choice.h"
 #include "walk/directory_table.h"
 #include "walk/leaves.h"
 #include "walk/output.h"

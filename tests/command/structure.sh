@@ -38,13 +38,13 @@ rule "public headers include only public headers" \
     "$(grep -n '#include "' include/btrfs-walk/*.h | grep -v '"btrfs-walk/')"
 rule "front ends include only public headers and base/" \
     "$(grep -rnE "#include \"($(sed 's/base //; s/ export.*//; s/ /|/g' <<< "$order"))/" \
-    src/cmd src/export src/draw src/mount)"
+    src/cli src/export src/draw src/mount)"
 rule "reads only in storage" \
     "$(grep -rnE '\b(pread|preadv|preadv2|pread64)\(' src --include=*.c |
     grep -v '^src/xlators/storage/')"
 rule "no printing and no exit below the commands" \
     "$(grep -rnE '(^|[^a-z_])(printf|fprintf|puts|perror|exit|abort)\(' src --include=*.c \
-    --include=*.h | grep -v '^src/cmd/')"
+    --include=*.h | grep -v '^src/cli/')"
 rule "a licence line in every source file" \
     "$(grep -rL 'SPDX-License-Identifier: GPL-2.0-or-later' src include tests scripts bench .ci \
     --include=*.c --include=*.h --include=*.sh --include=*.bash 2> /dev/null)"

@@ -71,7 +71,7 @@ elif ! grep -q '\.text\.unlikely' < <(readelf -SW "$BUILD/src/btree/block.o") ||
 else
     while IFS= read -r object; do
         calls "$object"
-    done < <(find "$BUILD/src" -name '*.o' ! -path "$BUILD/src/cmd/*" ! -path \
+    done < <(find "$BUILD/src" -name '*.o' ! -path "$BUILD/src/cli/*" ! -path \
             "$BUILD/src/probe/*") > "$WORK/calls"
     # What is called for every block and every call of a layer.
     for call in fop__wind fop__unwind block__read__start block__read__done key__search__start \

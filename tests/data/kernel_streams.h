@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "format/disk.h"
+#include "ondisk/disk.h"
 
 enum { KERNEL_STREAM_SECTORSIZE = 4096 };
 

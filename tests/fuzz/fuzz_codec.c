@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/compression.h"
+#include "ondisk/compression.h"
 #include "fuzz/targets.h"
 
 enum { HEAD = 2, REPAIR = 0x80 };

@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/escape.h"
-#include "format/checksum.h"
-#include "format/chunk.h"
-#include "format/superblock.h"
-#include "format/file_extent.h"
-#include "format/items.h"
+#include "ondisk/checksum.h"
+#include "ondisk/chunk.h"
+#include "ondisk/superblock.h"
+#include "ondisk/file_extent.h"
+#include "ondisk/items.h"
 #include "fuzz/targets.h"
 #include "walk/leaves.h"
 

@@ -18,8 +18,8 @@
 #include "btrfs-walk/fs.h"
 #include "btrfs-walk/tree.h"
 #include "btrfs-walk/walk.h"
-#include "format/checksum.h"
-#include "format/disk.h"
+#include "ondisk/checksum.h"
+#include "ondisk/disk.h"
 #include "fuzz/edits.h"
 #include "fuzz/targets.h"
 

@@ -22,7 +22,7 @@
 /* The program, under another name. */
 #define main program_main
 int program_main(int argc, char **argv);
-#include "cmd/main.c" /* NOLINT(bugprone-suspicious-include) */
+#include "cli/main.c" /* NOLINT(bugprone-suspicious-include) */
 #undef main
 
 /* What stdout has to be. */

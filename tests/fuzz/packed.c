@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "format/checksum.h"
+#include "ondisk/checksum.h"
 #include "fuzz/edits.h"
 #include "fuzz/targets.h"
 

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "format/disk.h"
+#include "ondisk/disk.h"
 
 enum {
     PACKED_DEVICES = 4,

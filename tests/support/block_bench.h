@@ -4,7 +4,7 @@
 #ifndef BW_TESTS_BLOCK_BENCH_H
 #define BW_TESTS_BLOCK_BENCH_H
 
-#include "format/node.h"
+#include "ondisk/node.h"
 #include "support/fake_layer.h"
 
 enum { BENCH_NODESIZE = 4096, BENCH_BLOCKS = 1024, BENCH_GENERATION = 7 };

@@ -6,7 +6,7 @@
 #ifndef BW_TESTS_FAKE_LAYER_H
 #define BW_TESTS_FAKE_LAYER_H
 
-#include "format/chunk.h"
+#include "ondisk/chunk.h"
 #include "graph/graph.h"
 #include "support/walk_helpers.h"
 

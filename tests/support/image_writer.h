@@ -8,7 +8,7 @@
  * iw_write_files() lays the items out in tree blocks, the blocks in chunks and the chunks on
  * devices; after that look blocks up and damage them.
  *
- * The writer shares the structures of format/disk.h, the checksums and the name hash with the
+ * The writer shares the structures of ondisk/disk.h, the checksums and the name hash with the
  * library under test, and nothing else. Whatever goes wrong in here is a mistake of the test: it is
  * reported and the program aborts.
  */
@@ -21,8 +21,8 @@
 #include <sys/types.h>
 
 #include "btrfs-walk/key.h"
-#include "format/checksum.h"
-#include "format/disk.h"
+#include "ondisk/checksum.h"
+#include "ondisk/disk.h"
 
 struct iw_image;
 

@@ -8,7 +8,7 @@
 #define BW_TESTS_ITEM_CASES_H
 
 #include "check/items.h"
-#include "format/disk_items.h"
+#include "ondisk/disk_items.h"
 #include "support/walk_helpers.h"
 
 enum { SECTOR = 4096, NODE = 16384, GENERATION = 100, MOST_CHANGES = 14 };

@@ -11,7 +11,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "format/compression.h"
+#include "ondisk/compression.h"
 #include "support/walk_helpers.h"
 
 enum {

@@ -4,7 +4,7 @@
  * is missing, nothing comes twice, and the loss is reported all the same. Also the decoding of the
  * extent items this rests on.
  */
-#include "format/items.h"
+#include "ondisk/items.h"
 #include "support/walk_helpers.h"
 
 /* Deep enough that nodes of three levels can be lost; a snapshot shares most of it, and has changed

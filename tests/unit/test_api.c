@@ -3,7 +3,7 @@
  * visitor. What the commands use of them is tested with the commands. */
 #include "btrfs-walk/directory.h"
 #include "btrfs-walk/inode.h"
-#include "format/items.h"
+#include "ondisk/items.h"
 #include "support/walk_helpers.h"
 
 /* Names of a listing, each with a '\n' after it. */

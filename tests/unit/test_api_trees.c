@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The public headers: items and blocks of trees, superblocks, devices, chunks and mappings. */
 #include "btrfs-walk/tree.h"
-#include "format/items.h"
+#include "ondisk/items.h"
 #include "support/walk_helpers.h"
 
 static struct fixture make(const struct iw_options *options)
@@ -219,10 +219,8 @@ static void test_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_items),
-        cmocka_unit_test(test_lost_items),
-        cmocka_unit_test(test_two_bad_copies),
-        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_items),          cmocka_unit_test(test_lost_items),
+        cmocka_unit_test(test_two_bad_copies), cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,8 +7,8 @@
 #include "support/walk_helpers.h"
 
 #include "btrfs-walk/check.h"
-#include "format/disk_items.h"
-#include "format/superblock.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/superblock.h"
 
 enum { SNAPSHOT = 300, SECTOR = 4096 };
 

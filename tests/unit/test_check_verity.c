@@ -11,8 +11,8 @@
 #include "support/walk_helpers.h"
 
 #include "btrfs-walk/check.h"
-#include "format/disk_items.h"
-#include "format/superblock.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/superblock.h"
 
 enum { SIZE = 300 << 10, DIGEST = 64, LARGEST_TREE = 64 << 10, PIECE = 1024 };
 

@@ -3,9 +3,9 @@
  * lead to themselves, no extent tree; and ranges of which each byte counts once. */
 #include "btrfs-walk/du.h"
 
-#include "api/shared_ranges.h"
+#include "owners/shared_ranges.h"
 #include "btrfs-walk/compression.h"
-#include "format/disk_items.h"
+#include "ondisk/disk_items.h"
 #include "support/data_image.h"
 
 /* What bw_du() has handed out: the last entry is the start. */

@@ -4,8 +4,8 @@
  * their items are in test_node.c.
  */
 #include "btrfs-walk/fs.h"
-#include "format/chunk.h"
-#include "format/superblock.h"
+#include "ondisk/chunk.h"
+#include "ondisk/superblock.h"
 #include "support/walk_helpers.h"
 
 /* Checksums. */

@@ -4,7 +4,7 @@
  * without, and neither crashes nor hangs nor takes much memory.
  */
 #include "base/cleanup.h"
-#include "format/superblock.h"
+#include "ondisk/superblock.h"
 #include "support/walk_helpers.h"
 
 typedef void editor(struct bw_disk_superblock *super);

@@ -2,7 +2,7 @@
 /* What hangs on an inode and on a directory: inodes one by one and many at once, entries, links,
  * attributes, access control lists, numbers of extents. */
 #include "btrfs-walk/directory.h"
-#include "format/acl.h"
+#include "ondisk/acl.h"
 #include "fs/inode.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"

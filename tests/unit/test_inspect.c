@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "format/checksum.h"
-#include "format/disk.h"
+#include "ondisk/checksum.h"
+#include "ondisk/disk.h"
 #include "support/walk_helpers.h"
 
 enum { SUPERBLOCK = 64 << 10, SIZE = 4096 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* src/format: the check of tree blocks, and the items in them. */
-#include "format/items.h"
-#include "format/node.h"
+#include "ondisk/items.h"
+#include "ondisk/node.h"
 #include "support/walk_helpers.h"
 
 enum { NODESIZE = 4096, BYTENR = 1 << 20 };

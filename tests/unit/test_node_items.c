@@ -2,8 +2,8 @@
 /* Items that hold several entries: directory entries, names of inodes, roots and references to
  * them.
  */
-#include "format/items.h"
-#include "format/node.h"
+#include "ondisk/items.h"
+#include "ondisk/node.h"
 #include "support/walk_helpers.h"
 
 static struct bw_disk_key disk_key(uint64_t objectid, uint8_t type, uint64_t offset)

@@ -2,7 +2,7 @@
 /* src/owners/node_runs.c: a child is told once for a run of nodes, with all who reach them. */
 #include "owners/node_runs.h"
 
-#include "format/disk.h"
+#include "ondisk/disk.h"
 #include "support/walk_helpers.h"
 
 enum { NODESIZE = 4096, NEWEST = 100 };

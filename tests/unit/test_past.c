@@ -3,10 +3,10 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "past/device_scan.h"
-#include "past/past.h"
-#include "past/scan.h"
-#include "past/stripe_order.h"
+#include "rescue/device_scan.h"
+#include "history/history.h"
+#include "history/scan.h"
+#include "rescue/stripe_order.h"
 #include "support/walk_helpers.h"
 
 static struct bw_found_block block_at(uint64_t bytenr, uint64_t generation)

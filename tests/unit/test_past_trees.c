@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* src/past: what is made of the blocks that a scan has found: what is lost of trees, and the roots
  * of trees without a root tree. */
-#include "past/judge.h"
-#include "past/scan.h"
-#include "past/tree_roots.h"
+#include "history/completeness.h"
+#include "history/scan.h"
+#include "rescue/tree_roots.h"
 #include "support/walk_helpers.h"
 
 enum { NODESIZE = 4096, FILES = 210 };

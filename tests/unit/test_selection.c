@@ -2,7 +2,7 @@
 /* Every condition of a selection with its borders; dates; what is refused. */
 #include "support/time_of.h"
 #include "support/walk_helpers.h"
-#include "select/selection.h"
+#include "walk/selection.h"
 
 static struct bw_selection *make(const char *condition, const char *argument)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Sets of conditions: "or" and "not", and what is left of them without a condition. */
 #include "support/walk_helpers.h"
-#include "select/selection.h"
+#include "walk/selection.h"
 
 static bool takes(const struct bw_selection *selection, const char *path, uint8_t type,
                   const struct bw_inode *inode)

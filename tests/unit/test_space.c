@@ -2,7 +2,7 @@
 /* Space: block groups in a large extent tree and lost ones, the map of devices with all profiles,
  * and chunks that contradict each other. */
 #include "btrfs-walk/space.h"
-#include "format/superblock.h"
+#include "ondisk/superblock.h"
 #include "support/image_writer_internal.h"
 #include "support/walk_helpers.h"
 

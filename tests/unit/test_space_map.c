@@ -3,7 +3,7 @@
  * that overlap count once. */
 #include "btrfs-walk/space_map.h"
 #include "btrfs-walk/space.h"
-#include "format/disk_items.h"
+#include "ondisk/disk_items.h"
 #include "support/image_writer_internal.h"
 #include "support/walk_helpers.h"
 

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/utf8.h"
-#include "format/disk_items.h"
-#include "record/structure.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/structure.h"
 
 /* What an item looks like. */
 static void expect(const struct bw_key key, const void *data, uint32_t size, const char *text,

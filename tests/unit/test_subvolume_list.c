@@ -2,7 +2,7 @@
 /* Lists of subvolumes and of quota groups, where the root tree and the quota tree are crafted:
  * subvolumes inside themselves, lost parents, directories in circles, items that are cut off. */
 #include "btrfs-walk/quota.h"
-#include "format/disk_items.h"
+#include "ondisk/disk_items.h"
 #include "support/walk_helpers.h"
 
 enum { QUOTA = 8 };

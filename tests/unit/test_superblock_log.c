@@ -6,7 +6,7 @@
 #include "support/fake_layer.h"
 #include "support/image_writer_internal.h"
 
-#include "format/superblock.h"
+#include "ondisk/superblock.h"
 #include "fs/fs.h"
 #include "fs/superblock_log.h"
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "btrfs-walk/error.h"
-#include "format/chunk.h"
+#include "ondisk/chunk.h"
 
 enum { BW_NO_CHILD = UINT32_MAX };
 

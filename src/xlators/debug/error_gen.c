@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "format/checksum.h"
-#include "format/disk.h"
+#include "ondisk/checksum.h"
+#include "ondisk/disk.h"
 #include "xlators/classes.h"
 #include "xlators/debug/chance.h"
 

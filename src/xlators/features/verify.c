@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "format/node.h"
+#include "ondisk/node.h"
 #include "graph/wind.h"
 #include "xlators/classes.h"
 #include "xlators/features/verify_copies.h"

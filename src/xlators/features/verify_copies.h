@@ -8,8 +8,8 @@
 
 #include "base/buffer.h"
 #include "base/map.h"
-#include "format/checksum.h"
-#include "format/disk.h"
+#include "ondisk/checksum.h"
+#include "ondisk/disk.h"
 #include "btrfs-walk/xlator.h"
 
 /** Private state of the layer. */

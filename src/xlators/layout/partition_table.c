@@ -14,8 +14,8 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/human.h"
-#include "format/disk.h"
-#include "format/superblock.h"
+#include "ondisk/disk.h"
+#include "ondisk/superblock.h"
 
 /* The types that are met most. Sources: the UEFI specification, the Discoverable Partitions
  * Specification, and the list of fdisk(8). */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/node.h"
+#include "ondisk/node.h"
 #include "graph/wind.h"
 #include "xlators/classes.h"
 

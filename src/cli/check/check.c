@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The check command: opens the file system, or at least its images, runs the check and the
+ * comparison with a list, and ends with a status of fsck(8). */
+#include "cli/check/check.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+static const char *const tolerances[] = {"nothing", "mendable", NULL};
+
+static const struct cmd_option options[] = {
+    {0, "quick", NULL, "superblocks, chunk tree and root tree only, one copy of each block",
+     CMD_FLAG(struct check_settings, quick)},
+    {0, "data", NULL, "also read every copy of all data that have checksums, and their parity",
+     CMD_FLAG(struct check_settings, data)},
+    {0, "all", NULL, "print every finding and path, not only the first 20 of a code in a pass",
+     CMD_FLAG(struct check_settings, all)},
+    {0, "tolerate", "WORD",
+     "what does not make the check fail: mendable, where another copy or parity is good; or "
+     "nothing (default)",
+     CMD_WORD(struct check_settings, tolerate, tolerances)},
+    {0, "strict", NULL, "warnings make the check fail, as errors do",
+     CMD_FLAG(struct check_settings, strict)},
+    {0, "manifest", "FILE",
+     "also compare all files with a list of them: mtree(5), or lines of sha256sum(1) and its like",
+     CMD_TEXT(struct check_settings, manifest)},
+    {0, "subvol", "NAME|ID",
+     "the list is of this subvolume, at which its paths may begin: its path, its id, or 'default'",
+     CMD_TEXT(struct check_settings, subvolume)},
+    {0, "no-snapshots", NULL, "the list has no snapshots",
+     CMD_FLAG(struct check_settings, no_snapshots)},
+    {0, "report", "FORM=FILE",
+     "also write a report for CI systems: junit=FILE or sarif=FILE (repeatable)",
+     .take = check_take_report},
+    {'j', "threads", "N", "check with N threads (default: one per processor, at most 8)",
+     CMD_THREADS(struct check_settings, threads)},
+    CMD_GROUP(cmd_rows_options, struct check_settings, rows),
+    {0},
+};
+
+/* Of the process, as signals are. */
+static volatile sig_atomic_t stopped;
+
+bool check_is_stopped(void)
+{
+    return stopped;
+}
+
+static void stop(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+/* The first signal ends the check, which then says what it has found; a second one ends the
+ * program. */
+static void catch_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    const struct sigaction ours = {.sa_handler = stop,
+                                   .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
+    struct sigaction before;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &ours, NULL);
+}
+
+bool check_show_progress(void *context, const struct bw_check_progress *progress)
+{
+    struct check *check = context;
+    check_begin_pass(check, progress->pass);
+    cmd_progress_set(progress->pass, progress->bytes, progress->expected,
+                     progress->counts[BW_FINDING_ERROR] + progress->counts[BW_FINDING_WARNING]);
+    return !check_is_stopped();
+}
+
+/* What damages the file system, or has damaged it, becomes findings. Messages about the images that
+ * were given do not. */
+static bool is_wanted(enum bw_severity severity, const struct bw_error *error)
+{
+    return severity == BW_NOTE || (severity == BW_WARNING && (error->code == BW_ERROR_USAGE ||
+                                                              error->code == BW_ERROR_NOT_BTRFS));
+}
+
+static bool is_usage(const struct bw_error *error)
+{
+    return error->code == BW_ERROR_USAGE || error->code == BW_ERROR_AMBIGUOUS ||
+           error->code == BW_ERROR_NOT_FOUND;
+}
+
+/* Prints why the check did not come to its end; takes the error. A signal needs no words. */
+static int fail(const struct check *check, struct bw_error *error)
+{
+    int status = error && is_usage(error) ? CHECK_USAGE : error ? CHECK_UNFINISHED : 0;
+    if (error && error->code == BW_ERROR_STOPPED && check_is_stopped())
+        bw_error_free(error);
+    else if (error)
+        cmd_fail_to_open(check->common, error);
+    return status;
+}
+
+static struct bw_error *check_all(struct check *check, const struct bw_error *why)
+{
+    const struct check_settings *settings = check->settings;
+    const struct bw_check_options wanted = {.struct_size = sizeof wanted,
+                                            .quick = settings->quick,
+                                            .data = settings->data,
+                                            .all = settings->all,
+                                            .threads = settings->threads,
+                                            .take = check_take,
+                                            .progress = check_show_progress,
+                                            .context = check};
+    struct bw_fs *fs = check->session.fs;
+    if (!why)
+        check_find_devices(check);
+    BW_TRY(why ? bw_check_images(fs, why, &wanted, &check->summary)
+               : bw_check(fs, &wanted, &check->summary));
+    return settings->manifest && !why ? check_compare(check) : NULL;
+}
+
+/* Writes what is left, and says how it went. `why`: it could not be opened. */
+static int end(struct check *check, struct bw_error *error, bool opened)
+{
+    struct cmd_session *session = &check->session;
+    check->ended = check_now();
+    cmd_progress_end();
+    if (check->stream.rows)
+        error = bw_error_first(error, bw_rows_end(&check->stream));
+    error = bw_error_first(error, cmd_flush(&check->output));
+    if (opened)
+        error = bw_error_first(error, bw_fs_find_change(session->fs));
+    check->unfinished |= error || !opened || bw_fs_status(session->fs).unused_images;
+    int failed = fail(check, error), status = check_status(check) | failed;
+    if (!check_reports_close(check, status))
+        status |= CHECK_UNFINISHED;
+    if (!check->common->quiet && failed != CHECK_USAGE)
+        check_print_summary(check);
+    if (cmd_close_outputs(check->common, session) != STATUS_OK)
+        status |= CHECK_UNFINISHED;
+    return failed == CHECK_USAGE ? CHECK_USAGE : status;
+}
+
+/* Superblocks can be checked even if there is no more to be read. */
+static bool has_images(const struct bw_error *why)
+{
+    return why->code == BW_ERROR_CORRUPT || why->code == BW_ERROR_NOT_BTRFS ||
+           why->code == BW_ERROR_UNSUPPORTED || why->code == BW_ERROR_MISSING_DEVICE;
+}
+
+/* Outputs were opened before, and closed again, except for the reports. */
+static struct bw_error *open_images(struct check *check)
+{
+    struct bw_fs_options images = cmd_fs_options(check->common);
+    images.reporter = (struct bw_reporter){cmd_tell, (void *)(uintptr_t)check->common};
+    return bw_fs_open_images(&images, &check->session.fs);
+}
+
+/* Nothing can be opened: the reports, if they were, are empty. */
+static int end_early(struct check *check, struct bw_error *error)
+{
+    int status = fail(check, error);
+    check_reports_close(check, status);
+    return status;
+}
+
+static int check_images(struct check *check)
+{
+    BW_AUTO_ERROR struct bw_error *why = cmd_try_open(check->common, bw_fs_open, &check->session);
+    if (!why)
+        return end(check, check_all(check, NULL), true);
+    if (!has_images(why))
+        return end_early(check, BW_TAKE(why));
+    struct bw_error *error = open_images(check);
+    if (error)
+        return end_early(check, error);
+    error = check_all(check, why);
+    cmd_fail(check->common, BW_TAKE(why));
+    return end(check, error, false);
+}
+
+static struct bw_error *make_rows(struct check *check, struct bw_rows **rows)
+{
+    check->output.at_once = isatty(STDOUT_FILENO);
+    BW_TRY(
+        cmd_rows_create(&check->settings->rows, "findinginfo", '\n', check->output.at_once, rows));
+    check->stream =
+        (struct bw_rows_stream){.rows = *rows, .consume = cmd_write, .context = &check->output};
+    return NULL;
+}
+
+/* Why the settings make no sense; NULL if they do. */
+static struct bw_error *refuse(const struct cmd_common *common,
+                               const struct check_settings *settings)
+{
+    if (settings->quick && settings->data)
+        return bw_error_create(BW_ERROR_USAGE, "--quick and --data exclude each other");
+    if (!settings->manifest && (settings->subvolume || settings->no_snapshots))
+        return bw_error_create(BW_ERROR_USAGE, "--subvol and --no-snapshots are for --manifest");
+    if (common->log_given && common->log == BW_LOG_REPLAY && !settings->manifest)
+        return bw_error_create(BW_ERROR_USAGE, "--log=replay: trees are checked as they are");
+    return NULL;
+}
+
+static int run(const struct cmd_common *common, void *settings)
+{
+    struct cmd_common own = *common;
+    struct check check = {.common = &own, .settings = settings};
+    struct bw_rows *rows = NULL;
+    own.log = BW_LOG_IGNORE;
+    own.log_given = common->log_given && common->log == BW_LOG_IGNORE;
+    own.wants = is_wanted;
+    own.open_outputs = check_reports_open;
+    own.outputs = &check;
+    struct bw_error *error = refuse(common, settings);
+    if (!error)
+        error = make_rows(&check, &rows);
+    if (!error && check.settings->manifest)
+        error = check_read_list(&check);
+    catch_signals();
+    int status = error ? fail(&check, error) : check_images(&check);
+    bw_check_summary_free(check.summary);
+    bw_manifest_free(&check.list);
+    bw_rows_destroy(rows);
+    free(check.stream.row);
+    bw_buffer_free(&check.line);
+    bw_buffer_free(&check.message);
+    return status;
+}
+
+/* Of STATUS_OK, STATUS_PARTIAL, STATUS_CANNOT, STATUS_UNSUPPORTED. */
+static const unsigned char statuses[] = {0, CHECK_UNFINISHED, CHECK_USAGE, CHECK_UNFINISHED};
+
+static const struct cmd_status meanings[] = {
+    {0, "No errors."},
+    {CHECK_ERRORS, "Errors were found."},
+    {CHECK_UNFINISHED, "Something could not be checked or written; with errors, the status is 12."},
+    {CHECK_USAGE, "Wrong usage, or no file system that can be opened."},
+    {0},
+};
+
+const struct command cmd_check = {
+    .name = "check",
+    .topic = cmd_topic_volume,
+    .operands = "IMAGE...",
+    .summary = "Checks a file system, all copies of it, and tells which files are hit.",
+    .details =
+        "\n"
+        "Everything that structures and checksums promise is held against what is there: all "
+        "copies of\nsuperblocks and tree blocks, the items in them, inodes with their names and "
+        "extents, references and\nspace, subvolumes, quotas and the log. With --data, every copy "
+        "of the data is read as well. Nothing is\nwritten, and nothing is asked. docs/check.md "
+        "lists the passes and the codes.\n\n"
+        "Each finding is a line: severity (error, warning or note), code, tree, key, paths, a "
+        "colon, what is\nwrong, and the addresses in brackets. Names are escaped as 'ls -b' does. "
+        "Of a code, a pass prints\nthe first 20. The sum by code goes to stderr, unless -q is "
+        "given. --json writes an object for each\nfinding, and no sum.\n\n"
+        "--manifest takes what 'tar --format mtree' and 'sum' write, or mtree(8), bsdtar(1) and "
+        "sha256sum(1).\nOf mtree(5), the keywords type, mode, uid, gid, nlink, time, size, link, "
+        "device, sha256 and md5 are\ncompared. Files are compared as a mount shows them: with the "
+        "log replayed, unless --log=ignore is\ngiven.\n\n"
+        "The exit status is made as that of fsck(8). With --strict warnings count as errors; with "
+        "--tolerate\nmendable only those count that nothing makes good. SIGINT and SIGTERM end the "
+        "check with what was\nfound so far, and 8.\n",
+    .examples =
+        "  btrfs-walk check disk.img                              all metadata\n"
+        "  btrfs-walk check --data a.img b.img                    a scrub of two devices\n"
+        "  btrfs-walk check --quick disk.img && echo good         a gate in a script\n"
+        "  btrfs-walk check -o code,paths,message disk.img        columns\n"
+        "  btrfs-walk check --json disk.img | jq .code            for programs\n"
+        "  btrfs-walk check --report junit=check.xml disk.img     for CI\n"
+        "  btrfs-walk tar --format mtree disk.img > list          what is expected, and later\n"
+        "  btrfs-walk check --manifest list disk.img              whether it still is so\n",
+    .options = options,
+    .record = "findinginfo",
+    .meanings = meanings,
+    .run = run,
+    .state_size = sizeof(struct check_settings),
+    .statuses = statuses,
+};

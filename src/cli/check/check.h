@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The check command: what its files share. check.c runs the check, findings.c writes findings as
+ * text and as rows, summary.c says how it went, reports.c keeps findings for the reports of CI
+ * systems (report_junit.c, report_sarif.c), and manifest.c compares the files with a list.
+ */
+#ifndef BW_CLI_CHECK_CHECK_H
+#define BW_CLI_CHECK_CHECK_H
+
+#include "base/json.h"
+#include "btrfs-walk/check.h"
+#include "cli/common/output_file.h"
+#include "cli/common/progress.h"
+#include "cli/common/rows.h"
+#include "export/manifest.h"
+
+/** The exit statuses: bits, as those of fsck(8). */
+enum { CHECK_ERRORS = 4, CHECK_UNFINISHED = 8, CHECK_USAGE = 16 };
+
+enum {
+    CHECK_REPORTS = 8, /**< most reports of a check */
+    CHECK_PASSES = 32, /**< more than there are */
+};
+
+/** What the options have set. */
+struct check_settings {
+    struct cmd_rows_settings rows;
+    bool quick, data, all, strict;
+    unsigned tolerate; /**< 1: what is mendable is no error */
+    unsigned threads;
+    const char *manifest, *subvolume;
+    bool no_snapshots;
+    struct {
+        const struct check_report_form *form;
+        const char *file;
+    } reports[CHECK_REPORTS];
+    size_t report_count;
+};
+
+/** Codes of findings of a comparison with a list; their pass is check_manifest_pass. */
+enum check_manifest_code { CHECK_MISSING, CHECK_EXTRA, CHECK_CHANGED, CHECK_MANIFEST_CODES };
+extern const struct bw_finding_code check_manifest_codes[CHECK_MANIFEST_CODES];
+extern const struct bw_check_pass check_manifest_pass;
+
+/** Where an image of a device is. */
+struct check_device {
+    uint64_t devid;
+    const char *path; /**< lives as long as the file system */
+};
+
+/** A report under way. */
+struct check_report {
+    const struct check_report_form *form;
+    struct cmd_output_file file;
+    struct bw_buffer text;
+    struct bw_json json;
+    struct bw_error *error; /**< why nothing more is written */
+};
+
+/** A check under way. */
+struct check {
+    const struct cmd_common *common;
+    const struct check_settings *settings;
+    struct cmd_session session;
+    struct cmd_output output;
+    struct bw_rows_stream stream; /**< `rows` is NULL: findings are lines */
+    struct bw_buffer line, message;
+    struct bw_check_summary *summary;
+    struct bw_manifest list; /**< of settings->manifest */
+    struct bw_finding_count manifest[CHECK_MANIFEST_CODES];
+    bool unfinished; /**< besides what the summary says */
+    struct check_report reports[CHECK_REPORTS];
+    struct bw_buffer *lines; /**< of each code those findings that make the check fail, then the
+                                same for the others; NULL: no report needs them */
+    struct check_device *devices;
+    size_t device_count, device_capacity;
+    struct {
+        bool begun;
+        int64_t began; /**< nanoseconds, monotonic */
+    } passes[CHECK_PASSES];
+    size_t last_pass; /**< that was begun last */
+    int64_t ended;
+};
+
+/** All codes by number, those of the library first; NULL after the last. And the number of one. */
+const struct bw_finding_code *check_code(size_t number);
+size_t check_code_number(const struct bw_finding_code *code);
+size_t check_code_count(void);
+
+/** All passes by number; NULL after the last. */
+const struct bw_check_pass *check_pass(size_t number);
+/** Notes that a pass begins, if it is not the present one. */
+void check_begin_pass(struct check *check, const char *name);
+/** The time, in nanoseconds (monotonic). */
+int64_t check_now(void);
+
+/** The counts of codes that occurred, in order; NULL after the last. */
+const struct bw_finding_count *check_count(const struct check *check, size_t number);
+/** How many findings of a code make the check fail, as --strict and --tolerate say. */
+uint64_t check_failures(const struct check *check, const struct bw_finding_count *count);
+/** Whether a finding does. */
+bool check_fails(const struct check *check, const struct bw_finding *finding);
+
+/** Whether everything could be checked. */
+bool check_is_finished(const struct check *check);
+/** The exit status so far. */
+int check_status(const struct check *check);
+/** Prints how it went to stderr. */
+void check_print_summary(const struct check *check);
+
+/** Appends a finding as text: all of it, or only what it says and the addresses. */
+void check_append_line(struct bw_buffer *text, const struct bw_finding *finding);
+void check_append_message(struct bw_buffer *text, const struct bw_finding *finding);
+/** Writes a finding to stdout and to the reports; a bw_finding_taker. */
+struct bw_error *check_take(void *check, const struct bw_finding *finding);
+/** Says how far the check is, and whether to go on; for bw_check_options.progress. */
+bool check_show_progress(void *check, const struct bw_check_progress *progress);
+/** Whether a signal wants the check to end. */
+bool check_is_stopped(void);
+
+/** A form of a report. */
+struct check_report_form {
+    const char *name;
+    bool wants_lines; /**< check->lines is needed */
+    /** Begins it; then takes each finding; in the end completes it. They append to report->text,
+     * which is written in between. The first two may be NULL. */
+    void (*begin)(const struct check *check, struct check_report *report);
+    void (*add)(const struct check *check, struct check_report *report,
+                const struct bw_finding *finding);
+    void (*end)(const struct check *check, struct check_report *report, int status);
+};
+extern const struct check_report_form check_junit, check_sarif;
+
+/** The option --report, and what becomes of it. The files are opened when the images are known. */
+struct bw_error *check_take_report(void *target, const struct cmd_option *option,
+                                   const char *argument);
+struct bw_error *check_reports_open(void *check, const struct bw_fs *planned);
+/** Finds the images of devices, which reports name. */
+void check_find_devices(struct check *check);
+void check_reports_add(struct check *check, const struct bw_finding *finding);
+/** Completes and closes them; false if one could not be written, which is said. */
+bool check_reports_close(struct check *check, int status);
+
+/** Reads settings->manifest, and then compares the files with it; findings go to check_take(). */
+struct bw_error *check_read_list(struct check *check);
+
+/** Finds out what its hashes are where they look alike. `prefix`: what its paths lack. */
+struct bw_error *check_settle_hashes(struct check *check, struct bw_fs *fs, const char *prefix);
+struct bw_error *check_compare(struct check *check);
+
+#endif

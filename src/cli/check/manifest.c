@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The comparison with a list: a pass of its own, after those of the library. All files are walked,
+ * and hashed where the list has a hash of them; what differs are findings. Unlike the check, it
+ * sees the files as a mount does: with the log replayed, unless --log=ignore was given.
+ */
+#include "cli/check/check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "cli/export/export.h"
+#include "export/feed.h"
+
+const struct bw_check_pass check_manifest_pass = {
+    .name = "manifest", .description = "the files with a list of them, if --manifest names one"};
+
+const struct bw_finding_code check_manifest_codes[CHECK_MANIFEST_CODES] = {
+    [CHECK_MISSING] = {"manifest-missing", "manifest", BW_FINDING_ERROR,
+                       "a file of the list does not exist"},
+    [CHECK_EXTRA] = {"manifest-extra", "manifest", BW_FINDING_ERROR, "a file is not in the list"},
+    [CHECK_CHANGED] = {"manifest-changed", "manifest", BW_FINDING_ERROR,
+                       "a file is not as the list says"},
+};
+
+/* A comparison under way. */
+struct comparison {
+    struct check *check;
+    struct bw_fs *fs;
+    struct bw_feed *feed;
+    struct cmd_hashing hashing;
+    struct bw_buffer message;
+    char *prefix; /* what the paths of the list lack: of the subvolume they begin at */
+    size_t prefix_length;
+};
+
+/* Findings. */
+
+static struct bw_error *find(struct comparison *comparison, enum check_manifest_code code,
+                             const char *path, const struct bw_feed_item *item)
+{
+    enum { SHOWN = 20 };
+    struct check *check = comparison->check;
+    struct bw_finding_count *count = &check->manifest[code];
+    const struct bw_bytes bytes = {path, strlen(path)};
+    bw_buffer_append_byte(&comparison->message, '\0');
+    if (comparison->message.failed)
+        return bw_error_no_memory();
+    count->code = &check_manifest_codes[code];
+    count->count++;
+    if (count->count > SHOWN && !check->settings->all) {
+        count->hidden++;
+        return NULL;
+    }
+    struct bw_finding finding = {
+        .code = count->code, .message = comparison->message.data, .paths = &bytes, .path_count = 1};
+    if (item) {
+        finding.known = BW_KNOWN_TREE | BW_KNOWN_INODE;
+        finding.tree = bw_subvolume_id(item->place.subvolume);
+        finding.inode = item->place.inode;
+    }
+    return check_take(check, &finding);
+}
+
+/* What differs. */
+
+static void begin_difference(struct bw_buffer *message, const char *what)
+{
+    bw_buffer_format(message, "%s%s is ", message->length ? ", " : "", what);
+}
+
+static void compare_number(struct bw_buffer *message, const char *what, uint64_t value,
+                           uint64_t wanted)
+{
+    if (value == wanted)
+        return;
+    begin_difference(message, what);
+    bw_buffer_format(message, "%" PRIu64 ", not %" PRIu64, value, wanted);
+}
+
+static void compare_mode(struct bw_buffer *message, uint64_t value, uint64_t wanted)
+{
+    if (value == wanted)
+        return;
+    begin_difference(message, "mode");
+    bw_buffer_format(message, "%04" PRIo64 ", not %04" PRIo64, value, wanted);
+}
+
+static void compare_text(struct bw_buffer *message, const char *what, const char *value,
+                         const char *wanted)
+{
+    if (strcasecmp(value, wanted) == 0 && (*what != 'l' || strcmp(value, wanted) == 0))
+        return;
+    begin_difference(message, what);
+    bw_buffer_format(message, "%s, not %s", value, wanted);
+}
+
+static void compare_time(struct bw_buffer *message, const struct timespec *time,
+                         const struct bw_manifest_entry *entry)
+{
+    if (time->tv_sec == entry->seconds && (uint64_t)time->tv_nsec == entry->nanoseconds)
+        return;
+    begin_difference(message, "time");
+    bw_buffer_format(message, "%" PRId64 ".%09ld, not %" PRId64 ".%09" PRIu64,
+                     (int64_t)time->tv_sec, time->tv_nsec, entry->seconds, entry->nanoseconds);
+}
+
+static void compare_link(struct comparison *comparison, const struct bw_feed_item *item,
+                         const struct bw_manifest_entry *entry)
+{
+    BW_AUTO_FREE char *target = NULL;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_inode_readlink(comparison->fs, &item->place, &target, NULL);
+    compare_text(&comparison->message, "link", error ? error->message : target, entry->link);
+}
+
+static void compare_hash(struct comparison *comparison, const struct bw_feed_item *item,
+                         const struct bw_manifest_entry *entry)
+{
+    struct bw_buffer *message = &comparison->message;
+    if (*item->hash)
+        compare_text(message, bw_hash_names[entry->algorithm], item->hash, entry->hash);
+    else
+        bw_buffer_format(message, "%s%s", message->length ? ", " : "",
+                         item->error ? item->error->message : "its data cannot be read");
+}
+
+/* Sizes and numbers of links of directories depend on the file system. */
+static void compare_attributes(struct comparison *comparison, const struct bw_feed_item *item,
+                               const struct bw_manifest_entry *entry)
+{
+    const struct bw_inode *inode = &item->inode;
+    struct bw_buffer *message = &comparison->message;
+    const uint32_t type = item->type;
+    const unsigned given = entry->given;
+    if (given & BW_MANIFEST_MODE)
+        compare_mode(message, inode->mode & 07777, entry->mode);
+    if (given & BW_MANIFEST_UID)
+        compare_number(message, "uid", inode->uid, entry->uid);
+    if (given & BW_MANIFEST_GID)
+        compare_number(message, "gid", inode->gid, entry->gid);
+    if (given & BW_MANIFEST_LINKS && type != S_IFDIR)
+        compare_number(message, "nlink", inode->link_count, entry->links);
+    if (given & BW_MANIFEST_SIZE && type == S_IFREG)
+        compare_number(message, "size", inode->size, entry->size);
+    if (given & BW_MANIFEST_TIME)
+        compare_time(message, &inode->mtime, entry);
+    if (given & BW_MANIFEST_DEVICE && (type == S_IFCHR || type == S_IFBLK)) {
+        compare_number(message, "major", bw_inode_major(inode), entry->major);
+        compare_number(message, "minor", bw_inode_minor(inode), entry->minor);
+    }
+    if (given & BW_MANIFEST_LINK && type == S_IFLNK)
+        compare_link(comparison, item, entry);
+    if (given & BW_MANIFEST_HASH && type == S_IFREG)
+        compare_hash(comparison, item, entry);
+}
+
+static void compare_entry(struct comparison *comparison, const struct bw_feed_item *item,
+                          const struct bw_manifest_entry *entry)
+{
+    if (!item->has_inode)
+        bw_buffer_format(&comparison->message, "its inode is lost");
+    else if (entry->given & BW_MANIFEST_TYPE && item->type != entry->type)
+        compare_text(&comparison->message, "type", bw_manifest_type_name(item->type),
+                     bw_manifest_type_name(entry->type));
+    else
+        compare_attributes(comparison, item, entry);
+}
+
+/* The stream of files. */
+
+static struct bw_manifest_entry *entry_of(const struct comparison *comparison,
+                                          const struct bw_feed_item *item)
+{
+    size_t skip = comparison->prefix_length;
+    const char *path = item->path.data + (skip < item->path.length ? skip : item->path.length);
+    return bw_manifest_find(&comparison->check->list, path + (*path == '/'));
+}
+
+static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct comparison *comparison = context;
+    struct bw_feed_item *item;
+    BW_TRY(bw_feed_next(comparison->feed, &item));
+    *got = item;
+    if (!item)
+        return NULL;
+    const struct bw_manifest_entry *entry = entry_of(comparison, item);
+    item->skipped = !entry || !(entry->given & BW_MANIFEST_HASH);
+    *file = bw_feed_stream_file(item);
+    return NULL;
+}
+
+static struct bw_error *work(void *context, struct bw_data_reader *reader,
+                             const struct bw_stream_file *file)
+{
+    struct comparison *comparison = context;
+    return cmd_hashing_work(&comparison->hashing, reader, file);
+}
+
+static struct bw_error *take(void *context, const struct bw_stream_file *file,
+                             const struct bw_data_part *part)
+{
+    struct comparison *comparison = context;
+    return cmd_hashing_take(&comparison->hashing, file, part);
+}
+
+static bool goes_on(struct comparison *comparison)
+{
+    const struct bw_check_progress progress = {.pass = check_manifest_pass.name,
+                                               .bytes = bw_fs_bytes_read(comparison->fs)};
+    return check_show_progress(comparison->check, &progress);
+}
+
+static struct bw_error *end_item(struct comparison *comparison, struct bw_feed_item *item)
+{
+    struct bw_manifest_entry *entry = entry_of(comparison, item);
+    comparison->message.length = 0;
+    if (!goes_on(comparison))
+        return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
+    if (!entry && item->type == S_IFSOCK)
+        return NULL; /* lists have none */
+    if (!entry) {
+        bw_buffer_format(&comparison->message, "it is not in the list");
+        return find(comparison, CHECK_EXTRA, item->path.data, item);
+    }
+    entry->seen = true;
+    compare_entry(comparison, item, entry);
+    if (!comparison->message.length)
+        return NULL;
+    return find(comparison, CHECK_CHANGED, item->path.data, item);
+}
+
+static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
+{
+    struct comparison *comparison = context;
+    if (complete)
+        cmd_hashing_finish(&comparison->hashing, file);
+    struct bw_error *error = complete ? end_item(comparison, file->user) : NULL;
+    bw_feed_release(comparison->feed, file->user);
+    return error;
+}
+
+static struct bw_error *find_missing(struct comparison *comparison)
+{
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    for (size_t i = 0; i < comparison->check->list.count; i++) {
+        const struct bw_manifest_entry *entry = &comparison->check->list.entries[i];
+        if (entry->seen || entry->given & BW_MANIFEST_OPTIONAL)
+            continue;
+        path.length = comparison->message.length = 0;
+        bw_buffer_format(&path, "%.*s/%s", (int)comparison->prefix_length, comparison->prefix,
+                         entry->path);
+        bw_buffer_append_byte(&path, '\0');
+        bw_buffer_format(&comparison->message, "line %u of the list has it", entry->line);
+        if (path.failed)
+            return bw_error_no_memory();
+        BW_TRY(find(comparison, CHECK_MISSING, path.data, NULL));
+    }
+    return NULL;
+}
+
+/* The frame. */
+
+/* The paths of a list for --subvol begin at the subvolume, or all at the top, as those that this
+ * program prints. */
+static bool begins_at_top(const struct bw_manifest *list, const char *prefix, size_t length)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strncmp(list->entries[i].path, prefix, length) != 0 ||
+            (list->entries[i].path[length] && list->entries[i].path[length] != '/'))
+            return false;
+    return true;
+}
+
+static struct bw_error *find_prefix(struct comparison *comparison,
+                                    const struct bw_walk_options *walk)
+{
+    size_t length;
+    BW_TRY(bw_walk_start_path(comparison->fs, walk, &comparison->prefix, &length));
+    bool top =
+        length <= 1 || begins_at_top(&comparison->check->list, comparison->prefix + 1, length - 1);
+    comparison->prefix_length = top ? 0 : length;
+    return NULL;
+}
+
+static struct bw_error *settle_hashes(struct comparison *comparison)
+{
+    const size_t length = comparison->prefix_length;
+    BW_AUTO_FREE char *prefix = strndup(comparison->prefix, length);
+    if (!prefix)
+        return bw_error_no_memory();
+    BW_TRY(check_settle_hashes(comparison->check, comparison->fs, prefix));
+    comparison->hashing.algorithm = comparison->check->list.algorithm;
+    return NULL;
+}
+
+static void missed(void *context, struct bw_error *error)
+{
+    struct comparison *comparison = context;
+    comparison->check->unfinished = true;
+    cmd_fail(comparison->check->common, error);
+}
+
+static struct bw_error *compare_files(struct comparison *comparison)
+{
+    const struct check_settings *settings = comparison->check->settings;
+    const struct bw_starts everything = {0};
+    const unsigned passes[] = {comparison->check->list.only_files ? BW_WALK_FILES : BW_WALK_ALL, 0};
+    const struct bw_feed_options options = {.walk = {.struct_size = sizeof options.walk,
+                                                     .subvolume = settings->subvolume,
+                                                     .no_snapshots = settings->no_snapshots,
+                                                     .threads = settings->threads},
+                                            .starts = &everything,
+                                            .passes = passes,
+                                            .missed = missed,
+                                            .context = comparison};
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = settings->threads,
+                                     .next = next,
+                                     .work = work,
+                                     .work_limit = CMD_HASHING_LIMIT,
+                                     .take = take,
+                                     .finish = finish,
+                                     .context = comparison};
+    BW_TRY(find_prefix(comparison, &options.walk));
+    BW_TRY(settle_hashes(comparison));
+    BW_TRY(bw_feed_create(comparison->fs, &options, &comparison->feed));
+    BW_TRY(bw_stream_run(comparison->fs, &stream));
+    return find_missing(comparison);
+}
+
+static void ignore(void *context, enum bw_severity severity, const struct bw_error *error)
+{
+    (void)context, (void)severity, (void)error;
+}
+
+/* The list is of what a mount shows. */
+static struct bw_error *open_replayed(struct comparison *comparison, struct bw_fs **replayed)
+{
+    const struct cmd_common *common = comparison->check->common;
+    struct bw_fs_options options = cmd_fs_options(common);
+    comparison->fs = comparison->check->session.fs;
+    if (!bw_fs_status(comparison->fs).log_tree ||
+        (common->log_given && common->log == BW_LOG_IGNORE))
+        return NULL;
+    options.log = BW_LOG_REPLAY;
+    options.reporter.report = ignore;
+    BW_TRY(bw_fs_open(&options, replayed));
+    comparison->fs = *replayed;
+    return NULL;
+}
+
+struct bw_error *check_read_list(struct check *check)
+{
+    const char *file = check->settings->manifest;
+    BW_TRY(bw_manifest_read(file, &check->list));
+    if (check->list.ignored.length > 1 && !check->common->quiet)
+        fprintf(stderr, "btrfs-walk: note: %s: not compared: %s\n", file, check->list.ignored.data);
+    return NULL;
+}
+
+struct bw_error *check_compare(struct check *check)
+{
+    struct comparison comparison = {.check = check};
+    struct bw_fs *replayed = NULL;
+    check_begin_pass(check, check_manifest_pass.name);
+    cmd_hashing_init(&comparison.hashing, check->list.algorithm);
+    struct bw_error *error = open_replayed(&comparison, &replayed);
+    if (!error)
+        error = compare_files(&comparison);
+    bw_feed_destroy(comparison.feed);
+    cmd_hashing_free(&comparison.hashing);
+    bw_buffer_free(&comparison.message);
+    free(comparison.prefix);
+    bw_fs_close(replayed);
+    return error;
+}

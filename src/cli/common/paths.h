@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the commands have in common that answer for paths in an image: opening it, looking up each
+ * path, continuing after one that is not there, and ending with the right status.
+ */
+#ifndef BW_CMD_PATHS_H
+#define BW_CMD_PATHS_H
+
+#include "btrfs-walk/inode.h"
+#include "cli/command.h"
+
+/** The line of `--subvol` in the table of a command whose state is a `type`. */
+#define CMD_SUBVOLUME_OPTION(type)                                                             \
+    {                                                                                          \
+        0, "subvol", "NAME|ID", "paths within this subvolume: its path, its id, or 'default'", \
+            CMD_TEXT(type, subvolume)                                                          \
+    }
+
+/** What the help of all of them says. */
+#define CMD_PATHS_DETAILS                                                                         \
+    "\nA PATH begins at the top-level subvolume (id 5), or at that of --subvol. Further devices " \
+    "follow\nIMAGE, or are given with --device; if --graph names the images, all operands are "   \
+    "paths.\n"
+
+/** Work on paths under way. */
+struct cmd_paths {
+    const struct cmd_common *common;
+    struct cmd_session session;
+    const struct bw_subvolume *from; /**< where paths begin */
+    struct cmd_output output;
+    bool terminal;           /**< stdout is one: names are escaped */
+    int status;              /**< so far */
+    struct bw_error *broken; /**< why stdout takes no more, if cmd_paths_give() found that out */
+};
+
+/** Opens the image and finds the subvolume (NULL: the top-level one). On failure reports why and
+ * returns the exit status; otherwise returns STATUS_OK, and cmd_paths_close() must be called. */
+int cmd_paths_open(const struct cmd_common *common, const char *subvolume, struct cmd_paths *paths);
+
+/** Reports why an answer, or part of it, is missing; takes the error. The exit status will be
+ * STATUS_PARTIAL, or STATUS_UNSUPPORTED. */
+void cmd_paths_miss(struct cmd_paths *paths, struct bw_error *error);
+
+/** Appends the bytes of a name or a path, escaped if stdout is a terminal. */
+void cmd_paths_append_name(const struct cmd_paths *paths, const void *name, size_t length,
+                           struct bw_buffer *text);
+
+/** Appends a path as it is from the top-level subvolume on. Nothing is looked up: what follows
+ * `from` is as the user wrote it. */
+struct bw_error *cmd_paths_absolute(const struct cmd_paths *paths, const char *path,
+                                    struct bw_buffer *text);
+
+/** Appends the answer for a path. An error is reported and does not end the work; what was appended
+ * before it is not written. */
+typedef struct bw_error *cmd_path_answer(void *context, struct cmd_paths *paths, const char *path,
+                                         const struct bw_place *place, struct bw_buffer *text);
+
+/** Writes and empties the text of a long answer, once it is long enough. False if stdout takes no
+ * more: the answer may end. */
+bool cmd_paths_give(struct cmd_paths *paths, struct bw_buffer *text);
+
+/** Opens, writes the answers for all paths, and closes; returns the exit status. `follow`: symbolic
+ * links at the end of a path are followed. */
+int cmd_paths_run(const struct cmd_common *common, const char *subvolume, bool follow,
+                  cmd_path_answer *answer, void *context);
+
+/** Writes what is left and closes. Takes the error that ended the work, or NULL; returns the exit
+ * status. */
+int cmd_paths_close(struct cmd_paths *paths, struct bw_error *error);
+
+#endif

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The line of progress, and the thread that writes it. */
+#include "cli/common/progress.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/human.h"
+#include "base/thread.h"
+#include "base/cleanup.h"
+
+#define SECOND   INT64_C(1000000000)
+#define INTERVAL (SECOND / 5)
+
+/* The line has no more columns than any terminal. */
+enum { LINE_ROOM = 128, COLUMNS = 79 };
+
+/* The program has one. What the thread and others share is atomic. */
+static struct {
+    pthread_t thread;
+    bool running;         /* there is a thread */
+    bool terminal;        /* stderr is one: the line is shown */
+    bool mixed;           /* stdout is one, too */
+    unsigned columns;     /* of the terminal, less one */
+    atomic_bool stopping; /* the thread is to end */
+    _Atomic(const struct bw_fs *) fs;
+    _Atomic(struct cmd_statedump *) statedump;
+    _Atomic(const char *) what;
+    atomic_bool counted; /* the command counts by itself */
+    atomic_uint_fast64_t done, total, findings;
+    atomic_uint_fast64_t step, steps; /* 0: there are none */
+    pthread_mutex_t finding;          /* held by who looks for the total */
+    atomic_bool hurries;              /* another waits for it */
+    uint64_t (*find)(void *context);  /* under that lock */
+    void *find_context;
+    atomic_uint_fast64_t before; /* bytes that were read when this part of the work began */
+    atomic_int_fast64_t started; /* when this part of the work began: nanoseconds, monotonic */
+    atomic_bool shown;           /* the line is there */
+    atomic_bool inside;          /* stdout has not ended its line */
+    atomic_int_fast64_t written; /* when stdout was last written to */
+} progress = {.finding = PTHREAD_MUTEX_INITIALIZER};
+
+static int64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * SECOND + time.tv_nsec;
+}
+
+static sigset_t signal_set(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+#ifdef SIGINFO
+    sigaddset(&set, SIGINFO);
+#endif
+    return set;
+}
+
+void cmd_progress_prepare(void)
+{
+    sigset_t set = signal_set();
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+/* The line. */
+
+/* Bytes done so far: those that the command counts, or those that were read for it. */
+static uint64_t bytes_done(void)
+{
+    const struct bw_fs *fs = atomic_load(&progress.fs);
+    return atomic_load(&progress.counted) || !fs
+               ? atomic_load(&progress.done)
+               : bw_fs_bytes_read(fs) - atomic_load(&progress.before);
+}
+
+static void append_size(struct bw_buffer *line, const char *before, uint64_t size,
+                        const char *after)
+{
+    char text[BW_SIZE_ROOM];
+    *bw_write_short_size(text, size) = '\0';
+    bw_buffer_format(line, "%s%s%s", before, text, after);
+}
+
+static void append_time_left(struct bw_buffer *line, uint64_t done, uint64_t total, int64_t elapsed)
+{
+    const uint64_t step = atomic_load(&progress.step), steps = atomic_load(&progress.steps);
+    if (!total && steps) {
+        done = step - 1;
+        total = steps;
+    }
+    if (!done || done >= total || done < total / 256 || elapsed < SECOND)
+        return; /* it is too early to tell */
+    const double seconds = (double)elapsed / (double)SECOND;
+    const uint64_t left = (uint64_t)((double)(total - done) / (double)done * seconds);
+    if (left >= 3600)
+        bw_buffer_format(line, ", %ju:%02ju:%02ju left", (uintmax_t)left / 3600,
+                         (uintmax_t)left / 60 % 60, (uintmax_t)left % 60);
+    else
+        bw_buffer_format(line, ", %ju:%02ju left", (uintmax_t)left / 60, (uintmax_t)left % 60);
+}
+
+/* "metadata, 2 findings", or "state 3 of 17" */
+static void append_what(struct bw_buffer *line)
+{
+    const uint64_t findings = atomic_load(&progress.findings), steps = atomic_load(&progress.steps);
+    const char *what = atomic_load(&progress.what);
+    bw_buffer_format(line, "%s%s", what && line->length ? ", " : "", what ? what : "");
+    if (steps)
+        bw_buffer_format(line, " %ju of %ju", (uintmax_t)atomic_load(&progress.step),
+                         (uintmax_t)steps);
+    if (findings)
+        bw_buffer_format(line, ", %ju finding%s", (uintmax_t)findings, findings == 1 ? "" : "s");
+}
+
+/* "1.2G of 3.4G, metadata, 2 findings, 120M/s, 0:18 left" */
+static void append_line(struct bw_buffer *line)
+{
+    const uint64_t done = bytes_done(), total = atomic_load(&progress.total);
+    const int64_t elapsed = now() - atomic_load(&progress.started);
+    if (!done && !total && !atomic_load(&progress.steps)) {
+        bw_buffer_format(line, "%s", atomic_load(&progress.fs) ? "reading" : "opening");
+        return;
+    }
+    if (done || total)
+        append_size(line, "", done, "");
+    if (total >= done && total)
+        append_size(line, " of ", total, "");
+    append_what(line);
+    if (done)
+        append_size(line, ", ",
+                    elapsed > 0 ? (uint64_t)((double)done * (double)SECOND / (double)elapsed) : 0,
+                    "/s");
+    append_time_left(line, done, total, elapsed);
+}
+
+/* Under the lock. */
+static void clear(void)
+{
+    if (progress.shown)
+        fputs("\r\033[K", stderr);
+    progress.shown = false;
+}
+
+/* `erase`: over the line before, as on a terminal; else a line for a signal. */
+static void write_line(bool erase)
+{
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
+    append_line(&line);
+    if (line.failed)
+        return;
+    if (erase)
+        fprintf(stderr, "\r\033[K%.*s",
+                (int)(line.length < progress.columns ? line.length : progress.columns), line.data);
+    else
+        fprintf(stderr, "btrfs-walk: %.*s\n", (int)line.length, line.data);
+    progress.shown = erase;
+}
+
+/* Results that go to the same terminal tell more than the line; it waits until they pause. */
+static bool is_due(void)
+{
+    return !progress.mixed || (!progress.inside && now() - progress.written >= SECOND);
+}
+
+/* The thread. */
+
+/* Not under the lock of stderr, for damage may be met that is reported there. */
+static void find_total(void)
+{
+    pthread_mutex_lock(&progress.finding);
+    if (progress.find && !atomic_load(&progress.total))
+        atomic_store(&progress.total, progress.find(progress.find_context));
+    progress.find = NULL;
+    pthread_mutex_unlock(&progress.finding);
+}
+
+/* The thread finds no total from now on, nor is it about to. */
+static void set_find(uint64_t (*find)(void *context), void *context)
+{
+    atomic_store(&progress.hurries, true);
+    pthread_mutex_lock(&progress.finding);
+    progress.find = find;
+    progress.find_context = context;
+    atomic_store(&progress.hurries, false);
+    pthread_mutex_unlock(&progress.finding);
+}
+
+static void answer_signal(void)
+{
+    struct cmd_statedump *statedump = atomic_load(&progress.statedump);
+    if (!statedump)
+        find_total();
+    flockfile(stderr);
+    clear();
+    if (statedump)
+        cmd_statedump_write(statedump);
+    else
+        write_line(false);
+    funlockfile(stderr);
+}
+
+static void *run(void *context)
+{
+    const sigset_t set = signal_set();
+    struct timespec wait = {.tv_sec = 1};
+    (void)context;
+    for (;;) {
+        int number = progress.terminal ? sigtimedwait(&set, NULL, &wait) : sigwaitinfo(&set, NULL);
+        if (atomic_load(&progress.stopping))
+            return NULL;
+        if (number > 0) {
+            answer_signal();
+        } else if (progress.terminal && errno == EAGAIN) {
+            find_total();
+            flockfile(stderr);
+            if (is_due())
+                write_line(true);
+            funlockfile(stderr);
+            wait = (struct timespec){.tv_nsec = INTERVAL};
+        }
+    }
+}
+
+static unsigned columns_of_terminal(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && size.ws_col <= COLUMNS
+               ? size.ws_col - 1u
+               : COLUMNS;
+}
+
+void cmd_progress_begin(const struct cmd_common *common)
+{
+    cmd_progress_end();
+    /* Events of probes go to stderr, too, in any thread. */
+    progress.terminal =
+        !common->quiet && !common->serves && !common->probes.pattern_count && isatty(STDERR_FILENO);
+    progress.mixed = progress.terminal && isatty(STDOUT_FILENO);
+    progress.columns = columns_of_terminal();
+    atomic_store(&progress.stopping, false);
+    cmd_progress_expect(0);
+    /* Signals that end the program are for other threads, which have last words to say. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    progress.running = bw_thread_start(&progress.thread, run, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void cmd_progress_watch(const struct bw_fs *fs, struct cmd_statedump *statedump)
+{
+    atomic_store(&progress.fs, fs);
+    cmd_progress_expect(0);
+    atomic_store(&progress.statedump, statedump);
+}
+
+void cmd_progress_end(void)
+{
+    set_find(NULL, NULL);
+    if (progress.running) {
+        atomic_store(&progress.stopping, true);
+        pthread_kill(progress.thread, SIGUSR1);
+        pthread_join(progress.thread, NULL);
+    }
+    clear();
+    progress.running = progress.terminal = progress.mixed = false;
+    atomic_store(&progress.fs, NULL);
+    atomic_store(&progress.statedump, NULL);
+}
+
+/* What commands count. */
+
+bool cmd_progress_hurries(void)
+{
+    return atomic_load(&progress.hurries);
+}
+
+void cmd_progress_expect(uint64_t bytes)
+{
+    set_find(NULL, NULL);
+    const struct bw_fs *fs = atomic_load(&progress.fs);
+    atomic_store(&progress.what, NULL);
+    atomic_store(&progress.counted, false);
+    atomic_store(&progress.before, fs ? bw_fs_bytes_read(fs) : 0);
+    atomic_store(&progress.done, 0);
+    atomic_store(&progress.findings, 0);
+    atomic_store(&progress.steps, 0);
+    atomic_store(&progress.total, bytes);
+    atomic_store(&progress.started, now());
+}
+
+void cmd_progress_expect_later(uint64_t (*find)(void *context), void *context)
+{
+    cmd_progress_expect(0);
+    set_find(find, context);
+}
+
+static uint64_t find_trees(void *fs)
+{
+    return bw_fs_tree_bytes(fs, false);
+}
+
+static uint64_t find_subvolumes(void *fs)
+{
+    return bw_fs_tree_bytes(fs, true);
+}
+
+void cmd_progress_expect_trees(struct bw_fs *fs, bool subvolumes)
+{
+    cmd_progress_expect_later(subvolumes ? find_subvolumes : find_trees, fs);
+}
+
+void cmd_progress_step(const char *what, size_t number, size_t count)
+{
+    atomic_store(&progress.what, what);
+    atomic_store(&progress.step, number);
+    atomic_store(&progress.steps, count);
+}
+
+void cmd_progress_state(void *context, size_t number, size_t count)
+{
+    (void)context;
+    cmd_progress_step("state", number, count);
+}
+
+void cmd_progress_add(uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&progress.done, bytes, memory_order_relaxed);
+    if (!atomic_load_explicit(&progress.counted, memory_order_relaxed))
+        atomic_store(&progress.counted, true);
+}
+
+void cmd_progress_set(const char *what, uint64_t done, uint64_t total, uint64_t findings)
+{
+    atomic_store_explicit(&progress.what, what, memory_order_relaxed);
+    atomic_store_explicit(&progress.done, done, memory_order_relaxed);
+    atomic_store_explicit(&progress.total, total, memory_order_relaxed);
+    atomic_store_explicit(&progress.findings, findings, memory_order_relaxed);
+    atomic_store_explicit(&progress.counted, true, memory_order_relaxed);
+}
+
+void cmd_progress_search(void *context, uint64_t done, uint64_t total)
+{
+    (void)context;
+    cmd_progress_set("search", done, total, 0);
+}
+
+bool cmd_progress_scan(void *context, uint64_t done, uint64_t total)
+{
+    (void)context;
+    cmd_progress_set("scan", done, total, 0);
+    return true;
+}
+
+/* Other lines. */
+
+void cmd_progress_hide(void)
+{
+    flockfile(stderr);
+    clear();
+}
+
+void cmd_progress_release(void)
+{
+    funlockfile(stderr);
+}
+
+struct bw_error *cmd_progress_around(struct bw_error *(*write)(const char *bytes, size_t length),
+                                     const char *bytes, size_t length)
+{
+    if (!progress.mixed || !length)
+        return write(bytes, length);
+    cmd_progress_hide();
+    struct bw_error *error = write(bytes, length);
+    progress.inside = bytes[length - 1] != '\n';
+    progress.written = now();
+    cmd_progress_release();
+    return error;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How far a long command has come: a line of a terminal on stderr that is written again and again,
+ * or one line whenever SIGUSR1 comes (SIGINFO, where there is one). Commands only count. One thread
+ * of the program writes the line, and waits for the signals; with --statedump, SIGUSR1 is for that.
+ *
+ * Before the command opens a file system, nothing is shown; what ends up on the terminal besides
+ * the line goes through cmd_progress_hide() and cmd_progress_release().
+ */
+#ifndef BW_CMD_PROGRESS_H
+#define BW_CMD_PROGRESS_H
+
+#include "cli/command.h"
+
+/** Blocks the signals. To be called before any thread is created. */
+void cmd_progress_prepare(void);
+
+/** Starts the thread. It shows nothing before a second has passed. */
+void cmd_progress_begin(const struct cmd_common *common);
+
+/** Tells it of the file system, whose reads are counted if the command does not count by itself,
+ * and of the statedump for SIGUSR1 (may be NULL). Both must live until cmd_progress_end(). */
+void cmd_progress_watch(const struct bw_fs *fs, struct cmd_statedump *statedump);
+
+/** Removes the line, and ends the thread. May be called again. */
+void cmd_progress_end(void);
+
+/** A new part of the work begins, with so many bytes to be done in all; 0: nobody knows. */
+void cmd_progress_expect(uint64_t bytes);
+
+/** The same, but how many bytes is found out when a line is to be shown, by its thread: `find` may
+ * take its time, unless cmd_progress_hurries(). `context` must live until the next part begins. */
+void cmd_progress_expect_later(uint64_t (*find)(void *context), void *context);
+bool cmd_progress_hurries(void);
+
+/** A command begins that reads all trees, or those of all subvolumes. */
+void cmd_progress_expect_trees(struct bw_fs *fs, bool subvolumes);
+
+/** Several pieces of work come one after the other, and this is the next one: its number, from 1
+ * on, and what they are called. */
+void cmd_progress_step(const char *what, size_t number, size_t count);
+
+/** The same for older states, as bw_deleted_options.progress. */
+void cmd_progress_state(void *context, size_t number, size_t count);
+
+/** So many bytes more are done. Safe from any thread, and cheap. */
+void cmd_progress_add(uint64_t bytes);
+
+/** Sets all at once: what is being done (a constant; NULL: that is clear), bytes done, bytes to be
+ * done, and what was found so far. */
+void cmd_progress_set(const char *what, uint64_t done, uint64_t total, uint64_t findings);
+
+/** The same while a file system is opened, as bw_fs_options.searched. */
+void cmd_progress_search(void *context, uint64_t done, uint64_t total);
+
+/** The same for a scan of metadata, as bw_past_options.progress. Returns true. */
+bool cmd_progress_scan(void *context, uint64_t done, uint64_t total);
+
+/** Takes stderr, and stdout if it is the terminal too, for other lines, and removes the line. */
+void cmd_progress_hide(void);
+/** Gives both back. */
+void cmd_progress_release(void);
+
+/** Writes results to stdout with `write`, between both if it is a terminal. What does not end with
+ * a newline is not written over. */
+struct bw_error *cmd_progress_around(struct bw_error *(*write)(const char *bytes, size_t length),
+                                     const char *bytes, size_t length);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The sandbox. What an image holds could make a mistake in this program do anything; so a process
+ * gives up what it has no use for, before it opens an image. Landlock says which files it may open
+ * from then on, and seccomp which system calls it may make: anything else fails with EACCES or
+ * EPERM. What is open already is not affected, nor are tracers of the process.
+ */
+#ifndef BW_CMD_SANDBOX_H
+#define BW_CMD_SANDBOX_H
+
+#include "cli/command.h"
+
+/**
+ * Confines the process, unless --sandbox=off, as far as the kernel can: to reading the files of a
+ * planned file system (NULL: to none) and, if there is a common->folder, to making files below it.
+ * Call it when the outputs are open and before threads are started; only the first call counts.
+ * Fails only if an output of a layer cannot be made.
+ */
+struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct bw_fs *fs);
+
+/** What is to be allowed besides reading what is open. */
+struct cmd_system_calls {
+    bool outputs; /**< opening files for writing */
+    bool folder;  /**< making and changing files and directories */
+    bool serves;  /**< answering the kernel through a descriptor that another process hands over */
+    enum bw_servers_need servers; /**< the network, as far as it is needed */
+};
+
+/** Allows the system calls that the program needs from now on, and no others, in all threads.
+ * Returns 0 or a number of errno: nothing has changed then. system_calls.c has the list. */
+int cmd_confine_calls(struct cmd_system_calls wanted);
+
+#endif

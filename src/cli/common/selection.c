@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From the options of the filters to a selection. */
+#include "cli/common/selection.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+static struct bw_error *ready(struct cmd_selection *selection)
+{
+    return selection->selection ? NULL : bw_selection_create(&selection->selection);
+}
+
+/* Of several names or types one has to be met, but where find has the same words with one dash,
+ * all. In parentheses, each is a condition by itself. */
+static struct bw_error *close_word(struct bw_selection *selection, struct bw_error *error)
+{
+    return error ? error : bw_selection_close(selection);
+}
+
+static struct bw_error *take_condition(void *target, const struct cmd_option *option,
+                                       const char *argument)
+{
+    struct cmd_selection *selection = target;
+    const bool of_find = *option->name == '-';
+    BW_TRY(ready(selection));
+    if (!of_find)
+        return bw_selection_add(selection->selection, option->name, argument);
+    BW_TRY(bw_selection_open(selection->selection));
+    return close_word(selection->selection,
+                      bw_selection_add(selection->selection, option->name + 1, argument));
+}
+
+/* From now on, types are conditions among others. */
+static struct bw_error *count_types(struct cmd_selection *selection)
+{
+    const unsigned types = selection->types;
+    BW_TRY(ready(selection));
+    selection->types = 0;
+    selection->has_operators = true;
+    return types ? bw_selection_add_types(selection->selection, types) : NULL;
+}
+
+static struct bw_error *take_operator(void *target, const struct cmd_option *option,
+                                      const char *argument)
+{
+    static const struct {
+        const char *name;
+        struct bw_error *(*take)(struct bw_selection *selection);
+    } operators[] = {
+        {"not", bw_selection_not},   {"and", bw_selection_and},     {"or", bw_selection_or},
+        {"open", bw_selection_open}, {"close", bw_selection_close},
+    };
+    struct cmd_selection *selection = target;
+    size_t i = 0;
+    (void)argument;
+    BW_TRY(count_types(selection));
+    while (strcmp(operators[i].name, option->name) != 0)
+        i++;
+    return operators[i].take(selection->selection);
+}
+
+static struct bw_error *add_types(struct cmd_selection *selection, unsigned types, bool of_find)
+{
+    if (of_find && selection->types)
+        BW_TRY(count_types(selection));
+    if (!selection->has_operators)
+        selection->types |= types;
+    if (!of_find || !selection->has_operators)
+        return selection->has_operators ? bw_selection_add_types(selection->selection, types)
+                                        : NULL;
+    BW_TRY(bw_selection_open(selection->selection));
+    return close_word(selection->selection, bw_selection_add_types(selection->selection, types));
+}
+
+static struct bw_error *take_types(void *target, const struct cmd_option *option, const char *list)
+{
+    static const char letters[] = "fdcbpsl"; /* in the order of enum bw_walk_types */
+    unsigned types = 0;
+    for (const char *next = list;; next += 2) {
+        const char *letter = *next ? strchr(letters, *next) : NULL;
+        if (!letter || (next[1] && next[1] != ','))
+            return bw_error_create(
+                BW_ERROR_USAGE,
+                "--type '%s': types are f, d, l, c, b, p and s, with commas between", list);
+        types |= 1u << (letter - letters + 1);
+        if (!next[1])
+            break;
+    }
+    return add_types(target, types, *option->name == '-');
+}
+
+static struct bw_error *take_depth(void *target, const struct cmd_option *option,
+                                   const char *argument)
+{
+    struct cmd_selection *selection = target;
+    const bool is_least = strcmp(option->name, "mindepth") == 0;
+    uint64_t number;
+    if (!cmd_parse_number(argument, 0, UINT_MAX, &number))
+        return cmd_bad_argument(option, argument, "a number");
+    selection->has_maxdepth |= !is_least;
+    *(is_least ? &selection->mindepth : &selection->maxdepth) = (unsigned)number;
+    return NULL;
+}
+
+#define CONDITION .take = take_condition
+#define OPERATOR  .take = take_operator
+
+const struct cmd_option cmd_selection_options[] = {
+    {0, "type", "LIST", "only these types: f,d,l,c,b,p,s (files, directories, links, ...)",
+     .take = take_types, .also = "-type", .heading = "Filters"},
+    {0, "name", "GLOB", "only names that match (repeatable: any of them)", CONDITION,
+     .also = "-name"},
+    {0, "iname", "GLOB", "the same, ignoring case", CONDITION, .also = "-iname"},
+    {0, "path", "GLOB", "only paths that match as a whole; '*' also matches '/'", CONDITION},
+    {0, "wholename", "GLOB", "the same as --path", CONDITION},
+    {0, "ipath", "GLOB", "the same, ignoring case", CONDITION},
+    {0, "regex", "RE", "only paths that match this extended regular expression as a whole",
+     CONDITION},
+    {0, "iregex", "RE", "the same, ignoring case", CONDITION},
+    {0, "exclude", "GLOB",
+     "leave out names or paths that match, and all that is in such directories (repeatable)",
+     CONDITION},
+    {0, "size", "N",
+     "only this size, rounded up to units of 512 bytes or c w k M G T, MiB, MB; +N: larger, "
+     "-N: smaller",
+     CONDITION},
+    {0, "empty", NULL, "only files of size 0 and directories without entries", CONDITION},
+    {0, "newer", "DATE", "only if modified after YYYY-MM-DD[ HH:MM[:SS]][+HH:MM] (UTC) or @SECONDS",
+     CONDITION},
+    {0, "newermt", "DATE", "the same as --newer", CONDITION},
+    {0, "newerat", "DATE", "likewise, by the time of the last access", CONDITION},
+    {0, "newerct", "DATE", "by the time of the last change of the inode", CONDITION},
+    {0, "newerBt", "DATE", "by the time of creation", CONDITION},
+    {0, "mtime", "N", "only if modified N whole days ago; +N: earlier, -N: later", CONDITION},
+    {0, "atime", "N", "likewise, by the time of the last access", CONDITION},
+    {0, "ctime", "N", "by the time of the last change of the inode", CONDITION},
+    {0, "mmin", "N", "only if modified N minutes ago; +N: earlier, -N: later", CONDITION},
+    {0, "amin", "N", "likewise, by the time of the last access", CONDITION},
+    {0, "cmin", "N", "by the time of the last change of the inode", CONDITION},
+    {0, "uid", "N", "only this numeric owner; +N: greater, -N: less", CONDITION},
+    {0, "gid", "N", "only this numeric group; likewise", CONDITION},
+    {0, "user", "NAME", "only this owner: a number, or a name in the image's own /etc/passwd",
+     CONDITION},
+    {0, "group", "NAME", "only this group: a number, or a name in the image's own /etc/group",
+     CONDITION},
+    {0, "perm", "MODE",
+     "only these permissions, octal or like u=rw,g=r; -MODE: at least these, /MODE: any of these",
+     CONDITION},
+    {0, "links", "N", "only this number of hard links; +N: more, -N: fewer", CONDITION},
+    {0, "inum", "N", "only this inode number; +N: greater, -N: less", CONDITION},
+    {0, "not", NULL, "only what does not meet the filter that follows; also '!'", OPERATOR},
+    {0, "and", NULL, "between two --name or --type: only what meets both", OPERATOR},
+    {0, "or", NULL, "also what meets all filters that follow, up to another --or", OPERATOR},
+    {0, "open", NULL, "the filters from here to --close are one filter; also '('", OPERATOR},
+    {0, "close", NULL, "the end of what --open began; also ')'", OPERATOR},
+    {0, "mindepth", "N", "at least N directories below the start; 1: not the start itself",
+     .take = take_depth},
+    {0, "maxdepth", "N", "at most N directories below the start; 0: only the start itself",
+     .take = take_depth},
+    {0},
+};
+
+struct bw_error *cmd_selection_prepare(const struct cmd_selection *selection, struct bw_fs *fs,
+                                       const char *subvolume)
+{
+    const struct bw_subvolume *from = NULL;
+    if (subvolume)
+        BW_TRY(bw_subvolume_by_name(fs, subvolume, &from));
+    return selection->selection ? bw_selection_prepare(selection->selection, fs, from) : NULL;
+}
+
+void cmd_selection_apply(const struct cmd_selection *selection, unsigned types,
+                         struct bw_walk_options *options)
+{
+    options->selection = selection->selection;
+    options->has_maxdepth = selection->has_maxdepth;
+    options->maxdepth = selection->maxdepth;
+    options->mindepth = selection->mindepth;
+    if (selection->has_operators)
+        options->types = bw_selection_default_types(selection->selection, types);
+    else if (selection->types)
+        options->types = selection->types;
+}
+
+void cmd_selection_free(void *settings)
+{
+    struct cmd_selection *selection = settings;
+    bw_selection_destroy(selection->selection);
+}
+
+void cmd_tell_of_nested(const struct cmd_common *common, struct bw_fs *fs, const char *subvolume)
+{
+    const struct bw_subvolume *named, *next = NULL;
+    struct bw_subvolume_info info;
+    uint64_t count = 0;
+    BW_AUTO_ERROR struct bw_error *error = bw_subvolume_by_name(fs, subvolume, &named);
+    while (!error && (next = bw_subvolume_next(fs, next))) {
+        error = bw_subvolume_get(fs, next, &info);
+        count += !error && info.parent == bw_subvolume_id(named);
+    }
+    if (count && !error && !common->quiet)
+        fprintf(stderr,
+                "btrfs-walk: note: nothing to list in this subvolume alone; %" PRIu64
+                " others lie in it, and --subvol names one of them\n",
+                count);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The older states of a file system, all but those that were never committed. */
+#include "cli/common/states.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/common/progress.h"
+
+const struct cmd_option cmd_states_options[] = {
+    {0, "no-scan", NULL, "take only the states that the superblock names",
+     CMD_FLAG(struct cmd_states_settings, no_scan)},
+    {0, "index", "FILE",
+     "keep what the scan finds in FILE, or use it if the file system has not changed since",
+     CMD_TEXT(struct cmd_states_settings, index)},
+    {0},
+};
+
+/* The index. */
+
+static struct bw_error *open_index(void *context, const struct bw_fs *planned)
+{
+    struct cmd_index *index = context;
+    const struct cmd_common *before = index->before;
+    struct stat status;
+    const bool exists = stat(index->file.name, &status) == 0;
+    if (before->open_outputs)
+        BW_TRY(before->open_outputs(before->outputs, planned));
+    BW_TRY(cmd_output_file_open(&index->file, planned));
+    if (!exists || status.st_size == 0)
+        return NULL;
+    BW_TRY(bw_buffer_read_file(&index->bytes, index->file.name));
+    return bw_past_is_index(index->bytes.data, index->bytes.length)
+               ? NULL
+               : bw_error_create(BW_ERROR_USAGE, "%s is not an index: it is not written over",
+                                 index->file.name);
+}
+
+struct bw_error *cmd_index_begin(struct cmd_index *index, const struct cmd_common *common,
+                                 const struct cmd_states_settings *settings,
+                                 struct cmd_common *result)
+{
+    *index = (struct cmd_index){
+        .before = common,
+        .file = {.common = common, .name = settings->index, .descriptor = -1},
+    };
+    *result = *common;
+    result->lists_states = true;
+    if (common->scan && settings->no_scan)
+        return bw_error_create(BW_ERROR_USAGE, "--scan and --no-scan exclude each other");
+    if (index->file.name) {
+        result->open_outputs = open_index;
+        result->outputs = index;
+    }
+    return NULL;
+}
+
+void cmd_index_end(struct cmd_index *index)
+{
+    bw_buffer_free(&index->bytes);
+    bw_error_free(cmd_output_file_close(&index->file, NULL));
+}
+
+static struct bw_error *keep_index(struct cmd_index *index, const struct bw_past *past)
+{
+    struct bw_past_facts facts;
+    bw_past_facts(past, &facts);
+    if (!index->file.is_open || !facts.scanned || facts.index_used)
+        return NULL;
+    struct bw_error *error = cmd_output_file_start(&index->file);
+    if (!error)
+        error = bw_past_write_index(past, cmd_output_file_add, &index->file);
+    return cmd_output_file_close(&index->file, error);
+}
+
+struct bw_error *cmd_past_open(struct cmd_index *index, struct bw_fs *fs,
+                               const struct cmd_states_settings *settings,
+                               struct bw_past_options *how, struct bw_past **past)
+{
+    const struct cmd_common *common = index->before;
+    how->scanning = settings->no_scan ? BW_PAST_SCAN_NEVER
+                    : common->scan    ? BW_PAST_SCAN_ALWAYS
+                                      : BW_PAST_SCAN_SMALL;
+    how->index = index->bytes.data;
+    how->index_size = index->bytes.length;
+    how->progress = cmd_progress_scan;
+    struct bw_error *error = bw_past_open(fs, how, past);
+    cmd_progress_expect(0);
+    bw_buffer_free(&index->bytes);
+    return error ? error : keep_index(index, *past);
+}
+
+/* All states. */
+
+static struct bw_error *take_all(struct cmd_states *states, const struct bw_past *past)
+{
+    const size_t count = bw_past_count(past);
+    states->choices = calloc(count + 1, sizeof *states->choices);
+    if (!states->choices)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < count; i++) {
+        const struct bw_state_info *info = bw_past_state(past, i);
+        if (info->standing != BW_STATE_ABANDONED)
+            states->choices[states->count++] =
+                (struct bw_state_choice){.tree_root = info->tree_root,
+                                         .tree_root_generation = info->generation,
+                                         .chunk_root = info->chunk_root};
+    }
+    return NULL;
+}
+
+struct bw_error *cmd_states_find(struct cmd_index *index, struct bw_fs *fs,
+                                 const struct cmd_states_settings *settings,
+                                 struct cmd_states *states)
+{
+    struct bw_past_options how = {.struct_size = sizeof how, .only_list = true};
+    struct bw_past *past = NULL;
+    *states = (struct cmd_states){.images = cmd_fs_options(index->before)};
+    struct bw_error *error = cmd_past_open(index, fs, settings, &how, &past);
+    if (!error)
+        error = take_all(states, past);
+    bw_past_close(past);
+    return error;
+}
+
+struct bw_error *cmd_open_state(const struct cmd_common *common, struct bw_state_choice state,
+                                struct bw_fs **fs)
+{
+    struct bw_fs_options options = cmd_fs_options(common);
+    options.planned = NULL;
+    options.reporter = (struct bw_reporter){cmd_tell, (void *)(uintptr_t)common};
+    options.state = state;
+    return bw_fs_open(&options, fs);
+}
+
+void cmd_states_free(struct cmd_states *states)
+{
+    free(states->choices);
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * btrfs-walk --complete WORD...: which options the words before the last one are, and so what the
+ * last one is about. No help text has it; CONTRIBUTING.md describes it. It is silent, and ends soon
+ * whatever the images are.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/complete/complete.h"
+
+/* A command line, as far as it is there. */
+struct line {
+    const struct command *command;
+    struct cmd_option_list options;
+    struct cmd_common common;
+    struct complete complete;
+    const struct cmd_option *waiting; /* for its argument */
+    const char **operands;
+    size_t operand_count;
+    bool only_operands; /* "--" was among the words */
+};
+
+void complete_add(struct complete *complete, enum complete_kind kind, const char *text,
+                  size_t length, const char *end, const char *description)
+{
+    const size_t given = strlen(complete->value), all = length + strlen(end);
+    if (memchr(text, '\0', length) || given > all ||
+        memcmp(text, complete->value, given < length ? given : length) != 0 ||
+        (given > length && memcmp(end, complete->value + length, given - length) != 0))
+        return;
+    bw_buffer_append_byte(&complete->text, (char)kind);
+    bw_buffer_append(&complete->text, complete->prefix, complete->prefix_length);
+    bw_buffer_append(&complete->text, text, length);
+    bw_buffer_append(&complete->text, end, strlen(end) + 1);
+    bw_buffer_append(&complete->text, description, strlen(description) + 1);
+    complete->count++;
+}
+
+void complete_skip(struct complete *complete, const char *separators)
+{
+    for (const char *next; (next = strpbrk(complete->value, separators));
+         complete->value = next + 1)
+        complete->prefix_length += (size_t)(next + 1 - complete->value);
+}
+
+/* Options are looked up as getopt_long() does: by their names, or by what no other begins with. */
+static size_t find_long(const struct cmd_option_list *list, const char *name, size_t length)
+{
+    size_t found = list->count, matches = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const char *other = list->items[i].option->name;
+        if (strncmp(other, name, length) != 0)
+            continue;
+        if (!other[length])
+            return i;
+        found = i;
+        matches++;
+    }
+    return matches == 1 ? found : list->count;
+}
+
+static bool needs_argument(const struct cmd_option *option)
+{
+    return option->argument && *option->argument != '[';
+}
+
+/* What is needed to open the images is taken as by the command; of the rest, --subvol. */
+static void take(struct line *line, size_t number, const char *argument)
+{
+    static const char *const taken[] = {"device",     "super",     "partition",  "offset", "log",
+                                        "generation", "tree-root", "chunk-root", "backup"};
+    const struct cmd_option *option = line->options.items[number].option;
+    if (argument && strcmp(option->name, "subvol") == 0)
+        line->complete.subvolume = argument;
+    if (!line->options.items[number].heading)
+        return;
+    for (size_t i = 0; argument && i < sizeof taken / sizeof *taken; i++)
+        if (strcmp(option->name, taken[i]) == 0)
+            bw_error_free(option->take(line->options.items[number].settings + option->offset,
+                                       option, argument));
+}
+
+static void read_long(struct line *line, const char *word)
+{
+    const char *equals = strchr(word, '=');
+    size_t length = equals ? (size_t)(equals - word) : strlen(word);
+    size_t number = find_long(&line->options, word, length);
+    if (number == line->options.count)
+        return;
+    const struct cmd_option *option = line->options.items[number].option;
+    if (!equals && needs_argument(option))
+        line->waiting = option;
+    else
+        take(line, number, equals ? equals + 1 : NULL);
+}
+
+/* Letters, of which the last one may take the rest or the next word. Returns where the argument
+ * begins; NULL if there is none in the word. */
+static const char *read_letters(struct line *line, const char *letters, size_t *number)
+{
+    for (; *letters; letters++) {
+        *number = cmd_find_letter(&line->options, *letters);
+        if (*number == line->options.count)
+            return NULL;
+        if (needs_argument(line->options.items[*number].option))
+            return letters + 1;
+    }
+    return NULL;
+}
+
+static void read_option(struct line *line, const char *word)
+{
+    size_t number;
+    if (strcmp(word, "--") == 0) {
+        line->only_operands = true;
+    } else if (word[1] == '-') {
+        read_long(line, word + 2);
+    } else {
+        const char *argument = read_letters(line, word + 1, &number);
+        if (argument && *argument)
+            take(line, number, argument);
+        else if (argument)
+            line->waiting = line->options.items[number].option;
+    }
+}
+
+static void read_word(struct line *line, const char *word)
+{
+    if (line->waiting) {
+        size_t number = find_long(&line->options, line->waiting->name, strlen(line->waiting->name));
+        line->waiting = NULL;
+        take(line, number, word);
+    } else if (*word == '-' && word[1] && !line->only_operands) {
+        read_option(line, word);
+    } else {
+        line->operands[line->operand_count++] = word;
+    }
+}
+
+/* What stands before the value in a word stays. */
+static void set_value(struct line *line, const char *word, const char *value)
+{
+    line->complete.prefix = word;
+    line->complete.prefix_length = (size_t)(value - word);
+    line->complete.value = value;
+}
+
+static void complete_option_value(struct line *line, const struct cmd_option *option)
+{
+    const char *argument = option->argument;
+    for (const char *const *word = option->words; word && *word; word++)
+        if (**word)
+            complete_add(&line->complete, COMPLETE_WORD, *word, strlen(*word), "", "");
+    if (option->words)
+        return;
+    if (*argument == '[' && argument[1] == '=') {
+        for (argument += 2; *argument; argument += strspn(argument, "|]")) {
+            size_t length = strcspn(argument, "|]");
+            complete_add(&line->complete, COMPLETE_WORD, argument, length, "", "");
+            argument += length;
+        }
+    } else {
+        complete_argument(&line->complete, argument, line->command);
+    }
+}
+
+static void complete_option(struct line *line, const char *word)
+{
+    const char *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+    size_t number = line->options.count;
+    const char *value = equals ? equals + 1 : NULL;
+    if (equals)
+        number = find_long(&line->options, word + 2, (size_t)(equals - word) - 2);
+    else if (word[1] && word[1] != '-')
+        value = read_letters(line, word + 1, &number);
+    if (value && number < line->options.count && line->options.items[number].option->argument) {
+        set_value(line, word, value);
+        complete_option_value(line, line->options.items[number].option);
+        return;
+    }
+    line->complete.value = word + (word[1] ? 2 : 1);
+    line->complete.prefix = "--";
+    line->complete.prefix_length = 2;
+    for (size_t i = 0; (!word[1] || word[1] == '-') && i < line->options.count; i++) {
+        const struct cmd_option *option = line->options.items[i].option;
+        complete_add(&line->complete, COMPLETE_WORD, option->name, strlen(option->name), "",
+                     option->description);
+    }
+}
+
+/* The image comes first, and what else the command takes behind it. */
+static void complete_operand(struct line *line)
+{
+    const struct command *command = line->command;
+    const char *operands = command->operands;
+    const char *first = strchr(operands, ' ');
+    if (command->takes_paths && line->operand_count && first)
+        complete_argument(&line->complete, first, command);
+    else if (command->needs_no_image)
+        complete_argument(&line->complete, operands, command);
+    else
+        complete_argument(&line->complete, "IMAGE", command);
+}
+
+static void use_operands(struct line *line)
+{
+    struct cmd_common *common = &line->common;
+    size_t images = line->command->takes_paths && line->operand_count ? 1 : line->operand_count;
+    memmove(common->images + images, common->images, common->image_count * sizeof *common->images);
+    memcpy(common->images, line->operands, images * sizeof *common->images);
+    common->image_count += images;
+}
+
+static void complete_last(struct line *line, const char *word, bool is_first)
+{
+    if (!line->waiting && !line->only_operands && *word == '-') {
+        complete_option(line, word);
+        return;
+    }
+    set_value(line, word, word);
+    for (size_t i = 0; is_first && cmd_table[i]; i++)
+        complete_add(&line->complete, COMPLETE_WORD, cmd_table[i]->name, strlen(cmd_table[i]->name),
+                     "", cmd_table[i]->summary);
+    if (line->waiting)
+        complete_option_value(line, line->waiting);
+    else
+        complete_operand(line);
+}
+
+/* The shells hand "~/" over as it was typed. Returns memory to be freed; NULL: none. */
+static char *expand_home(const char **image)
+{
+    const char *home = getenv("HOME");
+    char *path = NULL;
+    if (home && strncmp(*image, "~/", 2) == 0 && asprintf(&path, "%s%s", home, *image + 1) >= 0)
+        *image = path;
+    return path;
+}
+
+static const struct command *find_command(const char *name)
+{
+    size_t i = 0;
+    while (cmd_table[i] && strcmp(cmd_table[i]->name, name) != 0)
+        i++;
+    return cmd_table[i];
+}
+
+/* Images may be slow, and nobody waits for long. */
+static void give_up(int number)
+{
+    (void)number;
+    _exit(STATUS_OK);
+}
+
+static void be_quiet_and_quick(void)
+{
+    const struct itimerval limit = {.it_value.tv_sec = 2};
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere >= 0)
+        dup2(nowhere, STDERR_FILENO);
+    signal(SIGALRM, give_up);
+    setitimer(ITIMER_REAL, &limit, NULL);
+}
+
+/* The answers for the last word; the caller frees them. */
+static struct bw_buffer answers(char **words, size_t count)
+{
+    BW_AUTO_FREE const char **operands = calloc(count + 1, sizeof *operands);
+    BW_AUTO_FREE const char **images = calloc(2 * count + 1, sizeof *images);
+    const struct command *command = count > 1 ? find_command(words[0]) : NULL;
+    struct line line = {.command = command ? command : cmd_table[0], .operands = operands};
+    BW_AUTO_FREE char **expanded = calloc(2 * count + 1, sizeof *expanded);
+    if (!operands || !images || !expanded || !count)
+        return (struct bw_buffer){0};
+    line.common = (struct cmd_common){.images = images,
+                                      .superblock_copy = BW_ANY_SUPERBLOCK_COPY,
+                                      .graph.struct_size = sizeof line.common.graph};
+    line.complete.common = &line.common;
+    line.options = cmd_options_of(line.command, &line.common, NULL);
+    for (size_t i = command ? 1 : 0; i + 1 < count; i++)
+        read_word(&line, words[i]);
+    use_operands(&line);
+    for (size_t i = 0; i < line.common.image_count; i++)
+        expanded[i] = expand_home(&images[i]);
+    complete_last(&line, words[count - 1], count == 1);
+    for (size_t i = 0; i < line.common.image_count; i++)
+        free(expanded[i]);
+    return line.complete.text;
+}
+
+int cmd_complete(char **words, size_t count)
+{
+    be_quiet_and_quick();
+    struct bw_buffer text = answers(words, count);
+    return cmd_write_text(NULL, &text);
+}
+
+/* An answer in the form of complete_add(); NULL after the last. */
+struct answer {
+    char kind;
+    const char *word;
+    size_t length;
+};
+
+static const char *next_answer(const char *at, const char *end, struct answer *answer)
+{
+    if (at >= end)
+        return NULL;
+    *answer = (struct answer){*at, at + 1, strlen(at + 1)};
+    at += answer->length + 2;
+    return at + strlen(at) + 1;
+}
+
+/* A single answer is quoted here: bash would take a path in an image for one of its own. With
+ * several, bash has to find what they begin with before it quotes that ("q"). */
+static void write_for_bash(struct bw_buffer *out, const struct bw_buffer *text,
+                           const struct bash_line *line)
+{
+    const char *end = text->data + text->length;
+    struct answer answer;
+    size_t count = 0;
+    bool files = false, more = false;
+    for (const char *at = text->data; (at = next_answer(at, end, &answer)); count++) {
+        files |= answer.kind == COMPLETE_FILES;
+        more |= answer.kind == COMPLETE_BEGIN;
+    }
+    count -= files;
+    bw_buffer_format(out, "%s%s%s", files ? "f" : "", more ? "n" : "", count > 1 ? "q" : "");
+    bw_buffer_append_byte(out, '\0');
+    for (const char *at = text->data; (at = next_answer(at, end, &answer));) {
+        if (answer.kind == COMPLETE_FILES || answer.length < line->cut)
+            continue;
+        if (count > 1)
+            bw_buffer_append(out, answer.word + line->cut, answer.length - line->cut);
+        else
+            bash_append_quoted(out, answer.word + line->cut, answer.length - line->cut,
+                               line->quote);
+        bw_buffer_append_byte(out, '\0');
+    }
+}
+
+int cmd_complete_bash(const char *breaks, const char *text)
+{
+    struct bash_line line = {0};
+    struct bw_buffer out = {0}, found = {0};
+    be_quiet_and_quick();
+    if (bash_line_read(&line, text, breaks) && line.count > 1)
+        found = answers(line.words + 1, line.count - 1);
+    if (!found.failed)
+        write_for_bash(&out, &found, &line);
+    bw_buffer_free(&found);
+    bash_line_free(&line);
+    return cmd_write_text(NULL, &out);
+}

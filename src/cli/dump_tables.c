@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * btrfs-walk --dump-tables: all tables of the program as one JSON document: commands with their
+ * options, types of layers with theirs, probes, records, types of items, passes and codes of the
+ * check, exit statuses. It is for
+ * scripts/make-docs only, so it is in no help text, and it may change with any version.
+ */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "btrfs-walk/dump.h"
+#include "btrfs-walk/graph.h"
+#include "cli/check/check.h"
+#include "cli/command.h"
+#include "cli/common/selection.h"
+#include "cli/graph/page.h"
+#include "cli/probes/probes.h"
+
+#ifndef BW_VERSION
+#define BW_VERSION "unknown"
+#endif
+
+static void add_option(struct bw_json *json, const struct cmd_option *option, const char *heading)
+{
+    const char letter[] = {option->letter, '\0'};
+    bw_json_begin_object(json, NULL);
+    bw_json_text(json, "letter", option->letter ? letter : NULL);
+    bw_json_text(json, "name", option->name);
+    bw_json_text(json, "argument", option->argument);
+    bw_json_text(json, "description", option->description);
+    bw_json_text(json, "heading", heading);
+    bw_json_end(json);
+}
+
+/* The filters, which many commands have, are an array of their own; where a table has them stands
+ * {"group": "filter_options"}. */
+static void add_entries(struct bw_json *json, const struct cmd_option *table, const char *heading)
+{
+    for (; table->name || table->group; table++) {
+        heading = table->heading ? table->heading : heading;
+        if (!table->group) {
+            add_option(json, table, heading);
+        } else if (table->group == cmd_selection_options) {
+            bw_json_begin_object(json, NULL);
+            bw_json_text(json, "group", "filter_options");
+            bw_json_end(json);
+        } else {
+            add_entries(json, table->group, heading);
+        }
+    }
+}
+
+static void add_options(struct bw_json *json, const char *name, const struct cmd_option *table)
+{
+    bw_json_begin_array(json, name);
+    add_entries(json, table, NULL);
+    bw_json_end(json);
+}
+
+static void add_statuses(struct bw_json *json, const struct cmd_status *status)
+{
+    bw_json_begin_array(json, "exit_statuses");
+    for (; status && status->meaning; status++) {
+        bw_json_begin_object(json, NULL);
+        bw_json_number(json, "status", (uint64_t)status->status);
+        bw_json_text(json, "meaning", status->meaning);
+        bw_json_end(json);
+    }
+    bw_json_end(json);
+}
+
+static void add_command(struct bw_json *json, const struct command *command)
+{
+    bw_json_begin_object(json, NULL);
+    bw_json_text(json, "name", command->name);
+    bw_json_text(json, "topic", command->topic);
+    bw_json_text(json, "operands", command->operands);
+    bw_json_text(json, "summary", command->summary);
+    bw_json_text(json, "details", command->details);
+    bw_json_text(json, "examples", command->examples);
+    bw_json_text(json, "record", command->record);
+    bw_json_bool(json, "needs_no_image", command->needs_no_image);
+    bw_json_begin_array(json, "options");
+    add_entries(json, command->options, NULL);
+    if (command->takes_list)
+        add_entries(json, cmd_list_options, NULL);
+    bw_json_end(json);
+    add_statuses(json, command->meanings);
+    bw_json_end(json);
+}
+
+static void add_layer_option(struct bw_json *json, const struct bw_option *option)
+{
+    BW_AUTO_FREE char *range = bw_option_range(option);
+    json->buffer->failed |= !range;
+    bw_json_begin_object(json, NULL);
+    bw_json_text(json, "name", option->name);
+    bw_json_text(json, "type", bw_option_type_name(option->type));
+    bw_json_text(json, "default", option->default_value);
+    bw_json_text(json, "range", range);
+    bw_json_text(json, "description", option->description);
+    bw_json_end(json);
+}
+
+/* Where the layers go, and where they come from. */
+struct layer_list {
+    struct bw_json *json;
+    struct bw_registry *registry;
+};
+
+static struct bw_error *add_layer(void *context, const char *name)
+{
+    const struct layer_list *list = context;
+    const struct bw_xlator_class *type;
+    struct bw_buffer place = {0};
+    BW_TRY(bw_registry_find(list->registry, name, &type));
+    page_append_place(&place, type);
+    bw_json_begin_object(list->json, NULL);
+    bw_json_text(list->json, "type", type->type);
+    bw_json_text(list->json, "description", type->description);
+    bw_json_text(list->json, "page", type->page);
+    bw_json_bytes(list->json, "place", place.data, place.length);
+    bw_json_begin_array(list->json, "options");
+    for (const struct bw_option *option = type->options; option && option->name; option++)
+        add_layer_option(list->json, option);
+    bw_json_end(list->json);
+    bw_json_end(list->json);
+    struct bw_error *error = place.failed ? bw_error_no_memory() : NULL;
+    bw_buffer_free(&place);
+    return error;
+}
+
+/* Only layers that are built in: the document is the same on every machine. */
+static struct bw_error *add_layers(struct bw_json *json)
+{
+    struct layer_list list = {.json = json};
+    BW_TRY(bw_registry_open("", &list.registry));
+    bw_json_begin_array(json, "layers");
+    struct bw_error *error = bw_registry_each(list.registry, add_layer, &list);
+    bw_json_end(json);
+    bw_registry_close(list.registry);
+    return error;
+}
+
+static void add_codes(struct bw_json *json, const struct bw_check_pass *pass)
+{
+    const struct bw_finding_code *code;
+    bw_json_begin_array(json, "codes");
+    for (size_t i = 0; (code = check_code(i)); i++) {
+        if (strcmp(code->pass, pass->name) != 0)
+            continue;
+        bw_json_begin_object(json, NULL);
+        bw_json_text(json, "word", code->word);
+        bw_json_text(json, "severity", bw_finding_severity_name(code->severity));
+        bw_json_text(json, "description", code->description);
+        bw_json_end(json);
+    }
+    bw_json_end(json);
+}
+
+static void add_passes(struct bw_json *json)
+{
+    const struct bw_check_pass *pass;
+    bw_json_begin_array(json, "check");
+    for (size_t i = 0; (pass = check_pass(i)); i++) {
+        bw_json_begin_object(json, NULL);
+        bw_json_text(json, "name", pass->name);
+        bw_json_text(json, "description", pass->description);
+        bw_json_text(json, "when", pass->quick ? "quick" : pass->data ? "data" : "full");
+        add_codes(json, pass);
+        bw_json_end(json);
+    }
+    bw_json_end(json);
+}
+
+int cmd_dump_tables(void)
+{
+    struct bw_buffer text = {0};
+    struct bw_json json = bw_json_start(&text, true);
+    bw_json_begin_object(&json, NULL);
+    bw_json_text(&json, "version", BW_VERSION);
+    bw_json_begin_array(&json, "commands");
+    for (size_t i = 0; cmd_table[i]; i++)
+        add_command(&json, cmd_table[i]);
+    bw_json_end(&json);
+    add_options(&json, "image_options", cmd_image_options);
+    add_options(&json, "filter_options", cmd_selection_options);
+    add_options(&json, "common_options", cmd_common_options);
+    add_statuses(&json, cmd_statuses);
+    struct bw_error *error = add_layers(&json);
+    cmd_probe_list_add(&json);
+    bw_item_types_describe(&json, "items");
+    add_passes(&json);
+    bw_json_end(&json);
+    bw_buffer_append_byte(&text, '\n');
+    if (!error)
+        return cmd_write_text(NULL, &text);
+    bw_buffer_free(&text);
+    return cmd_fail(NULL, error);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The bodyfile command: what is known of each file as a line of The Sleuth Kit's body file, for
+ * timelines. */
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/human.h"
+#include "base/utf8.h"
+#include "cli/export/export.h"
+
+struct bodyfile_state {
+    struct cmd_export_settings export;
+};
+
+/* The work under way. */
+struct bodyfile {
+    struct cmd_export export;
+    struct cmd_output output;
+    struct bw_buffer line, target;
+};
+
+static const struct cmd_option options[] = {
+    CMD_GROUP(cmd_export_options, struct bodyfile_state, export),
+    {0},
+};
+
+/* Writes as \ooo what would end a field or a line, and control characters: also those from U+0080
+ * to U+009F, in UTF-8 or as single bytes. */
+static void append_name(struct bw_buffer *line, const char *bytes, size_t length)
+{
+    const uint8_t *next = (const uint8_t *)bytes;
+    for (size_t step; length; next += step, length -= step) {
+        step = bw_utf8_length(next, length);
+        bool is_single = step <= 1, is_control = *next < ' ' || (*next >= 0x7f && *next < 0xa0);
+        step = is_single ? 1 : step;
+        bool plain = is_single ? !is_control && *next != '|' && *next != '\\'
+                               : *next != 0xc2 || next[1] >= 0xa0;
+        if (plain)
+            bw_buffer_append(line, next, step);
+        for (size_t i = 0; i < step && !plain; i++)
+            bw_buffer_format(line, "\\%03o", next[i]);
+    }
+}
+
+/* The letter of a type, in the words of that program. */
+static char type_letter(uint32_t type)
+{
+    char mode[BW_MODE_LENGTH];
+    bw_write_mode(mode, type);
+    return type == S_IFREG ? 'r' : *mode == '?' ? '-' : *mode;
+}
+
+static struct bw_error *append_inode(struct bodyfile *bodyfile, const struct bw_feed_item *item)
+{
+    struct bw_buffer *line = &bodyfile->line;
+    const struct bw_inode *inode = &item->inode;
+    char mode[BW_MODE_LENGTH + 1], letter = type_letter(item->type);
+    *bw_write_mode(mode, inode->mode) = '\0';
+    bw_buffer_format(line, "|%" PRIu64 "-%" PRIu64 "|%c/%c%s",
+                     bw_subvolume_id(item->place.subvolume), item->place.inode, letter,
+                     item->has_inode ? letter : '-', mode + 1);
+    bw_buffer_format(line, "|%" PRIu32 "|%" PRIu32 "|%" PRIu64, inode->uid, inode->gid,
+                     inode->size);
+    bw_buffer_format(line, "|%jd|%jd|%jd|%jd\n", (intmax_t)inode->atime.tv_sec,
+                     (intmax_t)inode->mtime.tv_sec, (intmax_t)inode->ctime.tv_sec,
+                     (intmax_t)inode->otime.tv_sec);
+    return NULL;
+}
+
+static struct bw_error *append_target(struct bodyfile *bodyfile, const struct bw_feed_item *item)
+{
+    if (item->type != S_IFLNK || !item->has_inode)
+        return NULL;
+    bodyfile->target.length = 0;
+    struct bw_error *error = cmd_export_read_link(&bodyfile->export, item, &bodyfile->target);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_buffer_format(&bodyfile->line, " -> ");
+    append_name(&bodyfile->line, bodyfile->target.data, bodyfile->target.length);
+    if (error)
+        cmd_export_miss(&bodyfile->export, bw_error_prefix(error, "%s", item->path.data));
+    return NULL;
+}
+
+static struct bw_error *write_line(struct bodyfile *bodyfile, struct bw_feed_item *item)
+{
+    struct bw_buffer *line = &bodyfile->line;
+    line->length = 0;
+    bw_buffer_format(line, "0|");
+    append_name(line, item->path.data, item->path.length);
+    BW_TRY(append_target(bodyfile, item));
+    BW_TRY(append_inode(bodyfile, item));
+    if (!item->has_inode)
+        cmd_export_miss_item(&bodyfile->export, item);
+    return line->failed ? bw_error_no_memory()
+                        : cmd_write(&bodyfile->output, line->data, line->length);
+}
+
+static struct bw_error *write_lines(struct bodyfile *bodyfile)
+{
+    struct bw_feed_item *item;
+    BW_TRY(cmd_export_start(&bodyfile->export, BW_WALK_ALL, 0));
+    for (;;) {
+        BW_TRY(bw_feed_next(bodyfile->export.feed, &item));
+        if (!item)
+            return NULL;
+        struct bw_error *error = write_line(bodyfile, item);
+        bw_feed_release(bodyfile->export.feed, item);
+        BW_TRY(error);
+    }
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct bodyfile_state *settings = state;
+    struct bodyfile bodyfile = {0};
+    int status = cmd_export_open(common, &settings->export, &bodyfile.export);
+    if (status)
+        return status;
+    struct bw_error *error = write_lines(&bodyfile);
+    status = cmd_export_close(&bodyfile.export, bw_error_first(error, cmd_flush(&bodyfile.output)));
+    bw_buffer_free(&bodyfile.line);
+    bw_buffer_free(&bodyfile.target);
+    return status;
+}
+
+const struct command cmd_bodyfile = {
+    .name = "bodyfile",
+    .topic = cmd_topic_export,
+    .operands = "IMAGE [PATH]...",
+    .summary = "Writes all files and their times as a body file of The Sleuth Kit.",
+    .details =
+        "\n"
+        "Lines are MD5|name|inode|mode|UID|GID|size|atime|mtime|ctime|crtime, as mactime(1)\n"
+        "reads them. The MD5 is always 0. An inode number follows that of its subvolume:\n"
+        "257-1234. In names, control characters and bytes that would end a field are written as\n"
+        "\\ooo.\n",
+    .examples =
+        "  btrfs-walk bodyfile disk.img > body                       everything\n"
+        "  btrfs-walk bodyfile disk.img /home | mactime -b - -d      a timeline of a folder\n",
+    .options = options,
+    .run = run,
+    .state_size = sizeof(struct bodyfile_state),
+    .takes_paths = true,
+    .takes_list = true,
+};

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The deleted command: what older states hold and the present one lacks, as rows, or extracted. */
+#include "btrfs-walk/deleted.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "btrfs-walk/records.h"
+#include "cli/common/listing.h"
+#include "cli/common/progress.h"
+#include "cli/common/states.h"
+#include "cli/export/extract.h"
+
+struct deleted_state {
+    struct extract_settings extract;
+    struct cmd_rows_settings rows;
+    struct cmd_states_settings states;
+    uint64_t since;
+    bool no_data, unproven, null_terminated;
+};
+
+/* The command under way. */
+struct deleting {
+    const struct deleted_state *settings;
+    const struct cmd_common *common;
+    struct cmd_index index;
+    struct cmd_states states;
+    struct bw_deleted *deleted;
+    struct bw_deleted_state state; /* the one at hand */
+    struct cmd_listing *listing;
+    struct bw_feed *feed;
+    struct bw_left left; /* of the file whose parts are coming */
+    /* Of an extraction: */
+    struct extract *extract;
+    bw_entry_visitor *visit;
+    void *visitor;
+    struct bw_map taken;    /* hashes of paths, and whether something has them */
+    struct bw_buffer freed; /* hashes of those that something was to have that is not whole */
+    struct bw_buffer path;
+    uint64_t unproven; /* files without checksums: listed, or left out */
+};
+
+static struct bw_error *take_since(void *target, const struct cmd_option *option,
+                                   const char *argument)
+{
+    uint64_t number;
+    if (!cmd_parse_number(argument, 1, UINT64_MAX, &number))
+        return cmd_bad_argument(option, argument, "a generation, from 1 on");
+    *(uint64_t *)target = number;
+    return NULL;
+}
+
+static const struct cmd_option options[] = {
+    {0, "since", "N", "only what a state of generation N, or a newer one, holds",
+     .take = take_since, .offset = CMD_AT(struct deleted_state, since, uint64_t)},
+    {0, "no-data", NULL, "do not read data: nothing is said of what is left of them",
+     CMD_FLAG(struct deleted_state, no_data)},
+    {0, "extract", "DEST", "extract it all into this directory",
+     CMD_TEXT(struct deleted_state, extract.folder)},
+    {0, "unproven", NULL, "also extract files that have no checksums, whatever they hold now",
+     CMD_FLAG(struct deleted_state, unproven)},
+    CMD_GROUP(cmd_states_options, struct deleted_state, states),
+    CMD_GROUP(extract_options, struct deleted_state, extract),
+    {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
+     CMD_THREADS(struct deleted_state, extract.export.walk.threads)},
+    {'0', "null", NULL, "end each row with NUL; without -o and --json, rows are paths",
+     CMD_FLAG(struct deleted_state, null_terminated)},
+    CMD_SELECTION(struct deleted_state, extract.export.selection),
+    CMD_GROUP(cmd_rows_options, struct deleted_state, rows),
+    {0},
+};
+
+/* The search. */
+
+static struct bw_error *begin(struct deleting *deleting, struct bw_fs *present)
+{
+    const struct cmd_selection *selection = &deleting->settings->extract.export.selection;
+    BW_TRY(cmd_selection_prepare(selection, present, NULL));
+    BW_TRY(
+        cmd_states_find(&deleting->index, present, &deleting->settings->states, &deleting->states));
+    const struct bw_deleted_options how = {
+        .struct_size = sizeof how,
+        .images = &deleting->states.images,
+        .states = deleting->states.choices,
+        .state_count = deleting->states.count,
+        .since = deleting->settings->since,
+        .path = deleting->common->path_count ? deleting->common->paths[0] : NULL,
+        .selection = selection->selection,
+        .has_maxdepth = selection->has_maxdepth,
+        .maxdepth = selection->maxdepth,
+        .mindepth = selection->mindepth,
+        .progress = cmd_progress_state,
+    };
+    return bw_deleted_open(present, &how, &deleting->deleted);
+}
+
+static void end(struct deleting *deleting)
+{
+    bw_deleted_close(deleting->deleted);
+    cmd_states_free(&deleting->states);
+    bw_map_free(&deleting->taken);
+    bw_buffer_free(&deleting->freed);
+    bw_buffer_free(&deleting->path);
+}
+
+/* Calls `work` for each state. */
+static struct bw_error *for_each_state(struct deleting *deleting,
+                                       struct bw_error *(*work)(struct deleting *deleting))
+{
+    for (bool got;;) {
+        BW_TRY(bw_deleted_next(deleting->deleted, &deleting->state, &got));
+        if (!got)
+            return NULL;
+        if (deleting->state.lost && !deleting->state.is_present && deleting->common->verbose)
+            fprintf(stderr,
+                    "btrfs-walk: generation %" PRIu64 " is not whole: what was in its lost "
+                    "blocks is not listed\n",
+                    deleting->state.generation);
+        BW_TRY(work(deleting));
+    }
+}
+
+/* Says how many files have no checksums, and how to get them. */
+static void note_unproven(const struct deleting *deleting)
+{
+    if (deleting->unproven && !deleting->common->quiet)
+        fprintf(stderr,
+                "btrfs-walk: note: %" PRIu64
+                " file%s no checksums, and may hold anything now: --extract takes %s only with "
+                "--unproven\n",
+                deleting->unproven, deleting->unproven == 1 ? " has" : "s have",
+                deleting->unproven == 1 ? "it" : "them");
+}
+
+/* Rows. */
+
+static struct bw_error *bring(void *context, unsigned types, bw_entry_visitor *visit, void *visitor)
+{
+    struct deleting *deleting = context;
+    return bw_deleted_visit(deleting->deleted, types, visit, visitor);
+}
+
+static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct deleting *deleting = context;
+    struct bw_feed_item *item;
+    BW_TRY(bw_feed_next(deleting->feed, &item));
+    *got = item;
+    if (!item)
+        return NULL;
+    item->skipped = deleting->settings->no_data;
+    *file = bw_feed_stream_file(item);
+    return NULL;
+}
+
+static struct bw_error *take(void *context, const struct bw_stream_file *file,
+                             const struct bw_data_part *part)
+{
+    struct deleting *deleting = context;
+    (void)file;
+    bw_left_take(&deleting->left, part);
+    cmd_progress_add(part->length);
+    return NULL;
+}
+
+enum { RANGE_ROOM = 44 };
+
+static struct bw_names ranges_of(const struct bw_left *left, char (*texts)[RANGE_ROOM],
+                                 struct bw_bytes *names)
+{
+    struct bw_names result = {names, 0};
+    for (size_t i = 0; i < left->count && i < BW_LEFT_RANGES; i++) {
+        int length = snprintf(texts[i], RANGE_ROOM, "%" PRIu64 "+%" PRIu64, left->ranges[i].offset,
+                              left->ranges[i].length);
+        names[result.length++] = (struct bw_bytes){texts[i], (size_t)length};
+    }
+    return result;
+}
+
+static struct bw_error *write_row(struct deleting *deleting, const struct bw_feed_item *item)
+{
+    char texts[BW_LEFT_RANGES][RANGE_ROOM];
+    struct bw_bytes names[BW_LEFT_RANGES];
+    const struct bw_left *left = &deleting->left;
+    const bool unchecked = item->inode.flags & BW_INODE_NODATASUM;
+    const bool is_top = item->place.inode == BW_TOP_DIRECTORY, has_size = item->type != S_IFDIR;
+    const bool unread = item->skipped && item->type == S_IFREG && item->inode.size;
+    const struct bw_bytes path = {item->path.data, item->path.length};
+    const struct bw_deletedinfo row = {
+        .left = bw_left_name(bw_left_kind(left, unchecked)),
+        .generation = deleting->state.generation,
+        .tree_root = deleting->state.tree_root,
+        .date = bw_time_nanoseconds(&deleting->state.time),
+        .type = is_top ? "subvolume" : bw_file_type_name(bw_file_type_of_mode(item->inode.mode)),
+        .path = path,
+        .path_bytes = path,
+        .size = item->inode.size,
+        .mtime = bw_time_nanoseconds(&item->inode.mtime),
+        .subvolume = bw_subvolume_id(item->place.subvolume),
+        .inode = item->place.inode,
+        .bad_bytes = left->bad,
+        .bad = ranges_of(left, texts, names),
+    };
+    deleting->unproven += !unread && bw_left_kind(left, unchecked) == BW_LEFT_UNPROVEN;
+    return cmd_listing_write(deleting->listing, &row, sizeof row,
+                             (has_size ? 0 : BW_MEMBER(deletedinfo, size)) |
+                                 (unread ? BW_MEMBER(deletedinfo, left) : 0));
+}
+
+static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
+{
+    struct deleting *deleting = context;
+    struct bw_feed_item *item = file->user;
+    struct bw_error *error = complete ? write_row(deleting, item) : NULL;
+    deleting->left = (struct bw_left){0};
+    bw_feed_release(deleting->feed, item);
+    return error;
+}
+
+static struct bw_error *list_state(struct deleting *deleting)
+{
+    const unsigned types = deleting->settings->extract.export.selection.types;
+    const unsigned passes[] = {types ? types : BW_WALK_ALL, 0};
+    const struct bw_feed_options feed = {
+        .bring = bring, .bring_context = deleting, .passes = passes};
+    const struct bw_stream stream = {
+        .struct_size = sizeof stream,
+        .threads = deleting->settings->extract.export.walk.threads,
+        .next = next,
+        .take = take,
+        .finish = finish,
+        .context = deleting,
+        .held = cmd_export_held,
+    };
+    BW_TRY(bw_feed_create(deleting->state.fs, &feed, &deleting->feed));
+    struct bw_error *error = bw_stream_run(deleting->state.fs, &stream);
+    bw_feed_destroy(deleting->feed);
+    return error;
+}
+
+static struct bw_error *list(struct cmd_listing *listing, void *context)
+{
+    struct deleting *deleting = context;
+    deleting->listing = listing;
+    struct bw_error *error = begin(deleting, listing->session.fs);
+    if (!error)
+        error = for_each_state(deleting, list_state);
+    end(deleting);
+    return error;
+}
+
+/* Extraction. */
+
+static uint64_t hash_of(const char *path, size_t length)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (uint8_t)path[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+enum { FREE, TAKEN };
+
+/* Gives an entry a name of its own if a newer file of its name was extracted: NAME.~GENERATION~, as
+ * numbered backups have. */
+static struct bw_error *make_unique(struct deleting *deleting, struct bw_entry *entry)
+{
+    const uint64_t hash = hash_of(entry->path, entry->path_length);
+    struct bw_buffer *path = &deleting->path;
+    if (bw_map_get(&deleting->taken, hash) != TAKEN)
+        return bw_map_put(&deleting->taken, hash, TAKEN) ? NULL : bw_error_no_memory();
+    path->length = 0;
+    bw_buffer_append(path, entry->path, entry->path_length);
+    bw_buffer_format(path, ".~%" PRIu64 "~", deleting->state.generation);
+    bw_buffer_append_byte(path, '\0');
+    if (path->failed)
+        return bw_error_no_memory();
+    entry->path = path->data;
+    entry->path_length = path->length - 1;
+    return NULL;
+}
+
+/* The map is in use by the thread that brings the entries of this state: older ones will know. */
+static struct bw_error *note_free(void *context, const char *path, size_t length)
+{
+    struct deleting *deleting = context;
+    const uint64_t hash = hash_of(path, length);
+    bw_buffer_append(&deleting->freed, (const char *)&hash, sizeof hash);
+    return deleting->freed.failed ? bw_error_no_memory() : NULL;
+}
+
+static struct bw_error *free_names(struct deleting *deleting)
+{
+    for (uint64_t hash; deleting->freed.length; deleting->freed.length -= sizeof hash) {
+        memcpy(&hash, deleting->freed.data + deleting->freed.length - sizeof hash, sizeof hash);
+        if (!bw_map_put(&deleting->taken, hash, FREE))
+            return bw_error_no_memory();
+    }
+    return NULL;
+}
+
+/* Whether nothing proves what a file holds: it has no checksums, and does not lie in the tree. */
+static bool is_unproven(const struct deleting *deleting, const struct bw_entry *entry)
+{
+    const struct bw_inode *inode = entry->inode;
+    struct bw_extent extent = {.kind = BW_EXTENT_REGULAR};
+    struct bw_file *file;
+    bool got;
+    if (!S_ISREG(inode->mode) || !inode->size || !(inode->flags & BW_INODE_NODATASUM))
+        return false;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_file_open(deleting->state.fs, &entry->place, NULL, &file);
+    if (error)
+        return true;
+    bw_error_free(bw_file_next_extent(file, &extent, &got));
+    bw_file_close(file);
+    return extent.kind != BW_EXTENT_INLINE || extent.length < inode->size;
+}
+
+static struct bw_error *pass_on(void *context, const struct bw_entry *entry)
+{
+    struct deleting *deleting = context;
+    struct bw_entry named = *entry;
+    if (!deleting->settings->unproven && is_unproven(deleting, entry)) {
+        deleting->unproven++;
+        return NULL;
+    }
+    if (!S_ISDIR(entry->inode->mode))
+        BW_TRY(make_unique(deleting, &named));
+    return deleting->visit(deleting->visitor, &named);
+}
+
+static struct bw_error *bring_to_extract(void *context, unsigned types, bw_entry_visitor *visit,
+                                         void *visitor)
+{
+    struct deleting *deleting = context;
+    deleting->visit = visit;
+    deleting->visitor = visitor;
+    return bw_deleted_visit(deleting->deleted, types, pass_on, deleting);
+}
+
+static struct bw_error *extract_state(struct deleting *deleting)
+{
+    deleting->extract->generation = deleting->state.generation;
+    BW_TRY(extract_from(deleting->extract, deleting->state.fs));
+    return free_names(deleting);
+}
+
+static struct bw_error *extract_all(struct extract *extract, void *context)
+{
+    struct deleting *deleting = context;
+    deleting->extract = extract;
+    extract->export.bring = bring_to_extract;
+    extract->export.bring_context = deleting;
+    extract->name_is_free = note_free;
+    extract->context = deleting;
+    struct bw_error *error = begin(deleting, extract->export.session.fs);
+    if (!error)
+        error = for_each_state(deleting, extract_state);
+    note_unproven(deleting);
+    end(deleting);
+    return error;
+}
+
+/* PATH is not that of something in the present state. */
+static int run_extract(struct deleting *deleting, const struct cmd_common *common,
+                       struct deleted_state *settings)
+{
+    struct cmd_common without_path = *common;
+    without_path.path_count = 0;
+    settings->extract.export.walk.types = settings->extract.export.selection.types;
+    return extract_run(&without_path, &settings->extract, extract_all, deleting);
+}
+
+static int run_list(struct deleting *deleting, const struct cmd_common *common,
+                    struct deleted_state *settings)
+{
+    const struct cmd_listing_plan plan = {
+        .record = cmd_deleted.record,
+        .columns = "left,generation,date,type,size,path",
+        .list = list,
+        .context = deleting,
+        .null_terminated = settings->null_terminated,
+    };
+    const bool for_people = !settings->null_terminated && !settings->rows.columns &&
+                            settings->rows.style == BW_ROWS_TEXT;
+    if (settings->null_terminated && !settings->rows.columns)
+        settings->rows.columns = "path";
+    const int status = cmd_listing_run(common, &settings->rows, &plan);
+    if (for_people)
+        note_unproven(deleting);
+    return status;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct deleted_state *settings = state;
+    struct deleting deleting = {.settings = settings, .common = common};
+    struct cmd_common own;
+    if (common->path_count > 1)
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "at most one PATH can be given"));
+    struct bw_error *error = cmd_index_begin(&deleting.index, common, &settings->states, &own);
+    const int status = error                      ? cmd_fail(common, error)
+                       : settings->extract.folder ? run_extract(&deleting, &own, settings)
+                                                  : run_list(&deleting, &own, settings);
+    cmd_index_end(&deleting.index);
+    return status;
+}
+
+const struct command cmd_deleted = {
+    .name = "deleted",
+    .topic = cmd_topic_export,
+    .operands = "IMAGE [PATH]",
+    .summary = "Lists what was deleted, and what is left of it, or extracts it.",
+    .details =
+        "\n"
+        "What each transaction has committed stays on the disk until something else is written\n"
+        "there. A row is a file, directory or subvolume that an older state holds and the present\n"
+        "one lacks: known by its subvolume, inode number and the generation of its inode, and not\n"
+        "by its path, so that it is listed if another file has taken its place, and not if it was\n"
+        "renamed. \"generation\" is the last state that held it. With PATH, only what was there "
+        "or\n"
+        "below is listed. \"left\" is what reading it has shown:\n\n"
+        "  proven    all of it agrees with the checksums of that state\n"
+        "  unproven  it has no checksums, and may be anything\n"
+        "  partly    ranges of it are lost: see the column \"bad\"\n"
+        "  lost      all its data are\n\n"
+        "A file that was still open when the file system was left is called #INODE. With\n"
+        "--extract, nothing is written outside of DEST, and nothing that exists is replaced. "
+        "Files\n"
+        "that are partly lost are left out unless --on-error=zero is given, and those that are\n"
+        "unproven unless --unproven is. If several were deleted at the same path, the newest one\n"
+        "that is whole gets it, and each of the others .~GENERATION~ behind "
+        "it.\n" CMD_LISTING_DETAILS,
+    .examples = "  btrfs-walk deleted disk.img /users/joe                        what was there\n"
+                "  btrfs-walk deleted --extract DEST disk.img /users/joe         get it back\n"
+                "  btrfs-walk deleted --since 1234 --name '*.odt' --json disk.img\n"
+                "  btrfs-walk cat --generation 1233 disk.img /users/joe/notes    one of them\n",
+    .options = options,
+    .record = "deletedinfo",
+    .run = run,
+    .state_size = sizeof(struct deleted_state),
+    .defaults = &(const struct deleted_state){.extract.on_error = CMD_ON_ERROR_SKIP},
+    .takes_paths = true,
+};

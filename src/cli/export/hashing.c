@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Hashing the files of a stream: the hashes are used again, whichever thread has a file for one. */
+#include "cli/common/progress.h"
+#include "cli/export/export.h"
+
+#include "base/cleanup.h"
+#include "cli/common/progress.h"
+
+enum { MOST_SPARE = sizeof((struct cmd_hashing *)0)->spare / sizeof(struct bw_hash *) };
+
+void cmd_hashing_init(struct cmd_hashing *hashing, enum bw_hash_algorithm algorithm)
+{
+    *hashing = (struct cmd_hashing){.algorithm = algorithm};
+    pthread_mutex_init(&hashing->lock, NULL);
+    bw_hash_prepare();
+}
+
+void cmd_hashing_free(struct cmd_hashing *hashing)
+{
+    bw_hash_destroy(hashing->large);
+    while (hashing->spare_count)
+        bw_hash_destroy(hashing->spare[--hashing->spare_count]);
+    pthread_mutex_destroy(&hashing->lock);
+}
+
+static struct bw_error *acquire(struct cmd_hashing *hashing, struct bw_hash **hash)
+{
+    pthread_mutex_lock(&hashing->lock);
+    *hash = hashing->spare_count ? hashing->spare[--hashing->spare_count] : NULL;
+    pthread_mutex_unlock(&hashing->lock);
+    if (!*hash)
+        return bw_hash_create(hashing->algorithm, hash);
+    bw_hash_begin(*hash);
+    return NULL;
+}
+
+static void release(struct cmd_hashing *hashing, struct bw_hash *hash)
+{
+    pthread_mutex_lock(&hashing->lock);
+    if (hashing->spare_count < MOST_SPARE)
+        hashing->spare[hashing->spare_count++] = BW_TAKE(hash);
+    pthread_mutex_unlock(&hashing->lock);
+    bw_hash_destroy(hash);
+}
+
+/* Whether there are too many zeros, by the size in the inode or by the holes so far. */
+static bool has_too_large_holes(struct bw_feed_item *item, const struct bw_data_part *part)
+{
+    const struct bw_inode *inode = &item->inode;
+    if (part->kind == BW_DATA_HOLE)
+        item->zeros += part->length;
+    return item->zeros > CMD_HASHING_MOST_ZEROS ||
+           (inode->size > inode->bytes && inode->size - inode->bytes > CMD_HASHING_MOST_ZEROS);
+}
+
+static void add_part(struct bw_hash *hash, struct bw_feed_item *item,
+                     const struct bw_data_part *part)
+{
+    if (part->kind == BW_DATA_BYTES)
+        cmd_progress_add(part->length);
+    if (item->error)
+        return; /* there will be no hash of it */
+    if (has_too_large_holes(item, part))
+        item->error =
+            bw_error_create(BW_ERROR_USAGE, "not hashed: more than 16 TiB of it are holes");
+    else if (part->kind == BW_DATA_BYTES)
+        bw_hash_add(hash, part->bytes, (size_t)part->length);
+    else if (part->kind == BW_DATA_HOLE)
+        bw_hash_add_zeros(hash, part->length);
+    else
+        cmd_export_note_bad(item, part);
+}
+
+/* A file that is being read as a whole. */
+struct whole {
+    struct bw_hash *hash;
+    struct bw_feed_item *item;
+};
+
+static struct bw_error *take_of_whole(void *context, const struct bw_data_part *part)
+{
+    const struct whole *whole = context;
+    add_part(whole->hash, whole->item, part);
+    return NULL;
+}
+
+struct bw_error *cmd_hashing_work(struct cmd_hashing *hashing, struct bw_data_reader *reader,
+                                  const struct bw_stream_file *file)
+{
+    struct whole whole = {.item = file->user};
+    if (!file->length)
+        return NULL; /* it is no file: nothing is known of its data */
+    BW_TRY(acquire(hashing, &whole.hash));
+    struct bw_error *error =
+        bw_data_read(reader, &file->data, 0, UINT64_MAX, take_of_whole, &whole);
+    if (!error && !whole.item->error)
+        bw_hash_end(whole.hash, whole.item->hash);
+    release(hashing, whole.hash);
+    return error;
+}
+
+struct bw_error *cmd_hashing_take(struct cmd_hashing *hashing, const struct bw_stream_file *file,
+                                  const struct bw_data_part *part)
+{
+    if (!hashing->large)
+        BW_TRY(acquire(hashing, &hashing->large));
+    add_part(hashing->large, file->user, part);
+    return NULL;
+}
+
+void cmd_hashing_finish(struct cmd_hashing *hashing, const struct bw_stream_file *file)
+{
+    struct bw_feed_item *item = file->user;
+    if (!hashing->large)
+        return;
+    if (!item->error)
+        bw_hash_end(hashing->large, item->hash);
+    release(hashing, BW_TAKE(hashing->large));
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The sum command: hashes of files, as sha256sum(1) prints them. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "cli/common/progress.h"
+#include "cli/export/export.h"
+
+struct sum_state {
+    struct cmd_export_settings export;
+    enum bw_hash_algorithm algorithm;
+    bool null_terminated, tag;
+};
+
+/* The work under way. */
+struct sum {
+    struct sum_state *state;
+    struct cmd_export export;
+    struct cmd_output output;
+    struct bw_buffer line;
+    bool terminal;
+    struct cmd_hashing hashing;
+};
+
+static const struct cmd_option options[] = {
+    {'a', "algorithm", "WORD",
+     "sha256 (default), sha512, sha384, blake2b (512 bits), sha1, md5 or xxh64",
+     CMD_WORD(struct sum_state, algorithm, bw_hash_names)},
+    {0, "tag", NULL, "write 'SHA256 (NAME) = HASH', as BSD does and sha256sum --tag",
+     CMD_FLAG(struct sum_state, tag)},
+    {'0', "zero", NULL,
+     "end each line with a NUL byte instead of a newline, and do not escape names",
+     CMD_FLAG(struct sum_state, null_terminated)},
+    CMD_GROUP(cmd_naming_options, struct sum_state, export),
+    CMD_EXPORT_CHECKSUMS_OPTION(struct sum_state),
+    CMD_GROUP(cmd_export_options, struct sum_state, export),
+    {0},
+};
+
+static struct bw_error *work(void *context, struct bw_data_reader *reader,
+                             const struct bw_stream_file *file)
+{
+    struct sum *sum = context;
+    return cmd_hashing_work(&sum->hashing, reader, file);
+}
+
+static struct bw_error *take(void *context, const struct bw_stream_file *file,
+                             const struct bw_data_part *part)
+{
+    struct sum *sum = context;
+    /* A large file can take long: the lines before it do not wait. */
+    if (sum->output.gathered.length)
+        BW_TRY(cmd_flush(&sum->output));
+    return cmd_hashing_take(&sum->hashing, file, part);
+}
+
+/* The path, or as much of it as is wanted. */
+static struct bw_bytes name_of(const struct sum *sum, const struct bw_feed_item *item)
+{
+    const struct bw_feed_naming *naming = &sum->state->export.naming;
+    return naming->relative || naming->components
+               ? (struct bw_bytes){bw_feed_name(item), bw_feed_name_length(item)}
+               : (struct bw_bytes){item->path.data, item->path.length};
+}
+
+/* Characters that would end a line, and the backslash itself. */
+static bool needs_escapes(struct bw_bytes name)
+{
+    for (size_t i = 0; i < name.length; i++)
+        if (strchr("\n\r\\", name.data[i]))
+            return true;
+    return false;
+}
+
+static void append_escaped(struct bw_buffer *line, struct bw_bytes name)
+{
+    for (size_t i = 0; i < name.length; i++) {
+        const char byte = name.data[i];
+        if (byte == '\n' || byte == '\r' || byte == '\\')
+            bw_buffer_append_byte(line, '\\');
+        bw_buffer_append_byte(line, byte == '\n' ? 'n' : byte == '\r' ? 'r' : byte);
+    }
+}
+
+/* As sha256sum -c wants them: a backslash in front of the line says that there are some in the
+ * name. */
+static struct bw_error *write_line(struct sum *sum, const struct bw_feed_item *item)
+{
+    const struct sum_state *state = sum->state;
+    const struct bw_bytes name = name_of(sum, item);
+    struct bw_buffer *line = &sum->line;
+    bool plain = state->null_terminated || (!sum->terminal && !needs_escapes(name));
+    line->length = 0;
+    if (!plain && !sum->terminal)
+        bw_buffer_append_byte(line, '\\');
+    if (state->tag)
+        bw_buffer_format(line, "%s (", bw_hash_tags[state->algorithm]);
+    else
+        bw_buffer_format(line, "%s  ", item->hash);
+    if (plain)
+        bw_buffer_append(line, name.data, name.length);
+    else if (sum->terminal)
+        bw_escape_append(line, name.data, name.length);
+    else
+        append_escaped(line, name);
+    if (state->tag)
+        bw_buffer_format(line, ") = %s", item->hash);
+    bw_buffer_append_byte(line, state->null_terminated ? '\0' : '\n');
+    return line->failed ? bw_error_no_memory() : cmd_write(&sum->output, line->data, line->length);
+}
+
+static struct bw_error *end_file(struct sum *sum, struct bw_feed_item *item)
+{
+    if (*item->hash)
+        return write_line(sum, item);
+    cmd_export_miss_item(&sum->export, item);
+    return NULL;
+}
+
+static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
+{
+    struct sum *sum = context;
+    if (complete)
+        cmd_hashing_finish(&sum->hashing, file);
+    struct bw_error *error = complete ? end_file(sum, file->user) : NULL;
+    bw_feed_release(sum->export.feed, file->user);
+    return error;
+}
+
+static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct sum *sum = context;
+    return cmd_export_next(&sum->export, file, got);
+}
+
+static struct bw_error *sum_files(struct sum *sum)
+{
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = sum->state->export.walk.threads,
+                                     .next = next,
+                                     .work = work,
+                                     .work_limit = CMD_HASHING_LIMIT,
+                                     .take = take,
+                                     .finish = finish,
+                                     .context = sum,
+                                     .held = cmd_export_held};
+    cmd_export_expect(&sum->export);
+    struct bw_error *error = cmd_export_start(&sum->export, BW_WALK_FILES, 0);
+    if (!error)
+        error = bw_stream_run(sum->export.session.fs, &stream);
+    return bw_error_first(error, cmd_flush(&sum->output));
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct sum sum = {.state = state, .terminal = isatty(STDOUT_FILENO)};
+    sum.output.at_once = sum.terminal;
+    int status = cmd_export_open(common, &sum.state->export, &sum.export);
+    if (status)
+        return status;
+    cmd_hashing_init(&sum.hashing, sum.state->algorithm);
+    status = cmd_export_close(&sum.export, sum_files(&sum));
+    cmd_hashing_free(&sum.hashing);
+    bw_buffer_free(&sum.line);
+    return status;
+}
+
+const struct command cmd_sum = {
+    .name = "sum",
+    .topic = cmd_topic_export,
+    .operands = "IMAGE [PATH]...",
+    .summary = "Prints hashes of files, as sha256sum does.",
+    .details =
+        "\n"
+        "A PATH is a file, or a directory with everything in it; without one, all files are\n"
+        "hashed. It starts at the top-level subvolume (id 5), or at that of --subvol. Each line\n"
+        "is a hash, two spaces and an absolute path, as 'sha256sum -c', 'b2sum -c', 'md5sum -c'\n"
+        "and 'xxh64sum -c' expect; so does 'check --manifest'. Files that cannot be read\n"
+        "completely are named on stderr and get no line. Holes are hashed as zeros, which takes\n"
+        "hours for a file of several TiB, however little of it is stored; --size -2T leaves out\n"
+        "files larger than one TiB. Files with more than 16 TiB of holes are not hashed.\n",
+    .examples = "  btrfs-walk sum disk.img                           all files\n"
+                "  btrfs-walk sum disk.img /users/joe                 a folder\n"
+                "  btrfs-walk sum --subvol @ disk.img > before       to compare with another day\n"
+                "  btrfs-walk sum --algorithm md5 disk.img /etc      another hash\n"
+                "  btrfs-walk sum --relative disk.img | (cd /mnt && sha256sum -c)  held against a "
+                "copy\n",
+    .options = options,
+    .run = run,
+    .state_size = sizeof(struct sum_state),
+    .takes_paths = true,
+    .takes_list = true,
+};

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The tar command: archives of whole trees, whose entries are made of the files that a stream
+ * delivers. With --on-error=skip a file is read twice: its entry comes before its data, so it must
+ * be known whether they are good before the entry is written.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/common/bad_ranges.h"
+#include "cli/common/output_file.h"
+#include "cli/common/progress.h"
+#include "cli/export/export.h"
+#include "export/archive.h"
+#include "export/directory_order.h"
+
+struct tar_state {
+    struct cmd_export_settings export;
+    const char *file;
+    enum bw_archive_format format;
+    enum cmd_on_error on_error;
+};
+
+static const char *const formats[] = {
+    [BW_ARCHIVE_PAX] = "pax", [BW_ARCHIVE_CPIO] = "cpio", [BW_ARCHIVE_MTREE] = "mtree", NULL};
+
+static const struct cmd_option options[] = {
+    {'f', "file", "FILE", "write to this file instead of stdout", CMD_TEXT(struct tar_state, file)},
+    {0, "format", "WORD", "pax (default), cpio (newc), or mtree (a manifest with SHA-256 sums)",
+     CMD_WORD(struct tar_state, format, formats)},
+    {0, "on-error", "WORD",
+     "at unreadable data: stop (fail, the default), write zeros (zero), or leave out the file "
+     "(skip)",
+     CMD_WORD(struct tar_state, on_error, cmd_on_error_words)},
+    CMD_GROUP(cmd_naming_options, struct tar_state, export),
+    CMD_EXPORT_CHECKSUMS_OPTION(struct tar_state),
+    CMD_GROUP(cmd_export_options, struct tar_state, export),
+    {0},
+};
+
+/* An archive under way. */
+struct tar {
+    struct cmd_export export;
+    enum bw_archive_format format;
+    struct cmd_output_file file;
+    struct bw_archive *archive;
+
+    struct bw_links links;
+    struct bw_directory_order directories;
+    struct bw_xattr_reader *xattrs;
+    struct bw_ranges ranges;
+    struct bw_buffer target; /* of a link, symbolic or hard; path of a directory */
+    struct cmd_bad_ranges bad;
+    struct cmd_hashing hashing; /* for mtree */
+
+    struct bw_feed_item *again; /* given to be checked, and to be given once more; NULL: none */
+    bool began;                 /* the entry of the file whose parts are coming */
+    uint64_t wanted;            /* bytes of data that its entry still takes */
+};
+
+/* Entries. */
+
+/* Content of which there is one in the archive already is not read again. */
+static struct bw_error *meet(struct tar *tar, struct bw_feed_item *item)
+{
+    struct bw_link link;
+    if (!bw_feed_item_has_names(item))
+        return NULL;
+    if (!bw_links_meet(&tar->links, &item->place, bw_feed_name(item), &link))
+        return bw_error_no_memory();
+    item->skipped = !link.is_first && tar->format == BW_ARCHIVE_PAX;
+    return NULL;
+}
+
+/* Whether a file is read a first time before it is written. */
+static bool wants_check(const struct tar *tar, const struct bw_feed_item *item)
+{
+    return tar->bad.on_error == CMD_ON_ERROR_SKIP && tar->format != BW_ARCHIVE_MTREE &&
+           item->type == S_IFREG && item->has_inode && !item->skipped;
+}
+
+static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct tar *tar = context;
+    *got = tar->again;
+    if (tar->again) {
+        *file = bw_feed_stream_file(BW_TAKE(tar->again));
+        return NULL;
+    }
+    struct bw_feed_item *item;
+    BW_TRY(bw_feed_next(tar->export.feed, &item));
+    *got = item;
+    if (!item)
+        return NULL;
+    struct bw_error *error = meet(tar, item);
+    *file = bw_feed_stream_file(item);
+    if (wants_check(tar, item))
+        tar->again = item;
+    return error;
+}
+
+static struct bw_error *hash_file(void *context, struct bw_data_reader *reader,
+                                  const struct bw_stream_file *file)
+{
+    struct tar *tar = context;
+    return cmd_hashing_work(&tar->hashing, reader, file);
+}
+
+/* The entry's own part; what it points to stays with the tar. */
+static struct bw_error *set_links(struct tar *tar, const struct bw_feed_item *item,
+                                  struct bw_archive_entry *entry)
+{
+    struct bw_link link;
+    tar->target.length = 0;
+    if (bw_feed_item_has_names(item) && bw_links_find(&tar->links, &item->place, &link)) {
+        entry->number = link.number + 1;
+        if (item->skipped && link.state == BW_LINK_MADE) {
+            bw_links_append_path(&tar->links, link.number, &tar->target);
+            bw_buffer_append_byte(&tar->target, '\0');
+            entry->hardlink = tar->target.failed ? NULL : tar->target.data;
+        } else if (item->skipped) {
+            return bw_error_create(BW_ERROR_CORRUPT, "its first name is not in the archive");
+        }
+    }
+    if (item->type != S_IFLNK || entry->hardlink)
+        return tar->target.failed ? bw_error_no_memory() : NULL;
+    BW_TRY(cmd_export_read_link(&tar->export, item, &tar->target));
+    entry->symlink = tar->target.data;
+    return NULL;
+}
+
+static struct bw_error *set_details(struct tar *tar, struct bw_feed_item *item,
+                                    struct bw_archive_entry *entry)
+{
+    if (tar->format != BW_ARCHIVE_PAX || entry->hardlink)
+        return NULL;
+    BW_TRY(bw_xattr_reader_read(tar->xattrs, &item->place, &entry->xattrs, &entry->xattr_count));
+    if (item->type != S_IFREG)
+        return NULL;
+    const struct bw_stream_file file = bw_feed_stream_file(item);
+    BW_TRY(bw_ranges_read(&tar->ranges, &file.data));
+    if (tar->ranges.lost)
+        cmd_export_miss(&tar->export,
+                        bw_error_prefix(BW_TAKE(tar->ranges.lost), "%s", item->path.data));
+    entry->ranges = tar->ranges.ranges;
+    entry->range_count = tar->ranges.count;
+    entry->is_sparse = tar->ranges.is_sparse;
+    return NULL;
+}
+
+static struct bw_error *write_entry(struct tar *tar, struct bw_feed_item *item)
+{
+    struct bw_archive_entry entry = {.path = bw_feed_name(item), .inode = &item->inode};
+    if (*item->hash)
+        entry.hash = item->hash;
+    BW_TRY(set_links(tar, item, &entry));
+    BW_TRY(set_details(tar, item, &entry));
+    BW_TRY(bw_archive_begin(tar->archive, &entry, &tar->wanted));
+    struct bw_link link;
+    if (bw_feed_item_has_names(item) && bw_links_find(&tar->links, &item->place, &link))
+        bw_links_set(&tar->links, link.number, BW_LINK_MADE);
+    return NULL;
+}
+
+/* NULL if an error costs only the entry that it is about. */
+static struct bw_error *endure(struct tar *tar, struct bw_error *error, const char *path)
+{
+    if (!error || error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_SYSTEM)
+        return error;
+    cmd_export_miss(&tar->export, bw_error_prefix(error, "%s", path));
+    return NULL;
+}
+
+/* A pax archive has a '/' after a directory, and the top is "./". What will be put into it has to
+ * be possible until it comes again. */
+static struct bw_error *write_directory(void *context, const char *path,
+                                        const struct bw_made_directory *directory,
+                                        enum bw_directory_turn turn)
+{
+    struct tar *tar = context;
+    const bool is_pax = tar->format == BW_ARCHIVE_PAX;
+    struct bw_inode inode = bw_made_directory_inode(directory);
+    struct bw_archive_entry entry = {.inode = &inode};
+    struct bw_error *error = NULL;
+    if (turn == BW_DIRECTORY_AGAIN && !is_pax)
+        return NULL;
+    inode.mode |= turn == BW_DIRECTORY_FIRST && is_pax ? S_IRWXU : 0;
+    tar->target.length = 0;
+    bw_buffer_format(&tar->target, "%s%s%c", *path ? path : ".", is_pax ? "/" : "", '\0');
+    if (tar->target.failed)
+        return bw_error_no_memory();
+    entry.path = tar->target.data;
+    if (is_pax)
+        error = cmd_image_error(bw_xattr_reader_read(tar->xattrs, &directory->place, &entry.xattrs,
+                                                     &entry.xattr_count));
+    return endure(tar, error ? error : bw_archive_begin(tar->archive, &entry, &tar->wanted), path);
+}
+
+/* Whether there is an entry for it at all; says so if there is none. */
+static bool is_left_out(struct tar *tar, struct bw_feed_item *item)
+{
+    if (item->type == S_IFSOCK) {
+        bw_fs_report(
+            tar->export.session.fs, BW_WARNING,
+            bw_error_create(BW_ERROR_UNSUPPORTED, "%s: a socket is left out", item->path.data));
+        return true;
+    }
+    bool hashed = tar->format != BW_ARCHIVE_MTREE || item->type != S_IFREG || *item->hash;
+    bool lost = !item->has_inode || !item->type || (item->error && tar->format != BW_ARCHIVE_MTREE);
+    if (lost || !hashed)
+        cmd_export_miss_item(&tar->export, item);
+    return lost;
+}
+
+/* Ends the archive only if nothing can follow. */
+static struct bw_error *begin(struct tar *tar, struct bw_feed_item *item)
+{
+    tar->began = true;
+    tar->wanted = 0;
+    if (is_left_out(tar, item))
+        return NULL;
+    if (item->type == S_IFDIR)
+        return bw_directory_order_add(&tar->directories, bw_feed_name(item),
+                                      bw_feed_name_length(item), &item->place, &item->inode);
+    BW_TRY(
+        bw_directory_order_enter(&tar->directories, bw_feed_name(item), bw_feed_name_length(item)));
+    return endure(tar, write_entry(tar, item), item->path.data);
+}
+
+static struct bw_error *take_bad(struct tar *tar, const struct bw_feed_item *item,
+                                 const struct bw_data_part *part)
+{
+    if (tar->bad.on_error == CMD_ON_ERROR_FAIL)
+        return cmd_bad_error(item->path.data, part);
+    cmd_bad_add(&tar->bad, item->path.data, part);
+    return bw_archive_add_zeros(tar->archive, part->length);
+}
+
+static struct bw_error *take_file(void *context, const struct bw_stream_file *file,
+                                  const struct bw_data_part *part)
+{
+    struct tar *tar = context;
+    struct bw_feed_item *item = file->user;
+    if (tar->format == BW_ARCHIVE_MTREE)
+        return cmd_hashing_take(&tar->hashing, file, part);
+    if (wants_check(tar, item) && !item->checked) {
+        if (part->kind == BW_DATA_BAD)
+            cmd_export_note_bad(item, part);
+        return NULL;
+    }
+    if (!tar->began)
+        BW_TRY(begin(tar, item));
+    if (!tar->wanted)
+        return NULL; /* it is left out */
+    tar->wanted -= part->length < tar->wanted ? part->length : tar->wanted;
+    if (part->kind == BW_DATA_BAD)
+        return take_bad(tar, item, part);
+    if (part->kind == BW_DATA_HOLE)
+        return bw_archive_add_zeros(tar->archive, part->length);
+    cmd_progress_add(part->length);
+    return bw_archive_add(tar->archive, part->bytes, (size_t)part->length);
+}
+
+static struct bw_error *finish_file(void *context, const struct bw_stream_file *file, bool complete)
+{
+    struct tar *tar = context;
+    struct bw_feed_item *item = file->user;
+    if (tar->format == BW_ARCHIVE_MTREE && complete)
+        cmd_hashing_finish(&tar->hashing, file);
+    if (wants_check(tar, item) && !item->checked) {
+        item->checked = true; /* it comes again */
+        return NULL;
+    }
+    struct bw_error *error = complete && !tar->began ? begin(tar, item) : NULL;
+    cmd_bad_flush(&tar->bad);
+    tar->began = false;
+    bw_feed_release(tar->export.feed, item);
+    return error;
+}
+
+static struct bw_error *start_output(struct tar *tar)
+{
+    if (tar->format != BW_ARCHIVE_MTREE && isatty(cmd_output_file_descriptor(&tar->file)))
+        return bw_error_create(
+            BW_ERROR_USAGE,
+            "an archive is nothing for a terminal: redirect stdout, or use -f FILE");
+    return cmd_output_file_start(&tar->file);
+}
+
+static struct bw_error *write_archive(const struct tar_state *state, struct tar *tar)
+{
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = state->export.walk.threads,
+                                     .next = next_file,
+                                     .work = tar->format == BW_ARCHIVE_MTREE ? hash_file : NULL,
+                                     .work_limit = CMD_HASHING_LIMIT,
+                                     .take = take_file,
+                                     .finish = finish_file,
+                                     .context = tar,
+                                     .held = cmd_export_held};
+    BW_TRY(bw_archive_create(tar->format, cmd_output_file_add, &tar->file, &tar->archive));
+    BW_TRY(start_output(tar));
+    cmd_export_expect(&tar->export);
+    BW_TRY(cmd_export_start(&tar->export, BW_WALK_ALL, 0));
+    BW_TRY(bw_stream_run(tar->export.session.fs, &stream));
+    BW_TRY(bw_directory_order_end(&tar->directories));
+    return bw_archive_end(tar->archive);
+}
+
+static struct bw_error *init(struct tar *tar, enum cmd_on_error on_error)
+{
+    struct bw_fs *fs = tar->export.session.fs;
+    tar->directories.write = write_directory;
+    tar->directories.context = tar;
+    bw_links_init(&tar->links);
+    cmd_hashing_init(&tar->hashing, BW_HASH_SHA256);
+    tar->bad = (struct cmd_bad_ranges){.fs = fs, .on_error = on_error};
+    BW_TRY(bw_xattr_reader_create(fs, &tar->xattrs));
+    return bw_ranges_init(&tar->ranges, fs);
+}
+
+static void free_all(struct tar *tar)
+{
+    bw_archive_destroy(tar->archive);
+    bw_links_free(&tar->links);
+    bw_directory_order_free(&tar->directories);
+    bw_xattr_reader_destroy(tar->xattrs);
+    bw_ranges_free(&tar->ranges);
+    cmd_hashing_free(&tar->hashing);
+    bw_buffer_free(&tar->target);
+}
+
+static int run(const struct cmd_common *common, void *settings)
+{
+    struct tar_state *state = settings;
+    struct tar tar = {.format = state->format,
+                      .file = {.common = common, .name = state->file, .descriptor = -1}};
+    struct cmd_common writing = *common;
+    writing.open_outputs = cmd_output_file_open;
+    writing.outputs = &tar.file;
+    state->export.salvage = state->on_error == CMD_ON_ERROR_ZERO;
+    int status = cmd_export_open(&writing, &state->export, &tar.export);
+    if (status) {
+        bw_error_free(cmd_output_file_close(&tar.file, NULL));
+        return status;
+    }
+    struct bw_error *error = init(&tar, state->on_error);
+    if (!error)
+        error = write_archive(state, &tar);
+    bool usage = error && error->code == BW_ERROR_USAGE;
+    if (tar.again)
+        bw_feed_release(tar.export.feed, tar.again);
+    status = cmd_export_close(&tar.export, cmd_output_file_close(&tar.file, error));
+    free_all(&tar);
+    return usage ? STATUS_CANNOT : status;
+}
+
+const struct command cmd_tar = {
+    .name = "tar",
+    .topic = cmd_topic_export,
+    .operands = "IMAGE [PATH]...",
+    .summary = "Writes an archive of files, folders, or everything.",
+    .details =
+        "\n"
+        "A PATH is a file, or a directory with everything in it; without one, everything is\n"
+        "archived. It starts at the top-level subvolume (id 5), or at that of --subvol. Names\n"
+        "in the archive are relative, as GNU tar makes them. A pax archive contains extended\n"
+        "attributes, access control lists, holes, hard links, device nodes and times with\n"
+        "nanoseconds; GNU tar restores the first two with --xattrs --acls. Sockets are left\n"
+        "out. Data are verified against their checksums. With --on-error=zero, a file whose\n"
+        "inode is lost is restored as far as its extents are left, with a made-up owner, mode\n"
+        "and times. Files with more than 16 TiB of holes have no hash in a manifest.\n",
+    .examples = "  btrfs-walk tar disk.img | tar -x -C /mnt --xattrs --acls    everything\n"
+                "  btrfs-walk tar disk.img /users/joe | zstd > joe.tar.zst      a folder\n"
+                "  btrfs-walk tar -f etc.tar --subvol @ disk.img /etc          of a subvolume\n"
+                "  btrfs-walk tar --on-error=zero disk.img > all.tar           what is left of a "
+                "damaged one\n"
+                "  btrfs-walk tar --format mtree disk.img                      a manifest\n",
+    .options = options,
+    .run = run,
+    .state_size = sizeof(struct tar_state),
+    .takes_paths = true,
+    .takes_list = true,
+};

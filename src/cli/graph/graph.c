@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The graph command: the layers that the images would be read through, as a volfile or as a
+ * picture. */
+#include "btrfs-walk/graph.h"
+
+#include "cli/command.h"
+
+struct graph_state {
+    enum bw_graph_format format;
+};
+
+static const char *const formats[] = {[BW_GRAPH_VOLFILE] = "volfile", [BW_GRAPH_DOT] = "dot", NULL};
+
+static const struct cmd_option options[] = {
+    {0, "format", "volfile|dot", "a volfile (default), or a picture for Graphviz",
+     CMD_WORD(struct graph_state, format, formats)},
+    {0},
+};
+
+static int run(const struct cmd_common *common, void *state)
+{
+    const struct graph_state *graph = state;
+    struct cmd_session session;
+    struct cmd_output output = {.at_once = true};
+    int status = cmd_wire(common, &session);
+    if (status)
+        return status;
+    struct bw_error *error = bw_fs_print_graph(session.fs, graph->format, cmd_write, &output);
+    status = cmd_close(common, &session);
+    if (!error)
+        return status;
+    cmd_fail(common, error);
+    return STATUS_PARTIAL;
+}
+
+const struct command cmd_graph = {
+    .name = "graph",
+    .topic = cmd_topic_program,
+    .operands = "IMAGE...",
+    .summary = "Prints the graph of layers that the images would be read through.",
+    .details = "\nThe output is a volfile: every layer with its options and the layers below it.\n"
+               "Change it, and give it to any command with --graph. The output shows the effect\n"
+               "of --graph, --insert and --xlator-option, too. 'btrfs-walk xlators' lists the\n"
+               "types of layers.\n\n"
+               "In --xlator-option NAME.KEY=VALUE and --insert TYPE@VOLUME[,KEY=VALUE...], NAME\n"
+               "and VOLUME are the name of a layer, a type ('storage/file'), or a pattern\n"
+               "('device-*'), which stands for all layers that match. A new layer is named after\n"
+               "both: 'trace@verify'. A comma in a value is written '\\,'. Sizes take K, M, G, T,\n"
+               "P or E; times take ns, us, ms, s, m or h. '-' as a file to write is stderr;\n"
+               "--graph - reads stdin.\n",
+    .examples = "  btrfs-walk graph disk.img > disk.vol              save it, to change it\n"
+                "  btrfs-walk --graph disk.vol                       list the files through it\n"
+                "  btrfs-walk graph --format dot disk.img | dot -Tsvg > graph.svg\n"
+                "  btrfs-walk graph --insert debug/trace@verify disk.img\n",
+    .options = options,
+    .run = run,
+    .state_size = sizeof(struct graph_state),
+};

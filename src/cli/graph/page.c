@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The page of a layer as text for a terminal, and the wrapping of words that it needs. */
+#include "cli/graph/page.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "btrfs-walk/graph.h"
+
+enum { WIDTH = 80 };
+
+static const char example_indent[] = "    ";
+
+/* The length of the next word of a text; `*words` then points to it. 0: there is none. */
+static size_t next_word(const char **words, const char *end)
+{
+    static const char spaces[] = " \n\t";
+    size_t length = 0;
+    while (*words < end && strchr(spaces, **words))
+        ++*words;
+    while (*words + length < end && !strchr(spaces, (*words)[length]))
+        length++;
+    return length;
+}
+
+void page_append_words(struct bw_buffer *text, const char *words, size_t length, size_t indent,
+                       size_t width)
+{
+    const char *end = words + length;
+    size_t column = indent;
+    for (size_t word; (word = next_word(&words, end)); words += word, column += word) {
+        if (column > indent && column + 1 + word > width) {
+            bw_buffer_format(text, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (column > indent) {
+            bw_buffer_append_byte(text, ' ');
+            column++;
+        }
+        bw_buffer_append(text, words, word);
+    }
+}
+
+/* The same with words that were made for it, which it frees. */
+static void append_made(struct bw_buffer *text, struct bw_buffer *words, size_t indent)
+{
+    page_append_words(text, words->data ? words->data : "", words->length, indent, WIDTH);
+    bw_buffer_append_byte(text, '\n');
+    text->failed |= words->failed;
+    bw_buffer_free(words);
+}
+
+static bool is_example(const char *line)
+{
+    return strncmp(line, example_indent, strlen(example_indent)) == 0;
+}
+
+/* The lines of an example are printed as they are. Returns the text after them. */
+static const char *append_example(struct bw_buffer *text, const char *prose)
+{
+    bw_buffer_append_byte(text, '\n');
+    while (is_example(prose)) {
+        size_t length = strcspn(prose, "\n");
+        bw_buffer_format(text, "%.*s\n", (int)length, prose);
+        prose += length + (prose[length] == '\n');
+    }
+    return prose;
+}
+
+/* A paragraph ends at an empty line, at an example, or at the end of the text. */
+static size_t paragraph_length(const char *prose)
+{
+    const char *end = prose + strcspn(prose, "\n");
+    while (*end && end[1] && end[1] != '\n' && !is_example(end + 1))
+        end += 1 + strcspn(end + 1, "\n");
+    return (size_t)(end - prose);
+}
+
+static void append_prose(struct bw_buffer *text, const char *prose)
+{
+    while (prose += strspn(prose, "\n"), *prose) {
+        if (is_example(prose)) {
+            prose = append_example(text, prose);
+            continue;
+        }
+        size_t length = paragraph_length(prose);
+        bw_buffer_append_byte(text, '\n');
+        page_append_words(text, prose, length, 0, WIDTH);
+        bw_buffer_append_byte(text, '\n');
+        prose += length;
+    }
+}
+
+static const char *space_above(enum bw_address_space space)
+{
+    return space == BW_ADDRESS_DEVICE    ? "device addresses"
+           : space == BW_ADDRESS_LOGICAL ? "logical addresses"
+                                         : "any addresses";
+}
+
+static const char *space_below(enum bw_address_space space)
+{
+    return space == BW_ADDRESS_NONE  ? "nothing"
+           : space == BW_ADDRESS_ANY ? "the same"
+                                     : space_above(space);
+}
+
+void page_append_place(struct bw_buffer *text, const struct bw_xlator_class *type)
+{
+    unsigned least = type->minimum_children, most = type->maximum_children;
+    bw_buffer_format(text, "Above it: %s. Below it: %s. Subvolumes (the layers it reads from): ",
+                     space_above(type->above), space_below(type->below));
+    if (!most)
+        bw_buffer_format(text, "none.");
+    else if (most == 1)
+        bw_buffer_format(text, "%s.", least ? "one" : "one or none");
+    else if (most == UINT32_MAX)
+        bw_buffer_format(text, "%u or more.", least);
+    else if (least == most)
+        bw_buffer_format(text, "%u.", least);
+    else
+        bw_buffer_format(text, "%u to %u.", least, most);
+}
+
+/* "size: 0 to 1T; default 6M", or "path; must be given". */
+static void append_facts(struct bw_buffer *text, const struct bw_option *option)
+{
+    const char *value = option->default_value;
+    BW_AUTO_FREE char *range = bw_option_range(option);
+    text->failed |= !range;
+    bw_buffer_format(text, "%s%s%s; %s", bw_option_type_name(option->type),
+                     range && *range ? ": " : "", range ? range : "", value ? "default " : "");
+    bw_buffer_format(text, "%s", !value ? "must be given" : *value ? value : "empty");
+}
+
+static void append_options(struct bw_buffer *text, const struct bw_option *options)
+{
+    size_t columns = 0;
+    for (const struct bw_option *option = options; option->name; option++)
+        if (strlen(option->name) > columns)
+            columns = strlen(option->name);
+    const size_t indent = columns + 4;
+    bw_buffer_format(text, "\nOptions:\n");
+    for (const struct bw_option *option = options; option->name; option++) {
+        struct bw_buffer facts = {0};
+        append_facts(&facts, option);
+        bw_buffer_format(text, "  %-*s  ", (int)columns, option->name);
+        page_append_words(text, option->description, strlen(option->description), indent, WIDTH);
+        bw_buffer_format(text, "\n%*s", (int)indent, "");
+        append_made(text, &facts, indent);
+    }
+}
+
+void page_append(struct bw_buffer *text, const struct bw_xlator_class *type)
+{
+    struct bw_buffer place = {0};
+    bw_buffer_format(text, "%s: %s\n", type->type, type->description);
+    append_prose(text, type->page ? type->page : "");
+    page_append_place(&place, type);
+    bw_buffer_append_byte(text, '\n');
+    append_made(text, &place, 0);
+    if (type->options && type->options->name)
+        append_options(text, type->options);
+    else
+        bw_buffer_format(text, "\nIt has no options.\n");
+}

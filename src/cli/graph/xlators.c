@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The xlators command: which types of layers there are, and the page of each. The pages are made by
+ * cli/graph/page.c from the classes, so they cannot differ from what the graph accepts.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "btrfs-walk/graph.h"
+#include "cli/command.h"
+#include "cli/graph/page.h"
+
+struct xlators_state {
+    bool built_in;
+};
+
+static const struct cmd_option options[] = {
+    {0, "built-in", NULL, "only built-in layers, none from shared objects",
+     CMD_FLAG(struct xlators_state, built_in)},
+    {0},
+};
+
+/* The types that are asked for, or all. */
+struct types {
+    const struct bw_xlator_class **classes;
+    size_t count, capacity;
+    const struct cmd_common *common;
+    struct bw_registry *registry;
+    bool no_memory;
+    bool unusable; /* some shared object was named on stderr instead */
+};
+
+static void add_type(struct types *types, const struct bw_xlator_class *type)
+{
+    if (BW_ARRAY_RESERVE(types->classes, types->count, types->capacity))
+        types->classes[types->count++] = type;
+    else
+        types->no_memory = true;
+}
+
+/* A type that cannot be used is named on stderr, and the others are still shown. */
+static struct bw_error *take_one(void *context, const char *name)
+{
+    struct types *types = context;
+    const struct bw_xlator_class *type;
+    struct bw_error *error = bw_registry_find(types->registry, name, &type);
+    if (!error)
+        add_type(types, type);
+    else if (types->common->quiet)
+        bw_error_free(error);
+    else
+        cmd_fail(types->common, bw_error_prefix(error, "%s", name));
+    types->unusable |= error != NULL;
+    return NULL;
+}
+
+static struct bw_error *find_types(struct types *types)
+{
+    for (size_t i = 0; i < types->common->image_count; i++) {
+        const struct bw_xlator_class *type;
+        BW_TRY(bw_registry_find(types->registry, types->common->images[i], &type));
+        add_type(types, type);
+    }
+    return NULL;
+}
+
+static void append_list(struct bw_buffer *text, const struct types *types)
+{
+    size_t columns = 0;
+    for (size_t i = 0; i < types->count; i++)
+        if (strlen(types->classes[i]->type) > columns)
+            columns = strlen(types->classes[i]->type);
+    for (size_t i = 0; i < types->count; i++)
+        bw_buffer_format(text, "%-*s  %s\n", (int)columns, types->classes[i]->type,
+                         types->classes[i]->description);
+}
+
+static void append_pages(struct bw_buffer *text, const struct types *types)
+{
+    for (size_t i = 0; i < types->count; i++) {
+        bw_buffer_format(text, "%s", i ? "\n\n" : "");
+        page_append(text, types->classes[i]);
+    }
+}
+
+static int write_out(const struct types *types, bool list)
+{
+    struct bw_buffer text = {0};
+    if (list)
+        append_list(&text, types);
+    else
+        append_pages(&text, types);
+    text.failed |= types->no_memory;
+    int status = cmd_write_text(types->common, &text);
+    return types->unusable ? STATUS_PARTIAL : status;
+}
+
+/* All of them if none is named. */
+static int show(struct bw_registry *registry, const struct cmd_common *common)
+{
+    struct types types = {.common = common, .registry = registry};
+    struct bw_error *error =
+        common->image_count ? find_types(&types) : bw_registry_each(registry, take_one, &types);
+    int status;
+    if (error) {
+        status = cmd_fail(common, error);
+        fputs("'btrfs-walk xlators' lists all types.\n", stderr);
+    } else {
+        status = write_out(&types, !common->image_count);
+    }
+    free(types.classes);
+    return status;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    const struct xlators_state *xlators = state;
+    struct bw_registry *registry;
+    struct bw_error *error = bw_registry_open(xlators->built_in ? "" : NULL, &registry);
+    if (error)
+        return cmd_fail(common, error);
+    int status = show(registry, common);
+    bw_registry_close(registry);
+    return status;
+}
+
+static const struct cmd_status meanings[] = {
+    {STATUS_OK, "All is shown."},
+    {STATUS_PARTIAL, "A layer cannot be used, or the output cannot be written."},
+    {STATUS_CANNOT, "Wrong usage, or no such type."},
+    {0},
+};
+
+const struct command cmd_xlators = {
+    .name = "xlators",
+    .topic = cmd_topic_program,
+    .operands = "[TYPE...]",
+    .summary = "Lists the types of layers, or describes a type and its options.",
+    .details =
+        "\nA layer (translator, xlator) is one stage of the read path; TYPE is its category\n"
+        "and name. Layers of your own are shared objects CATEGORY/NAME.so in the\n"
+        "directories listed in BTRFS_WALK_XLATOR_PATH. No image is read.\n",
+    .examples = "  btrfs-walk xlators                           list all types\n"
+                "  btrfs-walk xlators features/verify           what it does, and its options\n",
+    .options = options,
+    .meanings = meanings,
+    .run = run,
+    .state_size = sizeof(struct xlators_state),
+    .needs_no_image = true,
+};

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Lists of what of a device cannot be read: map files of ddrescue, lists of badblocks. */
+#ifndef BW_CLI_INSPECT_BAD_MAP_H
+#define BW_CLI_INSPECT_BAD_MAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "btrfs-walk/error.h"
+#include "btrfs-walk/owner.h"
+
+/** Ranges of addresses, which belong to whoever frees `items`. All zeros is none. */
+struct bad_ranges {
+    struct bw_address_range *items;
+    size_t count, capacity;
+};
+
+/** Adds a range; false if memory runs out. */
+bool bad_ranges_add(struct bad_ranges *ranges, uint64_t start, uint64_t length);
+
+/** Sorts the ranges, and joins those that overlap or touch. */
+void bad_ranges_join(struct bad_ranges *ranges);
+
+/**
+ * Reads a file: a map file of ddrescue, of which all is bad that was not rescued; or a list of
+ * badblocks, numbers of blocks of `block_size` bytes. BW_ERROR_USAGE if it is neither, with its
+ * line; BW_ERROR_SYSTEM if it cannot be read.
+ */
+struct bw_error *bad_map_read(const char *file, uint64_t block_size, struct bad_ranges *ranges);
+
+#endif

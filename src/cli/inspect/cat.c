@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The cat command: the contents of files. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "cli/common/bad_ranges.h"
+#include "cli/common/paths.h"
+#include "cli/common/progress.h"
+#include "cli/inspect/zeros.h"
+#include "btrfs-walk/stream.h"
+#include "export/feed.h"
+
+struct cat_state {
+    const char *subvolume;
+    uint64_t offset, length;
+    bool unchecked;
+    enum cmd_on_error on_error;
+    unsigned threads;
+};
+
+/* The work under way. */
+struct cat {
+    const struct cat_state *state;
+    struct cmd_paths paths;
+    struct bw_stream_file *files; /* those that were found; `user` is the path */
+    size_t count, next;
+    struct cmd_bad_ranges bad;
+    struct cmd_zeros zeros;
+};
+
+static const struct cmd_option options[] = {
+    {0, "offset", "N", "begin at this offset in each file; the suffixes K, M, G, T are allowed",
+     CMD_BYTES(struct cat_state, offset)},
+    {0, "length", "N", "write at most this many bytes of each file",
+     CMD_BYTES(struct cat_state, length)},
+    {0, "on-error", "WORD",
+     "at unreadable data: stop (fail, the default), write zeros (zero), or leave it out (skip)",
+     CMD_WORD(struct cat_state, on_error, cmd_on_error_words)},
+    {0, "no-checksums", NULL, "do not verify data; for images whose checksum tree is lost",
+     CMD_FLAG(struct cat_state, unchecked)},
+    {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
+     CMD_THREADS(struct cat_state, threads)},
+    CMD_SUBVOLUME_OPTION(struct cat_state),
+    {0},
+};
+
+/* The inode of a file; or, with --on-error, what can be said of one that is lost. */
+static struct bw_error *find_inode(struct cat *cat, const char *path, const struct bw_place *place,
+                                   struct bw_inode *inode, bool *salvaged)
+{
+    struct bw_fs *fs = cat->paths.session.fs;
+    struct bw_error *error = bw_inode_get(fs, place, inode);
+    if (!error || cat->state->on_error == CMD_ON_ERROR_FAIL || place->type != BW_FILE_REGULAR)
+        return error;
+    BW_AUTO_ERROR struct bw_error *nothing = bw_inode_salvage(fs, place, inode);
+    if (nothing)
+        return error;
+    bw_error_free(error);
+    cmd_paths_miss(&cat->paths, bw_feed_salvaged(path));
+    *salvaged = true;
+    return NULL;
+}
+
+static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_stream_file *file)
+{
+    struct bw_place place;
+    struct bw_inode inode;
+    bool salvaged = false;
+    BW_TRY(bw_lookup(cat->paths.session.fs, cat->paths.from, path, true, &place));
+    struct bw_error *error = find_inode(cat, path, &place, &inode, &salvaged);
+    if (!error && !S_ISREG(inode.mode))
+        error = bw_error_create(BW_ERROR_NOT_FOUND, "not a regular file");
+    if (error)
+        return bw_error_prefix(error, "%s", path);
+    *file = (struct bw_stream_file){
+        .data = bw_data_file_of(&place, &inode),
+        .offset = cat->state->offset,
+        .length = cat->state->length,
+        .user = (void *)(uintptr_t)path,
+    };
+    file->data.unchecked |= cat->state->unchecked;
+    file->data.may_lack_checksums = salvaged;
+    return NULL;
+}
+
+static uint64_t wanted_bytes(const struct bw_stream_file *file)
+{
+    const uint64_t size = file->data.size, rest = size > file->offset ? size - file->offset : 0;
+    return rest < file->length ? rest : file->length;
+}
+
+/* Returns how many bytes are wanted of all. */
+static uint64_t find_files(struct cat *cat)
+{
+    uint64_t bytes = 0;
+    const struct cmd_common *common = cat->paths.common;
+    for (size_t i = 0; i < common->path_count; i++) {
+        struct bw_error *error = find_file(cat, common->paths[i], &cat->files[cat->count]);
+        if (error)
+            cmd_paths_miss(&cat->paths, error);
+        else
+            bytes += wanted_bytes(&cat->files[cat->count++]);
+    }
+    return bytes;
+}
+
+static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct cat *cat = context;
+    *got = cat->next < cat->count;
+    if (*got)
+        *file = cat->files[cat->next++];
+    return NULL;
+}
+
+static struct bw_error *take(void *context, const struct bw_stream_file *file,
+                             const struct bw_data_part *part)
+{
+    struct cat *cat = context;
+    cmd_progress_add(part->length);
+    if (part->kind == BW_DATA_BAD) {
+        if (cat->state->on_error == CMD_ON_ERROR_FAIL)
+            return cmd_bad_error(file->user, part);
+        cmd_bad_add(&cat->bad, file->user, part);
+        if (cat->state->on_error == CMD_ON_ERROR_SKIP)
+            return NULL;
+    }
+    if (part->kind == BW_DATA_BYTES)
+        return cmd_write(&cat->paths.output, (const char *)part->bytes, (size_t)part->length);
+    return cmd_write_zeros(&cat->zeros, &cat->paths.output, part->length);
+}
+
+static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
+{
+    struct cat *cat = context;
+    (void)file;
+    (void)complete;
+    cmd_bad_flush(&cat->bad);
+    return NULL;
+}
+
+static struct bw_error *write_files(struct cat *cat)
+{
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = cat->state->threads,
+                                     .next = next,
+                                     .take = take,
+                                     .finish = finish,
+                                     .context = cat};
+    cat->files = calloc(cat->paths.common->path_count + 1, sizeof *cat->files);
+    if (!cat->files)
+        return bw_error_no_memory();
+    cmd_progress_expect(find_files(cat));
+    struct bw_error *error = bw_stream_run(cat->paths.session.fs, &stream);
+    /* A hole in front of what could not be read is part of the answer. */
+    struct bw_error *last = cmd_end_zeros(&cat->zeros, &cat->paths.output);
+    if (!error)
+        return last;
+    bw_error_free(last);
+    return error;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct cat cat = {.state = state};
+    int status = cmd_paths_open(common, cat.state->subvolume, &cat.paths);
+    if (status)
+        return status;
+    cat.bad = (struct cmd_bad_ranges){.fs = cat.paths.session.fs, .on_error = cat.state->on_error};
+    struct bw_error *error = write_files(&cat);
+    free(cat.files);
+    return cmd_paths_close(&cat.paths, error);
+}
+
+const struct command cmd_cat = {
+    .name = "cat",
+    .topic = cmd_topic_files,
+    .operands = "IMAGE PATH...",
+    .summary = "Writes the contents of files to stdout.",
+    .details = "\n"
+               "A PATH starts at the top-level subvolume (id 5), or at that of --subvol. Data are "
+               "verified\n"
+               "against their checksums; a bad copy is replaced by a good one, or rebuilt from "
+               "parity. Ranges\n"
+               "without a good copy are listed on stderr. With --on-error=zero|skip, a file whose "
+               "inode is\n"
+               "lost ends where its last extent does. Holes stay holes if stdout is a file.\n",
+    .examples =
+        "  btrfs-walk cat disk.img /etc/fstab                       one file\n"
+        "  btrfs-walk cat disk.img /var/lib/db > db                 with its holes\n"
+        "  btrfs-walk cat --on-error=zero disk.img /a > a           what is left of a damaged one\n"
+        "  btrfs-walk cat --offset 1M --length 4K disk.img /a       a part\n",
+    .options = options,
+    .run = run,
+    .state_size = sizeof(struct cat_state),
+    .defaults = &(const struct cat_state){.length = UINT64_MAX},
+    .takes_paths = true,
+    .takes_list = true,
+    .missing = "no path given",
+};

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The chunks command: the chunks with what is used of them, or the devices with what is allocated
+ * on them. */
+#include "base/cleanup.h"
+#include "btrfs-walk/records.h"
+#include "btrfs-walk/space.h"
+#include "cli/common/listing.h"
+
+struct chunks_state {
+    struct cmd_rows_settings rows;
+    unsigned by;
+};
+
+enum { BY_CHUNK, BY_DEVICE };
+static const char *const orders[] = {
+    [BY_CHUNK] = "chunk", [BY_DEVICE] = "device", [BY_DEVICE + 1] = NULL};
+
+/* The listing under way. */
+struct list {
+    struct cmd_listing *listing;
+    struct bw_block_groups *groups;
+};
+
+static const struct cmd_option options[] = {
+    {0, "by", "WORD",
+     "chunk: a line for each chunk (default); device: one for each stripe and hole of the devices",
+     CMD_WORD(struct chunks_state, by, orders)},
+    CMD_GROUP(cmd_rows_options, struct chunks_state, rows),
+    {0},
+};
+
+/* What is used of a chunk; `*absent` if that is lost, which ends nothing. */
+static struct bw_error *find_used(const struct list *list, struct bw_spaceinfo *row,
+                                  uint64_t *absent)
+{
+    struct bw_block_group_info group = {.used = 0};
+    struct bw_error *error = bw_block_groups_find(list->groups, row->logical, &group);
+    row->used = group.used;
+    if (!error)
+        return NULL;
+    if (error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    *absent |= BW_MEMBER(spaceinfo, used);
+    if (error->code == BW_ERROR_NOT_FOUND)
+        bw_fs_report(list->listing->session.fs, BW_DAMAGE, error);
+    else
+        bw_error_free(error); /* that it is lost has been reported */
+    return NULL;
+}
+
+static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *chunk)
+{
+    const struct list *list = context;
+    uint64_t absent =
+        BW_MEMBER(spaceinfo, devid) | BW_MEMBER(spaceinfo, offset) | BW_MEMBER(spaceinfo, stripe);
+    struct bw_spaceinfo row = {.logical = chunk->logical,
+                               .length = chunk->length,
+                               .type = bw_chunk_type_name(chunk->type),
+                               .profile = chunk->profile,
+                               .stripes = {chunk->stripes, chunk->stripe_count},
+                               .stripe_length = bw_chunk_stripe_length(chunk),
+                               .flags = chunk->type};
+    BW_TRY(find_used(list, &row, &absent));
+    return cmd_listing_write(list->listing, &row, sizeof row, absent);
+}
+
+static struct bw_error *write_range(const struct list *list, const struct bw_device_range *range)
+{
+    struct bw_spaceinfo row = {.devid = range->devid,
+                               .offset = range->offset,
+                               .stripe_length = range->length,
+                               .type = range->use == BW_USE_RESERVED ? "reserved" : "unallocated"};
+    uint64_t absent = BW_MEMBER(spaceinfo, logical) | BW_MEMBER(spaceinfo, length) |
+                      BW_MEMBER(spaceinfo, used) | BW_MEMBER(spaceinfo, flags) |
+                      BW_MEMBER(spaceinfo, stripe);
+    if (range->use == BW_USE_CHUNK) {
+        absent = 0;
+        row.logical = range->logical;
+        row.length = range->chunk_length;
+        row.type = bw_chunk_type_name(range->type);
+        row.profile = range->profile;
+        row.flags = range->type;
+        row.stripe = range->stripe;
+        BW_TRY(find_used(list, &row, &absent));
+    }
+    return cmd_listing_write(list->listing, &row, sizeof row, absent);
+}
+
+static struct bw_error *list_devices(const struct list *list)
+{
+    struct bw_device_map *map;
+    struct bw_error *error = bw_device_map_open(list->listing->session.fs, &map);
+    for (size_t i = 0; !error && i < bw_device_map_count(map); i++)
+        error = write_range(list, bw_device_map_range(map, i));
+    bw_device_map_close(map);
+    return error;
+}
+
+static struct bw_error *list_all(struct cmd_listing *listing, void *context)
+{
+    const struct chunks_state *chunks = context;
+    struct list list = {.listing = listing};
+    BW_TRY(bw_block_groups_open(listing->session.fs, &list.groups));
+    struct bw_error *error = chunks->by == BY_DEVICE
+                                 ? list_devices(&list)
+                                 : bw_fs_chunks(listing->session.fs, take_chunk, &list);
+    bw_block_groups_close(list.groups);
+    return error;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    const struct chunks_state *chunks = state;
+    const struct cmd_listing_plan plan = {
+        .record = cmd_chunks.record,
+        .columns = chunks->by == BY_DEVICE
+                       ? "devid,offset,stripe_length,type,profile,logical,length,used"
+                       : "logical,length,type,profile,used,stripes",
+        .list = list_all,
+        .context = state,
+    };
+    return cmd_listing_run(common, &chunks->rows, &plan);
+}
+
+const struct command cmd_chunks = {
+    .name = "chunks",
+    .topic = cmd_topic_structures,
+    .operands = "IMAGE...",
+    .summary = "Lists the chunks, how much of them is used, and where they lie on the devices.",
+    .details =
+        "\n"
+        "For each chunk: its logical address and length, what it is for, its RAID profile, how "
+        "much of it\nis used, and DEVICE:OFFSET of each of its stripes. With --by device, each "
+        "line is a range of a\ndevice: a stripe of a chunk, or what lies between stripes.\n\n"
+        "What is used is counted once, however many copies there are. In file systems on zoned "
+        "devices,\nspace that was written and cannot be used before its zone is reset is not "
+        "counted: only a mounted\nfile system knows it.\n" CMD_LISTING_DETAILS,
+    .examples = "  btrfs-walk chunks disk.img                           a table\n"
+                "  btrfs-walk chunks --by device disk.img               with the holes\n"
+                "  btrfs-walk chunks --json disk.img | jq .stripes      for programs\n"
+                "  btrfs-walk chunks -o logical,type,used disk.img      columns\n",
+    .options = options,
+    .record = "spaceinfo",
+    .run = run,
+    .state_size = sizeof(struct chunks_state),
+};

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The diff command: what differs between two subvolumes, as `zfs diff -FH` writes it, or as rows.
+ */
+#include "btrfs-walk/diff.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "btrfs-walk/records.h"
+#include "cli/common/changes.h"
+#include "cli/common/listing.h"
+#include "cli/common/progress.h"
+#include "cli/common/states.h"
+
+struct diff_state {
+    struct cmd_rows_settings rows;
+    const char **others; /* images of the second file system */
+    size_t other_count, other_capacity;
+    const char *only; /* letters of the status that are wanted; NULL: all */
+    unsigned reading; /* enum bw_diff_reading */
+    bool null_terminated, stat, by_path;
+};
+
+/* The comparison under way. */
+struct diffing {
+    struct cmd_listing *listing;
+    const struct diff_state *state;
+    struct bw_fs *other;     /* NULL: there is one file system */
+    struct bw_fs *states[2]; /* of A and B, if another state is meant */
+    struct bw_buffer line;
+};
+
+static struct bw_error *take_other(void *target, const struct cmd_option *option,
+                                   const char *argument)
+{
+    struct diff_state *state = target;
+    (void)option;
+    if (!BW_ARRAY_RESERVE(state->others, state->other_count, state->other_capacity))
+        return bw_error_no_memory();
+    state->others[state->other_count++] = argument;
+    return NULL;
+}
+
+static struct bw_error *take_only(void *target, const struct cmd_option *option,
+                                  const char *argument)
+{
+    static const char letters[] = "ADMRT?";
+    *(const char **)target = argument;
+    return *argument && !argument[strspn(argument, letters)]
+               ? NULL
+               : cmd_bad_argument(option, argument, "some of the letters ADMRT?");
+}
+
+static const char *const readings[] = {"needed", "never", "always", NULL};
+
+static const struct cmd_option options[] = {
+    {0, "other", "IMAGE", "B is in this other image (repeatable: one for each device)",
+     .take = take_other},
+    {0, "content", "WORD",
+     "read data to compare them: where checksums cannot tell (needed, the default), never, or "
+     "always",
+     CMD_WORD(struct diff_state, reading, readings)},
+    {0, "by-path", NULL, "compare path by path, even if A and B have a common origin",
+     CMD_FLAG(struct diff_state, by_path)},
+    {0, "only", "LETTERS", "only what was added (A), deleted (D), modified (M), renamed (R), ...",
+     .take = take_only, .offset = CMD_AT(struct diff_state, only, const char *)},
+    {0, "stat", NULL, "also the bytes of content that differ, and on stderr how much in all",
+     CMD_FLAG(struct diff_state, stat)},
+    {'0', "null", NULL, "end each field of a line with NUL, and do not escape names",
+     CMD_FLAG(struct diff_state, null_terminated)},
+    CMD_GROUP(cmd_rows_options, struct diff_state, rows),
+    {0},
+};
+
+/* Lines. */
+
+static char sign_of(enum bw_difference_status status)
+{
+    return status == BW_DIFFERENCE_ADDED     ? '+'
+           : status == BW_DIFFERENCE_DELETED ? '-'
+                                             : (char)status;
+}
+
+/* A tab or a newline in a name is escaped, so that fields and lines are what they seem. */
+static void append_name(struct diffing *diffing, const char *name, size_t length)
+{
+    bool raw = diffing->state->null_terminated;
+    bw_buffer_append_byte(&diffing->line, raw ? '\0' : '\t');
+    (raw ? bw_buffer_append : bw_escape_line)(&diffing->line, name, length);
+}
+
+static struct bw_error *write_line(struct diffing *diffing, const struct bw_difference *difference)
+{
+    static const char types[] = "?F/CB|=@"; /* by enum bw_file_type */
+    struct bw_buffer *line = &diffing->line;
+    const uint8_t type = difference->type ? difference->type : difference->old_type;
+    const char separator = diffing->state->null_terminated ? '\0' : '\t';
+    line->length = 0;
+    bw_buffer_append_byte(line, sign_of(difference->status));
+    bw_buffer_append_byte(line, separator);
+    bw_buffer_append_byte(line, types[type < sizeof types - 1 ? type : 0]);
+    if (diffing->state->stat) {
+        bw_buffer_append_byte(line, separator);
+        bw_buffer_format(line, "%" PRIu64, difference->bytes);
+    }
+    if (difference->old_path)
+        append_name(diffing, difference->old_path, difference->old_path_length);
+    append_name(diffing, difference->path, difference->path_length);
+    bw_buffer_append_byte(line, diffing->state->null_terminated ? '\0' : '\n');
+    return line->failed ? bw_error_no_memory()
+                        : cmd_write(&diffing->listing->output, line->data, line->length);
+}
+
+/* Rows. */
+
+static uint64_t absent_members(const struct bw_difference *difference)
+{
+    const bool sized[2] = {difference->old_type && difference->old_type != BW_FILE_DIRECTORY,
+                           difference->type && difference->type != BW_FILE_DIRECTORY};
+    return (sized[0] ? 0 : BW_MEMBER(diffinfo, old_size)) |
+           (sized[1] ? 0 : BW_MEMBER(diffinfo, size)) |
+           (difference->old_inode ? 0 : BW_MEMBER(diffinfo, old_inode)) |
+           (difference->inode ? 0 : BW_MEMBER(diffinfo, inode));
+}
+
+static struct bw_error *write_row(struct diffing *diffing, const struct bw_difference *difference)
+{
+    struct bw_bytes changes[BW_DIFFERENCE_CHANGES], unknown[BW_DIFFERENCE_CHANGES];
+    const struct bw_bytes path = {difference->path, difference->path_length};
+    const struct bw_bytes old_path = {difference->old_path, difference->old_path_length};
+    const uint8_t type = difference->type ? difference->type : difference->old_type;
+    const bool changed = difference->status == BW_DIFFERENCE_TYPE;
+    const struct bw_diffinfo row = {
+        .status = (const char[]){(char)difference->status, '\0'},
+        .type = bw_file_type_name(type),
+        .path = path,
+        .path_bytes = path,
+        .old_path = old_path,
+        .old_path_bytes = old_path,
+        .changes = cmd_change_names(difference->changes, changes),
+        .unknown = cmd_change_names(difference->unknown, unknown),
+        .bytes = difference->bytes,
+        .old_size = difference->old_size,
+        .size = difference->size,
+        .old_type = changed ? bw_file_type_name(difference->old_type) : NULL,
+        .old_inode = difference->old_inode,
+        .inode = difference->inode,
+    };
+    return cmd_listing_write(diffing->listing, &row, sizeof row, absent_members(difference));
+}
+
+static struct bw_error *take(void *context, const struct bw_difference *difference)
+{
+    struct diffing *diffing = context;
+    const char *only = diffing->state->only;
+    if (only && !strchr(only, (char)difference->status))
+        return NULL;
+    return diffing->listing->stream.rows ? write_row(diffing, difference)
+                                         : write_line(diffing, difference);
+}
+
+/* Opening, and the end. */
+
+static void print_summary(const struct bw_diff_summary *summary)
+{
+    fprintf(stderr,
+            "btrfs-walk: %" PRIu64 " added, %" PRIu64 " deleted, %" PRIu64 " modified, %" PRIu64
+            " renamed, %" PRIu64 " of another type; %" PRIu64 " bytes; %" PRIu64
+            " tree blocks are not shared\n",
+            summary->added, summary->deleted, summary->modified, summary->renamed, summary->types,
+            summary->bytes, summary->blocks);
+}
+
+/* Finds PATH on either side. */
+static struct bw_error *check_path(const struct bw_diff_side sides[2], const char *path)
+{
+    struct bw_place place;
+    struct bw_error *error = bw_lookup(sides[0].fs, sides[0].subvolume, path, false, &place);
+    if (!error)
+        return NULL;
+    bw_error_free(error);
+    return bw_lookup(sides[1].fs, sides[1].subvolume, path, false, &place);
+}
+
+/* Finds a subvolume that may be followed by @GENERATION, unless that is part of its name. */
+static struct bw_error *find_side(struct diffing *diffing, unsigned number, const char *text,
+                                  struct bw_diff_side *side)
+{
+    const char *at = strrchr(text, '@');
+    struct bw_state_choice state = {0};
+    struct bw_error *error = bw_subvolume_by_name(side->fs, text, &side->subvolume);
+    if (!error || !at || !cmd_parse_number(at + 1, 1, UINT64_MAX, &state.generation))
+        return error;
+    BW_AUTO_FREE char *name = strndup(text, (size_t)(at - text));
+    bw_error_free(error);
+    if (!name)
+        return bw_error_no_memory();
+    BW_TRY(cmd_open_state(diffing->listing->common, state, &diffing->states[number]));
+    side->fs = diffing->states[number];
+    return bw_subvolume_by_name(side->fs, name, &side->subvolume);
+}
+
+/* The present state of A is B, unless there is one. */
+static struct bw_error *find_sides(struct diffing *diffing, struct bw_diff_side sides[2])
+{
+    const struct cmd_common *common = diffing->listing->common;
+    const char *at = strrchr(common->paths[0], '@');
+    BW_TRY(find_side(diffing, 0, common->paths[0], &sides[0]));
+    if (common->path_count > 1)
+        return find_side(diffing, 1, common->paths[1], &sides[1]);
+    if (!diffing->states[0])
+        return bw_error_create(BW_ERROR_USAGE,
+                               "two subvolumes are compared, or NAME@N with the present NAME");
+    BW_AUTO_FREE char *name = strndup(common->paths[0], (size_t)(at - common->paths[0]));
+    return name ? bw_subvolume_by_name(sides[1].fs, name, &sides[1].subvolume)
+                : bw_error_no_memory();
+}
+
+/* Both trees are read at most; which contents are, turns out on the way. */
+static void expect(const struct bw_diff_side sides[2])
+{
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        struct bw_subvolume_info info = {0};
+        bw_error_free(bw_subvolume_get(sides[i].fs, sides[i].subvolume, &info));
+        bytes += info.bytes_used;
+    }
+    cmd_progress_expect(bytes);
+}
+
+static struct bw_error *compare(struct diffing *diffing)
+{
+    const struct cmd_common *common = diffing->listing->common;
+    const struct diff_state *state = diffing->state;
+    struct bw_fs *fs = diffing->listing->session.fs;
+    struct bw_diff_side sides[2] = {{.fs = fs}, {.fs = diffing->other ? diffing->other : fs}};
+    struct bw_diff_summary summary = {0};
+    const struct bw_diff_options how = {
+        .struct_size = sizeof how,
+        .path = common->path_count > 2 ? common->paths[2] : NULL,
+        .by_path = state->by_path,
+        .states = !diffing->other,
+        .reading = (enum bw_diff_reading)state->reading,
+        .take = take,
+        .context = diffing,
+    };
+    BW_TRY(find_sides(diffing, sides));
+    struct bw_error *error = how.path ? check_path(sides, how.path) : NULL;
+    if (error) {
+        cmd_fail(common, error);
+        diffing->listing->status = STATUS_PARTIAL;
+        return NULL;
+    }
+    expect(sides);
+    BW_TRY(bw_diff(&sides[0], &sides[1], &how, &summary));
+    for (unsigned i = 0; i < 2; i++)
+        if (sides[i].fs != fs && bw_fs_status(sides[i].fs).damages)
+            diffing->listing->status = STATUS_PARTIAL;
+    if (state->stat && !common->quiet)
+        print_summary(&summary);
+    return NULL;
+}
+
+static struct bw_error *list(struct cmd_listing *listing, void *context)
+{
+    struct diffing diffing = {.listing = listing, .state = context};
+    struct bw_error *error =
+        listing->common->other_count ? cmd_open_other(listing->common, &diffing.other) : NULL;
+    if (error) {
+        listing->status = cmd_fail(listing->common, error);
+        return NULL;
+    }
+    error = compare(&diffing);
+    bw_fs_close(diffing.states[0]);
+    bw_fs_close(diffing.states[1]);
+    bw_fs_close(diffing.other);
+    bw_buffer_free(&diffing.line);
+    return error;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct diff_state *diff = state;
+    const struct cmd_listing_plan plan = {.record = cmd_diff.record,
+                                          .list = list,
+                                          .context = state,
+                                          .null_terminated = diff->null_terminated};
+    struct cmd_common with_others = *common;
+    with_others.others = diff->others;
+    with_others.other_count = diff->other_count;
+    int status = common->path_count < 1 || common->path_count > 3
+                     ? cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
+                                                        "two subvolumes are compared, and at most "
+                                                        "one path in them: IMAGE A B [PATH]"))
+                     : cmd_listing_run(&with_others, &diff->rows, &plan);
+    free(diff->others);
+    return status;
+}
+
+const struct command cmd_diff = {
+    .name = "diff",
+    .topic = cmd_topic_volume,
+    .operands = "IMAGE A [B [PATH]]",
+    .summary = "Lists what differs between two subvolumes or snapshots, or two images.",
+    .details =
+        "\n"
+        "A and B are subvolumes: a path from the top-level subvolume, or an id. With --other, B is "
+        "one\nof another image. NAME@N is subvolume NAME as transaction N has left it, if that is "
+        "still there;\nwithout B it is compared with the present one. With PATH, only what lies "
+        "there is listed. Each line\nis a sign, a type and a path from the top of the subvolume, "
+        "with tabs between them:\n\n"
+        "  +  added         -  deleted\n"
+        "  M  modified      R  renamed: the old path, then the new one\n"
+        "  T  another type  ?  could not be compared, or only with --content\n\n"
+        "  F file  / directory  @ link  B C device  | pipe  = socket\n\n"
+        "Names are escaped as by ls -b, but for spaces; with -0 they are not. A directory that is "
+        "renamed\nis one line; what is in it is not listed unless it has changed itself. What has "
+        "changed in a file\nthat was renamed is a second line. What A and B share is not read.\n\n"
+        "Contents, sizes, permissions, owners, times of modification, extended attributes and "
+        "links are\ncompared. Contents are equal if their bytes are, wherever they lie: checksums "
+        "tell, and where they\ncannot, the data are read.\n",
+    .examples = "  btrfs-walk diff disk.img snapshots/1 home          what has changed since\n"
+                "  btrfs-walk diff disk.img home@1234                      since transaction 1234\n"
+                "  btrfs-walk diff -0 -o path --only AM disk.img 257 258   for a backup\n"
+                "  btrfs-walk diff --json disk.img 257 258 /etc | jq .changes\n"
+                "  btrfs-walk diff --other copy.img disk.img / /      an image and its copy\n",
+    .options = options,
+    .record = "diffinfo",
+    .run = run,
+    .state_size = sizeof(struct diff_state),
+    .takes_paths = true,
+    .missing = "no subvolumes given",
+};

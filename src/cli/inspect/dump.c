@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The dump command: trees and blocks, with every item decoded. */
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/human.h"
+#include "btrfs-walk/dump.h"
+#include "cli/command.h"
+#include "cli/common/progress.h"
+
+struct numbers {
+    uint64_t *values;
+    size_t count, capacity;
+};
+
+struct dump_state {
+    struct numbers trees, blocks;
+    struct bw_dump_options dump;
+    struct bw_key first, last;
+    bool breadth_first, has_range;
+};
+
+static struct bw_error *add(struct numbers *numbers, uint64_t value)
+{
+    if (!BW_ARRAY_RESERVE(numbers->values, numbers->count, numbers->capacity))
+        return bw_error_no_memory();
+    numbers->values[numbers->count++] = value;
+    return NULL;
+}
+
+static struct bw_error *take_tree(void *target, const struct cmd_option *option,
+                                  const char *argument)
+{
+    uint64_t id;
+    (void)option;
+    BW_TRY(bw_tree_id_parse(argument, &id));
+    return add(target, id);
+}
+
+static struct bw_error *take_block(void *target, const struct cmd_option *option,
+                                   const char *argument)
+{
+    const char *end = argument;
+    uint64_t bytenr;
+    if (!bw_parse_digits(&end, 10, &bytenr) || *end)
+        return cmd_bad_argument(option, argument, "a logical address in bytes, a decimal number");
+    return add(target, bytenr);
+}
+
+static struct bw_error *take_range(void *target, const struct cmd_option *option,
+                                   const char *argument)
+{
+    struct dump_state *dump = target;
+    (void)option;
+    dump->has_range = true;
+    return bw_key_range_parse(argument, &dump->first, &dump->last);
+}
+
+static void release_numbers(void *numbers)
+{
+    free(((struct numbers *)numbers)->values);
+}
+
+static const struct cmd_option options[] = {
+    {'t', "tree", "TREE", "print this tree: its name or id (repeatable)", .take = take_tree,
+     .offset = offsetof(struct dump_state, trees), .words = bw_tree_names,
+     .release = release_numbers},
+    {'b', "block", "LOGICAL", "print the tree block at this logical address (repeatable)",
+     .take = take_block, .offset = offsetof(struct dump_state, blocks), .release = release_numbers},
+    {0, "follow", NULL, "with --block: print also everything below it",
+     CMD_FLAG(struct dump_state, dump.follow)},
+    {0, "bfs", NULL, "level by level, from the root to the leaves (default)",
+     CMD_FLAG(struct dump_state, breadth_first)},
+    {0, "dfs", NULL, "each node is followed by what is below it",
+     CMD_FLAG(struct dump_state, dump.depth_first)},
+    {0, "key", "MIN[..MAX]", "only items with these keys: OBJECTID[,TYPE[,OFFSET]]",
+     .take = take_range},
+    {0, "csum-headers", NULL, "print the checksums of tree blocks",
+     CMD_FLAG(struct dump_state, dump.checksum_headers)},
+    {0, "csum-items", NULL, "print the checksums of data",
+     CMD_FLAG(struct dump_state, dump.checksum_items)},
+    {0, "hide-names", NULL, "print no names of files, subvolumes and attributes, and no values",
+     CMD_FLAG(struct dump_state, dump.hide_names)},
+    {0, "json", NULL, "an object a line for each item", CMD_FLAG(struct dump_state, dump.json)},
+    {0},
+};
+
+static struct bw_error *print(struct bw_fs *fs, struct dump_state *dump, struct cmd_output *output)
+{
+    for (size_t i = 0; i < dump->blocks.count; i++)
+        BW_TRY(bw_dump_block(fs, dump->blocks.values[i], &dump->dump, cmd_write, output));
+    if (!dump->trees.count && !dump->blocks.count)
+        cmd_progress_expect_trees(fs, false);
+    if (dump->trees.count || !dump->blocks.count)
+        BW_TRY(bw_dump_trees(fs, dump->trees.values, dump->trees.count, &dump->dump, cmd_write,
+                             output));
+    return NULL;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct dump_state *dump = state;
+    struct cmd_session session;
+    struct cmd_output output = {0};
+    int status = cmd_open(common, &session);
+    if (status)
+        return status;
+    dump->dump.struct_size = sizeof dump->dump;
+    dump->dump.depth_first &= !dump->breadth_first;
+    dump->dump.replayed = common->log_given && common->log == BW_LOG_REPLAY;
+    if (dump->has_range) {
+        dump->dump.first = &dump->first;
+        dump->dump.last = &dump->last;
+    }
+    struct bw_error *error = print(session.fs, dump, &output);
+    error = bw_error_first(error, cmd_flush(&output));
+    status = error ? cmd_fail_answer(common, error) : STATUS_OK;
+    int closed = cmd_close(common, &session);
+    return status ? status : closed;
+}
+
+const struct command cmd_dump = {
+    .name = "dump",
+    .topic = cmd_topic_structures,
+    .operands = "IMAGE...",
+    .summary = "Prints trees and tree blocks, with every item decoded.",
+    .details =
+        "\n"
+        "The text is that of 'btrfs inspect-internal dump-tree': the same lines, labels and order. "
+        "Without\n-t and -b all trees are printed. TREE is a name (root, chunk, extent, dev, fs, "
+        "csum, quota, uuid,\nfree-space, block-group, raid-stripe, remap, log, reloc, data-reloc), "
+        "also as FS_TREE, or an id.\n"
+        "\n"
+        "With --key only the leaves that hold such keys are read. Parts that are left out of a key "
+        "stand for\nall values: --key 256 is everything about inode 256, --key 256,DIR_INDEX its "
+        "directory index.\nMIN.. and ..MAX go to the end and from the beginning.\n"
+        "\n"
+        "Names and values are escaped as 'ls -b' does, but for spaces. Times are in the zone of "
+        "TZ. "
+        "With\n--json, names that are not UTF-8 are in base64, in name_bytes. Of a damaged block, "
+        "what can be\ndecoded is printed, and a message follows on stderr.\n"
+        "\n"
+        "Trees are printed as they are on disk, and the log as a tree of its own. Only if "
+        "--log=replay is\ngiven, subvolumes and checksums are printed with the log replayed; "
+        "blocks that this changes have\naddresses from 9223372036854775808 on, where no device "
+        "has anything.\n",
+    .examples = "  btrfs-walk dump disk.img                        all trees\n"
+                "  btrfs-walk dump -t fs --key 257 disk.img        everything about an inode\n"
+                "  btrfs-walk dump -t chunk --json disk.img        for programs\n"
+                "  btrfs-walk dump -b 30408704 --follow disk.img   a block and what is below it\n",
+    .options = options,
+    .run = run,
+    .state_size = sizeof(struct dump_state),
+};

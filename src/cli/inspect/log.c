@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The log command: what replaying the log changes. The file system is opened a second time without
+ * its log, and each inode that the log touches is compared. The ranges of data are in
+ * log_data.c.
+ */
+#include "btrfs-walk/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "btrfs-walk/records.h"
+#include "btrfs-walk/subvolume.h"
+#include "cli/common/listing.h"
+#include "cli/inspect/log.h"
+
+static const struct cmd_option options[] = {
+    CMD_GROUP(cmd_rows_options, struct cmd_rows_settings, columns),
+    {0},
+};
+
+static struct bw_bytes bytes_of(const struct bw_buffer *text)
+{
+    return (struct bw_bytes){text->data, text->length};
+}
+
+/* Completes a row, and writes it. The texts may be NULL. */
+static struct bw_error *write_row(struct changes *changes, struct bw_logchange *row,
+                                  const struct bw_buffer *path, const struct bw_buffer *before,
+                                  const struct bw_buffer *after, uint64_t absent)
+{
+    const struct side *side = changes->after.exists ? &changes->after : &changes->before;
+    const struct bw_buffer none = {.data = NULL};
+    bool ranged = !strcmp(row->change, "data");
+    bool sized = ranged || !strcmp(row->change, "added") || !strcmp(row->change, "removed");
+    if ((path && path->failed) || (before && before->failed) || (after && after->failed))
+        return bw_error_no_memory();
+    row->type = bw_file_type_name(side->place.type);
+    row->subvolume = bw_subvolume_id(side->place.subvolume);
+    row->inode = side->place.inode;
+    row->path = row->path_bytes = bytes_of(path ? path : &none);
+    row->before = row->before_bytes = bytes_of(before ? before : &none);
+    row->after = row->after_bytes = bytes_of(after ? after : &none);
+    absent |= ranged ? 0 : BW_MEMBER(logchange, offset);
+    absent |= sized ? 0 : BW_MEMBER(logchange, length);
+    return cmd_listing_write(changes->listing, row, sizeof *row, absent);
+}
+
+/* One side. */
+
+static struct bw_error *take_name(void *context, const struct bw_inode_name *name)
+{
+    struct side *side = context;
+    struct bw_place directory;
+    BW_AUTO_FREE char *parent = NULL;
+    size_t length;
+    struct bw_error *error =
+        bw_lookup_number(side->fs, side->place.subvolume, name->directory, &directory);
+    if (!error)
+        error = bw_inode_path(side->fs, &directory, &parent, &length);
+    if (error) {
+        bw_fs_report(side->fs, BW_DAMAGE, error);
+        return NULL;
+    }
+    if (!BW_ARRAY_RESERVE(side->names, side->count, side->capacity))
+        return bw_error_no_memory();
+    struct bw_buffer *path = &side->names[side->count++];
+    *path = (struct bw_buffer){0};
+    bw_buffer_append(path, parent, length - (length && parent[length - 1] == '/'));
+    bw_buffer_append_byte(path, '/');
+    bw_buffer_append(path, name->name, name->name_length);
+    return path->failed ? bw_error_no_memory() : NULL;
+}
+
+/* The top directory of a subvolume has no name in it. */
+static struct bw_error *add_top(struct side *side)
+{
+    BW_AUTO_FREE char *path = NULL;
+    size_t length;
+    BW_TRY(bw_inode_path(side->fs, &side->place, &path, &length));
+    if (!BW_ARRAY_RESERVE(side->names, side->count, side->capacity))
+        return bw_error_no_memory();
+    side->names[side->count] = (struct bw_buffer){0};
+    bw_buffer_append(&side->names[side->count++], path, length);
+    return NULL;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct bw_buffer *left = a, *right = b;
+    size_t length = left->length < right->length ? left->length : right->length;
+    int order = memcmp(left->data, right->data, length);
+    return order ? order : (left->length > right->length) - (left->length < right->length);
+}
+
+static void forget(struct side *side)
+{
+    for (size_t i = 0; i < side->count; i++)
+        bw_buffer_free(&side->names[i]);
+    side->count = 0;
+}
+
+/* Finds the inode on one side; what has no name does not exist. */
+static struct bw_error *find(struct side *side, const struct bw_log_inode *inode)
+{
+    const struct bw_subvolume *subvolume = bw_subvolume_by_id(side->fs, inode->subvolume);
+    forget(side);
+    side->exists = false;
+    if (!subvolume)
+        return NULL;
+    struct bw_error *error = bw_lookup_number(side->fs, subvolume, inode->inode, &side->place);
+    if (!error)
+        error = bw_inode_get(side->fs, &side->place, &side->inode);
+    if (error && error->code == BW_ERROR_NOT_FOUND) {
+        bw_error_free(error);
+        return NULL;
+    }
+    if (error)
+        return error;
+    bool top = side->place.inode == bw_place_top(subvolume).inode;
+    BW_TRY(top ? add_top(side) : bw_inode_names(side->fs, &side->place, take_name, side));
+    side->exists = side->count && side->inode.link_count;
+    if (side->count)
+        qsort(side->names, side->count, sizeof *side->names, by_bytes);
+    return NULL;
+}
+
+/* Names. */
+
+static bool has_name(const struct side *side, const struct bw_buffer *name)
+{
+    return side->count && bsearch(name, side->names, side->count, sizeof *name, by_bytes);
+}
+
+/* Names that one side has and the other lacks, with their number in `count`; the first is given. */
+static const struct bw_buffer *first_only(const struct side *side, const struct side *other,
+                                          size_t *count)
+{
+    const struct bw_buffer *first = NULL;
+    *count = 0;
+    for (size_t i = 0; i < side->count; i++) {
+        if (has_name(other, &side->names[i]))
+            continue;
+        first = first ? first : &side->names[i];
+        ++*count;
+    }
+    return first;
+}
+
+static struct bw_error *write_names(struct changes *changes, const struct side *side,
+                                    const struct side *other, const char *change)
+{
+    for (size_t i = 0; i < side->count; i++) {
+        struct bw_logchange row = {.change = change, .length = side->inode.size};
+        if (!has_name(other, &side->names[i]))
+            BW_TRY(write_row(changes, &row, &side->names[i], NULL, NULL, 0));
+    }
+    return NULL;
+}
+
+static struct bw_error *compare_names(struct changes *changes)
+{
+    const struct side *before = &changes->before, *after = &changes->after;
+    size_t gone, come;
+    const struct bw_buffer *old = first_only(before, after, &gone);
+    const struct bw_buffer *new = first_only(after, before, &come);
+    struct bw_logchange row = {.change = "renamed"};
+    if (gone == 1 && come == 1)
+        return write_row(changes, &row, new, old, NULL, 0);
+    BW_TRY(write_names(changes, before, after, "unlinked"));
+    return write_names(changes, after, before, "linked");
+}
+
+/* Attributes. */
+
+static struct bw_error *write_attribute(struct changes *changes, const void *name, size_t length,
+                                        const struct bw_buffer *before,
+                                        const struct bw_buffer *after)
+{
+    struct bw_logchange row = {.change = "attribute", .attribute = {name, length}};
+    return write_row(changes, &row, &changes->after.names[0], before, after, 0);
+}
+
+static struct bw_error *compare_number(struct changes *changes, const char *name,
+                                       const char *format, uint64_t before, uint64_t after)
+{
+    char texts[2][32];
+    if (before == after)
+        return NULL;
+    const bool octal = *format == 'o';
+    snprintf(texts[0], sizeof texts[0], octal ? "%" PRIo64 : "%" PRIu64, before);
+    snprintf(texts[1], sizeof texts[1], octal ? "%" PRIo64 : "%" PRIu64, after);
+    const struct bw_buffer old = {.data = texts[0], .length = strlen(texts[0])};
+    const struct bw_buffer new = {.data = texts[1], .length = strlen(texts[1])};
+    return write_attribute(changes, name, strlen(name), &old, &new);
+}
+
+static struct bw_error *compare_time(struct changes *changes, const char *name,
+                                     const struct timespec *before, const struct timespec *after)
+{
+    if (before->tv_sec == after->tv_sec && before->tv_nsec == after->tv_nsec)
+        return NULL;
+    struct bw_buffer BW_AUTO_BUFFER old = {0}, new BW_AUTO_BUFFER = {0};
+    bw_buffer_format(&old, "%lld.%09ld", (long long)before->tv_sec, before->tv_nsec);
+    bw_buffer_format(&new, "%lld.%09ld", (long long)after->tv_sec, after->tv_nsec);
+    return write_attribute(changes, name, strlen(name), &old, &new);
+}
+
+static struct bw_error *compare_inode(struct changes *changes)
+{
+    const struct bw_inode *before = &changes->before.inode, *after = &changes->after.inode;
+    /* The size of a directory only tells how long its names are. */
+    if (changes->after.place.type != BW_FILE_DIRECTORY)
+        BW_TRY(compare_number(changes, "size", "u", before->size, after->size));
+    BW_TRY(compare_number(changes, "mode", "o", before->mode, after->mode));
+    BW_TRY(compare_number(changes, "uid", "u", before->uid, after->uid));
+    BW_TRY(compare_number(changes, "gid", "u", before->gid, after->gid));
+    BW_TRY(compare_number(changes, "device", "u", before->device, after->device));
+    BW_TRY(compare_number(changes, "flags", "u", before->flags, after->flags));
+    BW_TRY(compare_time(changes, "atime", &before->atime, &after->atime));
+    BW_TRY(compare_time(changes, "mtime", &before->mtime, &after->mtime));
+    BW_TRY(compare_time(changes, "ctime", &before->ctime, &after->ctime));
+    return compare_time(changes, "otime", &before->otime, &after->otime);
+}
+
+static const struct bw_xattr *find_xattr(const struct bw_xattr *xattrs, size_t count,
+                                         const struct bw_xattr *like)
+{
+    for (size_t i = 0; i < count; i++)
+        if (xattrs[i].name_length == like->name_length &&
+            memcmp(xattrs[i].name, like->name, like->name_length) == 0)
+            return &xattrs[i];
+    return NULL;
+}
+
+static struct bw_buffer value_of(const struct bw_xattr *xattr)
+{
+    return (struct bw_buffer){.data = xattr ? (char *)(uintptr_t)xattr->value : NULL,
+                              .length = xattr ? xattr->value_length : 0};
+}
+
+static struct bw_error *compare_xattr(struct changes *changes, const struct bw_xattr *before,
+                                      const struct bw_xattr *after)
+{
+    const struct bw_xattr *named = after ? after : before;
+    const struct bw_buffer old = value_of(before), new = value_of(after);
+    if (before && after && old.length == new.length &&memcmp(old.data, new.data, old.length) == 0)
+        return NULL;
+    /* One of them is there. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+    return write_attribute(changes, named->name, named->name_length, before ? &old : NULL,
+                           after ? &new : NULL);
+}
+
+static struct bw_error *compare_xattrs(struct changes *changes)
+{
+    const struct bw_xattr *before, *after;
+    size_t before_count, after_count;
+    BW_TRY(bw_xattr_reader_read(changes->before.xattrs, &changes->before.place, &before,
+                                &before_count));
+    BW_TRY(
+        bw_xattr_reader_read(changes->after.xattrs, &changes->after.place, &after, &after_count));
+    for (size_t i = 0; i < before_count; i++)
+        BW_TRY(compare_xattr(changes, &before[i], find_xattr(after, after_count, &before[i])));
+    for (size_t i = 0; i < after_count; i++)
+        if (!find_xattr(before, before_count, &after[i]))
+            BW_TRY(compare_xattr(changes, NULL, &after[i]));
+    return NULL;
+}
+
+struct bw_error *log_write_range(struct changes *changes, uint64_t offset, uint64_t length)
+{
+    struct bw_logchange row = {.change = "data", .offset = offset, .length = length};
+    return write_row(changes, &row, &changes->after.names[0], NULL, NULL, 0);
+}
+
+static struct bw_error *compare(struct changes *changes)
+{
+    if (!changes->before.exists && !changes->after.exists)
+        return NULL;
+    if (!changes->before.exists)
+        return write_names(changes, &changes->after, &(struct side){0}, "added");
+    if (!changes->after.exists)
+        return write_names(changes, &changes->before, &(struct side){0}, "removed");
+    BW_TRY(compare_names(changes));
+    if (changes->after.place.type == BW_FILE_REGULAR)
+        BW_TRY(log_compare_data(changes));
+    BW_TRY(compare_inode(changes));
+    return compare_xattrs(changes);
+}
+
+static struct bw_error *take_inode(void *context, const struct bw_log_inode *inode)
+{
+    struct changes *changes = context;
+    struct bw_error *error = find(&changes->before, inode);
+    if (!error)
+        error = find(&changes->after, inode);
+    if (!error)
+        error = compare(changes);
+    if (!error || error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_SYSTEM)
+        return error;
+    bw_fs_report(changes->after.fs, BW_DAMAGE,
+                 bw_error_prefix(error, "inode %" PRIu64 " of subvolume %" PRIu64, inode->inode,
+                                 inode->subvolume));
+    return NULL;
+}
+
+static struct bw_error *list_changes(struct changes *changes)
+{
+    struct bw_fs_options without = cmd_fs_options(changes->listing->common);
+    without.log = BW_LOG_IGNORE;
+    BW_TRY(bw_fs_open(&without, &changes->before.fs));
+    BW_TRY(bw_xattr_reader_create(changes->before.fs, &changes->before.xattrs));
+    BW_TRY(bw_xattr_reader_create(changes->after.fs, &changes->after.xattrs));
+    return bw_log_inodes(changes->after.fs, take_inode, changes);
+}
+
+static struct bw_error *list(struct cmd_listing *listing, void *context)
+{
+    struct changes changes = {.listing = listing, .after.fs = listing->session.fs};
+    (void)context;
+    struct bw_error *error =
+        bw_fs_status(listing->session.fs).log_replayed ? list_changes(&changes) : NULL;
+    struct side *sides[] = {&changes.before, &changes.after};
+    for (size_t i = 0; i < 2; i++) {
+        forget(sides[i]);
+        free(sides[i]->names);
+        bw_xattr_reader_destroy(sides[i]->xattrs);
+    }
+    bw_fs_close(changes.before.fs);
+    return error;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    const struct cmd_listing_plan plan = {
+        .record = cmd_log.record,
+        .columns = "change,type,path,offset,length,attribute,before,after",
+        .list = list,
+    };
+    struct cmd_common replaying = *common;
+    replaying.log = BW_LOG_REPLAY;
+    return cmd_listing_run(&replaying, state, &plan);
+}
+
+const struct command cmd_log = {
+    .name = "log",
+    .topic = cmd_topic_volume,
+    .operands = "IMAGE...",
+    .summary = "Lists what replaying the log changes: files, names, data and attributes.",
+    .details =
+        "\n"
+        "The log tree has what was made safe by fsync(2) after the last transaction. A mount "
+        "replays it,\nand so do all commands, unless --log=ignore is given. Each line is one "
+        "difference between the two:\nwhat 'btrfs rescue zero-log' would throw away. Without a "
+        "log, nothing is listed.\n\n"
+        "A directory that is renamed is listed once, without what is in it. Times are seconds "
+        "since 1970,\nmodes are octal. Data that were written in place, without copying, do not "
+        "differ.\n" CMD_LISTING_DETAILS,
+    .examples = "  btrfs-walk log disk.img                     a table\n"
+                "  btrfs-walk log -o change,path disk.img      columns\n"
+                "  btrfs-walk log --json disk.img              for programs\n",
+    .options = options,
+    .record = "logchange",
+    .run = run,
+    .state_size = sizeof(struct cmd_rows_settings),
+};

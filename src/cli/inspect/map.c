@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The map command: from logical addresses to devices, and back. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/search.h"
+#include "btrfs-walk/records.h"
+#include "btrfs-walk/space.h"
+#include "cli/common/listing.h"
+
+struct map_state {
+    struct cmd_rows_settings rows;
+    uint64_t devid;
+    bool by_device;
+};
+
+/* A range that was asked for. */
+struct question {
+    uint64_t address, length;
+    bool whole; /* a length was given: the answer goes on after the first piece */
+};
+
+/* A chunk or a device, for questions about what lies outside of all. */
+struct known {
+    uint64_t begin, length;
+};
+
+struct knowns {
+    struct known *items;
+    size_t count, capacity;
+};
+
+/* A device and its image. */
+struct device {
+    uint64_t devid;
+    const char *path;
+};
+
+/* The work under way. */
+struct map {
+    const struct map_state *state;
+    struct cmd_listing *listing;
+    struct bw_fs *fs;
+    struct question *questions;
+    size_t question_count;
+    struct knowns chunks;
+    struct device *devices;
+    size_t device_count, device_capacity;
+    struct bw_device_map *device_map; /* only with --devid */
+};
+
+static struct bw_error *take_devid(void *target, const struct cmd_option *option,
+                                   const char *argument)
+{
+    struct map_state *map = target;
+    map->by_device = true;
+    const char *rest = argument;
+    return cmd_parse_bytes(&rest, &map->devid) && !*rest
+               ? NULL
+               : cmd_bad_argument(option, argument, "the number of a device; 'devices' lists them");
+}
+
+static const struct cmd_option options[] = {
+    {0, "devid", "DEVID", "ADDRESS is an offset on the device with this id: find what lies there",
+     .take = take_devid},
+    CMD_GROUP(cmd_rows_options, struct map_state, rows),
+    {0},
+};
+
+/* What there is. */
+
+static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *chunk)
+{
+    struct knowns *chunks = context;
+    if (!BW_ARRAY_RESERVE(chunks->items, chunks->count, chunks->capacity))
+        return bw_error_no_memory();
+    chunks->items[chunks->count++] = (struct known){chunk->logical, chunk->length};
+    return NULL;
+}
+
+static struct bw_error *take_device(void *context, const struct bw_device_info *device)
+{
+    struct map *map = context;
+    if (!BW_ARRAY_RESERVE(map->devices, map->device_count, map->device_capacity))
+        return bw_error_no_memory();
+    map->devices[map->device_count++] = (struct device){device->devid, device->path};
+    return NULL;
+}
+
+static const char *path_of(const struct map *map, uint64_t devid)
+{
+    for (size_t i = 0; i < map->device_count; i++)
+        if (map->devices[i].devid == devid)
+            return map->devices[i].path;
+    return NULL;
+}
+
+/* Index of the first chunk after an address. */
+static size_t chunk_after(const struct map *map, uint64_t address)
+{
+    return BW_FIRST_INDEX(i, map->chunks.count, map->chunks.items[i].begin > address);
+}
+
+static struct bw_error *no_chunk(const struct map *map, uint64_t address)
+{
+    size_t next = chunk_after(map, address);
+    const struct known *chunks = map->chunks.items;
+    struct bw_buffer BW_AUTO_BUFFER text = {0};
+    if (next)
+        bw_buffer_format(&text, "; the one before it is %" PRIu64 "+%" PRIu64,
+                         chunks[next - 1].begin, chunks[next - 1].length);
+    if (next < map->chunks.count)
+        bw_buffer_format(&text, "; the one after it is %" PRIu64 "+%" PRIu64, chunks[next].begin,
+                         chunks[next].length);
+    return bw_error_create(BW_ERROR_USAGE, "no chunk holds logical address %" PRIu64 "%.*s",
+                           address, (int)text.length, text.data ? text.data : "");
+}
+
+static struct bw_error *no_device(const struct map *map)
+{
+    enum { ENOUGH = 32 };
+    struct bw_buffer BW_AUTO_BUFFER text = {0};
+    for (size_t i = 0; i < map->device_count && i < ENOUGH; i++)
+        bw_buffer_format(&text, "%s%" PRIu64, i ? ", " : "", map->devices[i].devid);
+    return bw_error_create(BW_ERROR_USAGE,
+                           "there is no device %" PRIu64 "; the file system has %.*s%s",
+                           map->state->devid, (int)text.length, text.data ? text.data : "none",
+                           map->device_count > ENOUGH ? ", ..." : "");
+}
+
+/* Whether an address is outside of all chunks; `*length` is cut to how far. */
+static bool is_outside(const struct map *map, uint64_t address, uint64_t *length)
+{
+    size_t next = chunk_after(map, address);
+    const struct known *chunks = map->chunks.items;
+    if (next && address - chunks[next - 1].begin < chunks[next - 1].length)
+        return false;
+    if (next<map->chunks.count && * length> chunks[next].begin - address)
+        *length = chunks[next].begin - address;
+    return true;
+}
+
+/* Questions. */
+
+static struct bw_error *parse(const char *text, struct question *question)
+{
+    BW_TRY(cmd_parse_range(text, &question->address, &question->length));
+    question->whole = question->length;
+    if (!question->whole)
+        question->length = UINT64_MAX - question->address;
+    return NULL;
+}
+
+static struct bw_error *check(const struct map *map, const struct question *question)
+{
+    struct bw_mapping mapping;
+    struct bw_device_place place;
+    if (!map->state->by_device) {
+        uint64_t length = 1;
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_fs_map(map->fs, question->address, 1, 1, &mapping);
+        return error && is_outside(map, question->address, &length)
+                   ? no_chunk(map, question->address)
+                   : NULL;
+    }
+    BW_AUTO_ERROR struct bw_error *error = bw_device_map_find(
+        map->device_map, map->state->devid, question->address, question->length, &place);
+    if (error)
+        return error->code == BW_ERROR_NOT_FOUND ? no_device(map) : BW_TAKE(error);
+    if (place.use != BW_USE_OUTSIDE)
+        return NULL;
+    return bw_error_create(BW_ERROR_USAGE, "offset %" PRIu64 " is after the end of device %" PRIu64,
+                           question->address, map->state->devid);
+}
+
+/* Answers. */
+
+static struct bw_error *write_row(const struct map *map, struct bw_placeinfo *row, uint64_t absent)
+{
+    const char *path = absent & BW_MEMBER(placeinfo, devid) ? NULL : path_of(map, row->devid);
+    row->path = row->path_bytes = (struct bw_bytes){path, path ? strlen(path) : 0};
+    if (!row->copy)
+        absent |= BW_MEMBER(placeinfo, copy);
+    return cmd_listing_write(map->listing, row, sizeof *row, absent);
+}
+
+/* Copies, then the parity of the row: of the copies that are computed, the first one names P and
+ * all others Q. */
+static struct bw_error *write_places(const struct map *map, uint64_t logical,
+                                     struct bw_mapping place)
+{
+    unsigned parity = 0;
+    uint64_t length = place.length;
+    for (unsigned copy = 1; copy <= place.copies && parity < 2; copy++) {
+        BW_TRY(bw_fs_map(map->fs, logical, length, copy, &place));
+        parity += place.rebuilt;
+        struct bw_placeinfo row = {.logical = logical,
+                                   .length = place.length,
+                                   .kind = parity == 0   ? "copy"
+                                           : parity == 1 ? "P"
+                                                         : "Q",
+                                   .copy = place.rebuilt ? 0 : copy,
+                                   .devid = place.devid,
+                                   .offset = place.offset};
+        BW_TRY(write_row(map, &row, 0));
+    }
+    return NULL;
+}
+
+static struct bw_error *write_nowhere(const struct map *map, uint64_t logical, bool outside,
+                                      uint64_t length)
+{
+    struct bw_placeinfo row = {
+        .logical = logical, .length = length, .kind = outside ? "outside" : "unused"};
+    return write_row(map, &row, BW_MEMBER(placeinfo, devid) | BW_MEMBER(placeinfo, offset));
+}
+
+/* Answers for the first piece of a range, and cuts it off. */
+static struct bw_error *map_logical(const struct map *map, struct question *rest)
+{
+    struct bw_mapping place;
+    uint64_t logical = rest->address, length = rest->length;
+    struct bw_error *error = bw_fs_map(map->fs, logical, rest->length, 1, &place);
+    bool nowhere = error && error->code == BW_ERROR_NOT_FOUND;
+    bool outside = nowhere && is_outside(map, logical, &length);
+    if (nowhere)
+        bw_error_free(BW_TAKE(error));
+    if (!outside)
+        length = place.length;
+    rest->address += length;
+    rest->length -= length;
+    if (error)
+        return error;
+    return nowhere ? write_nowhere(map, logical, outside, length)
+                   : write_places(map, logical, place);
+}
+
+static struct bw_error *map_device(const struct map *map, struct question *rest)
+{
+    static const char *const uses[] = {[BW_USE_CHUNK] = "unused",
+                                       [BW_USE_UNALLOCATED] = "unallocated",
+                                       [BW_USE_RESERVED] = "reserved",
+                                       [BW_USE_SUPERBLOCK] = "superblock",
+                                       [BW_USE_OUTSIDE] = "outside"};
+    struct bw_device_place place;
+    BW_TRY(bw_device_map_find(map->device_map, map->state->devid, rest->address, rest->length,
+                              &place));
+    struct bw_placeinfo row = {.logical = place.logical,
+                               .length = place.length,
+                               .kind = place.parity == 1   ? "P"
+                                       : place.parity == 2 ? "Q"
+                                       : place.copy        ? "copy"
+                                                           : uses[place.use],
+                               .copy = place.copy,
+                               .devid = map->state->devid,
+                               .offset = rest->address};
+    rest->address += place.length;
+    rest->length -= place.length;
+    return write_row(map, &row, place.copy || place.parity ? 0 : BW_MEMBER(placeinfo, logical));
+}
+
+static struct bw_error *answer(const struct map *map, struct question rest)
+{
+    do
+        BW_TRY((map->state->by_device ? map_device : map_logical)(map, &rest));
+    while (rest.whole && rest.length);
+    return NULL;
+}
+
+static struct bw_error *answer_all(struct map *map)
+{
+    BW_TRY(bw_fs_devices(map->fs, take_device, map));
+    if (map->state->by_device)
+        BW_TRY(bw_device_map_open(map->fs, &map->device_map));
+    else
+        BW_TRY(bw_fs_chunks(map->fs, take_chunk, &map->chunks));
+    for (size_t i = 0; i < map->question_count; i++)
+        BW_TRY(check(map, &map->questions[i]));
+    for (size_t i = 0; i < map->question_count; i++)
+        BW_TRY(answer(map, map->questions[i]));
+    return NULL;
+}
+
+static struct bw_error *list(struct cmd_listing *listing, void *context)
+{
+    struct map *map = context;
+    map->listing = listing;
+    map->fs = listing->session.fs;
+    struct bw_error *error = answer_all(map);
+    bw_device_map_close(map->device_map);
+    free(map->chunks.items);
+    free(map->devices);
+    return error;
+}
+
+static int map_all(const struct cmd_common *common, struct map *map)
+{
+    const struct cmd_listing_plan plan = {
+        .record = cmd_map.record,
+        .columns = map->state->by_device ? "devid,offset,length,kind,logical,copy"
+                                         : "logical,length,kind,copy,devid,offset,path",
+        .list = list,
+        .context = map,
+    };
+    for (size_t i = 0; i < common->path_count; i++) {
+        struct bw_error *error = parse(common->paths[i], &map->questions[i]);
+        if (error)
+            return cmd_fail(common, error);
+    }
+    return cmd_listing_run(common, &map->state->rows, &plan);
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    BW_AUTO_FREE struct question *questions = calloc(common->path_count, sizeof *questions);
+    struct map map = {.state = state, .questions = questions, .question_count = common->path_count};
+    return questions ? map_all(common, &map) : cmd_fail(common, bw_error_no_memory());
+}
+
+const struct command cmd_map = {
+    .name = "map",
+    .topic = cmd_topic_structures,
+    .operands = "IMAGE ADDRESS[+LENGTH]...",
+    .summary = "Prints where logical addresses lie on the devices, or the other way round.",
+    .details =
+        "\n"
+        "For each logical ADDRESS: the devices and offsets of its copies and, with RAID5 and "
+        "RAID6, of the\nparity of its row, P and Q; and for how many bytes that holds. With "
+        "+LENGTH, the whole range is\nmapped, in pieces. With --devid, ADDRESS is an offset on "
+        "that device, and the answer is the logical\naddress of what lies there, or what it is "
+        "otherwise: a superblock, reserved (the first MiB),\nunallocated, or unused: allocated "
+        "to a chunk, but without data.\n\n"
+        "An ADDRESS is a decimal number with an optional K, M, G, T, P or E, or 0x and "
+        "hexadecimal digits.\nFurther devices follow IMAGE; if --graph names the images, "
+        "all operands are addresses.\n" CMD_LISTING_DETAILS,
+    .examples =
+        "  btrfs-walk map disk.img 30408704                   its copies\n"
+        "  btrfs-walk map a.img b.img c.img 0x6500000+1M         each piece of a range\n"
+        "  btrfs-walk map --devid 1 disk.img 64M              what lies at an offset of a device\n",
+    .options = options,
+    .record = "placeinfo",
+    .run = run,
+    .state_size = sizeof(struct map_state),
+    .takes_paths = true,
+    .missing = "no address given",
+};

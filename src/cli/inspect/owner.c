@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The owner command: from addresses to files, and from lists of bad sectors to what they hit. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "base/search.h"
+#include "btrfs-walk/owner.h"
+#include "btrfs-walk/records.h"
+#include "btrfs-walk/space.h"
+#include "btrfs-walk/tree.h"
+#include "cli/common/listing.h"
+#include "cli/common/progress.h"
+#include "cli/inspect/bad_map.h"
+
+struct owner_state {
+    struct cmd_rows_settings rows;
+    const char *devid, *bad_map, *subvolume;
+    uint64_t block_size, map_offset;
+    bool extent, scan;
+};
+
+/* The work under way. */
+struct asking {
+    const struct owner_state *state;
+    struct cmd_listing *listing;
+    struct bw_fs *fs;
+    struct bad_ranges given;    /* as they were asked for */
+    struct bad_ranges ranges;   /* logical ones; first those that no other copy has */
+    struct bad_ranges mendable; /* those that another copy or parity has */
+    size_t lost;                /* how many of `ranges` are of the first kind */
+    uint64_t devid, devices;
+    struct bw_device_map *device_map;
+    struct bw_buffer line;
+    bool has_header;
+};
+
+static const struct cmd_option options[] = {
+    {0, "devid", "DEVID", "addresses are offsets on the device with this id",
+     CMD_TEXT(struct owner_state, devid)},
+    {0, "bad-map", "FILE",
+     "all that this map file of ddrescue(1) has as not rescued, or this list of badblocks(8)",
+     CMD_TEXT(struct owner_state, bad_map)},
+    {0, "block-size", "BYTES", "of a list of badblocks: what a number stands for (default: 1024)",
+     CMD_BYTES(struct owner_state, block_size)},
+    {0, "map-offset", "BYTES", "the device begins at this offset of what the list is of",
+     CMD_BYTES(struct owner_state, map_offset)},
+    {0, "extent", NULL, "also files that use the same extent, but not these bytes of it",
+     CMD_FLAG(struct owner_state, extent)},
+    {0, "subvol", "NAME|ID", "only owners in this subvolume: its path, its id, or 'default'",
+     CMD_TEXT(struct owner_state, subvolume)},
+    {0, "all-trees", NULL, "read all trees, even if the extent tree is good",
+     CMD_FLAG(struct owner_state, scan)},
+    CMD_GROUP(cmd_rows_options, struct owner_state, rows),
+    {0},
+};
+
+/* Rows. */
+
+/* A column of a line, which is blank if the value is absent. */
+static void append_number(struct bw_buffer *line, int width, uint64_t value, bool absent)
+{
+    if (absent)
+        bw_buffer_format(line, " %*s", width, "");
+    else
+        bw_buffer_format(line, " %*" PRIu64, width, value);
+}
+
+/* Lines for people: they are not aligned afterwards, since there may be millions of them. */
+static struct bw_error *write_line(struct asking *asking, const struct bw_ownerinfo *row,
+                                   uint64_t absent)
+{
+    struct bw_buffer *line = &asking->line;
+    const bool on_device = absent & BW_MEMBER(ownerinfo, logical);
+    line->length = 0;
+    if (!asking->has_header)
+        bw_buffer_format(line, "%-11s %15s %10s %6s %10s %12s  %s\n", "kind", "address", "length",
+                         "tree", "inode", "offset", "path");
+    asking->has_header = true;
+    bw_buffer_format(line, "%-11s", row->kind);
+    append_number(line, 15, on_device ? row->device_offset : row->logical, false);
+    append_number(line, 10, row->length, false);
+    append_number(line, 6, row->tree, absent & BW_MEMBER(ownerinfo, tree));
+    append_number(line, 10, row->inode, absent & BW_MEMBER(ownerinfo, inode));
+    append_number(line, 12, row->offset, absent & BW_MEMBER(ownerinfo, offset));
+    bw_buffer_append(line, "  ", 2);
+    if (row->path.data)
+        bw_escape_line(line, row->path.data, row->path.length);
+    else if (!(absent & BW_MEMBER(ownerinfo, level)))
+        bw_buffer_format(line, "level %" PRIu64 " %s", row->level, row->key ? row->key : "");
+    if (row->mendable)
+        bw_buffer_format(line, "  (mendable)");
+    while (line->length && line->data[line->length - 1] == ' ')
+        line->length--;
+    bw_buffer_append_byte(line, '\n');
+    return line->failed ? bw_error_no_memory()
+                        : cmd_write(&asking->listing->output, line->data, line->length);
+}
+
+static struct bw_error *write_row(struct asking *asking, const struct bw_ownerinfo *row,
+                                  uint64_t absent)
+{
+    return asking->listing->stream.rows
+               ? cmd_listing_write(asking->listing, row, sizeof *row, absent)
+               : write_line(asking, row, absent);
+}
+
+enum absent_members {
+    NO_EXTENT = 1 << 0,
+    NO_FILE = 1 << 1,
+    NO_OFFSET = 1 << 2,
+    NO_BLOCK = 1 << 3,
+};
+
+/* What the kinds have not. */
+static const unsigned lacks[] = {
+    [BW_OWNER_DATA] = NO_BLOCK,
+    [BW_OWNER_METADATA] = NO_OFFSET,
+    [BW_OWNER_BLOCK] = NO_FILE | NO_OFFSET,
+    [BW_OWNER_HIDDEN] = NO_EXTENT | NO_FILE | NO_OFFSET | NO_BLOCK,
+    [BW_OWNER_FREE] = NO_EXTENT | NO_FILE | NO_OFFSET | NO_BLOCK,
+    [BW_OWNER_UNUSED] = NO_EXTENT | NO_FILE | NO_OFFSET | NO_BLOCK,
+    [BW_OWNER_OUTSIDE] = NO_EXTENT | NO_FILE | NO_OFFSET | NO_BLOCK,
+};
+
+static const uint64_t no_device = BW_MEMBER(ownerinfo, devid) | BW_MEMBER(ownerinfo, device_offset);
+
+static uint64_t absent_members(unsigned lack, bool has_key)
+{
+    uint64_t absent = 0;
+    if (lack & NO_EXTENT)
+        absent |= BW_MEMBER(ownerinfo, extent) | BW_MEMBER(ownerinfo, tree);
+    if (lack & NO_FILE)
+        absent |= BW_MEMBER(ownerinfo, inode);
+    if (lack & NO_OFFSET)
+        absent |= BW_MEMBER(ownerinfo, offset) | BW_MEMBER(ownerinfo, file_length);
+    if (lack & NO_BLOCK)
+        absent |= BW_MEMBER(ownerinfo, level);
+    if (!has_key)
+        absent |= BW_MEMBER(ownerinfo, key_objectid) | BW_MEMBER(ownerinfo, key_type) |
+                  BW_MEMBER(ownerinfo, key_offset);
+    return absent;
+}
+
+static struct bw_error *take_owner(void *context, const struct bw_owner *owner)
+{
+    const struct asking *asking = context;
+    char key[BW_KEY_TEXT];
+    const struct bw_ownerinfo row = {
+        .kind = bw_owner_kind_name(owner->kind),
+        .logical = owner->logical,
+        .length = owner->length,
+        .extent = owner->extent,
+        .tree = owner->tree,
+        .inode = owner->inode,
+        .offset = owner->offset,
+        .file_length = owner->file_length,
+        .path = owner->path,
+        .path_bytes = owner->path,
+        .level = owner->level,
+        .key = owner->has_key ? bw_key_text(&owner->key, key) : NULL,
+        .key_objectid = owner->key.objectid,
+        .key_type = owner->key.type,
+        .key_offset = owner->key.offset,
+        .mendable = asking->state->bad_map && owner->range >= asking->lost,
+    };
+    return write_row(context, &row,
+                     (asking->state->bad_map ? 0 : BW_MEMBER(ownerinfo, mendable)) | no_device |
+                         absent_members(lacks[owner->kind], owner->has_key));
+}
+
+/* Devices. */
+
+static struct bw_error *write_place(struct asking *asking, uint64_t offset,
+                                    const struct bw_device_place *place)
+{
+    static const char *const uses[] = {[BW_USE_CHUNK] = "unused",
+                                       [BW_USE_UNALLOCATED] = "unallocated",
+                                       [BW_USE_RESERVED] = "reserved",
+                                       [BW_USE_SUPERBLOCK] = "superblock",
+                                       [BW_USE_OUTSIDE] = "outside"};
+    const struct bw_ownerinfo row = {.kind = place->parity ? "parity" : uses[place->use],
+                                     .length = place->length,
+                                     .devid = asking->devid,
+                                     .device_offset = offset};
+    return write_row(asking, &row,
+                     BW_MEMBER(ownerinfo, mendable) | BW_MEMBER(ownerinfo, logical) |
+                         absent_members(lacks[BW_OWNER_FREE], false));
+}
+
+static void shorten(struct bw_device_place *place, uint64_t length)
+{
+    if (place->length > length)
+        place->length = length;
+}
+
+/* Whether an offset of the device is bad; how far that holds cuts the length of the place. */
+static bool is_bad(const struct asking *asking, uint64_t offset, struct bw_device_place *place)
+{
+    const struct bad_ranges *bad = &asking->given;
+    const size_t next = BW_FIRST_INDEX(i, bad->count, bad->items[i].logical > offset);
+    const uint64_t end = next ? bad->items[next - 1].logical + bad->items[next - 1].length : 0;
+    if (end > offset)
+        shorten(place, end - offset);
+    else if (next < bad->count)
+        shorten(place, bad->items[next].logical - offset);
+    return end > offset;
+}
+
+/* Whether another copy, or parity, has what is bad in this one. */
+static bool is_mendable(const struct asking *asking, struct bw_device_place *place)
+{
+    for (unsigned copy = 1;; copy++) {
+        struct bw_mapping other;
+        BW_AUTO_ERROR struct bw_error *none =
+            bw_fs_map(asking->fs, place->logical, place->length, copy, &other);
+        if (none)
+            return false;
+        if (copy == place->copy || !other.present)
+            continue;
+        shorten(place, other.length);
+        if (other.devid != asking->devid || !is_bad(asking, other.offset, place))
+            return true;
+    }
+}
+
+/* Goes through what lies on a range of the device: `places` says whether the logical addresses are
+ * gathered, or what has none is written. */
+static struct bw_error *map_range(struct asking *asking, struct bw_address_range range, bool places)
+{
+    while (range.length) {
+        struct bw_device_place place;
+        BW_TRY(bw_device_map_find(asking->device_map, asking->devid, range.logical, range.length,
+                                  &place));
+        if (!place.copy && places)
+            BW_TRY(write_place(asking, range.logical, &place));
+        const bool mendable = place.copy && asking->state->bad_map && is_mendable(asking, &place);
+        if (place.copy && !places &&
+            !bad_ranges_add(mendable ? &asking->mendable : &asking->ranges, place.logical,
+                            place.length))
+            return bw_error_no_memory();
+        range.logical += place.length;
+        range.length -= place.length;
+    }
+    return NULL;
+}
+
+static struct bw_error *map_ranges(struct asking *asking, bool places)
+{
+    for (size_t i = 0; i < asking->given.count; i++)
+        BW_TRY(map_range(asking, asking->given.items[i], places));
+    return NULL;
+}
+
+static struct bw_error *take_device(void *context, const struct bw_device_info *device)
+{
+    struct asking *asking = context;
+    asking->devices++;
+    if (!asking->state->devid)
+        asking->devid = device->devid;
+    return NULL;
+}
+
+static struct bw_error *find_device(struct asking *asking)
+{
+    const char *rest = asking->state->devid;
+    BW_TRY(bw_fs_devices(asking->fs, take_device, asking));
+    if (rest && (!cmd_parse_bytes(&rest, &asking->devid) || *rest))
+        return bw_error_create(BW_ERROR_USAGE, "invalid argument of --devid: %s",
+                               asking->state->devid);
+    if (!rest && asking->devices != 1)
+        return bw_error_create(BW_ERROR_USAGE, "which device is the list of? "
+                                               "--devid says that; 'devices' lists them");
+    struct bw_device_place place;
+    BW_TRY(bw_device_map_open(asking->fs, &asking->device_map));
+    struct bw_error *error = bw_device_map_find(asking->device_map, asking->devid, 0, 1, &place);
+    if (error && error->code == BW_ERROR_NOT_FOUND)
+        error->code = BW_ERROR_USAGE;
+    return error;
+}
+
+/* The frame. */
+
+/* Lists may be of a disk, on which the device is a partition. */
+static void shift(struct bad_ranges *ranges, uint64_t by)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < ranges->count; i++) {
+        struct bw_address_range range = ranges->items[i];
+        const uint64_t cut = range.logical < by ? by - range.logical : 0;
+        if (cut >= range.length)
+            continue;
+        ranges->items[kept++] =
+            (struct bw_address_range){range.logical + cut - by, range.length - cut};
+    }
+    ranges->count = kept;
+}
+
+static struct bw_error *join_ranges(struct asking *asking)
+{
+    bad_ranges_join(&asking->ranges);
+    bad_ranges_join(&asking->mendable);
+    asking->lost = asking->ranges.count;
+    for (size_t i = 0; i < asking->mendable.count; i++)
+        if (!bad_ranges_add(&asking->ranges, asking->mendable.items[i].logical,
+                            asking->mendable.items[i].length))
+            return bw_error_no_memory();
+    return NULL;
+}
+
+static struct bw_error *ask(struct asking *asking)
+{
+    const struct owner_state *state = asking->state;
+    struct bw_owner_options owners = {.struct_size = sizeof owners,
+                                      .whole_extents = state->extent,
+                                      .no_extent_tree = state->scan,
+                                      .take = take_owner,
+                                      .context = asking};
+    const bool by_device = state->devid || state->bad_map;
+    if (state->subvolume)
+        BW_TRY(bw_subvolume_by_name(asking->fs, state->subvolume, &owners.subvolume));
+    if (by_device) {
+        BW_TRY(find_device(asking));
+        BW_TRY(map_ranges(asking, false));
+        BW_TRY(join_ranges(asking));
+    }
+    const struct bad_ranges *ranges = by_device ? &asking->ranges : &asking->given;
+    owners.ranges = ranges->items;
+    owners.count = ranges->count;
+    cmd_progress_expect_trees(asking->fs, false);
+    BW_TRY(bw_owners_find(asking->fs, &owners));
+    return by_device && !state->subvolume ? map_ranges(asking, true) : NULL;
+}
+
+static struct bw_error *list(struct cmd_listing *listing, void *context)
+{
+    struct asking *asking = context;
+    asking->listing = listing;
+    asking->fs = listing->session.fs;
+    struct bw_error *error = ask(asking);
+    bw_device_map_close(asking->device_map);
+    return error;
+}
+
+static struct bw_error *take_operands(const struct cmd_common *common, struct asking *asking)
+{
+    const struct owner_state *state = asking->state;
+    if (!common->path_count && !state->bad_map)
+        return bw_error_create(BW_ERROR_USAGE, "no address given");
+    if (state->bad_map)
+        BW_TRY(bad_map_read(state->bad_map, state->block_size, &asking->given));
+    shift(&asking->given, state->map_offset);
+    for (size_t i = 0; i < common->path_count; i++) {
+        uint64_t address, length;
+        BW_TRY(cmd_parse_range(common->paths[i], &address, &length));
+        if (address == UINT64_MAX)
+            return bw_error_create(BW_ERROR_USAGE, "invalid address: %s", common->paths[i]);
+        if (!bad_ranges_add(&asking->given, address, length ? length : 1))
+            return bw_error_no_memory();
+    }
+    return NULL;
+}
+
+/* As the image is, not as a mount would leave it: a log that is replayed makes new tree blocks. */
+static int run(const struct cmd_common *common, void *state)
+{
+    struct asking asking = {.state = state};
+    const struct cmd_listing_plan plan = {
+        .record = cmd_owner.record, .list = list, .context = &asking};
+    struct cmd_common own = *common;
+    if (!common->log_given)
+        own.log = BW_LOG_IGNORE;
+    struct bw_error *error = take_operands(common, &asking);
+    const int status =
+        error ? cmd_fail(common, error) : cmd_listing_run(&own, &asking.state->rows, &plan);
+    free(asking.given.items);
+    free(asking.ranges.items);
+    free(asking.mendable.items);
+    bw_buffer_free(&asking.line);
+    return status;
+}
+
+const struct command cmd_owner = {
+    .name = "owner",
+    .topic = cmd_topic_volume,
+    .operands = "IMAGE [ADDRESS[+LENGTH]...]",
+    .summary = "Prints which files have data at an address, or are hit by bad sectors.",
+    .details =
+        "\n"
+        "For each logical ADDRESS, or each byte of a range: all files that have their data "
+        "there, in all\nsubvolumes and snapshots, with all their hard links; where in the file "
+        "that is, and how many bytes\nof the range. With --devid, addresses are offsets on a "
+        "device. An ADDRESS is a decimal number with\nan optional K, M, G, T, P or E, or 0x and "
+        "hexadecimal digits.\n\n"
+        "With --bad-map, what a dying disk took: the files that lost data, each with its bad "
+        "ranges, and those\nthat depend on lost metadata. If the file system has several devices, "
+        "--devid says which one the\nlist is of. What was not tried counts as bad. Mendable is "
+        "what another copy\nor parity has, which "
+        "is not bad.\n\n"
+        "Lines are of these kinds:\n"
+        "  data       data of a file; of compressed data, all that is compressed together\n"
+        "  metadata   a tree block with items of the file, or that leads to such\n"
+        "  block      a tree block, once, with its level and first key\n"
+        "  hidden     part of an extent in use that no file shows; --extent shows the files\n"
+        "  free, unused, outside\n"
+        "             nothing; nothing in the whole block group; no chunk holds the address\n"
+        "  superblock, reserved, unallocated, parity\n"
+        "             of a device, what has no logical address\n\n"
+        "Files come first, by tree and inode. A file without a path is in a subvolume that is "
+        "being deleted,\nor belongs to the file system itself. The log is ignored, unless "
+        "--log=replay is given.\n" CMD_LISTING_DETAILS,
+    .examples =
+        "  btrfs-walk owner disk.img 13631488                    who has this byte\n"
+        "  btrfs-walk owner --extent disk.img 0xd00000+64K       and who uses its extents\n"
+        "  btrfs-walk owner --bad-map rescue.map disk.img        what bad sectors have hit\n"
+        "  btrfs-walk owner --bad-map rescue.map -o path disk.img | sort -u   files to restore\n",
+    .options = options,
+    .record = "ownerinfo",
+    .run = run,
+    .state_size = sizeof(struct owner_state),
+    .defaults = &(const struct owner_state){.block_size = 1024},
+    .takes_paths = true,
+};

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The picture command: what lies where on the devices, as SVG, PNG or blocks of a terminal. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/common/listing.h"
+#include "cli/common/output_file.h"
+#include "draw/picture.h"
+
+enum picture_format { FORMAT_AUTO, FORMAT_SVG, FORMAT_PNG, FORMAT_TEXT };
+enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+struct picture_state {
+    const char *file;
+    unsigned format, by, order_of_space, curve, color;
+    uint64_t order, size;
+    bool has_order;
+    uint64_t devid;
+};
+
+static const char *const formats[] = {"auto", "svg", "png", "text", NULL};
+static const char *const by_words[] = {"type", "fill", "age", "owner", "heatmap", NULL};
+static const char *const orders_of_space[] = {"physical", "logical", NULL};
+static const char *const curves[] = {"hilbert", "linear", "snake", NULL};
+static const char *const whens[] = {"auto", "always", "never", NULL};
+
+enum { PNG_SIZE = 10, SVG_ORDER = 6, SVG_MOST = 8, PNG_ORDER = 8, MOST_DEVICES = 64 };
+
+static struct bw_error *take_order(void *target, const struct cmd_option *option,
+                                   const char *argument)
+{
+    struct picture_state *state = target;
+    state->has_order = true;
+    return cmd_parse_number(argument, 0, BW_CURVE_MOST, &state->order)
+               ? NULL
+               : cmd_bad_argument(option, argument, "a number from 0 to 11");
+}
+
+static struct bw_error *take_size(void *target, const struct cmd_option *option,
+                                  const char *argument)
+{
+    struct picture_state *state = target;
+    return cmd_parse_number(argument, 0, 12, &state->size)
+               ? NULL
+               : cmd_bad_argument(option, argument, "a number from 0 to 12");
+}
+
+static const struct cmd_option options[] = {
+    {'o', "output", "FILE", "write to FILE, whose name ends with .svg or .png (default: stdout)",
+     CMD_TEXT(struct picture_state, file)},
+    {0, "format", "WORD", "svg, png or text, whatever the name of the file is",
+     CMD_WORD(struct picture_state, format, formats)},
+    {0, "by", "WORD",
+     "what colours tell: type (default), fill, age, owner, or heatmap, as btrfs-heatmap draws",
+     CMD_WORD(struct picture_state, by, by_words)},
+    {0, "sort", "WORD", "order of what is shown: physical (default) or logical",
+     CMD_WORD(struct picture_state, order_of_space, orders_of_space)},
+    {0, "curve", "WORD", "how it fills the square: hilbert (default), linear or snake",
+     CMD_WORD(struct picture_state, curve, curves)},
+    {0, "order", "N", "cut each device into 4^N cells, 0 to 11 (default: by its size)",
+     .take = take_order},
+    {0, "size", "N", "make a PNG 2^N pixels wide and high, for each device (default: 10)",
+     .take = take_size},
+    {0, "devid", "DEVID", "show only the device with this id",
+     CMD_BYTES(struct picture_state, devid)},
+    {0, "color", "WHEN", "colours in text: auto (default), always or never",
+     CMD_WORD(struct picture_state, color, whens)},
+    {0},
+};
+
+/* Devices. */
+
+struct devices {
+    uint64_t total, largest;
+    size_t count;
+};
+
+static struct bw_error *take_device(void *context, const struct bw_device_info *device)
+{
+    struct devices *devices = context;
+    devices->total += device->total_bytes;
+    if (device->total_bytes > devices->largest)
+        devices->largest = device->total_bytes;
+    devices->count++;
+    return NULL;
+}
+
+/* Text. */
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text), wanted = strlen(end);
+    return length >= wanted && strcmp(text + length - wanted, end) == 0;
+}
+
+static enum bw_terminal_colors terminal_colors(unsigned when)
+{
+    const char *none = getenv("NO_COLOR"), *true_color = getenv("COLORTERM");
+    if (when == COLOR_NEVER || (when == COLOR_AUTO && ((none && *none) || !isatty(STDOUT_FILENO))))
+        return BW_TERMINAL_PLAIN;
+    return true_color && (strcmp(true_color, "truecolor") == 0 || strcmp(true_color, "24bit") == 0)
+               ? BW_TERMINAL_TRUE
+               : BW_TERMINAL_256;
+}
+
+/* As many cells as fit into the window, and leave room for the legend. */
+static unsigned terminal_order(void)
+{
+    enum { COLUMNS = 80, LINES = 24, LEGEND = 6, MOST = 8 };
+    struct winsize window = {.ws_col = COLUMNS, .ws_row = LINES};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) || !window.ws_col || window.ws_row <= LEGEND)
+        window = (struct winsize){.ws_col = COLUMNS, .ws_row = LINES};
+    unsigned order = 3;
+    while (order < MOST && 2u << order <= window.ws_col &&
+           1u << order <= (unsigned)window.ws_row - LEGEND)
+        order++;
+    return order;
+}
+
+/* The picture. */
+
+static unsigned choose_order(const struct picture_state *state, uint64_t bytes)
+{
+    enum { SMALL = 16 << 10, HEATMAP = 32 << 20, HEATMAP_MOST = 10 };
+    if (state->has_order)
+        return (unsigned)state->order;
+    if (state->by == BW_DRAW_HEATMAP)
+        return bw_curve_order(bytes, HEATMAP,
+                              state->size < HEATMAP_MOST ? (unsigned)state->size : HEATMAP_MOST);
+    return state->format == FORMAT_TEXT
+               ? terminal_order()
+               : bw_curve_order(bytes, SMALL, state->format == FORMAT_SVG ? SVG_ORDER : PNG_ORDER);
+}
+
+static struct bw_error *write_picture(const struct picture_state *state,
+                                      const struct bw_picture *picture, struct bw_buffer *text)
+{
+    struct bw_raster raster;
+    if (state->format == FORMAT_SVG)
+        bw_picture_svg(text, picture, true, "map");
+    else if (state->format == FORMAT_TEXT)
+        bw_picture_terminal(text, picture, terminal_colors(state->color));
+    if (state->format != FORMAT_PNG)
+        return NULL;
+    BW_TRY(bw_picture_raster(picture, (unsigned)state->size, &raster));
+    struct bw_error *error = bw_raster_png(text, &raster);
+    free(raster.pixels);
+    return error;
+}
+
+static struct bw_error *draw(const struct picture_state *state, struct bw_fs *fs,
+                             struct cmd_output_file *file)
+{
+    struct devices devices = {0};
+    struct bw_space_map *map;
+    BW_TRY(bw_fs_devices(fs, take_device, &devices));
+    const bool together = state->by == BW_DRAW_HEATMAP || state->order_of_space == BW_SPACE_LOGICAL;
+    const bool apart = state->devid || (!together && devices.count <= MOST_DEVICES);
+    const unsigned order = choose_order(state, apart ? devices.largest : devices.total);
+    const struct bw_space_map_options wanted = {
+        .struct_size = sizeof wanted,
+        .order = state->order_of_space,
+        .detail = state->by == BW_DRAW_HEATMAP ? BW_SPACE_CHUNKS : BW_SPACE_EXTENTS,
+        .cells = (size_t)1 << 2 * order,
+        .by_device = apart,
+        .devid = state->devid,
+    };
+    BW_TRY(bw_space_map_open(fs, &wanted, &map));
+    const struct bw_picture picture =
+        bw_picture_make(fs, map, state->by, (enum bw_curve)state->curve);
+    struct bw_buffer BW_AUTO_BUFFER text = {0};
+    struct bw_error *error = write_picture(state, &picture, &text);
+    bw_space_map_close(map);
+    return error ? error : cmd_output_file_write(file, &text);
+}
+
+/* What the options leave open, and what they must not be. */
+static struct bw_error *complete(struct picture_state *state)
+{
+    const char *file = state->file ? state->file : "-";
+    if (state->format == FORMAT_AUTO)
+        state->format = ends_with(file, ".svg")   ? FORMAT_SVG
+                        : ends_with(file, ".png") ? FORMAT_PNG
+                        : strcmp(file, "-") == 0  ? FORMAT_TEXT
+                                                  : FORMAT_AUTO;
+    if (state->format == FORMAT_AUTO)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "%s ends with neither .svg nor .png; --format says what it is to be",
+                               file);
+    if (state->format == FORMAT_PNG && strcmp(file, "-") == 0 && isatty(STDOUT_FILENO))
+        return bw_error_create(BW_ERROR_USAGE, "a PNG is not for a terminal; use -o FILE");
+    if (state->format == FORMAT_SVG && state->order > SVG_MOST)
+        return bw_error_create(BW_ERROR_USAGE, "--order of an SVG is at most %d", SVG_MOST);
+    if (state->devid && state->order_of_space == BW_SPACE_LOGICAL)
+        return bw_error_create(BW_ERROR_USAGE, "--devid excludes --sort logical");
+    return NULL;
+}
+
+static int run(const struct cmd_common *common, void *context)
+{
+    struct picture_state *state = context;
+    struct cmd_output_file file = {.common = common, .name = state->file, .descriptor = -1};
+    struct cmd_common own = *common;
+    struct cmd_session session;
+    struct bw_error *error = complete(state);
+    if (error)
+        return cmd_fail(common, error);
+    own.open_outputs = cmd_output_file_open;
+    own.outputs = &file;
+    int status = cmd_open(&own, &session);
+    if (status == STATUS_OK) {
+        error = cmd_output_file_close(&file, draw(state, session.fs, &file));
+        const int failed = error ? cmd_fail_answer(common, error) : STATUS_OK;
+        status = cmd_close(&own, &session);
+        status = status > failed ? status : failed;
+    }
+    bw_error_free(cmd_output_file_close(&file, NULL));
+    return status;
+}
+
+static const struct picture_state defaults = {.size = PNG_SIZE};
+
+const struct command cmd_picture = {
+    .name = "picture",
+    .topic = cmd_topic_volume,
+    .operands = "IMAGE...",
+    .summary = "Draws what lies where on the devices: chunks, what is used, its age and owner.",
+    .details =
+        "\n"
+        "Each device is a square, cut into cells of equal size along a Hilbert curve, so that what "
+        "is close\non the device is close in the picture. A cell has the colour of the type of "
+        "chunk that lies there,\nthe stronger the more of it is used. --by chooses other colours: "
+        "how much is used; the generation of\nwhat is used, from the oldest to the newest; or the "
+        "subvolume that it belongs to, by the references\nin the extent tree.\n\n"
+        "The file becomes SVG or PNG by its name. Without -o, the picture is text: coloured blocks "
+        "if stdout\nis a terminal and NO_COLOR is not set; otherwise letters (D data, M metadata, "
+        "S "
+        "system, X mixed;\nsmall ones if at most half is used) or digits.\n\n"
+        "--by heatmap gives the pixels of btrfs-heatmap: all devices along one curve, by the fill "
+        "of whole\nchunks. --sort logical is its --sort virtual: chunks by their addresses, then "
+        "what is not\nallocated.\n",
+    .examples =
+        "  btrfs-walk picture disk.img                            in the terminal\n"
+        "  btrfs-walk picture -o map.svg a.img b.img c.img        a square for each device\n"
+        "  btrfs-walk picture --by age -o age.png disk.img        what is old, what is new\n"
+        "  btrfs-walk picture --by owner disk.img                 whose it is\n"
+        "  btrfs-walk picture --by heatmap -o heat.png disk.img   as btrfs-heatmap draws it\n",
+    .options = options,
+    .run = run,
+    .state_size = sizeof(struct picture_state),
+    .defaults = &defaults,
+};

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The qgroups command: quota groups, as `btrfs qgroup show -pcre` shows them, and their state. */
+#include "btrfs-walk/quota.h"
+
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "btrfs-walk/records.h"
+#include "cli/common/listing.h"
+
+struct qgroups_state {
+    struct cmd_rows_settings rows;
+    bool status;
+};
+
+static const struct cmd_option options[] = {
+    {0, "status", NULL, "print the state of quotas instead of the groups",
+     CMD_FLAG(struct qgroups_state, status)},
+    CMD_GROUP(cmd_rows_options, struct qgroups_state, rows),
+    {0},
+};
+
+/* A listing under way. */
+struct qgroups {
+    struct cmd_listing *listing;
+    struct bw_buffer words; /* of one group: its id, parents and members, each with a NUL */
+};
+
+static const char *mode_of(const struct bw_quota_status *status)
+{
+    return !status->exists                        ? "none"
+           : status->is_known && !status->enabled ? "off"
+           : status->is_known && status->simple   ? "simple"
+           : status->is_known                     ? "full"
+                                                  : NULL;
+}
+
+static const char *state_of(const struct bw_quota_status *status)
+{
+    return status->rescanning ? "rescanning" : status->inconsistent ? "inconsistent" : "consistent";
+}
+
+static struct bw_error *write_status(struct cmd_listing *listing, void *context)
+{
+    struct bw_quota_status status;
+    (void)context;
+    BW_TRY(bw_fs_quota_status(listing->session.fs, &status));
+    const struct bw_quotainfo row = {.mode = mode_of(&status),
+                                     .state = status.is_known ? state_of(&status) : NULL,
+                                     .generation = status.generation,
+                                     .enable_generation = status.enable_generation,
+                                     .rescan = status.rescan,
+                                     .flags = status.flags,
+                                     .version = status.version};
+    const uint64_t all = BW_MEMBER(quotainfo, generation) | BW_MEMBER(quotainfo, rescan) |
+                         BW_MEMBER(quotainfo, flags) | BW_MEMBER(quotainfo, version);
+    uint64_t absent = status.is_known ? 0 : all;
+    absent |= status.rescanning ? 0 : BW_MEMBER(quotainfo, rescan);
+    absent |= status.enable_generation ? 0 : BW_MEMBER(quotainfo, enable_generation);
+    return cmd_listing_write(listing, &row, sizeof row, absent);
+}
+
+/* As the reference warns: the numbers of such groups cannot be relied on. */
+static struct bw_error *warn(struct bw_fs *fs)
+{
+    struct bw_quota_status status;
+    BW_TRY(bw_fs_quota_status(fs, &status));
+    if (!status.exists)
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_NOT_FOUND, "the file system has no quotas"));
+    else if (status.is_known && !status.enabled)
+        bw_fs_report(fs, BW_WARNING, bw_error_create(BW_ERROR_NOT_FOUND, "quotas are turned off"));
+    else if (status.is_known && (status.rescanning || status.inconsistent))
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT, "the numbers of quota groups are %s",
+                                     status.rescanning ? "not complete: a rescan has not ended"
+                                                       : "inconsistent: they need a rescan"));
+    return NULL;
+}
+
+/* Appends ids with commas; returns their place, or NULL if there are none. Places change while
+ * words are added: they become pointers when all are there. */
+static size_t add_ids(struct bw_buffer *words, const uint64_t *ids, size_t count)
+{
+    size_t place = words->length;
+    for (size_t i = 0; i < count; i++)
+        bw_buffer_format(words, "%s%" PRIu64 "/%" PRIu64, i ? "," : "", BW_QGROUP_LEVEL(ids[i]),
+                         BW_QGROUP_NUMBER(ids[i]));
+    bw_buffer_append_byte(words, '\0');
+    return place;
+}
+
+static const char *text_at(const struct bw_buffer *words, size_t place)
+{
+    return words->data[place] ? words->data + place : NULL;
+}
+
+static uint64_t absent_members(const struct bw_qgroup_info *info)
+{
+    const uint64_t counted = BW_MEMBER(qgroupinfo, generation) | BW_MEMBER(qgroupinfo, referenced) |
+                             BW_MEMBER(qgroupinfo, referenced_compressed) |
+                             BW_MEMBER(qgroupinfo, exclusive) |
+                             BW_MEMBER(qgroupinfo, exclusive_compressed);
+    uint64_t absent = info->is_counted ? 0 : counted;
+    if (!(info->limits & BW_QGROUP_LIMITS_REFERENCED))
+        absent |= BW_MEMBER(qgroupinfo, max_referenced);
+    if (!(info->limits & BW_QGROUP_LIMITS_EXCLUSIVE))
+        absent |= BW_MEMBER(qgroupinfo, max_exclusive);
+    return absent;
+}
+
+static struct bw_error *take(void *context, const struct bw_qgroup_info *info)
+{
+    struct qgroups *qgroups = context;
+    struct bw_buffer *words = &qgroups->words;
+    words->length = 0;
+    size_t id = add_ids(words, &info->id, 1);
+    size_t parents = add_ids(words, info->parents, info->parent_count);
+    size_t members = add_ids(words, info->members, info->member_count);
+    if (words->failed)
+        return bw_error_no_memory();
+    const struct bw_bytes path = {info->path, info->path_length};
+    const struct bw_qgroupinfo row = {.id = text_at(words, id),
+                                      .referenced = info->referenced,
+                                      .exclusive = info->exclusive,
+                                      .max_referenced = info->max_referenced,
+                                      .max_exclusive = info->max_exclusive,
+                                      .parents = text_at(words, parents),
+                                      .children = text_at(words, members),
+                                      .path = path,
+                                      .path_bytes = path,
+                                      .level = info->level,
+                                      .number = info->number,
+                                      .generation = info->generation,
+                                      .referenced_compressed = info->referenced_compressed,
+                                      .exclusive_compressed = info->exclusive_compressed,
+                                      .limit_flags = info->limits};
+    return cmd_listing_write(qgroups->listing, &row, sizeof row, absent_members(info));
+}
+
+static struct bw_error *write_groups(struct cmd_listing *listing, void *context)
+{
+    const struct qgroups_state *state = context;
+    struct qgroups qgroups = {.listing = listing};
+    bool paths = !state->rows.columns || strstr(state->rows.columns, "path");
+    BW_TRY(warn(listing->session.fs));
+    struct bw_error *error = bw_fs_qgroups(listing->session.fs, paths, take, &qgroups);
+    bw_buffer_free(&qgroups.words);
+    return error;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    const struct qgroups_state *qgroups = state;
+    const bool status = qgroups->status;
+    const struct cmd_listing_plan plan = {
+        .record = cmd_record_of(&cmd_qgroups, state),
+        .columns = status ? "mode,state,generation"
+                          : "id,referenced,exclusive,max_referenced,max_exclusive,parents,"
+                            "children,path",
+        .list = status ? write_status : write_groups,
+        .context = state,
+    };
+    return cmd_listing_run(common, &qgroups->rows, &plan);
+}
+
+const struct command cmd_qgroups = {
+    .name = "qgroups",
+    .topic = cmd_topic_volume,
+    .operands = "IMAGE...",
+    .summary = "Lists quota groups with their use and limits, or the state of quotas.",
+    .details =
+        "\n"
+        "Both full and simple quotas are read. Columns are those of 'btrfs qgroup show -pcre'; a\n"
+        "limit or a relation that is not there is '-'. If there are no quotas, if they are off, "
+        "or if\ntheir numbers need a rescan, stderr says so, and the exit status is 0. --status "
+        "prints mode\n(none, off, full, simple), state (consistent, rescanning, inconsistent) and "
+        "generation; in\n--json everything that is known of it.\n" CMD_LISTING_DETAILS,
+    .examples = "  btrfs-walk qgroups disk.img                      a table\n"
+                "  btrfs-walk qgroups -o id,referenced disk.img     two columns, in bytes\n"
+                "  btrfs-walk qgroups --status --json disk.img      are the numbers good?\n",
+    .options = options,
+    .record = "qgroupinfo",
+    .other_record = "quotainfo",
+    .other = CMD_AT(struct qgroups_state, status, bool),
+    .run = run,
+    .state_size = sizeof(struct qgroups_state),
+};

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The roots command: the states of a file system that are left, and how much of each. */
+#include "btrfs-walk/past.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "btrfs-walk/inode.h"
+#include "btrfs-walk/records.h"
+#include "btrfs-walk/tree.h"
+#include "cli/common/listing.h"
+#include "cli/common/states.h"
+
+struct roots_state {
+    struct cmd_rows_settings rows;
+    struct cmd_states_settings states;
+    unsigned threads;
+    bool trees;
+};
+
+/* The command under way. */
+struct roots {
+    const struct roots_state *state;
+    struct cmd_listing *listing;
+    struct cmd_index index;
+    struct bw_past *past;
+    const struct bw_state_info *info; /* whose trees are listed */
+};
+
+static const struct cmd_option options[] = {
+    CMD_GROUP(cmd_states_options, struct roots_state, states),
+    {0, "trees", NULL, "list the trees of each state", CMD_FLAG(struct roots_state, trees)},
+    {'j', "threads", "N", "scan with N threads (default: one per processor, at most 8)",
+     CMD_THREADS(struct roots_state, threads)},
+    CMD_GROUP(cmd_rows_options, struct roots_state, rows),
+    {0},
+};
+
+/* Rows. */
+
+enum { WORDS = 3 };
+
+static struct bw_bytes word(const char *text)
+{
+    return (struct bw_bytes){text, strlen(text)};
+}
+
+static struct bw_names sources_of(const struct bw_state_info *info, struct bw_bytes words[WORDS])
+{
+    static const char *const backups[] = {"", "backup-0", "backup-1", "backup-2", "backup-3"};
+    struct bw_names names = {words, 0};
+    if (info->sources & BW_STATE_OF_SUPERBLOCK)
+        words[names.length++] = word("superblock");
+    if (info->sources & BW_STATE_OF_BACKUP)
+        words[names.length++] = word(backups[info->backup]);
+    if (info->sources & BW_STATE_OF_SCAN)
+        words[names.length++] = word("scan");
+    return names;
+}
+
+/* What is left, in a word; NULL if that is not known. */
+static const char *left_of(bool judged, bool readable, uint64_t missing)
+{
+    return !judged ? NULL : !readable ? "nothing" : missing ? "part" : "whole";
+}
+
+static struct bw_error *write_state(struct roots *roots, const struct bw_state_info *info)
+{
+    struct bw_bytes words[WORDS];
+    const int64_t date = bw_time_nanoseconds(&info->date);
+    const uint64_t judged = BW_MEMBER(stateinfo, missing) | BW_MEMBER(stateinfo, trimmed) |
+                            BW_MEMBER(stateinfo, overwritten) |
+                            BW_MEMBER(stateinfo, trees_damaged) | BW_MEMBER(stateinfo, readable);
+    const struct bw_stateinfo row = {
+        .generation = info->generation,
+        .date = date,
+        .found = sources_of(info, words),
+        .standing = bw_state_standing_name(info->standing),
+        .left = left_of(info->judged, info->readable, info->missing),
+        .missing = info->missing,
+        .trimmed = info->trimmed,
+        .overwritten = info->missing - info->trimmed,
+        .trees = info->trees,
+        .trees_damaged = info->trees_damaged,
+        .subvolumes = info->subvolumes,
+        .readable = info->subvolumes_readable,
+        .tree_root = info->tree_root,
+        .chunk_root = info->chunk_root,
+    };
+    return cmd_listing_write(roots->listing, &row, sizeof row,
+                             (info->judged ? 0 : judged) | (date ? 0 : BW_MEMBER(stateinfo, date)) |
+                                 (info->chunk_root ? 0 : BW_MEMBER(stateinfo, chunk_root)));
+}
+
+static struct bw_error *write_tree(void *context, const struct bw_state_tree *tree)
+{
+    struct roots *roots = context;
+    char name[BW_KEY_TEXT];
+    const uint64_t judged = BW_MEMBER(statetreeinfo, missing) | BW_MEMBER(statetreeinfo, trimmed) |
+                            BW_MEMBER(statetreeinfo, overwritten);
+    const struct bw_statetreeinfo row = {
+        .generation = roots->info->generation,
+        .tree_root = roots->info->tree_root,
+        .tree = tree->id,
+        .name = bw_tree_id_text(tree->id, name),
+        .root = tree->root,
+        .tree_generation = tree->generation,
+        .level = tree->level,
+        .left = left_of(tree->judged, tree->readable, tree->missing),
+        .missing = tree->missing,
+        .trimmed = tree->trimmed,
+        .overwritten = tree->missing - tree->trimmed,
+        .deleted = tree->is_deleted,
+    };
+    return cmd_listing_write(roots->listing, &row, sizeof row, tree->judged ? 0 : judged);
+}
+
+/* The command. */
+
+static struct bw_error *list(struct cmd_listing *listing, void *context)
+{
+    struct roots *roots = context;
+    roots->listing = listing;
+    struct bw_past_options how = {.struct_size = sizeof how, .threads = roots->state->threads};
+    struct bw_error *error = cmd_past_open(&roots->index, listing->session.fs,
+                                           &roots->state->states, &how, &roots->past);
+    for (size_t i = 0; !error && i < bw_past_count(roots->past); i++) {
+        roots->info = bw_past_state(roots->past, i);
+        error = roots->state->trees ? bw_past_trees(roots->past, i, write_tree, roots)
+                                    : write_state(roots, roots->info);
+    }
+    bw_past_close(roots->past);
+    return error;
+}
+
+static int run(const struct cmd_common *common, void *context)
+{
+    const struct roots_state *state = context;
+    struct roots roots = {.state = state};
+    struct cmd_common own;
+    struct bw_error *error = cmd_index_begin(&roots.index, common, &state->states, &own);
+    const struct cmd_listing_plan plan = {
+        .record = cmd_record_of(&cmd_roots, state),
+        .columns = state->trees
+                       ? "generation,tree_root,name,root,tree_generation,left,missing,trimmed"
+                       : "generation,date,found,standing,left,missing,trimmed,readable,subvolumes,"
+                         "tree_root",
+        .list = list,
+        .context = &roots,
+    };
+    const int status = error ? cmd_fail(common, error) : cmd_listing_run(&own, &state->rows, &plan);
+    cmd_index_end(&roots.index);
+    return status;
+}
+
+const struct command cmd_roots = {
+    .name = "roots",
+    .topic = cmd_topic_volume,
+    .operands = "IMAGE...",
+    .summary = "Lists the older states of a file system that are left on the disk.",
+    .details =
+        "\n"
+        "Every transaction leaves its root tree on the disk until something else is written "
+        "there. The\nsuperblock names the last four; the others are found by reading all metadata "
+        "chunks. That is done\nunless there are more than 64 GiB of them, or always with --scan. "
+        "Each line is a state: its\ngeneration; the newest time in its list of subvolumes; where "
+        "it was found; whether its transaction\nwas committed; and whether all tree blocks are "
+        "left, or how many are missing. Of those, some were\ntrimmed: there are zeros in their "
+        "place. A subvolume is readable if its root block is left.\n\n"
+        "With --generation N, or --tree-root ADDRESS@N, other commands show that state. A "
+        "transaction may\nwrite several root trees, and abandon all but the last; they have the "
+        "same generation.\n" CMD_LISTING_DETAILS,
+    .examples = "  btrfs-walk roots disk.img                      which states are left\n"
+                "  btrfs-walk roots --trees disk.img              and which of their trees\n"
+                "  btrfs-walk roots --index disk.idx disk.img     the next time without a scan\n"
+                "  btrfs-walk ls --generation 17 disk.img /       one of them\n",
+    .options = options,
+    .record = "stateinfo",
+    .other_record = "statetreeinfo",
+    .other = CMD_AT(struct roots_state, trees, bool),
+    .run = run,
+    .state_size = sizeof(struct roots_state),
+};

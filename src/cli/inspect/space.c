@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The space command: how much subvolumes reach, share, and would free, without quotas. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "btrfs-walk/records.h"
+#include "btrfs-walk/shares.h"
+#include "btrfs-walk/subvolume.h"
+#include "cli/common/answers.h"
+#include "cli/common/listing.h"
+#include "cli/common/progress.h"
+
+struct space_state {
+    struct cmd_rows_settings rows;
+    unsigned threads;
+    bool shared;
+    struct bw_buffer free_if; /* names of subvolumes, each with a NUL */
+};
+
+static struct bw_error *take_free_if(void *state, const struct cmd_option *option, const char *list)
+{
+    struct bw_buffer *names = &((struct space_state *)state)->free_if;
+    for (const char *name = list;; name++) {
+        const size_t length = strcspn(name, ",");
+        if (!length)
+            return cmd_bad_argument(option, list, "subvolumes, with commas between them");
+        bw_buffer_append(names, name, length);
+        bw_buffer_append_byte(names, '\0');
+        name += length;
+        if (!*name)
+            return names->failed ? bw_error_no_memory() : NULL;
+    }
+}
+
+static void release(void *state)
+{
+    bw_buffer_free(&((struct space_state *)state)->free_if);
+}
+
+static const struct cmd_option options[] = {
+    {0, "free-if", "SUBVOLUME,...",
+     "what deleting these together would free: paths or ids (repeatable)", .take = take_free_if,
+     .release = release},
+    {0, "shared", NULL, "which sets of subvolumes share how much",
+     CMD_FLAG(struct space_state, shared)},
+    {'j', "threads", "N", "number of threads, 1 to 32 (default: processors, at most 8)",
+     CMD_THREADS(struct space_state, threads)},
+    CMD_GROUP(cmd_rows_options, struct space_state, rows),
+    {0},
+};
+
+/* A listing under way. */
+struct space {
+    struct cmd_listing *listing;
+    const struct bw_shares *shares;
+    struct bw_buffer text;
+};
+
+/* Subvolumes. */
+
+static struct bw_error *take_subvolume(void *context, const struct bw_subvolume_info *info)
+{
+    const struct space *space = context;
+    const struct bw_subvolume_space *known = bw_shares_subvolume(space->shares, info->id);
+    if (!known)
+        return NULL;
+    const struct bw_bytes path = {info->path, info->path_length};
+    const struct bw_shareinfo row = {.id = info->id,
+                                     .referenced = known->referenced,
+                                     .exclusive = known->exclusive,
+                                     .shared = known->referenced - known->exclusive,
+                                     .path = path,
+                                     .path_bytes = path,
+                                     .deleted = known->is_deleted,
+                                     .lost_blocks = known->lost_blocks};
+    return cmd_listing_write(space->listing, &row, sizeof row, 0);
+}
+
+/* Sets. */
+
+static struct bw_error *take_set(void *context, const struct bw_shared_set *set)
+{
+    struct space *space = context;
+    space->text.length = 0;
+    for (size_t i = 0; i < set->range_count; i++) {
+        const struct bw_subvolume_range *range = &set->ranges[i];
+        bw_buffer_format(&space->text, "%s%" PRIu64, i ? "," : "", range->first);
+        if (range->last > range->first)
+            bw_buffer_format(&space->text, "-%" PRIu64, range->last);
+    }
+    bw_buffer_append_byte(&space->text, '\0');
+    if (space->text.failed)
+        return bw_error_no_memory();
+    const struct bw_sharedinfo row = {.bytes = set->bytes,
+                                      .count = set->subvolume_count,
+                                      .subvolumes = space->text.data,
+                                      .deleted = set->are_deleted};
+    return cmd_listing_write(space->listing, &row, sizeof row, 0);
+}
+
+/* What would be freed. */
+
+struct ids {
+    uint64_t *ids;
+    size_t count, capacity;
+};
+
+/* The ids of all that were named; their text has commas. */
+static struct bw_error *find_all(struct space *space, const struct bw_buffer *names,
+                                 struct ids *ids)
+{
+    const char *end = names->data + names->length;
+    for (const char *name = names->data; name < end; name += strlen(name) + 1) {
+        const struct bw_subvolume *subvolume;
+        BW_TRY(bw_subvolume_by_name(space->listing->session.fs, name, &subvolume));
+        if (!BW_ARRAY_RESERVE(ids->ids, ids->count, ids->capacity))
+            return bw_error_no_memory();
+        ids->ids[ids->count++] = bw_subvolume_id(subvolume);
+        bw_buffer_format(&space->text, "%s%" PRIu64, ids->count > 1 ? "," : "",
+                         bw_subvolume_id(subvolume));
+    }
+    bw_buffer_append_byte(&space->text, '\0');
+    return space->text.failed ? bw_error_no_memory() : NULL;
+}
+
+static struct bw_error *write_freed(struct space *space, const struct ids *ids)
+{
+    struct bw_shares_sum sum;
+    BW_TRY(bw_shares_of(space->shares, ids->ids, ids->count, &sum));
+    const struct bw_freeinfo row = {.subvolumes = space->text.data,
+                                    .referenced = sum.referenced,
+                                    .freed = sum.exclusive,
+                                    .lost_blocks = sum.lost_blocks};
+    return cmd_listing_write(space->listing, &row, sizeof row, 0);
+}
+
+/* The whole. */
+
+/* Names are looked up before the long work. */
+static struct bw_error *list(struct cmd_listing *listing, void *context)
+{
+    const struct space_state *state = context;
+    const struct bw_shares_options wanted = {.struct_size = sizeof wanted,
+                                             .threads = state->threads};
+    struct space space = {.listing = listing};
+    struct bw_shares *shares = NULL;
+    struct ids ids = {0};
+    struct bw_error *error = state->free_if.length ? find_all(&space, &state->free_if, &ids) : NULL;
+    cmd_progress_expect_trees(listing->session.fs, false);
+    if (!error)
+        error = bw_shares_open(listing->session.fs, &wanted, &shares);
+    space.shares = shares;
+    if (!error && state->free_if.length)
+        error = write_freed(&space, &ids);
+    else if (!error && state->shared)
+        error = bw_shares_sets(shares, take_set, &space);
+    else if (!error)
+        error = bw_fs_subvolumes(listing->session.fs, true, take_subvolume, &space);
+    bw_shares_close(shares);
+    bw_buffer_free(&space.text);
+    free(ids.ids);
+    return error;
+}
+
+static const struct space_state all;
+
+const struct cmd_listing_plan cmd_space_plan = {
+    .record = "shareinfo",
+    .columns = "id,referenced,exclusive,path",
+    .list = list,
+    .context = (void *)(uintptr_t)&all,
+};
+
+static int run(const struct cmd_common *common, void *state)
+{
+    const struct space_state *space = state;
+    const bool freed = space->free_if.length;
+    struct cmd_listing_plan plan = cmd_space_plan;
+    plan.context = state;
+    if (space->shared || freed) {
+        plan.record = freed ? "freeinfo" : "sharedinfo";
+        plan.columns = freed ? "freed,referenced,subvolumes" : "bytes,count,subvolumes";
+    }
+    if (freed && space->shared)
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--free-if excludes --shared"));
+    return cmd_listing_run(common, &space->rows, &plan);
+}
+
+const struct command cmd_space = {
+    .name = "space",
+    .topic = cmd_topic_volume,
+    .operands = "IMAGE...",
+    .summary = "Tells what subvolumes and snapshots take, share, and would free.",
+    .details =
+        "\n"
+        "For each subvolume: the bytes that it reaches (referenced), and those of them that no "
+        "other one\nreaches (exclusive), as 'btrfs qgroup show' tells after a rescan, but without "
+        "quotas. Extents count\nas they are stored, whole even if a file uses a part of them, and "
+        "tree blocks count, too.\n\n"
+        "--free-if tells what deleting several subvolumes together would free, which is more than "
+        "the sum\nof their exclusive bytes if they share something with each other alone. --shared "
+        "lists which\nsubvolumes share how much: FIRST-LAST are all with ids from one to the "
+        "other.\n\n"
+        "Each tree block is read once, however many snapshots share it. Subvolumes that are being "
+        "deleted\ncount for what nothing else reaches. If blocks are lost, stderr says of which "
+        "subvolumes: their\nnumbers are lower bounds then, and the exit status is "
+        "1.\n" CMD_LISTING_DETAILS,
+    .examples = "  btrfs-walk space disk.img                               a table\n"
+                "  btrfs-walk space --free-if /old,/older disk.img         what both would free\n"
+                "  btrfs-walk space --shared disk.img                      who shares with whom\n"
+                "  btrfs-walk space -o exclusive,path disk.img | sort -n   in bytes\n",
+    .options = options,
+    .record = "shareinfo",
+    .run = run,
+    .state_size = sizeof(struct space_state),
+};

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The stat command: the inode of a file, its attributes, and how many extents it has; as lines of
+ * "Name: value", or as JSON. In the lines, names from the image are escaped even if stdout is no
+ * terminal, so that each stays in its line.
+ */
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "base/human.h"
+#include "base/json.h"
+#include "btrfs-walk/file.h"
+#include "btrfs-walk/rows.h"
+#include "cli/common/paths.h"
+#include "cli/inspect/stat_format.h"
+
+struct stat_state {
+    const char *subvolume;
+    const char *format; /* NULL: lines */
+    bool escapes;       /* in the format */
+    bool json, follow;
+    unsigned times;           /* enum bw_rows_times */
+    struct bw_people *people; /* if the format shows their names */
+    bool not_first;           /* an answer has been written */
+};
+
+/* --format adds a newline, --printf knows escapes instead. */
+static struct bw_error *take_format(void *target, const struct cmd_option *option,
+                                    const char *format)
+{
+    struct stat_state *stat = target;
+    const char *problem;
+    const size_t length = stat_format_problem(format, &problem);
+    stat->format = format;
+    stat->escapes = strcmp(option->name, "printf") == 0;
+    return length ? bw_error_create(BW_ERROR_USAGE,
+                                    "--%s: '%.*s' is no directive (allowed: %%a %%A %%b %%B %%C "
+                                    "%%d %%D %%f %%F %%g %%G %%h %%i %%m %%n %%N %%o %%s %%r %%R "
+                                    "%%t %%T %%u %%U %%w %%W %%x %%X %%y %%Y %%z %%Z %%%%)",
+                                    option->name, (int)length, problem)
+                  : NULL;
+}
+
+static const char *const time_forms[] = {"ns", "iso", "seconds", NULL}; /* enum bw_rows_times */
+
+static const struct cmd_option options[] = {
+    {'c', "format", "FORMAT", "this for each file, and a newline; directives are those of stat(1)",
+     .take = take_format},
+    {0, "printf", "FORMAT", "the same with escapes like \\n, and without the newline",
+     .take = take_format},
+    {0, "times", "WORD", "times in JSON: nanoseconds since 1970 (ns, the default), iso, or seconds",
+     CMD_WORD(struct stat_state, times, time_forms)},
+    {0, "json", NULL, "an object a line for each path", CMD_FLAG(struct stat_state, json)},
+    {'L', "dereference", NULL, "follow a PATH that is a symbolic link",
+     CMD_FLAG(struct stat_state, follow)},
+    CMD_SUBVOLUME_OPTION(struct stat_state),
+    {0},
+};
+
+/* What is known of a file. */
+struct known {
+    const char *path; /* as the user wrote it */
+    struct bw_place place;
+    struct bw_inode inode;
+    char *subvolume; /* path of the subvolume; NULL: it has none */
+    char *target;    /* of a symbolic link */
+    size_t target_length;
+    const struct bw_xattr *xattrs;
+    size_t xattr_count;
+    const struct bw_xattr *compression; /* the one that is BW_COMPRESSION_PROPERTY */
+    struct bw_extent_count extents;
+};
+
+static void find_compression(struct known *known)
+{
+    static const char name[] = BW_COMPRESSION_PROPERTY;
+    for (size_t i = known->xattr_count; i-- > 0;)
+        if (known->xattrs[i].name_length == sizeof name - 1 &&
+            memcmp(known->xattrs[i].name, name, sizeof name - 1) == 0)
+            known->compression = &known->xattrs[i];
+}
+
+static struct bw_error *gather(struct bw_fs *fs, struct bw_xattr_reader *reader,
+                               struct known *known)
+{
+    const struct bw_place *place = &known->place;
+    size_t length;
+    BW_TRY(bw_inode_get(fs, place, &known->inode));
+    /* A subvolume that has no path can be named by its id. */
+    bw_error_free(bw_subvolume_path(fs, place->subvolume, &known->subvolume, &length));
+    if (place->inode == BW_EMPTY_DIRECTORY)
+        return NULL;
+    BW_TRY(bw_xattr_reader_read(reader, place, &known->xattrs, &known->xattr_count));
+    find_compression(known);
+    BW_TRY(bw_file_count_extents(fs, place, &known->extents));
+    return S_ISLNK(known->inode.mode)
+               ? bw_inode_readlink(fs, place, &known->target, &known->target_length)
+               : NULL;
+}
+
+static bool is_device(const struct known *known)
+{
+    return S_ISCHR(known->inode.mode) || S_ISBLK(known->inode.mode);
+}
+
+static const char *type_name(const struct known *known)
+{
+    return bw_file_type_name(bw_file_type_of_mode(known->inode.mode));
+}
+
+/* JSON. */
+
+static void add_time(struct bw_json *json, unsigned times, const char *name,
+                     const struct timespec *time)
+{
+    const int64_t nanoseconds = bw_time_nanoseconds(time);
+    char text[BW_DATE_LENGTH + 2];
+    if (times == BW_ROWS_NANOSECONDS) {
+        bw_json_signed(json, name, nanoseconds);
+    } else if (times == BW_ROWS_ISO) {
+        memcpy(bw_write_date(text, nanoseconds, 'T'), "Z", 2);
+        bw_json_text(json, name, text);
+    } else {
+        *bw_write_seconds(text, nanoseconds) = '\0';
+        bw_json_digits(json, name, text);
+    }
+}
+
+/* The members of the record fileinfo, in its order: what a walk writes of a file. */
+static void add_inode(struct bw_json *json, const struct known *known, unsigned times,
+                      const struct bw_buffer *absolute)
+{
+    const struct bw_inode *inode = &known->inode;
+    bw_json_bytes(json, "path", absolute->data, absolute->length);
+    bw_json_number(json, "subvolume", bw_subvolume_id(known->place.subvolume));
+    bw_json_number(json, "inode", known->place.inode);
+    bw_json_text(json, "type", type_name(known));
+    bw_json_number(json, "mode", inode->mode);
+    bw_json_number(json, "uid", inode->uid);
+    bw_json_number(json, "gid", inode->gid);
+    bw_json_number(json, "size", inode->size);
+    bw_json_number(json, "bytes", inode->bytes);
+    bw_json_number(json, "nlink", inode->link_count);
+    add_time(json, times, "atime", &inode->atime);
+    add_time(json, times, "mtime", &inode->mtime);
+    add_time(json, times, "ctime", &inode->ctime);
+    add_time(json, times, "otime", &inode->otime);
+    bw_json_number(json, "generation", inode->generation);
+    bw_json_number(json, "transid", inode->transid);
+    bw_json_number(json, "sequence", inode->sequence);
+    bw_json_number(json, "flags", inode->flags);
+    if (known->compression)
+        bw_json_bytes(json, "compression", known->compression->value,
+                      known->compression->value_length);
+}
+
+static void add_extents(struct bw_json *json, const struct bw_extent_count *extents)
+{
+    bw_json_begin_object(json, "extents");
+    bw_json_number(json, "total", extents->total);
+    bw_json_number(json, "inline", extents->inlined);
+    bw_json_number(json, "regular", extents->regular);
+    bw_json_number(json, "preallocated", extents->unwritten);
+    bw_json_number(json, "holes", extents->holes);
+    for (unsigned i = BW_COMPRESS_NONE + 1; i < BW_COMPRESS_TYPES; i++)
+        bw_json_number(json, bw_compression_name(i), extents->compressions[i]);
+    bw_json_end(json);
+}
+
+static void add_lists(struct bw_json *json, const struct known *known)
+{
+    bw_json_begin_array(json, "flag_names");
+    for (unsigned bit = 0; bit < 64; bit++)
+        if (known->inode.flags >> bit & 1 && bw_inode_flag_name(bit))
+            bw_json_text(json, NULL, bw_inode_flag_name(bit));
+    bw_json_end(json);
+    bw_json_begin_array(json, "xattrs");
+    for (size_t i = 0; i < known->xattr_count; i++)
+        bw_json_bytes(json, NULL, known->xattrs[i].name, known->xattrs[i].name_length);
+    bw_json_end(json);
+}
+
+static struct bw_error *write_json(const struct cmd_paths *paths, const struct known *known,
+                                   unsigned times_as, struct bw_buffer *text)
+{
+    BW_AUTO_BUFFER struct bw_buffer absolute = {0};
+    BW_TRY(cmd_paths_absolute(paths, known->path, &absolute));
+    struct bw_json json = bw_json_start(text, false);
+    bw_json_begin_object(&json, NULL);
+    add_inode(&json, known, times_as, &absolute);
+    if (known->subvolume)
+        bw_json_bytes(&json, "subvolume_path", known->subvolume, strlen(known->subvolume));
+    if (known->target_length)
+        bw_json_bytes(&json, "target", known->target, known->target_length);
+    if (is_device(known)) {
+        bw_json_number(&json, "device_major", bw_inode_major(&known->inode));
+        bw_json_number(&json, "device_minor", bw_inode_minor(&known->inode));
+    }
+    add_lists(&json, known);
+    add_extents(&json, &known->extents);
+    bw_json_end(&json);
+    bw_buffer_append_byte(text, '\n');
+    return NULL;
+}
+
+/* Lines. */
+
+static void append_bytes(const char *label, const void *bytes, size_t length,
+                         struct bw_buffer *text)
+{
+    bw_buffer_format(text, "%s: ", label);
+    bw_escape_append(text, bytes, length);
+    bw_buffer_append_byte(text, '\n');
+}
+
+static void append_number(const char *label, uint64_t number, struct bw_buffer *text)
+{
+    bw_buffer_format(text, "%s: %" PRIu64 "\n", label, number);
+}
+
+static void append_time(const char *label, const struct timespec *time, struct bw_buffer *text)
+{
+    char value[BW_DATE_LENGTH];
+    bw_write_date(value, bw_time_nanoseconds(time), 'T');
+    bw_buffer_format(text, "%s: %.*sZ\n", label, BW_DATE_LENGTH, value);
+}
+
+static void append_flags(uint64_t flags, struct bw_buffer *text)
+{
+    const char *separator = " (";
+    bw_buffer_format(text, "Flags: 0x%" PRIx64, flags);
+    for (unsigned bit = 0; bit < 64; bit++) {
+        if (!(flags >> bit & 1))
+            continue;
+        const char *name = bw_inode_flag_name(bit);
+        if (name)
+            bw_buffer_format(text, "%s%s", separator, name);
+        else
+            bw_buffer_format(text, "%s0x%" PRIx64, separator, UINT64_C(1) << bit);
+        separator = ", ";
+    }
+    bw_buffer_format(text, "%s\n", flags ? ")" : "");
+}
+
+static void append_xattrs(const struct known *known, struct bw_buffer *text)
+{
+    for (size_t i = 0; i < known->xattr_count; i++) {
+        bw_buffer_format(text, "%s", i ? ", " : "Attributes: ");
+        bw_escape_append(text, known->xattrs[i].name, known->xattrs[i].name_length);
+    }
+    if (known->xattr_count)
+        bw_buffer_append_byte(text, '\n');
+    if (known->compression)
+        append_bytes("Compression", known->compression->value, known->compression->value_length,
+                     text);
+}
+
+static void append_part(const char **separator, uint64_t number, const char *what,
+                        struct bw_buffer *text)
+{
+    if (!number)
+        return;
+    bw_buffer_format(text, "%s%" PRIu64 " %s", *separator, number, what);
+    *separator = ", ";
+}
+
+static void append_extents(const struct bw_extent_count *extents, struct bw_buffer *text)
+{
+    const char *separator = " (";
+    if (!extents->total)
+        return;
+    bw_buffer_format(text, "Extents: %" PRIu64, extents->total);
+    append_part(&separator, extents->inlined, "inline", text);
+    append_part(&separator, extents->regular, "regular", text);
+    append_part(&separator, extents->unwritten, "preallocated", text);
+    append_part(&separator, extents->holes, extents->holes == 1 ? "hole" : "holes", text);
+    separator = "; ";
+    for (unsigned i = BW_COMPRESS_NONE + 1; i < BW_COMPRESS_TYPES; i++)
+        append_part(&separator, extents->compressions[i], bw_compression_name(i), text);
+    bw_buffer_format(text, ")\n");
+}
+
+static void append_place(const struct known *known, struct bw_buffer *text)
+{
+    append_bytes("Path", known->path, strlen(known->path), text);
+    bw_buffer_format(text, "Subvolume: %" PRIu64, bw_subvolume_id(known->place.subvolume));
+    if (known->subvolume) {
+        bw_buffer_append_byte(text, ' ');
+        bw_escape_append(text, known->subvolume, strlen(known->subvolume));
+    }
+    bw_buffer_append_byte(text, '\n');
+    append_number("Inode", known->place.inode, text);
+    bw_buffer_format(text, "Type: %s\n", type_name(known));
+    if (known->target_length)
+        append_bytes("Target", known->target, known->target_length, text);
+}
+
+static void append_inode(const struct known *known, struct bw_buffer *text)
+{
+    const struct bw_inode *inode = &known->inode;
+    char mode[BW_MODE_LENGTH];
+    bw_write_mode(mode, inode->mode);
+    bw_buffer_format(text, "Mode: %04o %.*s\n", inode->mode & 07777, BW_MODE_LENGTH, mode);
+    append_number("User", inode->uid, text);
+    append_number("Group", inode->gid, text);
+    append_number("Links", inode->link_count, text);
+    append_number("Size", inode->size, text);
+    append_number("Allocated", inode->bytes, text);
+    if (is_device(known))
+        bw_buffer_format(text, "Device: %u, %u\n", bw_inode_major(inode), bw_inode_minor(inode));
+    append_time("Accessed", &inode->atime, text);
+    append_time("Modified", &inode->mtime, text);
+    append_time("Changed", &inode->ctime, text);
+    append_time("Created", &inode->otime, text);
+    append_number("Generation", inode->generation, text);
+    append_number("Transid", inode->transid, text);
+    append_number("Sequence", inode->sequence, text);
+    append_flags(inode->flags, text);
+}
+
+static struct bw_error *write_answer(struct stat_state *state, const struct cmd_paths *paths,
+                                     const struct known *known, struct bw_buffer *text)
+{
+    if (state->json)
+        return write_json(paths, known, state->times, text);
+    if (state->not_first)
+        bw_buffer_append_byte(text, '\n');
+    state->not_first = true;
+    append_place(known, text);
+    append_inode(known, text);
+    append_xattrs(known, text);
+    append_extents(&known->extents, text);
+    return NULL;
+}
+
+/* The format alone decides what is read. */
+static struct bw_error *write_format(struct stat_state *state, const struct cmd_paths *paths,
+                                     const char *path, const struct bw_place *place,
+                                     struct bw_buffer *text)
+{
+    struct bw_fs *fs = paths->session.fs;
+    struct bw_superblock_info superblock;
+    struct bw_inode inode;
+    BW_AUTO_FREE char *target = NULL;
+    BW_TRY(bw_inode_get(fs, place, &inode));
+    if (S_ISLNK(inode.mode) && strstr(state->format, "N"))
+        BW_TRY(bw_inode_readlink(fs, place, &target, &(size_t){0}));
+    if (!state->people && stat_format_names_people(state->format))
+        BW_TRY(bw_people_read(fs, state->subvolume ? paths->from : NULL, &state->people));
+    bw_fs_superblock(fs, &superblock);
+    const struct stat_facts facts = {path,         &inode,
+                                     place->inode, bw_subvolume_id(place->subvolume),
+                                     target,       superblock.sectorsize,
+                                     state->people};
+    stat_format_append(state->format, state->escapes, &facts, text);
+    if (!state->escapes)
+        bw_buffer_append_byte(text, '\n');
+    return NULL;
+}
+
+static struct bw_error *answer(void *context, struct cmd_paths *paths, const char *path,
+                               const struct bw_place *place, struct bw_buffer *text)
+{
+    struct stat_state *state = context;
+    if (state->format)
+        return write_format(state, paths, path, place, text);
+    struct known known = {.path = path, .place = *place};
+    struct bw_xattr_reader *reader;
+    BW_TRY(bw_xattr_reader_create(paths->session.fs, &reader));
+    struct bw_error *error = gather(paths->session.fs, reader, &known);
+    if (!error)
+        error = write_answer(context, paths, &known, text);
+    bw_xattr_reader_destroy(reader);
+    free(known.subvolume);
+    free(known.target);
+    return error;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct stat_state *stat = state;
+    if (stat->format && stat->json)
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--format excludes --json"));
+    const int status = cmd_paths_run(common, stat->subvolume, stat->follow, answer, state);
+    bw_people_destroy(stat->people);
+    return status;
+}
+
+const struct command cmd_stat = {
+    .name = "stat",
+    .topic = cmd_topic_files,
+    .operands = "IMAGE PATH...",
+    .summary = "Prints everything about a file or directory.",
+    .details = CMD_PATHS_DETAILS
+    "Prints the fields of the inode, times in UTC, flags, the subvolume, the names of the "
+    "extended\n"
+    "attributes, and how many extents of each kind there are.\n"
+    "\nThe directives of --format are those of stat(1); times are in UTC. Names of users and "
+    "groups\n"
+    "are those in the image. %d is the id of the subvolume; %m and %C, which only a mount has, "
+    "are\n"
+    "'?'.\n",
+    .examples = "  btrfs-walk stat disk.img /etc/passwd                one file\n"
+                "  btrfs-walk stat -c '%A %U %s %y %N' disk.img /etc   in a format of one's own\n"
+                "  btrfs-walk stat --json disk.img /a /b | jq .flags   for programs\n",
+    .options = options,
+    .run = run,
+    .state_size = sizeof(struct stat_state),
+    .takes_paths = true,
+    .takes_list = true,
+    .missing = "no path given",
+};

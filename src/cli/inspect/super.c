@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The super command: all superblock copies of all images, as `btrfs inspect-internal dump-super
+ * -fa` prints them. No file system is opened, so it also works where a superblock is all that is
+ * left. What is wrong with a copy, and how copies differ, goes to stderr: stdout stays what scripts
+ * know.
+ */
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "base/json.h"
+#include "cli/command.h"
+
+struct super_state {
+    unsigned copy; /* its number + 1; 0: all */
+    bool force, json;
+};
+
+static struct bw_error *take_copy(void *target, const struct cmd_option *option,
+                                  const char *argument)
+{
+    uint64_t number;
+    if (!cmd_parse_number(argument, 0, BW_SUPERBLOCK_NUMBERS - 1, &number))
+        return cmd_bad_argument(option, argument, "0, 1 or 2");
+    *(unsigned *)target = (unsigned)number + 1;
+    return NULL;
+}
+
+static const struct cmd_option options[] = {
+    {'i', "copy", "N", "only copy N: 0, 1 or 2", .take = take_copy,
+     .offset = offsetof(struct super_state, copy)},
+    {'F', "force", NULL, "also print copies without the magic of btrfs",
+     CMD_FLAG(struct super_state, force)},
+    {0, "json", NULL, "an object a line for each copy", CMD_FLAG(struct super_state, json)},
+    {0},
+};
+
+/* The copies under way. */
+struct supers {
+    const struct cmd_common *common;
+    const struct super_state *state;
+    struct bw_fs *fs;
+    struct cmd_output output;
+    struct bw_superblock_info newest; /* of the good ones so far */
+    bool found;                       /* there is one */
+    size_t printed, bad;
+};
+
+static void say(struct supers *supers, struct bw_error *error)
+{
+    cmd_tell((void *)(uintptr_t)supers->common, BW_WARNING, error);
+    bw_error_free(error);
+}
+
+static struct bw_error *print_head(struct supers *supers, size_t image, uint64_t offset)
+{
+    BW_AUTO_BUFFER struct bw_buffer head = {0};
+    const char *path = bw_fs_image_path(supers->fs, image);
+    bw_buffer_format(&head, "superblock: bytenr=%" PRIu64 ", device=", offset);
+    bw_escape_line(&head, path, strlen(path));
+    bw_buffer_format(&head, "\n---------------------------------------------------------");
+    return head.failed ? bw_error_no_memory() : cmd_write(&supers->output, head.data, head.length);
+}
+
+static struct bw_error *print_text(struct supers *supers, size_t image, uint64_t offset,
+                                   const uint8_t *bytes)
+{
+    BW_TRY(print_head(supers, image, offset));
+    BW_TRY(bw_superblock_print(bytes, NULL, cmd_write, &supers->output));
+    return cmd_write(&supers->output, "\n", 1);
+}
+
+static struct bw_error *print_json(struct supers *supers, size_t image, unsigned copy,
+                                   uint64_t offset, const uint8_t *bytes,
+                                   const struct bw_error *bad)
+{
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    struct bw_json json = bw_json_start(&text, false);
+    bw_json_begin_object(&json, NULL);
+    bw_json_text(&json, "device", bw_fs_image_path(supers->fs, image));
+    bw_json_number(&json, "copy", copy);
+    bw_json_number(&json, "offset", offset);
+    if (bad)
+        bw_json_text(&json, "error", bad->message);
+    BW_TRY(bw_superblock_print(bytes, &json, NULL, NULL));
+    bw_json_end(&json);
+    bw_buffer_append_byte(&text, '\n');
+    return text.failed ? bw_error_no_memory() : cmd_write(&supers->output, text.data, text.length);
+}
+
+/* Says how a good copy differs from the ones before. */
+static void compare(struct supers *supers, size_t image, unsigned copy,
+                    const struct bw_superblock_info *super)
+{
+    const char *path = bw_fs_image_path(supers->fs, image);
+    if (supers->found && memcmp(super->fsid, supers->newest.fsid, BW_UUID_SIZE) != 0)
+        say(supers,
+            bw_error_create(BW_ERROR_CORRUPT, "%s: superblock copy %u is of another file system",
+                            path, copy));
+    else if (supers->found && super->generation != supers->newest.generation)
+        say(supers, bw_error_create(BW_ERROR_CORRUPT,
+                                    "%s: superblock copy %u has generation %" PRIu64
+                                    ", a copy before has %" PRIu64,
+                                    path, copy, super->generation, supers->newest.generation));
+    if (!supers->found || super->generation > supers->newest.generation)
+        supers->newest = *super;
+    supers->found = true;
+}
+
+/* A copy of another format than btrfs is printed with --force only. */
+static bool is_wanted(struct supers *supers, size_t image, unsigned copy,
+                      const struct bw_error *bad)
+{
+    if (!bad)
+        return true;
+    supers->bad++;
+    bool magic = strstr(bad->message, "magic") == NULL;
+    say(supers, bw_error_create(bad->code, "%s: superblock copy %u: %s%s",
+                                bw_fs_image_path(supers->fs, image), copy, bad->message,
+                                magic || supers->state->force ? "" : " (-F prints it)"));
+    return magic || supers->state->force;
+}
+
+static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned copy)
+{
+    uint8_t bytes[BW_SUPERBLOCK_BYTES];
+    uint64_t offset;
+    struct bw_superblock_info super;
+    struct bw_error *error = bw_fs_copy_superblock(supers->fs, image, copy, bytes, &offset);
+    if (error && error->code == BW_ERROR_NOT_FOUND && !supers->state->copy) {
+        bw_error_free(error);
+        return NULL;
+    }
+    if (error) {
+        supers->bad++;
+        say(supers, error);
+        return NULL;
+    }
+    BW_AUTO_ERROR struct bw_error *bad = bw_superblock_check(bytes, copy);
+    BW_AUTO_ERROR struct bw_error *unread =
+        bad ? NULL : bw_fs_read_superblock(supers->fs, image, copy, &super);
+    if (!is_wanted(supers, image, copy, bad)) {
+        if (supers->state->json)
+            return NULL;
+        BW_TRY(print_head(supers, image, offset));
+        return cmd_write(&supers->output, "\n", 1);
+    }
+    if (!bad && !unread)
+        compare(supers, image, copy, &super);
+    error = supers->state->json ? print_json(supers, image, copy, offset, bytes, bad)
+                                : print_text(supers, image, offset, bytes);
+    supers->printed++;
+    return error;
+}
+
+/* In text an empty line follows each copy, even one that is not there, as in the reference. */
+static struct bw_error *print_image(struct supers *supers, size_t image)
+{
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_NUMBERS; copy++) {
+        if (supers->state->copy && copy + 1 != supers->state->copy)
+            continue;
+        BW_TRY(print_copy(supers, image, copy));
+        if (!supers->state->json)
+            BW_TRY(cmd_write(&supers->output, "\n", 1));
+    }
+    return NULL;
+}
+
+static struct bw_error *print_all(struct supers *supers)
+{
+    for (size_t image = 0; image < bw_fs_image_count(supers->fs); image++)
+        BW_TRY(print_image(supers, image));
+    return cmd_flush(&supers->output);
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct cmd_common silent = *common;
+    struct cmd_session session;
+    struct supers supers = {
+        .common = common, .state = state, .output.at_once = isatty(STDOUT_FILENO)};
+    silent.quiet = true; /* what is wrong with the copies is said as they are printed */
+    int status = cmd_open_images(&silent, &session);
+    if (status)
+        return status;
+    supers.fs = session.fs;
+    struct bw_error *error = print_all(&supers);
+    status = !supers.printed ? STATUS_CANNOT : supers.bad ? STATUS_PARTIAL : STATUS_OK;
+    if (error) {
+        cmd_fail(common, error);
+        status = STATUS_PARTIAL;
+    }
+    int closed = cmd_close(&silent, &session);
+    return status ? status : closed;
+}
+
+static const struct cmd_status meanings[] = {
+    {STATUS_OK, "All copies are good."},
+    {STATUS_PARTIAL, "Some copies are bad."},
+    {STATUS_CANNOT, "Wrong usage, or there is no copy to print."},
+    {0},
+};
+
+const struct command cmd_super = {
+    .name = "super",
+    .topic = cmd_topic_structures,
+    .operands = "IMAGE...",
+    .summary = "Prints the superblocks of images, all copies, good and bad.",
+    .details = "\n"
+               "The text is that of 'btrfs inspect-internal dump-super -fa'. What is wrong with a "
+               "copy, and how\ncopies differ, is said on stderr.\n",
+    .examples = "  btrfs-walk super disk.img                              all copies\n"
+                "  btrfs-walk super -i 1 disk.img                         one of them\n"
+                "  btrfs-walk super --json a.img b.img | jq .generation   for programs\n",
+    .options = options,
+    .meanings = meanings,
+    .run = run,
+    .state_size = sizeof(struct super_state),
+};

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The versions command: what older states have of a file. */
+#include "btrfs-walk/versions.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "btrfs-walk/deleted.h"
+#include "btrfs-walk/records.h"
+#include "cli/common/changes.h"
+#include "cli/common/listing.h"
+#include "cli/common/progress.h"
+#include "cli/common/states.h"
+
+struct versions_state {
+    struct cmd_rows_settings rows;
+    struct cmd_states_settings states;
+    bool all, no_data;
+};
+
+/* A listing under way. */
+struct versions {
+    struct cmd_listing *listing;
+    const struct versions_state *state;
+    struct cmd_index index;
+};
+
+static const struct cmd_option options[] = {
+    {0, "all", NULL, "a row for each state, even if nothing has changed",
+     CMD_FLAG(struct versions_state, all)},
+    {0, "no-data", NULL, "do not read data: nothing is said of what is left of them",
+     CMD_FLAG(struct versions_state, no_data)},
+    CMD_GROUP(cmd_states_options, struct versions_state, states),
+    CMD_GROUP(cmd_rows_options, struct versions_state, rows),
+    {0},
+};
+
+static struct bw_error *take_part(void *context, const struct bw_data_part *part)
+{
+    bw_left_take(context, part);
+    return NULL;
+}
+
+static struct bw_error *read_all(const struct bw_version *version, struct bw_left *left)
+{
+    struct bw_file *file;
+    if (!S_ISREG(version->inode.mode))
+        return NULL;
+    BW_TRY(bw_file_open(version->fs, &version->place, NULL, &file));
+    struct bw_error *error = bw_file_read_parts(file, 0, UINT64_MAX, take_part, left);
+    bw_file_close(file);
+    return error;
+}
+
+static struct bw_error *take(void *context, const struct bw_version *version)
+{
+    const struct versions *versions = context;
+    const struct bw_inode *inode = &version->inode;
+    const struct bw_bytes path = {version->path, version->path_length};
+    struct bw_bytes changes[BW_DIFFERENCE_CHANGES + 1], unknown[BW_DIFFERENCE_CHANGES];
+    struct bw_names changed = cmd_change_names(version->changes, changes);
+    struct bw_left left = {0};
+    if (version->renamed)
+        changes[changed.length++] = (struct bw_bytes){"renamed", strlen("renamed")};
+    if (!versions->state->no_data)
+        BW_TRY(read_all(version, &left));
+    const struct bw_versioninfo row = {
+        .generation = version->generation,
+        .first = version->first,
+        .tree_root = version->tree_root,
+        .date = bw_time_nanoseconds(&version->time),
+        .left = bw_left_name(bw_left_kind(&left, inode->flags & BW_INODE_NODATASUM)),
+        .type = bw_file_type_name(bw_file_type_of_mode(inode->mode)),
+        .size = inode->size,
+        .mtime = bw_time_nanoseconds(&inode->mtime),
+        .changes = changed,
+        .unknown = cmd_change_names(version->unknown, unknown),
+        .replaced = version->replaced,
+        .path = path,
+        .path_bytes = path,
+        .subvolume = bw_subvolume_id(version->place.subvolume),
+        .inode = version->place.inode,
+    };
+    const bool unread = versions->state->no_data && S_ISREG(inode->mode);
+    return cmd_listing_write(versions->listing, &row, sizeof row,
+                             unread ? BW_MEMBER(versioninfo, left) : 0);
+}
+
+static struct bw_error *list(struct cmd_listing *listing, void *context)
+{
+    struct versions *versions = context;
+    const struct versions_state *state = versions->state;
+    struct cmd_states states;
+    versions->listing = listing;
+    struct bw_error *error =
+        cmd_states_find(&versions->index, listing->session.fs, &state->states, &states);
+    const struct bw_versions_options how = {
+        .struct_size = sizeof how,
+        .images = &states.images,
+        .states = states.choices,
+        .state_count = states.count,
+        .path = listing->common->paths[0],
+        .all = state->all,
+        .take = take,
+        .context = versions,
+        .progress = cmd_progress_state,
+    };
+    if (!error)
+        error = bw_versions(listing->session.fs, &how);
+    cmd_states_free(&states);
+    return error;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    const struct versions_state *settings = state;
+    struct versions versions = {.state = settings};
+    struct cmd_common own;
+    const struct cmd_listing_plan plan = {
+        .record = cmd_versions.record,
+        .columns = "generation,first,date,left,size,mtime,changes,path",
+        .list = list,
+        .context = &versions,
+    };
+    if (common->path_count > 1)
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "more than one PATH is given"));
+    struct bw_error *error = cmd_index_begin(&versions.index, common, &settings->states, &own);
+    const int status =
+        error ? cmd_fail(common, error) : cmd_listing_run(&own, &settings->rows, &plan);
+    cmd_index_end(&versions.index);
+    return status;
+}
+
+const struct command cmd_versions = {
+    .name = "versions",
+    .topic = cmd_topic_files,
+    .operands = "IMAGE PATH",
+    .summary = "Lists the versions of a file that older states of the file system have.",
+    .details =
+        "\n"
+        "What each transaction has committed stays on the disk until something else is written\n"
+        "there. A row is a version, the newest first: from generation \"first\" to\n"
+        "\"generation\" the file was the same. In a state that has nothing at PATH, the file is\n"
+        "looked for under other names. \"changes\" is what differs from the version before, the\n"
+        "next row. What is left of its contents is read and held against the checksums of its\n"
+        "own time: all of it (proven), all but for ranges (partly), nothing (lost), or what may\n"
+        "be anything as the file has no checksums (unproven).\n" CMD_LISTING_DETAILS,
+    .examples = "  btrfs-walk versions disk.img /etc/fstab\n"
+                "  btrfs-walk cat --generation 1234 disk.img /etc/fstab    one of them\n"
+                "  btrfs-walk versions -o generation,size --raw disk.img /etc/fstab\n",
+    .options = options,
+    .record = "versioninfo",
+    .run = run,
+    .state_size = sizeof(struct versions_state),
+    .takes_paths = true,
+    .missing = "no path given",
+};

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The walk command: the paths of all regular files, or rows about them. The default command. */
+#include "btrfs-walk/walk.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/command.h"
+#include "cli/common/progress.h"
+#include "cli/common/rows.h"
+#include "cli/common/selection.h"
+
+struct walk_state {
+    struct bw_walk_options options;
+    struct cmd_rows_settings rows;
+    struct cmd_selection selection;
+    bool null_terminated;
+    bool summary;
+    bool falls; /* --sort begins with a '-' */
+};
+
+static const char *const orders[] = {
+    [BW_WALK_UNSORTED] = "none",      [BW_WALK_BY_PATH] = "path",
+    [BW_WALK_BY_NAME] = "name",       [BW_WALK_BY_SIZE] = "size",
+    [BW_WALK_BY_BYTES] = "bytes",     [BW_WALK_BY_MTIME] = "mtime",
+    [BW_WALK_BY_ATIME] = "atime",     [BW_WALK_BY_CTIME] = "ctime",
+    [BW_WALK_BY_OTIME] = "otime",     [BW_WALK_BY_GENERATION] = "generation",
+    [BW_WALK_BY_TRANSID] = "transid", [BW_WALK_BY_INODE] = "inode",
+    [BW_WALK_BY_LINKS] = "nlink",     [BW_WALK_BY_UID] = "uid",
+    [BW_WALK_BY_GID] = "gid",         NULL};
+
+/* A '-' before the word turns the order round. */
+static struct bw_error *take_order(void *target, const struct cmd_option *option,
+                                   const char *argument)
+{
+    struct walk_state *walk = target;
+    unsigned order;
+    walk->falls = *argument == '-';
+    BW_TRY(cmd_take_word(&order, option, argument + walk->falls));
+    walk->options.order = order;
+    return NULL;
+}
+
+static const struct cmd_option options[] = {
+    {'0', "print0", NULL, "end each path or row with a NUL byte instead of a newline",
+     CMD_FLAG(struct walk_state, null_terminated)},
+    CMD_GROUP(cmd_rows_options, struct walk_state, rows),
+    {0, "long", NULL, "print lines like those of 'ls -l', with times in UTC and whole paths",
+     CMD_FLAG(struct walk_state, options.long_lines)},
+    {0, "names", NULL,
+     "with --long, names of owners and groups in place of numbers: those in the image",
+     CMD_FLAG(struct walk_state, options.names)},
+    {0, "time-style", "STYLE", "times of --long: full-iso, long-iso, iso, or +FORMAT as of date(1)",
+     CMD_TEXT(struct walk_state, options.time_style)},
+    {0, "sort", "WORD",
+     "sort in memory by this, for example size, or -size: largest first; none: the order of the "
+     "walk (default)",
+     .take = take_order, .words = orders},
+    {0, "reverse", NULL, "turn the order of --sort round",
+     CMD_FLAG(struct walk_state, options.reverse)},
+    CMD_SELECTION(struct walk_state, selection),
+    {0, "subvol", "NAME|ID", "list only this subvolume: its path, its id, or 'default'",
+     CMD_TEXT(struct walk_state, options.subvolume)},
+    {0, "no-snapshots", NULL, "leave out snapshots",
+     CMD_FLAG(struct walk_state, options.no_snapshots)},
+    {'j', "threads", "N",
+     "read with N threads (default: one per processor, at most 8; use more for slow storage)",
+     CMD_THREADS(struct walk_state, options.threads)},
+    {0, "summary", NULL, "print counts, bytes of metadata read and seconds to stderr",
+     CMD_FLAG(struct walk_state, summary)},
+    {0},
+};
+
+static double seconds_since(const struct timespec *start)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
+static void print_summary(const struct bw_fs *fs, const struct bw_walk_summary *summary,
+                          double seconds)
+{
+    fprintf(stderr,
+            "%" PRIu64 " files, %" PRIu64 " directories, %" PRIu64 " subvolumes, %" PRIu64
+            " lost blocks, %" PRIu64 " bytes of metadata read, %.3f seconds\n",
+            summary->files, summary->directories, summary->subvolumes, summary->lost_blocks,
+            bw_fs_bytes_read(fs), seconds);
+}
+
+/* Wrong usage that only the image shows: a --subvol that it does not have. */
+static bool is_usage(const struct bw_error *error)
+{
+    return error && (error->code == BW_ERROR_NOT_FOUND || error->code == BW_ERROR_USAGE);
+}
+
+static struct bw_error *walk_to_stdout(struct bw_fs *fs, struct walk_state *walk,
+                                       struct bw_walk_summary *summary)
+{
+    struct cmd_output output = {.at_once = isatty(STDOUT_FILENO)};
+    struct bw_rows_stream stream = {
+        .rows = walk->options.rows, .consume = cmd_write, .context = &output};
+    walk->options.consume = stream.rows ? bw_rows_take : cmd_write;
+    walk->options.context = stream.rows ? (void *)&stream : &output;
+    struct bw_error *error = cmd_selection_prepare(&walk->selection, fs, walk->options.subvolume);
+    cmd_progress_expect_trees(fs, true);
+    if (!error)
+        error = bw_walk(fs, &walk->options, summary);
+    if (stream.rows && !is_usage(error))
+        error = bw_error_first(error, bw_rows_end(&stream));
+    return bw_error_first(error, cmd_flush(&output));
+}
+
+static int walk_image(const struct cmd_common *common, struct walk_state *walk)
+{
+    struct cmd_session session;
+    struct bw_walk_summary summary = {0};
+    struct timespec start;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    int status = cmd_open(common, &session);
+    if (status)
+        return status;
+    struct bw_error *error = walk_to_stdout(session.fs, walk, &summary);
+    if (!error && walk->options.subvolume && !summary.files && !walk->options.selection)
+        cmd_tell_of_nested(common, session.fs, walk->options.subvolume);
+    if (walk->summary)
+        print_summary(session.fs, &summary, seconds_since(&start));
+    status = cmd_close(common, &session);
+    return error ? cmd_fail_answer(common, error) : status;
+}
+
+/* What is to be written, and of which files. */
+static struct bw_error *make_ready(struct walk_state *walk, struct bw_rows **rows)
+{
+    bool terminal = !walk->null_terminated && isatty(STDOUT_FILENO);
+    walk->options.struct_size = sizeof walk->options;
+    walk->options.escape = terminal;
+    walk->options.terminator = walk->null_terminated ? '\0' : '\n';
+    cmd_selection_apply(&walk->selection, BW_WALK_FILES, &walk->options);
+    BW_TRY(cmd_rows_create(&walk->rows, cmd_walk.record, walk->options.terminator, terminal, rows));
+    walk->options.rows = *rows;
+    if (*rows && walk->options.long_lines)
+        return bw_error_create(BW_ERROR_USAGE, "--long excludes -o and --json");
+    if (!walk->options.long_lines && (walk->options.names || walk->options.time_style))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "--names and --time-style are for --long; with -o and --json there "
+                               "are the columns user and group, and --times");
+    if (walk->options.reverse && !walk->options.order)
+        return bw_error_create(BW_ERROR_USAGE, "--reverse needs --sort");
+    walk->options.reverse ^= walk->falls;
+    return NULL;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct walk_state *walk = state;
+    struct bw_rows *rows = NULL;
+    struct bw_error *error = make_ready(walk, &rows);
+    int status = error ? cmd_fail(common, error) : walk_image(common, walk);
+    bw_rows_destroy(rows);
+    return status;
+}
+
+const struct command cmd_walk = {
+    .name = "walk",
+    .topic = cmd_topic_files,
+    .operands = "IMAGE...",
+    .summary = "Prints the path of every regular file of an unmounted btrfs file system.",
+    .details =
+        "\nIMAGE is an image file, a block device or the address of a server. Several of them\n"
+        "are the devices of one file system, in any order. They are opened read-only. Paths\n"
+        "begin at the top-level subvolume (id 5) and include all subvolumes and snapshots.\n"
+        "\n"
+        "The filters are those of find(1), which may have one dash as there. A file must meet\n"
+        "all of them, up to an --or; of several --name options, one is enough. With --type,\n"
+        "directories and others are listed as find shows them; subvolumes are directories.\n\n"
+        "-o and --json print more than the path of each file. A value that is not known\n"
+        "is '-' in a column, and left out in JSON. In the TEXT of --separator, \\t, \\n,\n"
+        "\\0 and \\\\ are a tab, a newline, NUL and a backslash.\n",
+    .examples = "  btrfs-walk disk.img                          list all files\n"
+                "  btrfs-walk -0 disk.img | xargs -0 -n1 echo   for names with any bytes\n"
+                "  btrfs-walk --subvol @home /dev/sdb1          one subvolume\n"
+                "  btrfs-walk --summary a.img b.img c.img       three devices of one RAID5\n"
+                "  btrfs-walk -o size,mtime,path disk.img       columns\n"
+                "  btrfs-walk disk.img -name '*.jpg' -size +1M  in find's words\n"
+                "  btrfs-walk --json disk.img | jq .size        all that is known of each file\n"
+                "  btrfs-walk disk.qcow2                        or vmdk, vdi, vhdx; with qemu-nbd\n"
+                "  btrfs-walk disk.img.xz                       or gzip; with nbdkit\n"
+                "  btrfs-walk nbd://server/disk                 on an NBD server, also nbds://\n"
+                "  btrfs-walk https://server/disk.img           or s3://bucket/key; with nbdkit\n"
+                "  btrfs-walk rbd:pool/disk                     in a Ceph cluster; with qemu-nbd\n",
+    .options = options,
+    .record = "fileinfo",
+    .run = run,
+    .state_size = sizeof(struct walk_state),
+};

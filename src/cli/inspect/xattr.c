@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The xattr command: extended attributes, in the form of getfattr(1), which setfattr --restore
+ * reads, or as JSON. */
+#include <inttypes.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/base64.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "cli/common/paths.h"
+#include "cli/common/selection.h"
+
+enum encoding { ENCODING_BEST, ENCODING_TEXT, ENCODING_HEX, ENCODING_BASE64 };
+
+static const char *const encodings[] = {"best", "text", "hex", "base64", NULL};
+
+struct xattr_state {
+    const char *subvolume, *pattern, *attribute;
+    bool json, follow, recursive, dump, absolute;
+    enum encoding encoding;
+    struct cmd_selection selection;
+    regex_t regex; /* of the pattern */
+    bool has_regex;
+};
+
+static const struct cmd_option options[] = {
+    {0, "json", NULL, "an object a line for each attribute", CMD_FLAG(struct xattr_state, json)},
+    {'L', "dereference", NULL, "follow a PATH that is a symbolic link",
+     CMD_FLAG(struct xattr_state, follow)},
+    {'R', "recursive", NULL, "also of all that is in directories, as far as the filters take it",
+     CMD_FLAG(struct xattr_state, recursive)},
+    {'d', "dump", NULL,
+     "as getfattr -d: only attributes of users (user.*) unless -m is given, and no comments",
+     CMD_FLAG(struct xattr_state, dump)},
+    {'m', "match", "REGEX", "only attributes whose name matches; '-' is all of them",
+     CMD_TEXT(struct xattr_state, pattern)},
+    {'n', "attribute", "NAME", "only this attribute", CMD_TEXT(struct xattr_state, attribute)},
+    {'e', "encoding", "WORD",
+     "values as text, hex or base64; or the best for each (best, the default): text, or else hex, "
+     "with -d base64",
+     CMD_WORD(struct xattr_state, encoding, encodings)},
+    {0, "absolute-names", NULL, "do not leave out the first '/' of paths",
+     CMD_FLAG(struct xattr_state, absolute)},
+    CMD_SUBVOLUME_OPTION(struct xattr_state),
+    CMD_SELECTION(struct xattr_state, selection),
+    {0},
+};
+
+/* The answer for one path under way. */
+struct answer {
+    const struct xattr_state *state;
+    struct cmd_paths *paths;
+    const struct bw_place *place;
+    struct bw_buffer absolute; /* the path, for JSON */
+    struct bw_xattr *kept;     /* what is to be sorted; the bytes of all are in a row */
+    size_t kept_count, kept_capacity;
+    struct bw_buffer kept_bytes;
+    struct bw_buffer *text;
+};
+
+/* Of a PATH with all that is in it. */
+struct walk {
+    const struct xattr_state *state;
+    struct cmd_paths *paths;
+    const char *path;     /* as it was given */
+    size_t start_length;  /* of the absolute path that it leads to */
+    struct bw_buffer one; /* scratch space: the path of an entry */
+    struct bw_buffer *text;
+};
+
+/* Whether an attribute is asked for. Names have 255 bytes at most. */
+static bool is_wanted(const struct xattr_state *state, const struct bw_xattr *xattr)
+{
+    char name[UINT8_MAX + 1];
+    size_t length = xattr->name_length < sizeof name ? xattr->name_length : sizeof name - 1;
+    memcpy(name, xattr->name, length);
+    name[length] = '\0';
+    if (state->attribute)
+        return strcmp(name, state->attribute) == 0;
+    return !state->has_regex || regexec(&state->regex, name, 0, NULL, 0) == 0;
+}
+
+static bool is_text(const uint8_t *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if ((bytes[i] < ' ' && bytes[i] != '\t' && bytes[i] != '\n' && bytes[i] != '\r') ||
+            bytes[i] == 0x7f || (bytes[i] == 0xc2 && i + 1 < length && bytes[i + 1] < 0xa0))
+            return false;
+    return bw_utf8_is_valid(bytes, length);
+}
+
+/* Bytes that would not be read back: backslashes, ends of lines and `special` become octal. */
+static void append_quoted(struct bw_buffer *text, const uint8_t *bytes, size_t length, char special)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (bytes[i] < ' ' || bytes[i] == 0x7f || bytes[i] == '\\' || bytes[i] == (uint8_t)special)
+            bw_buffer_format(text, "\\%03o", bytes[i]);
+        else
+            bw_buffer_append_byte(text, (char)bytes[i]);
+    }
+}
+
+/* Without anything that could upset a terminal. */
+static void append_text(struct bw_buffer *text, const uint8_t *bytes, size_t length)
+{
+    const bool ascii_only = !is_text(bytes, length);
+    bw_buffer_append_byte(text, '"');
+    for (size_t i = 0; i < length; i++) {
+        if (bytes[i] == '\\' || bytes[i] == '"')
+            bw_buffer_format(text, "\\%c", bytes[i]);
+        else if (ascii_only && bytes[i] >= 0x80)
+            bw_buffer_format(text, "\\%03o", bytes[i]);
+        else
+            append_quoted(text, bytes + i, 1, '"');
+    }
+    bw_buffer_append_byte(text, '"');
+}
+
+static void append_base64(struct bw_buffer *text, const uint8_t *bytes, size_t length)
+{
+    bw_buffer_append(text, "0s", 2);
+    if (bw_buffer_reserve(text, bw_base64_length(length)))
+        text->length = (size_t)(bw_base64(text->data + text->length, bytes, length) - text->data);
+}
+
+static void append_hex(struct bw_buffer *text, const uint8_t *bytes, size_t length)
+{
+    bw_buffer_append(text, "0x", 2);
+    bw_buffer_append_hex(text, bytes, length);
+}
+
+/* getfattr takes for text what has one byte in eight at most that is not printable ASCII, a NUL at
+ * the end aside. */
+static bool is_text_to_getfattr(const uint8_t *bytes, size_t length)
+{
+    size_t others = 0;
+    length -= length && !bytes[length - 1];
+    for (size_t i = 0; i < length; i++)
+        others += bytes[i] < ' ' || bytes[i] >= 0x7f;
+    return length >= 8 * others;
+}
+
+static enum encoding best_encoding(const struct xattr_state *state, const struct bw_xattr *xattr)
+{
+    if (state->dump)
+        return is_text_to_getfattr(xattr->value, xattr->value_length) ? ENCODING_TEXT
+                                                                      : ENCODING_BASE64;
+    return is_text(xattr->value, xattr->value_length) ? ENCODING_TEXT : ENCODING_HEX;
+}
+
+static void append_value(const struct answer *answer, const struct bw_xattr *xattr)
+{
+    enum encoding encoding = answer->state->encoding;
+    if (encoding == ENCODING_BEST)
+        encoding = best_encoding(answer->state, xattr);
+    (encoding == ENCODING_TEXT  ? append_text
+     : encoding == ENCODING_HEX ? append_hex
+                                : append_base64)(answer->text, xattr->value, xattr->value_length);
+}
+
+/* A name or path, escaped for a terminal or for setfattr, which must not find `special` in it. */
+static void append_name(const struct answer *answer, const void *name, size_t length, char special)
+{
+    if (answer->paths->terminal)
+        cmd_paths_append_name(answer->paths, name, length, answer->text);
+    else
+        append_quoted(answer->text, name, length, special);
+}
+
+/* An access control list once more, as comments. */
+static void append_comments(struct bw_buffer *text, const struct bw_xattr *xattr, const char *list)
+{
+    static const char name[] = BW_ACL_DEFAULT;
+    bool is_default =
+        xattr->name_length == sizeof name - 1 && memcmp(xattr->name, name, xattr->name_length) == 0;
+    for (size_t length; *list; list += length) {
+        length = strcspn(list, "\n") + 1;
+        bw_buffer_format(text, "# %s%.*s", is_default ? "default:" : "", (int)length, list);
+    }
+}
+
+static struct bw_error *append_xattr(struct answer *answer, const struct bw_xattr *xattr)
+{
+    BW_AUTO_FREE char *list = NULL;
+    append_name(answer, xattr->name, xattr->name_length, '=');
+    bw_buffer_append_byte(answer->text, '=');
+    append_value(answer, xattr);
+    bw_buffer_append_byte(answer->text, '\n');
+    if (!answer->state->dump)
+        BW_TRY(bw_acl_text(xattr, &list));
+    if (list)
+        append_comments(answer->text, xattr, list);
+    return NULL;
+}
+
+static struct bw_error *keep(void *context, const struct bw_xattr *xattr)
+{
+    struct answer *answer = context;
+    if (!is_wanted(answer->state, xattr))
+        return NULL;
+    if (!BW_ARRAY_RESERVE(answer->kept, answer->kept_count, answer->kept_capacity))
+        return bw_error_no_memory();
+    answer->kept[answer->kept_count++] = *xattr;
+    bw_buffer_append(&answer->kept_bytes, xattr->name, xattr->name_length);
+    bw_buffer_append(&answer->kept_bytes, xattr->value, xattr->value_length);
+    return answer->kept_bytes.failed ? bw_error_no_memory() : NULL;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct bw_xattr *left = a, *right = b;
+    bool shorter = left->name_length < right->name_length;
+    int order = memcmp(left->name, right->name, shorter ? left->name_length : right->name_length);
+    return order ? order : (int)left->name_length - (int)right->name_length;
+}
+
+/* Sorted by name, as getfattr does it. */
+static struct bw_error *append_kept(struct answer *answer)
+{
+    const uint8_t *next = (const uint8_t *)answer->kept_bytes.data;
+    for (size_t i = 0; i < answer->kept_count; i++) {
+        struct bw_xattr *xattr = &answer->kept[i];
+        xattr->name = next;
+        xattr->value = next + xattr->name_length;
+        next = xattr->value + xattr->value_length;
+    }
+    if (answer->kept_count)
+        qsort(answer->kept, answer->kept_count, sizeof *answer->kept, by_name);
+    for (size_t i = 0; i < answer->kept_count; i++)
+        BW_TRY(append_xattr(answer, &answer->kept[i]));
+    return NULL;
+}
+
+static struct bw_error *take_json(void *context, const struct bw_xattr *xattr)
+{
+    const struct answer *answer = context;
+    BW_AUTO_FREE char *list = NULL;
+    if (!is_wanted(answer->state, xattr))
+        return NULL;
+    BW_TRY(bw_acl_text(xattr, &list));
+    struct bw_json json = bw_json_start(answer->text, false);
+    bw_json_begin_object(&json, NULL);
+    bw_json_bytes(&json, "path", answer->absolute.data, answer->absolute.length);
+    bw_json_number(&json, "subvolume", bw_subvolume_id(answer->place->subvolume));
+    bw_json_number(&json, "inode", answer->place->inode);
+    bw_json_bytes(&json, "name", xattr->name, xattr->name_length);
+    bw_json_bytes(&json, "value", xattr->value, xattr->value_length);
+    if (list && *list)
+        bw_json_bytes(&json, "acl", list, strlen(list) - 1);
+    bw_json_end(&json);
+    bw_buffer_append_byte(answer->text, '\n');
+    return NULL;
+}
+
+/* As getfattr does, without the first '/', and with an empty line after the last attribute. */
+static struct bw_error *answer_text(struct answer *answer, const char *path)
+{
+    struct bw_buffer *text = answer->text;
+    if (!answer->state->absolute)
+        path += strspn(path, "/");
+    if (!*path)
+        path = ".";
+    BW_TRY(bw_inode_xattrs(answer->paths->session.fs, answer->place, keep, answer));
+    if (!answer->kept_count)
+        return NULL;
+    bw_buffer_format(text, "# file: ");
+    append_name(answer, path, strlen(path), '\\');
+    bw_buffer_append_byte(text, '\n');
+    BW_TRY(append_kept(answer));
+    bw_buffer_append_byte(text, '\n');
+    return NULL;
+}
+
+static struct bw_error *answer_json(struct answer *answer, const char *path)
+{
+    BW_TRY(cmd_paths_absolute(answer->paths, path, &answer->absolute));
+    return bw_inode_xattrs(answer->paths->session.fs, answer->place, take_json, answer);
+}
+
+static struct bw_error *answer_one(const struct xattr_state *state, struct cmd_paths *paths,
+                                   const char *path, const struct bw_place *place,
+                                   struct bw_buffer *text)
+{
+    struct answer answer = {.state = state, .paths = paths, .place = place, .text = text};
+    struct bw_error *error = state->json ? answer_json(&answer, path) : answer_text(&answer, path);
+    bw_buffer_free(&answer.absolute);
+    bw_buffer_free(&answer.kept_bytes);
+    free(answer.kept);
+    return error;
+}
+
+/* The path of an entry begins as the user wrote it. */
+static struct bw_error *visit(void *context, const struct bw_entry *entry)
+{
+    struct walk *walk = context;
+    const size_t before = walk->text->length;
+    size_t given = strlen(walk->path), rest = walk->start_length;
+    while (given && walk->path[given - 1] == '/')
+        given--;
+    rest += rest < entry->path_length && entry->path[rest] == '/';
+    walk->one.length = 0;
+    bw_buffer_append(&walk->one, walk->path, given);
+    if (rest < entry->path_length || !given)
+        bw_buffer_append_byte(&walk->one, '/');
+    if (rest < entry->path_length)
+        bw_buffer_append(&walk->one, entry->path + rest, entry->path_length - rest);
+    bw_buffer_append_byte(&walk->one, '\0');
+    if (walk->one.failed)
+        return bw_error_no_memory();
+    struct bw_error *error =
+        answer_one(walk->state, walk->paths, walk->one.data, &entry->place, walk->text);
+    if (error) {
+        walk->text->length = before;
+        cmd_paths_miss(walk->paths, bw_error_prefix(error, "%s", walk->one.data));
+    }
+    return cmd_paths_give(walk->paths, walk->text)
+               ? NULL
+               : bw_error_create(BW_ERROR_STOPPED, "nobody reads on");
+}
+
+static struct bw_error *walk_path(struct walk *walk, const struct bw_walk_options *how)
+{
+    BW_AUTO_FREE char *start = NULL;
+    struct bw_fs *fs = walk->paths->session.fs;
+    BW_TRY(bw_walk_start_path(fs, how, &start, &walk->start_length));
+    struct bw_error *error = bw_walk(fs, how, NULL);
+    if (error && error->code == BW_ERROR_STOPPED && walk->paths->broken)
+        bw_error_free(BW_TAKE(error)); /* which says more */
+    return error;
+}
+
+/* Filters select among what is in a directory; without -R that is the PATH alone. */
+static bool walks(const struct xattr_state *state)
+{
+    return state->recursive || cmd_selection_is_set(&state->selection);
+}
+
+static struct bw_error *answer_path(void *context, struct cmd_paths *paths, const char *path,
+                                    const struct bw_place *place, struct bw_buffer *text)
+{
+    const struct xattr_state *state = context;
+    if (!walks(state))
+        return answer_one(state, paths, path, place, text);
+    struct walk walk = {.state = state, .paths = paths, .path = path, .text = text};
+    struct bw_walk_options how = {.struct_size = sizeof how,
+                                  .subvolume = state->subvolume,
+                                  .start = path,
+                                  .types = BW_WALK_ALL,
+                                  .visit = visit,
+                                  .context = &walk};
+    BW_TRY(cmd_selection_prepare(&state->selection, paths->session.fs, state->subvolume));
+    cmd_selection_apply(&state->selection, BW_WALK_ALL, &how);
+    how.has_maxdepth |= !state->recursive;
+    struct bw_error *error = walk_path(&walk, &how);
+    bw_buffer_free(&walk.one);
+    return error;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct xattr_state *xattr = state;
+    const char *pattern = xattr->pattern ? xattr->pattern : xattr->dump ? "^user\\." : "-";
+    xattr->has_regex = strcmp(pattern, "-") != 0;
+    if (xattr->has_regex && regcomp(&xattr->regex, pattern, REG_EXTENDED | REG_NOSUB))
+        return cmd_fail(
+            common, bw_error_create(BW_ERROR_USAGE, "-m '%s' is no regular expression", pattern));
+    int status = cmd_paths_run(common, xattr->subvolume, xattr->follow, answer_path, state);
+    if (xattr->has_regex)
+        regfree(&xattr->regex);
+    return status;
+}
+
+const struct command cmd_xattr = {
+    .name = "xattr",
+    .topic = cmd_topic_files,
+    .operands = "IMAGE PATH...",
+    .summary = "Prints the extended attributes of files, with their values.",
+    .details = CMD_PATHS_DETAILS
+    "The form is that of getfattr: name=\"text\", or hexadecimal where the value is not text; "
+    "setfattr\n"
+    "--restore reads it. Access control lists are repeated in words, as "
+    "comments. With -d it is what\ngetfattr -d prints, but for bytes that are control "
+    "characters: they are always \\ooo. Links in a\ndirectory are not followed.\n",
+    .examples =
+        "  btrfs-walk xattr disk.img /users/me/file          all attributes of a file\n"
+        "  btrfs-walk xattr -R -m '^security' disk.img /     what SELinux or capabilities say\n"
+        "  btrfs-walk xattr -dR disk.img / > attributes      for setfattr --restore\n"
+        "  btrfs-walk xattr --json disk.img / | jq .name    the names, for programs\n",
+    .options = options,
+    .run = run,
+    .state_size = sizeof(struct xattr_state),
+    .takes_paths = true,
+    .takes_list = true,
+    .missing = "no path given",
+};

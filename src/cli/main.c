@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The start of the program: which command to run. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/escape.h"
+#include "base/thread.h"
+#include "cli/command.h"
+
+const char cmd_topic_files[] = "Files", cmd_topic_export[] = "Getting files out",
+           cmd_topic_volume[] = "The file system", cmd_topic_structures[] = "Structures on disk",
+           cmd_topic_program[] = "This program";
+
+const struct command *const cmd_table[] = {
+    &cmd_walk,     &cmd_ls,       &cmd_stat,       &cmd_readlink,    &cmd_xattr,  &cmd_cat,
+    &cmd_extents,  &cmd_versions, &cmd_du,         &cmd_compression, &cmd_sum,    &cmd_tar,
+    &cmd_extract,  &cmd_deleted,  &cmd_bodyfile,   &cmd_mount,       &cmd_info,   &cmd_check,
+    &cmd_owner,    &cmd_devices,  &cmd_usage,      &cmd_picture,     &cmd_report, &cmd_subvolumes,
+    &cmd_diff,     &cmd_roots,    &cmd_space,      &cmd_qgroups,     &cmd_log,    &cmd_super,
+    &cmd_chunks,   &cmd_map,      &cmd_tree_stats, &cmd_dump,        &cmd_graph,  &cmd_xlators,
+    &cmd_blackbox, NULL,
+};
+
+/* An image must not get the number of a standard stream that is closed. Writing to a closed stdout
+ * still fails. */
+static void keep_standard_streams(void)
+{
+    for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
+        if (fcntl(descriptor, F_GETFD) < 0)
+            open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+/* Makes sure that the stack can grow as far as a deep graph needs. */
+static bool have_stack(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= BW_STACK_NEEDED)
+        return true;
+    rlim_t was = limit.rlim_cur;
+    limit.rlim_cur = BW_STACK_NEEDED;
+    limit.rlim_max = limit.rlim_max < BW_STACK_NEEDED ? BW_STACK_NEEDED : limit.rlim_max;
+    if (setrlimit(RLIMIT_STACK, &limit) == 0)
+        return true;
+    fprintf(stderr,
+            "btrfs-walk: the stack is limited to %ju KiB (ulimit -s); at least %zu are needed\n",
+            (uintmax_t)was >> 10, BW_STACK_NEEDED >> 10);
+    return false;
+}
+
+/* Whether the first argument is no command, although it looks like a word and not like an image, an
+ * option or a word of find(1). */
+static bool is_unknown_word(const char *argument)
+{
+    return *argument && !strchr("-!()", *argument) && !strchr(argument, '/') &&
+           access(argument, F_OK) != 0 && errno == ENOENT;
+}
+
+/* What other programs call what this one does. */
+static const char *word_for(const char *word)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } others[] = {
+        {"find", "walk"},          {"help", "--help"},
+        {"version", "--version"},  {"getfattr", "xattr"},
+        {"sha256sum", "sum"},      {"restore", "extract"},
+        {"scrub", "check --data"}, {"heatmap", "picture --by heatmap"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(others[i].theirs, word) == 0)
+            return others[i].ours;
+    return NULL;
+}
+
+static int unknown_word(const char *word)
+{
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
+    bw_escape_words(&line, word);
+    bw_buffer_format(&line, " is neither a command nor a file");
+    struct cmd_suggestion suggestion = {.message = &line, .word = word, .prefix = ""};
+    const char *other = word_for(word);
+    if (other)
+        bw_buffer_format(&line, "; did you mean '%s'", other);
+    suggestion.count = other != NULL;
+    for (size_t i = 0; !other && cmd_table[i]; i++)
+        cmd_suggest(&suggestion, cmd_table[i]->name);
+    fprintf(stderr, "btrfs-walk: %.*s%s\nTry 'btrfs-walk --help'.\n", (int)line.length,
+            line.data ? line.data : "", suggestion.count ? "?" : "");
+    return STATUS_CANNOT;
+}
+
+int main(int argc, char **argv)
+{
+    keep_standard_streams();
+    if (!have_stack())
+        return STATUS_CANNOT;
+    signal(SIGPIPE, SIG_IGN); /* only a broken stdout ends the program: see cmd_write() */
+    for (size_t i = 0; argc > 1 && cmd_table[i]; i++)
+        if (strcmp(argv[1], cmd_table[i]->name) == 0)
+            return cmd_run(cmd_table[i], argc - 1, argv + 1);
+    if (argc == 2 && strcmp(argv[1], "--dump-tables") == 0)
+        return cmd_dump_tables();
+    if (argc > 2 && strcmp(argv[1], "--complete") == 0)
+        return cmd_complete(argv + 2, (size_t)(argc - 2));
+    if (argc == 4 && strcmp(argv[1], "--complete-bash") == 0)
+        return cmd_complete_bash(argv[2], argv[3]);
+    if (argc > 1 && is_unknown_word(argv[1]))
+        return unknown_word(argv[1]);
+    return cmd_run(cmd_table[0], argc, argv);
+}

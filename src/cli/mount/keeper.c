@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The keeper of a mount: a child that waits for a word to mount, and then for the end. */
+#include "cli/mount/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FUSE_USE_VERSION 32
+#include <fuse_lowlevel.h>
+
+/* Bytes beside which a descriptor is sent. */
+union control {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr header;
+};
+
+/* A message of one byte; `descriptor` -1: without one. */
+static ssize_t send_descriptor(int socket, int descriptor)
+{
+    char word = 0;
+    union control control = {0};
+    struct iovec part = {&word, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (descriptor >= 0) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof control.bytes;
+        control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof descriptor),
+                                          .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.header), &descriptor, sizeof descriptor);
+    }
+    return sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+/* -1: there came none. */
+static int receive_descriptor(int socket)
+{
+    char word;
+    int descriptor = -1;
+    union control control;
+    struct iovec part = {&word, 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    ssize_t got;
+    while ((got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+        ;
+    const struct cmsghdr *header = got == 1 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (header && header->cmsg_type == SCM_RIGHTS)
+        memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+    return descriptor;
+}
+
+/* False: the other process is gone. */
+static bool wait_for_word(int socket)
+{
+    char word;
+    ssize_t got;
+    while ((got = read(socket, &word, 1)) < 0 && errno == EINTR)
+        ;
+    return got == 1;
+}
+
+/* Its messages have been printed, and nobody waits for the streams of the program any longer. */
+static void leave_streams(void)
+{
+    const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int stream = STDIN_FILENO; nowhere >= 0 && stream <= STDERR_FILENO; stream++)
+        dup2(nowhere, stream);
+}
+
+static void keep(int socket, const char *directory, const char *options)
+{
+    const struct fuse_lowlevel_ops none = {0};
+    char *words[] = {"btrfs-walk", "-o", (char *)(uintptr_t)options, NULL};
+    struct fuse_args arguments = FUSE_ARGS_INIT(3, words);
+    sigset_t all;
+    sigfillset(&all); /* it ends when the other one does */
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    if (setsid() < 0 || chdir("/"))
+        return;
+    if (!wait_for_word(socket))
+        return;
+    struct fuse_session *session = fuse_session_new(&arguments, &none, sizeof none, NULL);
+    if (!session || fuse_session_mount(session, directory)) {
+        send_descriptor(socket, -1);
+        return;
+    }
+    send_descriptor(socket, fuse_session_fd(session));
+    leave_streams();
+    wait_for_word(socket);
+    fuse_session_unmount(session);
+}
+
+struct bw_error *mount_keeper_start(const char *directory, const char *options, int *keeper)
+{
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
+        return bw_error_from_errno(errno, "cannot make a socket");
+    const pid_t child = fork();
+    if (child == 0) {
+        close(sockets[0]);
+        keep(sockets[1], directory, options);
+        _exit(0);
+    }
+    close(sockets[1]);
+    *keeper = sockets[0];
+    if (child > 0)
+        return NULL;
+    struct bw_error *error = bw_error_from_errno(errno, "cannot start a process");
+    close(sockets[0]);
+    return error;
+}
+
+struct bw_error *mount_keeper_mount(int keeper, const char *directory, int *descriptor)
+{
+    *descriptor = write(keeper, "", 1) == 1 ? receive_descriptor(keeper) : -1;
+    return *descriptor >= 0 ? NULL
+                            : bw_error_create(BW_ERROR_SYSTEM, "cannot mount on %s", directory);
+}
+
+void mount_keeper_end(int keeper)
+{
+    if (write(keeper, "", 1) == 1)
+        wait_for_word(keeper);
+    close(keeper);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The mount command. It opens the image as every command does, confined; what mounts and unmounts
+ * is a child that is started before (keeper.c). With --background, all of that happens in a child
+ * as well, and the command ends when the mount is there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "cli/command.h"
+#ifdef BW_FUSE
+#include "cli/mount/keeper.h"
+#include "mount/mount.h"
+#endif
+
+struct mount_state {
+    const char *subvolume;
+    bool background, allow_other;
+    const char *user, *group;
+};
+
+static const struct cmd_option options[] = {
+    {0, "subvol", "NAME|ID",
+     "show this subvolume at DIR: its path, its id, or 'default' (default: the top-level one)",
+     CMD_TEXT(struct mount_state, subvolume)},
+    {0, "background", NULL, "return when the mount is there, and go on until it is unmounted",
+     CMD_FLAG(struct mount_state, background)},
+    {0, "allow-other", NULL,
+     "other users may use the mount, within the permissions of the files; needs root, or "
+     "user_allow_other in /etc/fuse.conf",
+     CMD_FLAG(struct mount_state, allow_other)},
+    {0, "uid", "UID", "show all files as those of this user", CMD_TEXT(struct mount_state, user)},
+    {0, "gid", "GID", "show all files as those of this group", CMD_TEXT(struct mount_state, group)},
+    {0},
+};
+
+#ifdef BW_FUSE
+
+/* A mount that is being made. */
+struct mounting {
+    const struct cmd_common *common;
+    const struct mount_state *state;
+    struct bw_mount_options options;
+    char *directory; /* absolute */
+    int keeper;
+    int ready;   /* with --background: what the first process waits at; otherwise -1 */
+    int nowhere; /* likewise: /dev/null */
+};
+
+/* Commas and backslashes are special in a list of options. */
+static void append_escaped(struct bw_buffer *list, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == ',' || *text == '\\')
+            bw_buffer_append_byte(list, '\\');
+        bw_buffer_append_byte(list, *text);
+    }
+}
+
+/* The image may hold anything: nothing in it becomes a device or gives privileges here. */
+static struct bw_error *start_keeper(void *context, const struct bw_fs *planned)
+{
+    struct mounting *mounting = context;
+    const struct cmd_common *common = mounting->common;
+    BW_AUTO_BUFFER struct bw_buffer list = {0};
+    (void)planned;
+    bw_mount_prepare();
+    bw_buffer_format(&list, "ro,nosuid,nodev,noatime,subtype=btrfs-walk,%sfsname=",
+                     mounting->state->allow_other ? "allow_other,default_permissions," : "");
+    append_escaped(&list, common->image_count ? common->images[0] : "btrfs-walk");
+    bw_buffer_append_byte(&list, '\0');
+    if (list.failed)
+        return bw_error_no_memory();
+    return mount_keeper_start(mounting->directory, list.data, &mounting->keeper);
+}
+
+/* Tells the first process that the mount is there. Messages still go to a file, if they do. */
+static void go_to_background(const struct mounting *mounting)
+{
+    struct stat status;
+    const bool has_file = fstat(STDERR_FILENO, &status) == 0 && S_ISREG(status.st_mode);
+    if (mounting->ready < 0)
+        return;
+    for (int stream = STDIN_FILENO; stream <= (has_file ? STDOUT_FILENO : STDERR_FILENO); stream++)
+        dup2(mounting->nowhere, stream);
+    if (chdir("/") || write(mounting->ready, "", 1) != 1) /* it is gone: nobody waits */
+        cmd_tell((void *)(uintptr_t)mounting->common, BW_NOTE, bw_error_no_memory());
+    close(mounting->ready);
+}
+
+static struct bw_error *serve(struct mounting *mounting, struct bw_mount *mount)
+{
+    int descriptor;
+    BW_TRY(mount_keeper_mount(mounting->keeper, mounting->directory, &descriptor));
+    go_to_background(mounting);
+    return bw_mount_serve(mount, descriptor);
+}
+
+static struct bw_error *find_top(const struct mounting *mounting, struct bw_fs *fs,
+                                 const struct bw_subvolume **top)
+{
+    const char *name = mounting->state->subvolume;
+    if (name)
+        return bw_subvolume_by_name(fs, name, top);
+    *top = bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME);
+    return *top ? NULL : bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
+}
+
+static struct bw_error *mount_image(struct mounting *mounting, struct bw_fs *fs)
+{
+    struct bw_mount *mount;
+    BW_TRY(find_top(mounting, fs, &mounting->options.top));
+    BW_TRY(bw_mount_create(fs, &mounting->options, &mount));
+    struct bw_error *error = serve(mounting, mount);
+    bw_mount_destroy(mount);
+    return error;
+}
+
+static int run_mount(struct mounting *mounting)
+{
+    struct cmd_common common = *mounting->common;
+    struct cmd_session session;
+    common.open_outputs = start_keeper;
+    common.outputs = mounting;
+    common.serves = true;
+    int status = cmd_open(&common, &session);
+    if (!status) {
+        struct bw_error *error = mount_image(mounting, session.fs);
+        int failure = error ? cmd_fail(&common, error) : STATUS_OK;
+        status = cmd_close(&common, &session);
+        status = failure ? failure : status;
+    }
+    if (mounting->keeper >= 0)
+        mount_keeper_end(mounting->keeper);
+    return status;
+}
+
+/* In the first process: waits for the mount. */
+static int wait_for_mount(pid_t child, int ready)
+{
+    char word;
+    ssize_t got;
+    int status;
+    while ((got = read(ready, &word, 1)) < 0 && errno == EINTR)
+        ;
+    close(ready);
+    if (got == 1)
+        return STATUS_OK;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_CANNOT;
+}
+
+static int run_in_background(struct mounting *mounting)
+{
+    int ends[2];
+    mounting->nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (mounting->nowhere < 0 || pipe2(ends, O_CLOEXEC))
+        return cmd_fail(mounting->common, bw_error_from_errno(errno, "cannot make a pipe"));
+    const pid_t child = fork();
+    if (child < 0)
+        return cmd_fail(mounting->common, bw_error_from_errno(errno, "cannot start a process"));
+    close(ends[child ? 1 : 0]);
+    if (child)
+        return wait_for_mount(child, ends[0]);
+    setsid();
+    mounting->ready = ends[1];
+    return run_mount(mounting);
+}
+
+static struct bw_error *take_id(const char *option, const char *text, bool *given, uint32_t *id)
+{
+    uint64_t number;
+    if (text && !cmd_parse_number(text, 0, UINT32_MAX - 1, &number))
+        return bw_error_create(BW_ERROR_USAGE, "--%s takes a number, not '%s'", option, text);
+    *given = text;
+    *id = text ? (uint32_t)number : 0;
+    return NULL;
+}
+
+static struct bw_error *take_options(struct mounting *mounting)
+{
+    const struct cmd_common *common = mounting->common;
+    struct bw_mount_options *wanted = &mounting->options;
+    struct stat status;
+    wanted->checks_permissions = mounting->state->allow_other;
+    BW_TRY(take_id("uid", mounting->state->user, &wanted->squash_user, &wanted->user));
+    BW_TRY(take_id("gid", mounting->state->group, &wanted->squash_group, &wanted->group));
+    if (common->path_count != 1)
+        return bw_error_create(BW_ERROR_USAGE, "one DIR is needed");
+    mounting->directory = realpath(common->paths[0], NULL);
+    if (!mounting->directory || stat(mounting->directory, &status))
+        return bw_error_from_errno(errno, "cannot mount on %s", common->paths[0]);
+    return S_ISDIR(status.st_mode)
+               ? NULL
+               : bw_error_create(BW_ERROR_USAGE, "%s is not a directory", common->paths[0]);
+}
+
+static int run(const struct cmd_common *common, void *settings)
+{
+    const struct mount_state *state = settings;
+    struct mounting mounting = {.common = common, .state = state, .keeper = -1, .ready = -1};
+    struct bw_error *error = take_options(&mounting);
+    int status = error               ? cmd_fail(common, error)
+                 : state->background ? run_in_background(&mounting)
+                                     : run_mount(&mounting);
+    free(mounting.directory);
+    return status;
+}
+
+#else
+
+static int run(const struct cmd_common *common, void *settings)
+{
+    (void)settings;
+    return cmd_fail(common,
+                    bw_error_create(BW_ERROR_USAGE,
+                                    "this program was built without libfuse 3, which mounting "
+                                    "needs: install it (scripts/install-deps) and build again; "
+                                    "'btrfs-walk extract' and 'btrfs-walk tar' work without"));
+}
+
+#endif
+
+static const struct cmd_status meanings[] = {
+    {STATUS_OK, "No damage was met."},
+    {STATUS_PARTIAL, "Some damage was met."},
+    {STATUS_CANNOT, "Wrong usage, no btrfs file system, or it cannot be mounted."},
+    {STATUS_UNSUPPORTED, "The image needs a feature that is not supported; the message names it."},
+    {0},
+};
+
+const struct command cmd_mount = {
+    .name = "mount",
+    .topic = cmd_topic_export,
+    .operands = "IMAGE DIR",
+    .summary = "Mounts an image read-only at a directory, without root.",
+    .details =
+        "\n"
+        "Any program can then read the files below DIR, subvolumes and snapshots included. Each\n"
+        "read is verified and, where there is another good copy, mended; what is lost is an\n"
+        "input/output error of that file alone. Runs until DIR is unmounted (fusermount3 -u DIR,\n"
+        "or umount DIR by root), or it gets SIGINT, SIGTERM or SIGHUP. Without --allow-other only\n"
+        "the user who mounts can use DIR, and may read everything in it. Devices and setuid bits\n"
+        "have no effect. All subvolumes have one device number; the inode numbers are the real\n"
+        "ones only in the subvolume at DIR.\n",
+    .examples = "  btrfs-walk mount disk.img /mnt/old               until Ctrl-C\n"
+                "  btrfs-walk mount --background disk.img ~/old     until fusermount3 -u ~/old\n"
+                "  btrfs-walk mount --subvol @home disk.img ~/old   one subvolume\n",
+    .options = options,
+    .meanings = meanings,
+    .run = run,
+    .state_size = sizeof(struct mount_state),
+    .takes_paths = true,
+    .missing = "where to mount? DIR is missing",
+};

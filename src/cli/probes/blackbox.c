@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The blackbox command: shows what a flight recorder has kept. The file may be that of a process
+ * that was killed, or that still runs, or anything else.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "base/human.h"
+#include "btrfs-walk/recorder.h"
+#include "cli/common/sandbox.h"
+#include "cli/probes/recorder.h"
+
+struct blackbox_state {
+    bool json;
+    uint64_t last;
+};
+
+static struct bw_error *take_last(void *target, const struct cmd_option *option,
+                                  const char *argument)
+{
+    struct blackbox_state *blackbox = target;
+    return cmd_parse_number(argument, 0, UINT32_MAX, &blackbox->last)
+               ? NULL
+               : cmd_bad_argument(option, argument, "a number");
+}
+
+static const struct cmd_option options[] = {
+    {0, "json", NULL, "one JSON object a line for each event",
+     CMD_FLAG(struct blackbox_state, json)},
+    {0, "last", "N", "only the last N events", .take = take_last},
+    {0},
+};
+
+static struct bw_error *load(const struct cmd_common *common, const char *file,
+                             struct bw_recording **recording)
+{
+    int descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (descriptor < 0)
+        return bw_error_from_errno(errno, "cannot open");
+    struct bw_error *error = cmd_sandbox_enter(common, NULL);
+    if (!error)
+        error = bw_recording_read(descriptor, recording);
+    close(descriptor);
+    return error;
+}
+
+static struct bw_error *write_events(const struct blackbox_state *blackbox,
+                                     const struct bw_recording *recording)
+{
+    struct cmd_output output = {0};
+    struct bw_error *error = NULL;
+    uint32_t count = bw_recording_facts(recording)->count;
+    for (uint32_t i = blackbox->last < count ? count - (uint32_t)blackbox->last : 0;
+         i < count && !error; i++) {
+        const struct bw_recorded event = bw_recording_event(recording, i);
+        const struct bw_bytes *line = blackbox->json ? &event.json : &event.text;
+        error = cmd_write(&output, line->data, line->length);
+        if (!error)
+            error = cmd_write(&output, "\n", 1);
+    }
+    return bw_error_first(error, cmd_flush(&output));
+}
+
+static void append_ending(struct bw_buffer *line, const struct bw_recording_facts *facts)
+{
+    const char *name = cmd_recorder_signal(facts->signal);
+    if (!facts->signal && !facts->ended) {
+        bw_buffer_format(line, "still running, or killed");
+        return;
+    }
+    if (facts->ended)
+        bw_buffer_format(line, "ended normally");
+    else if (name)
+        bw_buffer_format(line, "died of %s", name);
+    else
+        bw_buffer_format(line, "died of signal %" PRIu32, facts->signal);
+    bw_buffer_format(line, " after %" PRIu64 ".%09" PRIu64 " seconds", facts->ns / 1000000000,
+                     facts->ns % 1000000000);
+}
+
+static void print_note(const char *file, const struct bw_buffer *line)
+{
+    BW_AUTO_BUFFER struct bw_buffer name = {0};
+    bw_escape_append(&name, file, strlen(file));
+    fprintf(stderr, "btrfs-walk: %.*s: %.*s\n", (int)name.length, name.data ? name.data : "",
+            (int)line->length, line->data ? line->data : "");
+}
+
+/* Which process it was, and which events are not shown. */
+static void print_notes(const char *file, const struct bw_recording_facts *facts)
+{
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
+    char begin[BW_DATE_LENGTH];
+    bw_write_date(begin, (int64_t)(facts->begin_real & INT64_MAX), ' ');
+    bw_buffer_format(&line, "%s, process %" PRIu32 ", begun %.*s UTC, ", facts->program,
+                     facts->process, (int)strlen("2026-01-31 12:00:00"), begin);
+    append_ending(&line, facts);
+    print_note(file, &line);
+    line.length = 0;
+    const struct {
+        uint64_t count;
+        const char *what;
+    } losses[] = {
+        {facts->overwritten, "overwritten by later ones"},
+        {facts->torn, "not complete"},
+        {facts->missing, "lost to a slot that was in use"},
+        {facts->damaged, "damaged"},
+    };
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
+        if (losses[i].count)
+            bw_buffer_format(&line, "%s%" PRIu64 " %s",
+                             line.length ? ", " : "events not shown: ", losses[i].count,
+                             losses[i].what);
+    if (line.length)
+        print_note(file, &line);
+}
+
+static int show(const struct cmd_common *common, const struct blackbox_state *blackbox,
+                const char *file)
+{
+    struct bw_recording *recording;
+    int status = STATUS_OK;
+    struct bw_error *error = load(common, file, &recording);
+    if (error) {
+        cmd_fail(common, bw_error_prefix(error, "%s", file));
+        return STATUS_CANNOT;
+    }
+    error = write_events(blackbox, recording);
+    if (error) {
+        cmd_fail(common, error);
+        status = STATUS_PARTIAL;
+    } else if (!common->quiet) {
+        print_notes(file, bw_recording_facts(recording));
+    }
+    bw_recording_destroy(recording);
+    return status;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    if (common->image_count == 1)
+        return show(common, state, common->images[0]);
+    fputs("btrfs-walk: blackbox needs one FILE\nTry 'btrfs-walk blackbox --help'.\n", stderr);
+    return STATUS_CANNOT;
+}
+
+static const struct cmd_status meanings[] = {
+    {STATUS_OK, "The events are shown."},
+    {STATUS_PARTIAL, "The output cannot be written."},
+    {STATUS_CANNOT, "Wrong usage, or FILE cannot be read, is no black box, or is damaged."},
+    {0},
+};
+
+const struct command cmd_blackbox = {
+    .name = "blackbox",
+    .topic = cmd_topic_program,
+    .operands = "FILE",
+    .summary = "Shows the events that a command with --blackbox has kept in FILE.",
+    .details =
+        "\n"
+        "With --blackbox FILE, a command keeps its last 8192 events in FILE, even if it is\n"
+        "killed by SIGKILL: those of the coarse probes, and of the probes that --probe selects.\n"
+        "The next command overwrites FILE; a file that is no black box is never overwritten.\n"
+        "Events are listed oldest first, in the format of --probe: seconds since the begin,\n"
+        "thread, probe, members of its record. Messages on stderr say how the command ended,\n"
+        "and how many events have been overwritten, were being written, or are damaged. Times\n"
+        "in JSON are nanoseconds of the monotonic clock; bytes that are not UTF-8 become\n"
+        "NAME_bytes in base64; \"cut\" means that long texts were shortened.\n",
+    .examples =
+        "  btrfs-walk --blackbox box --probe '*' image.img  keep the last events of all probes\n"
+        "  btrfs-walk blackbox box                          show them\n"
+        "  btrfs-walk blackbox --last 1 box                 what happened last\n",
+    .options = options,
+    .meanings = meanings,
+    .run = run,
+    .state_size = sizeof(struct blackbox_state),
+    .defaults = &(const struct blackbox_state){.last = UINT32_MAX},
+    .needs_no_image = true,
+};

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The check, as a section of the report. The trees are opened a second time, as they are on disk:
+ * what is damaged becomes findings there, and no messages. */
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "cli/check/check.h"
+#include "cli/common/progress.h"
+#include "cli/report/report.h"
+
+static bool show_progress(void *context, const struct bw_check_progress *progress)
+{
+    (void)context;
+    cmd_progress_set(progress->pass, progress->bytes, progress->expected,
+                     progress->counts[BW_FINDING_ERROR] + progress->counts[BW_FINDING_WARNING]);
+    return true;
+}
+
+static struct bw_error *list(struct cmd_listing *listing, void *context)
+{
+    static const struct check_settings settings;
+    struct report *report = context;
+    struct check check = {
+        .common = listing->common, .settings = &settings, .stream = listing->stream};
+    const struct bw_check_options wanted = {
+        .struct_size = sizeof wanted,
+        .quick = report->settings->check == REPORT_CHECK_QUICK,
+        .threads = report->settings->threads,
+        .take = check_take,
+        .progress = show_progress,
+        .context = &check,
+    };
+    cmd_progress_expect(0);
+    struct bw_error *error = bw_check(listing->session.fs, &wanted, &report->summary);
+    listing->stream = check.stream;
+    bw_buffer_free(&check.message);
+    return error;
+}
+
+static struct bw_error *gather(struct report *report, const struct cmd_listing_plan *plan,
+                               struct bw_buffer *table)
+{
+    struct bw_fs_options how = cmd_fs_options(report->common);
+    struct cmd_session session = {0};
+    how.log = BW_LOG_IGNORE;
+    BW_TRY(bw_fs_open(&how, &session.fs));
+    struct bw_error *error = cmd_listing_gather(report->common, &session, plan, table);
+    bw_fs_close(session.fs);
+    return error;
+}
+
+static void append_result(struct report *report)
+{
+    const struct bw_check_summary *summary = report->summary;
+    const uint64_t errors = summary->totals[BW_FINDING_ERROR];
+    const uint64_t warnings = summary->totals[BW_FINDING_WARNING];
+    const bool sound = !errors && summary->finished;
+    bw_buffer_format(&report->body,
+                     "<p><strong class=\"%s\">%s</strong> %" PRIu64 " error%s, %" PRIu64
+                     " warning%s; %" PRIu64 " tree blocks were checked.</p>\n",
+                     !sound     ? "bad"
+                     : warnings ? "warn"
+                                : "good",
+                     sound ? "Sound." : "Not sound.", errors, errors == 1 ? "" : "s", warnings,
+                     warnings == 1 ? "" : "s", summary->blocks);
+    if (!sound)
+        bw_fs_report(report->session.fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT, "the check found %" PRIu64 " error%s%s",
+                                     errors, errors == 1 ? "" : "s",
+                                     summary->finished ? "" : ", and could not be finished"));
+    report_remark(&report->body,
+                  report->settings->check == REPORT_CHECK_QUICK
+                      ? "The quick check: superblocks, chunk tree and root tree, one copy of each "
+                        "block. The rest was not looked at."
+                      : "All metadata were checked, every copy of them. Data were not read.");
+}
+
+struct bw_error *report_findings(struct report *report)
+{
+    struct bw_buffer BW_AUTO_BUFFER table = {0};
+    const struct cmd_listing_plan plan = {.record = "findinginfo",
+                                          .columns = "severity,code,paths,message",
+                                          .list = list,
+                                          .context = report};
+    if (report->settings->check == REPORT_CHECK_NONE)
+        return NULL;
+    report_section(&report->body, "check", "Check");
+    struct bw_error *error = gather(report, &plan, &table);
+    if (report->summary)
+        append_result(report);
+    if (report->summary && report->summary->count)
+        report_table(&report->body, &plan, &table, "check --all");
+    report_section_end(&report->body);
+    return error;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The treemap of the report. Directories come after what is in them, so each finds those below it
+ * waiting, as a list for each depth. Of these, the largest are drawn.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "base/utf8.h"
+#include "btrfs-walk/du.h"
+#include "cli/common/progress.h"
+#include "cli/report/report.h"
+#include "draw/markup.h"
+#include "draw/treemap.h"
+
+enum {
+    DEPTH = 4,         /* of directories that are drawn */
+    CHILDREN = 48,     /* of a directory; the rest is a part of it */
+    MOST_BOXES = 1200, /* of the drawing */
+    WIDTH = 1200,
+    HEIGHT = 640,
+    HEADING = 18, /* height of a name */
+    BORDER = 3,
+    LETTER = 7, /* width of a letter, about */
+};
+
+static const char *const colors[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
+                                     "#56b4e9", "#d55e00", "#8b6fc0", "#b5a300"};
+
+struct folder {
+    uint64_t bytes, files;
+    size_t name, name_length; /* in `names` */
+    uint32_t child, next;     /* of a list; NONE ends it */
+};
+
+enum { NONE = UINT32_MAX };
+
+struct folders {
+    struct folder *folders;
+    size_t count, capacity;
+    struct bw_buffer names;
+    uint32_t waiting[DEPTH + 2]; /* for a parent, by depth */
+    struct bw_buffer *page;
+    size_t boxes;
+};
+
+/* Gathering. */
+
+static struct bw_error *take(void *context, const struct bw_du_entry *entry)
+{
+    struct folders *all = context;
+    const char *name = entry->path + entry->path_length;
+    if (entry->place.type != BW_FILE_DIRECTORY || entry->depth > DEPTH)
+        return NULL;
+    while (name > entry->path && name[-1] != '/')
+        name--;
+    struct folder folder = {.bytes = entry->total,
+                            .files = entry->files,
+                            .name = all->names.length,
+                            .name_length = (size_t)(entry->path + entry->path_length - name),
+                            .child = all->waiting[entry->depth + 1],
+                            .next = all->waiting[entry->depth]};
+    all->waiting[entry->depth + 1] = NONE;
+    if (!folder.bytes && entry->depth)
+        return NULL;
+    bw_buffer_append(&all->names, name, folder.name_length);
+    if (!BW_ARRAY_RESERVE(all->folders, all->count, all->capacity) || all->names.failed ||
+        all->count >= NONE)
+        return bw_error_no_memory();
+    all->waiting[entry->depth] = (uint32_t)all->count;
+    all->folders[all->count++] = folder;
+    return NULL;
+}
+
+/* Drawing. */
+
+/* The name, as far as it fits. */
+static void append_name(struct folders *all, const struct folder *folder, size_t letters)
+{
+    struct bw_buffer BW_AUTO_BUFFER text = {0};
+    bw_escape_line(&text, folder->name_length ? all->names.data + folder->name : "/",
+                   folder->name_length ? folder->name_length : 1);
+    const uint8_t *bytes = (const uint8_t *)text.data;
+    size_t end = 0;
+    while (end < text.length && letters-- > 1)
+        end += bw_utf8_length(bytes + end, text.length - end);
+    bw_markup_text(all->page, text.data, end);
+    if (end < text.length)
+        bw_buffer_format(all->page, "\u2026");
+}
+
+static void append_box(struct folders *all, const struct folder *folder, const struct bw_box *box,
+                       const char *color, unsigned depth)
+{
+    struct bw_buffer *page = all->page;
+    const size_t letters = box->width > BORDER ? (size_t)(box->width - BORDER) / LETTER : 0;
+    bw_buffer_format(page, "<g><title>");
+    append_name(all, folder, 80);
+    bw_buffer_format(page, ", ");
+    report_size(page, folder->bytes);
+    bw_buffer_format(page,
+                     ", %" PRIu64 " file%s</title><rect x=\"%.1f\" y=\"%.1f\" "
+                     "width=\"%.1f\" height=\"%.1f\" fill=\"%s\" fill-opacity=\"%s\"/>",
+                     folder->files, folder->files == 1 ? "" : "s", box->x, box->y, box->width,
+                     box->height, color, depth ? ".25" : ".08");
+    if (letters >= 4 && box->height >= HEADING) {
+        bw_buffer_format(page, "<text x=\"%.1f\" y=\"%.1f\">", box->x + BORDER + 1,
+                         box->y + HEADING - 4);
+        append_name(all, folder, letters);
+        bw_buffer_format(page, "</text>");
+    }
+    bw_buffer_format(page, "</g>\n");
+}
+
+/* The largest children, the largest first. */
+static size_t choose_children(const struct folders *all, const struct folder *folder,
+                              uint32_t chosen[CHILDREN])
+{
+    size_t count = 0;
+    for (uint32_t i = folder->child; i != NONE; i = all->folders[i].next) {
+        size_t at = count;
+        for (; at && all->folders[chosen[at - 1]].bytes < all->folders[i].bytes; at--)
+            if (at < CHILDREN)
+                chosen[at] = chosen[at - 1];
+        if (at < CHILDREN)
+            chosen[at] = i;
+        count += count < CHILDREN;
+    }
+    return count;
+}
+
+/* Draws a directory and what is in it. What is not drawn of it keeps its place, after the rest. */
+static void draw(struct folders *all, const struct folder *folder, struct bw_box box,
+                 const char *color, unsigned depth)
+{
+    enum { LEAST = 6 };
+    uint32_t chosen[CHILDREN];
+    double sizes[CHILDREN + 1];
+    struct bw_box boxes[CHILDREN + 1];
+    if (box.width < LEAST || box.height < LEAST || all->boxes++ >= MOST_BOXES)
+        return;
+    append_box(all, folder, &box, color, depth);
+    if (box.width < 3 * HEADING || box.height < 2 * HEADING)
+        return;
+    const size_t count = choose_children(all, folder, chosen);
+    double rest = (double)folder->bytes;
+    for (size_t i = 0; i < count; i++)
+        rest -= sizes[i] = (double)all->folders[chosen[i]].bytes;
+    sizes[count] = rest;
+    const struct bw_box inside = {box.x + BORDER, box.y + HEADING, box.width - 2 * BORDER,
+                                  box.height - HEADING - BORDER};
+    bw_treemap_layout(sizes, count + 1, inside, boxes);
+    for (size_t i = 0; i < count; i++)
+        draw(all, &all->folders[chosen[i]], boxes[i],
+             depth ? color : colors[i % (sizeof colors / sizeof *colors)], depth + 1);
+}
+
+static void append_drawing(struct folders *all)
+{
+    const struct folder *top = &all->folders[all->waiting[0]];
+    bw_buffer_format(all->page,
+                     "<div class=\"wide folders\"><svg viewBox=\"0 0 %d %d\" role=\"img\" "
+                     "aria-label=\"Treemap of directories\">\n",
+                     WIDTH, HEIGHT);
+    draw(all, top, (struct bw_box){0, 0, WIDTH, HEIGHT}, "#8a8f98", 0);
+    bw_buffer_format(all->page, "</svg></div>\n");
+    report_remark(all->page,
+                  "The area of a directory is that of its files, in bytes of their contents. What "
+                  "snapshots and copies share counts for each of them.");
+}
+
+struct bw_error *report_folders(struct report *report)
+{
+    struct folders all = {.page = &report->body};
+    const struct bw_du_options wanted = {.struct_size = sizeof wanted,
+                                         .has_maxdepth = true,
+                                         .maxdepth = DEPTH,
+                                         .take = take,
+                                         .context = &all};
+    for (size_t i = 0; i < sizeof all.waiting / sizeof *all.waiting; i++)
+        all.waiting[i] = NONE;
+    cmd_progress_expect_trees(report->session.fs, true);
+    struct bw_error *error = bw_du(report->session.fs, &wanted);
+    if (!error && all.waiting[0] != NONE && all.folders[all.waiting[0]].bytes) {
+        report_section(&report->body, "folders", "Directories");
+        append_drawing(&all);
+        report_section_end(&report->body);
+    }
+    free(all.folders);
+    bw_buffer_free(&all.names);
+    return error;
+}

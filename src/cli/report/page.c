@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Pieces of HTML: sections, tables, lists. All text is escaped here. */
+#include <inttypes.h>
+
+#include "base/human.h"
+#include "btrfs-walk/record.h"
+#include "cli/report/report.h"
+#include "draw/markup.h"
+
+void report_section(struct bw_buffer *page, const char *id, const char *heading)
+{
+    bw_buffer_format(page, "<section id=\"%s\">\n<h2>%s</h2>\n", id, heading);
+}
+
+void report_section_end(struct bw_buffer *page)
+{
+    bw_buffer_format(page, "</section>\n");
+}
+
+void report_remark(struct bw_buffer *page, const char *text)
+{
+    bw_buffer_format(page, "<p class=\"remark\">");
+    bw_markup_text(page, text, strlen(text));
+    bw_buffer_format(page, "</p>\n");
+}
+
+void report_size(struct bw_buffer *page, uint64_t size)
+{
+    char text[BW_SIZE_ROOM];
+    bw_buffer_append(page, text, (size_t)(bw_write_size(text, size, false) - text));
+}
+
+/* Whether a column has numbers. The names of the columns are good. */
+static bool is_number(const struct cmd_listing_plan *plan, unsigned column)
+{
+    const struct bw_record *record = bw_record_find(plan->record);
+    const char *name = plan->columns;
+    for (; column; column--)
+        name += strcspn(name, ",") + 1;
+    const int member = bw_record_member(record, name, strcspn(name, ","));
+    return record->members[member].type == BW_TYPE_U64 ||
+           record->members[member].type == BW_TYPE_I64;
+}
+
+static void append_row(struct bw_buffer *page, const struct cmd_listing_plan *plan,
+                       const char *line, size_t length, bool heading)
+{
+    const char *const tag = heading ? "th" : "td";
+    bw_buffer_format(page, "<tr>");
+    for (unsigned column = 0;; column++) {
+        const char *end = memchr(line, '\t', length);
+        const size_t cell = end ? (size_t)(end - line) : length;
+        bw_buffer_format(page, "<%s%s>", tag, is_number(plan, column) ? " class=\"n\"" : "");
+        bw_markup_text(page, line, cell);
+        bw_buffer_format(page, "</%s>", tag);
+        if (!end)
+            break;
+        line = end + 1;
+        length -= cell + 1;
+    }
+    bw_buffer_format(page, "</tr>\n");
+}
+
+/* Takes the next line off a text, without its end. */
+static bool take_line(const struct bw_buffer *text, size_t *at, const char **line, size_t *length)
+{
+    if (*at >= text->length)
+        return false;
+    *line = text->data + *at;
+    const char *end = memchr(*line, '\n', text->length - *at);
+    *length = end ? (size_t)(end - *line) : text->length - *at;
+    *at += *length + 1;
+    return true;
+}
+
+void report_table(struct bw_buffer *page, const struct cmd_listing_plan *plan,
+                  const struct bw_buffer *table, const char *command)
+{
+    const char *line;
+    size_t at = 0, length, rows = 0;
+    if (!take_line(table, &at, &line, &length))
+        return;
+    bw_buffer_format(page, "<div class=\"wide\"><table>\n<thead>");
+    append_row(page, plan, line, length, true);
+    bw_buffer_format(page, "</thead>\n<tbody>\n");
+    for (; take_line(table, &at, &line, &length); rows++)
+        if (rows < REPORT_ROWS)
+            append_row(page, plan, line, length, false);
+    bw_buffer_format(page, "</tbody></table></div>\n");
+    if (rows > REPORT_ROWS)
+        bw_buffer_format(page,
+                         "<p class=\"remark\">The first %d of %zu; all of them: "
+                         "<code>btrfs-walk %s</code></p>\n",
+                         REPORT_ROWS, rows, command);
+}
+
+void report_lines(struct bw_buffer *page, const struct bw_buffer *lines)
+{
+    const char *line;
+    bw_buffer_format(page, "<dl>\n");
+    for (size_t at = 0, length; take_line(lines, &at, &line, &length);) {
+        const char *colon = memchr(line, ':', length);
+        const char *value = colon ? colon + 1 : line + length;
+        while (value < line + length && *value == ' ')
+            value++;
+        if (value == line + length)
+            continue;
+        bw_buffer_format(page, "<div><dt>");
+        bw_markup_text(page, line, (size_t)(colon - line));
+        bw_buffer_format(page, "</dt><dd>");
+        bw_markup_text(page, value, (size_t)(line + length - value));
+        bw_buffer_format(page, "</dd></div>\n");
+    }
+    bw_buffer_format(page, "</dl>\n");
+}

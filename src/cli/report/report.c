@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The report command: what a file system is and holds, on a page that needs nothing but itself. */
+#include "cli/report/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "cli/common/output_file.h"
+#include "draw/markup.h"
+#include "export/hash.h"
+
+static const char *const checks[] = {"full", "quick", "none", NULL}; /* enum report_check */
+
+static const struct cmd_option options[] = {
+    {'o', "output", "FILE", "write the page to FILE (default: stdout)",
+     CMD_TEXT(struct report_settings, file)},
+    {0, "check", "WORD", "what is checked: full (default), quick or none, as 'check' does it",
+     CMD_WORD(struct report_settings, check, checks)},
+    {'j', "threads", "N", "number of threads, 1 to 32 (default: processors, at most 8)",
+     CMD_THREADS(struct report_settings, threads)},
+    {0},
+};
+
+/* What is wrong with the file system is on the page as well. */
+static void note_problem(void *context, enum bw_severity severity, const struct bw_error *error)
+{
+    struct report *report = context;
+    struct bw_buffer BW_AUTO_BUFFER line = {0};
+    if (severity == BW_NOTE || report->problem_count++ >= REPORT_PROBLEMS)
+        return;
+    bw_escape_words(&line, error->message);
+    bw_buffer_format(&report->problems, "<li>%s",
+                     severity == BW_DAMAGE ? "<strong class=\"bad\">damage:</strong> " : "");
+    bw_markup_text(&report->problems, line.data, line.length);
+    bw_buffer_format(&report->problems, "</li>\n");
+}
+
+/* The page. */
+
+/* The hash that the style is allowed by: SHA-256 in base64. */
+static struct bw_error *append_style_hash(struct bw_buffer *page)
+{
+    enum { BYTES = 32 };
+    char digits[BW_HASH_TEXT], text[48];
+    uint8_t bytes[BYTES];
+    struct bw_hash *hash;
+    bw_hash_prepare();
+    BW_TRY(bw_hash_create(BW_HASH_SHA256, &hash));
+    bw_hash_begin(hash);
+    bw_hash_add(hash, report_style, strlen(report_style));
+    bw_hash_end(hash, digits);
+    bw_hash_destroy(hash);
+    for (size_t i = 0; i < BYTES; i++) {
+        const char pair[] = {digits[2 * i], digits[2 * i + 1], '\0'};
+        bytes[i] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+    bw_buffer_append(page, text, (size_t)(bw_base64(text, bytes, BYTES) - text));
+    return NULL;
+}
+
+static struct bw_error *append_head(struct bw_buffer *page, const struct report *report)
+{
+    bw_buffer_format(page, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
+                           "'none'; style-src 'sha256-");
+    BW_TRY(append_style_hash(page));
+    bw_buffer_format(page,
+                     "'; base-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" "
+                     "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\""
+                     " content=\"light dark\">\n<title>");
+    bw_markup_bytes(page, report->super.label, strlen(report->super.label));
+    bw_buffer_format(page, "%sbtrfs report</title>\n<style>", *report->super.label ? " - " : "");
+    bw_buffer_append(page, report_style, strlen(report_style));
+    bw_buffer_format(page, "</style>\n</head>\n<body>\n");
+    return NULL;
+}
+
+/* The state in a word. */
+static void append_badge(struct bw_buffer *page, const struct report *report)
+{
+    const struct bw_fs_status status = bw_fs_status(report->session.fs);
+    const bool bad = status.damages != 0;
+    const bool degraded = status.missing_devices != 0;
+    bw_buffer_format(page, "<span class=\"badge %s\">%s</span>\n",
+                     bad        ? "bad"
+                     : degraded ? "warn"
+                                : "good",
+                     bad               ? "damaged"
+                     : degraded        ? "devices are missing"
+                     : report->summary ? "no errors found"
+                                       : "not checked");
+}
+
+static void append_header(struct bw_buffer *page, const struct report *report)
+{
+    const struct bw_fs *fs = report->session.fs;
+    bw_buffer_format(page, "<header>\n<h1>");
+    if (*report->super.label)
+        bw_markup_bytes(page, report->super.label, strlen(report->super.label));
+    else
+        bw_buffer_format(page, "A btrfs file system");
+    bw_buffer_format(page, "</h1>\n<p class=\"lead\">");
+    for (size_t i = 0; i < bw_fs_image_count(fs); i++) {
+        const char *path = bw_fs_image_path(fs, i);
+        bw_buffer_format(page, "%s", i ? ", " : "");
+        bw_markup_bytes(page, path, strlen(path));
+    }
+    bw_buffer_format(page, "</p>\n");
+    append_badge(page, report);
+    bw_buffer_format(page, "</header>\n<main>\n");
+}
+
+static void append_problems(struct bw_buffer *page, const struct report *report)
+{
+    if (!report->problem_count)
+        return;
+    report_section(page, "problems", "What is missing or doubtful");
+    bw_buffer_format(page, "<ul>\n");
+    bw_buffer_append(page, report->problems.data, report->problems.length);
+    bw_buffer_format(page, "</ul>\n");
+    if (report->problem_count > REPORT_PROBLEMS)
+        bw_buffer_format(page, "<p class=\"remark\">and %zu more</p>\n",
+                         report->problem_count - REPORT_PROBLEMS);
+    report_section_end(page);
+}
+
+/* One that fails costs itself alone. */
+static struct bw_error *make_section(struct report *report,
+                                     struct bw_error *(*make)(struct report *))
+{
+    struct bw_error *error = make(report);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (error)
+        bw_fs_report(report->session.fs, BW_DAMAGE, error);
+    return NULL;
+}
+
+/* All sections. The overview comes first, but is made last: it tells the state. */
+static struct bw_error *make_sections(struct report *report)
+{
+    static struct bw_error *(*const sections[])(struct report *) = {
+        report_pictures, report_folders, report_subvolumes, report_devices, report_findings};
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        BW_TRY(make_section(report, sections[i]));
+    struct bw_buffer BW_AUTO_BUFFER rest = report->body;
+    report->body = (struct bw_buffer){0};
+    BW_TRY(make_section(report, report_overview));
+    bw_buffer_append(&report->body, rest.data, rest.length);
+    report->body.failed |= rest.failed;
+    return NULL;
+}
+
+static struct bw_error *make_page(struct report *report, struct bw_buffer *page)
+{
+    bw_fs_superblock(report->session.fs, &report->super);
+    BW_TRY(make_sections(report));
+    BW_TRY(append_head(page, report));
+    append_header(page, report);
+    append_problems(page, report);
+    bw_buffer_append(page, report->body.data, report->body.length);
+    bw_buffer_format(page,
+                     "</main>\n<footer><p>Made by btrfs-walk %s from the images alone. "
+                     "Nothing in this page comes from elsewhere.</p></footer>\n</body>\n"
+                     "</html>\n",
+                     BW_VERSION);
+    return report->body.failed || report->problems.failed ? bw_error_no_memory() : NULL;
+}
+
+static int answer(struct report *report, struct cmd_output_file *file)
+{
+    struct bw_buffer BW_AUTO_BUFFER page = {0};
+    int status = cmd_open(report->common, &report->session);
+    if (status)
+        return status;
+    struct bw_error *error = make_page(report, &page);
+    if (!error)
+        error = cmd_output_file_write(file, &page);
+    error = cmd_output_file_close(file, error);
+    if (error)
+        status = cmd_fail_answer(report->common, error);
+    const int closed = cmd_close(report->common, &report->session);
+    return closed > status ? closed : status;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct report report = {.settings = state};
+    struct cmd_output_file file = {
+        .common = common, .name = report.settings->file, .descriptor = -1};
+    struct cmd_common own = *common;
+    own.open_outputs = cmd_output_file_open;
+    own.outputs = &file;
+    own.listener = (struct bw_reporter){note_problem, &report};
+    report.common = &own;
+    const int status = answer(&report, &file);
+    bw_error_free(cmd_output_file_close(&file, NULL));
+    bw_check_summary_free(report.summary);
+    bw_buffer_free(&report.body);
+    bw_buffer_free(&report.problems);
+    return status;
+}
+
+const struct command cmd_report = {
+    .name = "report",
+    .topic = cmd_topic_volume,
+    .operands = "IMAGE...",
+    .summary = "Writes a page about a file system: space, pictures, directories, check.",
+    .details =
+        "\n"
+        "The page is one HTML file that needs neither a network nor scripts. It has what 'info', "
+        "'usage',\n'subvolumes', 'space', 'devices' and 'check' say, the pictures of 'picture' by "
+        "type, fill, age and\nsubvolume, and a treemap of the directories. It is light or dark as "
+        "the reader has it, and can be\nprinted. What could not be read is listed at the top.\n\n"
+        "--check full checks all metadata, as 'check' does; quick and none take less time. Errors "
+        "that it\nfinds make the exit status 1.\n",
+    .examples = "  btrfs-walk report -o report.html disk.img              everything\n"
+                "  btrfs-walk report --check quick -o r.html a.img b.img  without a long check\n",
+    .options = options,
+    .run = run,
+    .state_size = sizeof(struct report_settings),
+};

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Sections of the report: the overview, the pictures, and what other commands list. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "cli/report/report.h"
+#include "draw/markup.h"
+#include "draw/picture.h"
+
+/* The overview. */
+
+static void append_tile(struct bw_buffer *page, const char *name, uint64_t size)
+{
+    bw_buffer_format(page, "<div><b>");
+    report_size(page, size);
+    bw_buffer_format(page, "</b><span>%s</span></div>\n", name);
+}
+
+static void append_tiles(struct bw_buffer *page, const struct bw_usage *usage)
+{
+    bw_buffer_format(page, "<div class=\"tiles\">\n");
+    append_tile(page, "on all devices", usage->device_size);
+    append_tile(page, "allocated", usage->allocated);
+    append_tile(page, "used, with all copies", usage->used);
+    append_tile(page, "free for data, estimated", usage->free_estimated);
+    bw_buffer_format(page, "</div>\n");
+}
+
+/* How much of the chunks of a type and profile is used, in thousandths of the bar. */
+static void append_bar(struct bw_buffer *page, const struct bw_usage_group *group)
+{
+    const char *color = group->type & 1 ? "#0072b2" : group->type & 4 ? "#e69f00" : "#d55e00";
+    const double part = group->size ? (double)group->used / (double)group->size : 0;
+    bw_buffer_format(page, "<div>%s, %s <span>", bw_chunk_type_name(group->type), group->profile);
+    report_size(page, group->used);
+    bw_buffer_format(page, " of ");
+    report_size(page, group->size);
+    bw_buffer_format(page,
+                     " used</span><svg class=\"bar\" viewBox=\"0 0 1000 12\" "
+                     "preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect class=\"ground\" "
+                     "width=\"1000\" height=\"12\"/><rect width=\"%u\" height=\"12\" fill=\"%s\"/>"
+                     "</svg></div>\n",
+                     part < 1 ? (unsigned)(1000 * part) : 1000, color);
+}
+
+static struct bw_error *append_usage(struct report *report)
+{
+    struct bw_buffer *page = &report->body;
+    struct bw_buffer BW_AUTO_BUFFER text = {0};
+    struct bw_usage *usage;
+    BW_TRY(bw_fs_usage(report->session.fs, &usage));
+    append_tiles(page, usage);
+    bw_buffer_format(page, "<div class=\"bars\">\n");
+    for (size_t i = 0; i < usage->group_count; i++)
+        append_bar(page, &usage->groups[i]);
+    bw_buffer_format(page, "</div>\n<details><summary>Usage in numbers</summary><pre>");
+    cmd_usage_append(&text, usage);
+    /* Lines and tabs of ours; names in it are escaped. */
+    for (size_t i = 0; i < text.length; i++)
+        if (text.data[i] == '\n' || text.data[i] == '\t')
+            bw_buffer_append_byte(page, text.data[i]);
+        else {
+            size_t end = i;
+            while (end < text.length && text.data[end] != '\n' && text.data[end] != '\t')
+                end++;
+            bw_markup_text(page, text.data + i, end - i);
+            i = end - 1;
+        }
+    bw_buffer_format(page, "</pre></details>\n");
+    bw_usage_free(usage);
+    return NULL;
+}
+
+struct bw_error *report_overview(struct report *report)
+{
+    struct bw_buffer BW_AUTO_BUFFER lines = {0};
+    report_section(&report->body, "space", "Space");
+    struct bw_error *error = append_usage(report);
+    report_section_end(&report->body);
+    if (error)
+        return error;
+    report_section(&report->body, "file-system", "The file system");
+    error = cmd_info_lines(report->common, report->session.fs, &lines);
+    report_lines(&report->body, &lines);
+    report_section_end(&report->body);
+    return error;
+}
+
+/* Pictures: of one map, in several colours. The one that is shown is chosen without a script. */
+
+static const struct {
+    enum bw_draw_by by;
+    const char *word, *label;
+} pictures[] = {{BW_DRAW_TYPE, "type", "Type"},
+                {BW_DRAW_FILL, "fill", "Fill"},
+                {BW_DRAW_AGE, "age", "Age"},
+                {BW_DRAW_OWNER, "owner", "Subvolume"}};
+
+enum { PICTURES = sizeof pictures / sizeof *pictures, ORDER = 6, MOST_DEVICES = 16 };
+
+static void append_pictures(struct report *report, const struct bw_space_map *map)
+{
+    struct bw_buffer *page = &report->body;
+    bw_buffer_format(page, "<div class=\"tabs\">\n");
+    for (unsigned i = 0; i < PICTURES; i++)
+        bw_buffer_format(page,
+                         "<input type=\"radio\" name=\"by\" id=\"by-%s\"%s><label for=\"by-%s\">"
+                         "%s</label>\n",
+                         pictures[i].word, i ? "" : " checked", pictures[i].word,
+                         pictures[i].label);
+    for (unsigned i = 0; i < PICTURES; i++) {
+        const struct bw_picture picture =
+            bw_picture_make(report->session.fs, map, pictures[i].by, BW_CURVE_HILBERT);
+        bw_buffer_format(page, "<div class=\"panel\" id=\"map-%s\">\n", pictures[i].word);
+        bw_picture_svg(page, &picture, false, pictures[i].word);
+        bw_buffer_format(page, "</div>\n");
+    }
+    bw_buffer_format(page, "</div>\n");
+}
+
+static struct bw_error *count_device(void *count, const struct bw_device_info *device)
+{
+    (void)device;
+    ++*(size_t *)count;
+    return NULL;
+}
+
+struct bw_error *report_pictures(struct report *report)
+{
+    size_t devices = 0;
+    BW_TRY(bw_fs_devices(report->session.fs, count_device, &devices));
+    const struct bw_space_map_options wanted = {
+        .struct_size = sizeof wanted,
+        .detail = BW_SPACE_EXTENTS,
+        .cells = (size_t)1 << 2 * ORDER,
+        .by_device = devices <= MOST_DEVICES,
+    };
+    struct bw_space_map *map;
+    BW_TRY(bw_space_map_open(report->session.fs, &wanted, &map));
+    report_section(&report->body, "map", "What lies where");
+    append_pictures(report, map);
+    report_remark(&report->body,
+                  "Each device is a square that a Hilbert curve fills, from the lower left to the "
+                  "lower right: what is close on the device is close in the picture. Copies and "
+                  "parity count.");
+    report_section_end(&report->body);
+    bw_space_map_close(map);
+    return NULL;
+}
+
+/* Listings. */
+
+static struct bw_error *append_listing(struct report *report, const struct cmd_listing_plan *plan,
+                                       const char *command)
+{
+    struct bw_buffer BW_AUTO_BUFFER table = {0};
+    struct bw_error *error = cmd_listing_gather(report->common, &report->session, plan, &table);
+    report_table(&report->body, plan, &table, command);
+    return error;
+}
+
+struct bw_error *report_subvolumes(struct report *report)
+{
+    report_section(&report->body, "subvolumes", "Subvolumes and snapshots");
+    struct bw_error *error = append_listing(report, &cmd_subvolumes_plan, "subvolumes");
+    report_section_end(&report->body);
+    if (error)
+        return error;
+    report_section(&report->body, "shares", "What subvolumes take");
+    report_remark(&report->body, "Referenced is what a subvolume reaches, exclusive what no other "
+                                 "one does: deleting it alone frees that.");
+    error = append_listing(report, &cmd_space_plan, "space");
+    report_section_end(&report->body);
+    return error;
+}
+
+struct bw_error *report_devices(struct report *report)
+{
+    report_section(&report->body, "devices", "Devices");
+    struct bw_error *error = append_listing(report, &cmd_devices_plan, "devices");
+    report_section_end(&report->body);
+    return error;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a file system consists of: superblocks, devices and chunks, and mapping logical addresses.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "btree/find_leaf.h"
+#include "ondisk/chunk.h"
+#include "fs/fs.h"
+#include "fs/opening.h"
+#include "graph/wind.h"
+
+static void describe(const struct bw_superblock *superblock, uint64_t offset,
+                     struct bw_superblock_info *info)
+{
+    *info = (struct bw_superblock_info){
+        .offset = offset,
+        .generation = superblock->generation,
+        .flags = superblock->flags,
+        .root = superblock->root.bytenr,
+        .chunk_root = superblock->chunk_root.bytenr,
+        .log_root = superblock->log_root,
+        .root_level = superblock->root.level,
+        .chunk_root_level = superblock->chunk_root.level,
+        .chunk_root_generation = superblock->chunk_root.generation,
+        .total_bytes = superblock->total_bytes,
+        .bytes_used = superblock->bytes_used,
+        .device_count = superblock->device_count,
+        .sectorsize = superblock->sectorsize,
+        .nodesize = superblock->nodesize,
+        .compat_ro_flags = superblock->compat_ro_flags,
+        .incompat_flags = superblock->incompat_flags,
+        .checksum_type = superblock->checksum_type,
+        .devid = superblock->device.devid,
+        .device_bytes = superblock->device.total_bytes,
+    };
+    memcpy(info->fsid, superblock->fsid, BW_UUID_SIZE);
+    memcpy(info->metadata_uuid, superblock->metadata_uuid, BW_UUID_SIZE);
+    memcpy(info->device_uuid, superblock->device.uuid, BW_UUID_SIZE);
+    memcpy(info->label, superblock->label, sizeof info->label);
+}
+
+static_assert(sizeof((struct bw_superblock_info *)0)->label ==
+                  sizeof((struct bw_superblock *)0)->label,
+              "labels have one size");
+
+void bw_fs_superblock(const struct bw_fs *fs, struct bw_superblock_info *superblock)
+{
+    describe(&fs->superblock, bw_superblock_offset(0), superblock);
+}
+
+size_t bw_fs_image_count(const struct bw_fs *fs)
+{
+    return fs->image_count;
+}
+
+const char *bw_fs_image_path(const struct bw_fs *fs, size_t image)
+{
+    return fs->images[image].name;
+}
+
+static struct bw_error *check_number(const struct bw_fs *fs, size_t image, unsigned copy)
+{
+    return image < fs->image_count && copy < BW_SUPERBLOCK_COPIES
+               ? NULL
+               : bw_error_create(BW_ERROR_NOT_FOUND, "there is no superblock copy %u of image %zu",
+                                 copy, image);
+}
+
+struct bw_error *bw_fs_read_superblock(struct bw_fs *fs, size_t image, unsigned copy,
+                                       struct bw_superblock_info *info)
+{
+    struct bw_superblock superblock;
+    uint64_t offset;
+    BW_TRY(check_number(fs, image, copy));
+    BW_TRY(bw_image_read_copy(fs, &fs->images[image], copy, &superblock, &offset));
+    describe(&superblock, offset, info);
+    return NULL;
+}
+
+static_assert((int)BW_SUPERBLOCK_BYTES == (int)BW_SUPERBLOCK_SIZE, "superblocks have one size");
+
+struct bw_error *bw_fs_copy_superblock(struct bw_fs *fs, size_t image, unsigned copy,
+                                       uint8_t bytes[BW_SUPERBLOCK_BYTES], uint64_t *offset)
+{
+    BW_TRY(check_number(fs, image, copy));
+    return bw_image_copy_bytes(fs, &fs->images[image], copy, bytes, offset);
+}
+
+/* An iteration over items of the chunk tree. */
+struct iteration {
+    struct bw_fs *fs;
+    bw_device_taker *take_device;
+    bw_chunk_taker *take_chunk;
+    void *context;
+};
+
+static struct bw_error *take_device(void *context, const struct bw_item *item)
+{
+    const struct iteration *iteration = context;
+    const struct bw_disk_device_item *disk = (const void *)item->data;
+    if (item->key.type != BW_DEVICE_ITEM)
+        return NULL;
+    if (item->size < sizeof *disk) {
+        bw_fs_report(iteration->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "chunk tree: the item of device %" PRIu64 " is cut off",
+                                     item->key.offset));
+        return NULL;
+    }
+    const struct bw_image *image =
+        bw_image_of_device(iteration->fs, bw_get64(disk->devid), disk->uuid);
+    struct bw_device_info info = {.devid = bw_get64(disk->devid),
+                                  .state = BW_DEVICE_MISSING,
+                                  .total_bytes = bw_get64(disk->total_bytes),
+                                  .bytes_used = bw_get64(disk->bytes_used)};
+    memcpy(info.uuid, disk->uuid, BW_UUID_SIZE);
+    info.seed = memcmp(disk->fsid, iteration->fs->superblock.metadata_uuid, BW_UUID_SIZE) != 0;
+    if (image) {
+        info.state = bw_image_is_stale(iteration->fs, image) ? BW_DEVICE_STALE : BW_DEVICE_PRESENT;
+        info.path = image->path;
+        info.partition = image->partition;
+        info.generation = image->superblock.generation;
+        info.image_bytes = bw_xlator_size(image->storage);
+    }
+    return iteration->take_device(iteration->context, &info);
+}
+
+const char *bw_device_state_name(enum bw_device_state state)
+{
+    return state == BW_DEVICE_PRESENT ? "present" : state == BW_DEVICE_STALE ? "stale" : "missing";
+}
+
+struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_taker *take, void *context)
+{
+    struct iteration iteration = {.fs = fs, .take_device = take, .context = context};
+    return bw_fs_items(fs, &fs->chunk_tree, (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, 0},
+                       (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, UINT64_MAX}, take_device,
+                       &iteration);
+}
+
+static struct bw_error *take_chunk(void *context, const struct bw_item *item)
+{
+    const struct iteration *iteration = context;
+    struct bw_chunk chunk;
+    if (item->key.type != BW_CHUNK_ITEM || bw_chunk_is_remapped_away(item->data, item->size))
+        return NULL;
+    struct bw_error *error = bw_chunk_decode(item->key.offset, item->data, item->size, &chunk);
+    if (error) {
+        bw_fs_report(iteration->fs, BW_DAMAGE, error);
+        return NULL;
+    }
+    struct bw_chunk_info info;
+    BW_TRY(bw_chunk_describe(&chunk, &info));
+    error = iteration->take_chunk(iteration->context, &info);
+    free((void *)(uintptr_t)info.stripes);
+    return error;
+}
+
+struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_taker *take, void *context)
+{
+    struct iteration iteration = {.fs = fs, .take_chunk = take, .context = context};
+    return bw_fs_items(fs, &fs->chunk_tree, (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, 0},
+                       (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, UINT64_MAX}, take_chunk,
+                       &iteration);
+}
+
+struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, unsigned copy,
+                           struct bw_mapping *mapping)
+{
+    struct bw_map_reply reply = {.copies = 0};
+    struct bw_error *error =
+        bw_wind_map(NULL, fs->reader.top, logical,
+                    length < UINT32_MAX ? (uint32_t)length : UINT32_MAX, copy, &reply);
+    *mapping = (struct bw_mapping){.copies = error ? 0 : reply.copies,
+                                   .length = reply.length ? reply.length : length,
+                                   .devid = reply.location.devid,
+                                   .offset = reply.location.offset,
+                                   .present = reply.location.present,
+                                   .rebuilt = reply.location.rebuilt};
+    /* For a read an address outside of all chunks is damage; for a question it is an answer. */
+    if (error && error->code == BW_ERROR_CORRUPT)
+        error->code = BW_ERROR_NOT_FOUND;
+    if (!error && (!copy || copy > reply.copies))
+        error = bw_error_create(BW_ERROR_NOT_FOUND, "address %" PRIu64 " has no copy %u", logical,
+                                copy);
+    return error;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The quota tree. What it holds of a group lies in three places: numbers, then limits, then
+ * relations, each of all groups. These pieces are gathered and sorted by group.
+ */
+#include "btrfs-walk/quota.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "fs/tree_items.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "ondisk/disk_items.h"
+#include "fs/fs.h"
+#include "fs/subvolume_paths.h"
+
+/* Flags of the status. */
+enum { FLAG_ON = 1, FLAG_RESCAN = 2, FLAG_INCONSISTENT = 4, FLAG_SIMPLE = 8 };
+
+/* Values of an item, both of the one with numbers and of the one with limits. */
+enum { VALUES = 5 };
+
+/* Something about a group: what one item says. */
+struct piece {
+    uint64_t group;
+    uint8_t type;   /* of the item */
+    uint64_t other; /* of a relation: the group on the other side */
+    uint64_t values[VALUES];
+};
+
+struct pieces {
+    struct bw_fs *fs;
+    struct piece *pieces;
+    size_t count, capacity;
+};
+
+/* Passes the items from `first` to `last` to `take`; `*exists` is false if there is no quota tree.
+ */
+static struct bw_error *read_items(struct bw_fs *fs, struct bw_key first, struct bw_key last,
+                                   struct bw_error *(*take)(void *context,
+                                                            const struct bw_item *item),
+                                   void *context, bool *exists)
+{
+    struct bw_tree tree;
+    struct bw_error *error = bw_tree_find(fs, BW_QUOTA_TREE, &tree);
+    *exists = !error;
+    if (!error)
+        return bw_fs_items(fs, &tree, first, last, take, context);
+    if (error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (error->code == BW_ERROR_NOT_FOUND)
+        bw_error_free(error);
+    else
+        bw_fs_report(fs, BW_DAMAGE, error);
+    return NULL;
+}
+
+static struct bw_error *take_status(void *context, const struct bw_item *item)
+{
+    struct bw_quota_status *status = context;
+    const struct bw_disk_qgroup_status *disk = (const void *)item->data;
+    if (item->size < offsetof(struct bw_disk_qgroup_status, enable_generation))
+        return NULL;
+    status->is_known = true;
+    status->version = bw_get64(disk->version);
+    status->generation = bw_get64(disk->generation);
+    status->flags = bw_get64(disk->flags);
+    status->rescan = bw_get64(disk->rescan);
+    status->enabled = status->flags & FLAG_ON;
+    status->simple = status->flags & FLAG_SIMPLE;
+    status->rescanning = status->flags & FLAG_RESCAN;
+    status->inconsistent = status->flags & FLAG_INCONSISTENT;
+    if (status->simple && item->size >= sizeof *disk)
+        status->enable_generation = bw_get64(disk->enable_generation);
+    return NULL;
+}
+
+struct bw_error *bw_fs_quota_status(struct bw_fs *fs, struct bw_quota_status *status)
+{
+    const struct bw_key key = {0, BW_QGROUP_STATUS, 0};
+    *status = (struct bw_quota_status){0};
+    BW_TRY(read_items(fs, key, key, take_status, status, &status->exists));
+    if (status->exists && !status->is_known)
+        bw_fs_report(fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT, "quota tree: there is no good status item"));
+    return NULL;
+}
+
+static struct bw_error *take_piece(void *context, const struct bw_item *item)
+{
+    struct pieces *pieces = context;
+    const struct bw_key *key = &item->key;
+    bool relation = key->type == BW_QGROUP_RELATION;
+    bool numbers = key->type == BW_QGROUP_INFO || key->type == BW_QGROUP_LIMIT;
+    struct piece piece = {.group = relation ? key->objectid : key->offset,
+                          .type = key->type,
+                          .other = relation ? key->offset : 0};
+    if (!relation && !numbers)
+        return NULL;
+    if (numbers && item->size < sizeof(bw_le64) * VALUES) {
+        bw_fs_report(pieces->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "quota tree: the item of group %" PRIu64 "/%" PRIu64
+                                     " is cut off",
+                                     BW_QGROUP_LEVEL(piece.group), BW_QGROUP_NUMBER(piece.group)));
+        return NULL;
+    }
+    for (unsigned i = 0; numbers && i < VALUES; i++)
+        piece.values[i] = bw_get64(((const bw_le64 *)item->data)[i]);
+    if (!BW_ARRAY_RESERVE(pieces->pieces, pieces->count, pieces->capacity))
+        return bw_error_no_memory();
+    pieces->pieces[pieces->count++] = piece;
+    return NULL;
+}
+
+static int compare(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int by_group(const void *left, const void *right)
+{
+    const struct piece *a = left, *b = right;
+    int order = compare(a->group, b->group);
+    order = order ? order : compare(a->type, b->type);
+    return order ? order : compare(a->other, b->other);
+}
+
+static void take_values(const struct piece *piece, struct bw_qgroup_info *info)
+{
+    const uint64_t *values = piece->values;
+    if (piece->type == BW_QGROUP_INFO) {
+        info->is_counted = true;
+        info->generation = values[0];
+        info->referenced = values[1];
+        info->referenced_compressed = values[2];
+        info->exclusive = values[3];
+        info->exclusive_compressed = values[4];
+    } else {
+        info->limits = values[0];
+        info->max_referenced = values[1];
+        info->max_exclusive = values[2];
+        info->reserved_referenced = values[3];
+        info->reserved_exclusive = values[4];
+    }
+}
+
+/* Groups on their way to the caller. */
+struct delivery {
+    struct bw_fs *fs;
+    struct bw_subvolume_paths *paths; /* NULL: not wanted */
+    struct bw_buffer path;
+    uint64_t *others; /* groups on the other side of the relations of one group */
+    bw_qgroup_taker *take;
+    void *context;
+};
+
+/* A relation is there twice, at either group: the greater id is that of the parent. */
+static void take_pieces(const struct piece *pieces, size_t count, uint64_t *others,
+                        struct bw_qgroup_info *info)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (pieces[i].type != BW_QGROUP_RELATION) {
+            take_values(&pieces[i], info);
+            continue;
+        }
+        others[info->member_count + info->parent_count] = pieces[i].other;
+        if (pieces[i].other < info->id)
+            info->member_count++;
+        else
+            info->parent_count++;
+    }
+    info->members = others;
+    info->parents = others + info->member_count;
+}
+
+static struct bw_error *deliver(struct delivery *delivery, const struct piece *pieces, size_t count)
+{
+    struct bw_qgroup_info info = {.id = pieces->group,
+                                  .level = (unsigned)BW_QGROUP_LEVEL(pieces->group),
+                                  .number = BW_QGROUP_NUMBER(pieces->group)};
+    take_pieces(pieces, count, delivery->others, &info);
+    if (!info.level)
+        info.subvolume = bw_subvolume_by_id(delivery->fs, info.number);
+    if (delivery->paths && info.subvolume) {
+        BW_TRY(
+            bw_subvolume_paths_get(delivery->paths, delivery->fs, info.subvolume, &delivery->path));
+        info.path = delivery->path.length ? delivery->path.data : NULL;
+        info.path_length = delivery->path.length;
+    }
+    return delivery->take(delivery->context, &info);
+}
+
+static struct bw_error *deliver_all(struct delivery *delivery, const struct pieces *pieces)
+{
+    const struct piece *all = pieces->pieces;
+    if (pieces->count)
+        qsort(pieces->pieces, pieces->count, sizeof *all, by_group);
+    if (delivery->paths)
+        BW_TRY(bw_subvolume_paths_load(delivery->paths, delivery->fs));
+    delivery->others = calloc(pieces->count + 1, sizeof *delivery->others);
+    if (!delivery->others)
+        return bw_error_no_memory();
+    for (size_t i = 0, end; i < pieces->count; i = end) {
+        for (end = i + 1; end < pieces->count && all[end].group == all[i].group;)
+            end++;
+        BW_TRY(deliver(delivery, all + i, end - i));
+    }
+    return NULL;
+}
+
+struct bw_error *bw_fs_qgroups(struct bw_fs *fs, bool wanted, bw_qgroup_taker *take, void *context)
+{
+    struct pieces pieces = {.fs = fs};
+    struct bw_subvolume_paths paths = {0};
+    struct delivery delivery = {
+        .fs = fs, .paths = wanted ? &paths : NULL, .take = take, .context = context};
+    bool exists;
+    struct bw_error *error = read_items(fs, (struct bw_key){0, BW_QGROUP_INFO, 0}, BW_KEY_MAX,
+                                        take_piece, &pieces, &exists);
+    if (!error && exists)
+        error = deliver_all(&delivery, &pieces);
+    bw_subvolume_paths_free(&paths);
+    bw_buffer_free(&delivery.path);
+    free(delivery.others);
+    free(pieces.pieces);
+    return error;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The public side of subvolumes: what the table of the open file system and the root tree hold. */
+#include "btrfs-walk/subvolume.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "btree/find_leaf.h"
+#include "btree/memory.h"
+#include "ondisk/items.h"
+#include "fs/fs.h"
+#include "fs/subvolume_paths.h"
+
+const struct bw_subvolume *bw_subvolume_next(const struct bw_fs *fs,
+                                             const struct bw_subvolume *previous)
+{
+    const struct bw_subvolume_table *table = &fs->subvolumes;
+    const struct bw_subvolume *next = previous ? previous + 1 : table->items;
+    return table->count && next < table->items + table->count ? next : NULL;
+}
+
+static bool has_uuid(const struct bw_item *item, const uint8_t uuid[BW_UUID_SIZE])
+{
+    const struct bw_disk_root_item *disk = (const void *)item->data;
+    return item->key.type == BW_ROOT_ITEM && item->size >= sizeof *disk &&
+           memcmp(disk->uuid, uuid, BW_UUID_SIZE) == 0;
+}
+
+struct bw_error *bw_subvolume_by_uuid(struct bw_fs *fs, const uint8_t uuid[BW_UUID_SIZE],
+                                      const struct bw_subvolume **subvolume)
+{
+    struct bw_item_range range;
+    struct bw_error *error = NULL;
+    *subvolume = NULL;
+    bw_item_range_begin(&range, &fs->reader, &fs->root_tree, (struct bw_key){0}, BW_KEY_MAX);
+    while (!error && !*subvolume && bw_item_range_next(&range)) {
+        if (range.error)
+            error = BW_TAKE(range.error);
+        else if (has_uuid(&range.item, uuid))
+            *subvolume = bw_subvolume_by_id(fs, range.item.key.objectid);
+    }
+    BW_TRY(bw_item_range_end(&range, error));
+    return *subvolume ? NULL
+                      : bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume with that UUID");
+}
+
+static struct timespec time_of(const struct bw_disk_timespec *disk)
+{
+    return (struct timespec){(time_t)bw_get64(disk->seconds), (long)bw_get32(disk->nanoseconds)};
+}
+
+/* Root items of old kernels end before the UUIDs. Where such a kernel has changed a newer item, its
+ * end is stale. */
+static bool has_new_members(const struct bw_item *item)
+{
+    const struct bw_disk_root_item *disk = (const void *)item->data;
+    return item->size >= sizeof *disk &&
+           bw_get64(disk->generation_v2) == bw_get64(disk->generation);
+}
+
+static void take_new_members(const struct bw_disk_root_item *disk, struct bw_subvolume_info *info)
+{
+    memcpy(info->uuid, disk->uuid, BW_UUID_SIZE);
+    memcpy(info->parent_uuid, disk->parent_uuid, BW_UUID_SIZE);
+    memcpy(info->received_uuid, disk->received_uuid, BW_UUID_SIZE);
+    info->ctransid = bw_get64(disk->change_transid);
+    info->otransid = bw_get64(disk->origin_transid);
+    info->stransid = bw_get64(disk->send_transid);
+    info->rtransid = bw_get64(disk->receive_transid);
+    info->ctime = time_of(&disk->ctime);
+    info->otime = time_of(&disk->otime);
+    info->stime = time_of(&disk->stime);
+    info->rtime = time_of(&disk->rtime);
+}
+
+static struct bw_error *take_root_item(const struct bw_item *item, struct bw_subvolume_info *info)
+{
+    const struct bw_disk_root_item *disk = (const void *)item->data;
+    struct bw_root_item root;
+    BW_TRY(bw_root_item_decode(item, &root));
+    info->generation = root.root.generation;
+    info->flags = root.flags;
+    info->read_only = root.flags & 1;
+    info->last_snapshot = root.last_snapshot;
+    info->bytes_used = bw_get64(disk->bytes_used);
+    if (has_new_members(item))
+        take_new_members(disk, info);
+    return NULL;
+}
+
+/* Blocks that replaying the log has made are nowhere on the devices. */
+static uint64_t place_of(const struct bw_root_pointer *root)
+{
+    return root->bytenr < BW_MEMORY_START ? root->bytenr : 0;
+}
+
+static struct bw_subvolume_info remembered(const struct bw_fs *fs,
+                                           const struct bw_subvolume *subvolume)
+{
+    const struct bw_subvolume_table *table = &fs->subvolumes;
+    return (struct bw_subvolume_info){
+        .id = subvolume->tree.id,
+        .parent = subvolume->parent,
+        .directory = subvolume->directory,
+        .name = bw_subvolume_name(table, subvolume),
+        .name_length = subvolume->name_length,
+        .generation = subvolume->tree.root.generation,
+        .root = place_of(&subvolume->tree.root),
+        .level = subvolume->tree.root.level,
+        .is_snapshot = subvolume->is_snapshot,
+        .is_deleted = subvolume->deleted,
+        .is_default = subvolume->tree.id == table->default_id,
+    };
+}
+
+struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                                  struct bw_subvolume_info *info)
+{
+    *info = remembered(fs, subvolume);
+    struct bw_item_range range;
+    struct bw_error *error = NULL;
+    bw_item_range_begin(&range, &fs->reader, &fs->root_tree,
+                        (struct bw_key){info->id, BW_ROOT_ITEM, 0},
+                        (struct bw_key){info->id, BW_ROOT_ITEM, UINT64_MAX});
+    while (!error && bw_item_range_next(&range))
+        error = range.error ? BW_TAKE(range.error) : take_root_item(&range.item, info);
+    return bw_item_range_end(&range, error);
+}
+
+/* A pass over all root items. */
+struct listing {
+    struct bw_fs *fs;
+    struct bw_subvolume_paths *paths; /* NULL: not wanted */
+    struct bw_buffer path;
+    bw_subvolume_taker *take;
+    void *context;
+};
+
+/* Items that the file system did not take when it was opened were reported then. */
+static struct bw_error *list_item(void *context, const struct bw_item *item)
+{
+    struct listing *listing = context;
+    const struct bw_subvolume *subvolume =
+        item->key.type == BW_ROOT_ITEM ? bw_subvolume_by_id(listing->fs, item->key.objectid) : NULL;
+    if (!subvolume)
+        return NULL;
+    struct bw_subvolume_info info = remembered(listing->fs, subvolume);
+    bw_error_free(take_root_item(item, &info));
+    if (listing->paths)
+        BW_TRY(bw_subvolume_paths_get(listing->paths, listing->fs, subvolume, &listing->path));
+    info.path = listing->path.length ? listing->path.data : NULL;
+    info.path_length = listing->path.length;
+    return listing->take(listing->context, &info);
+}
+
+struct bw_error *bw_fs_subvolumes(struct bw_fs *fs, bool wanted, bw_subvolume_taker *take,
+                                  void *context)
+{
+    struct bw_subvolume_paths paths = {0};
+    struct listing listing = {
+        .fs = fs, .paths = wanted ? &paths : NULL, .take = take, .context = context};
+    struct bw_error *error = wanted ? bw_subvolume_paths_load(&paths, fs) : NULL;
+    if (!error)
+        error = bw_fs_items(fs, &fs->root_tree, (struct bw_key){BW_TOP_SUBVOLUME, BW_ROOT_ITEM, 0},
+                            (struct bw_key){BW_LAST_SUBVOLUME, BW_ROOT_ITEM, UINT64_MAX}, list_item,
+                            &listing);
+    bw_subvolume_paths_free(&paths);
+    bw_buffer_free(&listing.path);
+    return error;
+}

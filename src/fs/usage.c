@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The sums of `btrfs filesystem usage`. What is free is computed as btrfs-progs do it, in
+ * cmds/filesystem-usage.c: the data chunks have room for what is not used of them, and unallocated
+ * space becomes data chunks of the present ratio or, at worst, of the ratio of the most expensive
+ * profile there is.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/scale.h"
+#include "base/search.h"
+#include "btrfs-walk/space.h"
+#include "ondisk/chunk.h"
+#include "fs/fs.h"
+
+#define GROUP_KINDS (BW_GROUP_DATA | BW_GROUP_METADATA | BW_GROUP_SYSTEM | BW_GROUP_METADATA_REMAP)
+
+enum {
+    MAX_GROUPS = 16 * 9, /* kinds and profiles */
+    TOO_SMALL = 16 << 20 /* unallocated space that no chunk fits into; as btrfs-progs assume */
+};
+
+/* A sum under way; `sums` comes first, it is what the caller gets. */
+struct usage {
+    struct bw_usage sums;
+    struct bw_fs *fs;
+    struct bw_block_groups *block_groups;
+    struct bw_usage_group groups[MAX_GROUPS];
+    size_t group_count;
+    struct bw_usage_device *devices;
+    size_t device_count, device_capacity;
+    uint64_t *by_group; /* of all devices */
+    double worst_ratio;
+};
+
+/* Sums of a hostile image may be anything: they stop at the greatest number. */
+static void add(uint64_t *sum, uint64_t value)
+{
+    if (__builtin_add_overflow(*sum, value, sum))
+        *sum = UINT64_MAX;
+}
+
+static int64_t difference(uint64_t from, uint64_t what)
+{
+    int64_t result;
+    if (__builtin_sub_overflow(from, what, &result))
+        result = from > what ? INT64_MAX : INT64_MIN;
+    return result;
+}
+
+/* Groups. */
+
+static uint64_t group_type(uint64_t type)
+{
+    return type & (GROUP_KINDS | BW_GROUP_PROFILE_MASK);
+}
+
+static struct bw_usage_group *find_group(struct usage *usage, const struct bw_chunk_info *chunk)
+{
+    uint64_t type = group_type(chunk->type);
+    for (size_t i = 0; i < usage->group_count; i++)
+        if (usage->groups[i].type == type)
+            return &usage->groups[i];
+    struct bw_usage_group *group = &usage->groups[usage->group_count++];
+    *group = (struct bw_usage_group){.type = type, .profile = chunk->profile, .complete = true};
+    return group;
+}
+
+static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *chunk)
+{
+    struct usage *usage = context;
+    struct bw_usage_group *group = find_group(usage, chunk);
+    struct bw_block_group_info found = {.used = 0};
+    struct bw_error *error = bw_block_groups_find(usage->block_groups, chunk->logical, &found);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (error && error->code == BW_ERROR_NOT_FOUND)
+        bw_fs_report(usage->fs, BW_DAMAGE, BW_TAKE(error));
+    bw_error_free(error);
+    const unsigned different = bw_chunk_different_stripes(chunk);
+    double ratio = (double)chunk->stripe_count / different;
+    if (ratio > usage->worst_ratio)
+        usage->worst_ratio = ratio;
+    group->complete &= found.length != 0;
+    group->chunks++;
+    add(&group->size, chunk->length);
+    add(&group->used, found.used);
+    add(&group->raw_size, bw_scale(bw_chunk_stripe_length(chunk), chunk->stripe_count, 1));
+    add(&group->raw_used, bw_scale(found.used, chunk->stripe_count, different));
+    return NULL;
+}
+
+/* Data first, then metadata, system and the rest. */
+static unsigned rank(uint64_t type)
+{
+    return type & BW_GROUP_DATA ? 0 : type & BW_GROUP_METADATA ? 1 : type & BW_GROUP_SYSTEM ? 2 : 3;
+}
+
+static int compare_groups(const void *left, const void *right)
+{
+    const struct bw_usage_group *a = left, *b = right;
+    if (rank(a->type) != rank(b->type))
+        return rank(a->type) < rank(b->type) ? -1 : 1;
+    return a->type == b->type ? 0 : a->type < b->type ? -1 : 1;
+}
+
+/* Devices. */
+
+static struct bw_error *take_device(void *context, const struct bw_device_info *device)
+{
+    struct usage *usage = context;
+    if (!BW_ARRAY_RESERVE(usage->devices, usage->device_count, usage->device_capacity))
+        return bw_error_no_memory();
+    usage->devices[usage->device_count++] = (struct bw_usage_device){.info = *device};
+    return NULL;
+}
+
+static int compare_devices(const void *left, const void *right)
+{
+    const struct bw_usage_device *a = left, *b = right;
+    return a->info.devid == b->info.devid ? 0 : a->info.devid < b->info.devid ? -1 : 1;
+}
+
+/* The second time, when the groups and devices are known. */
+static struct bw_error *take_stripes(void *context, const struct bw_chunk_info *chunk)
+{
+    struct usage *usage = context;
+    size_t group = (size_t)(find_group(usage, chunk) - usage->groups);
+    uint64_t length = bw_chunk_stripe_length(chunk);
+    for (unsigned i = 0; i < chunk->stripe_count; i++) {
+        uint64_t devid = chunk->stripes[i].devid;
+        size_t device =
+            BW_FIRST_INDEX(j, usage->device_count, usage->devices[j].info.devid >= devid);
+        if (device == usage->device_count || usage->devices[device].info.devid != devid)
+            continue;
+        add(&usage->by_group[device * usage->group_count + group], length);
+        add(&usage->devices[device].allocated, length);
+    }
+    return NULL;
+}
+
+static void finish_device(struct usage *usage, size_t number)
+{
+    struct bw_usage *sums = &usage->sums;
+    struct bw_usage_device *device = &usage->devices[number];
+    uint64_t size = device->info.total_bytes;
+    device->by_group = usage->by_group + number * usage->group_count;
+    device->unallocated = difference(size, device->allocated);
+    device->slack = device->info.image_bytes > size ? device->info.image_bytes - size : 0;
+    if (device->info.seed)
+        return;
+    add(&sums->device_size, size);
+    add(&sums->slack, device->slack);
+    if (device->info.state == BW_DEVICE_MISSING)
+        add(&sums->missing, size);
+}
+
+/* Sums. */
+
+static double ratio_of(const struct bw_usage *sums, uint64_t kind)
+{
+    double raw = 0, size = 0;
+    for (size_t i = 0; i < sums->group_count; i++) {
+        if (!(sums->groups[i].type & kind))
+            continue;
+        raw += (double)sums->groups[i].raw_size;
+        size += (double)sums->groups[i].size;
+    }
+    return size > 0 ? raw / size : 0;
+}
+
+static uint64_t whole(double value)
+{
+    return value >= 0x1p64 ? UINT64_MAX : value > 0 ? (uint64_t)value : 0;
+}
+
+static void estimate(struct usage *usage)
+{
+    struct bw_usage *sums = &usage->sums;
+    uint64_t size = 0, used = 0;
+    double ratio = sums->data_ratio > 0 ? sums->data_ratio : 1;
+    for (size_t i = 0; i < sums->group_count; i++) {
+        if (!(sums->groups[i].type & BW_GROUP_DATA))
+            continue;
+        add(&size, sums->groups[i].raw_size);
+        add(&used, sums->groups[i].raw_used);
+    }
+    sums->free_estimated = sums->free_minimum =
+        size > used ? whole((double)(size - used) / ratio) : 0;
+    if (sums->unallocated < TOO_SMALL)
+        return;
+    double more = (double)sums->unallocated;
+    sums->free_estimated = whole((double)sums->free_estimated + more / ratio);
+    sums->free_minimum = whole((double)sums->free_minimum + more / usage->worst_ratio);
+}
+
+static void add_up(struct usage *usage)
+{
+    struct bw_usage *sums = &usage->sums;
+    sums->groups = usage->groups;
+    sums->group_count = usage->group_count;
+    sums->devices = usage->devices;
+    sums->device_count = usage->device_count;
+    sums->complete = true;
+    for (size_t i = 0; i < usage->device_count; i++)
+        finish_device(usage, i);
+    for (size_t i = 0; i < usage->group_count; i++) {
+        const struct bw_usage_group *group = &usage->groups[i];
+        add(&sums->allocated, group->raw_size);
+        add(&sums->used, group->raw_used);
+        sums->complete &= group->complete;
+        sums->several_profiles |= i && ((group->type ^ group[-1].type) & GROUP_KINDS) == 0;
+    }
+    sums->unallocated = difference(sums->device_size, sums->allocated);
+    sums->data_ratio = ratio_of(sums, BW_GROUP_DATA);
+    sums->metadata_ratio = ratio_of(sums, BW_GROUP_METADATA);
+    estimate(usage);
+}
+
+static struct bw_error *gather(struct usage *usage)
+{
+    BW_TRY(bw_block_groups_open(usage->fs, &usage->block_groups));
+    BW_TRY(bw_fs_devices(usage->fs, take_device, usage));
+    BW_TRY(bw_fs_chunks(usage->fs, take_chunk, usage));
+    if (usage->device_count)
+        qsort(usage->devices, usage->device_count, sizeof *usage->devices, compare_devices);
+    qsort(usage->groups, usage->group_count, sizeof *usage->groups, compare_groups);
+    usage->by_group = calloc(usage->device_count * usage->group_count + 1, sizeof *usage->by_group);
+    if (!usage->by_group)
+        return bw_error_no_memory();
+    BW_TRY(bw_fs_chunks(usage->fs, take_stripes, usage));
+    add_up(usage);
+    return NULL;
+}
+
+struct bw_error *bw_fs_usage(struct bw_fs *fs, struct bw_usage **result)
+{
+    struct usage *usage = calloc(1, sizeof *usage);
+    *result = usage ? &usage->sums : NULL;
+    if (!usage)
+        return bw_error_no_memory();
+    usage->fs = fs;
+    usage->worst_ratio = 1;
+    struct bw_error *error = gather(usage);
+    if (error)
+        bw_usage_free(BW_TAKE(*result));
+    return error;
+}
+
+void bw_usage_free(struct bw_usage *sums)
+{
+    struct usage *usage = (struct usage *)(void *)sums;
+    if (!usage)
+        return;
+    bw_block_groups_close(usage->block_groups);
+    free(usage->devices);
+    free(usage->by_group);
+    free(usage);
+}

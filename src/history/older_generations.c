@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Opening the older states of a file system, for those who go through all of them. */
+#include "history/older_generations.h"
+
+#include "base/cleanup.h"
+#include "base/struct_size.h"
+
+struct bw_error *bw_older_init(struct bw_older *older, struct bw_fs *present,
+                               const struct bw_fs_options *images,
+                               const struct bw_state_choice *states, size_t count)
+{
+    *older = (struct bw_older){
+        .present = present,
+        .images.struct_size = sizeof older->images,
+        .states = states,
+        .count = count,
+        .bytenr = present->root_tree.root.bytenr,
+    };
+    if (!images)
+        return bw_error_create(BW_ERROR_USAGE, "no images are given to look for states in");
+    BW_TRY(BW_TAKE_OPTIONS(&older->images, images));
+    older->images.planned = NULL;
+    older->images.probes = NULL;
+    older->images.reporter.report = NULL;
+    return NULL;
+}
+
+static bool is_wanted(const struct bw_older *older, const struct bw_fs *fs)
+{
+    const struct bw_root_pointer *root = &fs->root_tree.root;
+    return root->generation < older->present->root_tree.root.generation &&
+           root->generation >= older->since && root->bytenr != older->bytenr;
+}
+
+struct bw_error *bw_older_next(struct bw_older *older, struct bw_fs **fs)
+{
+    *fs = NULL;
+    while (!*fs && older->next < older->count) {
+        older->images.state = older->states[older->next++];
+        if (older->progress)
+            older->progress(older->context, older->next, older->count);
+        struct bw_error *error = bw_fs_open(&older->images, fs);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        bw_error_free(error);
+        if (*fs && !is_wanted(older, *fs))
+            bw_fs_close(BW_TAKE(*fs));
+    }
+    if (*fs)
+        older->bytenr = (*fs)->root_tree.root.bytenr;
+    return NULL;
+}
+
+static struct bw_error *take_time(void *context, const struct bw_subvolume_info *info)
+{
+    struct timespec *latest = context;
+    if (info->ctime.tv_sec > latest->tv_sec ||
+        (info->ctime.tv_sec == latest->tv_sec && info->ctime.tv_nsec > latest->tv_nsec))
+        *latest = info->ctime;
+    return NULL;
+}
+
+struct bw_error *bw_older_time(struct bw_fs *fs, struct timespec *time)
+{
+    *time = (struct timespec){0};
+    return bw_fs_subvolumes(fs, false, take_time, time);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The older states of a file system, opened one after the other. */
+#ifndef BW_HISTORY_OLDER_GENERATIONS_H
+#define BW_HISTORY_OLDER_GENERATIONS_H
+
+#include "btrfs-walk/deleted.h"
+#include "fs/fs.h"
+
+/** States that are still to be opened. Started with bw_older_init(). */
+struct bw_older {
+    struct bw_fs *present;
+    struct bw_fs_options images;
+    const struct bw_state_choice *states; /**< the newest first */
+    size_t count, next;
+    uint64_t since;  /**< none before this generation */
+    uint64_t bytenr; /**< of the root tree of the last one */
+    void (*progress)(void *context, size_t number, size_t count); /**< NULL: nobody is told */
+    void *context;
+};
+
+/** Starts with the states of an open file system. BW_ERROR_USAGE if `images` are wrong. */
+struct bw_error *bw_older_init(struct bw_older *older, struct bw_fs *present,
+                               const struct bw_fs_options *images,
+                               const struct bw_state_choice *states, size_t count);
+
+/** Opens the next state; NULL after the last. Those that cannot be opened, are no older than the
+ * present one, or are the same as the one before are passed over. What is lost of a state is
+ * reported to nobody: it is no damage of the file system. Fails only if memory runs out. */
+struct bw_error *bw_older_next(struct bw_older *older, struct bw_fs **fs);
+
+/** The time of the last change in any subvolume of a state. */
+struct bw_error *bw_older_time(struct bw_fs *fs, struct timespec *time);
+
+#endif

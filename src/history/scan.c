@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The logical scan. A thread reads some MiB at a time, below the layer that verifies, and judges
+ * every place where a block may be. Only where the copy that was read is damaged are others read.
+ */
+#include "history/scan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/pool.h"
+#include "xlators/classes.h"
+
+enum {
+    READ = BW_STRIPE_LENGTH, /* bytes of a request: on striped profiles, none is cut */
+    READS = BW_SCAN_PIECE / READ,
+    SLOTS = BW_SCAN_PIECE / BW_MIN_SECTORSIZE, /* places of blocks, at most */
+};
+
+/* The memory of a thread. */
+struct worker {
+    uint8_t *buffer;
+    bool open[SLOTS]; /* places whose block is not known yet */
+    struct bw_found_block found[SLOTS];
+};
+
+/* The scan under way. */
+struct scanner {
+    struct bw_past_scan *scan;
+    struct bw_found_identity identity;
+    struct worker **workers;
+    unsigned worker_count;
+    atomic_uint_fast64_t done; /* bytes */
+    atomic_bool stopped;
+};
+
+/* A piece under way. */
+struct piece {
+    struct scanner *scanner;
+    struct worker *worker;
+    const struct bw_scan_range *range;
+    uint32_t slots;
+    struct bw_request requests[READS];
+    size_t request_count;
+    uint64_t unread; /* bytes of the requests that failed */
+};
+
+static bool has_open(const struct piece *piece, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = first; i < first + count && i < piece->slots; i++)
+        if (piece->worker->open[i])
+            return true;
+    return false;
+}
+
+static void read_requests(const struct piece *piece, struct bw_request *requests, size_t count)
+{
+    const struct bw_tree_reader *reader = &piece->scanner->scan->fs->reader;
+    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
+    frame.metadata = true;
+    bw_wind(&frame, reader->top, requests, count);
+}
+
+/* Reads one copy of what is not known yet. */
+static void read_copy(struct piece *piece, unsigned copy)
+{
+    const uint32_t nodesize = piece->scanner->identity.nodesize, slots = READ / nodesize;
+    piece->request_count = 0;
+    for (uint32_t at = 0; at < piece->range->length; at += READ) {
+        const uint32_t left = piece->range->length - at;
+        if (has_open(piece, at / nodesize, slots))
+            piece->requests[piece->request_count++] =
+                (struct bw_request){.kind = BW_REQUEST_RAW,
+                                    .copy = (uint8_t)copy,
+                                    .length = left < READ ? left : READ,
+                                    .address = piece->range->logical + at,
+                                    .buffer = piece->worker->buffer + at};
+    }
+    read_requests(piece, piece->requests, piece->request_count);
+}
+
+/* Judges a place; it stays open if another copy may be better. Among data nearly nothing is a
+ * block, so that has to look like one. */
+static void judge_slot(struct piece *piece, uint32_t slot)
+{
+    struct bw_past_scan *scan = piece->scanner->scan;
+    const uint32_t nodesize = piece->scanner->identity.nodesize;
+    const uint64_t offset = (uint64_t)slot * nodesize;
+    const uint8_t *bytes = piece->worker->buffer + offset;
+    const enum bw_found_kind kind =
+        bw_found_recognise(&piece->scanner->identity, scan->index, bytes,
+                           piece->range->logical + offset, &piece->worker->found[slot]);
+    const struct bw_node block = bw_node_view(bytes, nodesize);
+    if (kind == BW_FOUND_BLOCK && scan->visit && !scan->visit(scan->context, &block))
+        scan->index->no_memory = true;
+    scan->zeros += kind == BW_FOUND_ZEROS;
+    piece->worker->open[slot] = kind == BW_FOUND_DAMAGED ||
+                                (kind == BW_FOUND_NOTHING && !piece->range->mixed) ||
+                                (kind == BW_FOUND_ZEROS && scan->doubts_zeros);
+}
+
+/* What is left around a bad sector; false if the place cannot be read. */
+static bool read_slot(const struct piece *piece, const struct bw_request *request, uint64_t slot)
+{
+    const uint32_t nodesize = piece->scanner->identity.nodesize;
+    struct bw_request one = {.kind = BW_REQUEST_RAW,
+                             .copy = request->copy,
+                             .length = nodesize,
+                             .address = piece->range->logical + slot * nodesize,
+                             .buffer = piece->worker->buffer + slot * nodesize};
+    read_requests(piece, &one, 1);
+    bw_error_free(one.error);
+    return !one.error;
+}
+
+static void judge(struct piece *piece)
+{
+    piece->unread = 0;
+    const uint32_t nodesize = piece->scanner->identity.nodesize;
+    for (size_t i = 0; i < piece->request_count; i++) {
+        const struct bw_request *request = &piece->requests[i];
+        const uint64_t first = (request->address - piece->range->logical) / nodesize;
+        for (uint64_t slot = first; slot < first + request->length / nodesize; slot++) {
+            if (!piece->worker->open[slot])
+                continue;
+            if (!request->error || read_slot(piece, request, slot))
+                judge_slot(piece, (uint32_t)slot);
+            else
+                piece->unread += nodesize;
+        }
+        bw_error_free(request->error);
+    }
+}
+
+static unsigned copies_of(const struct piece *piece)
+{
+    const struct bw_tree_reader *reader = &piece->scanner->scan->fs->reader;
+    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
+    struct bw_map_reply reply = {0};
+    frame.metadata = true;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_wind_map(&frame, reader->top, piece->range->logical, 1, 1, &reply);
+    return error ? 0 : reply.copies;
+}
+
+static void keep_found(struct piece *piece)
+{
+    struct worker *worker = piece->worker;
+    size_t count = 0;
+    for (uint32_t slot = 0; slot < piece->slots; slot++)
+        if (worker->found[slot].bytenr)
+            worker->found[count++] = worker->found[slot];
+    bw_found_add(piece->scanner->scan->index, worker->found, count);
+    piece->scanner->scan->unread += piece->unread;
+    piece->scanner->done += piece->range->length;
+}
+
+static bool goes_on(struct scanner *scanner, unsigned worker)
+{
+    struct bw_past_scan *scan = scanner->scan;
+    if (!worker && scan->progress &&
+        !scan->progress(scan->context, scanner->done, scan->ranges->bytes))
+        scanner->stopped = true;
+    return !scanner->stopped && !scan->index->no_memory;
+}
+
+static void scan_piece(void *context, unsigned worker, size_t task)
+{
+    struct scanner *scanner = context;
+    const struct bw_scan_range *range = &scanner->scan->ranges->ranges[task];
+    struct piece piece = {.scanner = scanner,
+                          .worker = scanner->workers[worker],
+                          .range = range,
+                          .slots = range->length / scanner->identity.nodesize};
+    if (!goes_on(scanner, worker))
+        return;
+    memset(piece.worker->open, true, piece.slots);
+    memset(piece.worker->found, 0, piece.slots * sizeof *piece.worker->found);
+    read_copy(&piece, 0);
+    judge(&piece);
+    const unsigned copies = has_open(&piece, 0, piece.slots) ? copies_of(&piece) : 0;
+    for (unsigned copy = 1; copies > 1 && copy <= copies; copy++) {
+        if (!has_open(&piece, 0, piece.slots))
+            break;
+        read_copy(&piece, copy);
+        judge(&piece);
+    }
+    keep_found(&piece);
+}
+
+static bool make_workers(struct scanner *scanner)
+{
+    scanner->worker_count = bw_pool_workers(scanner->scan->threads);
+    scanner->workers = calloc(scanner->worker_count, sizeof *scanner->workers);
+    for (unsigned i = 0; scanner->workers && i < scanner->worker_count; i++) {
+        struct worker *worker = calloc(1, sizeof *worker);
+        scanner->workers[i] = worker;
+        if (worker)
+            worker->buffer = aligned_alloc(BW_MIN_SECTORSIZE, BW_SCAN_PIECE);
+        if (!worker || !worker->buffer)
+            return false;
+    }
+    return scanner->workers;
+}
+
+static void free_scanner(struct scanner *scanner)
+{
+    for (unsigned i = 0; scanner->workers && i < scanner->worker_count; i++) {
+        if (scanner->workers[i])
+            free(scanner->workers[i]->buffer);
+        free(scanner->workers[i]);
+    }
+    free(scanner->workers);
+    free(scanner->identity.fsids);
+}
+
+struct bw_error *bw_past_scan(struct bw_past_scan *scan)
+{
+    struct scanner scanner = {.scan = scan};
+    struct bw_error *error = bw_found_identity_of(scan->fs, &scanner.identity);
+    struct bw_pool *pool = error ? NULL : bw_pool_create(bw_pool_workers(scan->threads));
+    if (!error && (!pool || !make_workers(&scanner)))
+        error = bw_error_no_memory();
+    if (!error) {
+        bw_pool_run(pool, scan->ranges->count, scan_piece, &scanner);
+        bw_found_sort(scan->index);
+    }
+    bw_pool_destroy(pool);
+    free_scanner(&scanner);
+    if (!error && scan->index->no_memory)
+        error = bw_error_no_memory();
+    return !error && scanner.stopped ? bw_error_create(BW_ERROR_STOPPED, "stopped") : error;
+}

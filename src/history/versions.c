@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The versions of a file: it is looked up in one state after the other, and what is found is
+ * compared with what the newer state has. */
+#include "btrfs-walk/versions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/struct_size.h"
+#include "diff/diff.h"
+#include "fs/inode.h"
+#include "fs/inode_paths.h"
+#include "history/older_generations.h"
+
+/* A state that has the file. All zeros: none. */
+struct found {
+    struct bw_version version;
+    struct bw_buffer path;
+};
+
+struct searching {
+    struct bw_versions_options options;
+    struct bw_fs *present;
+    struct bw_older older;
+    struct found newer; /* the newest state of the version at hand */
+    struct found last;  /* the oldest one, if that is another one */
+};
+
+static void drop(const struct searching *searching, struct found *found)
+{
+    if (found->version.fs != searching->present)
+        bw_fs_close(found->version.fs);
+    bw_buffer_free(&found->path);
+    *found = (struct found){0};
+}
+
+/* Finding. */
+
+static struct bw_error *take_path(void *context, const char *path, size_t length)
+{
+    struct bw_buffer *first = context;
+    if (!first->length)
+        bw_buffer_append(first, path, length);
+    return first->failed ? bw_error_no_memory() : NULL;
+}
+
+/* Finds the file by its number: under another name, or without one. */
+static struct bw_error *find_by_number(const struct bw_version *newer, struct found *found)
+{
+    struct bw_version *version = &found->version;
+    if (!newer->fs)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "no such file");
+    const struct bw_subvolume *subvolume =
+        bw_subvolume_by_id(version->fs, newer->place.subvolume->tree.id);
+    if (!subvolume || subvolume->deleted)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "no such subvolume");
+    version->place = newer->place;
+    version->place.subvolume = subvolume;
+    BW_TRY(bw_inode_get(version->fs, &version->place, &version->inode));
+    if (version->inode.generation != newer->inode.generation)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "another file has its number");
+    struct bw_inode_paths paths = {.fs = version->fs};
+    struct bw_error *error =
+        bw_inode_paths_list(&paths, subvolume, version->place.inode, take_path, &found->path);
+    bw_inode_paths_free(&paths);
+    return error;
+}
+
+static struct bw_error *find(const struct searching *searching, struct found *found)
+{
+    struct bw_version *version = &found->version;
+    const char *path = searching->options.path;
+    struct bw_error *error = bw_lookup(version->fs, NULL, path, false, &version->place);
+    if (!error)
+        error = bw_inode_get(version->fs, &version->place, &version->inode);
+    if (!error) {
+        bw_buffer_append(&found->path, path, strlen(path));
+    } else if (error->code != BW_ERROR_NO_MEMORY) {
+        bw_error_free(error);
+        error = find_by_number(&searching->newer.version, found);
+    }
+    version->path = found->path.data;
+    version->path_length = found->path.length;
+    version->generation = version->first = version->fs->root_tree.root.generation;
+    version->tree_root = version->fs->root_tree.root.bytenr;
+    return error ? error : bw_older_time(version->fs, &version->time);
+}
+
+/* Comparing. */
+
+static bool is_same_file(const struct bw_version *a, const struct bw_version *b)
+{
+    return a->place.subvolume->tree.id == b->place.subvolume->tree.id &&
+           a->place.inode == b->place.inode && a->inode.generation == b->inode.generation;
+}
+
+static bool is_renamed(const struct bw_version *older, const struct bw_version *newer)
+{
+    return is_same_file(older, newer) &&
+           (older->path_length != newer->path_length ||
+            (newer->path_length && memcmp(older->path, newer->path, newer->path_length) != 0));
+}
+
+/* Compares an older state of the file with a newer one. */
+static struct bw_error *compare(const struct bw_version *older, const struct bw_version *newer,
+                                struct bw_diff_result *result)
+{
+    const struct bw_version *versions[2] = {older, newer};
+    struct bw_diff diff = {.shared = true};
+    struct bw_diff_file files[2];
+    struct bw_error *error = NULL;
+    for (unsigned side = 0; side < 2; side++) {
+        const struct bw_version *version = versions[side];
+        const struct bw_diff_side place = {version->fs, version->place.subvolume};
+        bw_diff_tree_init(&diff.trees[side], &place);
+        files[side] = (struct bw_diff_file){.tree = &diff.trees[side],
+                                            .number = version->place.inode,
+                                            .exists = true,
+                                            .inode = version->inode};
+    }
+    error = bw_diff_compare(&diff, files, NULL, result);
+    bw_diff_content_free(diff.content);
+    for (unsigned side = 0; side < 2; side++)
+        bw_diff_tree_free(&diff.trees[side]);
+    return error;
+}
+
+/* Hands out the version at hand. `older`: what came before; NULL: nothing. */
+static struct bw_error *hand_out(struct searching *searching, const struct bw_version *older,
+                                 const struct bw_diff_result *result)
+{
+    struct bw_version *version = &searching->newer.version;
+    version->is_oldest = !older;
+    version->changes = result->changes;
+    version->unknown = result->unknown;
+    version->replaced = older && !is_same_file(older, version);
+    version->renamed = older && is_renamed(older, version);
+    return searching->options.take(searching->options.context, version);
+}
+
+/* A state that has the file: it ends the version at hand, or belongs to it. */
+static struct bw_error *add(struct searching *searching, struct found *found)
+{
+    struct bw_version *newer = &searching->newer.version, *older = &found->version;
+    struct bw_diff_result result = {0};
+    if (newer->fs) {
+        const bool same = is_same_file(older, newer);
+        const bool untouched = same && older->inode.transid == newer->inode.transid;
+        if (!untouched)
+            BW_TRY(compare(older, newer, &result));
+        if (same && !is_renamed(older, newer) && !result.changes && !result.unknown &&
+            !searching->options.all) {
+            newer->first = older->generation;
+            drop(searching, found);
+            return NULL;
+        }
+        BW_TRY(hand_out(searching, older, &result));
+    }
+    drop(searching, &searching->newer);
+    searching->newer = *found;
+    *found = (struct found){0};
+    return NULL;
+}
+
+/* What is lost of a state is as if it had not been found there. */
+static struct bw_error *try_state(struct searching *searching, struct bw_fs *fs)
+{
+    struct found *found = &searching->last;
+    found->version.fs = fs;
+    struct bw_error *error = find(searching, found);
+    if (!error)
+        error = add(searching, found);
+    else if (error->code != BW_ERROR_NO_MEMORY)
+        bw_error_free(BW_TAKE(error));
+    drop(searching, found);
+    return error;
+}
+
+static struct bw_error *search(struct searching *searching)
+{
+    const struct bw_diff_result none = {0};
+    for (struct bw_fs *fs = searching->present; fs;) {
+        BW_TRY(try_state(searching, fs));
+        BW_TRY(bw_older_next(&searching->older, &fs));
+    }
+    if (!searching->newer.version.fs)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no state that is left has it",
+                               searching->options.path);
+    return hand_out(searching, NULL, &none);
+}
+
+struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_options *options)
+{
+    struct searching searching = {
+        .options.struct_size = sizeof searching.options,
+        .present = present,
+    };
+    struct bw_versions_options *ours = &searching.options;
+    BW_TRY(BW_TAKE_OPTIONS(ours, options));
+    if (!ours->take || !ours->path)
+        return bw_error_create(BW_ERROR_USAGE, "no path is given, or nobody takes the versions");
+    BW_TRY(bw_older_init(&searching.older, present, ours->images, ours->states, ours->state_count));
+    searching.older.progress = ours->progress;
+    searching.older.context = ours->context;
+    struct bw_error *error = search(&searching);
+    drop(&searching, &searching.newer);
+    return error;
+}

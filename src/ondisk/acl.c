@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Access control lists as text. */
+#include "ondisk/acl.h"
+
+#include <inttypes.h>
+
+enum { VERSION = 2, PERMISSIONS = 7 };
+
+struct disk_header {
+    bw_le32 version;
+};
+
+struct disk_entry {
+    bw_le16 tag;
+    bw_le16 permissions;
+    bw_le32 id;
+};
+
+/* What an entry is about; bits, as the format has them. */
+enum {
+    TAG_USER_OWNER = 0x01,
+    TAG_USER = 0x02,
+    TAG_GROUP_OWNER = 0x04,
+    TAG_GROUP = 0x08,
+    TAG_MASK = 0x10,
+    TAG_OTHER = 0x20,
+};
+
+static bool has_name(const struct bw_xattr *xattr, const char *name)
+{
+    return xattr->name_length == strlen(name) && memcmp(xattr->name, name, xattr->name_length) == 0;
+}
+
+bool bw_acl_is_one(const struct bw_xattr *xattr, bool *is_default)
+{
+    *is_default = has_name(xattr, BW_ACL_DEFAULT);
+    return *is_default || has_name(xattr, BW_ACL_ACCESS);
+}
+
+static const char *tag_name(uint16_t tag)
+{
+    switch (tag) {
+    case TAG_USER_OWNER:
+    case TAG_USER:
+        return "user";
+    case TAG_GROUP_OWNER:
+    case TAG_GROUP:
+        return "group";
+    case TAG_MASK:
+        return "mask";
+    case TAG_OTHER:
+        return "other";
+    default:
+        return NULL;
+    }
+}
+
+static bool append_entry(const struct disk_entry *entry, const char *lead, struct bw_buffer *text)
+{
+    uint16_t tag = bw_get16(entry->tag), permissions = bw_get16(entry->permissions);
+    const char *name = tag_name(tag);
+    if (!name || permissions > PERMISSIONS)
+        return false;
+    bw_buffer_format(text, "%s%s:", lead, name);
+    if (tag == TAG_USER || tag == TAG_GROUP)
+        bw_buffer_format(text, "%" PRIu32, bw_get32(entry->id));
+    bw_buffer_format(text, ":%c%c%c\n", permissions & 4 ? 'r' : '-', permissions & 2 ? 'w' : '-',
+                     permissions & 1 ? 'x' : '-');
+    return true;
+}
+
+bool bw_acl_append_text(const void *bytes, size_t length, const char *lead, struct bw_buffer *text)
+{
+    const struct disk_header *header = bytes;
+    if (length < sizeof *header || bw_get32(header->version) != VERSION)
+        return false;
+    size_t count = (length - sizeof *header) / sizeof(struct disk_entry), start = text->length;
+    bool good = (length - sizeof *header) % sizeof(struct disk_entry) == 0;
+    const struct disk_entry *entries = (const void *)(header + 1);
+    for (size_t i = 0; good && i < count; i++)
+        good = append_entry(&entries[i], lead, text);
+    if (!good)
+        text->length = start;
+    return good;
+}

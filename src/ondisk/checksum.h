@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The four checksums of btrfs behind one interface, and the name hash of directories.
+ * Source of the numbers: enum btrfs_csum_type in the kernel's uapi/linux/btrfs_tree.h.
+ */
+#ifndef BW_ONDISK_CHECKSUM_H
+#define BW_ONDISK_CHECKSUM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "btrfs-walk/fs.h"
+
+/** How many checksums there are. */
+enum { BW_CHECKSUM_TYPES = BW_CHECKSUM_BLAKE2B + 1 };
+
+/** Whether `type`, as read from a superblock, is one of the four. */
+bool bw_checksum_known(unsigned type);
+
+/**
+ * Sets up the library that computes a checksum, unless that is done already. Decoding a superblock
+ * does it, before any thread starts. BW_ERROR_SYSTEM if no file descriptor is free, which the
+ * library would not survive.
+ */
+struct bw_error *bw_checksum_prepare(enum bw_checksum_type type);
+
+/** Size of a checksum in bytes: 4, 8, 32 or 32. `type` must be known. */
+size_t bw_checksum_size(enum bw_checksum_type type);
+
+/** Computes the checksum of `length` bytes as it is stored on disk; `result` takes 32 bytes, zero
+ * padded. */
+void bw_checksum_compute(enum bw_checksum_type type, const void *bytes, size_t length,
+                         uint8_t result[32]);
+
+/** Whether the checksum in the first bytes of a metadata block matches the rest of it (byte 32 to
+ * the end).
+ */
+bool bw_checksum_matches_block(enum bw_checksum_type type, const uint8_t *block, size_t length);
+
+/** The hash that keys DIR_ITEM by name: crc32c seeded with -2, not inverted at the end. */
+uint32_t bw_name_hash(const void *name, size_t length);
+
+/** The hash that keys INODE_EXTREF by directory and name. */
+uint32_t bw_extref_hash(uint64_t directory, const void *name, size_t length);
+
+/** The hash that keys EXTENT_DATA_REF, and by which those inside an extent item are sorted. Source:
+ * hash_extent_data_ref() in the kernel's fs/btrfs/extent-tree.c. */
+uint64_t bw_data_ref_hash(uint64_t root, uint64_t objectid, uint64_t offset);
+
+#endif

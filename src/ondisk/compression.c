@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Decompression of extents. The libraries do the work; here are the frames btrfs puts around their
+ * streams, the bounds, and what is an error and what is not.
+ */
+#include "ondisk/compression.h"
+
+#include <lzo/lzo1x.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#define ZLIB_CONST
+#include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include "base/cleanup.h"
+
+enum {
+    LZO_LENGTH_SIZE = 4,
+    LZO_SMALLEST = 2 * LZO_LENGTH_SIZE,
+    ZLIB_HEADER_SIZE = 2,
+    ZLIB_HAS_DICTIONARY = 0x20,
+    ZSTD_MAGIC_SIZE = 4,
+    ZSTD_WINDOW_LOG = 21, /* two MiB: the largest that kernels were seen to read */
+};
+
+struct bw_decompressor {
+    ZSTD_DCtx *zstd;
+    z_stream zlib;
+    bool zlib_ready;
+    uint32_t sectorsize;
+    uint8_t sector[]; /* for the segment of LZO that does not fit what is left of the output */
+};
+
+/* One call of bw_decompress(). */
+struct stream {
+    const uint8_t *input;
+    size_t input_length;
+    uint8_t *output;
+    size_t output_length;
+    size_t produced; /* bytes of output there are so far */
+};
+
+/* zlib. */
+
+static struct bw_error *check_zlib_header(const struct stream *stream)
+{
+    const uint8_t *header = stream->input;
+    if (stream->input_length < ZLIB_HEADER_SIZE)
+        return bw_error_create(BW_ERROR_CORRUPT, "no room for a header");
+    if ((header[0] << 8 | header[1]) % 31 || (header[0] & 15) != Z_DEFLATED ||
+        header[0] >> 4 > MAX_WBITS - 8)
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid header %02x%02x", header[0], header[1]);
+    if (header[1] & ZLIB_HAS_DICTIONARY)
+        return bw_error_create(BW_ERROR_CORRUPT, "the header asks for a dictionary");
+    return NULL;
+}
+
+static struct bw_error *decode_zlib(struct bw_decompressor *self, struct stream *stream)
+{
+    z_stream *zlib = &self->zlib;
+    BW_TRY(check_zlib_header(stream));
+    inflateReset(zlib);
+    zlib->next_in = stream->input + ZLIB_HEADER_SIZE;
+    zlib->avail_in = (uInt)(stream->input_length - ZLIB_HEADER_SIZE);
+    zlib->next_out = stream->output;
+    zlib->avail_out = (uInt)stream->output_length;
+    int status = inflate(zlib, Z_FINISH);
+    stream->produced = stream->output_length - zlib->avail_out;
+    if (status == Z_STREAM_END || zlib->avail_out == 0)
+        return NULL;
+    if (status == Z_MEM_ERROR)
+        return bw_error_no_memory();
+    if (status == Z_BUF_ERROR)
+        return bw_error_create(BW_ERROR_CORRUPT, "the stream is cut off after %zu bytes of output",
+                               stream->produced);
+    return bw_error_create(BW_ERROR_CORRUPT, "%s", zlib->msg ? zlib->msg : zError(status));
+}
+
+/* LZO. */
+
+static uint32_t length_at(const uint8_t *bytes)
+{
+    bw_le32 disk;
+    memcpy(&disk, bytes, sizeof disk);
+    return bw_get32(disk);
+}
+
+static const char *lzo_reason(int status)
+{
+    switch (status) {
+    case LZO_E_INPUT_OVERRUN:
+        return "input overrun";
+    case LZO_E_OUTPUT_OVERRUN:
+        return "it is longer than a sector";
+    case LZO_E_LOOKBEHIND_OVERRUN:
+        return "invalid distance too far back";
+    case LZO_E_INPUT_NOT_CONSUMED:
+        return "it ends early";
+    default:
+        return "it does not end";
+    }
+}
+
+/* The length of all reaches into the last sector that is stored: no more sectors than needed are
+ * taken. Zeros, as a lost write leaves them, are no stream. */
+static struct bw_error *read_total_length(const struct bw_decompressor *self,
+                                          const struct stream *stream, size_t *total)
+{
+    if (stream->input_length < LZO_SMALLEST)
+        return bw_error_create(BW_ERROR_CORRUPT, "no room for a segment");
+    *total = length_at(stream->input);
+    if (*total < LZO_SMALLEST || *total > stream->input_length ||
+        stream->input_length - *total >= self->sectorsize)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "invalid length %zu of a stream stored in %zu bytes", *total,
+                               stream->input_length);
+    return NULL;
+}
+
+/* A segment is decoded in place if a sector fits there, and beside it if only a part will be taken.
+ */
+static struct bw_error *decode_segment(struct bw_decompressor *self, struct stream *stream,
+                                       const uint8_t *segment, size_t length)
+{
+    size_t room = stream->output_length - stream->produced;
+    uint8_t *place = room < self->sectorsize ? self->sector : stream->output + stream->produced;
+    lzo_uint decoded = self->sectorsize;
+    int status = lzo1x_decompress_safe(segment, length, place, &decoded, NULL);
+    if (status != LZO_E_OK)
+        return bw_error_create(BW_ERROR_CORRUPT, "segment at %td: %s", segment - stream->input,
+                               lzo_reason(status));
+    if (decoded > room)
+        decoded = room;
+    if (place == self->sector)
+        memcpy(stream->output + stream->produced, place, decoded);
+    stream->produced += decoded;
+    return NULL;
+}
+
+/* What is stored bounds a segment, not the length of all: the kernel does not compare it with that.
+ */
+static struct bw_error *decode_next_segment(struct bw_decompressor *self, struct stream *stream,
+                                            size_t *position)
+{
+    if (stream->input_length - *position < LZO_LENGTH_SIZE)
+        return bw_error_create(BW_ERROR_CORRUPT, "segment at %zu: no room for its length",
+                               *position);
+    size_t length = length_at(stream->input + *position);
+    *position += LZO_LENGTH_SIZE;
+    if (length > stream->input_length - *position)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "segment at %zu: invalid length %zu, %zu bytes are left", *position,
+                               length, stream->input_length - *position);
+    BW_TRY(decode_segment(self, stream, stream->input + *position, length));
+    *position += length;
+    size_t left = self->sectorsize - *position % self->sectorsize;
+    if (left < LZO_LENGTH_SIZE)
+        *position += left;
+    return NULL;
+}
+
+static struct bw_error *decode_lzo(struct bw_decompressor *self, struct stream *stream)
+{
+    size_t total, position = LZO_LENGTH_SIZE;
+    BW_TRY(read_total_length(self, stream, &total));
+    while (position < total && stream->produced < stream->output_length)
+        BW_TRY(decode_next_segment(self, stream, &position));
+    return NULL;
+}
+
+/* zstd. */
+
+static struct bw_error *zstd_error(size_t status)
+{
+    if (ZSTD_getErrorCode(status) == ZSTD_error_memory_allocation)
+        return bw_error_no_memory();
+    return bw_error_create(BW_ERROR_CORRUPT, "%s", ZSTD_getErrorName(status));
+}
+
+/* The library would read frames of its past and skip frames of metadata; btrfs has neither. */
+static struct bw_error *decode_zstd(struct bw_decompressor *self, struct stream *stream)
+{
+    if (stream->input_length < ZSTD_MAGIC_SIZE || length_at(stream->input) != ZSTD_MAGICNUMBER)
+        return bw_error_create(BW_ERROR_CORRUPT, "no frame");
+    ZSTD_DCtx_reset(self->zstd, ZSTD_reset_session_only);
+    ZSTD_inBuffer in = {stream->input, stream->input_length, 0};
+    ZSTD_outBuffer out = {stream->output, stream->output_length, 0};
+    size_t left, before;
+    do {
+        before = in.pos + out.pos;
+        left = ZSTD_decompressStream(self->zstd, &out, &in);
+        if (ZSTD_isError(left))
+            return zstd_error(left);
+    } while (left && out.pos < out.size && in.pos + out.pos > before);
+    stream->produced = out.pos;
+    if (left && out.pos < out.size)
+        return bw_error_create(BW_ERROR_CORRUPT, "the stream is cut off after %zu bytes of output",
+                               out.pos);
+    return NULL;
+}
+
+/* All of them. */
+
+static struct bw_error *copy_plain(struct bw_decompressor *self, struct stream *stream)
+{
+    (void)self;
+    stream->produced =
+        stream->input_length < stream->output_length ? stream->input_length : stream->output_length;
+    if (stream->produced)
+        memcpy(stream->output, stream->input, stream->produced);
+    return NULL;
+}
+
+static const struct {
+    const char *name;
+    struct bw_error *(*decode)(struct bw_decompressor *self, struct stream *stream);
+} codecs[BW_COMPRESS_TYPES] = {
+    [BW_COMPRESS_NONE] = {"none", copy_plain},
+    [BW_COMPRESS_ZLIB] = {"zlib", decode_zlib},
+    [BW_COMPRESS_LZO] = {"lzo", decode_lzo},
+    [BW_COMPRESS_ZSTD] = {"zstd", decode_zstd},
+};
+
+const char *bw_compression_name(unsigned compression)
+{
+    return compression < BW_COMPRESS_TYPES ? codecs[compression].name : NULL;
+}
+
+/* Raw zlib streams are inflated with the largest window whatever the header says: it serves all,
+ * and stays. */
+static struct bw_error *prepare(struct bw_decompressor *self)
+{
+    if (lzo_init() != LZO_E_OK)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "lzo does not start");
+    self->zlib_ready = inflateInit2(&self->zlib, -MAX_WBITS) == Z_OK;
+    self->zstd = ZSTD_createDCtx();
+    if (!self->zlib_ready || !self->zstd)
+        return bw_error_no_memory();
+    ZSTD_DCtx_setParameter(self->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG);
+    return NULL;
+}
+
+struct bw_error *bw_decompressor_create(uint32_t sectorsize, struct bw_decompressor **result)
+{
+    *result = NULL;
+    struct bw_decompressor *self = calloc(1, sizeof *self + sectorsize);
+    if (!self)
+        return bw_error_no_memory();
+    self->sectorsize = sectorsize;
+    struct bw_error *error = prepare(self);
+    if (error)
+        bw_decompressor_destroy(self);
+    else
+        *result = self;
+    return error;
+}
+
+void bw_decompressor_destroy(struct bw_decompressor *decompressor)
+{
+    if (!decompressor)
+        return;
+    ZSTD_freeDCtx(decompressor->zstd);
+    if (decompressor->zlib_ready)
+        inflateEnd(&decompressor->zlib);
+    free(decompressor);
+}
+
+struct bw_error *bw_decompress(struct bw_decompressor *decompressor, unsigned compression,
+                               const uint8_t *input, size_t input_length, uint8_t *output,
+                               size_t output_length)
+{
+    struct stream stream = {input, input_length, output, output_length, 0};
+    if (compression >= BW_COMPRESS_TYPES)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "unknown compression %u", compression);
+    if (output_length == 0)
+        return NULL;
+    const bool too_long =
+        input_length > BW_MAX_COMPRESSED_EXTENT || output_length > BW_MAX_COMPRESSED_EXTENT;
+    struct bw_error *error =
+        compression != BW_COMPRESS_NONE && too_long
+            ? bw_error_create(BW_ERROR_CORRUPT,
+                              "%zu bytes stored for %zu are more than an extent can have",
+                              input_length, output_length)
+            : codecs[compression].decode(decompressor, &stream);
+    if (error)
+        return bw_error_prefix(error, "%s", codecs[compression].name);
+    memset(output + stream.produced, 0, output_length - stream.produced);
+    return NULL;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The tables of foreign formats.
+ *
+ * Sources: the specifications of the formats, the table of file(1), and for the dump of btrfs-image
+ * and the send stream the headers of btrfs-progs (image/metadump.h, common/send-stream.h).
+ */
+#include "ondisk/foreign.h"
+
+#include <string.h>
+
+/* What a program could do that was built with libnbd. */
+#ifdef BW_NBD
+#define WITH(helper) "with " helper " installed it is read as it is; or "
+#else
+#define WITH(helper) ""
+#endif
+
+#define UNPACK(program) "unpack it first, with '" program "'"
+#define CONVERT         WITH("qemu-nbd") "convert it with 'qemu-img convert -O raw'"
+#define RESTORE         "restore it with 'btrfs-image -r'"
+#define FORENSIC        "show its contents with ewfmount, and read what that shows"
+
+/* A format and the bytes it begins with, which may hold NUL, at an offset. */
+#define SERVED(offset, magic, name, advice, helper, driver) \
+    {                                                       \
+        offset, magic, sizeof magic - 1,                    \
+        {                                                   \
+            name, advice, helper, driver                    \
+        }                                                   \
+    }
+#define BEGINS(offset, magic, name, advice) \
+    SERVED(offset, magic, name, advice, BW_HELPER_NONE, NULL)
+#define IMAGE(offset, magic, name, driver) \
+    SERVED(offset, magic, name, CONVERT, BW_HELPER_QEMU, driver)
+
+static const struct {
+    size_t offset;
+    const char *magic;
+    size_t length;
+    struct bw_foreign foreign;
+} magics[] = {
+    IMAGE(0, "QFI\xfb", "a qcow2 image", "qcow2"),
+    IMAGE(0, "QED\0", "a qed image", "qed"),
+    IMAGE(0, "KDMV", "a vmdk image", "vmdk"),
+    IMAGE(0, "COWD", "a vmdk image", "vmdk"),
+    IMAGE(0, "# Disk DescriptorFile", "the descriptor of a vmdk image", "vmdk"),
+    IMAGE(64, "\x7f\x10\xda\xbe", "a vdi image", "vdi"),
+    IMAGE(0, "vhdxfile", "a vhdx image", "vhdx"),
+    IMAGE(0, "conectix", "a vhd image", "vpc"),
+    IMAGE(0, "WithoutFreeSpace", "a parallels image", "parallels"),
+    IMAGE(0, "WithouFreSpacExt", "a parallels image", "parallels"),
+    BEGINS(0, "EVF\x09\x0d\x0a\xff", "an EWF image (E01)", FORENSIC),
+    BEGINS(0, "EVF2\x0d\x0a\x81", "an EWF image (Ex01)", FORENSIC),
+    BEGINS(0, "\x3a\xff\x26\xed", "an Android sparse image", "convert it with simg2img"),
+    BEGINS(0, "partclone-image", "a partclone image", "restore it with 'partclone.restore'"),
+    BEGINS(0, "# Mapfile. Created by GNU ddrescue", "a map file of ddrescue",
+           "give the image that was written along with it"),
+    /* Dumps without data are read: see layout/metadump. */
+    BEGINS(0, "_DUmP_v1", "a dump of btrfs-image with data", RESTORE),
+    BEGINS(0, "btrfs-stream\0", "a stream of btrfs send",
+           "'btrfs receive --dump' lists what it holds"),
+    SERVED(0, "\x1f\x8b\x08", "gzip-compressed", WITH("nbdkit") UNPACK("gunzip"), BW_HELPER_NBDKIT,
+           "gzip"),
+    BEGINS(0, "\x28\xb5\x2f\xfd", "zstd-compressed", UNPACK("unzstd")),
+    SERVED(0, "\xfd\x37zXZ\0", "xz-compressed", WITH("nbdkit") UNPACK("unxz"), BW_HELPER_NBDKIT,
+           "xz"),
+    BEGINS(4, "1AY&SY", "bzip2-compressed", UNPACK("bunzip2")),
+    BEGINS(0, "\x04\x22\x4d\x18", "lz4-compressed", UNPACK("unlz4")),
+    BEGINS(0, "\x89LZO\0\r\n\x1a\n", "lzop-compressed", UNPACK("lzop -d")),
+    BEGINS(0, "LZIP", "lzip-compressed", UNPACK("lzip -d")),
+    BEGINS(0, "PK\3\4", "a zip archive", UNPACK("unzip")),
+    BEGINS(0, "7z\xbc\xaf\x27\x1c", "a 7z archive", UNPACK("7z x")),
+    BEGINS(0, "Rar!\x1a\7", "a rar archive", UNPACK("unrar x")),
+    BEGINS(257, "ustar", "a tar archive", UNPACK("tar -x")),
+    /* libblkid also wants to see the middle of it. */
+    BEGINS(3, "NTFS    ", "ntfs", NULL),
+};
+
+#define OF(type, name, advice)                 \
+    {                                          \
+        type,                                  \
+        {                                      \
+            name, advice, BW_HELPER_NONE, NULL \
+        }                                      \
+    }
+#define DECRYPT(command) "open it with '" command "', and read the device under /dev/mapper"
+
+static const struct {
+    const char *type;
+    struct bw_foreign foreign;
+} types[] = {
+    OF("crypto_LUKS", "encrypted with LUKS", DECRYPT("cryptsetup open")),
+    OF("BitLocker", "encrypted with BitLocker", DECRYPT("cryptsetup open --type bitlk")),
+    OF("FVAULT2", "encrypted with FileVault", DECRYPT("cryptsetup open --type fvault2")),
+    OF("LVM2_member", "a physical volume of LVM",
+       "activate its group with 'vgchange -ay', and read the logical volume"),
+    OF("LVM1_member", "a physical volume of LVM 1", "convert its group with vgconvert"),
+    OF("linux_raid_member", "a member of an MD array",
+       "assemble it with 'mdadm --assemble --readonly', and read the array under /dev/md"),
+    OF("ddf_raid_member", "a member of a DDF array",
+       "assemble it with mdadm, and read the array under /dev/md"),
+    OF("isw_raid_member", "a member of an Intel array",
+       "assemble it with mdadm, and read the array under /dev/md"),
+    OF("bcache", "a backing or caching device of bcache", "read the device under /dev/bcache"),
+    OF("drbd", "a device of DRBD", "read the device under /dev/drbd"),
+    OF("VDO", "a device of VDO", "activate it, and read the device under /dev/mapper"),
+    OF("zfs_member", "a device of a ZFS pool", NULL),
+    OF("swap", "swap space", NULL),
+    OF("swsuspend", "swap space with a hibernated system", NULL),
+    OF("dos", "a disk with an MBR partition table", NULL),
+    OF("PMBR", "a disk with a protective MBR, but no GPT", NULL),
+    OF("gpt", "a disk with a GPT partition table", NULL),
+};
+
+const struct bw_foreign *bw_foreign_by_magic(const uint8_t *bytes, size_t length)
+{
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+        if (magics[i].offset + magics[i].length <= length &&
+            memcmp(bytes + magics[i].offset, magics[i].magic, magics[i].length) == 0)
+            return &magics[i].foreign;
+    return NULL;
+}
+
+const struct bw_foreign *bw_foreign_by_type(const char *type)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i].type, type) == 0)
+            return &types[i].foreign;
+    return NULL;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Decoding of inodes, names and references, root items, and extents of tree blocks. */
+#include "ondisk/items.h"
+
+#include <inttypes.h>
+
+static struct timespec time_of(const struct bw_disk_timespec *disk)
+{
+    const uint32_t second = 1000000000, rest = bw_get32(disk->nanoseconds);
+    struct timespec time = {.tv_nsec = (long)(rest % second)};
+    if (__builtin_add_overflow((int64_t)bw_get64(disk->seconds), rest / second, &time.tv_sec))
+        time.tv_sec = INT64_MAX;
+    return time;
+}
+
+int64_t bw_time_nanoseconds(const struct timespec *time)
+{
+    const int64_t second = 1000000000;
+    int64_t seconds = time->tv_sec, rest = time->tv_nsec, result;
+    bool negative = seconds < 0;
+    /* Backwards from the next second: then the first product is never less than the sum. */
+    if (negative) {
+        seconds++;
+        rest -= second;
+    }
+    if (__builtin_mul_overflow(seconds, second, &result) ||
+        __builtin_add_overflow(result, rest, &result))
+        return negative ? INT64_MIN : INT64_MAX;
+    return result;
+}
+
+bool bw_inode_decode(const struct bw_item *item, struct bw_inode *inode)
+{
+    const struct bw_disk_inode_item *disk = (const void *)item->data;
+    if (item->size < sizeof *disk)
+        return false;
+    *inode = (struct bw_inode){
+        .generation = bw_get64(disk->generation),
+        .transid = bw_get64(disk->transid),
+        .size = bw_get64(disk->size),
+        .bytes = bw_get64(disk->bytes),
+        .device = bw_get64(disk->device),
+        .flags = bw_get64(disk->flags),
+        .sequence = bw_get64(disk->sequence),
+        .atime = time_of(&disk->atime),
+        .ctime = time_of(&disk->ctime),
+        .mtime = time_of(&disk->mtime),
+        .otime = time_of(&disk->otime),
+        .link_count = bw_get32(disk->link_count),
+        .uid = bw_get32(disk->uid),
+        .gid = bw_get32(disk->gid),
+        .mode = bw_get32(disk->mode),
+    };
+    return inode->size <= INT64_MAX;
+}
+
+bool bw_xattr_next(struct bw_cursor *cursor, struct bw_xattr *xattr)
+{
+    if (cursor->next == cursor->end)
+        return false;
+    const struct bw_disk_dir_item *disk = (const void *)bw_cursor_take(cursor, sizeof *disk);
+    if (!disk)
+        return false;
+    xattr->name_length = bw_get16(disk->name_length);
+    xattr->value_length = bw_get16(disk->data_length);
+    xattr->name = bw_cursor_take(cursor, xattr->name_length);
+    xattr->value = xattr->name ? bw_cursor_take(cursor, xattr->value_length) : NULL;
+    return xattr->value != NULL;
+}
+
+bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key, struct bw_inode_ref *ref)
+{
+    if (cursor->next == cursor->end)
+        return false;
+    if (key->type == BW_INODE_EXTREF) {
+        const struct bw_disk_inode_extref *disk =
+            (const void *)bw_cursor_take(cursor, sizeof *disk);
+        if (!disk)
+            return false;
+        *ref = (struct bw_inode_ref){bw_get64(disk->parent), bw_get64(disk->index), NULL,
+                                     bw_get16(disk->name_length)};
+    } else {
+        const struct bw_disk_inode_ref *disk = (const void *)bw_cursor_take(cursor, sizeof *disk);
+        if (!disk)
+            return false;
+        *ref = (struct bw_inode_ref){key->offset, bw_get64(disk->index), NULL,
+                                     bw_get16(disk->name_length)};
+    }
+    ref->name = bw_cursor_take(cursor, ref->name_length);
+    return ref->name != NULL;
+}
+
+/* From this length on two calls of memchr() cost less than a loop. */
+enum { LONG_NAME = 32 };
+
+/* Whether any of the eight bytes is zero: the borrow of the subtraction reaches a byte's top bit
+ * only then.
+ */
+static uint64_t has_zero_byte(uint64_t word)
+{
+    return (word - UINT64_C(0x0101010101010101)) & ~word & UINT64_C(0x8080808080808080);
+}
+
+bool bw_name_is_valid(const uint8_t *name, size_t length)
+{
+    const uint64_t slashes = UINT64_C(0x2f2f2f2f2f2f2f2f);
+    if (length == 0 || length > BW_NAME_MAX)
+        return false;
+    if (name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.')))
+        return false;
+    if (length >= LONG_NAME)
+        return !memchr(name, '/', length) && !memchr(name, '\0', length);
+    size_t position = 0;
+    for (; position + 8 <= length; position += 8) {
+        uint64_t word;
+        memcpy(&word, name + position, sizeof word);
+        if (has_zero_byte(word) | has_zero_byte(word ^ slashes))
+            return false;
+    }
+    for (; position < length; position++)
+        if (name[position] == '/' || name[position] == '\0')
+            return false;
+    return true;
+}
+
+struct bw_error *bw_root_item_decode(const struct bw_item *item, struct bw_root_item *root)
+{
+    const struct bw_disk_root_item *disk = (const void *)item->data;
+    if (item->size < offsetof(struct bw_disk_root_item, generation_v2))
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "root item of tree %" PRIu64 ": invalid size %" PRIu32,
+                               item->key.objectid, item->size);
+    *root = (struct bw_root_item){
+        .root = {bw_get64(disk->bytenr), bw_get64(disk->generation), disk->level},
+        .flags = bw_get64(disk->flags),
+        .last_snapshot = bw_get64(disk->last_snapshot),
+        .references = bw_get32(disk->reference_count),
+    };
+    if (disk->level >= BW_MAX_LEVEL)
+        return bw_error_create(BW_ERROR_CORRUPT, "root item of tree %" PRIu64 ": invalid level %u",
+                               item->key.objectid, disk->level);
+    /* A kernel that does not know the longer item does not update generation_v2: then the UUIDs are
+     * stale. */
+    static const uint8_t no_uuid[BW_UUID_SIZE];
+    if (item->size >= sizeof *disk && bw_get64(disk->generation_v2) == root->root.generation)
+        root->is_snapshot = memcmp(disk->parent_uuid, no_uuid, BW_UUID_SIZE) != 0;
+    return NULL;
+}
+
+bool bw_root_ref_decode(const struct bw_item *item, struct bw_root_ref *ref)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    const struct bw_disk_root_ref *disk = (const void *)bw_cursor_take(&cursor, sizeof *disk);
+    if (!disk)
+        return false;
+    *ref = (struct bw_root_ref){bw_get64(disk->directory), bw_get64(disk->sequence), NULL,
+                                bw_get16(disk->name_length)};
+    ref->name = bw_cursor_take(&cursor, ref->name_length);
+    return ref->name != NULL;
+}
+
+bool bw_tree_extent_decode(const struct bw_item *item, struct bw_tree_extent *extent)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    if (item->key.type != BW_METADATA_ITEM && item->key.type != BW_EXTENT_ITEM)
+        return false;
+    const struct bw_disk_extent_item *disk = (const void *)bw_cursor_take(&cursor, sizeof *disk);
+    if (!disk || !(bw_get64(disk->flags) & BW_EXTENT_TREE_BLOCK))
+        return false;
+    extent->bytenr = item->key.objectid;
+    extent->generation = bw_get64(disk->generation);
+    extent->level = (uint8_t)item->key.offset;
+    if (item->key.type == BW_EXTENT_ITEM) {
+        const struct bw_disk_tree_block_info *info =
+            (const void *)bw_cursor_take(&cursor, sizeof *info);
+        if (!info)
+            return false;
+        extent->level = info->level;
+    }
+    extent->references = cursor;
+    return true;
+}
+
+bool bw_extent_reference_of_key(const struct bw_key *key, struct bw_extent_reference *reference)
+{
+    *reference = (struct bw_extent_reference){key->type == BW_SHARED_BLOCK_REF, key->offset};
+    return reference->shared || key->type == BW_TREE_BLOCK_REF;
+}
+
+bool bw_extent_reference_next(struct bw_cursor *cursor, struct bw_extent_reference *reference)
+{
+    if (cursor->next == cursor->end)
+        return false;
+    const struct bw_disk_inline_reference *disk =
+        (const void *)bw_cursor_take(cursor, sizeof *disk);
+    if (!disk)
+        return false;
+    const struct bw_key key = {0, disk->type, bw_get64(disk->offset)};
+    return bw_extent_reference_of_key(&key, reference);
+}

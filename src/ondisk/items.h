@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Items of the root tree and of subvolume trees, decoded from their bytes with every length
+ * checked.
+ *
+ * Items that pack several records (DIR_ITEM, INODE_REF, INODE_EXTREF) are read with a cursor: start
+ * it with bw_cursor_of(), call the reader until it returns false, then ask bw_cursor_bad() whether
+ * the end was a clean one.
+ */
+#ifndef BW_ONDISK_ITEMS_H
+#define BW_ONDISK_ITEMS_H
+
+#include "btrfs-walk/inode.h"
+#include "ondisk/node.h"
+#include "ondisk/superblock.h"
+
+/** A position in an item's bytes that cannot leave them. */
+struct bw_cursor {
+    const uint8_t *next;
+    const uint8_t *end;
+    bool bad; /**< a record did not fit what was left */
+};
+
+static inline struct bw_cursor bw_cursor_of(const struct bw_item *item)
+{
+    return (struct bw_cursor){item->data, item->data + item->size, false};
+}
+
+/** Whether reading ended because a record was cut off. */
+static inline bool bw_cursor_bad(const struct bw_cursor *cursor)
+{
+    return cursor->bad;
+}
+
+/** The next `length` bytes, or NULL (and the cursor is marked bad) if there are fewer. */
+static inline const uint8_t *bw_cursor_take(struct bw_cursor *cursor, size_t length)
+{
+    if ((size_t)(cursor->end - cursor->next) < length) {
+        cursor->bad = true;
+        return NULL;
+    }
+    const uint8_t *bytes = cursor->next;
+    cursor->next += length;
+    return bytes;
+}
+
+/** A directory entry. The name is a view on the item: raw bytes, not terminated. */
+struct bw_dir_entry {
+    struct bw_key location; /**< the child: (inode, INODE_ITEM, 0) or (subvolume, ROOT_ITEM, -1) */
+    const uint8_t *name;
+    uint16_t name_length;
+    uint8_t type; /**< BW_FILE_*, encryption bit removed */
+};
+
+/** Next entry of a DIR_ITEM or DIR_INDEX; false at the end or when the rest does not fit (cursor
+ * bad). */
+static inline bool bw_dir_entry_next(struct bw_cursor *cursor, struct bw_dir_entry *entry)
+{
+    if (cursor->next == cursor->end)
+        return false;
+    const struct bw_disk_dir_item *disk = (const void *)bw_cursor_take(cursor, sizeof *disk);
+    if (!disk)
+        return false;
+    entry->location = bw_key_decode(&disk->location);
+    entry->name_length = bw_get16(disk->name_length);
+    entry->type = disk->type & BW_FILE_TYPE_MASK;
+    entry->name = bw_cursor_take(cursor, entry->name_length);
+    return entry->name && bw_cursor_take(cursor, bw_get16(disk->data_length));
+}
+
+/** Next attribute of an XATTR_ITEM; false at the end or when the rest does not fit (cursor bad). */
+bool bw_xattr_next(struct bw_cursor *cursor, struct bw_xattr *xattr);
+
+/** Decodes an INODE_ITEM; false if it is cut off, or its size is more than 2^63-1 bytes, which no
+ * file can have: such an inode is damaged, and reading or hashing its file would never end. */
+bool bw_inode_decode(const struct bw_item *item, struct bw_inode *inode);
+
+/** A name of an inode, seen from the inode. */
+struct bw_inode_ref {
+    uint64_t parent; /**< inode of the directory */
+    uint64_t index;  /**< offset of the DIR_INDEX key of the same name */
+    const uint8_t *name;
+    uint16_t name_length;
+};
+
+/** Next name of an INODE_REF or INODE_EXTREF item; false at the end or when the rest does not fit
+ * (cursor bad). */
+bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key,
+                       struct bw_inode_ref *ref);
+
+/** Whether a name can be an entry of a directory: 1 to 255 bytes, no '/', no NUL, not "." or "..".
+ */
+bool bw_name_is_valid(const uint8_t *name, size_t length);
+
+/** A ROOT_ITEM. */
+struct bw_root_item {
+    struct bw_root_pointer root;
+    uint64_t flags;
+    uint64_t last_snapshot; /**< blocks up to this generation may be shared with snapshots */
+    uint32_t references;    /**< 0: the subvolume is being deleted */
+    bool is_snapshot;       /**< it has a parent uuid */
+};
+
+/** Decodes a ROOT_ITEM of either size; BW_ERROR_CORRUPT if it is too short or its level impossible.
+ */
+struct bw_error *bw_root_item_decode(const struct bw_item *item, struct bw_root_item *root);
+
+/** Name of the type of a key; NULL if it has no meaning. */
+const char *bw_key_type_find(uint8_t type);
+
+/** A ROOT_REF or ROOT_BACKREF: the name under which a subvolume hangs in its parent. */
+struct bw_root_ref {
+    uint64_t directory; /**< inode in the parent subvolume */
+    uint64_t index;     /**< offset of the DIR_INDEX key */
+    const uint8_t *name;
+    uint16_t name_length;
+};
+
+/** Decodes a ROOT_REF or ROOT_BACKREF; false if it is cut off. */
+bool bw_root_ref_decode(const struct bw_item *item, struct bw_root_ref *ref);
+
+/* Items of the extent tree that stand for tree blocks. */
+
+/** A tree block that is in use. */
+struct bw_tree_extent {
+    uint64_t bytenr;
+    uint64_t generation; /**< transaction that wrote it */
+    uint8_t level;
+    struct bw_cursor references; /**< for bw_extent_reference_next() */
+};
+
+/** A reference to a tree block: from a tree (the block belongs to it), or from the node above it
+ * (it is shared). */
+struct bw_extent_reference {
+    bool shared;
+    uint64_t referrer; /**< id of the tree or, if shared, address of the node above */
+};
+
+/** Reads a METADATA_ITEM, or an EXTENT_ITEM of a tree block; false for any other item, or one that
+ * is cut off. */
+bool bw_tree_extent_decode(const struct bw_item *item, struct bw_tree_extent *extent);
+
+/** Next reference that is kept in the item itself; false at the end, or at one that no tree block
+ * can have.
+ */
+bool bw_extent_reference_next(struct bw_cursor *cursor, struct bw_extent_reference *reference);
+
+/** Reads a reference that is an item of its own, to the block at key.objectid; false for any other
+ * item. */
+bool bw_extent_reference_of_key(const struct bw_key *key, struct bw_extent_reference *reference);
+
+/** Name of the type of a directory entry ("file", "directory", ...), which may be a "subvolume". */
+const char *bw_entry_type_name(const struct bw_dir_entry *entry);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Keys and object ids as btrfs-progs write them: what a number is called depends on the type of
+ * the key that it is in. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "base/decimal.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/structure.h"
+
+static const struct bw_value_name objects[] = {
+    {BW_ROOT_TREE, "ROOT_TREE", false},
+    {BW_EXTENT_TREE, "EXTENT_TREE", false},
+    {BW_CHUNK_TREE, "CHUNK_TREE", false},
+    {BW_DEVICE_TREE, "DEV_TREE", false},
+    {BW_TOP_SUBVOLUME, "FS_TREE", false},
+    {BW_ROOT_TREE_DIR, "ROOT_TREE_DIR", false},
+    {BW_CSUM_TREE, "CSUM_TREE", false},
+    {BW_QUOTA_TREE, "QUOTA_TREE", false},
+    {BW_UUID_TREE, "UUID_TREE", false},
+    {BW_FREE_SPACE_TREE, "FREE_SPACE_TREE", false},
+    {BW_BLOCK_GROUP_TREE, "BLOCK_GROUP_TREE", false},
+    {BW_RAID_STRIPE_TREE, "RAID_STRIPE_TREE", false},
+    {BW_REMAP_TREE, "REMAP_TREE", false},
+    {BW_BALANCE, "BALANCE", false},
+    {BW_ORPHAN, "ORPHAN", false},
+    {BW_TREE_LOG, "TREE_LOG", false},
+    {BW_TREE_LOG_FIXUP, "LOG_FIXUP", false},
+    {BW_TREE_RELOC, "TREE_RELOC", false},
+    {BW_DATA_RELOC_TREE, "DATA_RELOC_TREE", false},
+    {BW_EXTENT_CSUM_OBJECT, "EXTENT_CSUM", false},
+    {BW_FREE_SPACE_OBJECT, "FREE_SPACE", false},
+    {BW_FREE_INODE, "FREE_INO", false},
+    {BW_CSUM_CHANGE, "CSUM_CHANGE", false},
+    {BW_MULTIPLE_OBJECTS, "MULTIPLE", false},
+    {UINT64_MAX, "-1", false},
+    {0, NULL, false},
+};
+
+static char *write_qgroup(char *at, uint64_t id)
+{
+    at = bw_decimal(at, id >> BW_QGROUP_LEVEL_SHIFT);
+    *at++ = '/';
+    return bw_decimal(at, id & ((UINT64_C(1) << BW_QGROUP_LEVEL_SHIFT) - 1));
+}
+
+/* Half of a uuid, as the number that it is in keys. */
+static char *write_half(char *at, uint64_t half)
+{
+    return at + sprintf(at, "0x%016" PRIx64, half);
+}
+
+/* Names of ids from 0 to 13, and of those near 2^64. */
+static char *write_object(char *at, uint64_t objectid)
+{
+    if (objectid > BW_REMAP_TREE && objectid <= BW_LAST_SUBVOLUME)
+        return bw_decimal(at, objectid);
+    for (const struct bw_value_name *object = objects; object->name; object++) {
+        if (object->value == objectid)
+            return stpcpy(at, object->name);
+    }
+    return bw_decimal(at, objectid);
+}
+
+char *bw_write_objectid(char *at, uint64_t objectid, uint8_t type)
+{
+    switch (type) {
+    case BW_PERSISTENT_ITEM:
+        return objectid == BW_DEVICE_STATS ? stpcpy(at, "DEV_STATS") : bw_decimal(at, objectid);
+    case BW_DEVICE_EXTENT:
+        return bw_decimal(at, objectid);
+    case BW_QGROUP_RELATION:
+        return write_qgroup(at, objectid);
+    case BW_UUID_SUBVOLUME:
+    case BW_UUID_RECEIVED:
+        return write_half(at, objectid);
+    default:
+        if (type == BW_DEVICE_ITEM && objectid == BW_DEVICE_ITEMS)
+            return stpcpy(at, "DEV_ITEMS");
+        if (type == BW_CHUNK_ITEM && objectid == BW_FIRST_CHUNK)
+            return stpcpy(at, "FIRST_CHUNK_TREE");
+        return write_object(at, objectid);
+    }
+}
+
+static bool find_name(const struct bw_value_name *names, const char *name, uint64_t *objectid)
+{
+    while (names->name && strcasecmp(name, names->name) != 0)
+        names++;
+    *objectid = names->value;
+    return names->name;
+}
+
+bool bw_objectid_parse(const char *name, uint64_t *objectid)
+{
+    static const struct bw_value_name of_one_type[] = {{BW_DEVICE_STATS, "DEV_STATS", false},
+                                                       {BW_DEVICE_ITEMS, "DEV_ITEMS", false},
+                                                       {BW_FIRST_CHUNK, "FIRST_CHUNK_TREE", false},
+                                                       {0, NULL, false}};
+    return find_name(objects, name, objectid) || find_name(of_one_type, name, objectid);
+}
+
+static char *write_type(char *at, const struct bw_key *key)
+{
+    const char *name = bw_key_type_find(key->type);
+    if (key->type == BW_UNTYPED && key->objectid == BW_FREE_SPACE_OBJECT)
+        return stpcpy(at, "UNTYPED");
+    return name ? stpcpy(at, name) : bw_decimal(stpcpy(at, "UNKNOWN."), key->type);
+}
+
+static char *write_offset(char *at, const struct bw_key *key)
+{
+    switch (key->type) {
+    case BW_QGROUP_RELATION:
+    case BW_QGROUP_INFO:
+    case BW_QGROUP_LIMIT:
+        return write_qgroup(at, key->offset);
+    case BW_UUID_SUBVOLUME:
+    case BW_UUID_RECEIVED:
+        return write_half(at, key->offset);
+    case BW_ROOT_ITEM: /* the id of a tree, if it is a copy for relocation */
+        if (key->objectid == BW_TREE_RELOC)
+            return write_object(at, key->offset);
+        return bw_decimal(at, key->offset);
+    default:
+        return key->offset == UINT64_MAX ? stpcpy(at, "-1") : bw_decimal(at, key->offset);
+    }
+}
+
+char *bw_write_key(char *at, const struct bw_key *key)
+{
+    at = bw_write_objectid(stpcpy(at, "key ("), key->objectid, key->type);
+    *at++ = ' ';
+    at = write_type(at, key);
+    *at++ = ' ';
+    at = write_offset(at, key);
+    *at++ = ')';
+    return at;
+}
+
+void bw_print_objectid(struct bw_buffer *text, uint64_t objectid, uint8_t type)
+{
+    if (bw_buffer_reserve(text, BW_KEY_ROOM))
+        text->length =
+            (size_t)(bw_write_objectid(text->data + text->length, objectid, type) - text->data);
+}
+
+void bw_print_key(struct bw_buffer *text, const struct bw_key *key)
+{
+    if (bw_buffer_reserve(text, BW_KEY_ROOM))
+        text->length = (size_t)(bw_write_key(text->data + text->length, key) - text->data);
+}

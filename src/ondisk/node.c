@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The check that every tree block passes once, right after its checksum. */
+#include "ondisk/node.h"
+
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "base/search.h"
+
+static const struct bw_disk_header *header_of(const uint8_t *block)
+{
+    return (const struct bw_disk_header *)block;
+}
+
+struct bw_node bw_node_view(const uint8_t *block, uint32_t nodesize)
+{
+    const struct bw_disk_header *header = header_of(block);
+    return (struct bw_node){block, nodesize, bw_get32(header->item_count), header->level};
+}
+
+/* Whether blocks of an owner may be part of subvolume trees. */
+static bool is_subvolume(uint64_t owner)
+{
+    return owner == BW_TOP_SUBVOLUME || owner == BW_TREE_RELOC ||
+           (owner >= BW_FIRST_SUBVOLUME && owner <= BW_LAST_SUBVOLUME);
+}
+
+bool bw_node_may_belong(uint64_t tree, uint64_t owner)
+{
+    return is_subvolume(tree) ? is_subvolume(owner) : owner == tree;
+}
+
+static struct bw_error *mismatch(const char *what, uint64_t want, uint64_t have)
+{
+    return bw_error_create(BW_ERROR_CORRUPT, "%s mismatch, want %" PRIu64 " have %" PRIu64, what,
+                           want, have);
+}
+
+static struct bw_error *check_header(const struct bw_disk_header *header, uint32_t nodesize,
+                                     uint64_t bytenr,
+                                     const struct bw_tree_block_expectation *expectation)
+{
+    if (bw_get64(header->bytenr) != bytenr)
+        return mismatch("bytenr", bytenr, bw_get64(header->bytenr));
+    if (header->level != expectation->level)
+        return mismatch("level", expectation->level, header->level);
+    if (bw_get64(header->generation) != expectation->generation)
+        return mismatch("generation", expectation->generation, bw_get64(header->generation));
+    uint64_t owner = bw_get64(header->owner);
+    if (!bw_node_may_belong(expectation->owner, owner))
+        return mismatch("owner", expectation->owner, owner);
+    size_t entry = header->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
+    uint32_t count = bw_get32(header->item_count);
+    if (count > (nodesize - sizeof *header) / entry)
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid item count %" PRIu32, count);
+    if (count == 0 && (header->level || expectation->has_first_key))
+        return bw_error_create(BW_ERROR_CORRUPT, "no items in a block that its parent points to");
+    return NULL;
+}
+
+static struct bw_error *bad_key(const char *what, uint32_t slot, const struct bw_key *key)
+{
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "%s, slot %" PRIu32 " key (%" PRIu64 " %u %" PRIu64 ")", what, slot,
+                           key->objectid, key->type, key->offset);
+}
+
+/* The first key must be the parent's, and the last one must not reach into the range of the next
+ * block. */
+static struct bw_error *check_key_range(const struct bw_node *node,
+                                        const struct bw_tree_block_expectation *expectation)
+{
+    static const struct bw_key no_limit;
+    if (!node->item_count)
+        return NULL;
+    uint32_t slot = node->item_count - 1;
+    struct bw_key first = node->level ? bw_node_key(node, 0) : bw_leaf_key(node, 0);
+    struct bw_key last = node->level ? bw_node_key(node, slot) : bw_leaf_key(node, slot);
+    if (expectation->has_first_key && bw_key_compare(&first, &expectation->first_key) != 0)
+        return bad_key("first key mismatch", 0, &first);
+    if (bw_key_compare(&expectation->end_key, &no_limit) != 0 &&
+        bw_key_compare(&last, &expectation->end_key) >= 0)
+        return bad_key("key beyond those of the parent", slot, &last);
+    return NULL;
+}
+
+static struct bw_error *check_pointers(const struct bw_node *node)
+{
+    struct bw_key previous = {0};
+    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+        struct bw_node_pointer pointer = bw_node_pointer_at(node, slot);
+        if (pointer.bytenr % BW_MIN_SECTORSIZE)
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "unaligned pointer, slot %" PRIu32 " bytenr %" PRIu64, slot,
+                                   pointer.bytenr);
+        if (slot && bw_key_compare(&previous, &pointer.key) >= 0)
+            return bad_key("keys out of order", slot, &pointer.key);
+        previous = pointer.key;
+    }
+    return NULL;
+}
+
+struct bw_error *bw_node_check(const uint8_t *block, uint32_t nodesize, uint64_t bytenr,
+                               const struct bw_tree_block_expectation *expectation)
+{
+    BW_TRY(check_header(header_of(block), nodesize, bytenr, expectation));
+    if (expectation->lenient)
+        return NULL;
+    struct bw_node node = bw_node_view(block, nodesize);
+    BW_TRY(check_key_range(&node, expectation));
+    return node.level ? check_pointers(&node) : NULL;
+}
+
+bool bw_node_meets_expectation(const uint8_t *block, uint32_t nodesize, uint64_t bytenr,
+                               const struct bw_tree_block_expectation *expectation)
+{
+    struct bw_node node = bw_node_view(block, nodesize);
+    BW_AUTO_ERROR struct bw_error *header =
+        check_header(header_of(block), nodesize, bytenr, expectation);
+    if (header)
+        return false;
+    BW_AUTO_ERROR struct bw_error *key_range = check_key_range(&node, expectation);
+    return !key_range;
+}
+
+static inline bool is_greater(const void *disk, const struct bw_key *key)
+{
+    const struct bw_key at = bw_key_decode(disk);
+    return bw_key_compare(&at, key) > 0;
+}
+
+uint32_t bw_node_count_until(const struct bw_node *node, const struct bw_key *key)
+{
+    const uint8_t *keys = node->block + sizeof(struct bw_disk_header); /* at the begin of each entry
+                                                                        */
+    size_t step = node->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
+    return (uint32_t)BW_FIRST_INDEX(i, node->item_count, is_greater(keys + i * step, key));
+}

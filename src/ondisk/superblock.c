@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Decoding and validation of the superblock. Every number is hostile until it has passed through
+ * here. */
+#include "ondisk/superblock.h"
+
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+
+uint64_t bw_superblock_offset(unsigned copy)
+{
+    static const uint64_t offsets[BW_SUPERBLOCK_COPIES] = {UINT64_C(64) << 10, UINT64_C(64) << 20,
+                                                           UINT64_C(256) << 30};
+    return offsets[copy];
+}
+
+/* A checksum type below this may be one that is still to come; above, damage is more likely. */
+enum { MAY_BE_NEW = 16 };
+
+static bool is_size(uint32_t size)
+{
+    return (size & (size - 1)) == 0 && size >= BW_MIN_SECTORSIZE && size <= BW_MAX_NODESIZE;
+}
+
+/* Without a magic it may be a superblock all the same: what the kernel leaves of the superblock of
+ * a device that it has removed, or wipefs of any, lacks the magic alone. */
+static struct bw_error *no_magic(const struct bw_disk_superblock *disk, uint64_t offset)
+{
+    uint64_t magic = bw_get64(disk->magic);
+    if (bw_get64(disk->bytenr) != offset || !is_size(bw_get32(disk->sectorsize)) ||
+        !is_size(bw_get32(disk->nodesize)))
+        return bw_error_create(BW_ERROR_NOT_BTRFS, "no btrfs magic");
+    return bw_error_create(BW_ERROR_CORRUPT, "a superblock whose magic %s",
+                           magic == BW_TEMPORARY_MAGIC
+                               ? "says that mkfs.btrfs or a conversion has not come to its end"
+                           : magic == 0 ? "has been erased, as removing a device or wipefs does"
+                                        : "is damaged");
+}
+
+static struct bw_error *check_identity(const struct bw_disk_superblock *disk, uint64_t offset)
+{
+    if (bw_get64(disk->magic) != BW_SUPERBLOCK_MAGIC)
+        return no_magic(disk, offset);
+    unsigned checksum_type = bw_get16(disk->csum_type);
+    if (!bw_checksum_known(checksum_type))
+        return bw_error_create(checksum_type < MAY_BE_NEW ? BW_ERROR_UNSUPPORTED : BW_ERROR_CORRUPT,
+                               "unknown checksum type %u", checksum_type);
+    BW_TRY(bw_checksum_prepare((enum bw_checksum_type)checksum_type));
+    if (!bw_checksum_matches_block((enum bw_checksum_type)checksum_type, (const uint8_t *)disk,
+                                   sizeof *disk))
+        return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
+                               bw_checksum_name((enum bw_checksum_type)checksum_type));
+    if (bw_get64(disk->bytenr) != offset)
+        return bw_error_create(BW_ERROR_CORRUPT, "bytenr mismatch, want %" PRIu64 " have %" PRIu64,
+                               offset, bw_get64(disk->bytenr));
+    return NULL;
+}
+
+static struct bw_error *check_sizes(const struct bw_superblock *super)
+{
+    if (!is_size(super->sectorsize))
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid sectorsize %" PRIu32, super->sectorsize);
+    if (!is_size(super->nodesize) || super->nodesize < super->sectorsize)
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid nodesize %" PRIu32, super->nodesize);
+    if (super->system_chunk_array_size > BW_SYSTEM_CHUNK_ARRAY_SIZE)
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid sys_chunk_array_size %" PRIu32,
+                               super->system_chunk_array_size);
+    if (super->device_count == 0)
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid num_devices 0");
+    return NULL;
+}
+
+static struct bw_error *check_root(const struct bw_superblock *super, const char *name,
+                                   const struct bw_root_pointer *root)
+{
+    if (root->level >= BW_MAX_LEVEL)
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid %s level %u", name, root->level);
+    if (root->bytenr % super->sectorsize)
+        return bw_error_create(BW_ERROR_CORRUPT, "unaligned %s address %" PRIu64, name,
+                               root->bytenr);
+    return NULL;
+}
+
+static void decode_roots(const struct bw_disk_superblock *disk, struct bw_superblock *super)
+{
+    super->root =
+        (struct bw_root_pointer){bw_get64(disk->root), super->generation, disk->root_level};
+    super->chunk_root = (struct bw_root_pointer){
+        bw_get64(disk->chunk_root), bw_get64(disk->chunk_root_generation), disk->chunk_root_level};
+    if (super->incompat_flags & BW_INCOMPAT_REMAP_TREE)
+        super->remap_root =
+            (struct bw_root_pointer){bw_get64(disk->remap_root),
+                                     bw_get64(disk->remap_root_generation), disk->remap_root_level};
+    for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++) {
+        const struct bw_disk_backup_root *from = &disk->backup_roots[i];
+        super->backup_roots[i] = (struct bw_backup_root){
+            .tree_root = {bw_get64(from->tree_root), bw_get64(from->tree_root_generation),
+                          from->tree_root_level},
+            .chunk_root = {bw_get64(from->chunk_root), bw_get64(from->chunk_root_generation),
+                           from->chunk_root_level},
+        };
+    }
+}
+
+static void decode(const struct bw_disk_superblock *disk, struct bw_superblock *super)
+{
+    memset(super, 0, sizeof *super);
+    super->flags = bw_get64(disk->flags);
+    super->generation = bw_get64(disk->generation);
+    super->uuid_tree_generation = bw_get64(disk->uuid_tree_generation);
+    super->cache_generation = bw_get64(disk->cache_generation);
+    super->log_root = bw_get64(disk->log_root);
+    super->log_root_level = disk->log_root_level;
+    super->total_bytes = bw_get64(disk->total_bytes);
+    super->bytes_used = bw_get64(disk->bytes_used);
+    super->device_count = bw_get64(disk->device_count);
+    super->sectorsize = bw_get32(disk->sectorsize);
+    super->nodesize = bw_get32(disk->nodesize);
+    super->compat_ro_flags = bw_get64(disk->compat_ro_flags);
+    super->incompat_flags = bw_get64(disk->incompat_flags);
+    super->checksum_type = (enum bw_checksum_type)bw_get16(disk->csum_type);
+    super->device.devid = bw_get64(disk->device.devid);
+    super->device.total_bytes = bw_get64(disk->device.total_bytes);
+    super->device.bytes_used = bw_get64(disk->device.bytes_used);
+    super->system_chunk_array_size = bw_get32(disk->system_chunk_array_size);
+    memcpy(super->fsid, disk->fsid, BW_UUID_SIZE);
+    memcpy(super->device.uuid, disk->device.uuid, BW_UUID_SIZE);
+    memcpy(super->device.fsid, disk->device.fsid, BW_UUID_SIZE);
+    memcpy(super->label, disk->label, BW_LABEL_SIZE);
+    memcpy(super->system_chunk_array, disk->system_chunk_array, BW_SYSTEM_CHUNK_ARRAY_SIZE);
+    bool changed = super->incompat_flags & BW_INCOMPAT_METADATA_UUID;
+    memcpy(super->metadata_uuid, changed ? disk->metadata_uuid : disk->fsid, BW_UUID_SIZE);
+    decode_roots(disk, super);
+}
+
+struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
+                                      struct bw_superblock *superblock)
+{
+    const struct bw_disk_superblock *disk = bytes;
+    BW_TRY(check_identity(disk, offset));
+    decode(disk, superblock);
+    BW_TRY(check_sizes(superblock));
+    BW_TRY(check_root(superblock, "root", &superblock->root));
+    BW_TRY(check_root(superblock, "remap_root", &superblock->remap_root));
+    return check_root(superblock, "chunk_root", &superblock->chunk_root);
+}

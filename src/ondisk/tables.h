@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The structures of items; items.c says which type has which. Those of chunks and devices are used
+ * for the superblock, too. */
+#ifndef BW_ONDISK_TABLES_H
+#define BW_ONDISK_TABLES_H
+
+#include "ondisk/structure.h"
+
+/** Types and profiles of chunks and block groups. */
+extern const struct bw_value_names bw_group_flags;
+
+extern const struct bw_structure bw_structure_inode_item, bw_structure_inode_refs,
+    bw_structure_inode_extrefs, bw_structure_dir_item, bw_structure_dir_log,
+    bw_structure_verity_descriptor, bw_structure_bytes, bw_structure_file_extent,
+    bw_structure_extent_csum, bw_structure_csum_item;
+extern const struct bw_structure bw_structure_extent_item, bw_structure_metadata_item,
+    bw_structure_tree_block_ref, bw_structure_shared_block_ref, bw_structure_extent_data_ref,
+    bw_structure_shared_data_ref, bw_structure_extent_ref_v0, bw_structure_block_group,
+    bw_structure_free_space_info, bw_structure_free_space_extent, bw_structure_free_space_bitmap,
+    bw_structure_free_space_header, bw_structure_nothing, bw_structure_remap;
+extern const struct bw_structure bw_structure_superblock;
+extern const struct bw_structure bw_structure_chunk, bw_structure_device_item,
+    bw_structure_device_extent, bw_structure_raid_stripe, bw_structure_device_replace,
+    bw_structure_persistent, bw_structure_temporary;
+extern const struct bw_structure bw_structure_root_item, bw_structure_root_ref,
+    bw_structure_root_backref, bw_structure_orphan, bw_structure_uuid, bw_structure_string,
+    bw_structure_qgroup_status, bw_structure_qgroup_info, bw_structure_qgroup_limit;
+
+#endif

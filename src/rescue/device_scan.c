@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The physical scan. Threads read some MiB each, and look at every place where a sector begins. */
+#include "rescue/device_scan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/pool.h"
+#include "base/search.h"
+#include "ondisk/disk_items.h"
+#include "graph/wind.h"
+
+enum {
+    PIECE = 4 << 20,
+    WINDOW = PIECE + BW_MAX_NODESIZE, /* a block may begin in a piece and end behind it */
+};
+
+/* A part of a device that is stored, and is read in pieces. */
+struct stretch {
+    struct bw_device_range range;
+    size_t first; /* pieces of the stretches before it */
+};
+
+/* The scan under way. */
+struct run {
+    struct bw_device_scan *scan;
+    struct stretch *stretches;
+    size_t count, capacity;
+    size_t pieces;     /* of all stretches */
+    uint8_t **buffers; /* one for each worker */
+    unsigned workers;
+    uint64_t bytes;            /* of all stretches */
+    atomic_uint_fast64_t done; /* bytes of those that were looked at */
+    pthread_mutex_t lock;
+    bool no_memory;
+};
+
+static struct bw_xlator *device_of(const struct bw_device_scan *scan, size_t image)
+{
+    return image < scan->image_count ? scan->images[image].storage : NULL;
+}
+
+size_t bw_image_of_devid(const struct bw_device_scan *scan, uint64_t devid)
+{
+    size_t at = 0;
+    while (at < scan->image_count && (scan->images[at].role == BW_IMAGE_UNUSED ||
+                                      scan->images[at].superblock.device.devid != devid))
+        at++;
+    return at;
+}
+
+static int by_place(const void *left, const void *right)
+{
+    const struct bw_device_range *a = left, *b = right;
+    return a->image != b->image ? (a->image > b->image) * 2 - 1
+                                : (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+/* Makes one of ranges that overlap: any number of chunks may claim the same place, which is read
+ * once. Returns how many are left. */
+static size_t merge(struct bw_device_range *ranges, size_t count)
+{
+    size_t kept = 0;
+    if (count)
+        qsort(ranges, count, sizeof *ranges, by_place);
+    for (size_t i = 0; i < count; i++) {
+        struct bw_device_range *last = &ranges[kept ? kept - 1 : 0];
+        const uint64_t gap = ranges[i].offset - last->offset;
+        if (!kept || last->image != ranges[i].image || gap > last->length) {
+            ranges[kept++] = ranges[i];
+            continue;
+        }
+        const uint64_t room = UINT64_MAX - gap;
+        const uint64_t length = gap + (ranges[i].length < room ? ranges[i].length : room);
+        last->length = length > last->length ? length : last->length;
+    }
+    return kept;
+}
+
+/* Adds a piece: to the stretch that ends where it begins, or as a new one. */
+static bool add_piece(struct run *run, size_t image, uint64_t at, uint64_t length)
+{
+    struct bw_device_range *last = run->count ? &run->stretches[run->count - 1].range : NULL;
+    if (last && last->image == image && last->offset + last->length == at &&
+        last->length % PIECE == 0)
+        last->length += length;
+    else if (BW_ARRAY_RESERVE(run->stretches, run->count, run->capacity))
+        run->stretches[run->count++] = (struct stretch){{image, at, length}, run->pieces};
+    else
+        return false;
+    run->pieces++;
+    run->bytes += length;
+    return true;
+}
+
+/* Adds what is stored of a range. */
+static bool add_range(struct run *run, const struct bw_device_range *range)
+{
+    struct bw_xlator *device = device_of(run->scan, range->image);
+    const uint64_t size = device ? bw_xlator_size(device) : 0;
+    if (range->offset >= size)
+        return true;
+    const uint64_t left = size - range->offset;
+    const uint64_t end = range->offset + (range->length < left ? range->length : left);
+    uint64_t at = range->offset - range->offset % BW_MIN_SECTORSIZE, next;
+    for (; at < end; at += PIECE) {
+        next = bw_xlator_next_stored(device, at);
+        if (next >= end)
+            break;
+        at += (next - at) / BW_MIN_SECTORSIZE * BW_MIN_SECTORSIZE;
+        if (!add_piece(run, range->image, at, end - at < PIECE ? end - at : PIECE))
+            return false;
+    }
+    return true;
+}
+
+static struct bw_device_range piece_of(const struct run *run, size_t number)
+{
+    const size_t after = BW_FIRST_INDEX(i, run->count, run->stretches[i].first > number);
+    const struct stretch *stretch = &run->stretches[after - 1];
+    const uint64_t begin = (uint64_t)(number - stretch->first) * PIECE;
+    const uint64_t left = stretch->range.length - begin;
+    return (struct bw_device_range){stretch->range.image, stretch->range.offset + begin,
+                                    left < PIECE ? left : PIECE};
+}
+
+static bool is_known(const struct bw_found_identity *identity, const uint8_t *bytes)
+{
+    const struct bw_disk_header *header = (const void *)bytes;
+    for (size_t i = 0; i < identity->fsid_count; i++)
+        if (memcmp(identity->fsids[i], header->fsid, BW_UUID_SIZE) == 0)
+            return true;
+    return false;
+}
+
+static bool has_groups(const uint8_t *bytes, uint32_t nodesize)
+{
+    const struct bw_node leaf = bw_node_view(bytes, nodesize);
+    for (uint32_t slot = 0; !leaf.level && slot < leaf.item_count; slot++)
+        if (bw_leaf_key(&leaf, slot).type == BW_BLOCK_GROUP_ITEM)
+            return true;
+    return false;
+}
+
+static void keep(struct run *run, const struct bw_sighting *sighting)
+{
+    struct bw_device_scan *scan = run->scan;
+    pthread_mutex_lock(&run->lock);
+    if (BW_ARRAY_RESERVE(scan->sightings, scan->count, scan->capacity))
+        scan->sightings[scan->count++] = *sighting;
+    else
+        run->no_memory = true;
+    pthread_mutex_unlock(&run->lock);
+}
+
+/* Looks for blocks that begin in a piece, of which `length` bytes were read. */
+static void look(struct run *run, const struct bw_device_range *piece, const uint8_t *bytes,
+                 uint32_t length)
+{
+    const struct bw_found_identity *identity = run->scan->identity;
+    struct bw_found_block block;
+    uint32_t step;
+    for (uint32_t at = 0; at < piece->length && at + identity->nodesize <= length; at += step) {
+        step = BW_MIN_SECTORSIZE;
+        if (!is_known(identity, bytes + at) ||
+            bw_found_recognise(identity, &run->scan->owners, bytes + at, BW_FOUND_ANYWHERE,
+                               &block) != BW_FOUND_BLOCK)
+            continue;
+        step = identity->nodesize;
+        keep(run, &(struct bw_sighting){block.bytenr, block.generation, piece->offset + at,
+                                        block.owner, (uint16_t)piece->image, block.level,
+                                        has_groups(bytes + at, identity->nodesize)});
+    }
+}
+
+struct bw_error *bw_device_scan_bytes(const struct bw_device_scan *scan, size_t image,
+                                      uint64_t offset, uint32_t length, uint8_t *buffer)
+{
+    struct bw_xlator *device = device_of(scan, image);
+    if (!device)
+        return bw_error_create(BW_ERROR_MISSING_DEVICE, "a device is missing");
+    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(device));
+    struct bw_request request = {
+        .kind = BW_REQUEST_RAW, .length = length, .address = offset, .buffer = buffer};
+    bw_wind(&frame, device, &request, 1);
+    return request.error;
+}
+
+bool bw_device_scan_has(const struct bw_device_scan *scan, size_t image, uint64_t offset,
+                        const uint8_t *checksum)
+{
+    const enum bw_checksum_type type = scan->identity->checksum_type;
+    const uint32_t size = scan->sectorsize;
+    uint8_t sector[BW_MAX_NODESIZE], result[BW_CSUM_SIZE];
+    BW_AUTO_ERROR struct bw_error *error = bw_device_scan_bytes(scan, image, offset, size, sector);
+    if (error || memcmp(sector, sector + 1, size - 1) == 0)
+        return false;
+    bw_checksum_compute(type, sector, size, result);
+    return memcmp(result, checksum, bw_checksum_size(type)) == 0;
+}
+
+static void tell(struct run *run, uint64_t bytes)
+{
+    const struct bw_fs *fs = run->scan->fs;
+    const uint64_t done = atomic_fetch_add(&run->done, bytes) + bytes;
+    if (fs->searched)
+        fs->searched(fs->searched_context, done, run->bytes);
+}
+
+static void scan_piece(void *context, unsigned worker, size_t task)
+{
+    struct run *run = context;
+    const struct bw_device_range piece = piece_of(run, task);
+    const uint64_t left = bw_xlator_size(device_of(run->scan, piece.image)) - piece.offset;
+    const uint32_t length = left < WINDOW ? (uint32_t)left : WINDOW;
+    uint8_t *buffer = run->buffers[worker];
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_device_scan_bytes(run->scan, piece.image, piece.offset, length, buffer);
+    /* Around a bad place, sector by sector. */
+    for (uint32_t at = 0; error && at < length; at += BW_MIN_SECTORSIZE) {
+        const uint32_t rest = length - at;
+        BW_AUTO_ERROR struct bw_error *bad =
+            bw_device_scan_bytes(run->scan, piece.image, piece.offset + at,
+                                 rest < BW_MIN_SECTORSIZE ? rest : BW_MIN_SECTORSIZE, buffer + at);
+        if (bad)
+            memset(buffer + at, 0, rest < BW_MIN_SECTORSIZE ? rest : BW_MIN_SECTORSIZE);
+    }
+    look(run, &piece, buffer, length);
+    tell(run, piece.length);
+}
+
+static bool make_buffers(struct run *run)
+{
+    run->workers = bw_pool_workers(0);
+    run->buffers = calloc(run->workers, sizeof *run->buffers);
+    for (unsigned i = 0; run->buffers && i < run->workers; i++) {
+        run->buffers[i] = aligned_alloc(BW_MIN_SECTORSIZE, WINDOW);
+        if (!run->buffers[i])
+            return false;
+    }
+    return run->buffers;
+}
+
+struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_device_range *ranges,
+                                    size_t count)
+{
+    struct run run = {.scan = scan, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct bw_pool *pool = bw_pool_create(bw_pool_workers(0));
+    bool ready = make_buffers(&run) && pool;
+    count = merge(ranges, count);
+    for (size_t i = 0; ready && i < count; i++)
+        ready = add_range(&run, &ranges[i]);
+    if (ready)
+        bw_pool_run(pool, run.pieces, scan_piece, &run);
+    bw_pool_destroy(pool);
+    for (unsigned i = 0; run.buffers && i < run.workers; i++)
+        free(run.buffers[i]);
+    free(run.buffers);
+    free(run.stretches);
+    return !ready || run.no_memory ? bw_error_no_memory() : NULL;
+}
+
+bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_sighting *sighting,
+                         uint8_t *buffer)
+{
+    const struct bw_disk_header *header = (const void *)buffer;
+    const struct bw_found_identity *identity = scan->identity;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_device_scan_bytes(scan, sighting->image, sighting->offset, identity->nodesize, buffer);
+    return !error && bw_get64(header->bytenr) == sighting->bytenr &&
+           header->level == sighting->level &&
+           bw_checksum_matches_block(identity->checksum_type, buffer, identity->nodesize);
+}

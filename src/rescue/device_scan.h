@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The physical scan: reads devices, for tree blocks wherever they lie. It is for what comes before
+ * chunks are known, and for nothing else: a block that is found in this way may be part of a file,
+ * such as an image of another file system, or of this one. What proves a block is that chunks put
+ * its address to the place where it was found; lost_chunks.c asks for that.
+ */
+#ifndef BW_RESCUE_DEVICE_SCAN_H
+#define BW_RESCUE_DEVICE_SCAN_H
+
+#include "fs/image.h"
+#include "history/block_index.h"
+
+/** A tree block on a device. */
+struct bw_sighting {
+    uint64_t bytenr; /**< the logical address that it says is its own */
+    uint64_t generation;
+    uint64_t offset; /**< where it lies on the device */
+    uint32_t owner;  /**< number of its tree, as in struct bw_found_block */
+    uint16_t image;  /**< index of the device's image */
+    uint8_t level;
+    bool has_groups; /**< it is a leaf with block groups */
+};
+
+static_assert(sizeof(struct bw_sighting) == 32, "what a block costs");
+
+/** A range of a device that is to be read. */
+struct bw_device_range {
+    size_t image;
+    uint64_t offset, length;
+};
+
+/** A scan: what to do, and what came out. All zeros but the first members at the beginning; it may
+ * be run several times. */
+struct bw_device_scan {
+    const struct bw_fs *fs; /**< whose `searched` is told how far it is */
+    const struct bw_image *images;
+    size_t image_count;
+    const struct bw_found_identity *identity;
+    uint32_t sectorsize;           /**< bytes of a checksum of data */
+    struct bw_sighting *sightings; /**< result, in no order; freed with free() */
+    size_t count, capacity;
+    bool is_whole;                /**< the devices were read from beginning to end */
+    struct bw_found_index owners; /**< to be started with bw_found_init(): numbers of trees only */
+};
+
+/** The image of a device; image_count if there is none. */
+size_t bw_image_of_devid(const struct bw_device_scan *scan, uint64_t devid);
+
+/** Reads ranges of the devices, which may be anywhere and overlap: they are sorted, and no place is
+ * read twice. BW_ERROR_NO_MEMORY; what cannot be read is passed over. */
+struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_device_range *ranges,
+                                    size_t count);
+
+/** The tree that a block says it belongs to. */
+static inline uint64_t bw_sighting_owner(const struct bw_device_scan *scan,
+                                         const struct bw_sighting *sighting)
+{
+    return scan->owners.owners[sighting->owner];
+}
+
+/** Reads a block again; false if it is not there any more. */
+bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_sighting *sighting,
+                         uint8_t *buffer);
+
+/** Reads bytes of a device. */
+struct bw_error *bw_device_scan_bytes(const struct bw_device_scan *scan, size_t image,
+                                      uint64_t offset, uint32_t length, uint8_t *buffer);
+
+/** Whether the sector at a place has a checksum. One whose bytes are all equal never does: it lies
+ * in many places. */
+bool bw_device_scan_has(const struct bw_device_scan *scan, size_t image, uint64_t offset,
+                        const uint8_t *checksum);
+
+#endif

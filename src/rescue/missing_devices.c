@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which missing device an image without a superblock is. The chunks say where on a missing device
+ * tree blocks and data lie: if a tree block is there that says it has that address, or a sector
+ * that has the checksum of the data at that address, it is that device. Only some of each chunk is
+ * looked at.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "ondisk/disk_items.h"
+#include "rescue/chunk_set.h"
+#include "rescue/rescue.h"
+
+enum {
+    MOST_DEVICES = 64,       /* that are missing */
+    MOST_RANGES = 256,       /* of an image in which tree blocks are searched */
+    RANGE = 4 << 20,         /* bytes of each */
+    MOST_CHUNKS = 256,       /* whose data are compared */
+    SECTORS_OF_A_CHUNK = 64, /* on each image */
+    PROOF = 2,               /* places that have to agree */
+};
+
+struct search {
+    struct bw_fs *fs;
+    struct bw_found_identity identity;
+    struct bw_device_scan scan;
+    struct bw_chunk_set chunks;
+    struct bw_device_identity missing[MOST_DEVICES];
+    size_t missing_count;
+    unsigned (*votes)[MOST_DEVICES]; /* of each image */
+    unsigned sectors;                /* of this chunk that were compared */
+};
+
+/* What is missing. */
+
+/* The number of a missing device; missing_count if it is none. */
+static size_t number_of(const struct search *search, uint64_t devid)
+{
+    size_t at = 0;
+    while (at < search->missing_count && search->missing[at].devid != devid)
+        at++;
+    return at;
+}
+
+static struct bw_device_identity *note_device(struct search *search, uint64_t devid,
+                                              const uint8_t uuid[BW_UUID_SIZE])
+{
+    const size_t at = number_of(search, devid);
+    if (devid == BW_UNKNOWN_DEVICE || at == MOST_DEVICES ||
+        bw_image_of_device(search->fs, devid, uuid))
+        return NULL;
+    struct bw_device_identity *device = &search->missing[at];
+    if (at == search->missing_count) {
+        search->missing_count++;
+        *device = (struct bw_device_identity){.devid = devid};
+        memcpy(device->uuid, uuid, BW_UUID_SIZE);
+        memcpy(device->fsid, search->fs->superblock.fsid, BW_UUID_SIZE);
+    }
+    return device;
+}
+
+static struct bw_error *take_item(void *context, const struct bw_item *item)
+{
+    struct search *search = context;
+    const struct bw_disk_device_item *disk = (const void *)item->data;
+    bool added;
+    if (item->key.type == BW_CHUNK_ITEM && !bw_chunk_is_remapped_away(item->data, item->size))
+        return bw_chunk_set_add(&search->chunks, item, &added);
+    if (item->key.type != BW_DEVICE_ITEM || item->size < sizeof *disk)
+        return NULL;
+    struct bw_device_identity *device = note_device(search, bw_get64(disk->devid), disk->uuid);
+    if (device) {
+        device->total_bytes = bw_get64(disk->total_bytes);
+        device->bytes_used = bw_get64(disk->bytes_used);
+    }
+    return NULL;
+}
+
+/* All chunks that are known by now. */
+static struct bw_error *take_chunks(struct search *search)
+{
+    const struct bw_tree *tree = &search->fs->chunk_tree;
+    const struct bw_newest *items = &search->chunks.items;
+    struct bw_chunk chunk;
+    if (tree->root.bytenr)
+        BW_TRY(bw_fs_scan(search->fs, tree, "chunk", take_item, search));
+    BW_TRY(bw_chunk_set_add_array(&search->chunks, &search->fs->superblock));
+    for (size_t i = 0; i < items->count; i++) {
+        const struct bw_item item = bw_newest_view(items, &items->items[i]);
+        BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
+        for (unsigned n = 0; n < chunk.stripe_count; n++)
+            note_device(search, bw_get64(chunk.stripes[n].devid), chunk.stripes[n].device_uuid);
+    }
+    return NULL;
+}
+
+/* What images say. */
+
+/* Calls a function for the missing devices that have a copy of an address, and for each image that
+ * may be it: with the place of the copy. */
+static void for_copies(struct search *search, uint64_t address,
+                       void (*ask)(struct search *search, size_t image, size_t device,
+                                   uint64_t offset, const void *context),
+                       const void *context)
+{
+    struct bw_piece piece;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_layout_find(&search->chunks.layout, address, 1, &piece);
+    for (unsigned copy = 1; !error && copy <= piece.direct_copies; copy++) {
+        const struct bw_layout_stripe *stripe = bw_piece_stripe(&piece, copy);
+        const size_t device = number_of(search, stripe->devid);
+        for (size_t i = 0; device < search->missing_count && i < search->fs->image_count; i++)
+            if (search->fs->images[i].is_unclaimed)
+                ask(search, i, device, stripe->offset + piece.stripe_offset, context);
+    }
+}
+
+static void ask_block(struct search *search, size_t image, size_t device, uint64_t offset,
+                      const void *context)
+{
+    const struct bw_sighting *sighting = context;
+    search->votes[image][device] += sighting->image == image && sighting->offset == offset;
+}
+
+static void ask_sector(struct search *search, size_t image, size_t device, uint64_t offset,
+                       const void *context)
+{
+    search->sectors++;
+    search->votes[image][device] += bw_device_scan_has(&search->scan, image, offset, context);
+}
+
+/* Adds the places of a chunk's tree blocks on missing devices. */
+static size_t add_ranges(const struct search *search, const struct bw_chunk *chunk, size_t image,
+                         struct bw_device_range *ranges, size_t count)
+{
+    const uint64_t length = bw_stripe_length(chunk);
+    for (unsigned n = 0; n < chunk->stripe_count && count < MOST_RANGES; n++)
+        if (number_of(search, bw_get64(chunk->stripes[n].devid)) < search->missing_count)
+            ranges[count++] = (struct bw_device_range){image, bw_get64(chunk->stripes[n].offset),
+                                                       length < RANGE ? length : RANGE};
+    return count;
+}
+
+static struct bw_error *ask_image(struct search *search, size_t image)
+{
+    const struct bw_newest *items = &search->chunks.items;
+    struct bw_device_range ranges[MOST_RANGES];
+    struct bw_chunk chunk;
+    size_t count = 0;
+    for (size_t i = 0; i < items->count && count < MOST_RANGES; i++) {
+        const struct bw_item item = bw_newest_view(items, &items->items[i]);
+        BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
+        if (chunk.type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM))
+            count = add_ranges(search, &chunk, image, ranges, count);
+    }
+    search->scan.count = 0;
+    BW_TRY(bw_device_scan_run(&search->scan, ranges, count));
+    for (size_t i = 0; i < search->scan.count; i++)
+        for_copies(search, search->scan.sightings[i].bytenr, ask_block, &search->scan.sightings[i]);
+    return NULL;
+}
+
+/* Data. */
+
+/* Every fourth sector: so even small files have several, and large ones need not be all read. */
+static struct bw_error *take_checksums(void *context, const struct bw_item *item)
+{
+    enum { STEP = 4 };
+    struct search *search = context;
+    const size_t size = bw_checksum_size(search->identity.checksum_type);
+    for (size_t i = 0; (i + 1) * size <= item->size; i += STEP) {
+        for_copies(search, item->key.offset + i * search->scan.sectorsize, ask_sector,
+                   item->data + i * size);
+        if (search->sectors >= SECTORS_OF_A_CHUNK * search->fs->image_count)
+            return bw_error_create(BW_ERROR_NOT_FOUND, "enough");
+    }
+    return NULL;
+}
+
+static bool is_on_missing(const struct search *search, const struct bw_chunk *chunk)
+{
+    for (unsigned n = 0; n < chunk->stripe_count; n++)
+        if (number_of(search, bw_get64(chunk->stripes[n].devid)) < search->missing_count)
+            return true;
+    return false;
+}
+
+static struct bw_error *ask_chunk(struct search *search, const struct bw_chunk *chunk)
+{
+    const struct bw_checksum_trees *trees = &search->fs->checksum_trees;
+    const struct bw_key first = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, chunk->logical};
+    const struct bw_key last = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM,
+                                chunk->logical + chunk->length - 1};
+    struct bw_error *error = NULL;
+    search->sectors = 0;
+    for (size_t i = 0; !error && i < trees->count; i++)
+        error = bw_fs_items(search->fs, &trees->trees[i], first, last, take_checksums, search);
+    if (!error || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_error_free(error);
+    return NULL;
+}
+
+static struct bw_error *ask_data(struct search *search)
+{
+    const struct bw_newest *items = &search->chunks.items;
+    struct bw_chunk chunk;
+    for (size_t i = 0, asked = 0; i < items->count && asked < MOST_CHUNKS; i++) {
+        const struct bw_item item = bw_newest_view(items, &items->items[i]);
+        BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
+        if (!(chunk.type & BW_GROUP_DATA) || !is_on_missing(search, &chunk))
+            continue;
+        BW_TRY(ask_chunk(search, &chunk));
+        asked++;
+    }
+    return NULL;
+}
+
+/* The count. */
+
+static void claim(struct search *search, struct bw_image *image, size_t device, unsigned votes)
+{
+    struct bw_fs *fs = search->fs;
+    image->superblock = fs->superblock;
+    image->superblock.device = search->missing[device];
+    if (!image->superblock.device.total_bytes)
+        image->superblock.device.total_bytes = bw_xlator_size(image->storage);
+    image->role = BW_IMAGE_DEVICE;
+    image->is_unclaimed = false;
+    image->is_claimed = true;
+    image->is_known = true;
+    bw_fs_report(fs, BW_WARNING,
+                 bw_error_prefix(BW_TAKE(image->bad),
+                                 "%s is device %" PRIu64
+                                 ": blocks of it were found in %u places. It has no superblock",
+                                 image->name, search->missing[device].devid, votes));
+    search->missing[device].devid = BW_UNKNOWN_DEVICE; /* taken */
+}
+
+static void count_votes(struct search *search)
+{
+    for (size_t i = 0; i < search->fs->image_count; i++) {
+        const unsigned *votes = search->votes[i];
+        size_t best = search->missing_count;
+        for (size_t n = 0; n < search->missing_count; n++)
+            if (search->missing[n].devid != BW_UNKNOWN_DEVICE && votes[n] >= PROOF &&
+                (best == search->missing_count || votes[n] > votes[best]))
+                best = n;
+        if (best < search->missing_count)
+            claim(search, &search->fs->images[i], best, votes[best]);
+    }
+}
+
+static struct bw_error *find(struct search *search)
+{
+    struct bw_fs *fs = search->fs;
+    search->votes = calloc(fs->image_count, sizeof *search->votes);
+    if (!search->votes)
+        return bw_error_no_memory();
+    BW_TRY(bw_found_identity_of(fs, &search->identity));
+    search->scan.images = fs->images;
+    search->scan.image_count = fs->image_count;
+    search->scan.identity = &search->identity;
+    search->scan.sectorsize = fs->superblock.sectorsize;
+    search->scan.fs = fs;
+    BW_TRY(take_chunks(search));
+    for (size_t i = 0; search->missing_count && i < fs->image_count; i++)
+        if (fs->images[i].is_unclaimed)
+            BW_TRY(ask_image(search, i));
+    if (search->missing_count)
+        BW_TRY(ask_data(search));
+    count_votes(search);
+    return NULL;
+}
+
+struct bw_error *bw_trunk_find_devices(struct bw_fs *fs)
+{
+    BW_AUTO_FREE struct search *search = calloc(1, sizeof *search);
+    if (!search)
+        return bw_error_no_memory();
+    search->fs = fs;
+    bw_found_init(&search->scan.owners);
+    struct bw_error *error = find(search);
+    free(search->votes);
+    free(search->scan.sightings);
+    free(search->identity.fsids);
+    bw_found_free(&search->scan.owners);
+    bw_chunk_set_free(&search->chunks);
+    return error;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The newest items of a tree, from leaves of all generations. */
+#include "rescue/newest_items.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/search.h"
+
+void bw_newest_free(struct bw_newest *newest)
+{
+    free(newest->items);
+    free(newest->leaves);
+    bw_buffer_free(&newest->bytes);
+    *newest = (struct bw_newest){0};
+}
+
+struct bw_error *bw_newest_add_item(struct bw_newest *newest, const struct bw_item *item,
+                                    uint64_t rank, uint64_t source)
+{
+    if (!BW_ARRAY_RESERVE(newest->items, newest->count, newest->capacity))
+        return bw_error_no_memory();
+    newest->items[newest->count++] =
+        (struct bw_newest_item){item->key, rank, source, newest->bytes.length, item->size};
+    bw_buffer_append(&newest->bytes, item->data, item->size);
+    return newest->bytes.failed ? bw_error_no_memory() : NULL;
+}
+
+struct bw_error *bw_newest_add(struct bw_newest *newest, const struct bw_node *leaf, uint64_t rank,
+                               uint64_t source, bool (*wants)(uint8_t type))
+{
+    struct bw_item item;
+    if (!leaf->item_count)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(newest->leaves, newest->leaf_count, newest->leaf_capacity))
+        return bw_error_no_memory();
+    newest->leaves[newest->leaf_count++] = (struct bw_newest_leaf){
+        bw_leaf_key(leaf, 0), bw_leaf_key(leaf, leaf->item_count - 1), rank};
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++)
+        if (bw_leaf_item(leaf, slot, &item) && (!wants || wants(item.key.type)))
+            BW_TRY(bw_newest_add_item(newest, &item, rank, source));
+    return NULL;
+}
+
+static int by_key(const void *left, const void *right)
+{
+    const struct bw_newest_item *a = left, *b = right;
+    const int order = bw_key_compare(&a->key, &b->key);
+    return order ? order : (a->rank < b->rank) - (a->rank > b->rank);
+}
+
+static int newest_first(const void *left, const void *right)
+{
+    const struct bw_newest_leaf *a = left, *b = right;
+    return (a->rank < b->rank) - (a->rank > b->rank);
+}
+
+/* Of each key, the item of the highest rank. */
+static void drop_older(struct bw_newest *newest)
+{
+    size_t kept = 0;
+    if (newest->count)
+        qsort(newest->items, newest->count, sizeof *newest->items, by_key);
+    for (size_t i = 0; i < newest->count; i++)
+        if (!kept || bw_key_compare(&newest->items[kept - 1].key, &newest->items[i].key) != 0)
+            newest->items[kept++] = newest->items[i];
+    newest->count = kept;
+}
+
+/* The first item from `at` on that no leaf has spoken for yet. */
+static size_t first_open(size_t *next, size_t at)
+{
+    size_t end = at;
+    while (next[end] != end)
+        end = next[end];
+    while (next[at] != end) {
+        const size_t step = next[at];
+        next[at] = end;
+        at = step;
+    }
+    return end;
+}
+
+/* Leaves speak for items in the order of their ranks; what is older than the first leaf that speaks
+ * for it gets the size UINT32_MAX. */
+static void mark_gone(struct bw_newest *newest, size_t *next)
+{
+    for (size_t i = 0; i <= newest->count; i++)
+        next[i] = i;
+    for (size_t i = 0; i < newest->leaf_count; i++) {
+        const struct bw_newest_leaf *leaf = &newest->leaves[i];
+        size_t at = BW_FIRST_INDEX(n, newest->count,
+                                   bw_key_compare(&newest->items[n].key, &leaf->first) >= 0);
+        for (at = first_open(next, at);
+             at < newest->count && bw_key_compare(&newest->items[at].key, &leaf->last) <= 0;
+             at = first_open(next, at)) {
+            if (newest->items[at].rank < leaf->rank)
+                newest->items[at].size = UINT32_MAX;
+            next[at] = at + 1;
+        }
+    }
+}
+
+struct bw_error *bw_newest_settle(struct bw_newest *newest)
+{
+    drop_older(newest);
+    BW_AUTO_FREE size_t *next = malloc((newest->count + 1) * sizeof *next);
+    if (!next)
+        return bw_error_no_memory();
+    if (newest->leaf_count)
+        qsort(newest->leaves, newest->leaf_count, sizeof *newest->leaves, newest_first);
+    mark_gone(newest, next);
+    size_t kept = 0;
+    for (size_t i = 0; i < newest->count; i++)
+        if (newest->items[i].size != UINT32_MAX)
+            newest->items[kept++] = newest->items[i];
+    newest->count = kept;
+    return NULL;
+}
+
+bool bw_newest_is_present(const struct bw_newest *newest, const struct bw_key *key)
+{
+    for (size_t i = 0; i < newest->leaf_count; i++) {
+        const struct bw_newest_leaf *leaf = &newest->leaves[i];
+        if (leaf->rank == BW_PRESENT_RANK && bw_key_compare(&leaf->first, key) <= 0 &&
+            bw_key_compare(key, &leaf->last) <= 0)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * No image has a superblock: each gets one that is made from the tree blocks on it. They say which
+ * file system it is, and trying tells their size and checksum. Which device an image is, chunks and
+ * extents of devices tell: that of whose places most blocks lie in. Blocks that are copies in a
+ * file do not lie in their places; so the file system wins which has most blocks that do.
+ *
+ * The new superblock names no roots: chunks and trees are searched as well (lost_chunks.c,
+ * lost_roots.c).
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/search.h"
+#include "ondisk/disk_items.h"
+#include "rescue/identify_blocks.h"
+#include "rescue/chunk_tree.h"
+#include "rescue/rescue.h"
+
+enum {
+    MOST_ASKED = 1 << 14, /* blocks of an image that are asked which device it is */
+    MOST_DEVICES = 256,   /* that an image may be: the first ones found */
+    MOST_EXTENTS = 256,   /* that a block may lie in */
+};
+
+/* A file system that may be the one. */
+struct candidate {
+    struct bw_fs *fs;
+    struct bw_image_set *set;
+    struct bw_found_identity identity;
+    struct bw_device_scan scan;
+    struct bw_chunk_facts facts;
+    struct bw_chunk_set chunks;
+    uint64_t *devids; /* of the images; 0: not known */
+    size_t score;     /* blocks that lie where they belong */
+};
+
+static void candidate_free(struct candidate *candidate)
+{
+    free(candidate->scan.sightings);
+    bw_found_free(&candidate->scan.owners);
+    bw_chunk_facts_free(&candidate->facts);
+    bw_chunk_set_free(&candidate->chunks);
+    free(candidate->devids);
+}
+
+/* What the leaves say, wherever they lie. */
+static struct bw_error *read_facts(struct candidate *candidate)
+{
+    const struct bw_device_scan *scan = &candidate->scan;
+    const uint32_t nodesize = candidate->identity.nodesize;
+    BW_AUTO_FREE uint8_t *buffer = malloc(nodesize);
+    bool added;
+    if (!buffer)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < scan->count; i++) {
+        const struct bw_sighting *sighting = &scan->sightings[i];
+        const uint64_t owner = bw_sighting_owner(scan, sighting);
+        if (sighting->level || (owner != BW_CHUNK_TREE && owner != BW_DEVICE_TREE) ||
+            !bw_device_scan_read(scan, sighting, buffer))
+            continue;
+        const struct bw_node leaf = bw_node_view(buffer, nodesize);
+        BW_TRY(bw_newest_add(owner == BW_CHUNK_TREE ? &candidate->facts.chunks
+                                                    : &candidate->facts.devices,
+                             &leaf, sighting->generation, 0, NULL));
+    }
+    BW_TRY(bw_newest_settle(&candidate->facts.chunks));
+    BW_TRY(bw_newest_settle(&candidate->facts.devices));
+    for (size_t i = 0; i < candidate->facts.chunks.count; i++) {
+        const struct bw_item item =
+            bw_newest_view(&candidate->facts.chunks, &candidate->facts.chunks.items[i]);
+        if (item.key.type == BW_CHUNK_ITEM)
+            BW_TRY(bw_chunk_set_add(&candidate->chunks, &item, &added));
+    }
+    return bw_chunk_facts_extents(&candidate->facts);
+}
+
+/* Votes for devices. */
+struct votes {
+    size_t count;
+    struct {
+        uint64_t devid;
+        size_t votes;
+    } devices[MOST_DEVICES];
+};
+
+static void vote(struct votes *votes, uint64_t devid)
+{
+    size_t at = 0;
+    while (at < votes->count && votes->devices[at].devid != devid)
+        at++;
+    if (at == MOST_DEVICES)
+        return;
+    votes->count += at == votes->count;
+    votes->devices[at].devid = devid;
+    votes->devices[at].votes++;
+}
+
+/* Whether a block was seen where an extent has it, if its chunk takes turns between that many
+ * stripes; 1 if it does not. */
+static bool is_at(const struct bw_found_extent *extent, uint64_t columns,
+                  const struct bw_sighting *sighting)
+{
+    const uint64_t place = sighting->offset - extent->offset;
+    const uint64_t offset = sighting->bytenr - extent->chunk;
+    return sighting->offset >= extent->offset && place < extent->length &&
+           offset / BW_STRIPE_LENGTH / columns == place / BW_STRIPE_LENGTH &&
+           offset % BW_STRIPE_LENGTH == place % BW_STRIPE_LENGTH;
+}
+
+/* The devices with an extent that has the block if the profile, which is not known, is the right
+ * one. Extents are in the order of their chunks. */
+static void ask_extents(const struct bw_chunk_facts *facts, const struct bw_sighting *sighting,
+                        struct votes *votes)
+{
+    const struct bw_found_extent *extents = facts->extents;
+    const size_t end = BW_FIRST_INDEX(i, facts->extent_count, extents[i].chunk > sighting->bytenr);
+    size_t first = end;
+    while (first > 0 && end - first < MOST_EXTENTS &&
+           extents[first - 1].chunk == extents[end - 1].chunk)
+        first--;
+    for (size_t i = first; i < end; i++) {
+        uint64_t columns = 1;
+        while (columns <= end - first && !is_at(&extents[i], columns, sighting))
+            columns++;
+        if (columns <= end - first)
+            vote(votes, extents[i].devid);
+    }
+}
+
+/* The devices on which a block lies where it was seen. */
+static void ask(const struct candidate *candidate, const struct bw_sighting *sighting,
+                struct votes *votes)
+{
+    struct bw_piece piece;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_layout_find(&candidate->chunks.layout, sighting->bytenr, 1, &piece);
+    for (unsigned copy = 1; !error && copy <= piece.direct_copies; copy++) {
+        const struct bw_layout_stripe *stripe = bw_piece_stripe(&piece, copy);
+        if (stripe->offset + piece.stripe_offset == sighting->offset)
+            vote(votes, stripe->devid);
+    }
+    if (error)
+        ask_extents(&candidate->facts, sighting, votes);
+}
+
+static bool is_taken(const struct candidate *candidate, uint64_t devid)
+{
+    for (size_t i = 0; i < candidate->scan.image_count; i++)
+        if (candidate->devids[i] == devid)
+            return true;
+    return false;
+}
+
+/* Which device each image is. Two may hold the same at the same places: then it does not matter
+ * which is which. */
+static struct bw_error *choose_devices(struct candidate *candidate)
+{
+    const struct bw_device_scan *scan = &candidate->scan;
+    candidate->devids = calloc(scan->image_count, sizeof *candidate->devids);
+    BW_AUTO_FREE struct votes *votes = calloc(scan->image_count, sizeof *votes);
+    if (!candidate->devids || !votes)
+        return bw_error_no_memory();
+    const size_t step = scan->count / MOST_ASKED + 1;
+    for (size_t i = 0; i < scan->count; i += step)
+        ask(candidate, &scan->sightings[i], &votes[scan->sightings[i].image]);
+    for (size_t i = 0; i < scan->image_count; i++) {
+        size_t best = 0;
+        uint64_t devid = 0;
+        for (size_t n = 0; n < votes[i].count; n++)
+            if (votes[i].devices[n].votes > best &&
+                !is_taken(candidate, votes[i].devices[n].devid)) {
+                best = votes[i].devices[n].votes;
+                devid = votes[i].devices[n].devid;
+            }
+        candidate->devids[i] = devid;
+        candidate->score += best;
+    }
+    return NULL;
+}
+
+static struct bw_error *judge(struct candidate *candidate)
+{
+    const struct bw_image_set *set = candidate->set;
+    BW_AUTO_FREE struct bw_device_range *ranges = calloc(set->count + 1, sizeof *ranges);
+    if (!ranges)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < set->count; i++)
+        ranges[i] = (struct bw_device_range){i, 0, UINT64_MAX};
+    candidate->scan.fs = candidate->fs;
+    candidate->scan.images = set->images;
+    candidate->scan.image_count = set->count;
+    candidate->scan.identity = &candidate->identity;
+    bw_found_init(&candidate->scan.owners);
+    BW_TRY(bw_device_scan_run(&candidate->scan, ranges, set->count));
+    BW_TRY(read_facts(candidate));
+    return choose_devices(candidate);
+}
+
+/* Making. */
+
+/* Every transaction writes these two trees. Whether it was committed is for lost_roots.c to say. */
+static uint64_t newest_generation(const struct candidate *candidate)
+{
+    const struct bw_device_scan *scan = &candidate->scan;
+    uint64_t newest = 0;
+    for (size_t i = 0; i < scan->count; i++) {
+        const uint64_t owner = bw_sighting_owner(scan, &scan->sightings[i]);
+        if ((owner == BW_ROOT_TREE || owner == BW_EXTENT_TREE) &&
+            scan->sightings[i].generation > newest)
+            newest = scan->sightings[i].generation;
+    }
+    return newest;
+}
+
+static bool has_tree(const struct candidate *candidate, uint64_t tree)
+{
+    const struct bw_found_index *owners = &candidate->scan.owners;
+    for (size_t i = 0; i < owners->owner_count; i++)
+        if (owners->owners[i] == tree)
+            return true;
+    return false;
+}
+
+/* System chunks in which leaves of the chunk tree lie. */
+static void make_array(const struct candidate *candidate, struct bw_superblock *super)
+{
+    const struct bw_newest *items = &candidate->chunks.items;
+    for (size_t i = 0; i < items->count; i++) {
+        const struct bw_item item = bw_newest_view(items, &items->items[i]);
+        const struct bw_disk_chunk *disk = (const void *)item.data;
+        struct bw_disk_key key = {.type = BW_CHUNK_ITEM};
+        key.objectid = bw_put64(item.key.objectid);
+        key.offset = bw_put64(item.key.offset);
+        if (!(bw_get64(disk->type) & BW_GROUP_SYSTEM) ||
+            sizeof key + item.size > BW_SYSTEM_CHUNK_ARRAY_SIZE - super->system_chunk_array_size)
+            continue;
+        uint8_t *end = super->system_chunk_array + super->system_chunk_array_size;
+        memcpy(end, &key, sizeof key);
+        memcpy(end + sizeof key, item.data, item.size);
+        super->system_chunk_array_size += (uint32_t)(sizeof key + item.size);
+    }
+}
+
+static void make_device(const struct candidate *candidate, size_t image,
+                        struct bw_device_identity *device)
+{
+    const struct bw_newest *items = &candidate->facts.chunks;
+    device->devid = candidate->devids[image];
+    device->total_bytes = bw_xlator_size(candidate->set->images[image].storage);
+    memcpy(device->fsid, candidate->identity.fsids[0], BW_UUID_SIZE);
+    for (size_t i = 0; i < items->count; i++) {
+        const struct bw_item item = bw_newest_view(items, &items->items[i]);
+        const struct bw_disk_device_item *disk = (const void *)item.data;
+        if (item.key.type != BW_DEVICE_ITEM || item.key.offset != device->devid ||
+            item.size < sizeof *disk)
+            continue;
+        memcpy(device->uuid, disk->uuid, BW_UUID_SIZE);
+        device->bytes_used = bw_get64(disk->bytes_used);
+        device->total_bytes = bw_get64(disk->total_bytes);
+    }
+}
+
+/* The items of chunks have the size of sectors. */
+static uint32_t sectorsize_of(const struct candidate *candidate)
+{
+    const struct bw_newest *items = &candidate->chunks.items;
+    for (size_t i = 0; i < items->count; i++) {
+        const struct bw_disk_chunk *disk =
+            (const void *)bw_newest_view(items, &items->items[i]).data;
+        const uint32_t size = bw_get32(disk->sector_size);
+        if (size >= BW_MIN_SECTORSIZE && size <= candidate->identity.nodesize &&
+            !(size & (size - 1)))
+            return size;
+    }
+    return BW_MIN_SECTORSIZE;
+}
+
+static struct bw_error *make(const struct candidate *candidate)
+{
+    const struct bw_found_identity *identity = &candidate->identity;
+    struct bw_superblock super = {
+        .generation = newest_generation(candidate),
+        .sectorsize = sectorsize_of(candidate),
+        .nodesize = identity->nodesize,
+        .checksum_type = identity->checksum_type,
+        .device_count = candidate->set->count,
+        .incompat_flags = BW_INCOMPAT_SKINNY_METADATA | BW_INCOMPAT_NO_HOLES,
+        .compat_ro_flags =
+            has_tree(candidate, BW_BLOCK_GROUP_TREE) ? BW_COMPAT_RO_BLOCK_GROUP_TREE : 0};
+    if (has_tree(candidate, BW_REMAP_TREE))
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "a file system with a remap tree, whose superblocks are lost");
+    if (has_tree(candidate, BW_RAID_STRIPE_TREE))
+        super.incompat_flags |= BW_INCOMPAT_RAID_STRIPE_TREE;
+    memcpy(super.fsid, identity->fsids[0], BW_UUID_SIZE);
+    memcpy(super.metadata_uuid, identity->fsids[0], BW_UUID_SIZE);
+    make_array(candidate, &super);
+    for (size_t i = 0; i < candidate->set->count; i++)
+        super.total_bytes += bw_xlator_size(candidate->set->images[i].storage);
+    for (size_t i = 0; i < candidate->set->count; i++) {
+        struct bw_image *image = &candidate->set->images[i];
+        if (!candidate->devids[i])
+            continue;
+        bw_error_free(BW_TAKE(image->bad));
+        image->superblock = super;
+        make_device(candidate, i, &image->superblock.device);
+        bw_fs_report(candidate->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%s: no superblock: from tree blocks, it is device %" PRIu64
+                                     " of a file system with %zu blocks, %zu of which lie where "
+                                     "they belong",
+                                     image->name, candidate->devids[i], candidate->scan.count,
+                                     candidate->score));
+    }
+    return NULL;
+}
+
+struct bw_error *bw_trunk_find_superblocks(struct bw_fs *fs, struct bw_image_set *set)
+{
+    struct bw_block_kinds kinds = {.count = 0};
+    struct candidate best = {.score = 0};
+    struct bw_error *error = bw_block_kinds_find(set, &kinds);
+    for (size_t i = 0; !error && i < kinds.count; i++) {
+        struct candidate candidate = {.fs = fs, .set = set, .identity = kinds.kinds[i].identity};
+        error = judge(&candidate);
+        if (!error && candidate.score > best.score) {
+            candidate_free(&best);
+            best = candidate;
+            best.scan.identity = NULL;
+        } else {
+            candidate_free(&candidate);
+        }
+    }
+    if (!error && best.score)
+        error = make(&best);
+    candidate_free(&best);
+    return error;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The walk's side of btrfs-walk/selection.h: names are tested when the entries of a directory are
+ * read, inodes when they have been looked up.
+ */
+#ifndef BW_WALK_SELECTION_H
+#define BW_WALK_SELECTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <wctype.h>
+
+#include "btrfs-walk/selection.h"
+#include "record/file.h"
+
+/** An entry, as far as it is known from its directory. */
+struct bw_named {
+    const char *path; /**< absolute, with a NUL after it */
+    size_t path_length;
+    size_t name_length; /**< of the last name, with which the path ends; the top one is "/" */
+    uint64_t number;    /**< of its inode */
+    uint8_t type;       /**< BW_FILE_*, less than 8 */
+};
+
+/** How many parentheses may stand in each other. */
+enum { BW_MOST_GROUPS = 64 };
+
+/** The nodes are a tree, written from its root: a group, in it sets, in these conditions and
+ * further groups. */
+struct bw_selection {
+    struct bw_condition *nodes;
+    size_t node_count, capacity;
+    size_t count; /**< of conditions */
+    struct {
+        size_t group, set; /**< the last one of each level: its node */
+    } open[BW_MOST_GROUPS];
+    unsigned depth;         /**< of the level that conditions are added to */
+    unsigned default_types; /**< of files that meet a set without a type */
+    bool is_flat;           /**< one set only: names need not be tested again */
+    bool has_exclude, has_inodes;
+    const char *pending; /**< the operator that wants a condition after it; NULL: none */
+    bool negates;        /**< the next condition or group is to be negated */
+    int64_t now;         /**< nanoseconds since 1970 */
+    locale_t locale;     /**< knows the case of all letters; 0: only those of ASCII are known */
+};
+
+/** Whether an "exclude" matches; false if `selection` is NULL. */
+bool bw_selection_excludes(const struct bw_selection *selection, const struct bw_named *named);
+
+/** Whether all other conditions are met that need no inode. Safe from any thread, as are the
+ * others. */
+bool bw_selection_takes_name(const struct bw_selection *selection, const struct bw_named *named);
+
+/** Whether those are met that need one. False if there are any and the inode is not known. Where
+ * sets are joined, all is tested, and a NUL must follow the path. */
+bool bw_selection_takes_inode(const struct bw_selection *selection,
+                              const struct bw_walked_file *file);
+
+/** The types that a selection can select, whatever the names and inodes. */
+unsigned bw_selection_types(const struct bw_selection *selection);
+
+#endif
