@@ -7,8 +7,6 @@
 #include "base/struct_size.h"
 #include "history/history.h"
 #include "history/scan.h"
-#include "rescue/rescue.h"
-#include "recovery/recovery.h"
 
 /* The scan. */
 
@@ -129,7 +127,7 @@ struct bw_error *bw_past_open_state(const struct bw_past *past, size_t state,
     return bw_fs_open(&options, fs);
 }
 
-static struct bw_error *find_generation(struct bw_fs *fs)
+struct bw_error *bw_history_find_generation(struct bw_fs *fs)
 {
     const struct bw_past_options options = {
         .struct_size = sizeof options, .scanning = BW_PAST_SCAN_ALWAYS, .only_list = true};
@@ -143,8 +141,7 @@ static struct bw_error *find_generation(struct bw_fs *fs)
     return error;
 }
 
-/* Of a state that is named by its root tree. */
-static struct bw_error *find_chunk_root(struct bw_fs *fs, const struct bw_root_pointer *root)
+struct bw_error *bw_history_find_chunk_root(struct bw_fs *fs, const struct bw_root_pointer *root)
 {
     struct bw_past past = {.fs = fs,
                            .reader = {.top = fs->reader.top, .nodesize = fs->reader.nodesize}};
@@ -155,16 +152,4 @@ static struct bw_error *find_chunk_root(struct bw_fs *fs, const struct bw_root_p
         bw_state_has_root(&past, BW_CHUNK_TREE, &own))
         fs->choice.chunk_root = own.bytenr;
     return NULL;
-}
-
-struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs)
-{
-    static const struct bw_fs_hooks hooks = {.attach = bw_recovery_attach,
-                                             .find_generation = find_generation,
-                                             .find_chunk_root = find_chunk_root,
-                                             .find_superblocks = bw_trunk_find_superblocks,
-                                             .find_devices = bw_trunk_find_devices,
-                                             .find_chunks = bw_trunk_find_chunks,
-                                             .find_roots = bw_trunk_find_roots};
-    return bw_fs_open_with(options, &hooks, fs);
 }

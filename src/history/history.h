@@ -74,4 +74,12 @@ bool bw_past_read_index(struct bw_past *past, const void *bytes, size_t size);
 /** Reads all blocks of such an index, and drops those that are not there. (index_verify.c) */
 struct bw_error *bw_past_verify_index(struct bw_past *past, unsigned threads);
 
+/** Sets fs->choice.tree_root for fs->choice.generation, which the superblock does not name, and
+ * fs->choice.chunk_root if that differs. The chunk map is the present one. */
+struct bw_error *bw_history_find_generation(struct bw_fs *fs);
+
+/** Sets fs->choice.chunk_root to the chunk tree of the generation with this root tree, if it is
+ * known and differs from the present one. */
+struct bw_error *bw_history_find_chunk_root(struct bw_fs *fs, const struct bw_root_pointer *root);
+
 #endif

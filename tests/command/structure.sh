@@ -6,8 +6,8 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 cd "$ROOT" || exit 1
 
-order="base format record probe servers graph xlators btree fs replay recovery data select walk"
-order+=" owners diff past check api export draw mount cmd"
+order="base ondisk record probe servers graph xlators btree fs replay recovery data walk owners"
+order+=" diff trees check history rescue export draw mount cli"
 rank() {
     local n=0 folder
     for folder in $order; do
@@ -30,6 +30,17 @@ for folder in src/*/; do
     if [ -z "$bad" ]; then pass; else fail "src/$folder includes what stands below it: $bad"; fi
     grep -q "$folder/" src/README.md && pass || fail "src/README.md does not mention $folder"
 done
+
+# at_most CEILING DESCRIPTION QUESTION: that many lines of an answer of scripts/structure. A ceiling
+# only falls.
+at_most() {
+    local lines
+    lines=$(scripts/structure "$3" "$BUILD") || { fail "scripts/structure $3 fails"; return; }
+    [ "$(grep -c . <<< "$lines")" -le "$1" ] && pass || fail "$2, more than $1: $lines"
+}
+at_most 2 "calls upward" upward
+at_most 23 "circles of files" circles
+at_most 0 "public functions that are not where src/README.md says" headers
 
 # rule DESCRIPTION LINES: the lines must be empty.
 rule() { if [ -z "$2" ]; then pass; else fail "$1: $(head -n 5 <<< "$2")"; fi; }
