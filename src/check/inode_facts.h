@@ -100,9 +100,8 @@ static inline uint64_t bw_names_of(uint64_t inode, const struct bw_inode *item)
     return item->link_count - (uint64_t)(inode == BW_SUBVOLUME_ROOT_INODE);
 }
 
-static inline bool bw_has_extents(uint32_t mode)
+static inline bool bw_has_extents(uint8_t type)
 {
-    const uint8_t type = bw_file_type_of_mode(mode);
     return type == BW_FILE_REGULAR || type == BW_FILE_SYMLINK;
 }
 
@@ -120,11 +119,16 @@ static inline bool bw_has_wrong_target(const struct bw_inode *inode)
     return bw_file_type_of_mode(inode->mode) == BW_FILE_SYMLINK && inode->bytes - inode->size > 1;
 }
 
-/** How much of a file its extents have to cover without a gap; 0: nothing. */
+/** How much of a file its extents have to cover without a gap; 0: nothing. A symbolic link has a
+ * target. */
 static inline uint64_t bw_size_to_cover(const struct bw_fs *fs, const struct bw_inode *inode)
 {
+    if (bw_file_type_of_mode(inode->mode) == BW_FILE_SYMLINK && inode->link_count)
+        return inode->size ? inode->size : 1;
     const bool no_holes = fs->superblock.incompat_flags & BW_INCOMPAT_NO_HOLES;
-    return no_holes || !inode->link_count || !bw_has_extents(inode->mode) ? 0 : inode->size;
+    return no_holes || !inode->link_count || !bw_has_extents(bw_file_type_of_mode(inode->mode))
+               ? 0
+               : inode->size;
 }
 
 /** How much of a file may be stored in an item: not more than its size. More than that is only
@@ -141,6 +145,15 @@ struct bw_extent_fact {
     uint64_t bytes;  /**< that count for the inode: not those of holes */
     uint64_t stored; /**< in the item itself, and uncompressed */
 };
+
+/** Where the first NUL in the bytes is that an item stores uncompressed; UINT64_MAX: nowhere. */
+static inline uint64_t bw_stored_nul(const struct bw_item *item, uint64_t stored)
+{
+    const size_t head = offsetof(struct bw_disk_file_extent, disk_bytenr);
+    const size_t size = item->size - head, length = stored < size ? (size_t)stored : size;
+    const uint8_t *bytes = item->data + head, *nul = memchr(bytes, 0, length);
+    return nul ? (uint64_t)(nul - bytes) : UINT64_MAX;
+}
 
 /** Reads it, whatever the item claims; false if it is cut off. */
 static inline bool bw_extent_fact_of(const struct bw_item *item, uint32_t sectorsize,

@@ -16,6 +16,7 @@ static void begin(struct bw_examination *examination, uint64_t number)
     examination->run = (struct bw_inode_run){
         .number = number,
         .gap = NONE,
+        .nul = NONE,
         .incomplete = bw_key_compare(&examination->lost_end, &first) > 0,
     };
 }
@@ -39,6 +40,8 @@ static struct bw_error *take_file_extent(struct bw_examination *examination,
         run->gap = run->end;
     run->end = fact.end > run->end ? fact.end : run->end;
     run->bytes += fact.bytes;
+    if (fact.stored && run->nul == NONE)
+        run->nul = bw_stored_nul(item, fact.stored);
     run->stored += fact.stored;
     return NULL;
 }
@@ -103,6 +106,21 @@ static void judge_directory(struct bw_examination *examination, const struct bw_
                       "the top directory has no reference to itself");
 }
 
+static void judge_target(struct bw_examination *examination, const struct bw_subject *subject)
+{
+    const struct bw_inode_run *run = &examination->run;
+    const uint64_t size = bw_size_to_cover(examination->check->fs, &run->inode);
+    if (bw_file_type_of_mode(run->inode.mode) != BW_FILE_SYMLINK)
+        return;
+    if (run->end < size)
+        bw_check_find(examination->check, BW_CODE_link_target, subject,
+                      "a symbolic link without a target");
+    else if (run->nul < size)
+        bw_check_find(examination->check, BW_CODE_link_target, subject,
+                      "the target of a symbolic link has a NUL at %" PRIu64 " of %" PRIu64 " bytes",
+                      run->nul, run->inode.size);
+}
+
 static void judge_file(struct bw_examination *examination, const struct bw_subject *subject)
 {
     const struct bw_inode_run *run = &examination->run;
@@ -119,7 +137,8 @@ static void judge_file(struct bw_examination *examination, const struct bw_subje
         bw_check_find(examination->check, BW_CODE_file_size, subject,
                       "size %" PRIu64 ", but %" PRIu64 " bytes are stored", run->inode.size,
                       run->stored);
-    if (gap < size)
+    judge_target(examination, subject);
+    if (gap < size && bw_file_type_of_mode(run->inode.mode) == BW_FILE_REGULAR)
         bw_check_find(examination->check, BW_CODE_file_gap, subject,
                       "no extent at %" PRIu64 " of %" PRIu64 " bytes", gap, size);
 }
@@ -137,17 +156,15 @@ static void judge(struct bw_examination *examination)
     }
     if (type == BW_FILE_DIRECTORY)
         judge_directory(examination, &subject);
-    if (bw_has_extents(run->inode.mode))
+    if (bw_has_extents(type))
         judge_file(examination, &subject);
     else if (bw_bytes_to_count(run->number, &run->inode) && !run->extents)
         bw_check_find(examination->check, BW_CODE_file_bytes, &subject, "%s of %" PRIu64 " bytes",
                       bw_file_type_name(type), run->inode.bytes);
-    if ((run->entries && type != BW_FILE_DIRECTORY) ||
-        (run->extents && !bw_has_extents(run->inode.mode)))
+    if ((run->entries && type != BW_FILE_DIRECTORY) || (run->extents && !bw_has_extents(type)))
         bw_check_find(examination->check, BW_CODE_inode_items, &subject, "%s has %s",
                       bw_file_type_name(type),
-                      run->extents && !bw_has_extents(run->inode.mode) ? "file extents"
-                                                                       : "directory entries");
+                      run->extents && !bw_has_extents(type) ? "file extents" : "directory entries");
 }
 
 struct bw_error *bw_inode_run_end(struct bw_examination *examination)

@@ -38,6 +38,7 @@ static void take_gap(struct bw_inode_sums *sums, uint64_t at)
 /* The last inode has an extent. What comes before the first one of a range is not known. */
 static void take_extent(struct bw_inode_sums *sums, uint64_t start, uint64_t end)
 {
+    sums->broken |= sums->last_type && !bw_has_extents(sums->last_type);
     if (is_open(sums) && sums->first_start == NONE)
         sums->first_start = start;
     else if (start < sums->last_end)
@@ -56,10 +57,27 @@ static void take_stored(struct bw_inode_sums *sums, uint64_t stored)
         sums->first_stored = (uint16_t)least(stored, UINT16_MAX);
 }
 
+/* The last inode has a NUL in what is stored in an item: its target must not. */
+static void take_nul(struct bw_inode_sums *sums, uint64_t at)
+{
+    if (is_open(sums))
+        sums->first_nul = (uint16_t)least(sums->first_nul, at);
+    else
+        sums->broken |= sums->last_type == BW_FILE_SYMLINK && at < sums->last_size;
+}
+
 /* The last inode has no more items. */
 static void end_inode(struct bw_inode_sums *sums)
 {
     take_gap(sums, sums->last_end);
+}
+
+/* The last inode is another one, of which the range that follows has the INODE_ITEM. */
+static void take_inode_of(struct bw_inode_sums *sums, const struct bw_inode_sums *next)
+{
+    sums->last_size = next->last_size;
+    sums->last_most = next->last_most;
+    sums->last_type = next->last_type;
 }
 
 static void go_on(struct bw_inode_sums *sums, const struct bw_inode_sums *next)
@@ -69,17 +87,18 @@ static void go_on(struct bw_inode_sums *sums, const struct bw_inode_sums *next)
     if (next->first_gap != NONE)
         take_gap(sums, next->first_gap > sums->last_end ? next->first_gap : sums->last_end);
     take_stored(sums, next->first_stored);
-    if (!is_open(next)) {
-        sums->last_size = next->last_size;
-        sums->last_most = next->last_most;
-    }
+    if (next->first_nul != UINT16_MAX)
+        take_nul(sums, next->first_nul);
+    if (!is_open(next))
+        take_inode_of(sums, next);
     if (!is_open(next) || next->first_start != NONE)
         sums->last_end = next->last_end;
 }
 
 void bw_inode_sums_append(struct bw_inode_sums *sums, const struct bw_inode_sums *next)
 {
-    const uint64_t total = sums->total + next->total;
+    const uint64_t total = sums->total + next->total, parents = sums->parents + next->parents;
+    const bool moved = sums->moved || next->moved;
     const bool incomplete = sums->incomplete || next->incomplete;
     if (!sums->last_inode) {
         const bool broken = sums->broken;
@@ -92,13 +111,14 @@ void bw_inode_sums_append(struct bw_inode_sums *sums, const struct bw_inode_sums
             end_inode(sums);
             sums->broken |= next->first_inode != 0;
             sums->last_end = next->last_end;
-            sums->last_size = next->last_size;
-            sums->last_most = next->last_most;
+            take_inode_of(sums, next);
         }
         sums->last_inode = next->last_inode;
         sums->broken |= next->broken;
     }
     sums->total = total;
+    sums->parents = parents;
+    sums->moved = moved;
     sums->incomplete = incomplete;
 }
 
@@ -135,10 +155,12 @@ static void begin_inode(struct summing *summing, const struct bw_key *key)
     } else if (!has_item) {
         sums->first_inode = key->objectid;
         sums->first_start = sums->first_gap = NONE;
+        sums->first_nul = UINT16_MAX;
     }
     sums->last_inode = key->objectid;
     sums->last_end = sums->last_size = 0;
     sums->last_most = UINT16_MAX;
+    sums->last_type = BW_FILE_UNKNOWN;
 }
 
 static void take_inode(struct summing *summing, const struct bw_item *item)
@@ -159,6 +181,7 @@ static void take_inode(struct summing *summing, const struct bw_item *item)
     summing->size -= type == BW_FILE_DIRECTORY ? inode.size : 0;
     summing->bytes -= bw_bytes_to_count(number, &inode);
     sums->last_size = bw_size_to_cover(summing->check->fs, &inode);
+    sums->last_type = type;
     sums->broken |= bw_has_wrong_target(&inode);
     sums->last_most = (uint16_t)least(bw_most_stored(&inode), UINT16_MAX);
 }
@@ -178,6 +201,16 @@ static void take_references(struct summing *summing, const struct bw_item *item)
                 item->key.objectid);
 }
 
+/* A directory in a directory. Numbers ascend as directories are made, so if no directory has a
+ * lower number than the one it lies in, there is a way from each up to the top. */
+static void take_parent(struct summing *summing, uint64_t parent, uint64_t directory)
+{
+    const struct bw_fact_secrets *secrets = &summing->secrets;
+    summing->sums.parents +=
+        bw_fact_mix(parent * secrets->number[0] + directory * secrets->number[1]);
+    summing->sums.moved |= directory <= parent;
+}
+
 static void take_entries(struct summing *summing, const struct bw_item *item)
 {
     const struct bw_fact_secrets *secrets = &summing->secrets;
@@ -192,6 +225,9 @@ static void take_entries(struct summing *summing, const struct bw_item *item)
         if (item->key.type == BW_DIR_INDEX && bw_is_inode_entry(&entry))
             summing->sums.total += bw_fact_reference(secrets, name, item->key.offset, inode) +
                                    bw_fact_of_inode(secrets, inode, BW_FACT_LINK + entry.type);
+        if (item->key.type == BW_DIR_INDEX && bw_is_inode_entry(&entry) &&
+            entry.type == BW_FILE_DIRECTORY)
+            take_parent(summing, item->key.objectid, inode);
     }
 }
 
@@ -202,6 +238,11 @@ static void take_file_extent(struct summing *summing, const struct bw_item *item
         return;
     summing->bytes += fact.bytes;
     take_stored(&summing->sums, fact.stored);
+    if (fact.stored && summing->sums.last_type != BW_FILE_REGULAR) {
+        const uint64_t nul = bw_stored_nul(item, fact.stored);
+        if (nul != UINT64_MAX)
+            take_nul(&summing->sums, nul);
+    }
     take_extent(&summing->sums, item->key.offset, fact.end);
 }
 

@@ -14,10 +14,11 @@
 
 #include "check/check.h"
 
-/** The sum of a range of leaves that follow each other. All zeros: of none. 64 bytes, kept for
+/** The sum of a range of leaves that follow each other. All zeros: of none. 80 bytes, kept for
  * each block that snapshots share. */
 struct bw_inode_sums {
     uint64_t total;        /**< modulo 2^64 */
+    uint64_t parents;      /**< the same of which directory lies in which */
     uint64_t first_inode;  /**< the range begins with items of it, but not its INODE_ITEM; 0: no */
     uint64_t first_start;  /**< where its first file extent begins; UINT64_MAX: it has none */
     uint64_t first_gap;    /**< where the first gap in its extents is; UINT64_MAX: there is none */
@@ -26,6 +27,10 @@ struct bw_inode_sums {
     uint64_t last_size;    /**< how much they have to cover, if the range has its INODE_ITEM */
     uint16_t first_stored; /**< bytes of `first_inode` that are stored in an item */
     uint16_t last_most;    /**< how many that may be, if the range has its INODE_ITEM */
+    uint16_t first_nul;    /**< where the first NUL is in what `first_inode` has stored in an item;
+                              UINT16_MAX: nowhere */
+    uint8_t last_type;     /**< of `last_inode`, if the range has its INODE_ITEM */
+    bool moved;            /**< a directory has a lower number than the one that it lies in */
     bool incomplete;       /**< something in the range is lost */
     bool broken;           /**< the order is wrong: the tree is to be looked at again */
 };

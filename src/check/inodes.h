@@ -23,6 +23,7 @@ struct bw_inode_run {
     uint64_t item_names, index_names; /**< bytes of the names in it, as a directory */
     uint64_t bytes, end, gap;         /**< of its extents; no gap: UINT64_MAX */
     uint64_t stored;                  /**< in them; see struct bw_extent_fact */
+    uint64_t nul;                     /**< where the first NUL in what is stored is */
 };
 
 /** What an item says of an inode, kept until all that is said of it is known. */

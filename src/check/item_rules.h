@@ -66,6 +66,16 @@ static inline bool bw_generation_wrong(const struct bw_item_rules *rules,
                          value, rules->generation);
 }
 
+/** Whether a generation is later than the transaction that wrote the leaf: reported as `code`. */
+static inline bool bw_later_than_leaf(const struct bw_item_rules *rules,
+                                      struct bw_item_fault *fault, enum bw_code_number code,
+                                      const char *name, uint64_t value)
+{
+    return value > rules->leaf_generation &&
+           bw_item_wrong_as(fault, code, "%s %" PRIu64 " is later than the leaf's, %" PRIu64, name,
+                            value, rules->leaf_generation);
+}
+
 /** Whether an id is that of a subvolume. Greater ones are those of quota groups. */
 static inline bool bw_is_subvolume(uint64_t id)
 {

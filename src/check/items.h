@@ -14,6 +14,7 @@
 struct bw_item_rules {
     uint32_t sectorsize, nodesize, checksum_size;
     uint64_t generation;            /**< of the superblock */
+    uint64_t leaf_generation;       /**< of the leaf that contains the item; UINT64_MAX: unknown */
     uint64_t incompat;              /**< features of the superblock */
     bool in_log;                    /**< the tree is a log tree: some rules are less strict there */
     uint64_t owner;                 /**< tree that the leaf was written for */

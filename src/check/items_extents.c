@@ -171,7 +171,9 @@ bool bw_judge_extent_item(const struct bw_item_rules *rules, const struct bw_ite
         return true;
     if (count > total)
         return bw_item_wrong(fault, "%" PRIu64 " references, but it counts %" PRIu64, count, total);
-    return overlaps_previous(rules, item, fault);
+    return overlaps_previous(rules, item, fault) ||
+           bw_later_than_leaf(rules, fault, BW_CODE_extent_generation, "generation",
+                              bw_get64(extent->generation));
 }
 
 bool bw_judge_keyed_ref(const struct bw_item_rules *rules, const struct bw_item *item,

@@ -9,6 +9,11 @@
  * them to read the inode; the upper half, to write it. */
 #define INODE_FLAGS (UINT64_C(0x180000fff))
 
+/* Where the indexes of a directory begin: readdir() counts "." and ".." as 0 and 1. They end with
+ * the greatest offset that a file can have. Source: btrfs_real_readdir() in the kernel's
+ * fs/btrfs/inode.c. */
+enum { FIRST_INDEX = 2 };
+
 enum { INODE_IMMUTABLE = 1 << 6, INODE_APPEND = 1 << 7, VERITY_PIECE = 2048, VERITY_BLOCK = 1024 };
 #define INODE_VERITY (UINT64_C(1) << 32)
 
@@ -43,6 +48,22 @@ static bool wrong_mode(const struct bw_disk_inode_item *inode, struct bw_item_fa
            bw_item_wrong(fault, "symbolic link with flags 0x%" PRIx64, flags);
 }
 
+/* What nothing but a stat() shows, and what backups and NFS compare. */
+static bool odd_inode(const struct bw_item_rules *rules, const struct bw_disk_inode_item *inode,
+                      struct bw_item_fault *fault)
+{
+    const uint8_t type = bw_file_type_of_mode(bw_get32(inode->mode));
+    const bool has_no_size =
+        type != BW_FILE_REGULAR && type != BW_FILE_DIRECTORY && type != BW_FILE_SYMLINK;
+    if (has_no_size && bw_get64(inode->size))
+        return bw_item_wrong_as(fault, BW_CODE_special_size, "%s of size %" PRIu64,
+                                bw_file_type_name(type), bw_get64(inode->size));
+    return bw_later_than_leaf(rules, fault, BW_CODE_inode_generation, "generation",
+                              bw_get64(inode->generation)) ||
+           bw_later_than_leaf(rules, fault, BW_CODE_inode_generation, "transid",
+                              bw_get64(inode->transid));
+}
+
 bool bw_judge_inode_item(const struct bw_item_rules *rules, const struct bw_item *item,
                          struct bw_item_fault *fault)
 {
@@ -53,7 +74,7 @@ bool bw_judge_inode_item(const struct bw_item_rules *rules, const struct bw_item
         return bw_item_wrong(fault, "size of the file %" PRIu64, bw_get64(inode->size));
     return bw_generation_wrong(rules, fault, "generation", bw_get64(inode->generation)) ||
            bw_generation_wrong(rules, fault, "transid", bw_get64(inode->transid)) ||
-           wrong_mode(inode, fault);
+           wrong_mode(inode, fault) || odd_inode(rules, inode, fault);
 }
 
 /* A name of an inode. The top directory of a tree calls itself "..". */
@@ -68,10 +89,12 @@ static bool wrong_name(const struct bw_item *item, const struct bw_inode_ref *re
         return bw_item_wrong(fault, "a name in directory %" PRIu64, ref->parent);
     if (bw_name_is_valid(ref->name, ref->name_length))
         return false;
-    if (ref->parent == item->key.objectid && ref->name_length == 2 && ref->name[0] == '.' &&
-        ref->name[1] == '.')
-        return false;
-    return bw_item_wrong(fault, "a name of %u bytes that no file can have", ref->name_length);
+    if (ref->parent != item->key.objectid || ref->name_length != 2 || ref->name[0] != '.' ||
+        ref->name[1] != '.')
+        return bw_item_wrong(fault, "a name of %u bytes that no file can have", ref->name_length);
+    return ref->index &&
+           bw_item_wrong_as(fault, BW_CODE_top_index,
+                            "the top directory has index %" PRIu64 " in itself", ref->index);
 }
 
 bool bw_judge_inode_ref(const struct bw_item_rules *rules, const struct bw_item *item,
@@ -103,7 +126,64 @@ static bool wrong_location(const struct bw_item *item, const struct bw_disk_dir_
                          location.type, location.offset);
 }
 
-/* A name in a directory, or an attribute. Its transid means nothing: mkfs.btrfs does not set it. */
+/* The next entry of an item, with its name; NULL: there is none, or it is cut off (cursor bad). */
+static const struct bw_disk_dir_item *next_entry(struct bw_cursor *cursor, const uint8_t **name)
+{
+    if (cursor->next == cursor->end)
+        return NULL;
+    const struct bw_disk_dir_item *entry = (const void *)bw_cursor_take(cursor, sizeof *entry);
+    *name = entry ? bw_cursor_take(cursor, bw_get16(entry->name_length)) : NULL;
+    return *name && bw_cursor_take(cursor, bw_get16(entry->data_length)) ? entry : NULL;
+}
+
+/* Whether an item has a name again, up to which `before` goes. Only names of one hash share an
+ * item, so there are hardly ever two. */
+static bool is_repeated(struct bw_cursor before, const uint8_t *name, uint16_t length)
+{
+    const struct bw_disk_dir_item *entry;
+    for (const uint8_t *other; (entry = next_entry(&before, &other));)
+        if (bw_get16(entry->name_length) == length && memcmp(other, name, length) == 0)
+            return true;
+    return false;
+}
+
+static bool wrong_index(const struct bw_item *item, struct bw_item_fault *fault)
+{
+    return item->key.type == BW_DIR_INDEX &&
+           (item->key.offset < FIRST_INDEX || item->key.offset > INT64_MAX) &&
+           bw_item_wrong_as(fault, BW_CODE_dir_index, "index %" PRIu64 ", which readdir %s",
+                            item->key.offset,
+                            item->key.offset < FIRST_INDEX ? "skips" : "cannot reach");
+}
+
+/* What is wrong with entries that can be found and read. mkfs.btrfs leaves bytes of anything in the
+ * transid: only a transaction that may have been is held against the leaf. */
+static bool odd_entries(const struct bw_item_rules *rules, const struct bw_item *item,
+                        struct bw_item_fault *fault)
+{
+    const bool is_attribute = item->key.type == BW_XATTR_ITEM;
+    struct bw_cursor cursor = bw_cursor_of(item), before = cursor;
+    const struct bw_disk_dir_item *entry;
+    for (const uint8_t *name; (entry = next_entry(&cursor, &name));) {
+        before.end = (const uint8_t *)entry;
+        if (is_repeated(before, name, bw_get16(entry->name_length)))
+            return bw_item_wrong_as(
+                fault, is_attribute ? BW_CODE_xattr_duplicate : BW_CODE_entry_duplicate,
+                "a name is in the item more than once");
+    }
+    cursor = bw_cursor_of(item);
+    for (const uint8_t *name; (entry = next_entry(&cursor, &name));) {
+        if (entry->type & ~BW_FILE_TYPE_MASK)
+            return bw_item_wrong_as(fault, BW_CODE_entry_encrypted, "type 0x%x", entry->type);
+        if (bw_get64(entry->transid) <= rules->generation + 1 &&
+            bw_later_than_leaf(rules, fault, BW_CODE_entry_transid, "transid",
+                               bw_get64(entry->transid)))
+            return true;
+    }
+    return false;
+}
+
+/* A name in a directory, or an attribute. */
 static bool wrong_entry(const struct bw_item *item, const struct bw_disk_dir_item *entry,
                         const uint8_t *name, struct bw_item_fault *fault)
 {
@@ -131,17 +211,16 @@ bool bw_judge_dir_item(const struct bw_item_rules *rules, const struct bw_item *
     struct bw_cursor cursor = bw_cursor_of(item);
     if (lacks_inode(rules, item, fault))
         return true;
-    while (cursor.next < cursor.end) {
-        const struct bw_disk_dir_item *entry = (const void *)bw_cursor_take(&cursor, sizeof *entry);
-        const uint8_t *name = entry ? bw_cursor_take(&cursor, bw_get16(entry->name_length)) : NULL;
-        if (!name || !bw_cursor_take(&cursor, bw_get16(entry->data_length)))
-            return bw_item_wrong(fault, "a name or its data are cut off");
+    const struct bw_disk_dir_item *entry;
+    for (const uint8_t *name; (entry = next_entry(&cursor, &name));) {
         if (wrong_entry(item, entry, name, fault))
             return true;
         if (item->key.type == BW_DIR_INDEX && cursor.next < cursor.end)
             return bw_item_wrong(fault, "more than one name");
     }
-    return false;
+    if (bw_cursor_bad(&cursor))
+        return bw_item_wrong(fault, "a name or its data are cut off");
+    return wrong_index(item, fault) || odd_entries(rules, item, fault);
 }
 
 bool bw_judge_orphan_item(const struct bw_item_rules *rules, const struct bw_item *item,
@@ -239,8 +318,11 @@ bool bw_judge_file_extent(const struct bw_item_rules *rules, const struct bw_ite
     if (end > item->key.offset)
         return bw_item_wrong_as(fault, BW_CODE_items_overlap, "the extent before ends at %" PRIu64,
                                 end);
-    return extent.disk_bytenr && !extent.compression && extent.ram_bytes != extent.disk_num_bytes &&
-           bw_item_wrong_as(fault, BW_CODE_file_extent_ram_bytes,
-                            "ram_bytes %" PRIu64 " of an extent of %" PRIu64 " bytes",
-                            extent.ram_bytes, extent.disk_num_bytes);
+    return bw_later_than_leaf(rules, fault, BW_CODE_extent_generation, "generation",
+                              extent.generation) ||
+           (extent.disk_bytenr && !extent.compression &&
+            extent.ram_bytes != extent.disk_num_bytes &&
+            bw_item_wrong_as(fault, BW_CODE_file_extent_ram_bytes,
+                             "ram_bytes %" PRIu64 " of an extent of %" PRIu64 " bytes",
+                             extent.ram_bytes, extent.disk_num_bytes));
 }

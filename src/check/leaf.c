@@ -60,6 +60,15 @@ static bool is_in_place(const struct bw_reached_block *leaf, uint32_t slot,
     return false;
 }
 
+/* The transaction that wrote a leaf last: nothing in it is later. A log tree has items of the
+ * transaction under way, and leaves in memory have the header of the leaf they stand for. */
+static uint64_t generation_of(const struct bw_reached_block *leaf)
+{
+    const struct bw_block_memory *memory = leaf->check->fs->reader.memory;
+    const bool unknown = leaf->in_log || bw_memory_block(memory, leaf->pointer->bytenr);
+    return unknown ? UINT64_MAX : leaf->generation;
+}
+
 static struct bw_item_rules rules_of(const struct bw_reached_block *leaf)
 {
     const struct bw_superblock *superblock = &leaf->check->fs->superblock;
@@ -68,6 +77,7 @@ static struct bw_item_rules rules_of(const struct bw_reached_block *leaf)
         .nodesize = superblock->nodesize,
         .checksum_size = (uint32_t)bw_checksum_size(superblock->checksum_type),
         .generation = superblock->generation,
+        .leaf_generation = generation_of(leaf),
         .incompat = superblock->incompat_flags,
         .in_log = leaf->in_log,
         .owner = leaf->owner,

@@ -38,6 +38,7 @@ static void expect_verdict(const struct item_case *expected, size_t number)
         .nodesize = NODE,
         .checksum_size = 4,
         .generation = GENERATION,
+        .leaf_generation = expected->leaf_generation ? expected->leaf_generation : UINT64_MAX,
         .incompat = USUAL_FEATURES ^ expected->features,
         .in_log = expected->in_log,
         .owner = expected->owner ? expected->owner : expected->good->owner,

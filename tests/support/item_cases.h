@@ -49,10 +49,11 @@ struct good_item {
 struct item_case {
     const struct good_item *good;
     struct item_change changes[4];
-    struct bw_key key; /**< all zeros: not changed */
-    int longer;        /**< bytes that the item is longer; or shorter, if less than 0 */
-    uint64_t owner;    /**< 0: not changed */
-    uint64_t features; /**< those that the file system has more or less than usual */
+    struct bw_key key;        /**< all zeros: not changed */
+    int longer;               /**< bytes that the item is longer; or shorter, if less than 0 */
+    uint64_t owner;           /**< 0: not changed */
+    uint64_t features;        /**< those that the file system has more or less than usual */
+    uint64_t leaf_generation; /**< 0: unknown */
     bool in_log;
     const struct good_item *previous;
     struct bw_key previous_key; /**< all zeros: that of `previous` */

@@ -270,6 +270,67 @@ static void bytes_of_top(struct tree *tree)
     inode_of(tree, TOP)->bytes = bw_put64(SECTOR);
 }
 
+static void set_target(struct tree *tree, const char *target, size_t size)
+{
+    iw_inline_data(tree->image, FS, tree->target, target, size);
+}
+
+static void empty_target(struct tree *tree)
+{
+    set_target(tree, "", 0);
+}
+
+static void no_target(struct tree *tree)
+{
+    remove_item(tree, tree->target, BW_EXTENT_DATA, 0);
+    inode_of(tree, tree->target)->size = inode_of(tree, tree->target)->bytes = bw_put64(0);
+}
+
+static void nul_in_target(struct tree *tree)
+{
+    set_target(tree, "tar\0et", 6);
+}
+
+static void nul_at_end_of_target(struct tree *tree)
+{
+    set_target(tree, "target", 7);
+}
+
+/* As mkfs.btrfs stores it. */
+static void nul_behind_target(struct tree *tree)
+{
+    set_target(tree, "target", 7);
+    inode_of(tree, tree->target)->size = bw_put64(6);
+}
+
+static void nul_in_file(struct tree *tree)
+{
+    iw_inline_data(tree->image, FS, tree->file, "te\0t", 4);
+}
+
+static void hole_of_directory(struct tree *tree)
+{
+    tree->data = tree->directory;
+    add_extent(tree, 0, SECTOR, true);
+}
+
+static void hole_of_pipe(struct tree *tree)
+{
+    tree->data = tree->target + 1;
+    add_extent(tree, 0, SECTOR, true);
+}
+
+static void reference_twice(struct tree *tree)
+{
+    const struct bw_key key = {tree->file, BW_INODE_REF, tree->directory};
+    size_t size;
+    const void *bytes = iw_item_bytes(tree->image, FS, key, &size);
+    uint8_t both[64];
+    memcpy(both, bytes, size);
+    memcpy(both + size, bytes, size);
+    iw_item(tree->image, FS, key, both, 2 * size);
+}
+
 static const struct {
     void (*change)(struct tree *tree);
     const char *findings;
@@ -297,9 +358,18 @@ static const struct {
     {unlink_file, "orphan-missing\n", false},
     {orphan, "", false},
     {orphans_that_need_not_be, "", false},
-    {twice, "entry-duplicate /dir/file\n", false},
+    {twice, "entry-duplicate /dir\n", false},
     {dangling, "inode-missing /dir/nowhere\n", false},
     {other_target, "link-size /link\n", false},
+    {empty_target, "link-target /link\n", true},
+    {no_target, "link-target /link\n", true},
+    {nul_in_target, "link-target /link\n", false},
+    {nul_at_end_of_target, "link-target /link\n", false},
+    {nul_behind_target, "", false},
+    {nul_in_file, "", false},
+    {hole_of_directory, "inode-items /dir\n", false},
+    {hole_of_pipe, "inode-items /pipe\n", false},
+    {reference_twice, "inode-ref-duplicate /dir/file\n", false},
     {shorter_than_inline, "file-size /dir/file\n", false},
     {longer_than_inline, "", false},
     {bytes_of_pipe, "file-bytes /pipe\n", false},
