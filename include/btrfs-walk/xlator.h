@@ -229,6 +229,8 @@ struct bw_control_file_system {
     const uint8_t (*ids)[16];      /**< which tree blocks may carry: the metadata uuid of the file
                                       system, then those of its seed devices */
     size_t id_count;               /**< at least 1 */
+    bool dumped; /**< btrfs-image wrote the tree blocks, and gave them a CRC-32C, whatever
+                    checksum_type is; both are valid */
 };
 
 /** BW_CONTROL_DEVICE. Devices are told apart by devid and uuid. */

@@ -78,7 +78,8 @@ static struct verdict judge(const struct bw_check *check, const uint8_t *block,
 {
     const struct bw_fs *fs = check->fs;
     const struct bw_disk_header *header = (const void *)block;
-    if (!bw_checksum_matches_block(fs->superblock.checksum_type, block, fs->reader.nodesize))
+    if (!bw_checksum_accepts_block(fs->superblock.checksum_type, fs->no_data, block,
+                                   fs->reader.nodesize))
         return (struct verdict){BW_CODE_block_checksum,
                                 bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
                                                 bw_checksum_name(fs->superblock.checksum_type))};

@@ -214,7 +214,8 @@ static struct bw_error *tell_file_system(const struct bw_fs *fs, const struct bw
     struct bw_control_file_system facts = {.checksum_type = fs->superblock.checksum_type,
                                            .nodesize = fs->superblock.nodesize,
                                            .sectorsize = fs->superblock.sectorsize,
-                                           .ids = (const void *)ids};
+                                           .ids = (const void *)ids,
+                                           .dumped = fs->no_data};
     if (!ids)
         return bw_error_no_memory();
     memcpy(ids[facts.id_count++], fs->superblock.metadata_uuid, BW_UUID_SIZE);

@@ -30,6 +30,7 @@ struct bw_error *bw_found_identity_of(const struct bw_fs *fs, struct bw_found_id
     *identity = (struct bw_found_identity){
         .fsids = calloc(1 + fs->image_count, sizeof *identity->fsids),
         .checksum_type = fs->superblock.checksum_type,
+        .dumped = fs->no_data,
         .nodesize = fs->superblock.nodesize,
     };
     if (!identity->fsids)
@@ -98,7 +99,8 @@ enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
     /* No tree has the ids 0 and -1, which the map cannot tell apart. */
     if ((bytenr != BW_FOUND_ANYWHERE && address != bytenr) || header->level >= BW_MAX_LEVEL ||
         address % BW_MIN_SECTORSIZE || !owner || owner == UINT64_MAX ||
-        !bw_checksum_matches_block(identity->checksum_type, bytes, identity->nodesize) ||
+        !bw_checksum_accepts_block(identity->checksum_type, identity->dumped, bytes,
+                                   identity->nodesize) ||
         !is_consistent(identity, bytes))
         return BW_FOUND_DAMAGED;
     const struct bw_node node = bw_node_view(bytes, identity->nodesize);

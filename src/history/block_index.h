@@ -50,6 +50,7 @@ struct bw_found_identity {
     uint8_t (*fsids)[BW_UUID_SIZE]; /**< which they may carry: of the file system, of its seeds */
     size_t fsid_count;
     enum bw_checksum_type checksum_type;
+    bool dumped; /**< as in bw_checksum_accepts_block() */
     uint32_t nodesize;
 };
 

@@ -78,6 +78,13 @@ bool bw_checksum_matches_block(enum bw_checksum_type type, const uint8_t *block,
     return memcmp(computed, block, checksums[type].size) == 0;
 }
 
+bool bw_checksum_accepts_block(enum bw_checksum_type type, bool dumped, const uint8_t *block,
+                               size_t length)
+{
+    return (dumped && bw_checksum_matches_block(BW_CHECKSUM_CRC32C, block, length)) ||
+           bw_checksum_matches_block(type, block, length);
+}
+
 uint32_t bw_name_hash(const void *name, size_t length)
 {
     return bw_crc32c(~UINT32_C(1), name, length);

@@ -38,6 +38,12 @@ void bw_checksum_compute(enum bw_checksum_type type, const void *bytes, size_t l
  */
 bool bw_checksum_matches_block(enum bw_checksum_type type, const uint8_t *block, size_t length);
 
+/** The same of a block in a dump of btrfs-image, or restored from one, if `dumped`: btrfs-image
+ * writes a CRC-32C into every tree block, and into superblocks that it restores, whatever the type.
+ */
+bool bw_checksum_accepts_block(enum bw_checksum_type type, bool dumped, const uint8_t *block,
+                               size_t length);
+
 /** The hash that keys DIR_ITEM by name: crc32c seeded with -2, not inverted at the end. */
 uint32_t bw_name_hash(const void *name, size_t length);
 

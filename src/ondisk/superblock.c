@@ -46,8 +46,10 @@ static struct bw_error *check_identity(const struct bw_disk_superblock *disk, ui
         return bw_error_create(checksum_type < MAY_BE_NEW ? BW_ERROR_UNSUPPORTED : BW_ERROR_CORRUPT,
                                "unknown checksum type %u", checksum_type);
     BW_TRY(bw_checksum_prepare((enum bw_checksum_type)checksum_type));
-    if (!bw_checksum_matches_block((enum bw_checksum_type)checksum_type, (const uint8_t *)disk,
-                                   sizeof *disk))
+    const bool restored =
+        bw_get64(disk->flags) & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2);
+    if (!bw_checksum_accepts_block((enum bw_checksum_type)checksum_type, restored,
+                                   (const uint8_t *)disk, sizeof *disk))
         return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
                                bw_checksum_name((enum bw_checksum_type)checksum_type));
     if (bw_get64(disk->bytenr) != offset)

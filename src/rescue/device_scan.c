@@ -271,5 +271,6 @@ bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_sigh
         bw_device_scan_bytes(scan, sighting->image, sighting->offset, identity->nodesize, buffer);
     return !error && bw_get64(header->bytenr) == sighting->bytenr &&
            header->level == sighting->level &&
-           bw_checksum_matches_block(identity->checksum_type, buffer, identity->nodesize);
+           bw_checksum_accepts_block(identity->checksum_type, identity->dumped, buffer,
+                                     identity->nodesize);
 }

@@ -5,11 +5,12 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" raid10-4 subvolumes log-tree || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" raid10-4 subvolumes log-tree \
+    checksum-xxhash64 checksum-sha256 checksum-blake2 || exit 1
 cd "$WORK" || exit 1
 columns=path,size,mode,uid,mtime,inode
 
-for name in raid10-4 subvolumes log-tree; do
+for name in raid10-4 subvolumes log-tree checksum-xxhash64 checksum-sha256 checksum-blake2; do
     zstd -q -d "$ROOT/fixtures/metadumps/$name.bti.zst" -o "$name.bti"
     "$PROGRAM" -q -o "$columns" "$BUILD/fixtures/$name"/dev*.img > wanted
     expect "$name: the dump is walked" 0 - -o "$columns" "$name.bti"
@@ -17,6 +18,35 @@ for name in raid10-4 subvolumes log-tree; do
     expect "$name: and checked" 0 'checked: [1-9].* 0 errors, 0 warnings' check "$name.bti"
     holds "$name: it is called a dump" out_has '^note metadump: '
 done
+
+# btrfs-image gives every block a CRC-32C, whatever the type of the file system's checksums.
+name=checksum-sha256
+zstd -q -d --sparse "$ROOT/fixtures/metadumps/$name-restored.img.zst" -o restored.img
+"$PROGRAM" -q -o "$columns" "$BUILD/fixtures/$name/dev1.img" > wanted
+expect "an image that btrfs-image restored" 0 - -q -o "$columns" restored.img
+holds "is walked" cmp wanted out
+"$PROGRAM" check restored.img > out 2> err
+holds "and checked" grep -q 'checked: [1-9][0-9]* tree blocks' err
+holds "without bad blocks" [ "$(grep -c '^error block-' out)" = 0 ]
+for image in $name.bti restored.img; do
+    "$PROGRAM" roots "$image" > out 2> err
+    holds "$image: its blocks are found" grep -q ' scan  *committed  *whole ' out
+done
+cp --sparse=always restored.img plain.img
+python3 - plain.img << 'PYTHON'
+import hashlib, sys
+with open(sys.argv[1], "r+b") as image:
+    for offset in 64 << 10, 64 << 20:
+        image.seek(offset)
+        block = bytearray(image.read(4096))
+        if block[64:72] != b"_BHRfS_M":
+            continue
+        block[56:64] = bytes([1]) + bytes(7)  # no longer marked as restored
+        block[:32] = hashlib.sha256(block[32:]).digest()
+        image.seek(offset)
+        image.write(block)
+PYTHON
+expect "in an image that is not marked as restored, that is a bad checksum" 2 'sha256 checksum mismatch' plain.img
 
 expect "a tree of a dump" 0 - dump -t fs raid10-4.bti
 cp out dumped

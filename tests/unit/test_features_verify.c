@@ -111,6 +111,32 @@ static void test_good_blocks(void **state)
     }
 }
 
+/* Blocks with the CRC-32C of btrfs-image are good in a dump, and nowhere else. */
+static void test_dumped_blocks(void **state)
+{
+    (void)state;
+    for (unsigned type = BW_CHECKSUM_XXHASH64; type < BW_CHECKSUM_TYPES; type++) {
+        struct verify_bench *bench = make_bench(1, BW_CHECKSUM_CRC32C);
+        uint8_t *own = block_bench_bytes(bench->blocks, 1, 1);
+        struct bw_control_file_system facts = {.checksum_type = (enum bw_checksum_type)type,
+                                               .ids = (const void *)&bench->blocks->fsid,
+                                               .id_count = 1};
+        const struct bw_control control = {BW_CONTROL_FILE_SYSTEM, {.file_system = &facts}};
+        block_bench_seal(own, (enum bw_checksum_type)type);
+        expect_success(bw_graph_control(bench->graph, &control));
+        expect_error(read_block(bench, 0), BW_ERROR_CORRUPT, "checksum mismatch");
+        expect_success(read_block(bench, 1));
+        facts.dumped = true;
+        expect_success(bw_graph_control(bench->graph, &control));
+        expect_success(read_block(bench, 0));
+        expect_success(read_block(bench, 1));
+        own[BENCH_NODESIZE - 1] ^= 1;
+        expect_error(read_block(bench, 1), BW_ERROR_CORRUPT,
+                     bw_checksum_name((enum bw_checksum_type)type));
+        free_bench(bench);
+    }
+}
+
 /* The first copies are wrong in some way each; the last serves. */
 static void test_each_mismatch_leads_on(void **state)
 {
@@ -265,6 +291,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good_blocks),
+        cmocka_unit_test(test_dumped_blocks),
         cmocka_unit_test(test_each_mismatch_leads_on),
         cmocka_unit_test(test_error_tells_of_all_copies),
         cmocka_unit_test(test_copies_that_cannot_be_read),

@@ -42,6 +42,7 @@ static struct bw_error *control(struct bw_xlator *xlator, const struct bw_contro
     verify->fsids = ids;
     verify->fsid_count = facts->id_count;
     verify->checksum = facts->checksum_type;
+    verify->dumped = facts->dumped;
     return NULL;
 }
 
@@ -59,7 +60,7 @@ static struct bw_error *check(const struct bw_verify *verify, const struct bw_re
     if (request->length < sizeof(struct bw_disk_header))
         return bw_error_create(BW_ERROR_CORRUPT, "%" PRIu32 " bytes are no tree block",
                                request->length);
-    if (!bw_checksum_matches_block(verify->checksum, block, request->length))
+    if (!bw_checksum_accepts_block(verify->checksum, verify->dumped, block, request->length))
         return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
                                bw_checksum_name(verify->checksum));
     if (!fsid_allowed(verify, ((const struct bw_disk_header *)block)->fsid))

@@ -15,6 +15,7 @@
 /** Private state of the layer. */
 struct bw_verify {
     enum bw_checksum_type checksum;
+    bool dumped; /**< as in bw_checksum_accepts_block() */
     uint8_t (*fsids)[BW_UUID_SIZE];
     size_t fsid_count;
     pthread_mutex_t lock;
