@@ -46,7 +46,7 @@ with open(sys.argv[1], "r+b") as image:
         image.seek(offset)
         image.write(block)
 PYTHON
-expect "in an image that is not marked as restored, that is a bad checksum" 2 'sha256 checksum mismatch' plain.img
+expect "elsewhere, that is a bad checksum" 2 'sha256 checksum mismatch' plain.img
 
 expect "a tree of a dump" 0 - dump -t fs raid10-4.bti
 cp out dumped
