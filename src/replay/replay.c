@@ -1,82 +1,127 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The passes over the logs of all subvolumes, and what the parts of the replay share. */
-#include "replay/replay.h"
-
+/* Replaying the log: reading the log trees, and the passes over the logs of all subvolumes. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/search.h"
+#include "btree/scan.h"
+#include "btrfs-walk/log.h"
+#include "fs/fs.h"
+#include "replay/replay.h"
+
+struct load {
+    struct bw_fs *fs;
+    struct bw_log *log;
+    const char *name;
+};
+
+/* Reports and remembers that something between two keys is lost; takes the error. */
+static struct bw_error *lose_keys(const struct load *load, const struct bw_key *first,
+                                  const struct bw_key *end, struct bw_error *error)
+{
+    struct bw_log *log = load->log;
+    bw_fs_report(load->fs, BW_DAMAGE, bw_error_prefix(error, "%s", load->name));
+    if (!BW_ARRAY_RESERVE(log->losses, log->loss_count, log->loss_capacity))
+        return bw_error_no_memory();
+    log->losses[log->loss_count++] = (struct bw_log_loss){*first, *end};
+    return NULL;
+}
+
+static struct bw_error *lose_item(const struct load *load, const struct bw_key *key,
+                                  const char *why)
+{
+    const struct bw_key end = {key->objectid, key->type, key->offset + 1}, most = BW_KEY_MAX;
+    return lose_keys(load, key, end.offset ? &end : &most,
+                     bw_error_create(BW_ERROR_CORRUPT, "item (%" PRIu64 " %u %" PRIu64 ") %s",
+                                     key->objectid, key->type, key->offset, why));
+}
+
+static struct bw_error *add_item(const struct load *load, const struct bw_item *item)
+{
+    struct bw_log *log = load->log;
+    if (log->count && bw_key_compare(&log->items[log->count - 1].key, &item->key) >= 0)
+        return lose_item(load, &item->key, "is out of order");
+    if (!BW_ARRAY_RESERVE(log->items, log->count, log->capacity))
+        return bw_error_no_memory();
+    log->items[log->count++] = *item;
+    return NULL;
+}
+
+static struct bw_error *add_leaf(void *context, const struct bw_node *leaf)
+{
+    const struct load *load = context;
+    struct bw_log *log = load->log;
+    if (!BW_ARRAY_RESERVE(log->leaves, log->leaf_count, log->leaf_capacity))
+        return bw_error_no_memory();
+    uint8_t *copy = malloc(leaf->nodesize);
+    if (!copy)
+        return bw_error_no_memory();
+    log->leaves[log->leaf_count++] = memcpy(copy, leaf->block, leaf->nodesize);
+    const struct bw_node view = bw_node_view(copy, leaf->nodesize);
+    for (uint32_t slot = 0; slot < view.item_count; slot++) {
+        struct bw_item item;
+        BW_TRY(bw_leaf_item(&view, slot, &item)
+                   ? add_item(load, &item)
+                   : lose_item(load, &item.key, "lies outside its leaf"));
+    }
+    return NULL;
+}
+
+static struct bw_error *lose_block(void *context, const struct bw_block_pointer *pointer,
+                                   struct bw_error *error)
+{
+    const struct bw_tree_block_expectation *keys = &pointer->expectation;
+    return error->code == BW_ERROR_NO_MEMORY
+               ? error
+               : lose_keys(context, &keys->first_key, &keys->end_key, error);
+}
+
+struct bw_error *bw_log_load(struct bw_fs *fs, const struct bw_root_pointer *root, const char *name,
+                             struct bw_log *log)
+{
+    const struct bw_tree tree = {.id = BW_TREE_LOG, .root = *root};
+    struct load load = {fs, log, name};
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_leaf, .lost = lose_block,
+                                 .context = &load};
+    return bw_tree_scan(&fs->reader, &tree, &scan);
+}
+
+void bw_log_free(struct bw_log *log)
+{
+    for (size_t i = 0; i < log->leaf_count; i++)
+        free(log->leaves[i]);
+    free(log->leaves);
+    free(log->items);
+    free(log->losses);
+    *log = (struct bw_log){0};
+}
+
+size_t bw_log_first(const struct bw_log *log, const struct bw_key *key)
+{
+    return BW_FIRST_INDEX(i, log->count, bw_key_compare(&log->items[i].key, key) >= 0);
+}
+
+const struct bw_item *bw_log_find(const struct bw_log *log, const struct bw_key *key)
+{
+    size_t at = bw_log_first(log, key);
+    return at < log->count && bw_key_compare(&log->items[at].key, key) == 0 ? &log->items[at]
+                                                                            : NULL;
+}
+
+bool bw_log_is_lost(const struct bw_log *log, const struct bw_key *key)
+{
+    for (size_t i = 0; i < log->loss_count; i++)
+        if (bw_key_compare(&log->losses[i].first, key) <= 0 &&
+            bw_key_compare(key, &log->losses[i].end) < 0)
+            return true;
+    return false;
+}
+
+/* The passes. */
 
 enum pass { PASS_INODES, PASS_ENTRIES, PASS_ALL, PASSES };
-
-struct bw_error *bw_replay_inode(struct bw_replay *replay, uint64_t inode,
-                                 struct bw_disk_inode_item *item, bool *exists)
-{
-    const struct bw_key key = {inode, BW_INODE_ITEM, 0};
-    struct bw_item found;
-    BW_TRY(bw_edit_find(&replay->tree, &key, &found));
-    *exists = found.data && found.size >= sizeof *item;
-    if (*exists)
-        memcpy(item, found.data, sizeof *item);
-    return NULL;
-}
-
-struct bw_error *bw_replay_set_inode(struct bw_replay *replay, uint64_t inode,
-                                     const struct bw_disk_inode_item *item)
-{
-    const struct bw_key key = {inode, BW_INODE_ITEM, 0};
-    return bw_edit_put(&replay->tree, &key, item, sizeof *item);
-}
-
-/* Puts what was gathered in the scratch buffer. */
-static struct bw_error *put_scratch(struct bw_replay *replay, const struct bw_key *key)
-{
-    const struct bw_buffer *scratch = &replay->scratch;
-    return scratch->failed
-               ? bw_error_no_memory()
-               : bw_edit_put(&replay->tree, key, scratch->data, (uint32_t)scratch->length);
-}
-
-struct bw_error *bw_replay_cut(struct bw_replay *replay, const struct bw_item *item,
-                               const uint8_t *start, const uint8_t *end)
-{
-    replay->scratch.length = 0;
-    bw_buffer_append(&replay->scratch, item->data, (size_t)(start - item->data));
-    bw_buffer_append(&replay->scratch, end, (size_t)(item->data + item->size - end));
-    return replay->scratch.length ? put_scratch(replay, &item->key)
-                                  : bw_edit_remove(&replay->tree, &item->key);
-}
-
-struct bw_error *bw_replay_append(struct bw_replay *replay, const struct bw_key *key,
-                                  const void *more, size_t length)
-{
-    struct bw_item item;
-    BW_TRY(bw_edit_find(&replay->tree, key, &item));
-    replay->scratch.length = 0;
-    if (item.data)
-        bw_buffer_append(&replay->scratch, item.data, item.size);
-    bw_buffer_append(&replay->scratch, more, length);
-    return put_scratch(replay, key);
-}
-
-struct bw_error *bw_replay_recount(struct bw_replay *replay, uint64_t inode)
-{
-    struct bw_fs *fs = replay->fs;
-    uint32_t known = bw_map_get(&replay->awaiting, inode);
-    if (known == 1)
-        return NULL;
-    if (known == UINT32_MAX) {
-        if (!BW_ARRAY_RESERVE(fs->logged, fs->logged_count, fs->logged_capacity))
-            return bw_error_no_memory();
-        fs->logged[fs->logged_count++] = (struct bw_log_inode){replay->subvolume, inode};
-    }
-    if (!BW_ARRAY_RESERVE(replay->recount, replay->recount_count, replay->recount_capacity) ||
-        !bw_map_put(&replay->awaiting, inode, 1))
-        return bw_error_no_memory();
-    replay->recount[replay->recount_count++] = inode;
-    return NULL;
-}
 
 static struct bw_error *replay_item(struct bw_replay *replay, enum pass pass,
                                     const struct bw_item *item)
@@ -104,24 +149,6 @@ static bool is_nameless(const struct bw_item *item)
 {
     const struct bw_disk_inode_item *inode = (const void *)item->data;
     return item->size >= sizeof *inode && bw_get32(inode->link_count) == 0;
-}
-
-struct bw_error *bw_replay_try(struct bw_replay *replay, const struct bw_key *key,
-                               struct bw_error *error)
-{
-    if (!error || error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (replay->reported == key->objectid) {
-        bw_error_free(error);
-        return NULL;
-    }
-    replay->reported = key->objectid;
-    bw_fs_report(replay->fs, BW_DAMAGE,
-                 bw_error_prefix(error,
-                                 "log tree of subvolume %" PRIu64 ": item (%" PRIu64 " %u %" PRIu64
-                                 ") is not replayed",
-                                 replay->subvolume, key->objectid, key->type, key->offset));
-    return NULL;
 }
 
 static struct bw_error *run_pass(struct bw_replay *replay, enum pass pass)
@@ -269,4 +296,13 @@ struct bw_error *bw_replay(struct bw_fs *fs)
                                  "%" PRIu64 ": %s",
                                  fs->superblock.generation, against ? against : "it is replayed"));
     return against ? NULL : replay_logs(fs);
+}
+
+/* The inodes that the replay has changed. */
+
+struct bw_error *bw_log_inodes(const struct bw_fs *fs, bw_log_inode_taker *take, void *context)
+{
+    for (size_t i = 0; i < fs->logged_count; i++)
+        BW_TRY(take(context, &fs->logged[i]));
+    return NULL;
 }

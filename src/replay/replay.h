@@ -4,18 +4,58 @@
  * tree blocks in memory (btree/edit.h), as the kernel applies them to the trees of the disk when
  * the file system is mounted. Everything that reads trees sees the result.
  *
- * The log of a subvolume is gone through three times: for inodes (inode.c), for the entries of
- * directories (entries.c), and for the names of inodes, attributes and extents (links.c,
- * extents.c). All logs are through one pass before the next one begins. Then the inodes that have
- * gained or lost names get their number of links (orphans.c). Source: fs/btrfs/tree-log.c of the
- * kernel, from btrfs_recover_log_trees() on; the functions there are named where they are followed.
+ * The log of a subvolume is applied in three passes (apply.c): inodes, then the entries of
+ * directories, then the names of inodes, attributes and extents. All logs finish one pass before
+ * the next one begins. In the end the inodes that have gained or lost names get their link counts.
+ * Source: fs/btrfs/tree-log.c of the kernel, from btrfs_recover_log_trees() on; comments name the
+ * functions that are followed.
  */
 #ifndef BW_REPLAY_REPLAY_H
 #define BW_REPLAY_REPLAY_H
 
 #include "base/buffer.h"
 #include "btree/edit.h"
-#include "replay/log.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/items.h"
+#include "fs/fs.h"
+
+/*
+ * Log trees, read into memory as a whole: they are small, and each of their items is used. There is
+ * one for each subvolume in which something was fsynced since the last commit, and one that lists
+ * those.
+ */
+
+/** The items of a log tree. All zeros is none. */
+struct bw_log {
+    struct bw_item *items; /**< ascending */
+    size_t count, capacity;
+    uint8_t **leaves; /**< which they are views on */
+    size_t leaf_count, leaf_capacity;
+    struct bw_log_loss *losses; /**< keys whose items cannot be read */
+    size_t loss_count, loss_capacity;
+};
+
+/** Keys from `first` on and less than `end`. */
+struct bw_log_loss {
+    struct bw_key first, end;
+};
+
+/** Reads a log tree. Parts that cannot be read are reported, with `name` in front, and left out.
+ * Fails only if memory runs out. */
+struct bw_error *bw_log_load(struct bw_fs *fs, const struct bw_root_pointer *root, const char *name,
+                             struct bw_log *log);
+
+/** Frees the items. */
+void bw_log_free(struct bw_log *log);
+
+/** The number of the first item whose key is at least `key`. */
+size_t bw_log_first(const struct bw_log *log, const struct bw_key *key);
+
+/** The item of a key; NULL if there is none. */
+const struct bw_item *bw_log_find(const struct bw_log *log, const struct bw_key *key);
+
+/** Whether the log may have had an item of a key that it does not have now. */
+bool bw_log_is_lost(const struct bw_log *log, const struct bw_key *key);
 
 /** The replay of one log tree. */
 struct bw_replay {
@@ -44,7 +84,7 @@ struct bw_link {
  * only if memory runs out. */
 struct bw_error *bw_replay(struct bw_fs *fs);
 
-/* Items of the subvolume (replay.c). */
+/* The subvolume (subvolume.c). */
 
 /** Reads an inode; false if the subvolume does not have it. */
 struct bw_error *bw_replay_inode(struct bw_replay *replay, uint64_t inode,
@@ -58,10 +98,6 @@ struct bw_error *bw_replay_set_inode(struct bw_replay *replay, uint64_t inode,
 struct bw_error *bw_replay_cut(struct bw_replay *replay, const struct bw_item *item,
                                const uint8_t *start, const uint8_t *end);
 
-/** Adds bytes to the end of an item, which may be a new one. `more` must not be in it. */
-struct bw_error *bw_replay_append(struct bw_replay *replay, const struct bw_key *key,
-                                  const void *more, size_t length);
-
 /** Counts the names of an inode at the end (link_to_fixup_dir). */
 struct bw_error *bw_replay_recount(struct bw_replay *replay, uint64_t inode);
 
@@ -69,8 +105,6 @@ struct bw_error *bw_replay_recount(struct bw_replay *replay, uint64_t inode);
  * memory has run out. `error` may be NULL. */
 struct bw_error *bw_replay_try(struct bw_replay *replay, const struct bw_key *key,
                                struct bw_error *error);
-
-/* Names (names.c). */
 
 /** Finds a name in an item that packs entries of directories, or attributes; `bytes` gets what it
  * takes up. */
@@ -100,7 +134,7 @@ struct bw_error *bw_replay_drop(struct bw_replay *replay, const struct bw_link *
 struct bw_error *bw_replay_entry(struct bw_replay *replay, const struct bw_link *link, bool by_name,
                                  struct bw_dir_entry *found);
 
-/* Items of the log, each in its pass. */
+/* Applying the items of the log, each in its pass (apply.c). */
 
 /** INODE_ITEM, in the first pass. */
 struct bw_error *bw_replay_inode_item(struct bw_replay *replay, const struct bw_item *item);
@@ -110,15 +144,6 @@ struct bw_error *bw_replay_dir_index(struct bw_replay *replay, const struct bw_i
 struct bw_error *bw_replay_refs(struct bw_replay *replay, const struct bw_item *item);
 /** EXTENT_DATA, in the third pass. */
 struct bw_error *bw_replay_extent(struct bw_replay *replay, const struct bw_item *item);
-
-/** Drops what a file has from `start` up to `end`; `dropped` gets how many bytes were allocated
- * there. */
-struct bw_error *bw_replay_drop_extents(struct bw_replay *replay, uint64_t inode, uint64_t start,
-                                        uint64_t end, uint64_t *dropped);
-
-/** Removes entries of a directory: all of them, or those that its log says are gone
- * (replay_dir_deletes). */
-struct bw_error *bw_replay_dir_deletes(struct bw_replay *replay, uint64_t directory, bool all);
 
 /** Sets the number of links of all inodes that await it (fixup_inode_link_counts). */
 struct bw_error *bw_replay_link_counts(struct bw_replay *replay);

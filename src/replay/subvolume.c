@@ -1,11 +1,103 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The subvolume that a log is applied to: its inodes, and adding and removing names. */
+#include <inttypes.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "ondisk/checksum.h"
+#include "replay/replay.h"
+
+struct bw_error *bw_replay_inode(struct bw_replay *replay, uint64_t inode,
+                                 struct bw_disk_inode_item *item, bool *exists)
+{
+    const struct bw_key key = {inode, BW_INODE_ITEM, 0};
+    struct bw_item found;
+    BW_TRY(bw_edit_find(&replay->tree, &key, &found));
+    *exists = found.data && found.size >= sizeof *item;
+    if (*exists)
+        memcpy(item, found.data, sizeof *item);
+    return NULL;
+}
+
+struct bw_error *bw_replay_set_inode(struct bw_replay *replay, uint64_t inode,
+                                     const struct bw_disk_inode_item *item)
+{
+    const struct bw_key key = {inode, BW_INODE_ITEM, 0};
+    return bw_edit_put(&replay->tree, &key, item, sizeof *item);
+}
+
+/* Puts what was gathered in the scratch buffer. */
+static struct bw_error *put_scratch(struct bw_replay *replay, const struct bw_key *key)
+{
+    const struct bw_buffer *scratch = &replay->scratch;
+    return scratch->failed
+               ? bw_error_no_memory()
+               : bw_edit_put(&replay->tree, key, scratch->data, (uint32_t)scratch->length);
+}
+
+struct bw_error *bw_replay_cut(struct bw_replay *replay, const struct bw_item *item,
+                               const uint8_t *start, const uint8_t *end)
+{
+    replay->scratch.length = 0;
+    bw_buffer_append(&replay->scratch, item->data, (size_t)(start - item->data));
+    bw_buffer_append(&replay->scratch, end, (size_t)(item->data + item->size - end));
+    return replay->scratch.length ? put_scratch(replay, &item->key)
+                                  : bw_edit_remove(&replay->tree, &item->key);
+}
+
+/* Adds bytes to the end of an item, which may be a new one. `more` must not be in it. */
+static struct bw_error *append(struct bw_replay *replay, const struct bw_key *key, const void *more,
+                               size_t length)
+{
+    struct bw_item item;
+    BW_TRY(bw_edit_find(&replay->tree, key, &item));
+    replay->scratch.length = 0;
+    if (item.data)
+        bw_buffer_append(&replay->scratch, item.data, item.size);
+    bw_buffer_append(&replay->scratch, more, length);
+    return put_scratch(replay, key);
+}
+
+struct bw_error *bw_replay_recount(struct bw_replay *replay, uint64_t inode)
+{
+    struct bw_fs *fs = replay->fs;
+    uint32_t known = bw_map_get(&replay->awaiting, inode);
+    if (known == 1)
+        return NULL;
+    if (known == UINT32_MAX) {
+        if (!BW_ARRAY_RESERVE(fs->logged, fs->logged_count, fs->logged_capacity))
+            return bw_error_no_memory();
+        fs->logged[fs->logged_count++] = (struct bw_log_inode){replay->subvolume, inode};
+    }
+    if (!BW_ARRAY_RESERVE(replay->recount, replay->recount_count, replay->recount_capacity) ||
+        !bw_map_put(&replay->awaiting, inode, 1))
+        return bw_error_no_memory();
+    replay->recount[replay->recount_count++] = inode;
+    return NULL;
+}
+
+struct bw_error *bw_replay_try(struct bw_replay *replay, const struct bw_key *key,
+                               struct bw_error *error)
+{
+    if (!error || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (replay->reported == key->objectid) {
+        bw_error_free(error);
+        return NULL;
+    }
+    replay->reported = key->objectid;
+    bw_fs_report(replay->fs, BW_DAMAGE,
+                 bw_error_prefix(error,
+                                 "log tree of subvolume %" PRIu64 ": item (%" PRIu64 " %u %" PRIu64
+                                 ") is not replayed",
+                                 replay->subvolume, key->objectid, key->type, key->offset));
+    return NULL;
+}
+
 /*
  * Adding and removing names. A name of an inode is in three places: in the directory by its hash
  * (DIR_ITEM) and by its index (DIR_INDEX), and at the inode (INODE_REF or INODE_EXTREF).
  */
-#include "base/cleanup.h"
-#include "ondisk/checksum.h"
-#include "replay/replay.h"
 
 static bool same_name(const uint8_t *a, uint16_t a_length, const uint8_t *b, uint16_t b_length)
 {
@@ -109,12 +201,12 @@ static struct bw_error *add_ref(struct bw_replay *replay, const struct bw_link *
     if (!item.data || item.size + size <= bw_edit_room(&replay->tree)) {
         bytes.head.ref = (struct bw_disk_inode_ref){bw_put64(link->index), bw_put16(link->length)};
         memcpy((uint8_t *)&bytes + sizeof bytes.head.ref, link->name, link->length);
-        return bw_replay_append(replay, &key, &bytes, size);
+        return append(replay, &key, &bytes, size);
     }
     bytes.head.extref = (struct bw_disk_inode_extref){
         bw_put64(link->directory), bw_put64(link->index), bw_put16(link->length)};
     memcpy(bytes.name, link->name, link->length);
-    return bw_replay_append(replay, &other, &bytes, sizeof bytes.head.extref + link->length);
+    return append(replay, &other, &bytes, sizeof bytes.head.extref + link->length);
 }
 
 struct bw_error *bw_replay_link(struct bw_replay *replay, const struct bw_link *link,
@@ -128,7 +220,7 @@ struct bw_error *bw_replay_link(struct bw_replay *replay, const struct bw_link *
     if (!exists)
         return NULL;
     uint32_t size = make_entry(replay, link, &inode, bytes);
-    BW_TRY(bw_replay_append(replay, &hashed, bytes, size));
+    BW_TRY(append(replay, &hashed, bytes, size));
     BW_TRY(bw_edit_put(&replay->tree, &indexed, bytes, size));
     if (backwards)
         BW_TRY(add_ref(replay, link));

@@ -1,0 +1,661 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Applying the items of a log: entries of directories, extents, inodes, names, link counts. */
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "ondisk/checksum.h"
+#include "replay/replay.h"
+
+/* Whether the log has the same entry, or may have had it. */
+static bool is_logged(const struct bw_replay *replay, const struct bw_key *key,
+                      const struct bw_dir_entry *entry)
+{
+    struct bw_dir_entry same;
+    struct bw_item bytes;
+    const struct bw_item *logged = bw_log_find(&replay->log, key);
+    return (logged && bw_find_entry(logged, entry->name, entry->name_length, &same, &bytes)) ||
+           bw_log_is_lost(&replay->log, key);
+}
+
+/* check_item_in_log(): an entry whose inode is lost stays. */
+static struct bw_error *delete_entry(struct bw_replay *replay, const struct bw_item *item, bool all)
+{
+    struct bw_disk_inode_item inode;
+    struct bw_dir_entry entry;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    bool exists;
+    if (!bw_dir_entry_next(&cursor, &entry) || entry.location.type != BW_INODE_ITEM ||
+        (!all && is_logged(replay, &item->key, &entry)))
+        return NULL;
+    const struct bw_link link = {item->key.objectid, entry.location.objectid, item->key.offset,
+                                 entry.name, entry.name_length};
+    BW_TRY(bw_replay_inode(replay, link.inode, &inode, &exists));
+    return exists ? bw_replay_unlink(replay, &link) : NULL;
+}
+
+/* Goes through the entries with indices from `first` to `last`. */
+static struct bw_error *delete_range(struct bw_replay *replay, uint64_t directory, uint64_t first,
+                                     uint64_t last, bool all)
+{
+    struct bw_key key = {directory, BW_DIR_INDEX, first};
+    for (;;) {
+        struct bw_item item;
+        BW_TRY(bw_edit_first(&replay->tree, &key, &item));
+        if (!item.data || item.key.objectid != directory || item.key.type != BW_DIR_INDEX ||
+            item.key.offset > last)
+            return NULL;
+        key = item.key;
+        BW_TRY(delete_entry(replay, &item, all));
+        if (key.offset++ == UINT64_MAX)
+            return NULL;
+    }
+}
+
+/* Removes entries of a directory: all of them, or those that its log says are gone
+ * (replay_dir_deletes). */
+static struct bw_error *dir_deletes(struct bw_replay *replay, uint64_t directory, bool all)
+{
+    const struct bw_key first = {directory, BW_DIR_LOG_INDEX, 0};
+    if (all)
+        return delete_range(replay, directory, 0, UINT64_MAX, true);
+    for (size_t i = bw_log_first(&replay->log, &first); i < replay->log.count; i++) {
+        const struct bw_item *item = &replay->log.items[i];
+        const struct bw_disk_dir_log *range = (const void *)item->data;
+        if (item->key.objectid != directory || item->key.type != BW_DIR_LOG_INDEX)
+            break;
+        if (item->size < sizeof *range)
+            return bw_error_create(BW_ERROR_CORRUPT, "a range of a directory is cut off");
+        BW_TRY(delete_range(replay, directory, item->key.offset, bw_get64(range->end), false));
+    }
+    return NULL;
+}
+
+/* Whether the log has the name at the inode, too: then the third pass adds it. */
+static bool has_ref(const struct bw_replay *replay, const struct bw_link *link)
+{
+    const struct bw_key keys[] = {{link->inode, BW_INODE_REF, link->directory},
+                                  bw_extref_key(link)};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const struct bw_item *item = bw_log_find(&replay->log, &keys[i]);
+        struct bw_inode_ref ref;
+        struct bw_item bytes;
+        if (item && bw_find_ref(item, link->directory, link->name, link->length, &ref, &bytes))
+            return true;
+    }
+    return false;
+}
+
+/* Looks at what the directory has under the name or the index of an entry; what is in the way of
+ * another inode that exists is removed (delete_conflicting_dir_entry). */
+static struct bw_error *clear_dir_range(struct bw_replay *replay, const struct bw_link *link,
+                                        bool by_name, uint8_t type, bool exists, bool *present)
+{
+    struct bw_dir_entry entry;
+    BW_TRY(bw_replay_entry(replay, link, by_name, &entry));
+    *present = entry.name;
+    if (!entry.name || !exists)
+        return NULL;
+    if (entry.location.objectid == link->inode && entry.location.type == BW_INODE_ITEM &&
+        entry.type == type && entry.name_length == link->length &&
+        memcmp(entry.name, link->name, link->length) == 0)
+        return NULL;
+    *present = entry.location.type != BW_INODE_ITEM;
+    return bw_replay_drop(replay, link, by_name);
+}
+
+/* replay_one_name() */
+struct bw_error *bw_replay_dir_index(struct bw_replay *replay, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_disk_inode_item inode;
+    struct bw_dir_entry entry;
+    bool exists, named, indexed;
+    if (!bw_dir_entry_next(&cursor, &entry) || !bw_name_is_valid(entry.name, entry.name_length))
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid entry of a directory");
+    if (entry.location.type != BW_INODE_ITEM)
+        return NULL; /* subvolumes are not made by logs */
+    const struct bw_link link = {item->key.objectid, entry.location.objectid, item->key.offset,
+                                 entry.name, entry.name_length};
+    BW_TRY(bw_replay_inode(replay, link.directory, &inode, &exists));
+    if (!exists)
+        return bw_error_create(BW_ERROR_CORRUPT, "the directory does not exist");
+    BW_TRY(bw_replay_inode(replay, link.inode, &inode, &exists));
+    BW_TRY(clear_dir_range(replay, &link, true, entry.type, exists, &named));
+    BW_TRY(clear_dir_range(replay, &link, false, entry.type, exists, &indexed));
+    if (named || indexed || !exists || has_ref(replay, &link))
+        return NULL;
+    BW_TRY(bw_replay_link(replay, &link, true));
+    return entry.type == BW_FILE_DIRECTORY ? NULL : bw_replay_recount(replay, link.inode);
+}
+
+/*
+ * The third pass, for the extents of files: each takes the place of whatever the file had there.
+ * The checksums that the log has for its data go to the checksum tree.
+ */
+
+/* Where an extent begins and ends in its file. */
+struct span {
+    uint64_t start, end;
+    bool is_inline;
+};
+
+static struct bw_key extent_key(uint64_t inode, uint64_t offset)
+{
+    return (struct bw_key){inode, BW_EXTENT_DATA, offset};
+}
+
+/* False if the item is cut off, or its numbers make no sense. */
+static bool span_of(const struct bw_item *item, struct span *span)
+{
+    const struct bw_disk_file_extent *extent = (const void *)item->data;
+    *span = (struct span){item->key.offset, item->key.offset, false};
+    if (item->size < offsetof(struct bw_disk_file_extent, disk_bytenr))
+        return false;
+    span->is_inline = extent->type == BW_FILE_EXTENT_INLINE;
+    if (!span->is_inline && item->size < sizeof *extent)
+        return false;
+    uint64_t length = bw_get64(span->is_inline ? extent->ram_bytes : extent->num_bytes);
+    return !__builtin_add_overflow(span->start, length, &span->end);
+}
+
+static struct bw_error *put_part(struct bw_replay *replay, const struct bw_item *item,
+                                 struct bw_disk_file_extent extent, uint64_t start, uint64_t end)
+{
+    const struct bw_key key = extent_key(item->key.objectid, start);
+    extent.offset = bw_put64(bw_get64(extent.offset) + (start - item->key.offset));
+    extent.num_bytes = bw_put64(end - start);
+    return bw_edit_put(&replay->tree, &key, &extent, sizeof extent);
+}
+
+/* Cuts a range out of one extent. An inline extent cannot be parted, and goes as a whole. */
+static struct bw_error *cut(struct bw_replay *replay, const struct bw_item *item, uint64_t start,
+                            uint64_t end, uint64_t *dropped)
+{
+    const struct bw_item before = *item; /* only its key counts after the next change */
+    struct bw_disk_file_extent extent = {.type = BW_FILE_EXTENT_INLINE};
+    struct span span;
+    bool sane = span_of(item, &span);
+    if (span.start < start && (!sane || span.end <= start))
+        return NULL;
+    if (sane && !span.is_inline)
+        memcpy(&extent, item->data, sizeof extent);
+    BW_TRY(bw_edit_remove(&replay->tree, &before.key));
+    if (!sane)
+        return NULL;
+    uint64_t from = span.start > start ? span.start : start, to = span.end < end ? span.end : end;
+    if (span.is_inline)
+        *dropped += span.end - span.start;
+    else if (bw_get64(extent.disk_bytenr))
+        *dropped += to - from;
+    if (!span.is_inline && span.start < start)
+        BW_TRY(put_part(replay, &before, extent, span.start, start));
+    return !span.is_inline && span.end > end ? put_part(replay, &before, extent, end, span.end)
+                                             : NULL;
+}
+
+static bool is_extent_of(const struct bw_item *item, uint64_t inode)
+{
+    return item->data && item->key.objectid == inode && item->key.type == BW_EXTENT_DATA;
+}
+
+/* btrfs_drop_extents() */
+static struct bw_error *drop_extents(struct bw_replay *replay, uint64_t inode, uint64_t start,
+                                     uint64_t end, uint64_t *dropped)
+{
+    const struct bw_key first = extent_key(inode, start);
+    struct bw_item item;
+    *dropped = 0;
+    BW_TRY(bw_edit_last(&replay->tree, &first, &item));
+    if (is_extent_of(&item, inode) && item.key.offset < start)
+        BW_TRY(cut(replay, &item, start, end, dropped));
+    for (;;) {
+        BW_TRY(bw_edit_first(&replay->tree, &first, &item));
+        if (!is_extent_of(&item, inode) || item.key.offset >= end)
+            return NULL;
+        BW_TRY(cut(replay, &item, start, end, dropped));
+    }
+}
+
+/* Checksums of a run of sectors. */
+struct sums {
+    const uint8_t *bytes;
+    uint64_t start, end; /* of the data, as logical addresses */
+};
+
+static struct bw_key sums_key(uint64_t logical)
+{
+    return (struct bw_key){BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, logical};
+}
+
+static uint32_t sum_size(const struct bw_replay *replay)
+{
+    return (uint32_t)bw_checksum_size(replay->fs->superblock.checksum_type);
+}
+
+/* The part of an item that lies in a range; false if there is none. */
+static bool sums_in(const struct bw_replay *replay, const struct bw_item *item, uint64_t start,
+                    uint64_t end, struct sums *sums)
+{
+    const uint64_t sectorsize = replay->fs->superblock.sectorsize;
+    const uint64_t from = item->key.offset, sectors = item->size / sum_size(replay);
+    if (item->key.objectid != BW_EXTENT_CSUM_OBJECT || item->key.type != BW_EXTENT_CSUM)
+        return false;
+    const uint64_t to = from + sectors * sectorsize; /* before `from` if it does not fit */
+    *sums = (struct sums){item->data, from > start ? from : start, to < end ? to : end};
+    if (sums->start >= sums->end || (sums->start - from) % sectorsize)
+        return false;
+    sums->bytes += (sums->start - from) / sectorsize * sum_size(replay);
+    return true;
+}
+
+static struct bw_error *put_sums(struct bw_replay *replay, const struct sums *sums)
+{
+    const struct bw_key key = sums_key(sums->start);
+    const uint64_t sectors = (sums->end - sums->start) / replay->fs->superblock.sectorsize;
+    return bw_edit_put(replay->checksums, &key, sums->bytes,
+                       (uint32_t)(sectors * sum_size(replay)));
+}
+
+/* Cuts a range out of an item of the checksum tree. */
+static struct bw_error *cut_sums(struct bw_replay *replay, const struct bw_item *item,
+                                 const struct sums *new, bool *overlaps)
+{
+    struct sums head, tail, within;
+    *overlaps = sums_in(replay, item, new->start, new->end, &within);
+    if (!*overlaps)
+        return NULL;
+    replay->scratch.length = 0;
+    bw_buffer_append(&replay->scratch, item->data, item->size);
+    if (replay->scratch.failed)
+        return bw_error_no_memory();
+    const struct bw_item copy = {item->key, (const uint8_t *)replay->scratch.data, item->size};
+    BW_TRY(bw_edit_remove(replay->checksums, &copy.key));
+    if (sums_in(replay, &copy, 0, new->start, &head))
+        BW_TRY(put_sums(replay, &head));
+    return sums_in(replay, &copy, new->end, UINT64_MAX, &tail) ? put_sums(replay, &tail) : NULL;
+}
+
+/* btrfs_del_csums(), then btrfs_csum_file_blocks() */
+static struct bw_error *replace_sums(struct bw_replay *replay, const struct sums *new)
+{
+    const struct bw_key first = sums_key(new->start);
+    struct bw_item item;
+    bool overlaps = true;
+    BW_TRY(bw_edit_last(replay->checksums, &first, &item));
+    if (item.data)
+        BW_TRY(cut_sums(replay, &item, new, &overlaps));
+    for (overlaps = true; overlaps;) {
+        BW_TRY(bw_edit_first(replay->checksums, &first, &item));
+        overlaps = false;
+        if (item.data)
+            BW_TRY(cut_sums(replay, &item, new, &overlaps));
+    }
+    return put_sums(replay, new);
+}
+
+/* Takes over the checksums that the log has for the data that an extent shows. */
+static struct bw_error *replay_sums(struct bw_replay *replay,
+                                    const struct bw_disk_file_extent *extent)
+{
+    uint64_t start = bw_get64(extent->disk_bytenr), length = bw_get64(extent->disk_num_bytes), end;
+    if (!extent->compression) {
+        start += bw_get64(extent->offset);
+        length = bw_get64(extent->num_bytes);
+    }
+    if (!replay->checksums || __builtin_add_overflow(start, length, &end))
+        return NULL;
+    const struct bw_key key = sums_key(start);
+    size_t at = bw_log_first(&replay->log, &key);
+    for (at -= at > 0; at < replay->log.count; at++) {
+        const struct bw_item *item = &replay->log.items[at];
+        struct sums sums;
+        if (item->key.objectid == BW_EXTENT_CSUM_OBJECT && item->key.offset >= end)
+            break;
+        if (sums_in(replay, item, start, end, &sums))
+            BW_TRY(replace_sums(replay, &sums));
+    }
+    return NULL;
+}
+
+/* Where the range ends that an item of the log replaces. */
+static struct bw_error *check(const struct bw_replay *replay, const struct bw_item *item,
+                              struct span *span)
+{
+    const struct bw_disk_file_extent *extent = (const void *)item->data;
+    const uint64_t sectorsize = replay->fs->superblock.sectorsize;
+    if (!span_of(item, span) || extent->type >= BW_FILE_EXTENT_TYPES || span->end > INT64_MAX)
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid extent of a file");
+    if (span->is_inline && span->end % sectorsize)
+        span->end += sectorsize - span->end % sectorsize;
+    return NULL;
+}
+
+static struct bw_error *put_extent(struct bw_replay *replay, const struct bw_item *item,
+                                   const struct span *span)
+{
+    const struct bw_disk_file_extent *extent = (const void *)item->data;
+    bool hole = !span->is_inline && bw_get64(extent->disk_bytenr) == 0;
+    if (hole && (replay->fs->superblock.incompat_flags & BW_INCOMPAT_NO_HOLES))
+        return NULL;
+    BW_TRY(bw_edit_put(&replay->tree, &item->key, item->data, item->size));
+    return hole || span->is_inline ? NULL : replay_sums(replay, extent);
+}
+
+/* Bytes that an extent adds to those allocated for its file. */
+static uint64_t allocated(const struct bw_disk_file_extent *extent, const struct span *span)
+{
+    if (span->is_inline)
+        return bw_get64(extent->ram_bytes);
+    return bw_get64(extent->disk_bytenr) ? bw_get64(extent->num_bytes) : 0;
+}
+
+/* replay_one_extent() */
+struct bw_error *bw_replay_extent(struct bw_replay *replay, const struct bw_item *item)
+{
+    struct bw_disk_inode_item inode;
+    struct bw_item same;
+    struct span span;
+    uint64_t dropped;
+    bool exists;
+    BW_TRY(check(replay, item, &span));
+    BW_TRY(bw_replay_inode(replay, item->key.objectid, &inode, &exists));
+    if (!exists)
+        return bw_error_create(BW_ERROR_CORRUPT, "the inode does not exist");
+    BW_TRY(bw_edit_find(&replay->tree, &item->key, &same));
+    if (!span.is_inline && same.data && same.size == item->size &&
+        memcmp(same.data, item->data, item->size) == 0)
+        return NULL;
+    BW_TRY(drop_extents(replay, item->key.objectid, span.start, span.end, &dropped));
+    BW_TRY(put_extent(replay, item, &span));
+    inode.bytes =
+        bw_put64(bw_get64(inode.bytes) - dropped + allocated((const void *)item->data, &span));
+    return bw_replay_set_inode(replay, item->key.objectid, &inode);
+}
+
+/*
+ * The first pass: inodes of the log take the place of those in the subvolume, attributes and
+ * entries of directories that are gone are removed, and files are cut off at their new size.
+ */
+
+/* Removes those attributes from an item that the log lacks; it has all that there still are. */
+static struct bw_error *delete_from_item(struct bw_replay *replay, const struct bw_item *item)
+{
+    const struct bw_item *logged = bw_log_find(&replay->log, &item->key);
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry, same;
+    struct bw_item bytes;
+    if (bw_log_is_lost(&replay->log, &item->key))
+        return NULL;
+    for (const uint8_t *start = cursor.next; bw_dir_entry_next(&cursor, &entry);
+         start = cursor.next)
+        if (!logged || !bw_find_entry(logged, entry.name, entry.name_length, &same, &bytes))
+            return bw_replay_cut(replay, item, start, cursor.next);
+    return NULL;
+}
+
+/* replay_xattr_deletes() */
+static struct bw_error *delete_xattrs(struct bw_replay *replay, uint64_t inode)
+{
+    struct bw_key key = {inode, BW_XATTR_ITEM, 0};
+    for (;;) {
+        struct bw_item item, again;
+        BW_TRY(bw_edit_first(&replay->tree, &key, &item));
+        if (!item.data || item.key.objectid != inode || item.key.type != BW_XATTR_ITEM)
+            return NULL;
+        const uint32_t size = item.size;
+        key = item.key;
+        BW_TRY(delete_from_item(replay, &item));
+        BW_TRY(bw_edit_find(&replay->tree, &key, &again));
+        if (again.data && again.size < size)
+            continue; /* another one may have to go from the same item */
+        if (key.offset++ == UINT64_MAX)
+            return NULL;
+    }
+}
+
+static bool is_type(const struct bw_disk_inode_item *inode, uint32_t type)
+{
+    return (bw_get32(inode->mode) & S_IFMT) == type;
+}
+
+/* What is only known to exist keeps what the subvolume says of it; but a size counts that was
+ * logged. */
+static void keep_old(struct bw_disk_inode_item *old, const struct bw_disk_inode_item *new)
+{
+    if (is_type(old, S_IFREG) && is_type(new, S_IFREG) && bw_get64(new->size))
+        old->size = new->size;
+}
+
+/* overwrite_item(), for inodes */
+static struct bw_error *overwrite(struct bw_replay *replay, uint64_t number,
+                                  struct bw_disk_inode_item *new)
+{
+    struct bw_disk_inode_item old;
+    bool exists, directory = is_type(new, S_IFDIR);
+    BW_TRY(bw_replay_inode(replay, number, &old, &exists));
+    if (exists && bw_get64(new->generation) == 0) {
+        keep_old(&old, new);
+        return bw_replay_set_inode(replay, number, &old);
+    }
+    new->bytes = exists ? old.bytes : bw_put64(0);
+    if (directory)
+        new->size = exists &&is_type(&old, S_IFDIR) ? old.size : bw_put64(0);
+    if (bw_get64(new->generation) == 0)
+        new->generation = bw_put64(replay->tree.generation);
+    return bw_replay_set_inode(replay, number, new);
+}
+
+/* Extents after the end of a file are logged again if they are still there. */
+static struct bw_error *truncate_file(struct bw_replay *replay, uint64_t number)
+{
+    const uint64_t sectorsize = replay->fs->superblock.sectorsize;
+    struct bw_disk_inode_item item;
+    uint64_t dropped;
+    bool exists;
+    BW_TRY(bw_replay_inode(replay, number, &item, &exists));
+    uint64_t size = bw_get64(item.size), over = size % sectorsize;
+    if (size > INT64_MAX)
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid size of a file");
+    if (over)
+        size += sectorsize - over;
+    BW_TRY(drop_extents(replay, number, size, UINT64_MAX, &dropped));
+    item.bytes = bw_put64(bw_get64(item.bytes) - dropped);
+    return bw_replay_set_inode(replay, number, &item);
+}
+
+struct bw_error *bw_replay_inode_item(struct bw_replay *replay, const struct bw_item *item)
+{
+    struct bw_disk_inode_item new;
+    const uint64_t number = item->key.objectid;
+    if (item->size < sizeof new)
+        return bw_error_create(BW_ERROR_CORRUPT, "an inode is cut off");
+    memcpy(&new, item->data, sizeof new);
+    BW_TRY(delete_xattrs(replay, number));
+    if (is_type(&new, S_IFDIR))
+        BW_TRY(dir_deletes(replay, number, false));
+    BW_TRY(overwrite(replay, number, &new));
+    if (is_type(&new, S_IFREG))
+        BW_TRY(truncate_file(replay, number));
+    return bw_replay_recount(replay, number);
+}
+
+/*
+ * The third pass, for the names of inodes: an INODE_REF of the log has all names that an inode has
+ * in a directory, so that names that it lacks are gone, and others are new. That is how files get
+ * renamed whose directories were not logged.
+ */
+
+static struct bw_error *exists_inode(struct bw_replay *replay, uint64_t inode, bool *exists)
+{
+    struct bw_disk_inode_item item;
+    return bw_replay_inode(replay, inode, &item, exists);
+}
+
+static bool is_same(const struct bw_dir_entry *entry, const struct bw_link *link)
+{
+    return entry->name && entry->location.objectid == link->inode &&
+           entry->location.type == BW_INODE_ITEM && entry->name_length == link->length &&
+           memcmp(entry->name, link->name, link->length) == 0;
+}
+
+/* inode_in_dir() */
+static struct bw_error *is_linked(struct bw_replay *replay, const struct bw_link *link,
+                                  bool *linked)
+{
+    struct bw_dir_entry entry;
+    BW_TRY(bw_replay_entry(replay, link, false, &entry));
+    *linked = is_same(&entry, link);
+    if (!*linked)
+        return NULL;
+    BW_TRY(bw_replay_entry(replay, link, true, &entry));
+    *linked = is_same(&entry, link);
+    return NULL;
+}
+
+/* Finds a name that an item of the subvolume has, in `directory` (0: in any), and that the log
+ * lacks under the key that it would have there. */
+static bool find_victim(const struct bw_replay *replay, const struct bw_item *item,
+                        uint64_t directory, struct bw_link *victim)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_inode_ref ref, same;
+    struct bw_item bytes;
+    while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
+        if (directory && ref.parent != directory)
+            continue;
+        *victim =
+            (struct bw_link){ref.parent, item->key.objectid, ref.index, ref.name, ref.name_length};
+        const struct bw_key key =
+            item->key.type == BW_INODE_REF ? item->key : bw_extref_key(victim);
+        const struct bw_item *logged = bw_log_find(&replay->log, &key);
+        if (bw_log_is_lost(&replay->log, &key))
+            continue;
+        if (!logged || !bw_find_ref(logged, ref.parent, ref.name, ref.name_length, &same, &bytes))
+            return true;
+    }
+    return false;
+}
+
+/* Removes the names that an item has and the log lacks, one after the other. */
+static struct bw_error *unlink_victims(struct bw_replay *replay, const struct bw_key *key,
+                                       uint64_t directory)
+{
+    for (uint32_t size = UINT32_MAX;;) {
+        struct bw_link victim;
+        struct bw_item item;
+        BW_TRY(bw_edit_find(&replay->tree, key, &item));
+        if (!item.data || item.size >= size || !find_victim(replay, &item, directory, &victim))
+            return NULL;
+        size = item.size; /* it gets less each time */
+        BW_TRY(bw_replay_unlink(replay, &victim));
+    }
+}
+
+/* __add_inode_ref(): makes way for a name. */
+static struct bw_error *clear(struct bw_replay *replay, const struct bw_link *link)
+{
+    const struct bw_key ref = {link->inode, BW_INODE_REF, link->directory},
+                        extref = bw_extref_key(link);
+    BW_TRY(unlink_victims(replay, &ref, link->directory));
+    BW_TRY(unlink_victims(replay, &extref, link->directory));
+    BW_TRY(bw_replay_drop(replay, link, false));
+    return bw_replay_drop(replay, link, true);
+}
+
+static struct bw_error *add_link(struct bw_replay *replay, const struct bw_link *link,
+                                 bool *skip_rest)
+{
+    bool exists, linked;
+    BW_TRY(exists_inode(replay, link->directory, &exists));
+    *skip_rest = !exists || link->directory == link->inode;
+    if (*skip_rest)
+        return NULL;
+    BW_TRY(is_linked(replay, link, &linked));
+    if (linked)
+        return NULL;
+    BW_TRY(clear(replay, link));
+    return bw_replay_link(replay, link, false);
+}
+
+/* add_inode_ref() */
+struct bw_error *bw_replay_refs(struct bw_replay *replay, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_inode_ref ref;
+    bool exists, skip_rest;
+    BW_TRY(exists_inode(replay, item->key.objectid, &exists));
+    if (!exists)
+        return NULL;
+    while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
+        const struct bw_link link = {ref.parent, item->key.objectid, ref.index, ref.name,
+                                     ref.name_length};
+        if (item->key.objectid != BW_SUBVOLUME_ROOT_INODE &&
+            !bw_name_is_valid(ref.name, ref.name_length))
+            return bw_error_create(BW_ERROR_CORRUPT, "invalid name of an inode");
+        BW_TRY(add_link(replay, &link, &skip_rest));
+        if (skip_rest && item->key.type == BW_INODE_REF)
+            return NULL;
+    }
+    if (bw_cursor_bad(&cursor))
+        return bw_error_create(BW_ERROR_CORRUPT, "a name of an inode is cut off");
+    BW_TRY(unlink_victims(replay, &item->key, 0)); /* unlink_old_inode_refs() */
+    return bw_edit_put(&replay->tree, &item->key, item->data, item->size);
+}
+
+/*
+ * The end of a replay: inodes that were linked or unlinked get the number of their names. Those
+ * without any are orphans; of directories among them, the entries are removed as well.
+ */
+
+/* Counts the names in the items of a type. */
+static struct bw_error *count_names(struct bw_replay *replay, uint64_t inode, uint8_t type,
+                                    uint32_t *count)
+{
+    struct bw_key key = {inode, type, 0};
+    for (;;) {
+        struct bw_item item;
+        struct bw_inode_ref ref;
+        BW_TRY(bw_edit_first(&replay->tree, &key, &item));
+        if (!item.data || item.key.objectid != inode || item.key.type != type)
+            return NULL;
+        struct bw_cursor cursor = bw_cursor_of(&item);
+        while (bw_inode_ref_next(&cursor, &item.key, &ref))
+            (*count)++;
+        key = item.key;
+        if (key.offset++ == UINT64_MAX)
+            return NULL;
+    }
+}
+
+/* fixup_inode_link_count() */
+static struct bw_error *set_count(struct bw_replay *replay, uint64_t inode)
+{
+    const struct bw_key orphan = {BW_ORPHAN, BW_ORPHAN_ITEM, inode};
+    struct bw_disk_inode_item item;
+    uint32_t count = 0;
+    bool exists;
+    BW_TRY(bw_replay_inode(replay, inode, &item, &exists));
+    if (!exists)
+        return NULL;
+    BW_TRY(count_names(replay, inode, BW_INODE_REF, &count));
+    BW_TRY(count_names(replay, inode, BW_INODE_EXTREF, &count));
+    item.link_count = bw_put32(count);
+    BW_TRY(bw_replay_set_inode(replay, inode, &item));
+    if (count)
+        return NULL;
+    if ((bw_get32(item.mode) & S_IFMT) == S_IFDIR)
+        BW_TRY(dir_deletes(replay, inode, true));
+    return bw_edit_put(&replay->tree, &orphan, &item, 0);
+}
+
+struct bw_error *bw_replay_link_counts(struct bw_replay *replay)
+{
+    while (replay->recount_count) {
+        uint64_t inode = replay->recount[--replay->recount_count];
+        if (!bw_map_put(&replay->awaiting, inode, 0))
+            return bw_error_no_memory();
+        const struct bw_key key = {inode, BW_INODE_ITEM, 0};
+        BW_TRY(bw_replay_try(replay, &key, set_count(replay, inode)));
+    }
+    return NULL;
+}
