@@ -5,7 +5,7 @@
  * checksums, in the log itself or in the checksum tree; those in the log are compared if data are
  * read. A log of a subvolume that does not exist any more is left out, as a mount does.
  */
-#include "replay/log.h"
+#include "replay/replay.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
