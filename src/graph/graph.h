@@ -245,10 +245,6 @@ struct bw_setting *bw_layer_setting(const struct bw_xlator *layer, const char *n
 /** The option of that name; NULL if the class has none. */
 const struct bw_option *bw_class_option(const struct bw_xlator_class *type, const char *name);
 
-/** Reads a value; false if it is not of the option's type and range. Types without numbers give 0.
- */
-bool bw_option_parse(const struct bw_option *option, const char *text, uint64_t *number);
-
 /** BW_ERROR_USAGE if a value is not allowed: "option size: '2P' is not a size from 0 to 1T". */
 struct bw_error *bw_option_check(const struct bw_option *option, const char *text);
 
@@ -262,19 +258,5 @@ struct bw_plugin {
     void *handle; /**< of its shared object; NULL if it is built in */
     const struct bw_xlator_class *xlator;
 };
-
-/**
- * Loads the type from the first directory of `path` that has a file of its name. BW_ERROR_USAGE:
- * there is none, it cannot be loaded, it exports no bw_xlator_api, its ABI differs, or its class
- * breaks the rules.
- */
-struct bw_error *bw_plugin_load(const char *path, const char *type, struct bw_plugin *plugin);
-
-/** Unloads it. */
-void bw_plugin_unload(struct bw_plugin *plugin);
-
-/** Calls `visit` for every file below `path` whose name is that of a type; each type may come
- * several times. An error of `visit` ends the search and is returned. */
-struct bw_error *bw_plugin_search(const char *path, bw_type_visitor *visit, void *context);
 
 #endif

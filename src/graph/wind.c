@@ -254,3 +254,62 @@ struct bw_counters bw_xlator_counters(const struct bw_xlator *xlator, enum bw_re
         .errors = atomic_load_explicit(&from->errors, memory_order_relaxed),
     };
 }
+
+/* A layer, as its own code sees it. */
+
+struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator)
+{
+    return xlator->graph->probes;
+}
+
+struct bw_servers *bw_xlator_servers(const struct bw_xlator *xlator)
+{
+    return xlator->graph->servers;
+}
+
+void *bw_xlator_private(const struct bw_xlator *xlator)
+{
+    return xlator->state;
+}
+
+const char *bw_xlator_name(const struct bw_xlator *xlator)
+{
+    return xlator->name.text;
+}
+
+const char *bw_xlator_type(const struct bw_xlator *xlator)
+{
+    return xlator->type->type;
+}
+
+size_t bw_xlator_child_count(const struct bw_xlator *xlator)
+{
+    return xlator->child_count;
+}
+
+struct bw_xlator *bw_xlator_child(const struct bw_xlator *xlator, size_t index)
+{
+    return index < xlator->child_count ? xlator->children[index].layer : NULL;
+}
+
+/* Messages. */
+
+void bw_graph_report(struct bw_graph *graph, enum bw_severity severity, struct bw_error *error)
+{
+    BW_PROBE(graph->probes, error, report,
+             &(struct bw_report_event){.error = error, .severity = severity});
+    if (graph->reporter.report) {
+        pthread_mutex_lock(&graph->report_lock);
+        graph->reporter.report(graph->reporter.context, severity, error);
+        pthread_mutex_unlock(&graph->report_lock);
+    }
+    bw_error_free(error);
+}
+
+void bw_xlator_report(const struct bw_xlator *xlator, enum bw_severity severity,
+                      struct bw_error *error)
+{
+    if (!error->way)
+        bw_error_add_hop(error, xlator->type->type, xlator->name.text, NULL);
+    bw_graph_report(xlator->graph, severity, error);
+}

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Types of layers: the options of a class, validated and read; classes from shared objects; and the
+ * registry of all classes.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/human.h"
+#include "graph/graph.h"
+
+/* Options. */
+
+static const struct bw_unit no_units[] = {{"", 1}, {NULL, 0}};
+
+static const struct type {
+    const char *name;    /* on pages */
+    const char *article; /* in "'x' is not ..." */
+    const struct bw_unit *units;
+} types[] = {
+    [BW_OPTION_BOOL] = {"bool", "one", NULL},
+    [BW_OPTION_INTEGER] = {"int", "a whole number", no_units},
+    [BW_OPTION_SIZE] = {"size", "a size like 64K", bw_size_units},
+    [BW_OPTION_PERCENT] = {"percent", "a percentage like 0.5%", NULL},
+    [BW_OPTION_TIME] = {"time", "a time like 10ms", bw_time_units},
+    [BW_OPTION_ENUM] = {"enum", "one", NULL},
+    [BW_OPTION_STRING] = {"string", "a text", NULL},
+    [BW_OPTION_PATH] = {"path", "a path", NULL},
+    [BW_OPTION_OUTPUT] = {"output", "a path", NULL},
+};
+
+const char *bw_option_type_name(enum bw_option_type type)
+{
+    return types[type].name;
+}
+
+const struct bw_option *bw_class_option(const struct bw_xlator_class *type, const char *name)
+{
+    for (const struct bw_option *option = type->options; option && option->name; option++)
+        if (strcmp(option->name, name) == 0)
+            return option;
+    return NULL;
+}
+
+static bool parse_bool(const char *text, uint64_t *value)
+{
+    static const char *const words[] = {"off", "on", "no", "yes", "false", "true", "0", "1"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(text, words[i]) == 0) {
+            *value = i & 1;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_percent(const char *text, uint64_t *value)
+{
+    if (!bw_parse_digits(&text, 10, value) || *value > 100)
+        return false;
+    *value *= BW_PERCENT_100 / 100;
+    if (*text == '.') {
+        uint64_t digit = BW_PERCENT_100 / 1000;
+        if (text[1] < '0' || text[1] > '9')
+            return false;
+        for (text++; *text >= '0' && *text <= '9' && digit; text++, digit /= 10)
+            *value += (uint64_t)(*text - '0') * digit;
+    }
+    return (!*text || strcmp(text, "%") == 0) && *value <= BW_PERCENT_100;
+}
+
+static bool parse_choice(const char *const *choices, const char *text, uint64_t *value)
+{
+    for (*value = 0; choices[*value]; ++*value)
+        if (strcmp(choices[*value], text) == 0)
+            return true;
+    return false;
+}
+
+static bool in_range(const struct bw_option *option, uint64_t value)
+{
+    return value >= option->minimum && value <= option->maximum;
+}
+
+/* Reads a value; false if it is not of the option's type and range. Types without numbers give 0.
+ */
+static bool option_parse(const struct bw_option *option, const char *text, uint64_t *number)
+{
+    *number = 0;
+    switch (option->type) {
+    case BW_OPTION_BOOL:
+        return parse_bool(text, number);
+    case BW_OPTION_INTEGER:
+    case BW_OPTION_SIZE:
+    case BW_OPTION_TIME:
+        return bw_parse_with_unit(text, types[option->type].units, number) &&
+               in_range(option, *number);
+    case BW_OPTION_PERCENT:
+        return parse_percent(text, number) && in_range(option, *number);
+    case BW_OPTION_ENUM:
+        return parse_choice(option->choices, text, number);
+    case BW_OPTION_STRING:
+    case BW_OPTION_PATH:
+    case BW_OPTION_OUTPUT:
+        break;
+    }
+    return true;
+}
+
+/* The largest unit that the number is a multiple of. */
+static void format_with_unit(const struct bw_unit *units, uint64_t number, struct bw_buffer *text)
+{
+    const struct bw_unit *unit = units;
+    while (unit[1].name && (number == 0 || number % unit->factor))
+        unit++;
+    bw_buffer_format(text, "%" PRIu64 "%s", number / unit->factor, number ? unit->name : "");
+}
+
+static void format_number(const struct bw_option *option, uint64_t number, struct bw_buffer *text)
+{
+    if (option->type == BW_OPTION_PERCENT)
+        bw_buffer_format(text, "%g%%", (double)number / (BW_PERCENT_100 / 100.0));
+    else
+        format_with_unit(types[option->type].units, number, text);
+}
+
+/* The largest number there is stands for "no limit". */
+static void format_limits(const struct bw_option *option, struct bw_buffer *text)
+{
+    if (option->maximum == UINT64_MAX && !option->minimum)
+        return;
+    format_number(option, option->minimum, text);
+    bw_buffer_format(text, option->maximum == UINT64_MAX ? " or more" : " to ");
+    if (option->maximum != UINT64_MAX)
+        format_number(option, option->maximum, text);
+}
+
+char *bw_option_range(const struct bw_option *option)
+{
+    struct bw_buffer text = {0};
+    switch (option->type) {
+    case BW_OPTION_BOOL:
+        bw_buffer_format(&text, "on, off");
+        break;
+    case BW_OPTION_ENUM:
+        for (const char *const *choice = option->choices; *choice; choice++)
+            bw_buffer_format(&text, "%s%s", choice == option->choices ? "" : ", ", *choice);
+        break;
+    case BW_OPTION_INTEGER:
+    case BW_OPTION_SIZE:
+    case BW_OPTION_TIME:
+    case BW_OPTION_PERCENT:
+        format_limits(option, &text);
+        break;
+    case BW_OPTION_STRING:
+    case BW_OPTION_PATH:
+    case BW_OPTION_OUTPUT:
+        break;
+    }
+    bw_buffer_append_byte(&text, '\0');
+    if (text.failed)
+        bw_buffer_free(&text);
+    return text.data;
+}
+
+struct bw_error *bw_option_check(const struct bw_option *option, const char *text)
+{
+    uint64_t number;
+    if (option_parse(option, text, &number))
+        return NULL;
+    BW_AUTO_FREE char *range = bw_option_range(option);
+    if (!range)
+        return bw_error_no_memory();
+    bool list = option->type == BW_OPTION_ENUM || option->type == BW_OPTION_BOOL;
+    return bw_error_create(BW_ERROR_USAGE, "option %s: '%s' is not %s%s%s%s", option->name, text,
+                           types[option->type].article,
+                           !*range ? ""
+                           : list  ? " of: "
+                                   : " (",
+                           range, list || !*range ? "" : ")");
+}
+
+/* The option of that name; a layer that asks for another one has a mistake in it. */
+static const struct bw_option *own_option(const struct bw_xlator *xlator, const char *name)
+{
+    const struct bw_option *option = bw_class_option(xlator->type, name);
+    if (!option)
+        bw_xlator_report(xlator, BW_WARNING,
+                         bw_error_create(BW_ERROR_USAGE,
+                                         "%s asks for an option %s that it does not have",
+                                         xlator->type->type, name));
+    return option;
+}
+
+const char *bw_xlator_option_text(const struct bw_xlator *xlator, const char *name)
+{
+    const struct bw_option *option = own_option(xlator, name);
+    return option ? xlator->values[option - xlator->type->options] : "";
+}
+
+uint64_t bw_xlator_option_number(const struct bw_xlator *xlator, const char *name)
+{
+    const struct bw_option *option = own_option(xlator, name);
+    uint64_t value = 0;
+    if (option)
+        option_parse(option, xlator->values[option - xlator->type->options], &value);
+    return value;
+}
+
+/* Shared objects as layers: nothing of one is used before its ABI number was compared. */
+
+/* A program that is linked statically cannot load anything. */
+#ifdef BW_STATIC
+enum { IS_STATIC = true };
+#else
+enum { IS_STATIC = false };
+#endif
+
+#define TYPE_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
+
+/* "category/name": nothing that could lead out of a directory. */
+static bool is_type_name(const char *type)
+{
+    size_t category = strspn(type, TYPE_LETTERS);
+    if (!category || type[category] != '/')
+        return false;
+    size_t name = strspn(type + category + 1, TYPE_LETTERS);
+    return name && !type[category + 1 + name];
+}
+
+/* The first file of that name; `*found` stays NULL if there is none. */
+static struct bw_error *find_file(const char *path, const char *type, char **found)
+{
+    while (*path && !*found) {
+        size_t length = strcspn(path, ":");
+        char *file = NULL;
+        if (length && asprintf(&file, "%.*s/%s.so", (int)length, path, type) < 0)
+            return bw_error_no_memory();
+        if (file && access(file, F_OK) == 0)
+            *found = file;
+        else
+            free(file);
+        path += length + (path[length] == ':');
+    }
+    return NULL;
+}
+
+/* What is wrong with an option; NULL: nothing. */
+static const char *option_fault(const struct bw_xlator_class *xlator,
+                                const struct bw_option *option)
+{
+    uint64_t number;
+    if (!*option->name || option->name[strspn(option->name, TYPE_LETTERS)])
+        return "its name has other characters than lower case letters, digits and hyphens";
+    if (bw_class_option(xlator, option->name) != option)
+        return "there is another one of that name";
+    if (option->type > BW_OPTION_OUTPUT)
+        return "its type is unknown";
+    if (!option->description)
+        return "it has no description";
+    if (option->minimum > option->maximum)
+        return "its minimum is above its maximum";
+    if (option->type == BW_OPTION_ENUM && !option->choices)
+        return "it has no choices";
+    if (option->default_value && !option_parse(option, option->default_value, &number))
+        return "its default is not allowed";
+    return NULL;
+}
+
+static struct bw_error *check_options(const struct bw_xlator_class *xlator)
+{
+    for (const struct bw_option *option = xlator->options; option && option->name; option++) {
+        const char *fault = option_fault(xlator, option);
+        if (fault)
+            return bw_error_create(BW_ERROR_USAGE, "its option '%s': %s", option->name, fault);
+    }
+    return NULL;
+}
+
+static bool has_good_spaces(const struct bw_xlator_class *xlator)
+{
+    if (xlator->above == BW_ADDRESS_NONE || xlator->above > BW_ADDRESS_ANY ||
+        xlator->below > BW_ADDRESS_ANY || xlator->minimum_children > xlator->maximum_children)
+        return false;
+    if (xlator->above == BW_ADDRESS_ANY || xlator->below == BW_ADDRESS_ANY)
+        return xlator->above == xlator->below && xlator->minimum_children == 1 &&
+               xlator->maximum_children == 1;
+    return (xlator->below == BW_ADDRESS_NONE) == (xlator->maximum_children == 0);
+}
+
+/* What is left out is passed on to the only child; where there is none, or several, nothing may be
+ * left out.
+ */
+static bool has_good_operations(const struct bw_xlator_class *xlator)
+{
+    bool passes = xlator->minimum_children == 1 && xlator->maximum_children == 1;
+    bool measures = xlator->above != BW_ADDRESS_DEVICE || xlator->operations.size;
+    return passes || (xlator->operations.read && measures);
+}
+
+static struct bw_error *check_class(const struct bw_xlator_class *xlator, const char *type)
+{
+    if (!xlator || !xlator->type || !xlator->description || !xlator->page)
+        return bw_error_create(BW_ERROR_USAGE, "its class lacks a type, a description or a page");
+    if (strcmp(xlator->type, type) != 0)
+        return bw_error_create(BW_ERROR_USAGE, "it holds the layer %s", xlator->type);
+    BW_TRY(check_options(xlator));
+    if (!has_good_spaces(xlator))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "its address spaces and children break the rules of xlator.h");
+    if (!has_good_operations(xlator))
+        return bw_error_create(BW_ERROR_USAGE, "it lacks the operation read or size");
+    if (xlator->takes && !xlator->operations.control)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "it takes messages, but lacks the operation control");
+    return NULL;
+}
+
+static struct bw_error *check_api(const struct bw_xlator_api *api, const char *type)
+{
+    if (!api)
+        return bw_error_create(BW_ERROR_USAGE, "it exports no bw_xlator_api");
+    if (api->abi != BW_XLATOR_ABI)
+        return bw_error_create(
+            BW_ERROR_USAGE,
+            "it was built for version %u of the layer interface, this is version %u: "
+            "build it anew",
+            api->abi, BW_XLATOR_ABI);
+    if (api->size != sizeof *api)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "its bw_xlator_api has %u bytes, not %zu: build it anew", api->size,
+                               sizeof *api);
+    return check_class(api->xlator, type);
+}
+
+static void unload(struct bw_plugin *plugin);
+
+static struct bw_error *load(const char *file, const char *type, struct bw_plugin *plugin)
+{
+    if (IS_STATIC)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "cannot load the layer %s: this program is linked statically", file);
+    /* It stays: a program that has confined itself could not load it again. */
+    plugin->handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!plugin->handle)
+        return bw_error_create(BW_ERROR_USAGE, "cannot load a layer: %s", dlerror());
+    const struct bw_xlator_api *api = dlsym(plugin->handle, "bw_xlator_api");
+    struct bw_error *error = check_api(api, type);
+    if (error) {
+        unload(plugin);
+        return bw_error_prefix(error, "cannot use the layer %s", file);
+    }
+    plugin->xlator = api->xlator;
+    return NULL;
+}
+
+/*
+ * Loads the type from the first directory of `path` that has a file of its name. BW_ERROR_USAGE:
+ * there is none, it cannot be loaded, it exports no bw_xlator_api, its ABI differs, or its class
+ * breaks the rules.
+ */
+static struct bw_error *plugin_load(const char *path, const char *type, struct bw_plugin *plugin)
+{
+    *plugin = (struct bw_plugin){0};
+    BW_AUTO_FREE char *file = NULL;
+    if (is_type_name(type))
+        BW_TRY(find_file(path, type, &file));
+    return file ? load(file, type, plugin)
+                : bw_error_create(BW_ERROR_USAGE, "unknown type %s", type);
+}
+
+/* Unloads it. */
+static void unload(struct bw_plugin *plugin)
+{
+    if (plugin->handle)
+        dlclose(plugin->handle);
+    *plugin = (struct bw_plugin){0};
+}
+
+/* Calls for the files CATEGORY/NAME.so of one category. */
+static struct bw_error *search_category(const char *directory, const char *category,
+                                        bw_type_visitor *visit, void *context)
+{
+    BW_AUTO_FREE char *path = NULL;
+    struct bw_error *error = NULL;
+    DIR *files = asprintf(&path, "%s/%s", directory, category) < 0 ? NULL : opendir(path);
+    for (struct dirent *entry; files && !error && (entry = readdir(files));) {
+        BW_AUTO_FREE char *type = NULL;
+        size_t length = strlen(entry->d_name);
+        if (length < 4 || strcmp(entry->d_name + length - 3, ".so") != 0 ||
+            asprintf(&type, "%s/%.*s", category, (int)length - 3, entry->d_name) < 0)
+            continue;
+        if (is_type_name(type))
+            error = visit(context, type);
+    }
+    if (files)
+        closedir(files);
+    return error;
+}
+
+static struct bw_error *search_directory(const char *directory, bw_type_visitor *visit,
+                                         void *context)
+{
+    struct bw_error *error = NULL;
+    DIR *categories = opendir(directory);
+    for (struct dirent *entry; categories && !error && (entry = readdir(categories));)
+        if (strspn(entry->d_name, TYPE_LETTERS) == strlen(entry->d_name))
+            error = search_category(directory, entry->d_name, visit, context);
+    if (categories)
+        closedir(categories);
+    return error;
+}
+
+/* Calls `visit` for every file below `path` whose name is that of a type; each type may come
+ * several times. An error of `visit` ends the search and is returned. */
+static struct bw_error *search(const char *path, bw_type_visitor *visit, void *context)
+{
+    while (*path) {
+        size_t length = strcspn(path, ":");
+        BW_AUTO_FREE char *directory = strndup(path, length);
+        if (!directory)
+            return bw_error_no_memory();
+        if (length)
+            BW_TRY(search_directory(directory, visit, context));
+        path += length + (path[length] == ':');
+    }
+    return NULL;
+}
+
+/* The registry: classes that are built in, and plug-ins. */
+
+#ifndef BW_XLATOR_DIRECTORY
+#define BW_XLATOR_DIRECTORY "/usr/local/lib/btrfs-walk/xlator"
+#endif
+
+struct bw_registry {
+    char *path;
+    struct bw_plugin *types; /* those built in have no handle */
+    size_t count, capacity;
+    char **names; /* of all types, sorted; found when they are first asked for */
+    size_t name_count, name_capacity;
+};
+
+/* BTRFS_WALK_XLATOR_PATH and the library's own directory, in one. NULL: no memory. */
+static char *default_path(void)
+{
+    const char *given = secure_getenv("BTRFS_WALK_XLATOR_PATH");
+    char *path = NULL;
+    return asprintf(&path, "%s%s%s", given ? given : "", given && *given ? ":" : "",
+                    BW_XLATOR_DIRECTORY) < 0
+               ? NULL
+               : path;
+}
+
+struct bw_error *bw_registry_create(const char *path, struct bw_registry **registry)
+{
+    struct bw_registry *made = calloc(1, sizeof *made);
+    if (made)
+        made->path = path ? strdup(path) : default_path();
+    if (!made || !made->path) {
+        free(made);
+        return bw_error_no_memory();
+    }
+    *registry = made;
+    return NULL;
+}
+
+struct bw_error *bw_registry_add(struct bw_registry *registry,
+                                 const struct bw_xlator_class *const *classes)
+{
+    for (; *classes; classes++) {
+        if (!BW_ARRAY_RESERVE(registry->types, registry->count, registry->capacity))
+            return bw_error_no_memory();
+        registry->types[registry->count++] = (struct bw_plugin){NULL, *classes};
+    }
+    return NULL;
+}
+
+void bw_registry_close(struct bw_registry *registry)
+{
+    if (!registry)
+        return;
+    while (registry->count)
+        unload(&registry->types[--registry->count]);
+    while (registry->name_count)
+        free(registry->names[--registry->name_count]);
+    free(registry->names);
+    free(registry->types);
+    free(registry->path);
+    free(registry);
+}
+
+struct bw_error *bw_registry_find(struct bw_registry *registry, const char *type,
+                                  const struct bw_xlator_class **found)
+{
+    for (size_t i = 0; i < registry->count; i++) {
+        *found = registry->types[i].xlator;
+        if (strcmp((*found)->type, type) == 0)
+            return NULL;
+    }
+    *found = NULL;
+    if (!BW_ARRAY_RESERVE(registry->types, registry->count, registry->capacity))
+        return bw_error_no_memory();
+    struct bw_plugin *plugin = &registry->types[registry->count];
+    BW_TRY(plugin_load(registry->path, type, plugin));
+    registry->count++;
+    *found = plugin->xlator;
+    return NULL;
+}
+
+static struct bw_error *add_name(void *context, const char *type)
+{
+    struct bw_registry *registry = context;
+    for (size_t i = 0; i < registry->name_count; i++)
+        if (strcmp(registry->names[i], type) == 0)
+            return NULL;
+    char *copy = strdup(type);
+    if (!copy ||
+        !BW_ARRAY_RESERVE(registry->names, registry->name_count, registry->name_capacity)) {
+        free(copy);
+        return bw_error_no_memory();
+    }
+    registry->names[registry->name_count++] = copy;
+    return NULL;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Adds names that are not there yet: after a failure, or of types that were added meanwhile. */
+static struct bw_error *find_names(struct bw_registry *registry)
+{
+    for (size_t i = 0; i < registry->count; i++)
+        BW_TRY(add_name(registry, registry->types[i].xlator->type));
+    BW_TRY(search(registry->path, add_name, registry));
+    if (registry->name_count)
+        qsort(registry->names, registry->name_count, sizeof *registry->names, by_name);
+    return NULL;
+}
+
+struct bw_error *bw_registry_each(struct bw_registry *registry, bw_type_visitor *visit,
+                                  void *context)
+{
+    BW_TRY(find_names(registry));
+    for (size_t i = 0; i < registry->name_count; i++)
+        BW_TRY(visit(context, registry->names[i]));
+    return NULL;
+}
