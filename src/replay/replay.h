@@ -20,9 +20,9 @@
 #include "fs/fs.h"
 
 /*
- * Log trees, read into memory as a whole: they are small, and each of their items is used. There is
- * one for each subvolume in which something was fsynced since the last commit, and one that lists
- * those.
+ * Log trees (log_tree.c), read into memory as a whole: they are small, and each of their items is
+ * used. There is one for each subvolume in which something was fsynced since the last commit, and
+ * one that lists those.
  */
 
 /** The items of a log tree. All zeros is none. */

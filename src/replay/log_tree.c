@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reading log trees. */
+#include "replay/replay.h"
+
+#include <inttypes.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/search.h"
+#include "btree/scan.h"
+
+struct load {
+    struct bw_fs *fs;
+    struct bw_log *log;
+    const char *name;
+};
+
+/* Reports and remembers that something between two keys is lost; takes the error. */
+static struct bw_error *lose_keys(const struct load *load, const struct bw_key *first,
+                                  const struct bw_key *end, struct bw_error *error)
+{
+    struct bw_log *log = load->log;
+    bw_fs_report(load->fs, BW_DAMAGE, bw_error_prefix(error, "%s", load->name));
+    if (!BW_ARRAY_RESERVE(log->losses, log->loss_count, log->loss_capacity))
+        return bw_error_no_memory();
+    log->losses[log->loss_count++] = (struct bw_log_loss){*first, *end};
+    return NULL;
+}
+
+static struct bw_error *lose_item(const struct load *load, const struct bw_key *key,
+                                  const char *why)
+{
+    const struct bw_key end = {key->objectid, key->type, key->offset + 1}, most = BW_KEY_MAX;
+    return lose_keys(load, key, end.offset ? &end : &most,
+                     bw_error_create(BW_ERROR_CORRUPT, "item (%" PRIu64 " %u %" PRIu64 ") %s",
+                                     key->objectid, key->type, key->offset, why));
+}
+
+static struct bw_error *add_item(const struct load *load, const struct bw_item *item)
+{
+    struct bw_log *log = load->log;
+    if (log->count && bw_key_compare(&log->items[log->count - 1].key, &item->key) >= 0)
+        return lose_item(load, &item->key, "is out of order");
+    if (!BW_ARRAY_RESERVE(log->items, log->count, log->capacity))
+        return bw_error_no_memory();
+    log->items[log->count++] = *item;
+    return NULL;
+}
+
+static struct bw_error *add_leaf(void *context, const struct bw_node *leaf)
+{
+    const struct load *load = context;
+    struct bw_log *log = load->log;
+    if (!BW_ARRAY_RESERVE(log->leaves, log->leaf_count, log->leaf_capacity))
+        return bw_error_no_memory();
+    uint8_t *copy = malloc(leaf->nodesize);
+    if (!copy)
+        return bw_error_no_memory();
+    log->leaves[log->leaf_count++] = memcpy(copy, leaf->block, leaf->nodesize);
+    const struct bw_node view = bw_node_view(copy, leaf->nodesize);
+    for (uint32_t slot = 0; slot < view.item_count; slot++) {
+        struct bw_item item;
+        BW_TRY(bw_leaf_item(&view, slot, &item)
+                   ? add_item(load, &item)
+                   : lose_item(load, &item.key, "lies outside its leaf"));
+    }
+    return NULL;
+}
+
+static struct bw_error *lose_block(void *context, const struct bw_block_pointer *pointer,
+                                   struct bw_error *error)
+{
+    const struct bw_tree_block_expectation *keys = &pointer->expectation;
+    return error->code == BW_ERROR_NO_MEMORY
+               ? error
+               : lose_keys(context, &keys->first_key, &keys->end_key, error);
+}
+
+struct bw_error *bw_log_load(struct bw_fs *fs, const struct bw_root_pointer *root, const char *name,
+                             struct bw_log *log)
+{
+    const struct bw_tree tree = {.id = BW_TREE_LOG, .root = *root};
+    struct load load = {fs, log, name};
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_leaf, .lost = lose_block,
+                                 .context = &load};
+    return bw_tree_scan(&fs->reader, &tree, &scan);
+}
+
+void bw_log_free(struct bw_log *log)
+{
+    for (size_t i = 0; i < log->leaf_count; i++)
+        free(log->leaves[i]);
+    free(log->leaves);
+    free(log->items);
+    free(log->losses);
+    *log = (struct bw_log){0};
+}
+
+size_t bw_log_first(const struct bw_log *log, const struct bw_key *key)
+{
+    return BW_FIRST_INDEX(i, log->count, bw_key_compare(&log->items[i].key, key) >= 0);
+}
+
+const struct bw_item *bw_log_find(const struct bw_log *log, const struct bw_key *key)
+{
+    size_t at = bw_log_first(log, key);
+    return at < log->count && bw_key_compare(&log->items[at].key, key) == 0 ? &log->items[at]
+                                                                            : NULL;
+}
+
+bool bw_log_is_lost(const struct bw_log *log, const struct bw_key *key)
+{
+    for (size_t i = 0; i < log->loss_count; i++)
+        if (bw_key_compare(&log->losses[i].first, key) <= 0 &&
+            bw_key_compare(key, &log->losses[i].end) < 0)
+            return true;
+    return false;
+}
