@@ -108,8 +108,9 @@ struct bw_check {
                                      address, not by tree */
     struct bw_map shared_blocks;  /**< addresses of tree blocks with more than one reference */
     struct bw_sectors *unsummed;  /**< data that are allocated and have no checksums */
-    bool extents_known;           /**< nothing of the extent tree is lost */
-    bool checksums_known;         /**< nothing of the checksum trees is lost */
+    struct bw_map moved_directories; /**< left by `trees` for `inodes`; see directories.h */
+    bool extents_known;              /**< nothing of the extent tree is lost */
+    bool checksums_known;            /**< nothing of the checksum trees is lost */
 
     struct bw_simple_quota *simple_quota; /**< left by `trees` for `quota`; NULL: there are none */
     struct bw_log_space *log_space;       /**< of `log` */

@@ -94,6 +94,14 @@ static inline bool bw_is_inode_entry(const struct bw_dir_entry *entry)
     return entry->location.type != BW_ROOT_ITEM;
 }
 
+/** Whether an entry is of a directory that has a lower number than the one it lies in, or the same.
+ */
+static inline bool bw_is_moved_directory(const struct bw_key *key, const struct bw_dir_entry *entry)
+{
+    return bw_is_inode_entry(entry) && entry->type == BW_FILE_DIRECTORY &&
+           entry->location.objectid <= key->objectid;
+}
+
 /** How many names an inode must have: top directories have none but "..". */
 static inline uint64_t bw_names_of(uint64_t inode, const struct bw_inode *item)
 {

@@ -201,14 +201,14 @@ static void take_references(struct summing *summing, const struct bw_item *item)
                 item->key.objectid);
 }
 
-/* A directory in a directory. Numbers ascend as directories are made, so if no directory has a
- * lower number than the one it lies in, there is a way from each up to the top. */
-static void take_parent(struct summing *summing, uint64_t parent, uint64_t directory)
+/* Which directory lies in which: see directories.h. */
+static void take_directory(struct summing *summing, const struct bw_key *key,
+                           const struct bw_dir_entry *entry)
 {
     const struct bw_fact_secrets *secrets = &summing->secrets;
-    summing->sums.parents +=
-        bw_fact_mix(parent * secrets->number[0] + directory * secrets->number[1]);
-    summing->sums.moved |= directory <= parent;
+    summing->sums.parents += bw_fact_mix(key->objectid * secrets->number[0] +
+                                         entry->location.objectid * secrets->number[1]);
+    summing->sums.moved |= bw_is_moved_directory(key, entry);
 }
 
 static void take_entries(struct summing *summing, const struct bw_item *item)
@@ -227,7 +227,7 @@ static void take_entries(struct summing *summing, const struct bw_item *item)
                                    bw_fact_of_inode(secrets, inode, BW_FACT_LINK + entry.type);
         if (item->key.type == BW_DIR_INDEX && bw_is_inode_entry(&entry) &&
             entry.type == BW_FILE_DIRECTORY)
-            take_parent(summing, item->key.objectid, inode);
+            take_directory(summing, &item->key, &entry);
     }
 }
 

@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "btree/scan.h"
+#include "check/directories.h"
 
 enum {
     ACCOUNTS = 1 << 17,
@@ -234,5 +235,5 @@ struct bw_error *bw_pass_inodes(struct bw_check *check)
     for (size_t i = 0; i < check->trees.count && bw_check_goes_on(check, 0); i++)
         if (is_suspect(&check->trees.entries[i]) && alike[i] != UINT64_MAX)
             BW_TRY(examine_tree(check, &check->trees.entries[i], alike[i]));
-    return NULL;
+    return bw_check_directories(check);
 }

@@ -9,9 +9,9 @@
  * them to read the inode; the upper half, to write it. */
 #define INODE_FLAGS (UINT64_C(0x180000fff))
 
-/* Where the indexes of a directory begin: readdir() counts "." and ".." as 0 and 1. They end with
- * the greatest offset that a file can have. Source: btrfs_real_readdir() in the kernel's
- * fs/btrfs/inode.c. */
+/* Where the indexes of a directory begin: readdir() counts "." and ".." as 0 and 1. At the
+ * greatest offset that a file can have, it begins anew for ever. Source: btrfs_real_readdir() in
+ * the kernel's fs/btrfs/inode.c. */
 enum { FIRST_INDEX = 2 };
 
 enum { INODE_IMMUTABLE = 1 << 6, INODE_APPEND = 1 << 7, VERITY_PIECE = 2048, VERITY_BLOCK = 1024 };
@@ -150,10 +150,10 @@ static bool is_repeated(struct bw_cursor before, const uint8_t *name, uint16_t l
 static bool wrong_index(const struct bw_item *item, struct bw_item_fault *fault)
 {
     return item->key.type == BW_DIR_INDEX &&
-           (item->key.offset < FIRST_INDEX || item->key.offset > INT64_MAX) &&
+           (item->key.offset < FIRST_INDEX || item->key.offset >= INT64_MAX) &&
            bw_item_wrong_as(fault, BW_CODE_dir_index, "index %" PRIu64 ", which readdir %s",
                             item->key.offset,
-                            item->key.offset < FIRST_INDEX ? "skips" : "cannot reach");
+                            item->key.offset < FIRST_INDEX ? "skips" : "never gets past");
 }
 
 /* What is wrong with entries that can be found and read. mkfs.btrfs leaves bytes of anything in the

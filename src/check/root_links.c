@@ -110,6 +110,7 @@ static struct bw_error *check_link(const struct bw_root_book *book, const struct
         return NULL;
     }
     child->links++;
+    child->parent = side->parent;
     if (!other || !say_the_same(book, side, other)) {
         bw_check_find(book->check, BW_CODE_root_link, &subject, "%s",
                       other              ? "the ROOT_BACKREF says otherwise"
@@ -118,6 +119,37 @@ static struct bw_error *check_link(const struct bw_root_book *book, const struct
         return NULL;
     }
     return check_entries(book, side);
+}
+
+/* A subvolume lies in itself: reports all that lie in each other once, as the one with the lowest
+ * id. */
+static void report_cycle(const struct bw_root_book *book, const struct bw_root_facts *root)
+{
+    const struct bw_root_facts *lowest = root;
+    size_t count = 1;
+    for (const struct bw_root_facts *next = bw_root_facts_of(book, root->parent); next != root;
+         next = bw_root_facts_of(book, next->parent), count++)
+        lowest = next->id < lowest->id ? next : lowest;
+    const struct bw_subject subject = bw_root_subject(lowest->id, BW_ROOT_BACKREF, lowest->parent);
+    if (count == 1)
+        bw_check_find(book->check, BW_CODE_root_cycle, &subject,
+                      "subvolume %" PRIu64 " lies in itself", lowest->id);
+    else
+        bw_check_find(book->check, BW_CODE_root_cycle, &subject,
+                      "subvolume %" PRIu64 " is one of %zu that lie in each other", lowest->id,
+                      count);
+}
+
+/* Follows the way from each subvolume up to the top, or to where another climb came by. */
+static void check_ways(const struct bw_root_book *book)
+{
+    for (size_t climb = 1; climb <= book->root_count; climb++) {
+        struct bw_root_facts *root = &book->roots[climb - 1];
+        for (; root && !root->climb; root = bw_root_facts_of(book, root->parent))
+            root->climb = climb;
+        if (root && root->climb == climb)
+            report_cycle(book, root);
+    }
 }
 
 struct bw_error *bw_check_root_links(struct bw_root_book *book)
@@ -130,5 +162,6 @@ struct bw_error *bw_check_root_links(struct bw_root_book *book)
         BW_TRY(check_link(book, side, paired ? side + 1 : NULL));
         i += paired;
     }
+    check_ways(book);
     return NULL;
 }

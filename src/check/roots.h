@@ -11,9 +11,11 @@ struct bw_root_facts {
     uint64_t id;
     struct bw_key key; /**< of its ROOT_ITEM */
     uint32_t references;
-    bool is_dropping;                                        /**< part of it is gone */
-    bool has_orphan;                                         /**< an ORPHAN_ITEM has its id */
-    unsigned links;                                          /**< ROOT_REF items that lead to it */
+    bool is_dropping; /**< part of it is gone */
+    bool has_orphan;  /**< an ORPHAN_ITEM has its id */
+    unsigned links;   /**< ROOT_REF items that lead to it */
+    uint64_t parent;  /**< the subvolume that it lies in; 0: there is none */
+    size_t climb;     /**< that came by first on the way up; see check_ways() */
     uint8_t uuid[BW_UUID_SIZE], received_uuid[BW_UUID_SIZE]; /**< zeros: it has none */
 };
 

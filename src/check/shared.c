@@ -86,6 +86,7 @@ void bw_check_end(struct bw_check *check)
     bw_map_free(&check->full_backrefs);
     bw_map_free(&check->shared_blocks);
     bw_map_free(&check->bad_places);
+    bw_map_free(&check->moved_directories);
     pthread_mutex_destroy(&check->bad_lock);
     free(check->chunks);
     free(check->groups.groups);

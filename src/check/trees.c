@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "check/blocks.h"
+#include "check/directories.h"
 #include "check/leaf.h"
 #include "check/log_space.h"
 #include "check/quota.h"
@@ -114,7 +115,10 @@ static struct bw_inode_sums check_leaf(struct walk *walk, struct worker *worker,
         if (!bw_verity_collect(walk->check, walk->tree->tree.id, &leaf.node))
             walk->no_memory = true;
     }
-    return bw_inode_sums_of_leaf(walk->check, &leaf.node);
+    const struct bw_inode_sums sums = bw_inode_sums_of_leaf(walk->check, &leaf.node);
+    if (sums.moved && !walk->in_log && !bw_moved_directories_collect(walk->check, &leaf.node))
+        walk->no_memory = true;
+    return sums;
 }
 
 /* Up to a batch of leaves below a node. */
@@ -306,6 +310,8 @@ static struct bw_error *walk_trees(struct bw_check *check, struct bw_listed_tree
         const struct bw_inode_sums sums = check_root(&walk);
         tree->incomplete = sums.incomplete;
         tree->total = bw_inode_sums_total(&sums);
+        tree->parents = sums.parents;
+        tree->has_moved_directories = sums.moved;
         if (walk.no_memory)
             return bw_error_no_memory();
     }

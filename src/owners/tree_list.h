@@ -17,6 +17,8 @@ struct bw_listed_tree {
     bool is_log;                 /**< of what was fsynced after the last transaction */
     bool incomplete;             /**< by the caller: part of it is lost */
     uint64_t total;              /**< by the caller: what it adds up to */
+    uint64_t parents;            /**< by the check: the same of directories, and their parents */
+    bool has_moved_directories;  /**< by the check: see check/directories.h */
 };
 
 /** All trees. All zeros is an empty list; free(entries) frees it. */

@@ -65,6 +65,38 @@ static struct tree make(unsigned items_per_leaf)
     return tree;
 }
 
+/* A directory is moved into one that lies below it, or into itself. */
+static void cycle(struct tree *tree)
+{
+    const uint64_t outer = iw_directory(tree->image, FS, tree->directory, "outer"),
+                   inner = iw_directory(tree->image, FS, outer, "inner");
+    iw_file(tree->image, FS, inner, "unreachable");
+    iw_move(tree->image, FS, outer, tree->directory, "outer", inner, "outer");
+}
+
+static void cycle_of_one(struct tree *tree)
+{
+    const uint64_t inner = iw_directory(tree->image, FS, tree->directory, "inner");
+    iw_move(tree->image, FS, inner, tree->directory, "inner", inner, "inner");
+}
+
+static void two_cycles(struct tree *tree)
+{
+    cycle(tree);
+    cycle_of_one(tree);
+}
+
+/* No cycle, though a directory lies in newer ones, and in older ones again. */
+static void moved(struct tree *tree)
+{
+    const uint64_t first = iw_directory(tree->image, FS, TOP, "first"),
+                   second = iw_directory(tree->image, FS, TOP, "second-directory"),
+                   third = iw_directory(tree->image, FS, first, "third");
+    iw_move(tree->image, FS, first, TOP, "first", second, "first");
+    iw_move(tree->image, FS, second, TOP, "second-directory", tree->directory, "second");
+    iw_directory(tree->image, FS, third, "fourth");
+}
+
 /* Collects "WORD PATH PATH+N\n" of the findings of this pass, N being other subvolumes. */
 static struct bw_error *take(void *context, const struct bw_finding *finding)
 {
@@ -370,6 +402,10 @@ static const struct {
     {hole_of_directory, "inode-items /dir\n", false},
     {hole_of_pipe, "inode-items /pipe\n", false},
     {reference_twice, "inode-ref-duplicate /dir/file\n", false},
+    {cycle, "directory-cycle\n", true},
+    {cycle_of_one, "directory-cycle\n", true},
+    {two_cycles, "directory-cycle\ndirectory-cycle\n", true},
+    {moved, "", true},
     {shorter_than_inline, "file-size /dir/file\n", false},
     {longer_than_inline, "", false},
     {bytes_of_pipe, "file-bytes /pipe\n", false},
@@ -400,6 +436,29 @@ static void test_snapshots(void **state)
     iw_snapshot(tree.image, SNAPSHOT, FS, FS, TOP, "snapshot", 0);
     no_reference(&tree);
     expect(&tree, false, "inode-ref-missing /dir/file\n");
+}
+
+/* A cycle in one subvolume does not hide behind another one, whose blocks are the same. */
+static void test_cycles_of_snapshots(void **state)
+{
+    (void)state;
+    struct tree tree = make(3);
+    cycle(&tree);
+    iw_snapshot(tree.image, SNAPSHOT, FS, FS, TOP, "snapshot", 0);
+    iw_file(tree.image, FS, tree.directory, "later");
+    expect(&tree, true, "directory-cycle+1\n");
+
+    tree = make(3);
+    moved(&tree);
+    iw_snapshot(tree.image, SNAPSHOT, FS, FS, TOP, "snapshot", 0);
+    cycle(&tree);
+    expect(&tree, true, "directory-cycle\n");
+
+    tree = make(3);
+    cycle(&tree);
+    iw_snapshot(tree.image, SNAPSHOT, FS, FS, TOP, "snapshot", 0);
+    moved(&tree);
+    expect(&tree, true, "directory-cycle\ndirectory-cycle\n");
 }
 
 /* What is in a lost leaf is not missed. */
@@ -439,6 +498,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_findings),
         cmocka_unit_test(test_snapshots),
+        cmocka_unit_test(test_cycles_of_snapshots),
         cmocka_unit_test(test_lost_leaves),
         cmocka_unit_test(test_lost_and_wrong),
     };

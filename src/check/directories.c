@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The way from directories up to the top. Subvolumes in which the same directories lie in each
+ * other, as they do in most snapshots, are looked at once. */
+#include "check/directories.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "btree/find_leaf.h"
+#include "check/inode_facts.h"
+
+/* The way up in a subvolume. */
+struct climbing {
+    struct bw_check *check;
+    const struct bw_listed_tree *tree;
+    struct bw_tree_reader reader;
+    struct bw_map seen; /* directory to the number of the climb that came by first */
+    uint32_t climbs;
+    uint64_t more_subvolumes; /* with the same directories */
+};
+
+static bool collect_entries(struct bw_check *check, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    while (bw_dir_entry_next(&cursor, &entry))
+        if (bw_is_moved_directory(&item->key, &entry) &&
+            !bw_map_put(&check->moved_directories, entry.location.objectid, 1))
+            return false;
+    return true;
+}
+
+bool bw_moved_directories_collect(struct bw_check *check, const struct bw_node *leaf)
+{
+    struct bw_item item;
+    bool stored = true;
+    pthread_mutex_lock(&check->bad_lock);
+    for (uint32_t slot = 0; stored && bw_leaf_next(leaf, &slot, &item);)
+        if (item.key.type == BW_DIR_INDEX)
+            stored = collect_entries(check, &item);
+    pthread_mutex_unlock(&check->bad_lock);
+    return stored;
+}
+
+/* The directory that an inode lies in, by its first name; 0: that is not known. */
+static struct bw_error *find_parent(const struct climbing *climbing, uint64_t inode,
+                                    uint64_t *parent)
+{
+    const struct bw_key first = {inode, BW_INODE_REF, 0},
+                        last = {inode, BW_INODE_EXTREF, UINT64_MAX};
+    struct bw_item_range range;
+    struct bw_inode_ref ref;
+    *parent = 0;
+    bw_item_range_begin(&range, &climbing->reader, &climbing->tree->tree, first, last);
+    if (bw_item_range_next(&range) && !range.error) {
+        struct bw_cursor cursor = bw_cursor_of(&range.item);
+        if (bw_inode_ref_next(&cursor, &range.item.key, &ref))
+            *parent = ref.parent;
+    }
+    return bw_item_range_end(&range, NULL);
+}
+
+/* A directory is its own ancestor: reports the circle once, by its lowest number. */
+static struct bw_error *report(const struct climbing *climbing, uint64_t directory)
+{
+    uint64_t count = 0, lowest = directory, next = directory;
+    do {
+        lowest = next < lowest ? next : lowest;
+        BW_TRY(find_parent(climbing, next, &next));
+        count++;
+    } while (next && next != directory);
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE,
+                    .tree = climbing->tree->tree.id,
+                    .key = {lowest, BW_INODE_ITEM, 0},
+                    .inode = lowest,
+                    .more_subvolumes = climbing->more_subvolumes},
+        .touches = BW_TOUCHES_INODE};
+    if (count == 1)
+        bw_check_find(climbing->check, BW_CODE_directory_cycle, &subject,
+                      "the directory contains itself: no path leads to it");
+    else
+        bw_check_find(climbing->check, BW_CODE_directory_cycle, &subject,
+                      "%" PRIu64 " directories contain each other: no path leads to them", count);
+    return NULL;
+}
+
+/* Follows the way up to the top, or to where another climb came by. */
+static struct bw_error *climb(struct climbing *climbing, uint64_t directory)
+{
+    const uint32_t number = ++climbing->climbs;
+    while (directory && directory != BW_SUBVOLUME_ROOT_INODE) {
+        const uint32_t seen = bw_map_get(&climbing->seen, directory);
+        if (seen != UINT32_MAX)
+            return seen == number ? report(climbing, directory) : NULL;
+        if (!bw_map_put(&climbing->seen, directory, number))
+            return bw_error_no_memory();
+        BW_TRY(find_parent(climbing, directory, &directory));
+    }
+    return NULL;
+}
+
+/* A number may be that of another inode in this subvolume, or of none. */
+static struct bw_error *climb_from(struct climbing *climbing, uint64_t directory)
+{
+    uint64_t parent;
+    BW_TRY(find_parent(climbing, directory, &parent));
+    return parent >= directory ? climb(climbing, directory) : NULL;
+}
+
+static struct bw_error *check_tree(struct bw_check *check, const struct bw_listed_tree *tree,
+                                   uint64_t more_subvolumes)
+{
+    struct climbing climbing = {.check = check,
+                                .tree = tree,
+                                .reader = check->fs->reader,
+                                .more_subvolumes = more_subvolumes};
+    struct bw_error *error = NULL;
+    size_t position = 0;
+    uint64_t directory;
+    uint32_t unused;
+    climbing.reader.keeps_leaves = true;
+    while (!error && bw_check_goes_on(check, 0) &&
+           bw_map_next(&check->moved_directories, &position, &directory, &unused))
+        error = climb_from(&climbing, directory);
+    bw_map_free(&climbing.seen);
+    return error;
+}
+
+static bool has_moved(const struct bw_listed_tree *tree)
+{
+    return tree->is_subvolume && tree->references && tree->has_moved_directories;
+}
+
+/* Counts for each subvolume those with the same directories that come after it; the later ones get
+ * UINT64_MAX. */
+static struct bw_error *count_alike(const struct bw_check *check, uint64_t *alike)
+{
+    struct bw_map first = {0};
+    bool stored = true;
+    for (size_t i = 0; stored && i < check->trees.count; i++) {
+        const struct bw_listed_tree *tree = &check->trees.entries[i];
+        if (!has_moved(tree))
+            continue;
+        const uint64_t directories = tree->parents ^ bw_fact_mix(tree->total) ^ tree->incomplete;
+        const uint32_t known = bw_map_get(&first, directories);
+        if (known != UINT32_MAX) {
+            alike[known]++;
+            alike[i] = UINT64_MAX;
+        } else {
+            stored = bw_map_put(&first, directories, (uint32_t)i);
+        }
+    }
+    bw_map_free(&first);
+    return stored ? NULL : bw_error_no_memory();
+}
+
+struct bw_error *bw_check_directories(struct bw_check *check)
+{
+    if (!check->moved_directories.count)
+        return NULL;
+    BW_AUTO_FREE uint64_t *alike = calloc(check->trees.count + 1, sizeof *alike);
+    if (!alike)
+        return bw_error_no_memory();
+    BW_TRY(count_alike(check, alike));
+    for (size_t i = 0; i < check->trees.count && bw_check_goes_on(check, 0); i++)
+        if (has_moved(&check->trees.entries[i]) && alike[i] != UINT64_MAX)
+            BW_TRY(check_tree(check, &check->trees.entries[i], alike[i]));
+    return NULL;
+}
