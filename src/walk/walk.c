@@ -176,6 +176,31 @@ static struct bw_error *visit_start(struct visit *visit, const struct start *sta
                : visit_found(visit, whole);
 }
 
+/* Subvolumes that lie in each other in a circle: no walk comes there. Follows the way from each
+ * subvolume that was not walked up to one that was, or that was met before. */
+static struct bw_error *report_cycles(struct visit *visit)
+{
+    const struct bw_subvolume_table *table = &visit->fs->subvolumes;
+    for (size_t i = 0; i < table->count; i++) {
+        const uint32_t climb = (uint32_t)i + 2;
+        const struct bw_subvolume *up = &table->items[i];
+        uint32_t met = UINT32_MAX;
+        while (up && !up->deleted &&
+               (met = bw_map_get(&visit->visited, up->tree.id)) == UINT32_MAX) {
+            if (!bw_map_put(&visit->visited, up->tree.id, climb))
+                return bw_error_no_memory();
+            up = bw_subvolume_by_id(visit->fs, up->parent);
+        }
+        if (up && met == climb)
+            bw_fs_report(visit->fs, BW_DAMAGE,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "subvolume %" PRIu64
+                                         " is inside itself, so no path leads to it",
+                                         up->tree.id));
+    }
+    return NULL;
+}
+
 static struct bw_error *visit_what_is_asked(struct visit *visit)
 {
     struct start start = {0};
@@ -184,7 +209,9 @@ static struct bw_error *visit_what_is_asked(struct visit *visit)
     struct bw_error *error = find_start(visit->fs, visit->options, &start);
     if (!error && start.place.subvolume)
         error = visit_start(visit, &start);
-    else if (!error)
+    if (!error && start.place.subvolume && !visit->options->start && !visit->options->subvolume)
+        error = report_cycles(visit);
+    else if (!error && !start.place.subvolume)
         bw_fs_report(
             visit->fs, BW_DAMAGE,
             bw_error_create(BW_ERROR_CORRUPT, "root tree: the top-level subvolume is missing"));

@@ -103,6 +103,9 @@ void iw_set_generation(struct iw_image *image, uint64_t tree, uint64_t generatio
  * parent 0, nowhere. */
 void iw_subvolume(struct iw_image *image, uint64_t id, uint64_t parent, uint64_t directory,
                   const char *name, uint64_t flags);
+/** Enters a subvolume that is nowhere yet in a directory of another one. */
+void iw_attach(struct iw_image *image, uint64_t id, uint64_t parent, uint64_t directory,
+               const char *name);
 /** A snapshot: a copy of `source` as it is now. Later changes of either part them; blocks that are
  * still the same are shared. The root block is always its own, as in the kernel. */
 void iw_snapshot(struct iw_image *image, uint64_t id, uint64_t source, uint64_t parent,

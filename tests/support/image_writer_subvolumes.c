@@ -42,13 +42,10 @@ void iw_put_root_item(struct iw_image *image, uint64_t id, uint64_t flags,
     iw_put(iw_tree(image, BW_ROOT_TREE), key, &root, sizeof root);
 }
 
-/* Enters a subvolume in a directory of its parent: the entry first, whose index the two references
- * repeat. */
-static void attach(struct iw_image *image, uint64_t id, uint64_t parent, uint64_t directory,
-                   const char *name)
+/* The entry comes first, whose index the two references repeat. */
+void iw_attach(struct iw_image *image, uint64_t id, uint64_t parent, uint64_t directory,
+               const char *name)
 {
-    if (!parent)
-        return;
     size_t length = strlen(name);
     uint64_t index = iw_entry(image, parent,
                               &(struct iw_entry){.directory = directory,
@@ -80,7 +77,8 @@ void iw_subvolume(struct iw_image *image, uint64_t id, uint64_t parent, uint64_t
 {
     iw_put_top_directory(image, make_file_tree(image, id));
     iw_put_root_item(image, id, flags, NULL);
-    attach(image, id, parent, directory, name);
+    if (parent)
+        iw_attach(image, id, parent, directory, name);
 }
 
 static const struct iw_tree *find_source(struct iw_image *image, uint64_t id)
@@ -115,7 +113,8 @@ void iw_snapshot(struct iw_image *image, uint64_t id, uint64_t source_id, uint64
         iw_put(tree, source->items[i]->key, source->items[i]->bytes, source->items[i]->size);
     iw_put_root_item(image, id, flags, source);
     note_snapshot(image, source->id);
-    attach(image, id, parent, directory, name);
+    if (parent)
+        iw_attach(image, id, parent, directory, name);
 }
 
 void iw_alias(struct iw_image *image, uint64_t id, uint64_t source_id, uint64_t parent,
@@ -126,7 +125,8 @@ void iw_alias(struct iw_image *image, uint64_t id, uint64_t source_id, uint64_t 
     tree->origin = source->alias ? source->origin : source->id;
     tree->alias = true;
     iw_put_root_item(image, id, 0, source);
-    attach(image, id, parent, directory, name);
+    if (parent)
+        iw_attach(image, id, parent, directory, name);
 }
 
 /* Removes the ROOT_REF of a subvolume, its ROOT_BACKREF and the entry they speak of. */

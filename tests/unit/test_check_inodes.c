@@ -97,11 +97,13 @@ static void moved(struct tree *tree)
     iw_directory(tree->image, FS, third, "fourth");
 }
 
-/* Collects "WORD PATH PATH+N\n" of the findings of this pass, N being other subvolumes. */
+/* Collects "WORD PATH PATH+N\n" of the findings of this pass, and of cycles of subvolumes; N being
+ * other subvolumes. */
 static struct bw_error *take(void *context, const struct bw_finding *finding)
 {
     struct bw_buffer *text = context;
-    if (strcmp(finding->code->pass, "inodes") != 0)
+    if (strcmp(finding->code->pass, "inodes") != 0 &&
+        strcmp(finding->code->word, "root-cycle") != 0)
         return NULL;
     bw_buffer_format(text, "%s", finding->code->word);
     for (size_t i = 0; i < finding->path_count; i++)
@@ -461,6 +463,34 @@ static void test_cycles_of_snapshots(void **state)
     expect(&tree, true, "directory-cycle\ndirectory-cycle\n");
 }
 
+/* Subvolumes that lie in each other, one of which another one lies in. No walk finds their files,
+ * which is damage. */
+static void test_cycles_of_subvolumes(void **state)
+{
+    (void)state;
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    struct report_log log = {0};
+    struct bw_fs *fs;
+    struct tree tree = make(3);
+    for (uint64_t id = 400; id < 404; id++)
+        iw_subvolume(tree.image, id, 0, 0, NULL, 0);
+    iw_attach(tree.image, 400, FS, TOP, "sound");
+    iw_attach(tree.image, 401, 402, TOP, "one");
+    iw_attach(tree.image, 402, 401, TOP, "two");
+    iw_attach(tree.image, 403, 402, TOP, "below");
+    iw_write_memory(tree.image);
+    check(tree.image, &text);
+    assert_string_equal(text.data, "root-cycle\n");
+    expect_success(open_image(tree.image, &log, &fs));
+    struct walk_result result = walk_fs(fs, &(struct bw_walk_options){0});
+    assert_int_equal(result.count, 4);
+    assert_int_equal(report_log_count(&log, "is inside itself"), 1);
+    walk_result_free(&result);
+    bw_fs_close(fs);
+    report_log_free(&log);
+    iw_destroy(tree.image);
+}
+
 /* What is in a lost leaf is not missed. */
 static void test_lost_leaves(void **state)
 {
@@ -499,6 +529,7 @@ int main(void)
         cmocka_unit_test(test_findings),
         cmocka_unit_test(test_snapshots),
         cmocka_unit_test(test_cycles_of_snapshots),
+        cmocka_unit_test(test_cycles_of_subvolumes),
         cmocka_unit_test(test_lost_leaves),
         cmocka_unit_test(test_lost_and_wrong),
     };

@@ -276,10 +276,28 @@ static struct bw_error *prepare(struct ls *ls)
     return NULL;
 }
 
+static struct bw_error *skip_subvolume(void *context, const struct bw_subvolume_info *info)
+{
+    (void)context;
+    (void)info;
+    return NULL;
+}
+
+/* A listing of everything does not come to subvolumes that no path leads to: finding their paths
+ * reports them. */
+static struct bw_error *report_unreachable(const struct ls *ls)
+{
+    const struct ls_state *state = ls->options;
+    const bool lists_all = state->recursive && !state->subvolume && !ls->paths.common->path_count;
+    return lists_all ? bw_fs_subvolumes(ls->paths.session.fs, true, skip_subvolume, NULL) : NULL;
+}
+
 static struct bw_error *list_prepared(struct ls *ls)
 {
     BW_TRY(prepare(ls));
     struct bw_error *error = list_all(ls);
+    if (!error)
+        error = report_unreachable(ls);
     return ls->stream.rows ? bw_error_first(error, bw_rows_end(&ls->stream)) : error;
 }
 
