@@ -178,7 +178,7 @@ extern const char cmd_topic_files[], cmd_topic_export[], cmd_topic_volume[], cmd
     cmd_topic_program[];
 
 extern const struct command cmd_info, cmd_super;
-extern const struct command cmd_walk, cmd_graph, cmd_xlators, cmd_blackbox;
+extern const struct command cmd_walk, cmd_graph, cmd_xlators, cmd_blackbox, cmd_help;
 extern const struct command cmd_cat, cmd_extents, cmd_dump;
 extern const struct command cmd_ls, cmd_stat, cmd_readlink, cmd_xattr;
 extern const struct command cmd_devices, cmd_subvolumes, cmd_qgroups, cmd_tree_stats, cmd_log;
@@ -227,8 +227,14 @@ struct cmd_suggestion {
     unsigned count;     /**< of those appended */
 };
 
-/** Appends a word if it may be meant. */
+/** Appends a word. */
+void cmd_append_suggestion(struct cmd_suggestion *suggestion, const char *candidate);
+
+/** Appends a word if it is similar to what was written. */
 void cmd_suggest(struct cmd_suggestion *suggestion, const char *candidate);
+
+/** Prints `word`, the reason why it is wrong, and the commands that may be meant to stderr. */
+void cmd_print_unknown_command(const char *word, const char *reason);
 
 /** The record of the rows that a command writes. */
 const char *cmd_record_of(const struct command *command, const void *state);

@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/escape.h"
 #include "base/thread.h"
 #include "cli/command.h"
 
@@ -18,13 +17,16 @@ const char cmd_topic_files[] = "Files", cmd_topic_export[] = "Getting files out"
            cmd_topic_program[] = "This program";
 
 const struct command *const cmd_table[] = {
-    &cmd_walk,     &cmd_ls,       &cmd_stat,       &cmd_readlink,    &cmd_xattr,  &cmd_cat,
-    &cmd_extents,  &cmd_versions, &cmd_du,         &cmd_compression, &cmd_sum,    &cmd_tar,
-    &cmd_extract,  &cmd_deleted,  &cmd_bodyfile,   &cmd_mount,       &cmd_info,   &cmd_check,
-    &cmd_owner,    &cmd_devices,  &cmd_usage,      &cmd_picture,     &cmd_report, &cmd_subvolumes,
-    &cmd_diff,     &cmd_roots,    &cmd_space,      &cmd_qgroups,     &cmd_log,    &cmd_super,
-    &cmd_chunks,   &cmd_map,      &cmd_tree_stats, &cmd_dump,        &cmd_graph,  &cmd_xlators,
-    &cmd_blackbox, NULL,
+    &cmd_walk,       &cmd_ls,          &cmd_stat,     &cmd_readlink,
+    &cmd_xattr,      &cmd_cat,         &cmd_extents,  &cmd_versions,
+    &cmd_du,         &cmd_compression, &cmd_sum,      &cmd_tar,
+    &cmd_extract,    &cmd_deleted,     &cmd_bodyfile, &cmd_mount,
+    &cmd_info,       &cmd_check,       &cmd_owner,    &cmd_devices,
+    &cmd_usage,      &cmd_picture,     &cmd_report,   &cmd_subvolumes,
+    &cmd_diff,       &cmd_roots,       &cmd_space,    &cmd_qgroups,
+    &cmd_log,        &cmd_super,       &cmd_chunks,   &cmd_map,
+    &cmd_tree_stats, &cmd_dump,        &cmd_graph,    &cmd_xlators,
+    &cmd_blackbox,   &cmd_help,        NULL,
 };
 
 /* An image must not get the number of a standard stream that is closed. Writing to a closed stdout
@@ -61,37 +63,9 @@ static bool is_unknown_word(const char *argument)
            access(argument, F_OK) != 0 && errno == ENOENT;
 }
 
-/* What other programs call what this one does. */
-static const char *word_for(const char *word)
-{
-    static const struct {
-        const char *theirs, *ours;
-    } others[] = {
-        {"find", "walk"},          {"help", "--help"},
-        {"version", "--version"},  {"getfattr", "xattr"},
-        {"sha256sum", "sum"},      {"restore", "extract"},
-        {"scrub", "check --data"}, {"heatmap", "picture --by heatmap"},
-    };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(others[i].theirs, word) == 0)
-            return others[i].ours;
-    return NULL;
-}
-
 static int unknown_word(const char *word)
 {
-    BW_AUTO_BUFFER struct bw_buffer line = {0};
-    bw_escape_words(&line, word);
-    bw_buffer_format(&line, " is neither a command nor a file");
-    struct cmd_suggestion suggestion = {.message = &line, .word = word, .prefix = ""};
-    const char *other = word_for(word);
-    if (other)
-        bw_buffer_format(&line, "; did you mean '%s'", other);
-    suggestion.count = other != NULL;
-    for (size_t i = 0; !other && cmd_table[i]; i++)
-        cmd_suggest(&suggestion, cmd_table[i]->name);
-    fprintf(stderr, "btrfs-walk: %.*s%s\nTry 'btrfs-walk --help'.\n", (int)line.length,
-            line.data ? line.data : "", suggestion.count ? "?" : "");
+    cmd_print_unknown_command(word, "is neither a command nor a file");
     return STATUS_CANNOT;
 }
 

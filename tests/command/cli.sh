@@ -87,6 +87,28 @@ expect "letters that are swapped" 2 "did you mean 'stat'" satt "$plain"
 expect "the word of another program" 2 "did you mean 'walk'\?$" find "$plain"
 expect "an option before the command" 2 'the command comes before all options: ls' -q ls "$plain"
 expect "several commands" 2 "did you mean .*'xattr'.* or 'xlators'.*\?$" x "$plain"
+# Words of other programs, and what users look for: each hint is a command that there is, with an
+# option that it has.
+hints=0
+for word in undelete recover rescue list files grep df send history search snapshots verify; do
+    expect "$word is no command" 2 "^btrfs-walk: $word is neither .*; did you mean '" "$word" "$plain"
+    while read -r hint option; do
+        hints=$((hints + 1))
+        expect "$word: $hint" 0 - help "$hint"
+        [ -z "$option" ] || holds "$word: $hint $option" out_has "^ +(-., )?$option|^ +$option, "
+    done < <(head -n 1 "$WORK/err" | grep -oE "'[^']+'" | tr -d "'")
+done
+holds "each of them has one" [ "$hints" -ge 12 ]
+expect "help of a command" 0 - help check
+"$PROGRAM" check --help | holds "is its --help" cmp - "$WORK/out"
+expect "help of all options" 0 - help --all check
+"$PROGRAM" check --help=all | holds "is its --help=all" cmp - "$WORK/out"
+expect "help alone" 0 - help
+holds "lists every command" [ "$(grep -cE "^  ($("$PROGRAM" --dump-tables | python3 -c 'import json, sys
+names = [command["name"] for command in json.load(sys.stdin)["commands"]]
+print("|".join(names))')) " "$WORK/out")" -eq "$("$PROGRAM" --dump-tables |
+    python3 -c 'import json, sys; print(len(json.load(sys.stdin)["commands"]))')" ]
+expect "help of no command" 2 "chek is no command; did you mean 'check'\?" help chek
 expect "a word like none" 2 ' is neither a command nor a file$' nonsense "$plain"
 expect "a word of control characters" 2 '^btrfs-walk: .033 is neither' $'\033'
 expect "a directory" 2 'a directory' "$WORK"

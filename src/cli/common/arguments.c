@@ -107,10 +107,15 @@ struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, con
     return option->words[i] ? NULL : bad_word(option, argument);
 }
 
+void cmd_append_suggestion(struct cmd_suggestion *suggestion, const char *candidate)
+{
+    bw_buffer_format(suggestion->message, "%s'%s%s'",
+                     suggestion->count++ ? " or " : "; did you mean ", suggestion->prefix,
+                     candidate);
+}
+
 void cmd_suggest(struct cmd_suggestion *suggestion, const char *candidate)
 {
     if (bw_is_like(suggestion->word, candidate))
-        bw_buffer_format(suggestion->message, "%s'%s%s'",
-                         suggestion->count++ ? " or " : "; did you mean ", suggestion->prefix,
-                         candidate);
+        cmd_append_suggestion(suggestion, candidate);
 }

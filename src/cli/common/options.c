@@ -238,11 +238,11 @@ static int show_help(const struct command *command, const void *state, const cha
     (void)state;
     if (argument && strcmp(argument, "all") != 0)
         return usage_error(command, "invalid argument of --help (allowed: all)", argument);
-    cmd_help(command, argument);
+    cmd_print_help(command, argument);
     return STATUS_OK;
 }
 
-static int flush_stdout(const struct cmd_common *common)
+int cmd_flush_stdout(const struct cmd_common *common)
 {
     bool flushed = !fflush(stdout); /* what was written before may have failed, and is gone */
     if (flushed && !ferror(stdout))
@@ -258,7 +258,7 @@ static int show(const struct command *command, const struct cmd_common *common, 
     signal(SIGPIPE, SIG_DFL);
     int status = option->show(command, state, argument);
     if (status == STATUS_OK)
-        status = flush_stdout(common);
+        status = cmd_flush_stdout(common);
     signal(SIGPIPE, SIG_IGN);
     return status_of(command, status);
 }

@@ -26,6 +26,9 @@ struct cmd_option_list cmd_options_of(const struct command *command, struct cmd_
 size_t cmd_find_letter(const struct cmd_option_list *list, int letter);
 
 /** Writes the help of a command to stdout, with rare options if `all`. */
-void cmd_help(const struct command *command, bool all);
+void cmd_print_help(const struct command *command, bool all);
+
+/** Flushes what was written to stdout through stdio; returns the exit status. */
+int cmd_flush_stdout(const struct cmd_common *common);
 
 #endif

@@ -183,6 +183,14 @@ static void add_paths(struct complete *complete, const struct command *command)
     complete_paths(complete);
 }
 
+static void add_commands(struct complete *complete, const struct command *command)
+{
+    (void)command;
+    for (size_t i = 0; cmd_table[i]; i++)
+        complete_add(complete, COMPLETE_WORD, cmd_table[i]->name, strlen(cmd_table[i]->name), "",
+                     cmd_table[i]->summary);
+}
+
 void complete_argument(struct complete *complete, const char *name, const struct command *command)
 {
     static const struct {
@@ -198,6 +206,7 @@ void complete_argument(struct complete *complete, const char *name, const struct
         {"SETTING", add_setting},    {"TYPE", add_plain_types},
         {"LIST", add_file_types},    {"DEVID", add_devices},
         {"PATH", add_paths},         {"STYLE", add_styles},
+        {"COMMAND", add_commands},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strstr(name, kinds[i].word)) {
