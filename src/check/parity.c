@@ -7,7 +7,8 @@
  * Some rows that follow each other are read at once, each stripe below the chunk map, from its
  * device. Where data of a column are bad and have been reported, its parity is not. Otherwise it is
  * the parity that is bad: what it protects is good now, but would be lost with its device. A crash
- * while a row was being written can leave it so (the "write hole").
+ * while a row was being written can leave it so (the "write hole"); Linux 6.18 also leaves stale
+ * parity after the replacement of a device.
  */
 #include "check/parity.h"
 
@@ -134,7 +135,7 @@ static void report(struct parity *parity, const struct row *row, unsigned part, 
         .touches = row->chunk->type & BW_GROUP_DATA ? BW_TOUCHES_DATA : BW_TOUCHES_NOTHING};
     bw_check_find(parity->check, code, &subject, "%" PRIu32 " bytes of %s %s",
                   count * parity->sectorsize, part == row->data_parts ? "P" : "Q",
-                  code == BW_CODE_parity_mismatch ? "are not the parity of the row"
+                  code == BW_CODE_parity_mismatch ? "do not match the data of the row"
                                                   : "cannot be read");
 }
 

@@ -53,6 +53,26 @@ two_mended() {
     for at in 0 8192; do flip "${!devid}" $((offset + at)); done
 }
 
+# parity_of_no_data IMAGE...: nothing needs the parity of a row without allocated data, like the last
+# one of a data chunk. That of others is reported, with what repairs it.
+parity_of_no_data() {
+    local chunk length kind devid offset changed=0
+    read -r chunk length < <("$PROGRAM" chunks -b -o logical,length,type "$1" $(others "$@") |
+        awk '$3 == "Data" { print $1, $2; exit }')
+    while read -r kind devid offset; do
+        [ "$kind" != copy ] || continue
+        flip "${!devid}" $((offset + 107))
+        changed=$((changed + 1))
+    done < <(places $((chunk + length - 65536)) "$@")
+    holds "there is parity at the end of the chunk" [ "$changed" -ge 1 ]
+    expect "parity of no data" 0 'btrfs-walk: checked: ' check --data "$@"
+    read -r kind devid offset < <(places "$data" "$@" | grep -v ^copy)
+    flip "${!devid}" $((offset + 107))
+    expect "parity of data" 4 'write hole.*btrfs scrub' check --data "$@"
+    holds "parity is what is wrong" out_has '^error parity-mismatch.* do not match the data .*mendable'
+    flip "${!devid}" $((offset + 107))
+}
+
 for profile in $profiles; do
     images=()
     for image in "$fixtures/$profile"/dev*.img; do
@@ -71,6 +91,7 @@ for profile in $profiles; do
     [ "$profile" != raid1c4-4 ] || two_mended "$data" "${images[@]}"
     [ "$profile" != raid5-3 ] ||
         all_found "a block of the first chunk" --data 22036480 block-checksum "${images[@]}"
+    [[ $profile != raid[56]* ]] || parity_of_no_data "${images[@]}"
     rm "${images[@]}"
 done
 
