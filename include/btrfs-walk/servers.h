@@ -36,6 +36,13 @@ enum bw_helper_mode {
 /** Makes an empty set. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_servers_create(enum bw_helper_mode mode, struct bw_servers **servers);
 
+/**
+ * Sets how long the servers that the set connects to from now on may be silent, in milliseconds: 30
+ * seconds by default (0). After that, a server counts as gone. One that has answered before gets
+ * one more connection. Looking up its name is not part of this.
+ */
+void bw_servers_set_timeout(struct bw_servers *servers, unsigned milliseconds);
+
 /** Ends all connections and helpers, after the file systems that use them; NULL is allowed. */
 void bw_servers_destroy(struct bw_servers *servers);
 
@@ -43,7 +50,8 @@ void bw_servers_destroy(struct bw_servers *servers);
  * Connects to the server of an image, unless that was done before; bw_fs_open() does this for its
  * images before it calls bw_fs_options.planned. `*served`: it has one; otherwise it is to be read
  * as a file, if only to say what it is. What an image begins with decides whether a helper is
- * started, not its name: never for one that is plain.
+ * started, not its name: never for one that is plain. A server that could not be opened is not
+ * tried again by the same set: the error is the same.
  *
  * Errors: BW_ERROR_SYSTEM if there is no such server, or the helper cannot serve the image;
  * BW_ERROR_USAGE if the image takes data from other files and the mode does not allow that, if an

@@ -114,6 +114,7 @@ struct cmd_common {
     bool (*wants)(enum bw_severity severity, const struct bw_error *error);
     bool serves;                /**< the command answers the kernel: see mount.c */
     unsigned helpers;           /**< enum bw_helper_mode */
+    unsigned timeout;           /**< of servers, in milliseconds; 0: the usual one */
     struct bw_servers *servers; /**< of all images that the command opens */
     const char *folder;         /**< of a command that makes files: in which; NULL: it makes none */
     /** Opens what the command writes to, besides stdout, when it is known what will be read: in the

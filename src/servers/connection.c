@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -26,7 +27,6 @@
 const bool bw_connection_is_built = true;
 
 enum {
-    TIMEOUT = 30000, /* milliseconds */
     ATTEMPTS = 5,
     FIRST_PAUSE = 100, /* milliseconds before the second attempt; doubled with each */
     LINES = 4,
@@ -48,6 +48,8 @@ struct bw_connection {
     struct bw_error *lost; /* why there is no connection, nor will be; NULL: there may be */
     char *reason;          /* why the last one has ended */
     unsigned barren;       /* connections in turn that have answered nothing */
+    bool silent;           /* the last attempt or connection has ended with a timeout */
+    char silence[96];      /* the message for that */
     bool polling;          /* one thread does */
     bool finished;         /* all reads of some call have been answered since that was told */
     int wake;              /* an event, for the thread that polls */
@@ -77,6 +79,8 @@ static struct bw_error *connect_first(struct bw_connection *connection)
     const char *why = bw_line_begin(nbd, connection->uri, socket_of(connection), &line);
     if (!why)
         why = bw_line_await(nbd, line, connection->helper ? 0 : connection->timeout);
+    connection->silent = why == bw_line_silent;
+    why = connection->silent ? connection->silence : why;
     if (!why)
         why = bw_line_facts(nbd, line, &facts);
     if (!why && connection->epoch && facts.size != connection->facts.size)
@@ -130,8 +134,7 @@ struct bw_error *bw_connection_open(const struct bw_connection_target *target,
     connection->helper = target->helper;
     connection->name = strdup(target->name);
     connection->uri = target->uri ? strdup(target->uri) : NULL;
-    connection->timeout = TIMEOUT;
-    connection->attempts = ATTEMPTS;
+    bw_connection_limit(connection, target->timeout, ATTEMPTS);
     connection->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&connection->lock, NULL);
     pthread_cond_init(&connection->changed, NULL);
@@ -173,8 +176,12 @@ struct bw_connection_facts bw_connection_facts(const struct bw_connection *conne
 
 void bw_connection_limit(struct bw_connection *connection, unsigned timeout, unsigned attempts)
 {
-    connection->timeout = timeout;
+    connection->timeout = timeout ? timeout : connection->timeout;
     connection->attempts = attempts;
+    const bool whole = connection->timeout % 1000 == 0;
+    snprintf(connection->silence, sizeof connection->silence, "%s for %u %s; --timeout allows more",
+             bw_line_silent, whole ? connection->timeout / 1000 : connection->timeout,
+             whole ? "s" : "ms");
 }
 
 /* Losing the server, and finding it again. All of this is called with the lock held. */
@@ -219,10 +226,13 @@ static struct bw_error *describe_loss(const struct bw_connection *connection,
     return error;
 }
 
-/* A helper is not started again: in a sandbox it could not be. */
+/* A helper is not started again: in a sandbox it could not be. A server that has said nothing for
+ * the whole timeout gets another connection only if it has answered before on the last one, and it
+ * must not be silent again. */
 static bool reconnect(struct bw_connection *connection)
 {
-    const unsigned attempts = connection->helper ? 0 : connection->attempts;
+    const bool never = connection->helper || (connection->silent && connection->barren);
+    const unsigned attempts = never ? 0 : connection->attempts;
     struct bw_error *error = NULL;
     for (unsigned i = 0, pause = FIRST_PAUSE; i < attempts && connection->barren <= attempts;
          i++, pause *= 2) {
@@ -230,6 +240,8 @@ static bool reconnect(struct bw_connection *connection)
         error = connect_first(connection);
         if (!error)
             return true;
+        if (connection->silent)
+            break;
         if (i + 1 < attempts)
             pause_for(pause);
     }
@@ -336,8 +348,10 @@ static void poll_once(struct bw_connection *connection)
     connection->polling = false;
     if (count > 0 && wanted[0].revents && read(connection->wake, &event, sizeof event) < 0)
         return;
-    if (count == 0 && connection->epoch == epoch)
-        lose(connection, "the server does not answer");
+    if (count == 0 && connection->epoch == epoch) {
+        connection->silent = true;
+        lose(connection, connection->silence);
+    }
     for (unsigned i = lines; count > 0 && i-- > 0 && connection->epoch == epoch;)
         if (wanted[1 + i].revents)
             take_event(connection, i, wanted[1 + i].revents);

@@ -21,6 +21,7 @@ struct bw_connection_target {
     const char *name;         /**< the image, as messages call it */
     const char *uri;          /**< of a server; NULL: `helper` serves it */
     struct bw_helper *helper; /**< outlives the connection; NULL: none */
+    unsigned timeout;         /**< as of bw_connection_limit(), and not 0 */
 };
 
 /** What the server has said. */
@@ -53,8 +54,9 @@ void bw_connection_close(struct bw_connection *connection);
 
 struct bw_connection_facts bw_connection_facts(const struct bw_connection *connection);
 
-/** Sets how long the server may take before it counts as gone, in milliseconds, and how often the
- * connection is tried to be made again, once a server that was there is gone. */
+/** Sets how long the server may be silent before it counts as gone, in milliseconds (0: as before),
+ * and how often to connect again to a server that was there and is gone. A server that has never
+ * answered on a connection is not connected to again after a timeout. */
 void bw_connection_limit(struct bw_connection *connection, unsigned timeout, unsigned attempts);
 
 /** Answers reads, all of which are sent before the first answer is waited for. Returns how often

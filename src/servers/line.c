@@ -58,6 +58,8 @@ bool bw_line_advance(const struct bw_libnbd *nbd, struct nbd_handle *handle, int
     return result == 0 && !nbd->aio_is_dead(handle) && !nbd->aio_is_closed(handle);
 }
 
+const char bw_line_silent[] = "the server has not answered";
+
 static uint64_t now(void)
 {
     struct timespec time;
@@ -72,7 +74,7 @@ const char *bw_line_await(const struct bw_libnbd *nbd, struct nbd_handle *handle
         struct pollfd wanted = bw_line_poll(nbd, handle);
         uint64_t time = now();
         if (timeout && time >= end)
-            return "the server does not answer";
+            return bw_line_silent;
         int count = poll(&wanted, 1, timeout ? (int)(end - time) : -1);
         if (count < 0 && errno != EINTR)
             return strerror(errno);

@@ -25,7 +25,10 @@ struct pollfd bw_line_poll(const struct bw_libnbd *nbd, struct nbd_handle *handl
 /** Lets libnbd do what its socket is ready for, as poll() tells; false if the line has ended. */
 bool bw_line_advance(const struct bw_libnbd *nbd, struct nbd_handle *handle, int ready);
 
-/** Waits until the server has told of the image, at most for so many milliseconds (0: without a
+/** What bw_line_await() returns, as this pointer, if the time is over. */
+extern const char bw_line_silent[];
+
+/** Waits until the server has described the image, at most for so many milliseconds (0: without a
  * limit). NULL, or why it has not. */
 const char *bw_line_await(const struct bw_libnbd *nbd, struct nbd_handle *handle, unsigned timeout);
 

@@ -5,6 +5,7 @@
  */
 #include "servers/servers.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +17,15 @@
 #include "servers/formats.h"
 #include "servers/helper.h"
 
-enum { STACK = 4 }; /* helpers for one image, one above the other */
+enum {
+    STACK = 4,       /* helpers for one image, one above the other */
+    TIMEOUT = 30000, /* milliseconds */
+};
 
-/* A server, with what is below it. */
+/* A server, with what is below it; or why there is none, so that it is not tried again. */
 struct server {
     char *image;                      /* as it was given */
+    struct bw_error *failure;         /* NULL: there is one */
     struct bw_connection *connection; /* to the uppermost helper, or to the server itself */
     struct bw_helper *helpers[STACK]; /* the lowest first */
     size_t helper_count;
@@ -28,6 +33,7 @@ struct server {
 
 struct bw_servers {
     enum bw_helper_mode mode;
+    unsigned timeout;
     struct server *servers;
     size_t count, capacity;
 };
@@ -38,7 +44,13 @@ struct bw_error *bw_servers_create(enum bw_helper_mode mode, struct bw_servers *
     if (!*servers)
         return bw_error_no_memory();
     (*servers)->mode = mode;
+    (*servers)->timeout = TIMEOUT;
     return NULL;
+}
+
+void bw_servers_set_timeout(struct bw_servers *servers, unsigned milliseconds)
+{
+    servers->timeout = milliseconds ? milliseconds : TIMEOUT;
 }
 
 static void end_server(struct server *server)
@@ -46,6 +58,7 @@ static void end_server(struct server *server)
     bw_connection_close(server->connection);
     while (server->helper_count)
         bw_helper_stop(server->helpers[--server->helper_count]);
+    bw_error_free(server->failure);
     free(server->image);
 }
 
@@ -69,7 +82,8 @@ static const struct server *find(const struct bw_servers *servers, const char *i
 
 bool bw_servers_hold(const struct bw_servers *servers, const char *image)
 {
-    return find(servers, image) != NULL;
+    const struct server *server = find(servers, image);
+    return server && server->connection;
 }
 
 struct bw_connection *bw_servers_connection(const struct bw_servers *servers, const char *image)
@@ -80,10 +94,12 @@ struct bw_connection *bw_servers_connection(const struct bw_servers *servers, co
 
 enum bw_servers_need bw_servers_need(const struct bw_servers *servers)
 {
-    enum bw_servers_need need = servers->count ? BW_SERVERS_TALK : BW_SERVERS_NOTHING;
+    enum bw_servers_need need = BW_SERVERS_NOTHING;
     for (size_t i = 0; i < servers->count; i++)
-        if (servers->servers[i].helper_count == 0)
+        if (servers->servers[i].connection && servers->servers[i].helper_count == 0)
             need = BW_SERVERS_CONNECT;
+        else if (servers->servers[i].connection && need == BW_SERVERS_NOTHING)
+            need = BW_SERVERS_TALK;
     return need;
 }
 
@@ -111,32 +127,39 @@ static void look_at_file(const char *path, struct beginning *beginning, struct b
     close(file);
 }
 
-static void look_at_server(struct bw_connection *connection, struct beginning *beginning)
+/* What cannot be read is for layers to report, unless the server has gone. */
+static struct bw_error *look_at_server(struct bw_connection *connection,
+                                       struct beginning *beginning)
 {
     const struct bw_connection_facts facts = bw_connection_facts(connection);
     const uint32_t most = facts.maximum < BW_CONTAINER_HEAD ? facts.maximum : BW_CONTAINER_HEAD;
     struct bw_connection_read read = {.length = facts.size < most ? (uint32_t)facts.size : most,
                                       .buffer = beginning->bytes};
     if (!read.length || facts.minimum > BW_CONTAINER_HEAD)
-        return;
+        return NULL;
     bw_connection_read(connection, &read, 1);
     beginning->length = read.problem ? 0 : read.length;
+    return read.problem == ENOTCONN ? bw_connection_lost(connection) : NULL;
 }
 
 /* Helpers. */
 
-static struct bw_error *connect_to(struct server *server, const char *uri)
+static struct bw_error *connect_to(const struct bw_servers *servers, struct server *server,
+                                   const char *uri)
 {
     const struct bw_connection_target target = {
-        server->image, uri, uri ? NULL : server->helpers[server->helper_count - 1]};
+        .name = server->image,
+        .uri = uri,
+        .helper = uri ? NULL : server->helpers[server->helper_count - 1],
+        .timeout = servers->timeout};
     bw_connection_close(server->connection);
     server->connection = NULL;
     return bw_connection_open(&target, &server->connection);
 }
 
 /* Starts a helper, if it is installed, and connects to it. */
-static struct bw_error *start(struct server *server, const struct bw_helper_command *command,
-                              bool *started)
+static struct bw_error *start(const struct bw_servers *servers, struct server *server,
+                              const struct bw_helper_command *command, bool *started)
 {
     if (command->failed)
         return bw_error_no_memory();
@@ -147,7 +170,7 @@ static struct bw_error *start(struct server *server, const struct bw_helper_comm
     BW_TRY(bw_helper_start(path, (const char *const *)command->words,
                            &server->helpers[server->helper_count]));
     server->helper_count++;
-    return connect_to(server, NULL);
+    return connect_to(servers, server, NULL);
 }
 
 static struct bw_error *refuse(const struct server *server, const struct bw_foreign *foreign,
@@ -161,11 +184,12 @@ static struct bw_error *refuse(const struct server *server, const struct bw_fore
 }
 
 /* QEMU does not know all URIs that we do. */
-static struct bw_error *put_relay(struct server *server, struct bw_source *source, bool *started)
+static struct bw_error *put_relay(const struct bw_servers *servers, struct server *server,
+                                  struct bw_source *source, bool *started)
 {
     struct bw_helper_command command = {.count = 0};
     bw_helper_for_uri(source->text, &command);
-    struct bw_error *error = start(server, &command, started);
+    struct bw_error *error = start(servers, server, &command, started);
     bw_helper_command_free(&command);
     if (!error && *started)
         *source = (struct bw_source){BW_SOURCE_SOCKET, bw_helper_socket(server->helpers[0])};
@@ -182,7 +206,7 @@ static struct bw_error *open_container(const struct bw_servers *servers, struct 
     const bool backing = servers->mode == BW_HELPERS_BACKING;
     *started = false;
     if (server->connection)
-        look_at_server(server->connection, &beginning);
+        BW_TRY(look_at_server(server->connection, &beginning));
     else
         look_at_file(source->text, &beginning, source);
     const struct bw_foreign *foreign = bw_foreign_by_magic(beginning.bytes, beginning.length);
@@ -191,10 +215,10 @@ static struct bw_error *open_container(const struct bw_servers *servers, struct 
     if (!backing && bw_container_needs(foreign, beginning.bytes, beginning.length, &needs))
         return refuse(server, foreign, &needs);
     if (foreign->helper == BW_HELPER_QEMU && source->kind == BW_SOURCE_URI)
-        return put_relay(server, source, started);
+        return put_relay(servers, server, source, started);
     struct bw_error *error = bw_helper_for_container(foreign, source, backing, &command);
     if (!error)
-        error = start(server, &command, started);
+        error = start(servers, server, &command, started);
     bw_helper_command_free(&command);
     if (!error && *started)
         *source = (struct bw_source){BW_SOURCE_SOCKET,
@@ -219,7 +243,7 @@ static struct bw_error *open_address(const struct bw_servers *servers, struct se
     if (servers->mode == BW_HELPERS_OFF)
         return bw_error_create(BW_ERROR_USAGE, "%s needs %s, and helpers are switched off",
                                server->image, command->words[0]);
-    BW_TRY(start(server, command, &started));
+    BW_TRY(start(servers, server, command, &started));
     if (!started)
         return bw_error_create(BW_ERROR_USAGE, "%s needs %s, which is not installed", server->image,
                                command->words[0]);
@@ -231,7 +255,7 @@ static struct bw_error *open_image(const struct bw_servers *servers, struct serv
 {
     struct bw_helper_command command = {.count = 0};
     if (bw_is_nbd_uri(server->image)) {
-        BW_TRY(connect_to(server, server->image));
+        BW_TRY(connect_to(servers, server, server->image));
         return open_containers(servers, server, (struct bw_source){BW_SOURCE_URI, server->image});
     }
     bool is_address = bw_helper_for_address(server->image, &command);
@@ -244,10 +268,11 @@ static struct bw_error *open_image(const struct bw_servers *servers, struct serv
 
 struct bw_error *bw_servers_open(struct bw_servers *servers, const char *image, bool *served)
 {
+    const struct server *known = find(servers, image);
     struct server server = {.image = NULL};
-    *served = bw_servers_hold(servers, image);
-    if (*served)
-        return NULL;
+    *served = known && known->connection;
+    if (known)
+        return known->failure ? bw_error_copy(known->failure) : NULL;
     server.image = strdup(image);
     if (!server.image || !BW_ARRAY_RESERVE(servers->servers, servers->count, servers->capacity)) {
         free(server.image);
@@ -255,7 +280,11 @@ struct bw_error *bw_servers_open(struct bw_servers *servers, const char *image, 
     }
     struct bw_error *error = open_image(servers, &server);
     *served = !error && server.connection;
-    if (*served)
+    if (error) {
+        end_server(&server);
+        server = (struct server){.image = strdup(image), .failure = bw_error_copy(error)};
+    }
+    if (server.image && (*served || server.failure))
         servers->servers[servers->count++] = server;
     else
         end_server(&server);

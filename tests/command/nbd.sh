@@ -35,6 +35,35 @@ else
 fi
 expect "no server" 2 'cannot connect to nbd\+unix:///\?socket=/nowhere: ' \
     'nbd+unix:///?socket=/nowhere'
+# A server that is silent: one timeout for all that a command tries, in each of them.
+cat > silent.py <<'END'
+import socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen(9)
+clients = []
+while True:
+    clients.append(server.accept()[0])
+    print("a connection", flush=True)
+END
+python3 silent.py silent > connections &
+silent=$!
+soon [ -S silent ]
+count=0
+for words in walk info check devices super report\ -o\ page.html 'cat /file' 'deleted --no-scan'; do
+    read -ra words <<< "$words"
+    status=2
+    [ "${words[0]}" != check ] || status=8
+    expect "${words[0]} of a silent server" "$status" \
+        'cannot connect to .*: the server has not answered for 100 ms; --timeout allows more' \
+        "${words[0]}" --timeout 100ms "nbd+unix:///?socket=$WORK/silent" "${words[@]:1}"
+    count=$((count + 1))
+    is "${words[0]}: connections up to now" "$(wc -l < connections)" "$count"
+done
+{ kill "$silent" && wait "$silent"; } 2> /dev/null
+for word in 0 x 25h 1us; do
+    expect "a timeout of $word" 2 'allowed: 1ms to 24h, for example' --timeout "$word" "$plain"
+done
 expect "an address that needs a helper" 2 'https://x/ needs nbdkit, and helpers are switched off' \
     --helpers=off https://x/
 PROGRAM=$WORK/alone expect "and it is not installed" 2 \

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/human.h"
 #include "cli/common/find_words.h"
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
@@ -44,6 +45,25 @@ static struct bw_error *take_log(void *target, const struct cmd_option *option,
     struct cmd_common *common = target;
     common->log_given = true;
     return cmd_take_word(&common->log, option, argument);
+}
+
+/* Seconds, unless it has a unit. */
+static struct bw_error *take_timeout(void *target, const struct cmd_option *option,
+                                     const char *argument)
+{
+    enum { NANOSECONDS = 1000000, MOST = 24 * 3600 * 1000 }; /* in and of milliseconds */
+    struct cmd_common *common = target;
+    uint64_t time;
+    if (cmd_parse_number(argument, 1, MOST / 1000, &time))
+        time *= 1000;
+    else if (bw_parse_with_unit(argument, bw_time_units, &time))
+        time /= NANOSECONDS;
+    else
+        time = 0;
+    common->timeout = (unsigned)(time <= MOST ? time : 0);
+    return common->timeout
+               ? NULL
+               : cmd_bad_argument(option, argument, "1ms to 24h, for example 10, 10s, 500ms or 2m");
 }
 
 static struct bw_error *take_edit(void *target, const struct cmd_option *option,
@@ -100,6 +120,9 @@ const struct cmd_option cmd_image_options[] = {
      "start qemu-nbd or nbdkit for an image that needs one (on, the default), also if it names "
      "other files that it takes data from (backing), or never (off)",
      CMD_WORD(struct cmd_common, helpers, helper_modes)},
+    {0, "timeout", "TIME",
+     "how long the server of an image may be silent, in seconds or like 500ms or 2m (default: 30s)",
+     .take = take_timeout},
     {0, "scan", NULL,
      "if superblocks or roots of trees are lost, search the whole devices for what can stand in "
      "for them; if not, search metadata for a newer state than the superblock names",
@@ -363,6 +386,8 @@ static int run_sorted(const struct command *command, struct cmd_common *common, 
         return usage_error(command, command->missing, NULL);
     struct bw_error *error =
         bw_servers_create((enum bw_helper_mode)common->helpers, &common->servers);
+    if (!error)
+        bw_servers_set_timeout(common->servers, common->timeout);
     int status = error ? cmd_fail(common, error) : command->run(common, state);
     bw_servers_destroy(common->servers);
     cmd_stray_image(command, operands, status);

@@ -291,8 +291,11 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 static const struct bw_option options[] = {
     {"path", BW_OPTION_PATH, NULL, 0, 0,
      "address of a server, or an image that a helper program serves; see below", NULL},
-    {"timeout", BW_OPTION_TIME, "30s", UINT64_C(1000000), UINT64_C(3600000000000),
-     "a server that sends nothing for so long while it is asked counts as gone", NULL},
+    {"timeout", BW_OPTION_TIME, "0", 0, UINT64_C(3600000000000),
+     "a server that sends nothing for so long, while a read is under way, counts as gone; 0: as "
+     "long "
+     "as when it was connected to, which --timeout sets",
+     NULL},
     {"attempts", BW_OPTION_INTEGER, "5", 0, 20,
      "how often the connection to a server that has gone is tried to be made again; the pauses "
      "between them grow from 100 ms, each twice as long as the one before",
@@ -313,7 +316,9 @@ static const char page[] =
     "about the size and the place of reads is kept to.\n"
     "\n"
     "If a server goes, the connection is made again, with a warning. If that fails, all further "
-    "reads fail at once. A helper that has gone is not started again. The limits are for the "
+    "reads fail at once; and also if a server is silent for the whole timeout, unless it has "
+    "answered on that connection before. A helper that has gone is not started again. The limits "
+    "are for the "
     "image, in all graphs that read it.\n";
 
 const struct bw_xlator_class bw_storage_nbd_class = {
