@@ -53,8 +53,8 @@ two_mended() {
     for at in 0 8192; do flip "${!devid}" $((offset + at)); done
 }
 
-# parity_of_no_data IMAGE...: nothing needs the parity of a row without allocated data, like the last
-# one of a data chunk. That of others is reported, with what repairs it.
+# parity_of_no_data IMAGE...: nothing needs the parity of a row without allocated data, like the
+# last one of a data chunk. That of others is reported, with what repairs it.
 parity_of_no_data() {
     local chunk length kind devid offset changed=0
     read -r chunk length < <("$PROGRAM" chunks -b -o logical,length,type "$1" $(others "$@") |
@@ -69,7 +69,8 @@ parity_of_no_data() {
     read -r kind devid offset < <(places "$data" "$@" | grep -v ^copy)
     flip "${!devid}" $((offset + 107))
     expect "parity of data" 4 'write hole.*btrfs scrub' check --data "$@"
-    holds "parity is what is wrong" out_has '^error parity-mismatch.* do not match the data .*mendable'
+    holds "parity is what is wrong" \
+        out_has '^error parity-mismatch.* do not match the data .*mendable'
     flip "${!devid}" $((offset + 107))
 }
 

@@ -91,7 +91,8 @@ expect "several commands" 2 "did you mean .*'xattr'.* or 'xlators'.*\?$" x "$pla
 # option that it has.
 hints=0
 for word in undelete recover rescue list files grep df send history search snapshots verify; do
-    expect "$word is no command" 2 "^btrfs-walk: $word is neither .*; did you mean '" "$word" "$plain"
+    expect "$word is no command" 2 "^btrfs-walk: $word is neither .*; did you mean '" "$word" \
+        "$plain"
     while read -r hint option; do
         hints=$((hints + 1))
         expect "$word: $hint" 0 - help "$hint"
@@ -104,10 +105,10 @@ expect "help of a command" 0 - help check
 expect "help of all options" 0 - help --all check
 "$PROGRAM" check --help=all | holds "is its --help=all" cmp - "$WORK/out"
 expect "help alone" 0 - help
-holds "lists every command" [ "$(grep -cE "^  ($("$PROGRAM" --dump-tables | python3 -c 'import json, sys
-names = [command["name"] for command in json.load(sys.stdin)["commands"]]
-print("|".join(names))')) " "$WORK/out")" -eq "$("$PROGRAM" --dump-tables |
-    python3 -c 'import json, sys; print(len(json.load(sys.stdin)["commands"]))')" ]
+"$PROGRAM" --dump-tables | python3 -c 'import json, sys
+print(*(command["name"] for command in json.load(sys.stdin)["commands"]), sep="\n")' > "$WORK/names"
+holds "lists every command" cmp <(sort "$WORK/names") \
+    <(sed -nE 's/^  ([a-z-]+) .*/\1/p' "$WORK/out" | sort)
 expect "help of no command" 2 "chek is no command; did you mean 'check'\?" help chek
 expect "a word like none" 2 ' is neither a command nor a file$' nonsense "$plain"
 expect "a word of control characters" 2 '^btrfs-walk: .033 is neither' $'\033'
