@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "check/leaf.h"
 #include "check/sectors.h"
-#include "ondisk/file_extent.h"
+#include "ondisk/items.h"
 
 static void remember(const struct bw_reached_block *leaf, const struct bw_item *item,
                      struct bw_last_inode *last)

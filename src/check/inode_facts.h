@@ -12,7 +12,6 @@
 
 #include "check/check.h"
 #include "ondisk/disk_items.h"
-#include "ondisk/file_extent.h"
 #include "ondisk/items.h"
 
 /** Random odd numbers, so that no image can be made whose facts cancel out. */

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "check/item_rules.h"
-#include "ondisk/file_extent.h"
+#include "ondisk/items.h"
 
 /* Flags of inodes that the kernel knows. The lower half is incompatible, so that a kernel must know
  * them to read the inode; the upper half, to write it. */

@@ -17,7 +17,7 @@
 #include "check/log_space.h"
 #include "data/fetch.h"
 #include "ondisk/checksum.h"
-#include "ondisk/file_extent.h"
+#include "ondisk/items.h"
 
 /* Stored data that some file of the log refers to. */
 struct stored {

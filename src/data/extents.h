@@ -11,7 +11,7 @@
 #include "btree/find_leaf.h"
 #include "btrfs-walk/stream.h"
 #include "fs/subvolume.h"
-#include "ondisk/file_extent.h"
+#include "ondisk/items.h"
 
 struct bw_fs;
 

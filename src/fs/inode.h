@@ -8,7 +8,6 @@
 #include "base/map.h"
 #include "btrfs-walk/file.h"
 #include "btree/scan.h"
-#include "ondisk/file_extent.h"
 #include "ondisk/items.h"
 
 struct bw_fs;

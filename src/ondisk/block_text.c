@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tree blocks as the lines of btrfs-progs, or an object for each item or pointer. */
-#include "ondisk/block_text.h"
-
+/* Tree blocks as the lines of btrfs-progs, or a JSON object for each item or pointer. */
 #include <inttypes.h>
+#include <stdio.h>
+#include <strings.h>
 #include <uuid/uuid.h>
 
 #include "base/decimal.h"
+#include "ondisk/block_text.h"
 #include "ondisk/disk_items.h"
+#include "ondisk/structure.h"
 
 static const struct bw_value_names header_flags = {
     (const struct bw_value_name[]){

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Keys and object ids as btrfs-progs write them: what a number is called depends on the type of
- * the key that it is in. */
+/* Keys and object ids as btrfs-progs write them. The name of a number depends on the type of the
+ * key. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <strings.h>
+#include <uuid/uuid.h>
 
 #include "base/decimal.h"
+#include "ondisk/block_text.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/structure.h"
 

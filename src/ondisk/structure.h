@@ -131,16 +131,11 @@ void bw_item_print(struct bw_printer *printer, const struct bw_item *item);
 /** Describes the structures of all types of items: an array of objects. */
 void bw_structures_describe(struct bw_json *json, const char *name);
 
-/** The structure of items of a key; NULL if it is unknown. */
-const struct bw_structure *bw_item_structure(const struct bw_key *key);
-
 /* Used by the interpreter and by special members. */
 
 /** Bytes of the longest key, as text or as an object; longer than any word of a table. */
 enum { BW_KEY_ROOM = 128 };
 
-/** A number of 1, 2, 4 or 8 bytes; 0 for other sizes. */
-uint64_t bw_field_number(const struct bw_field *member, const uint8_t *start);
 /** A member that is a value of its own. */
 void bw_field_text(struct bw_printer *printer, const struct bw_field *member, const uint8_t *start);
 void bw_field_json(struct bw_printer *printer, const struct bw_field *member, const uint8_t *start);
@@ -157,9 +152,6 @@ void bw_print_objectid(struct bw_buffer *text, uint64_t objectid, uint8_t type);
 bool bw_objectid_parse(const char *name, uint64_t *objectid);
 /** The key as an object, in the same room. */
 char *bw_json_key(char *at, const struct bw_key *key);
-/** The name of a number, with the number if that is how unknown ones are named. At most BW_KEY_ROOM
- * bytes, without quotes; returns the end. */
-char *bw_write_word(char *at, const struct bw_value_names *words, uint64_t value);
 /** The names of bits, with '|' between. */
 void bw_print_flags(struct bw_buffer *text, const struct bw_value_names *words, uint64_t flags);
 

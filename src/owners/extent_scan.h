@@ -5,7 +5,7 @@
 
 #include "owners/file_list.h"
 #include "btree/scan.h"
-#include "ondisk/file_extent.h"
+#include "ondisk/items.h"
 
 /** What to scan, and the functions that receive the results; their errors end the scan. */
 struct bw_extent_scan {

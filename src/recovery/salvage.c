@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "ondisk/file_extent.h"
+#include "ondisk/items.h"
 #include "recovery/recovery.h"
 
 /* Where an extent ends; 0 if that is of no use. */

@@ -12,7 +12,6 @@
 #include "ondisk/checksum.h"
 #include "ondisk/chunk.h"
 #include "ondisk/superblock.h"
-#include "ondisk/file_extent.h"
 #include "ondisk/items.h"
 #include "fuzz/targets.h"
 #include "walk/leaves.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* src/format/file_extent: EXTENT_DATA items, good ones and such as no kernel would write. */
-#include "ondisk/file_extent.h"
+#include "ondisk/items.h"
 #include "support/walk_helpers.h"
 
 enum { SECTOR = 4096, HEAD = offsetof(struct bw_disk_file_extent, disk_bytenr) };
