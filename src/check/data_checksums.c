@@ -49,12 +49,10 @@ static bool find_bytes(const struct bw_file_extent *extent, uint64_t *start, uin
     return extent->type == BW_FILE_EXTENT_REGULAR && extent->disk_bytenr;
 }
 
-static void report(const struct bw_reached_block *leaf, const struct bw_item *item, uint64_t start,
-                   uint64_t length, uint64_t missing, uint64_t shown, bool wanted)
+static struct bw_subject subject_of(const struct bw_reached_block *leaf, const struct bw_item *item,
+                                    uint64_t start, uint64_t length, uint64_t shown)
 {
-    if (wanted ? !missing : missing == length || !leaf->check->checksums_known)
-        return;
-    const struct bw_subject subject = {
+    return (struct bw_subject){
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH |
                              BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET | BW_KNOWN_FILE_LENGTH,
                     .tree = leaf->tree->tree.id,
@@ -65,6 +63,14 @@ static void report(const struct bw_reached_block *leaf, const struct bw_item *it
                     .file_offset = item->key.offset,
                     .file_length = shown},
         .touches = BW_TOUCHES_INODE};
+}
+
+static void report(const struct bw_reached_block *leaf, const struct bw_item *item, uint64_t start,
+                   uint64_t length, uint64_t missing, uint64_t shown, bool wanted)
+{
+    if (wanted ? !missing : missing == length || !leaf->check->checksums_known)
+        return;
+    const struct bw_subject subject = subject_of(leaf, item, start, length, shown);
     if (wanted)
         bw_check_find(leaf->check, BW_CODE_checksum_missing, &subject,
                       "%" PRIu64 " of %" PRIu64 " bytes have no checksums", missing, length);
@@ -72,6 +78,16 @@ static void report(const struct bw_reached_block *leaf, const struct bw_item *it
         bw_check_find(leaf->check, BW_CODE_checksum_unwanted, &subject,
                       "%" PRIu64 " of %" PRIu64 " bytes have checksums, of a file without",
                       length - missing, length);
+}
+
+/* Kernels before 5.3 wrote such extents, and all read them. */
+static void report_compressed(const struct bw_reached_block *leaf, const struct bw_item *item,
+                              const struct bw_file_extent *extent)
+{
+    const struct bw_subject subject =
+        subject_of(leaf, item, extent->disk_bytenr, extent->disk_num_bytes, extent->num_bytes);
+    bw_check_find(leaf->check, BW_CODE_compressed_unsummed, &subject,
+                  "compressed, although the inode has NODATASUM");
 }
 
 static void check_extent(const struct bw_reached_block *leaf, const struct bw_item *item,
@@ -86,9 +102,13 @@ static void check_extent(const struct bw_reached_block *leaf, const struct bw_it
         return;
     if (last->tree != leaf->tree || last->number != item->key.objectid)
         search(leaf, item->key.objectid, last);
-    if (last->known)
-        report(leaf, item, start, length, bw_sectors_covered(check->unsummed, start, length),
-               extent.num_bytes, !(last->flags & BW_INODE_NODATASUM));
+    if (!last->known)
+        return;
+    const bool summed = !(last->flags & BW_INODE_NODATASUM);
+    if (extent.compression && !summed)
+        report_compressed(leaf, item, &extent);
+    report(leaf, item, start, length, bw_sectors_covered(check->unsummed, start, length),
+           extent.num_bytes, summed);
 }
 
 void bw_check_checksummed(const struct bw_reached_block *leaf, struct bw_last_inode *last)

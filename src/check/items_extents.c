@@ -48,6 +48,17 @@ static bool wrong_data_ref(const struct bw_item_rules *rules,
     return bw_unaligned(rules, fault, "offset of data ref", bw_get64(reference->offset));
 }
 
+/* Whose extent it is for simple quotas: the tree that allocated it. A kernel that has not seen the
+ * feature's bit refuses the item. */
+static bool wrong_owner(const struct bw_item_rules *rules, uint64_t tree,
+                        struct bw_item_fault *fault)
+{
+    if (!(rules->incompat & BW_INCOMPAT_SIMPLE_QUOTA))
+        return bw_item_wrong(fault, "EXTENT_OWNER_REF without the feature simple-quota");
+    return !bw_is_subvolume(tree) && tree != BW_DATA_RELOC_TREE && tree != BW_ROOT_TREE &&
+           bw_item_wrong(fault, "owner is tree %" PRId64, (int64_t)tree);
+}
+
 /* A reference inside an extent item; adds what it counts for. */
 static bool wrong_reference(const struct bw_item_rules *rules, const uint8_t *bytes, bool is_data,
                             uint64_t *count, struct bw_item_fault *fault)
@@ -70,7 +81,7 @@ static bool wrong_reference(const struct bw_item_rules *rules, const uint8_t *by
             return bw_item_wrong(fault, "shared data ref with the count 0");
         break;
     case BW_EXTENT_OWNER_REF:
-        return false;
+        return wrong_owner(rules, bw_get64(reference->offset), fault);
     default:
         *count += 1;
     }

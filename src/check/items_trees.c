@@ -77,6 +77,20 @@ static bool wrong_origin(const struct bw_item *item, const struct bw_disk_root_i
     return (made || is_snapshot) && bw_item_wrong(fault, "made in transaction %" PRIu64, origin);
 }
 
+/* Subvolumes that are snapshots or were made by btrfs-convert, and the tree of relocated data that
+ * it makes, have the transaction in their key that made them. */
+static bool wrong_root_transaction(const struct bw_item *item, const struct bw_disk_root_item *root,
+                                   struct bw_item_fault *fault)
+{
+    const uint64_t tree = item->key.objectid, made = item->key.offset;
+    return (bw_is_subvolume(tree) || tree == BW_DATA_RELOC_TREE) &&
+           made > bw_get64(root->generation) &&
+           bw_item_wrong_as(fault, BW_CODE_root_key,
+                            "transaction %" PRIu64 " in the key, generation %" PRIu64
+                            " of the root",
+                            made, bw_get64(root->generation));
+}
+
 bool bw_judge_root_item(const struct bw_item_rules *rules, const struct bw_item *item,
                         struct bw_item_fault *fault)
 {
@@ -99,7 +113,9 @@ bool bw_judge_root_item(const struct bw_item_rules *rules, const struct bw_item 
     if (bw_is_subvolume(item->key.objectid) &&
         bw_get64(root->root_directory) != BW_SUBVOLUME_ROOT_INODE)
         return bw_item_wrong(fault, "root_directory %" PRIu64, bw_get64(root->root_directory));
-    return flags && bw_item_wrong(fault, "flags 0x%" PRIx64 " are not known", flags);
+    if (flags)
+        return bw_item_wrong(fault, "flags 0x%" PRIx64 " are not known", flags);
+    return wrong_root_transaction(item, root, fault);
 }
 
 /* ROOT_REF has the parent in its key first, ROOT_BACKREF the child. */

@@ -27,6 +27,9 @@ struct bw_last_inode {
 /** Checks the flags of the header. */
 void bw_check_header(const struct bw_reached_block *block);
 
+/** Whether the subvolume that the header names as the owner contains the block (block_owner.c). */
+void bw_check_owner(const struct bw_reached_block *block);
+
 /** Order and places of the items of a leaf, and what is in each (leaf.c, items.c). */
 void bw_check_leaf(const struct bw_reached_block *leaf);
 

@@ -17,6 +17,7 @@ struct group {
     uint64_t *related; /* groups: the members of it, then those that it is in */
     size_t member_count, related_count;
     bool is_counted;
+    bool is_doubtful; /* one of its relations is recorded on one side only */
 };
 
 struct quota {
@@ -41,12 +42,19 @@ static struct bw_error *take_group(void *context, const struct bw_qgroup_info *i
     for (size_t i = 0; i < count; i++)
         related[i] = i < members ? info->members[i] : info->parents[i - members];
     quota->groups[quota->group_count++] = (struct group){
-        info->id, info->referenced, info->exclusive, related, members, count, info->is_counted};
+        .id = info->id,
+        .referenced = info->referenced,
+        .exclusive = info->exclusive,
+        .related = related,
+        .member_count = members,
+        .related_count = count,
+        .is_counted = info->is_counted,
+    };
     return NULL;
 }
 
 /* NULL: there are no items of it. */
-static const struct group *group_of(const struct quota *quota, uint64_t id)
+static struct group *group_of(const struct quota *quota, uint64_t id)
 {
     const size_t i = BW_FIRST_INDEX(k, quota->group_count, quota->groups[k].id >= id);
     return i < quota->group_count && quota->groups[i].id == id ? &quota->groups[i] : NULL;
@@ -82,6 +90,35 @@ static void find_missing(const struct quota *quota)
     }
 }
 
+static bool is_related(const struct group *group, uint64_t other)
+{
+    const size_t first = other < group->id ? 0 : group->member_count;
+    const size_t count =
+        other < group->id ? group->member_count : group->related_count - group->member_count;
+    const uint64_t *others = group->related + first;
+    const size_t i = BW_FIRST_INDEX(k, count, others[k] >= other);
+    return i < count && others[i] == other;
+}
+
+/* The kernel reads relations from the member's side, and other tools from both. Numbers of groups
+ * whose relations are not certain are not compared. */
+static void find_one_sided(const struct quota *quota)
+{
+    for (size_t i = 0; i < quota->group_count; i++) {
+        struct group *group = &quota->groups[i];
+        for (size_t k = 0; k < group->related_count; k++) {
+            struct group *other = group_of(quota, group->related[k]);
+            if (!other || is_related(other, group->id))
+                continue;
+            const struct bw_subject subject = subject_of(group->id, BW_QGROUP_RELATION, other->id);
+            group->is_doubtful = other->is_doubtful = true;
+            bw_check_find(quota->check, BW_CODE_qgroup_relation, &subject,
+                          "group %" PRIu64 "/%" PRIu64 " does not have this relation",
+                          BW_QGROUP_LEVEL(other->id), BW_QGROUP_NUMBER(other->id));
+        }
+    }
+}
+
 /* Gathers the subvolumes of a group; false if one of them is gone, and what it still counts with
  * it. */
 static bool gather(struct quota *quota, uint64_t id)
@@ -95,7 +132,7 @@ static bool gather(struct quota *quota, uint64_t id)
         return true;
     }
     const struct group *group = group_of(quota, id);
-    bool complete = group != NULL;
+    bool complete = group && !group->is_doubtful;
     for (size_t k = 0; complete && k < group->member_count; k++)
         complete = BW_QGROUP_LEVEL(group->related[k]) < BW_QGROUP_LEVEL(id) &&
                    gather(quota, group->related[k]);
@@ -144,8 +181,6 @@ static const char *excuse(const struct bw_check *check, const struct bw_quota_st
 {
     if (status->inconsistent || status->rescanning)
         return "the numbers are marked as inconsistent, or are being counted anew";
-    if (status->generation != check->fs->root_tree.root.generation)
-        return "the numbers are not those of the last transaction";
     if (!check->extents_known || !check->fs->extent_tree.id)
         return "the extent tree is not known as a whole";
     for (size_t i = 0; i < check->trees.count; i++) {
@@ -158,6 +193,22 @@ static const char *excuse(const struct bw_check *check, const struct bw_quota_st
             return "part of a subvolume is lost";
     }
     return NULL;
+}
+
+/* Whether the kernel has missed changes. A mount marks the numbers as inconsistent then, but not
+ * those of simple quotas. */
+static bool is_stale(struct bw_check *check, const struct bw_quota_status *status)
+{
+    const uint64_t present = check->fs->root_tree.root.generation;
+    const struct bw_subject subject = subject_of(0, BW_QGROUP_STATUS, 0);
+    if (status->inconsistent || status->rescanning || status->simple ||
+        status->generation == present)
+        return false;
+    bw_check_find(check, BW_CODE_qgroup_stale, &subject,
+                  "numbers of transaction %" PRIu64 ", the last one is %" PRIu64
+                  "; a mount marks them as inconsistent",
+                  status->generation, present);
+    return true;
 }
 
 static bool goes_on(void *check)
@@ -186,11 +237,15 @@ struct bw_error *bw_pass_quota(struct bw_check *check)
         return NULL;
     const char *reason = excuse(check, &status);
     struct bw_error *error = bw_fs_qgroups(check->fs, false, take_group, &quota);
-    if (!error)
+    if (!error) {
         find_missing(&quota);
-    if (!error && reason)
+        find_one_sided(&quota);
+    }
+    if (error || is_stale(check, &status))
+        reason = NULL;
+    else if (reason)
         bw_check_find(check, BW_CODE_qgroup_unchecked, &(struct bw_subject){0}, "%s", reason);
-    else if (!error)
+    else
         error = status.simple ? bw_simple_quota_check(check) : count(&quota);
     release(&quota);
     return error;

@@ -167,7 +167,7 @@ static void check_root(const struct bw_root_book *book, const struct bw_root_fac
         bw_check_find(book->check, BW_CODE_root_references, &subject,
                       "the top-level subvolume is deleted");
     if (!root->references && !is_top && !root->links && !root->has_orphan)
-        bw_check_find(book->check, BW_CODE_root_orphan, &subject,
+        bw_check_find(book->check, BW_CODE_root_leaked, &subject,
                       "deleted, but without an orphan item: its space is never freed");
     if (root->references && root->is_dropping)
         bw_check_find(book->check, BW_CODE_root_dropping, &subject,

@@ -8,6 +8,7 @@
  *
  * Tree blocks are counted while the pass `trees` meets them, and data when it has ended.
  */
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "owners/references.h"
 
 struct payer {
+    uint64_t subvolume;
     uint64_t bytes;
 };
 
@@ -82,7 +84,7 @@ static bool pay(struct bw_simple_quota *self, uint64_t subvolume, uint64_t bytes
         if (!BW_ARRAY_RESERVE(self->payers, self->count, self->capacity) ||
             !bw_map_put(&self->numbers, subvolume, number))
             return false;
-        self->payers[self->count++] = (struct payer){0};
+        self->payers[self->count++] = (struct payer){.subvolume = subvolume};
     }
     self->payers[number].bytes += bytes;
     return true;
@@ -151,6 +153,27 @@ static bool add_group(struct bw_simple_quota *self, uint64_t id, size_t sum, uns
     return true;
 }
 
+/* Subvolumes that pay and have no group: the kernel keeps the group of a deleted subvolume while it
+ * pays for anything, and fails when it frees an extent without one. */
+static void find_without_group(const struct bw_simple_quota *self, struct bw_check *check)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        const uint64_t id = self->payers[i].subvolume;
+        const size_t k = BW_FIRST_INDEX(j, self->group_count, self->groups[j].id >= id);
+        const bool has_group = k < self->group_count && self->groups[k].id == id;
+        const struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
+                                                       .tree = BW_QUOTA_TREE,
+                                                       .key = {0, BW_QGROUP_INFO, id}}};
+        const bool is_subvolume =
+            id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
+        if (is_subvolume && !(has_group && self->groups[k].is_counted))
+            bw_check_find(check, BW_CODE_qgroup_owner, &subject,
+                          "%" PRIu64 " bytes of extents belong to subvolume %" PRIu64
+                          ", which has no group",
+                          self->payers[i].bytes, id);
+    }
+}
+
 struct bw_error *bw_simple_quota_check(struct bw_check *check)
 {
     struct bw_simple_quota *self = check->simple_quota;
@@ -158,6 +181,7 @@ struct bw_error *bw_simple_quota_check(struct bw_check *check)
         return self ? bw_error_no_memory() : NULL;
     BW_TRY(bw_fs_scan(check->fs, &check->fs->extent_tree, "extent tree", take_extent, self));
     BW_TRY(bw_fs_qgroups(check->fs, false, take_group, self));
+    find_without_group(self, check);
     for (size_t i = 0; i < self->group_count && bw_check_goes_on(check, 0); i++) {
         const struct group *group = &self->groups[i];
         uint64_t bytes = 0;

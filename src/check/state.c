@@ -50,6 +50,22 @@ static void check_flags(struct bw_check *check)
                       features);
 }
 
+/* Features that need others. A mount refuses a block group tree without its needs. */
+static void check_features(struct bw_check *check)
+{
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    const uint64_t bits = superblock->compat_ro_flags;
+    if ((bits & BW_COMPAT_RO_FREE_SPACE_TREE_VALID) && !(bits & BW_COMPAT_RO_FREE_SPACE_TREE))
+        bw_check_find(check, BW_CODE_feature_bits, &nothing,
+                      "compat_ro_flags has FREE_SPACE_TREE_VALID and not FREE_SPACE_TREE");
+    if ((bits & BW_COMPAT_RO_BLOCK_GROUP_TREE) &&
+        !((bits & BW_COMPAT_RO_FREE_SPACE_TREE_VALID) &&
+          superblock->incompat_flags & BW_INCOMPAT_NO_HOLES))
+        bw_check_find(check, BW_CODE_super_values, &nothing,
+                      "the feature block-group-tree without a valid free space tree or no-holes: "
+                      "a mount refuses that");
+}
+
 /* A root that the superblock promises, and another one that was found in its place. */
 static void check_root(struct bw_check *check, const struct bw_tree *used,
                        const struct bw_root_pointer *promised)
@@ -123,6 +139,7 @@ struct bw_error *bw_check_state(struct bw_check *check)
 {
     struct bw_fs *fs = check->fs;
     check_flags(check);
+    check_features(check);
     if (!fs->is_past) {
         check_root(check, &fs->root_tree, &fs->superblock.root);
         check_root(check, &fs->chunk_tree, &fs->superblock.chunk_root);
@@ -131,5 +148,6 @@ struct bw_error *bw_check_state(struct bw_check *check)
         bw_check_find(check, BW_CODE_log_present, &nothing,
                       "there is a log tree, which the next mount replays");
     BW_TRY(bw_fs_devices(fs, take_device, check));
-    return check_operations(check);
+    BW_TRY(check_operations(check));
+    return bw_check_backup_roots(check);
 }

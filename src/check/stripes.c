@@ -227,17 +227,35 @@ static void check_device(struct bw_check *check, const struct bw_device_info *de
                       device->total_bytes);
 }
 
+/* What a mount accepts. Kernels before 4.13 rounded the sum, and not the sizes of devices. Of a
+ * file system with seeds, the superblock may count their size or not; btrfs-image sets the size of
+ * what it restores. */
+static void check_exact_size(const struct bw_stripe_list *list, uint64_t sum)
+{
+    const struct bw_superblock *superblock = &list->check->fs->superblock;
+    const uint64_t size = superblock->total_bytes;
+    if (superblock->flags & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2))
+        return;
+    if (size != sum)
+        bw_check_find(list->check, BW_CODE_super_size, &(struct bw_subject){0},
+                      "%" PRIu64 " bytes, the devices have %" PRIu64, size, sum);
+    else if (size % superblock->sectorsize)
+        bw_check_find(list->check, BW_CODE_super_size, &(struct bw_subject){0},
+                      "%" PRIu64 " bytes, no multiple of the sector size, %" PRIu32, size,
+                      superblock->sectorsize);
+}
+
 void bw_devices_check(const struct bw_stripe_list *list)
 {
     const struct bw_superblock *superblock = &list->check->fs->superblock;
     const struct bw_subject nothing = {0};
     uint64_t writable = 0, all = 0;
+    const uint64_t size = superblock->total_bytes, rounding = superblock->sectorsize;
     for (size_t i = 0; i < list->device_count; i++) {
         const struct bw_device_info *device = &list->devices[i].info;
         check_device(list->check, device);
         writable += device->seed ? 0 : device->total_bytes;
-        /* Kernels before 4.13 rounded the sum, and not the sizes of devices. */
-        all += device->total_bytes + superblock->sectorsize;
+        all += device->total_bytes;
     }
     if (list->incomplete || list->check->fs->is_past)
         return;
@@ -245,10 +263,10 @@ void bw_devices_check(const struct bw_stripe_list *list)
         bw_check_find(list->check, BW_CODE_super_devices, &nothing,
                       "%" PRIu64 " devices, the chunk tree has %zu", superblock->device_count,
                       list->device_count);
-    if (superblock->total_bytes < writable || superblock->total_bytes > all)
+    if (size < writable || size > all + list->device_count * rounding)
         bw_check_find(list->check, BW_CODE_super_devices, &nothing,
-                      "%" PRIu64 " bytes, the devices have %" PRIu64, superblock->total_bytes,
-                      superblock->total_bytes < writable
-                          ? writable
-                          : all - list->device_count * superblock->sectorsize);
+                      "%" PRIu64 " bytes, the devices have %" PRIu64, size,
+                      size < writable ? writable : all);
+    else if (writable == all)
+        check_exact_size(list, all);
 }

@@ -9,4 +9,8 @@
 /** What the superblock in use says of the state of the file system (state.c). */
 struct bw_error *bw_check_state(struct bw_check *check);
 
+/** The backup roots of the superblock; check->trees is loaded (backup_roots.c). Fails only if
+ * memory runs out. */
+struct bw_error *bw_check_backup_roots(struct bw_check *check);
+
 #endif

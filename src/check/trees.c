@@ -94,6 +94,7 @@ static struct bw_reached_block reached(struct walk *walk, const struct bw_block_
         .in_log = walk->in_log,
     };
     bw_check_header(&result);
+    bw_check_owner(&result);
     if (walk->in_log)
         bw_log_space_block(walk->check->log_space, pointer->bytenr, result.node.nodesize);
     else
@@ -335,10 +336,15 @@ struct needed_tree {
     uint64_t id, incompat, compat_ro;
 };
 
+static bool has_feature(const struct bw_superblock *superblock, const struct needed_tree *tree)
+{
+    return superblock->incompat_flags & tree->incompat ||
+           superblock->compat_ro_flags & tree->compat_ro;
+}
+
 static bool is_needed(const struct bw_superblock *superblock, const struct needed_tree *tree)
 {
-    return (!tree->incompat && !tree->compat_ro) || superblock->incompat_flags & tree->incompat ||
-           superblock->compat_ro_flags & tree->compat_ro;
+    return (!tree->incompat && !tree->compat_ro) || has_feature(superblock, tree);
 }
 
 /* Trees that every file system has, or that its features need, and that the root tree does not
@@ -350,7 +356,7 @@ static void find_missing(struct bw_check *check)
         {BW_DEVICE_TREE, 0, 0},
         {BW_TOP_SUBVOLUME, 0, 0},
         {BW_CSUM_TREE, 0, 0},
-        {BW_FREE_SPACE_TREE, 0, BW_COMPAT_RO_FREE_SPACE_TREE_VALID},
+        {BW_FREE_SPACE_TREE, 0, BW_COMPAT_RO_FREE_SPACE_TREE},
         {BW_BLOCK_GROUP_TREE, 0, BW_COMPAT_RO_BLOCK_GROUP_TREE},
         {BW_RAID_STRIPE_TREE, BW_INCOMPAT_RAID_STRIPE_TREE, 0},
     };
@@ -364,12 +370,36 @@ static void find_missing(struct bw_check *check)
     }
 }
 
+/* Trees that belong to a feature. While a file system is converted, both may differ. Without its
+ * bit, the kernel ignores a tree: it lets the free space tree get out of date and fails to create
+ * one, and the first change of a block group in the block group tree aborts the transaction. */
+static void find_unannounced(struct bw_check *check)
+{
+    static const struct needed_tree features[] = {
+        {BW_FREE_SPACE_TREE, 0, BW_COMPAT_RO_FREE_SPACE_TREE},
+        {BW_BLOCK_GROUP_TREE, 0, BW_COMPAT_RO_BLOCK_GROUP_TREE},
+        {BW_RAID_STRIPE_TREE, BW_INCOMPAT_RAID_STRIPE_TREE, 0},
+    };
+    if (check->fs->superblock.flags & BW_SUPER_FLAG_CHANGING_GROUP_TREE)
+        return;
+    for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
+        const struct bw_subject subject = {
+            .finding = {.known = BW_KNOWN_TREE, .tree = features[i].id}};
+        if (bw_tree_list_find(&check->trees, features[i].id) &&
+            !has_feature(&check->fs->superblock, &features[i]))
+            bw_check_find(check, BW_CODE_feature_missing, &subject,
+                          "the superblock lacks the bit of the feature of this tree");
+    }
+}
+
 struct bw_error *bw_pass_trees(struct bw_check *check)
 {
     BW_TRY(bw_tree_list_load(check->fs, &check->trees));
     BW_TRY(bw_simple_quota_begin(check));
     BW_TRY(bw_walk_trees(check, check->trees.entries, check->trees.count, false));
-    if (!check->stopped)
-        find_missing(check);
+    if (check->stopped)
+        return NULL;
+    find_missing(check);
+    find_unannounced(check);
     return NULL;
 }

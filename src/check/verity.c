@@ -57,8 +57,6 @@ bool bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_no
 {
     struct bw_item item;
     struct bw_inode inode;
-    if (!(check->fs->superblock.compat_ro_flags & BW_COMPAT_RO_VERITY))
-        return true;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
         if (item.key.type == BW_INODE_ITEM && bw_inode_decode(&item, &inode) &&
             inode.flags & BW_INODE_VERITY &&
@@ -217,6 +215,9 @@ struct bw_error *bw_pass_verity(struct bw_check *check)
     if (!files)
         return NULL;
     files->check = check;
+    if (!(check->fs->superblock.compat_ro_flags & BW_COMPAT_RO_VERITY))
+        bw_check_find(check, BW_CODE_verity_feature, &(struct bw_subject){0},
+                      "%zu files have fs-verity, and compat_ro_flags lacks VERITY", files->count);
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = check->workers,
                                      .next = next_file,

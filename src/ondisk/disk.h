@@ -122,6 +122,7 @@ enum {
 #define BW_SUPER_FLAG_SEEDING     (UINT64_C(1) << 32)
 #define BW_SUPER_FLAG_METADUMP    (UINT64_C(1) << 33)
 #define BW_SUPER_FLAG_METADUMP_V2 (UINT64_C(1) << 34)
+#define BW_SUPER_FLAG_CHANGING_GROUP_TREE (UINT64_C(1) << 38)
 
 /* Root item flags. */
 #define BW_ROOT_READ_ONLY (UINT64_C(1) << 0)

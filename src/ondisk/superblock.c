@@ -100,6 +100,14 @@ static void decode_roots(const struct bw_disk_superblock *disk, struct bw_superb
                           from->tree_root_level},
             .chunk_root = {bw_get64(from->chunk_root), bw_get64(from->chunk_root_generation),
                            from->chunk_root_level},
+            .extent_root = {bw_get64(from->extent_root), bw_get64(from->extent_root_generation),
+                            from->extent_root_level},
+            .fs_root = {bw_get64(from->fs_root), bw_get64(from->fs_root_generation),
+                        from->fs_root_level},
+            .device_root = {bw_get64(from->device_root), bw_get64(from->device_root_generation),
+                            from->device_root_level},
+            .csum_root = {bw_get64(from->csum_root), bw_get64(from->csum_root_generation),
+                          from->csum_root_level},
         };
     }
 }

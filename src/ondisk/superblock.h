@@ -29,6 +29,7 @@ struct bw_device_identity {
 struct bw_backup_root {
     struct bw_root_pointer tree_root;
     struct bw_root_pointer chunk_root;
+    struct bw_root_pointer extent_root, fs_root, device_root, csum_root;
 };
 
 /** A validated superblock in host byte order. Sizes are in bytes. */
@@ -79,6 +80,7 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
 #define BW_INCOMPAT_ZONED            (UINT64_C(1) << 12)
 #define BW_INCOMPAT_EXTENT_TREE_V2   (UINT64_C(1) << 13)
 #define BW_INCOMPAT_RAID_STRIPE_TREE (UINT64_C(1) << 14)
+#define BW_INCOMPAT_SIMPLE_QUOTA     (UINT64_C(1) << 16)
 #define BW_INCOMPAT_REMAP_TREE       (UINT64_C(1) << 17)
 
 /* Features that only a writer must know. Source: BTRFS_FEATURE_COMPAT_RO_*, likewise. */
