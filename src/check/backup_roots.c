@@ -68,7 +68,8 @@ static void read_copy(const struct backup *backup, unsigned copy, uint8_t *block
     *found = (struct found){true, bw_get64(header->generation), header->level};
 }
 
-/* Whether the address is that of the present root, which no later transaction may overwrite. */
+/* Whether the address is that of the present root. Neither the transaction before nor the next one
+ * can have another root there. */
 static bool is_in_use(const struct backup *backup)
 {
     const struct bw_superblock *superblock = &backup->check->fs->superblock;
@@ -84,7 +85,8 @@ static bool has_wrong_generation(const struct backup *backup, const struct found
 {
     const uint64_t next = backup->check->fs->superblock.generation + 1;
     if (found->generation > backup->root.generation)
-        return found->generation <= backup->made_in;
+        return found->generation <= backup->made_in ||
+               (is_in_use(backup) && backup->made_in + 2 >= next);
     return found->generation < backup->root.generation &&
            (backup->root.generation != next || is_in_use(backup));
 }

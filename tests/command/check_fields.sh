@@ -8,7 +8,8 @@ set -uo pipefail
 
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes verity quota quota-groups orphans \
-    dup empty relocation deletion-begun log-tree data-raid0-3 raid5-3 stale-raid1-1 || exit 1
+    dup empty relocation deletion-begun log-tree data-raid0-3 raid5-3 stale-raid1-1 differences \
+    block-group-tree compressed simple-quota || exit 1
 
 # finds CODES NAME CHANGE...: findings of these kinds, with commas between them, in a changed image.
 finds() {
@@ -90,7 +91,30 @@ finds root-unlinked subvolumes 1 256 132 0 key 255 132 0
 finds directory-size plain 5 256 1 0 set 16 8 3
 finds checksum-overlap plain 7 -10 128 64225280 key -10 128 13643776
 
+# Features.
+finds feature-missing plain super 180 8 0
+finds feature-bits,feature-missing plain super 180 8 2
+finds feature-missing block-group-tree super 180 8 3
+finds super-values block-group-tree super 180 8 9
+finds verity-feature verity super 180 8 3
+finds compressed-unsummed compressed 5 279 1 0 set 64 8 1
+finds root-key plain 1 -9 132 0 key -9 132 77
+
+# Backup roots: that of the present transaction is the last, and number 2 has the present chunk
+# tree. What a later transaction may have overwritten contradicts nothing.
+finds backup-root plain super 3371 8 7
+finds backup-root plain super 3371 8 99
+finds backup-root plain super 3515 1 1
+finds backup-root plain super 3516 1 1
+finds backup-root plain super 3403 8 7
+finds backup-root plain super 3219 8 8
+finds backup-root plain super 3348 1 2
+finds free-space-extra plain super 2867 8 4 and super 3011 1 3
+is "an older backup root" "$(grep -c backup-root "$WORK/out")" 0
+
 # Superblocks.
+finds super-size plain super 112 8 134217729
+finds super-size plain super 112 8 134217729 and 3 1 216 1 set 8 8 134217729
 finds super-stale plain copy 1 72 8 7
 finds super-differs plain copy 1 299 1 65
 finds super-differs plain copy 1 96 8 30408704
@@ -119,7 +143,8 @@ finds reference-alone relocation 2 30433280 169 - delete
 finds reference-count plain 2 13651968 168 4096 set 0 8 2 and 2 13651968 168 4096 set 49 4 2
 finds root-entry subvolumes 5 256 96 6 delete
 finds root-dropping subvolumes 1 256 132 0 set 220 8 257 and 1 256 132 0 set 237 1 1
-finds root-orphan deletion-begun 1 -5 48 - delete
+finds root-leaked deletion-begun 1 -5 48 - delete
+finds root-orphan deletion-begun 1 -5 48 - key -5 48 999
 finds root-item subvolumes 1 260 132 7 key 260 132 8
 finds inode-cache orphans 5 -5 48 282 key -12 48 282
 finds qgroup-count quota-groups 8 0 242 256 add 8 8 16384
@@ -129,7 +154,16 @@ finds qgroup-missing quota-groups 8 562949953421412 246 281474976710658 \
 finds qgroup-unchecked quota super 56 8 1
 finds qgroup-unchecked quota-groups 8 0 240 0 set 16 8 5
 finds qgroup-unchecked quota-groups 8 0 240 0 set 16 8 3
-finds qgroup-unchecked quota-groups 8 0 240 0 add 8 8 -1
+finds qgroup-stale quota-groups 8 0 240 0 add 8 8 -1
+finds qgroup-relation quota-groups 8 257 246 281474976710658 delete
+finds qgroup-relation quota-groups 8 281474976710658 246 257 delete
+is "and no numbers, which are not certain then" "$(grep -c qgroup-count "$WORK/out")" 0
+finds qgroup-owner,qgroup-count simple-quota 2 13631488 168 20480 set 25 8 257
+finds qgroup-count simple-quota 8 0 240 0 add 8 8 -1 and 8 0 242 256 add 8 8 4096
+finds extent-ref simple-quota super 188 8 865
+finds block-owner differences 256 256 1 0 block 88 8 5
+finds block-owner differences 256 256 1 0 block 88 8 257
+is "and nothing else" "$(grep -c ^error "$WORK/out")" 1
 finds verity-item verity 5 284 37 0 key 284 37 5
 
 # Data.
