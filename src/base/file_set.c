@@ -39,13 +39,13 @@ static bool add_below(struct bw_file_set *set, dev_t device, unsigned level)
 {
     char pattern[96];
     glob_t found;
-    struct stat status;
+    struct stat status, partition;
     bool added = true;
     if (bw_loop_file(device, &status))
         added = add(set, &status, level);
     snprintf(pattern, sizeof pattern, "/sys/dev/block/%u:%u/partition", major(device),
              minor(device));
-    if (access(pattern, F_OK) == 0) {
+    if (stat(pattern, &partition) == 0) {
         snprintf(pattern, sizeof pattern, "/sys/dev/block/%u:%u/../dev", major(device),
                  minor(device));
         added &= add_numbered(set, pattern, level);

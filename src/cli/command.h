@@ -117,6 +117,7 @@ struct cmd_common {
     unsigned timeout;           /**< of servers, in milliseconds; 0: the usual one */
     struct bw_servers *servers; /**< of all images that the command opens */
     const char *folder;         /**< of a command that makes files: in which; NULL: it makes none */
+    bool preserves;             /**< and files get setuid and setgid bits, capabilities and flags */
     /** Opens what the command writes to, besides stdout, when it is known what will be read: in the
      * sandbox it could not be opened. NULL: nothing. */
     struct bw_error *(*open_outputs)(void *context, const struct bw_fs *planned);

@@ -261,6 +261,8 @@ struct bw_error *bw_target_make_node(struct bw_target *target, const char *path,
 {
     const struct stat wanted = {.st_mode = type, .st_rdev = device};
     *descriptor = -1;
+    if (device && !target->options.preserve)
+        return bw_target_error(EPERM, "cannot make the device node", path, length);
     BW_TRY(bw_target_enter(target, path, length));
     bool made = mknodat(target->directory, target->name, type | 0600, device) == 0;
     if (!made && errno != EEXIST)

@@ -31,8 +31,8 @@ struct bw_inode;
 /** How to write. All zeros is the careful way. */
 struct bw_target_options {
     bool preserve;      /**< also bits that give privileges: setuid, setgid, sticky (of files),
-                           capabilities; nodes that others than the user may open; flags that
-                           forbid the user to change or delete it */
+                           capabilities; device nodes; flags that forbid the user to change or
+                           delete it */
     bool skip_existing; /**< what is there and looks the same is no error */
     bool step_by_step;  /**< do without openat2(2), O_TMPFILE and renameat2(2), which old systems
                            lack */
@@ -92,7 +92,8 @@ struct bw_error *bw_target_make_way(struct bw_target *target, const char *path, 
 struct bw_error *bw_target_make_symlink(struct bw_target *target, const char *path, size_t length,
                                         const char *link, int *descriptor);
 /** Makes a device node, fifo or socket of this type (S_IFMT) and device number. `*descriptor` is of
- * the node itself (O_PATH), the caller's. */
+ * the node itself (O_PATH), the caller's. BW_ERROR_SYSTEM with EPERM for a device node without
+ * `preserve`, unless its number is 0, which stands for no device. */
 struct bw_error *bw_target_make_node(struct bw_target *target, const char *path, size_t length,
                                      mode_t type, dev_t device, int *descriptor);
 /** Makes one more name of what was made before as `existing`. */
@@ -157,6 +158,9 @@ bool bw_target_has_permissions(const struct bw_target *target, const struct stat
  */
 void bw_target_restore(struct bw_target *target, int descriptor, const char *path, size_t length,
                        const struct bw_target_attributes *attributes);
+
+/** Whether it is a device node that needs `preserve`: it leads out of the folder. */
+bool bw_target_leaves_out(const struct bw_target *target, const struct bw_inode *inode);
 
 /** Whether a file is to get flags that forbid changing it, linking to it or deleting it (immutable,
  * append-only): that needs `preserve`. */

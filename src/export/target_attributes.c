@@ -46,9 +46,11 @@ static bool stays_with_user(const struct bw_target *target, const struct bw_inod
     return is_device(inode) && !target->options.preserve;
 }
 
+/* The second call accepts any descriptor, so a confined process may only make the first one. */
 static bool change_owner(const struct restoring *restoring, uid_t user, gid_t group)
 {
-    return fchownat(restoring->descriptor, "", user, group, AT_EMPTY_PATH) == 0;
+    return (*restoring->itself ? fchownat(restoring->descriptor, "", user, group, AT_EMPTY_PATH)
+                               : fchown(restoring->descriptor, user, group)) == 0;
 }
 
 static void restore_owner(struct restoring *restoring)
@@ -255,6 +257,11 @@ bool bw_target_has_permissions(const struct bw_target *target, const struct stat
     bool owned = target->privileged ? status->st_uid == inode->uid && status->st_gid == inode->gid
                                     : status->st_uid == geteuid();
     return owned && ((status->st_mode ^ mode) & 07777 & ~ignored) == 0;
+}
+
+bool bw_target_leaves_out(const struct bw_target *target, const struct bw_inode *inode)
+{
+    return is_device(inode) && inode->device && !target->options.preserve;
 }
 
 bool bw_target_is_protected(const struct bw_target *target, const struct bw_inode *inode)

@@ -83,7 +83,7 @@ static int make_rules(struct files *files, const char *folder)
     files->rules = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
     if (files->rules < 0)
         return errno;
-    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+    for (size_t i = 0; !files->calls.paths && i < sizeof always / sizeof *always; i++)
         allow(files, always[i].path, always[i].rights);
     for (; path && *path; path++)
         allow(files, *path, READ);
@@ -148,7 +148,7 @@ static void tell(const struct cmd_common *common, struct bw_error *note)
 static struct bw_error *confine(const struct cmd_common *common, const struct bw_fs *fs,
                                 struct files *files)
 {
-    int landlock = make_rules(files, common->folder), seccomp;
+    int landlock = make_rules(files, common->folder), seccomp, capabilities;
     if (fs)
         BW_TRY(bw_fs_files(fs, allow_file, files));
     for (size_t i = 0; !landlock && i < common->other_count; i++)
@@ -157,10 +157,28 @@ static struct bw_error *confine(const struct cmd_common *common, const struct bw
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (!landlock)
         landlock = apply_rules(files);
+    capabilities = cmd_confine_capabilities(&files->calls);
     seccomp = cmd_confine_calls(files->calls);
-    tell(common, bw_error_create(BW_ERROR_USAGE, "sandbox: Landlock: %s; seccomp: %s",
-                                 outcome(landlock), outcome(seccomp)));
+    tell(common, bw_error_create(BW_ERROR_USAGE, "sandbox: Landlock: %s; seccomp: %s%s%s",
+                                 outcome(landlock), outcome(seccomp),
+                                 capabilities ? "; dropping capabilities: " : "",
+                                 capabilities ? strerror(capabilities) : ""));
     return NULL;
+}
+
+/* Its orders come from a process that may be an attacker's by then. */
+void cmd_sandbox_enter_maker(const struct cmd_common *common)
+{
+    struct files files = {.rules = -1,
+                          .calls = {.folder = true, .paths = true, .preserves = common->preserves}};
+    int landlock = make_rules(&files, common->folder);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (!landlock)
+        apply_rules(&files);
+    cmd_confine_capabilities(&files.calls);
+    cmd_confine_calls(files.calls);
+    if (files.rules >= 0)
+        close(files.rules);
 }
 
 /* NULL: it is there. valgrind is inside of the process. */
@@ -177,11 +195,17 @@ static const char *lacks_sandbox(const struct cmd_common *common)
 #endif
 }
 
+bool cmd_sandbox_is_on(const struct cmd_common *common)
+{
+    return !lacks_sandbox(common);
+}
+
 struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct bw_fs *fs)
 {
     static bool entered; /* by the process */
     struct files files = {.rules = -1,
                           .calls = {.folder = common->folder,
+                                    .preserves = common->preserves,
                                     .serves = common->serves,
                                     .servers = common->servers ? bw_servers_need(common->servers)
                                                                : BW_SERVERS_NOTHING}};

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -27,18 +28,13 @@ static const char *const always[] = {
     "munmap",
     /* files that are open, and what is known of others */
     "_llseek",
-    "access",
     "close",
     "dup",
     "dup2",
     "dup3",
-    "faccessat",
-    "faccessat2",
     "fadvise64",
     "fadvise64_64",
     "arm_fadvise64_64",
-    "fcntl",
-    "fcntl64",
     "fstat",
     "fstat64",
     "fstatat64",
@@ -118,60 +114,19 @@ static const char *const always[] = {
     NULL,
 };
 
-/* Of a command that writes files into a folder. */
+/* Of a command that writes files into a folder. A path in these calls leads only to where Landlock
+ * allows the process to make, link, move or remove something. Landlock does not govern the calls
+ * that change attributes, so these take descriptors: nothing can be opened that Landlock forbids,
+ * and O_PATH descriptors are refused by the calls. */
 static const char *const folder[] = {
-    "chmod",
-    "chown",
-    "chown32",
-    "copy_file_range",
-    "fallocate",
-    "fchmod",
-    "fchmodat",
-    "fchmodat2",
-    "fchown",
-    "fchown32",
-    "fchownat",
-    "fdatasync",
-    "fgetxattr",
-    "flistxattr",
-    "flock",
-    "fremovexattr",
-    "fsetxattr",
-    "fstatfs",
-    "fstatfs64",
-    "fsync",
-    "getgroups",
-    "getgroups32",
-    "getxattr",
-    "lchown",
-    "lchown32",
-    "lgetxattr",
-    "link",
-    "linkat",
-    "llistxattr",
-    "lremovexattr",
-    "lsetxattr",
-    "mkdir",
-    "mkdirat",
-    "mknod",
-    "mknodat",
-    "openat2",
-    "removexattr",
-    "rename",
-    "renameat",
-    "renameat2",
-    "rmdir",
-    "setxattr",
-    "statfs",
-    "statfs64",
-    "symlink",
-    "symlinkat",
-    "umask",
-    "unlink",
-    "unlinkat",
-    "utimensat",
-    "utimensat_time64",
-    NULL,
+    "fchown",  "fchown32", "fgetxattr", "flock",  "fremovexattr", "fsetxattr", "linkat",
+    "mkdirat", "openat2",  "renameat2", "sendto", "unlinkat",     NULL,
+};
+
+/* Of the maker, which does not look at the image: calls that change what a path leads to. */
+static const char *const paths[] = {
+    "chmod",       "fchmod",   "fchmodat",  "fchmodat2", "fchownat",         "mknod", "mknodat",
+    "removexattr", "setxattr", "symlinkat", "utimensat", "utimensat_time64", NULL,
 };
 
 /* Of one that reads from servers: over connections that are there. It waits for the helpers that it
@@ -206,9 +161,27 @@ enum { CLONE_FLAGS = 1 };
 enum { CLONE_FLAGS = 0 };
 #endif
 
+/* Threads, but no processes, and no namespaces. */
+enum {
+    THREAD = CLONE_THREAD,
+    NAMESPACES = CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET
+};
+
 static const struct limited always_limited[] = {
-    {"clone", CLONE_FLAGS, CLONE_THREAD, CLONE_THREAD}, /* threads, but no processes */
-    {"ioctl", 1, UINT32_MAX, TCGETS},                   /* isatty(3) */
+    {"clone", CLONE_FLAGS, THREAD | NAMESPACES, THREAD},
+    {"fcntl", 1, UINT32_MAX, F_DUPFD}, /* but no signals to whom a descriptor is said to belong */
+    {"fcntl", 1, UINT32_MAX, F_DUPFD_CLOEXEC},
+    {"fcntl", 1, UINT32_MAX, F_GETFD},
+    {"fcntl", 1, UINT32_MAX, F_SETFD},
+    {"fcntl", 1, UINT32_MAX, F_GETFL},
+    {"fcntl", 1, UINT32_MAX, F_SETFL},
+    {"fcntl64", 1, UINT32_MAX, F_DUPFD},
+    {"fcntl64", 1, UINT32_MAX, F_DUPFD_CLOEXEC},
+    {"fcntl64", 1, UINT32_MAX, F_GETFD},
+    {"fcntl64", 1, UINT32_MAX, F_SETFD},
+    {"fcntl64", 1, UINT32_MAX, F_GETFL},
+    {"fcntl64", 1, UINT32_MAX, F_SETFL},
+    {"ioctl", 1, UINT32_MAX, TCGETS}, /* isatty(3) */
     {"ioctl", 1, UINT32_MAX, TIOCGWINSZ},
 #ifdef __s390__
     {"mmap", 0, 0, 0}, /* takes its arguments in memory, which cannot be judged */
@@ -224,8 +197,18 @@ static const struct limited always_limited[] = {
 };
 
 static const struct limited folder_limited[] = {
-    {"ioctl", 1, UINT32_MAX, FS_IOC_GETFLAGS},
-    {"ioctl", 1, UINT32_MAX, FS_IOC_SETFLAGS},
+    {"ioctl", 1, UINT32_MAX, FS_IOC_GETFLAGS}, {"ioctl", 1, UINT32_MAX, FS_IOC_SETFLAGS},
+    {"utimensat", 1, UINT64_MAX, 0}, /* without a path, the times of what is open */
+    {"utimensat_time64", 1, UINT64_MAX, 0},    {0},
+};
+
+static const struct limited folder_modes[] = {
+    {"fchmod", 1, S_ISUID | S_ISGID, 0},
+    {0},
+};
+
+static const struct limited folder_all_modes[] = {
+    {"fchmod", 1, 0, 0},
     {0},
 };
 
@@ -279,8 +262,12 @@ static int fill(scmp_filter_ctx filter, struct cmd_system_calls wanted)
     int problem = allow_all(filter, always);
     if (!problem && wanted.folder)
         problem = allow_all(filter, folder);
-    if (!problem && wanted.folder)
+    if (!problem && wanted.paths)
+        problem = allow_all(filter, paths);
+    if (!problem && wanted.folder && !wanted.paths)
         problem = allow_all_limited(filter, folder_limited);
+    if (!problem && wanted.folder && !wanted.paths)
+        problem = allow_all_limited(filter, wanted.preserves ? folder_all_modes : folder_modes);
     if (!problem && wanted.serves)
         problem = allow_all(filter, serving);
     if (!problem && wanted.servers != BW_SERVERS_NOTHING)

@@ -17,7 +17,7 @@ const struct cmd_option extract_options[] = {
      "continue an extraction: files with the same size and time are left alone",
      CMD_FLAG(struct extract_settings, target.skip_existing)},
     {0, "preserve", NULL,
-     "also restore setuid, setgid and sticky bits, capabilities, permissions of devices, and the "
+     "also restore setuid, setgid and sticky bits, capabilities, device nodes, and the "
      "immutable and append-only flags",
      CMD_FLAG(struct extract_settings, target.preserve)},
     {0, "on-error", "WORD",
@@ -92,6 +92,7 @@ static struct bw_error *extract_files(struct extract *extract)
     struct bw_error *error = bw_stream_run(extract->export.session.fs, &stream);
     while (!error && extract->again)
         error = bw_stream_run(extract->export.session.fs, &stream);
+    error = bw_error_first(error, bw_target_make_rest(&extract->maker));
     extract_drop_again(extract);
     cmd_export_stop(&extract->export);
     return bw_error_first(error, extract_finish_directories(extract));
@@ -132,6 +133,11 @@ static void list_missed(struct extract *extract)
                 "btrfs-walk: note: %" PRIu64
                 " files have lost privileges or protection that --preserve keeps\n",
                 extract->target.lowered);
+    if (extract->devices)
+        fprintf(stderr,
+                "btrfs-walk: note: %" PRIu64 " device node%s left out: --preserve makes %s\n",
+                extract->devices, extract->devices == 1 ? " was" : "s were",
+                extract->devices == 1 ? "it" : "them");
     if (extract->target.foreign)
         fprintf(stderr,
                 "btrfs-walk: note: %" PRIu64
@@ -142,6 +148,7 @@ static void list_missed(struct extract *extract)
 
 static void close_folder(struct extract *extract)
 {
+    bw_target_maker_close(&extract->maker);
     bw_target_close(&extract->target);
     bw_target_close(&extract->look);
 }
@@ -182,6 +189,7 @@ static int extract_image(const struct cmd_common *common, struct extract_setting
 
 struct outputs {
     const struct cmd_common *before; /* which may have outputs of its own */
+    const struct cmd_common *writing;
     struct extract *extract;
     const struct extract_settings *settings;
 };
@@ -193,7 +201,8 @@ static struct bw_error *open_folder(void *context, const struct bw_fs *planned)
     if (outputs->before->open_outputs)
         BW_TRY(outputs->before->open_outputs(outputs->before->outputs, planned));
     BW_TRY(bw_target_open(settings->folder, &settings->target, &outputs->extract->target));
-    return bw_target_open(settings->folder, &settings->target, &outputs->extract->look);
+    BW_TRY(bw_target_open(settings->folder, &settings->target, &outputs->extract->look));
+    return extract_start_maker(outputs->writing, outputs->extract);
 }
 
 int extract_run(const struct cmd_common *common, struct extract_settings *settings,
@@ -205,9 +214,14 @@ int extract_run(const struct cmd_common *common, struct extract_settings *settin
         return cmd_fail(common, bw_error_no_memory());
     settings->target.missed = extract_miss;
     settings->target.context = extract;
+    extract->maker = (struct bw_target_maker){.target = &extract->target,
+                                              .channel = -1,
+                                              .failed = extract_other_failed,
+                                              .context = extract};
     writing.folder = settings->folder;
+    writing.preserves = settings->target.preserve;
     writing.open_outputs = open_folder;
-    writing.outputs = &(struct outputs){common, extract, settings};
+    writing.outputs = &(struct outputs){common, &writing, extract, settings};
     int status = extract_image(&writing, settings, extract, work, context);
     free(extract);
     return status;
@@ -240,9 +254,10 @@ const struct command cmd_extract = {
         "written outside of DEST, no link there is\n"
         "followed, and nothing that exists is replaced. Holes, hard links, permissions, times,\n"
         "extended attributes, access control lists and groups that the user is in are restored,\n"
-        "as are flags (see chattr) that the file system of DEST supports and, by root, owners\n"
-        "and device nodes. What could not be restored is listed at the end. Where a hard link\n"
-        "cannot be made, the file is copied. A file gets its name when it is complete;\n"
+        "as are flags (see chattr) that the file system of DEST supports and, by root, owners,\n"
+        "and device nodes with --preserve. What could not be restored is listed at the end. Where\n"
+        "a hard link cannot be made, the file is copied. A file gets its name when it is "
+        "complete;\n"
         "--skip-existing continues an extraction that was interrupted. With --on-error=zero, a\n"
         "file whose inode is lost is restored as far as its extents are left, with a made-up\n"
         "owner, mode and times.\n",

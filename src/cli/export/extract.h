@@ -8,6 +8,7 @@
 #include "cli/common/progress.h"
 #include "export/links.h"
 #include "export/target.h"
+#include "export/target_maker.h"
 
 enum { EXTRACT_LISTED = 100 /**< of what could not be restored, so much is listed */ };
 
@@ -27,10 +28,11 @@ struct extract {
     struct cmd_export export;
     const struct extract_settings *settings;
     struct bw_target target;
-    struct bw_target look; /**< the same folder, for looking ahead */
+    struct bw_target look;        /**< the same folder, for looking ahead */
+    struct bw_target_maker maker; /**< makes links and special files */
+    uint64_t devices;             /**< device nodes that were left out */
     struct bw_target_file file;
     const struct bw_feed_item *item; /**< that is being made */
-    int descriptor;                  /**< of the link or special file that was just made */
     bool began;                      /**< the file whose parts are coming */
     bool failed;                     /**< and could not be */
     bool lost;                       /**< because of its content */
@@ -59,6 +61,10 @@ struct extract {
 int extract_run(const struct cmd_common *common, struct extract_settings *settings,
                 struct bw_error *(*work)(struct extract *extract, void *context), void *context);
 
+/** Starts the process that makes what only a path can name, if the sandbox is on; `common` is of a
+ * command that writes into a folder. (extract_maker.c) */
+struct bw_error *extract_start_maker(const struct cmd_common *common, struct extract *extract);
+
 /** Extracts the PATHs of a file system, or what extract->export.bring gives; for `work`. */
 struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs);
 
@@ -71,6 +77,9 @@ struct bw_error *extract_next(void *context, struct bw_stream_file *file, bool *
 struct bw_error *extract_take(void *context, const struct bw_stream_file *file,
                               const struct bw_data_part *part);
 struct bw_error *extract_finish(void *context, const struct bw_stream_file *file, bool complete);
+
+/** Takes why a link or special file was not made, as struct bw_target_maker says. */
+struct bw_error *extract_other_failed(void *context, struct bw_error *error);
 
 /** Tells that a file is not under its name, or not whole; of an older state. (extract_names.c) */
 struct bw_error *extract_free_name(struct extract *extract, const struct bw_feed_item *item);

@@ -3,8 +3,6 @@
  * full. */
 #include <errno.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/export/extract.h"
@@ -103,6 +101,11 @@ static struct bw_error *endure(struct extract *extract, struct bw_error *error)
     return NULL;
 }
 
+struct bw_error *extract_other_failed(void *context, struct bw_error *error)
+{
+    return endure(context, error);
+}
+
 /* What the image says of a directory that an item is in; an error if nothing. */
 static struct bw_error *look_up(struct extract *extract, const char *path, size_t length,
                                 struct bw_place *place, struct bw_inode *inode)
@@ -118,6 +121,21 @@ static struct bw_error *look_up(struct extract *extract, const char *path, size_
     return cmd_image_error(error);
 }
 
+/* A directory. Of one that an earlier run has left closed, only the maker can change the mode. */
+static struct bw_error *make_or_reopen(struct extract *extract, const char *path, size_t length,
+                                       const struct bw_inode *inode, bool *ours)
+{
+    const struct bw_target_attributes attributes = {.inode = inode};
+    const struct bw_target_order order = {
+        .path = path, .length = length, .attributes = inode ? &attributes : NULL};
+    struct bw_error *error = bw_target_make_directory(&extract->target, path, length, inode, ours);
+    if (!error || error->code != BW_ERROR_SYSTEM || error->system != EPERM ||
+        !extract->target.options.skip_existing)
+        return error;
+    bw_error_free(error);
+    return bw_target_make(&extract->maker, &order, ours);
+}
+
 /* A directory on the way to an item; `path` is the front of its name. */
 static struct bw_error *make_on_way(void *context, const char *path, size_t length)
 {
@@ -130,7 +148,7 @@ static struct bw_error *make_on_way(void *context, const char *path, size_t leng
     if (error)
         error = bw_error_prefix(error, "%.*s", (int)length, path);
     BW_TRY(endure(extract, error));
-    BW_TRY(bw_target_make_directory(&extract->target, path, length, known ? &inode : NULL, &ours));
+    BW_TRY(make_or_reopen(extract, path, length, known ? &inode : NULL, &ours));
     return ours && known
                ? bw_made_directories_add(&extract->directories, path, length, &place, &inode)
                : NULL;
@@ -158,28 +176,12 @@ static struct bw_error *make_directory(struct extract *extract, struct bw_feed_i
     if (!bw_feed_name_length(item))
         return NULL; /* the folder itself is the user's */
     bool ours;
-    BW_TRY(bw_target_make_directory(&extract->target, bw_feed_name(item), bw_feed_name_length(item),
-                                    &item->inode, &ours));
+    BW_TRY(make_or_reopen(extract, bw_feed_name(item), bw_feed_name_length(item), &item->inode,
+                          &ours));
     if (!ours)
         return NULL; /* nothing that exists is changed */
     return bw_made_directories_add(&extract->directories, bw_feed_name(item),
                                    bw_feed_name_length(item), &item->place, &item->inode);
-}
-
-static struct bw_error *make_symlink(struct extract *extract, struct bw_feed_item *item)
-{
-    extract->text.length = 0;
-    BW_TRY(cmd_export_read_link(&extract->export, item, &extract->text));
-    return bw_target_make_symlink(&extract->target, bw_feed_name(item), bw_feed_name_length(item),
-                                  extract->text.data, &extract->descriptor);
-}
-
-static struct bw_error *make_node(struct extract *extract, struct bw_feed_item *item)
-{
-    dev_t device = makedev(bw_inode_major(&item->inode), bw_inode_minor(&item->inode));
-    bool has_device = item->type == S_IFCHR || item->type == S_IFBLK;
-    return bw_target_make_node(&extract->target, bw_feed_name(item), bw_feed_name_length(item),
-                               item->type, has_device ? device : 0, &extract->descriptor);
 }
 
 /* To the content whose path is in `text`. */
@@ -286,21 +288,40 @@ static struct bw_error *finish_file(struct extract *extract, struct bw_feed_item
     return endure(extract, error);
 }
 
-/* A symbolic link or a special file. */
-static struct bw_error *finish_other(struct extract *extract, struct bw_feed_item *item)
+/* Most links have one name, and nothing is made after them that needs them. */
+static bool can_wait(const struct extract *extract, const struct bw_feed_item *item)
+{
+    return item->type == S_IFLNK && !bw_feed_item_has_names(item) &&
+           !extract->target.options.skip_existing;
+}
+
+/* A symbolic link or a special file, with its attributes. */
+static struct bw_error *make_other(struct extract *extract, struct bw_feed_item *item)
 {
     struct bw_target_attributes attributes;
-    struct bw_error *error =
-        make_with_way(extract, item, item->type == S_IFLNK ? make_symlink : make_node);
-    extract->failed = error;
-    if (error)
-        return endure(extract, error);
-    error = read_attributes(extract, &item->place, &item->inode, &attributes);
-    if (!error)
-        bw_target_restore(&extract->target, extract->descriptor, bw_feed_name(item),
-                          bw_feed_name_length(item), &attributes);
-    close(extract->descriptor);
-    return error;
+    struct bw_target_order order = {
+        .path = bw_feed_name(item), .length = bw_feed_name_length(item), .attributes = &attributes};
+    bool ours;
+    extract->text.length = 0;
+    if (item->type == S_IFLNK)
+        BW_TRY(cmd_export_read_link(&extract->export, item, &extract->text));
+    order.link = item->type == S_IFLNK ? extract->text.data : NULL;
+    BW_TRY(read_attributes(extract, &item->place, &item->inode, &attributes));
+    if (!can_wait(extract, item))
+        return bw_target_make(&extract->maker, &order, &ours);
+    BW_TRY(bw_target_enter(&extract->target, order.path, order.length));
+    return bw_target_make_later(&extract->maker, &order);
+}
+
+static struct bw_error *finish_other(struct extract *extract, struct bw_feed_item *item)
+{
+    struct bw_error *error = NULL;
+    bool left_out = bw_target_leaves_out(&extract->target, &item->inode);
+    extract->devices += left_out;
+    if (!left_out)
+        error = make_with_way(extract, item, make_other);
+    extract->failed = left_out || error;
+    return endure(extract, error);
 }
 
 /* Whether the file system does not link, or not once more; and not that nothing could have this

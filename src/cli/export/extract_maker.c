@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The process that makes symbolic links and special files (export/target_maker.h). It is started
+ * before the image is opened, and ends when the other one does. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cli/common/sandbox.h"
+#include "cli/export/extract.h"
+
+/* The child. Signals of the terminal are for the other process. */
+static void serve(const struct cmd_common *common, struct bw_target *target, int channel)
+{
+    static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
+        signal(ending[i], SIG_IGN);
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    cmd_sandbox_enter_maker(common);
+    bw_target_serve_orders(target, channel);
+    _exit(0);
+}
+
+struct bw_error *extract_start_maker(const struct cmd_common *common, struct extract *extract)
+{
+    int channel[2];
+    if (!cmd_sandbox_is_on(common))
+        return NULL;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel))
+        return bw_error_from_errno(errno, "cannot make a socket");
+    pid_t child = fork();
+    if (child == 0) {
+        close(channel[0]);
+        serve(common, &extract->target, channel[1]);
+    }
+    int problem = errno;
+    close(channel[1]);
+    extract->maker.channel = channel[0];
+    return child < 0 ? bw_error_from_errno(problem, "cannot start a process") : NULL;
+}

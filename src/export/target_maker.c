@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Orders and answers on the socket between a confined process and its maker. */
+#include "export/target_maker.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* A message may hold every attribute of a file; no file has as many as this. */
+enum { MOST_BYTES = 64 << 20, MOST_XATTRS = 1 << 20, BATCH_BYTES = 16 << 10 };
+
+/* Both sides are one program, so structures are sent as they are. Orders follow, or answers. */
+struct batch_head {
+    uint32_t length; /* of what follows */
+    uint32_t count;
+};
+
+/* The path, the target of the link with a NUL, and the attributes follow. */
+struct order_head {
+    uint32_t path_length, link_length, xattr_count;
+    uint8_t has_inode, has_link;
+    struct bw_inode inode;
+};
+
+/* Name with a NUL, and value, follow. */
+struct xattr_head {
+    uint16_t name_length, value_length;
+};
+
+/* The errors follow: the one that made the order fail, if one did, then what was missed. */
+struct answer_head {
+    uint32_t error_count;
+    bool failed, ours;
+    uint64_t lowered, foreign;
+};
+
+struct error_head {
+    int32_t code, system;
+    uint32_t length; /* of the message, which follows */
+};
+
+static dev_t device_of(const struct bw_inode *inode)
+{
+    return S_ISCHR(inode->mode) || S_ISBLK(inode->mode)
+               ? makedev(bw_inode_major(inode), bw_inode_minor(inode))
+               : 0;
+}
+
+/* What cannot be made this way is refused by the functions that are called here. */
+static struct bw_error *perform(struct bw_target *target, const struct bw_target_order *order,
+                                bool *ours)
+{
+    const struct bw_inode *inode = order->attributes ? order->attributes->inode : NULL;
+    int descriptor;
+    if (!inode || S_ISDIR(inode->mode))
+        return bw_target_make_directory(target, order->path, order->length, inode, ours);
+    if (order->link)
+        BW_TRY(
+            bw_target_make_symlink(target, order->path, order->length, order->link, &descriptor));
+    else
+        BW_TRY(bw_target_make_node(target, order->path, order->length, inode->mode & S_IFMT,
+                                   device_of(inode), &descriptor));
+    bw_target_restore(target, descriptor, order->path, order->length, order->attributes);
+    close(descriptor);
+    return NULL;
+}
+
+/* False if the other side is gone. */
+static bool send_all(int channel, const struct bw_buffer *text)
+{
+    for (size_t done = 0; done < text->length;) {
+        ssize_t sent = send(channel, text->data + done, text->length - done, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent <= 0)
+            return false;
+        done += (size_t)sent;
+    }
+    return true;
+}
+
+static bool receive_all(int channel, void *bytes, size_t length)
+{
+    for (size_t done = 0; done < length;) {
+        ssize_t got = read(channel, (char *)bytes + done, length - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        done += (size_t)got;
+    }
+    return true;
+}
+
+/* Messages are built behind their heads. */
+static void begin_batch(struct bw_buffer *text)
+{
+    const struct batch_head head = {0};
+    text->length = 0;
+    bw_buffer_append(text, &head, sizeof head);
+}
+
+static bool send_batch(int channel, struct bw_buffer *text, uint32_t count)
+{
+    const struct batch_head head = {(uint32_t)(text->length - sizeof head), count};
+    if (text->failed)
+        return false;
+    memcpy(text->data, &head, sizeof head);
+    return send_all(channel, text);
+}
+
+static bool receive_batch(int channel, struct bw_buffer *text, uint32_t *count)
+{
+    struct batch_head head;
+    text->length = 0;
+    if (!receive_all(channel, &head, sizeof head) || head.length > MOST_BYTES ||
+        !bw_buffer_reserve(text, head.length) || !receive_all(channel, text->data, head.length))
+        return false;
+    text->length = head.length;
+    *count = head.count;
+    return true;
+}
+
+/* The next bytes of a message; NULL if it has fewer. */
+static const void *next_bytes(const struct bw_buffer *text, size_t *position, size_t length)
+{
+    if (length > text->length - *position)
+        return NULL;
+    *position += length;
+    return text->data + *position - length;
+}
+
+/* The confined side. */
+
+static void append_xattrs(struct bw_buffer *text, const struct bw_target_attributes *attributes)
+{
+    for (size_t i = 0; i < attributes->xattr_count; i++) {
+        const struct bw_xattr *xattr = &attributes->xattrs[i];
+        const struct xattr_head head = {xattr->name_length, xattr->value_length};
+        bw_buffer_append(text, &head, sizeof head);
+        bw_buffer_append(text, xattr->name, (size_t)xattr->name_length + 1);
+        bw_buffer_append(text, xattr->value, xattr->value_length);
+    }
+}
+
+static void append_order(struct bw_buffer *text, const struct bw_target_order *order)
+{
+    const struct bw_target_attributes *attributes = order->attributes;
+    struct order_head head;
+    memset(&head, 0, sizeof head); /* padding included */
+    head.path_length = (uint32_t)order->length;
+    head.has_link = order->link != NULL;
+    head.link_length = order->link ? (uint32_t)strlen(order->link) : 0;
+    head.has_inode = attributes != NULL;
+    head.xattr_count = attributes ? (uint32_t)attributes->xattr_count : 0;
+    if (attributes)
+        head.inode = *attributes->inode;
+    bw_buffer_append(text, &head, sizeof head);
+    bw_buffer_append(text, order->path, order->length);
+    bw_buffer_append(text, order->link ? order->link : "", (size_t)head.link_length + 1);
+    if (attributes)
+        append_xattrs(text, attributes);
+}
+
+/* An error of the answer; NULL if the answer is cut off. */
+static struct bw_error *next_error(const struct bw_buffer *text, size_t *position)
+{
+    struct error_head head;
+    const void *bytes = next_bytes(text, position, sizeof head);
+    if (!bytes)
+        return NULL;
+    memcpy(&head, bytes, sizeof head);
+    bytes = next_bytes(text, position, head.length);
+    if (!bytes)
+        return NULL;
+    struct bw_error *error = bw_error_create((enum bw_error_code)head.code, "%.*s",
+                                             (int)head.length, (const char *)bytes);
+    if (error->code != BW_ERROR_NO_MEMORY)
+        error->system = head.system;
+    return error;
+}
+
+static struct bw_error *is_lost(void)
+{
+    return bw_error_from_errno(EIO, "lost the process that makes links and special files");
+}
+
+/* An answer; `*result` is why the order failed, or NULL. */
+static struct bw_error *parse_answer(struct bw_target_maker *maker, size_t *position,
+                                     struct bw_error **result, bool *ours)
+{
+    struct answer_head head;
+    struct bw_target *target = maker->target;
+    const void *bytes = next_bytes(&maker->answers, position, sizeof head);
+    if (!bytes)
+        return is_lost();
+    memcpy(&head, bytes, sizeof head);
+    for (uint32_t i = 0; i < head.error_count; i++) {
+        struct bw_error *error = next_error(&maker->answers, position);
+        if (!error)
+            return is_lost();
+        if (head.failed && i == 0)
+            *result = error;
+        else
+            target->options.missed(target->options.context, error);
+    }
+    target->lowered += head.lowered;
+    target->foreign += head.foreign;
+    *ours = head.ours;
+    return NULL;
+}
+
+/* Receives the answers that are due. Only the batch's last order can be one that is waited for:
+ * `last` is why it failed; the others failed for later. */
+static struct bw_error *receive_answers(struct bw_target_maker *maker, struct bw_error **last,
+                                        bool *ours)
+{
+    uint32_t count;
+    size_t position = 0;
+    if (!maker->sent)
+        return NULL;
+    if (!receive_batch(maker->channel, &maker->answers, &count) || count != maker->sent)
+        return is_lost();
+    maker->sent = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct bw_error *result = NULL;
+        BW_TRY(parse_answer(maker, &position, &result, ours));
+        if (last && i + 1 == count)
+            *last = result;
+        else if (result)
+            BW_TRY(maker->failed(maker->context, result));
+    }
+    return NULL;
+}
+
+/* Sends what is waiting. The other side has answered all before, so neither waits for the other
+ * with a full socket. */
+static struct bw_error *send_orders(struct bw_target_maker *maker)
+{
+    bool ours;
+    BW_TRY(receive_answers(maker, NULL, &ours));
+    if (!maker->waiting)
+        return NULL;
+    if (maker->text.failed)
+        return bw_error_no_memory();
+    if (!send_batch(maker->channel, &maker->text, maker->waiting))
+        return is_lost();
+    maker->sent = maker->waiting;
+    maker->waiting = 0;
+    return NULL;
+}
+
+/* Whether the attributes can be sent; more than this are not restored by any system call. */
+static bool fits(const struct bw_target_order *order)
+{
+    const struct bw_target_attributes *attributes = order->attributes;
+    return !attributes || attributes->xattr_count <= MOST_BYTES / (UINT16_MAX * 4);
+}
+
+static struct bw_error *add_order(struct bw_target_maker *maker,
+                                  const struct bw_target_order *order)
+{
+    if (!fits(order))
+        return bw_target_error(E2BIG, "cannot restore its attributes", order->path, order->length);
+    if (!maker->waiting)
+        begin_batch(&maker->text);
+    append_order(&maker->text, order);
+    maker->waiting++;
+    return NULL;
+}
+
+struct bw_error *bw_target_make(struct bw_target_maker *maker, const struct bw_target_order *order,
+                                bool *ours)
+{
+    struct bw_error *result = NULL;
+    *ours = false;
+    if (maker->channel < 0)
+        return perform(maker->target, order, ours);
+    BW_TRY(bw_target_make_rest(maker));
+    BW_TRY(add_order(maker, order));
+    BW_TRY(send_orders(maker));
+    BW_TRY(receive_answers(maker, &result, ours));
+    return result;
+}
+
+struct bw_error *bw_target_make_later(struct bw_target_maker *maker,
+                                      const struct bw_target_order *order)
+{
+    bool ours;
+    if (maker->channel < 0)
+        return perform(maker->target, order, &ours);
+    BW_TRY(add_order(maker, order));
+    return maker->text.length < BATCH_BYTES ? NULL : send_orders(maker);
+}
+
+struct bw_error *bw_target_make_rest(struct bw_target_maker *maker)
+{
+    bool ours;
+    BW_TRY(send_orders(maker));
+    return receive_answers(maker, NULL, &ours);
+}
+
+void bw_target_maker_close(struct bw_target_maker *maker)
+{
+    if (maker->channel >= 0)
+        close(maker->channel);
+    maker->channel = -1;
+    bw_buffer_free(&maker->text);
+    bw_buffer_free(&maker->answers);
+}
+
+/* The side that makes things. An order may come from an attacker: every byte is checked. */
+
+struct serving {
+    struct bw_target *target;
+    int channel;
+    struct bw_buffer orders, answers, errors; /* the last one: of one order */
+    struct bw_xattr *xattrs;
+    uint32_t error_count;
+};
+
+static void append_error(struct serving *serving, struct bw_error *error)
+{
+    const struct error_head head = {(int32_t)error->code, error->system,
+                                    (uint32_t)strlen(error->message)};
+    bw_buffer_append(&serving->errors, &head, sizeof head);
+    bw_buffer_append(&serving->errors, error->message, head.length);
+    serving->error_count++;
+    bw_error_free(error);
+}
+
+static void append_missed(void *context, struct bw_error *error)
+{
+    append_error(context, error);
+}
+
+static bool parse_xattr(const struct bw_buffer *text, size_t *position, struct bw_xattr *xattr)
+{
+    struct xattr_head head;
+    const void *bytes = next_bytes(text, position, sizeof head);
+    if (!bytes)
+        return false;
+    memcpy(&head, bytes, sizeof head);
+    xattr->name_length = head.name_length;
+    xattr->value_length = head.value_length;
+    xattr->name = next_bytes(text, position, (size_t)head.name_length + 1);
+    xattr->value = xattr->name ? next_bytes(text, position, head.value_length) : NULL;
+    return xattr->value && memchr(xattr->name, '\0', (size_t)head.name_length + 1) ==
+                               xattr->name + head.name_length;
+}
+
+static bool parse_xattrs(struct serving *serving, size_t *position, uint32_t count)
+{
+    if (count > MOST_XATTRS)
+        return false;
+    free(serving->xattrs);
+    serving->xattrs = calloc((size_t)count + 1, sizeof *serving->xattrs);
+    for (uint32_t i = 0; serving->xattrs && i < count; i++)
+        if (!parse_xattr(&serving->orders, position, &serving->xattrs[i]))
+            return false;
+    return serving->xattrs;
+}
+
+/* An order, whose parts are then in `serving`; false if it is none that this program sends. */
+static bool parse_order(struct serving *serving, size_t *position, struct order_head *head,
+                        struct bw_target_order *order, struct bw_target_attributes *attributes)
+{
+    const struct bw_buffer *text = &serving->orders;
+    const void *bytes = next_bytes(text, position, sizeof *head);
+    if (!bytes)
+        return false;
+    memcpy(head, bytes, sizeof *head);
+    const size_t link_length = head->link_length;
+    const char *path = next_bytes(text, position, head->path_length);
+    const char *link = path ? next_bytes(text, position, link_length + 1) : NULL;
+    if (!link || strnlen(link, link_length + 1) != link_length ||
+        !parse_xattrs(serving, position, head->xattr_count))
+        return false;
+    *attributes = (struct bw_target_attributes){&head->inode, serving->xattrs, head->xattr_count};
+    *order = (struct bw_target_order){.path = path,
+                                      .length = head->path_length,
+                                      .link = head->has_link ? link : NULL,
+                                      .attributes = head->has_inode ? attributes : NULL};
+    return true;
+}
+
+/* A symbolic link has a target, and special files have one of their types; a regular file is made
+ * by the other side. */
+static bool is_possible(const struct bw_target_order *order)
+{
+    const struct bw_inode *inode = order->attributes ? order->attributes->inode : NULL;
+    if (!inode || S_ISDIR(inode->mode))
+        return !order->link;
+    return order->link ? S_ISLNK(inode->mode)
+                       : S_ISCHR(inode->mode) || S_ISBLK(inode->mode) || S_ISFIFO(inode->mode) ||
+                             S_ISSOCK(inode->mode);
+}
+
+static struct bw_error *carry_out(struct bw_target *target, const struct bw_target_order *order,
+                                  bool *ours)
+{
+    return is_possible(order)
+               ? perform(target, order, ours)
+               : bw_target_error(EINVAL, "cannot make it", order->path, order->length);
+}
+
+static bool serve_order(struct serving *serving, size_t *position)
+{
+    struct bw_target *target = serving->target;
+    struct order_head head;
+    struct bw_target_order order;
+    struct bw_target_attributes attributes;
+    struct answer_head result;
+    memset(&result, 0, sizeof result); /* padding included */
+    serving->errors.length = serving->error_count = 0;
+    target->lowered = target->foreign = 0;
+    if (!parse_order(serving, position, &head, &order, &attributes))
+        return false;
+    struct bw_error *error = carry_out(target, &order, &result.ours);
+    result.failed = error;
+    if (error)
+        append_error(serving, error);
+    result.lowered = target->lowered;
+    result.foreign = target->foreign;
+    result.error_count = serving->error_count;
+    bw_buffer_append(&serving->answers, &result, sizeof result);
+    bw_buffer_append(&serving->answers, serving->errors.data, serving->errors.length);
+    return !serving->errors.failed;
+}
+
+static bool serve_batch(struct serving *serving)
+{
+    uint32_t count;
+    size_t position = 0;
+    if (!receive_batch(serving->channel, &serving->orders, &count))
+        return false;
+    begin_batch(&serving->answers);
+    for (uint32_t i = 0; i < count; i++)
+        if (!serve_order(serving, &position))
+            return false;
+    return send_batch(serving->channel, &serving->answers, count);
+}
+
+void bw_target_serve_orders(struct bw_target *target, int channel)
+{
+    struct serving serving = {.target = target, .channel = channel};
+    target->options.missed = append_missed;
+    target->options.context = &serving;
+    while (serve_batch(&serving))
+        ;
+    bw_buffer_free(&serving.orders);
+    bw_buffer_free(&serving.answers);
+    bw_buffer_free(&serving.errors);
+    free(serving.xattrs);
+}
