@@ -186,6 +186,7 @@ if have losetup && loop=$(losetup -r -f --show "$image" 2> /dev/null); then
     trap 'losetup -d "$loop"; rm -rf "$WORK"' EXIT
     holds "a block device" cmp <("$PROGRAM" "$image") <("$PROGRAM" "$loop")
     expect "facts about a block device" 0 - info "$loop"
-    expect "an extraction from a block device" 0 'device nodes' extract -C "$WORK/kept/device" "$loop"
+    expect "an extraction from a block device" 0 'device nodes' \
+        extract -C "$WORK/kept/device" "$loop"
 fi
 finish
