@@ -52,7 +52,8 @@ struct bw_free_space {
 
     /* Of the free space tree. */
     struct bw_item_stream stream;
-    size_t extra_count; /* block groups that do not exist */
+    size_t leftover_count; /* block groups before all that exist, left by mkfs.btrfs */
+    size_t extra_count;    /* other block groups that do not exist */
     struct bw_key first_extra;
     uint64_t extra_end; /* of the last one: what lies before belongs to it */
     size_t stray_count; /* records of free space of no block group at all */

@@ -14,12 +14,21 @@ static struct bw_subject subject_of_group(const struct bw_free_space *self)
     return bw_free_space_subject(self, BW_FREE_SPACE_TREE, &key);
 }
 
+static bool is_before_all_groups(const struct bw_free_space *self, const struct bw_key *key)
+{
+    const struct bw_group_list *list = &self->check->groups;
+    return list->count && key->offset <= list->groups[0].start &&
+           key->objectid <= list->groups[0].start - key->offset;
+}
+
 /* An item in no block group. The records of one that does not exist go with it. */
 static void skip_item(struct bw_free_space *self)
 {
     const struct bw_key *key = &self->stream.item.key;
     if (key->type == BW_FREE_SPACE_INFO) {
-        if (!self->extra_count++)
+        if (is_before_all_groups(self, key))
+            self->leftover_count++;
+        else if (!self->extra_count++)
             self->first_extra = *key;
         self->extra_end = key->objectid + key->offset;
     } else if (key->objectid >= self->extra_end && !self->stray_count++) {
@@ -132,18 +141,47 @@ static void leave(const struct bw_free_space *self)
                       self->run_count);
 }
 
-static void report_extra(const struct bw_free_space *self, const struct bw_key *key, size_t count,
-                         const char *what)
+static struct bw_subject subject_of_extra(const struct bw_key *key)
 {
-    const struct bw_subject subject = {
+    return (struct bw_subject){
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
                     .tree = BW_FREE_SPACE_TREE,
                     .key = *key,
                     .logical = key->objectid,
                     .length = key->offset}};
-    if (count && !self->check->groups.incomplete)
+}
+
+/* mkfs.btrfs before 6.16.1 kept the records of the block groups that it began with, and that lie
+ * before all others. They are no news, so their note is short. */
+static void report_leftovers(const struct bw_free_space *self)
+{
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_TREE, .tree = BW_FREE_SPACE_TREE}};
+    if (self->leftover_count)
+        bw_check_find(self->check, BW_CODE_free_space_extra, &subject,
+                      "%zu block group%s left behind by mkfs.btrfs before 6.16.1",
+                      self->leftover_count, self->leftover_count == 1 ? "" : "s");
+}
+
+static void report_extra(const struct bw_free_space *self, const struct bw_key *key, size_t count,
+                         const char *what)
+{
+    const struct bw_subject subject = subject_of_extra(key);
+    if (count)
         bw_check_find(self->check, BW_CODE_free_space_extra, &subject, "from here on, %s: %zu",
                       what, count);
+}
+
+static void report_all_extra(const struct bw_free_space *self)
+{
+    if (self->check->groups.incomplete)
+        return;
+    report_leftovers(self);
+    report_extra(self, &self->first_extra, self->extra_count, "block groups that do not exist");
+    /* What is lost may be the information of their block group. */
+    if (!self->stream.lost)
+        report_extra(self, &self->first_stray, self->stray_count,
+                     "records of free space in no block group");
 }
 
 static struct bw_error *end(struct bw_free_space *self, struct bw_error *error)
@@ -151,11 +189,7 @@ static struct bw_error *end(struct bw_free_space *self, struct bw_error *error)
     while (!error && !self->stream.ended)
         skip_item(self);
     if (!error)
-        report_extra(self, &self->first_extra, self->extra_count, "block groups that do not exist");
-    /* What is lost may be the information of their block group. */
-    if (!error && !self->stream.lost)
-        report_extra(self, &self->first_stray, self->stray_count,
-                     "records of free space in no block group");
+        report_all_extra(self);
     return bw_item_stream_end(&self->stream, error);
 }
 

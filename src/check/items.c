@@ -167,10 +167,23 @@ static bool wrong_size(const struct item_type *type, uint32_t size, struct bw_it
                          type->maximum);
 }
 
+/* mkfs.btrfs 4.16 to 4.20 made the uuid tree as it makes a subvolume: with a top directory, which
+ * nothing reads. Its two items are one finding. */
+static bool is_top_of_uuid_tree(const struct bw_item_rules *rules, const struct bw_item *item)
+{
+    return rules->owner == BW_UUID_TREE && item->key.objectid == BW_SUBVOLUME_ROOT_INODE &&
+           (item->key.type == BW_INODE_ITEM || item->key.type == BW_INODE_REF);
+}
+
 static bool misplaced(const struct bw_item_rules *rules, const struct bw_item *item,
                       struct bw_item_fault *fault)
 {
     const char *name = bw_key_type_find(item->key.type);
+    if (is_top_of_uuid_tree(rules, item))
+        return item->key.type == BW_INODE_ITEM &&
+               bw_item_wrong_as(fault, BW_CODE_item_type,
+                                "the uuid tree has a directory, which mkfs.btrfs 4.16 to 4.20 "
+                                "left there and nothing reads");
     if (!name)
         return bw_item_wrong_as(fault, BW_CODE_item_type, "items of type %u are not known",
                                 item->key.type);

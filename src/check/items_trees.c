@@ -207,10 +207,28 @@ static bool wrong_qgroup_status(const struct bw_item_rules *rules, const struct 
     return flags && bw_item_wrong(fault, "flags 0x%" PRIx64 " are not known", flags);
 }
 
+/* mkfs.btrfs 6.2 with --rootdir and quotas inserts this item and leaves its bytes as they were in
+ * the block. The kernel reads a limit only if its flag is set, and keeps the other flags when a
+ * user sets one. */
+static bool wrong_limit_flags(const struct bw_item *item, struct bw_item_fault *fault)
+{
+    const struct bw_disk_qgroup_limit *limit = (const void *)item->data;
+    const uint64_t flags = bw_get64(limit->flags), known = flags & LIMIT_FLAGS;
+    if (flags == known)
+        return false;
+    if (!known)
+        return bw_item_wrong_as(
+            fault, BW_CODE_quota_limit_unset,
+            "flags 0x%" PRIx64 ": mkfs.btrfs left them uninitialized; no limit is in force", flags);
+    return bw_item_wrong_as(fault, BW_CODE_quota_limit_flags,
+                            "flags 0x%" PRIx64 ": those of known limits, 0x%" PRIx64
+                            ", are in force, and may be uninitialized as the others are",
+                            flags, known);
+}
+
 bool bw_judge_qgroup(const struct bw_item_rules *rules, const struct bw_item *item,
                      struct bw_item_fault *fault)
 {
-    const struct bw_disk_qgroup_limit *limit = (const void *)item->data;
     const uint64_t from = item->key.objectid, to = item->key.offset;
     if (item->key.type == BW_QGROUP_RELATION)
         return from >> BW_QGROUP_LEVEL_SHIFT == to >> BW_QGROUP_LEVEL_SHIFT &&
@@ -219,8 +237,7 @@ bool bw_judge_qgroup(const struct bw_item_rules *rules, const struct bw_item *it
         return bw_item_wrong(fault, "no quota group has this key");
     if (item->key.type == BW_QGROUP_STATUS)
         return wrong_qgroup_status(rules, item, fault);
-    return item->key.type == BW_QGROUP_LIMIT && bw_get64(limit->flags) & ~(uint64_t)LIMIT_FLAGS &&
-           bw_item_wrong(fault, "flags 0x%" PRIx64, bw_get64(limit->flags));
+    return item->key.type == BW_QGROUP_LIMIT && wrong_limit_flags(item, fault);
 }
 
 bool bw_judge_raid_stripe(const struct bw_item_rules *rules, const struct bw_item *item,

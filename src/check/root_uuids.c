@@ -54,6 +54,8 @@ static struct bw_error *take_item(void *context, const struct bw_item *item)
 {
     const bw_le64 halves[2] = {bw_put64(item->key.objectid), bw_put64(item->key.offset)};
     struct fact fact = {.type = item->key.type, .side = ENTERED};
+    if (item->key.type != BW_UUID_SUBVOLUME && item->key.type != BW_UUID_RECEIVED)
+        return NULL; /* items.c reports it */
     memcpy(fact.uuid, halves, BW_UUID_SIZE);
     for (uint32_t at = 0; item->size - at >= sizeof(bw_le64); at += sizeof(bw_le64)) {
         bw_le64 id;

@@ -150,6 +150,20 @@ static void check_values(struct bw_check *check, const struct copy *copy)
              generation);
 }
 
+/* btrfs-image restores the first copy alone: what lies in the places of the others was there
+ * before. A mount that writes makes all of them, and keeps the flag. */
+static bool is_unrestored(const struct copy *copy, const struct copy *first)
+{
+    const uint64_t restored = BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2;
+    const struct bw_disk_superblock *disk = (const void *)copy->bytes,
+                                    *of_first = (const void *)first->bytes;
+    if (copy == first || first->number || first->bad || !(bw_get64(of_first->flags) & restored))
+        return false;
+    return bw_get64(disk->magic) != bw_get64(of_first->magic) ||
+           memcmp(disk->fsid, of_first->fsid, BW_UUID_SIZE) != 0 ||
+           !(bw_get64(disk->flags) & restored);
+}
+
 /* All copies of an image. `first`, of the file system, is set by the first good one of a device
  * that is up to date. */
 static void check_image(struct bw_check *check, const struct bw_image *image, struct copy *first)
@@ -161,11 +175,14 @@ static void check_image(struct bw_check *check, const struct bw_image *image, st
         if (!read_copy(check->fs, image, number, copy))
             continue;
         count++;
-        if (!copy->bad && (!best || copy->superblock.generation > best->superblock.generation))
+        if (!copy->bad && !is_unrestored(copy, copies) &&
+            (!best || copy->superblock.generation > best->superblock.generation))
             best = copy;
     }
     for (unsigned i = 0; i < count; i++) {
-        if (copies[i].bad)
+        if (is_unrestored(&copies[i], copies))
+            find(check, BW_CODE_metadump, &copies[i], false, "btrfs-image does not restore it");
+        else if (copies[i].bad)
             find(check, BW_CODE_super_bad, &copies[i], best, "%s", copies[i].bad->message);
         else if (best && &copies[i] != best)
             compare(check, &copies[i], best->bytes, &best->superblock, true);

@@ -53,13 +53,19 @@ static bool add(struct bw_check *check, const struct verity_file *file)
     return added;
 }
 
+/* A file that is being deleted loses its extents, then its Merkle tree, over several transactions;
+ * the next mount goes on with that. */
+static bool is_wanted(const struct bw_inode *inode)
+{
+    return inode->flags & BW_INODE_VERITY && inode->link_count;
+}
+
 bool bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_node *leaf)
 {
     struct bw_item item;
     struct bw_inode inode;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        if (item.key.type == BW_INODE_ITEM && bw_inode_decode(&item, &inode) &&
-            inode.flags & BW_INODE_VERITY &&
+        if (item.key.type == BW_INODE_ITEM && bw_inode_decode(&item, &inode) && is_wanted(&inode) &&
             !add(check, &(struct verity_file){tree, item.key.objectid, inode.size,
                                               inode.flags & BW_INODE_NODATASUM}))
             return false;

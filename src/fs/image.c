@@ -190,6 +190,16 @@ static bool find_logs(const struct bw_fs *fs, const struct bw_image *image, int 
     return copies->logs;
 }
 
+/* btrfs-image -r writes copy 0 alone: in the places of the others lies what was there before. */
+static bool is_unrestored(const struct bw_image *image, int best, const struct bw_error *rejected,
+                          const struct bw_superblock *candidate)
+{
+    const uint64_t restored = BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2;
+    if (best != 0 || !(image->superblock.flags & restored))
+        return false;
+    return rejected ? rejected->code == BW_ERROR_NOT_BTRFS : !(candidate->flags & restored);
+}
+
 /* The best copy, which the image gets; -1 if none is good. */
 static int choose_among(struct bw_fs *fs, struct bw_image *image, struct copies *copies)
 {
@@ -201,7 +211,9 @@ static int choose_among(struct bw_fs *fs, struct bw_image *image, struct copies 
                                                       image->superblock.device.total_bytes))
             continue;
         copies->rejected[copy] = read_copy(fs, image, copy, copies->offsets[copy], &candidate);
-        if (!copies->rejected[copy])
+        if (is_unrestored(image, best, copies->rejected[copy], &candidate))
+            bw_error_free(BW_TAKE(copies->rejected[copy]));
+        else if (!copies->rejected[copy])
             compare_copy(image, &candidate, copy, &best, copies);
     }
     return best;

@@ -255,6 +255,42 @@ static void orphan(struct tree *tree)
     iw_item(tree->image, FS, (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, tree->file}, "", 0);
 }
 
+static void make_orphan(struct tree *tree, uint64_t inode, const char *name)
+{
+    iw_remove_entry(tree->image, FS, TOP, name);
+    remove_item(tree, inode, BW_INODE_REF, TOP);
+    inode_of(tree, inode)->link_count = bw_put32(0);
+    iw_item(tree->image, FS, (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, inode}, "", 0);
+}
+
+static void orphan_directory(struct tree *tree)
+{
+    make_orphan(tree, tree->directory, "dir");
+}
+
+/* A file whose last name is gone, and which the kernel has begun to delete: extents are deleted
+ * from the end, and the bytes of the inode are not changed any more. */
+static void orphan_data(struct tree *tree)
+{
+    iw_remove_entry(tree->image, FS, tree->directory, "third");
+    remove_item(tree, tree->data, BW_INODE_EXTREF, bw_extref_hash(tree->directory, "third", 5));
+    iw_remove_entry(tree->image, FS, TOP, "second");
+    make_orphan(tree, tree->data, "data");
+}
+
+static void half_deleted(struct tree *tree)
+{
+    orphan_data(tree);
+    remove_item(tree, tree->data, BW_EXTENT_DATA, 5 * SECTOR);
+    remove_item(tree, tree->data, BW_EXTENT_DATA, 4 * SECTOR);
+}
+
+static void grown_orphan(struct tree *tree)
+{
+    orphan_data(tree);
+    set_sizes(tree, 5 * SECTOR + 1, 4 * SECTOR);
+}
+
 static void orphans_that_need_not_be(struct tree *tree)
 {
     iw_item(tree->image, FS, (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, 5000}, "", 0);
@@ -391,6 +427,10 @@ static const struct {
     {extents_of_directory, "inode-items /dir\n", false},
     {unlink_file, "orphan-missing\n", false},
     {orphan, "", false},
+    {half_deleted, "", false},
+    {half_deleted, "", true},
+    {grown_orphan, "file-bytes\n", true},
+    {orphan_directory, "", false},
     {orphans_that_need_not_be, "", false},
     {twice, "entry-duplicate /dir\n", false},
     {dangling, "inode-missing /dir/nowhere\n", false},

@@ -68,7 +68,9 @@ struct check {
     struct bw_check_summary *summary;
     struct bw_manifest list; /**< of settings->manifest */
     struct bw_finding_count manifest[CHECK_MANIFEST_CODES];
-    bool unfinished; /**< besides what the summary says */
+    uint64_t compared;  /**< entries of the list that were compared, or found to be missing */
+    bool list_compared; /**< the comparison has begun */
+    bool unfinished;    /**< besides what the summary says */
     struct check_report reports[CHECK_REPORTS];
     struct bw_buffer *lines; /**< of each code those findings that make the check fail, then the
                                 same for the others; NULL: no report needs them */

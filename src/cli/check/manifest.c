@@ -230,6 +230,7 @@ static struct bw_error *end_item(struct comparison *comparison, struct bw_feed_i
         return find(comparison, CHECK_EXTRA, item->path.data, item);
     }
     entry->seen = true;
+    comparison->check->compared++;
     compare_entry(comparison, item, entry);
     if (!comparison->message.length)
         return NULL;
@@ -260,6 +261,7 @@ static struct bw_error *find_missing(struct comparison *comparison)
         bw_buffer_format(&comparison->message, "line %u of the list has it", entry->line);
         if (path.failed)
             return bw_error_no_memory();
+        comparison->check->compared++;
         BW_TRY(find(comparison, CHECK_MISSING, path.data, NULL));
     }
     return NULL;
@@ -370,6 +372,7 @@ struct bw_error *check_compare(struct check *check)
     struct comparison comparison = {.check = check};
     struct bw_fs *replayed = NULL;
     check_begin_pass(check, check_manifest_pass.name);
+    check->list_compared = true;
     cmd_hashing_init(&comparison.hashing, check->list.algorithm);
     struct bw_error *error = open_replayed(&comparison, &replayed);
     if (!error)

@@ -123,6 +123,21 @@ static void print_total(uint64_t number, const char *what, const char *before)
     fprintf(stderr, "%s%" PRIu64 " %s%s", before, number, what, number == 1 ? "" : "s");
 }
 
+/* Without these numbers, a list that matches nothing looks like one that matches everything. */
+static void print_comparison(const struct check *check)
+{
+    const uint64_t missing = check->manifest[CHECK_MISSING].count,
+                   changed = check->manifest[CHECK_CHANGED].count,
+                   extra = check->manifest[CHECK_EXTRA].count;
+    fprintf(stderr, "btrfs-walk: compared: %" PRIu64 " %s of %s; %" PRIu64 " %s", check->compared,
+            check->compared == 1 ? "entry" : "entries", check->settings->manifest,
+            missing + changed, missing + changed == 1 ? "differs" : "differ");
+    if (missing)
+        fprintf(stderr, " (%" PRIu64 " missing)", missing);
+    print_total(extra, "file", ", ");
+    fprintf(stderr, " not in the list\n");
+}
+
 void check_print_summary(const struct check *check)
 {
     uint64_t totals[3] = {0}, mendable = 0;
@@ -130,8 +145,12 @@ void check_print_summary(const struct check *check)
     for (size_t i = 0; (count = check_count(check, i)); i++) {
         totals[count->code->severity] += count->count;
         mendable += count->code->severity == BW_FINDING_ERROR ? count->mendable : 0;
-        print_count(count);
+        /* Notes are printed already, and a healthy file system may have some. */
+        if (count->code->severity != BW_FINDING_NOTE || count->hidden)
+            print_count(count);
     }
+    if (check->list_compared)
+        print_comparison(check);
     const struct bw_check_summary none = {0};
     const struct bw_check_summary *summary = check->summary ? check->summary : &none;
     char size[BW_SIZE_ROOM];
