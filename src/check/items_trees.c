@@ -31,7 +31,9 @@ static bool wrong_root_key(const struct bw_key *key, uint64_t incompat, struct b
     if (key->offset && (has_no_offset(key->objectid) ||
                         (!(incompat & BW_INCOMPAT_EXTENT_TREE_V2) && is_global(key->objectid))))
         return bw_item_wrong(fault, "no tree has this key");
+    /* Kernels before 5.9 copied the tree of relocated data as they do subvolumes. */
     return key->objectid == BW_TREE_RELOC && !bw_is_subvolume(key->offset) &&
+           key->offset != BW_DATA_RELOC_TREE &&
            bw_item_wrong(fault, "relocation of tree %" PRId64 ", which is no subvolume",
                          (int64_t)key->offset);
 }

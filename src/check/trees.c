@@ -17,6 +17,7 @@
 #include "check/log_space.h"
 #include "check/quota.h"
 #include "check/verity.h"
+#include "ondisk/disk_items.h"
 #include "xlators/classes.h"
 
 /* The memory of a thread. */
@@ -67,7 +68,8 @@ static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
 static bool may_be_shared(const struct walk *walk, uint64_t bytenr)
 {
     const struct bw_check *check = walk->check;
-    if (!walk->tree->is_subvolume && walk->tree->tree.id != BW_TREE_RELOC)
+    const uint64_t id = walk->tree->tree.id;
+    if (!walk->tree->is_subvolume && id != BW_TREE_RELOC && id != BW_DATA_RELOC_TREE)
         return false;
     return !check->extents_known || bw_map_get(&check->shared_blocks, bytenr) != UINT32_MAX;
 }

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "ondisk/disk_items.h"
 
 static const struct bw_disk_header *header_of(const uint8_t *block)
 {
@@ -27,7 +28,12 @@ static bool is_subvolume(uint64_t owner)
 
 bool bw_node_may_belong(uint64_t tree, uint64_t owner)
 {
-    return is_subvolume(tree) ? is_subvolume(owner) : owner == tree;
+    if (owner == tree)
+        return true;
+    /* Kernels before 5.9 relocated the tree of relocated data as they do subvolumes. */
+    if (tree == BW_DATA_RELOC_TREE || owner == BW_DATA_RELOC_TREE)
+        return tree == BW_TREE_RELOC || owner == BW_TREE_RELOC;
+    return is_subvolume(tree) && is_subvolume(owner);
 }
 
 static struct bw_error *mismatch(const char *what, uint64_t want, uint64_t have)

@@ -46,6 +46,7 @@ static void test_roots(void **state)
         {.good = &root, .longer = OLD_ROOT - 439 + 1, BAD(root_item, "size is 240")},
         {.good = &root, .key = {0, BW_ROOT_ITEM, 0}, BAD(root_item, "no tree has the id 0")},
         {.good = &root, .key = {BW_TREE_RELOC, BW_ROOT_ITEM, 257}},
+        {.good = &root, .key = {BW_TREE_RELOC, BW_ROOT_ITEM, BW_DATA_RELOC_TREE}},
         {.good = &root,
          .key = {BW_TREE_RELOC, BW_ROOT_ITEM, 0},
          BAD(root_item, "relocation of tree 0, which is no subvolume")},
