@@ -132,10 +132,16 @@ cp "$WORK/list" "$WORK/good"
 sed -i -e '/^\.\/top-file /d' -e 's|^\./empty type=dir mode=0755|./empty type=dir mode=0700|' \
     "$WORK/list"
 printf './gone\\040file type=file\n./maybe type=file optional\n' >> "$WORK/list"
+printf './also\\040gone type=file\n' >> "$WORK/list"
 found "missing, extra, changed" 4
+holds "counted: all entries but the optional one" grep -qF "btrfs-walk: compared: \
+$(($(grep -c '^\.' "$WORK/list") - 1)) entries of $WORK/list; 3 differ (2 missing), \
+1 file not in the list" "$WORK/err"
 is "each told" "$(grep ^manifest "$WORK/out" | LC_ALL=C sort)" \
     "manifest-changed	/empty	mode is 0755, not 0700
 manifest-extra	/top-file	it is not in the list
+manifest-missing	/also\\ gone	line $(grep -n '^./also' "$WORK/list" |
+    cut -d: -f1) of the list has it
 manifest-missing	/gone\\ file	line $(grep -n '^./gone' "$WORK/list" |
     cut -d: -f1) of the list has it"
 for edit in 's/ uid=0 / uid=7 /' 's/ nlink=2 / nlink=3 /' 's/ time=/ time=1/' \

@@ -63,7 +63,29 @@ expect "the layer is in the graph" 0 - graph raid10-4.bti
 holds "above the file" out_has 'type layout/metadump'
 cp out dump.vol
 expect "and can be given back" 0 - --graph dump.vol
-expect "all data of a dump" 0 'data-absent' check --data raid10-4.bti
+expect "all data of a dump" 0 '0 errors' check --data raid10-4.bti
+holds "are not there" out_has '^note data-absent'
+
+# A file system that btrfs-image restored: it has the flag, and copy 0 of the superblock alone. In
+# the place of copy 1 lie zeros, or what was there before, which may be newer.
+image=$BUILD/fixtures/subvolumes/dev1.img
+cp --sparse=always "$image" restored.img
+holds "the flag of a restored image" change restored.img copy 0 60 1 4
+cp --sparse=always restored.img later.img
+holds "a later file system before" change later.img copy 1 72 8 999999
+dd if=/dev/zero of=restored.img bs=4096 seek=16384 count=1 conv=notrunc status=none
+"$PROGRAM" -q "$image" > wanted
+for name in restored later; do
+    expect "$name: listed without a warning" 0 - "$name.img"
+    holds "$name: as the original" cmp wanted out
+    expect "$name: checked" 0 ' 0 errors, 0 warnings, ' check "$name.img"
+    holds "$name: copy 1 is a note" out_has \
+        '^note metadump: superblock copy 1: btrfs-image does not restore it .*offset 67108864'
+done
+cp --sparse=always "$image" written.img
+holds "one that a mount has written to" change written.img super 60 1 4
+printf x | dd of=written.img bs=1 seek=$((67108864 + 300)) conv=notrunc status=none
+expect "a damaged copy 1 is an error" 4 'super-bad' check written.img
 
 # hostile NAME STATUS REGEX OFFSET BYTES: changes some bytes of a dump. BYTES as for printf.
 hostile() {
