@@ -60,7 +60,8 @@ enum bw_state_source {
 enum bw_state_standing {
     BW_STATE_COMMITTED, /**< the superblock names it, or its extent tree has the root block */
     BW_STATE_ABANDONED, /**< its extent tree does not have that block, or it came after the last
-                           commit */
+                           commit, or its transaction wrote another complete root tree later, as it
+                           does to take a snapshot with quotas */
     BW_STATE_UNPROVEN,  /**< its extent tree is lost, or of a kind that does not tell */
 };
 
@@ -85,7 +86,8 @@ struct bw_state_info {
     uint64_t trees;         /**< in its root tree, as far as that can be read, and the chunk tree */
     uint64_t subvolumes;    /**< among them */
     uint64_t subvolumes_readable; /**< if judged: those whose root block is left */
-    uint64_t reserved[8];         /**< zeros: room for more members */
+    bool superseded;              /**< bw_past_find() finds another state of its generation */
+    uint64_t reserved[7];         /**< zeros: room for more members */
 };
 
 /** A tree of a state. */
@@ -118,8 +120,9 @@ size_t bw_past_count(const struct bw_past *past);
 /** A state, by its place in the list; it stays as long as `past`. */
 const struct bw_state_info *bw_past_state(const struct bw_past *past, size_t state);
 
-/** The newest committed state of a generation, or the only one; BW_ERROR_NOT_FOUND or
- * BW_ERROR_AMBIGUOUS, which lists those that there are. */
+/** The committed state of a generation, or the only one. A warning is reported if another one was
+ * complete, too, and only its time decides. BW_ERROR_NOT_FOUND if there is none, or if nothing
+ * decides; the error lists those that there are. */
 struct bw_error *bw_past_find(const struct bw_past *past, uint64_t generation, size_t *state);
 
 /** Receives a tree; the view ends with the call. An error ends the iteration and is returned. */

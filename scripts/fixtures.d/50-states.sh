@@ -127,6 +127,36 @@ make_gone() {
 	tree_has 5 'ORPHAN ORPHAN_ITEM'
 }
 
+# The generation and the address of the root tree that the superblock names.
+committed_root() {
+	dd if="${dev[lead]}" bs=4096 skip=16 count=1 iflag=direct status=none |
+		od -A n -t u8 -w16 -j 72 -N 16 | awk '{print $1, $2}'
+}
+
+# With quotas, a transaction that makes a snapshot writes all trees, then the directory entry of the
+# snapshot, then what has changed once more: two complete root trees have its generation.
+# `committed` has the roots that the superblock named after each commit.
+make_snapshots_with_quotas() {
+	local i
+	live_store
+	devices 1 128M
+	format -m single
+	attach
+	quiet btrfs quota enable "$mnt"
+	quiet btrfs subvolume create "$mnt/@home"
+	for i in 1 2 3 4 5 6; do
+		echo "text $i" > "$mnt/@home/doc"
+		: > "$mnt/@home/file-$i"
+		quiet btrfs subvolume snapshot -r "$mnt/@home" "$mnt/snapshot-$i"
+		committed_root >> "$out/committed"
+		rm "$mnt/@home/file-$i"
+		sync -f "$mnt"
+		committed_root >> "$out/committed"
+	done
+	copy_live
+	keep_copy
+}
+
 # States before a balance, which have chunks that were removed since; a path with two files, one
 # after the other, that are deleted; and a file which is another btrfs.
 make_past() {
@@ -295,6 +325,8 @@ make_stale() {
 fixture log-tree 'changes made safe by fsync since the last commit' \
 	make_log_tree
 fixture gone 'files and a subvolume that older states have' make_gone
+fixture snapshots-with-quotas 'generations with two complete root trees' \
+	make_snapshots_with_quotas
 fixture past 'states before a balance, and a file that is another btrfs' make_past
 fixture orphans 'deleted files which were still open' make_orphans
 fixture deletion-pending 'deleted subvolume, cleaning up not begun' \

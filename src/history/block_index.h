@@ -50,8 +50,8 @@ struct bw_found_identity {
     uint8_t (*fsids)[BW_UUID_SIZE]; /**< which they may carry: of the file system, of its seeds */
     size_t fsid_count;
     enum bw_checksum_type checksum_type;
-    bool dumped; /**< as in bw_checksum_accepts_block() */
     uint32_t nodesize;
+    bool dumped; /**< as in bw_checksum_accepts_block() */
 };
 
 /** What bytes are that may be a tree block. */

@@ -173,6 +173,63 @@ static int compare_states(const void *left, const void *right)
                                           : (a->tree_root < b->tree_root) * 2 - 1;
 }
 
+/* How much speaks for a state being the one that its generation names; 0: nothing. */
+static unsigned weight_of(const struct bw_state_info *info)
+{
+    return info->sources & (BW_STATE_OF_SUPERBLOCK | BW_STATE_OF_BACKUP) ? 3
+           : info->standing == BW_STATE_COMMITTED                        ? 2
+           : info->standing == BW_STATE_UNPROVEN                         ? 1
+                                                                         : 0;
+}
+
+/* Whether a state is preferred to another one of its generation. To take a snapshot with quotas, a
+ * transaction writes all trees, and then goes on: both root trees are complete, and the later one
+ * was committed. Every later root has a newer time in the list of subvolumes, since the entry of
+ * the snapshot is made in between. */
+static bool is_preferred(const struct bw_state_info *a, const struct bw_state_info *b)
+{
+    const unsigned weight = weight_of(a), other = weight_of(b);
+    const bool is_dated = a->date.tv_sec && b->date.tv_sec;
+    if (weight != other || weight != 2 || !is_dated)
+        return weight > other;
+    return a->date.tv_sec != b->date.tv_sec ? a->date.tv_sec > b->date.tv_sec
+                                            : a->date.tv_nsec > b->date.tv_nsec;
+}
+
+/* Prefers one of the states of a generation, if there is one that is preferred to all others. */
+static void settle_generation(struct bw_past_state *states, size_t count)
+{
+    const struct bw_past_state *best = &states[0];
+    for (size_t i = 1; i < count; i++)
+        if (is_preferred(&states[i].info, &best->info))
+            best = &states[i];
+    for (size_t i = 0; i < count; i++)
+        if (&states[i] != best && !is_preferred(&best->info, &states[i].info))
+            return;
+    for (size_t i = 0; i < count; i++) {
+        struct bw_state_info *info = &states[i].info;
+        if (&states[i] == best)
+            continue;
+        info->superseded = true;
+        states[i].is_complete = info->standing == BW_STATE_COMMITTED;
+        if (states[i].is_complete)
+            info->standing = BW_STATE_ABANDONED;
+    }
+}
+
+/* A generation has one committed state, as far as that can be decided. */
+static void settle(struct bw_past *past)
+{
+    qsort(past->states, past->count, sizeof *past->states, compare_states);
+    for (size_t i = 0, next; i < past->count; i = next) {
+        const uint64_t generation = past->states[i].info.generation;
+        for (next = i + 1; next < past->count && past->states[next].info.generation == generation;)
+            next++;
+        settle_generation(&past->states[i], next - i);
+    }
+    qsort(past->states, past->count, sizeof *past->states, compare_states);
+}
+
 static void report_stale(const struct bw_past *past)
 {
     const struct bw_state_info *newest = past->count ? &past->states[0].info : NULL;
@@ -201,7 +258,7 @@ struct bw_error *bw_past_list(struct bw_past *past)
         state->info.judged = past->judged;
         BW_TRY(bw_state_trees(past, state, count_tree, &state->info, &state->info.date));
     }
-    qsort(past->states, past->count, sizeof *past->states, compare_states);
+    settle(past);
     report_stale(past);
     return NULL;
 }
@@ -224,15 +281,6 @@ struct bw_error *bw_past_trees(struct bw_past *past, size_t state, bw_state_tree
     return bw_state_trees(past, &past->states[state], take, context, NULL);
 }
 
-/* How much speaks for a state being the one that its generation names; 0: nothing. */
-static unsigned weight_of(const struct bw_state_info *info)
-{
-    return info->sources & (BW_STATE_OF_SUPERBLOCK | BW_STATE_OF_BACKUP) ? 3
-           : info->standing == BW_STATE_COMMITTED                        ? 2
-           : info->standing == BW_STATE_UNPROVEN                         ? 1
-                                                                         : 0;
-}
-
 static struct bw_error *list_candidates(const struct bw_past *past, uint64_t generation)
 {
     enum { MOST_TEXT = 1024 };
@@ -252,17 +300,33 @@ static struct bw_error *list_candidates(const struct bw_past *past, uint64_t gen
                            generation, (int)text.length, text.data);
 }
 
+/* That there was a choice, unless the superblock has made it. */
+static void report_choice(const struct bw_past *past, const struct bw_state_info *chosen)
+{
+    size_t complete = 1;
+    for (size_t i = 0; i < past->count; i++)
+        complete +=
+            past->states[i].info.generation == chosen->generation && past->states[i].is_complete;
+    if (complete > 1 && weight_of(chosen) < 3)
+        bw_fs_report(past->fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_USAGE,
+                                     "generation %" PRIu64 " has %zu complete root trees: the "
+                                     "latest is read, --tree-root %" PRIu64,
+                                     chosen->generation, complete, chosen->tree_root));
+}
+
 struct bw_error *bw_past_find(const struct bw_past *past, uint64_t generation, size_t *state)
 {
-    unsigned best = 0;
-    bool alone = false;
+    size_t count = 0;
     for (size_t i = 0; i < past->count; i++) {
-        const unsigned weight = weight_of(&past->states[i].info);
-        if (past->states[i].info.generation != generation || weight < best || !weight)
+        const struct bw_state_info *info = &past->states[i].info;
+        if (info->generation != generation || info->superseded || !weight_of(info))
             continue;
-        alone = weight > best;
-        best = weight;
+        count++;
         *state = i;
     }
-    return alone ? NULL : list_candidates(past, generation);
+    if (count != 1)
+        return list_candidates(past, generation);
+    report_choice(past, &past->states[*state].info);
+    return NULL;
 }

@@ -10,6 +10,7 @@
 struct bw_past_state {
     struct bw_state_info info;
     struct bw_root_pointer root, chunk_root;
+    bool is_complete;      /**< superseded, but all its trees had been written as well */
     bool has_other_chunks; /**< its own chunk tree is lost; this is an older one */
 };
 

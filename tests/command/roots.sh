@@ -5,7 +5,8 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone plain dup-metadata-0 || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone plain dup-metadata-0 \
+    snapshots-with-quotas || exit 1
 image=$BUILD/fixtures/gone/dev1.img
 discarded=$BUILD/fixtures/plain/dev1.img
 columns=generation,found,standing,left,missing,trimmed,overwritten,readable,subvolumes,tree_root
@@ -121,4 +122,71 @@ expect "where there is nothing newer" 0 - ls --scan "$image"
 expect "and named" 0 - sum --generation 9 "$WORK/stale"
 holds "it has all files" cmp "$WORK/out" <("$PROGRAM" sum "$image")
 expect "a state that is gone" 2 'no state of generation 5 is left' ls --generation 5 "$WORK/image"
+# With quotas, a snapshot makes its transaction write two complete root trees. The superblock of the
+# kernel named the later one.
+twice=$BUILD/fixtures/snapshots-with-quotas/dev1.img
+expect "two complete roots" 0 - roots -o generation,standing,tree_root "$twice"
+awk '$2 == "committed" && $1 >= 9 {print $1, $3}' "$WORK/out" | sort > "$WORK/have"
+sort "$ROOT/fixtures/snapshots-with-quotas/committed" > "$WORK/want"
+holds "those are committed that the superblock named" cmp "$WORK/want" "$WORK/have"
+is "the others are not" "$(grep -c abandoned "$WORK/out")" 6
+expect "versions" 0 - versions -o generation,first "$twice" /@home/doc
+generations=$(tr '\t' '\n' < "$WORK/out" | sort -nu)
+is "of as many generations" "$(wc -l <<< "$generations")" 12
+for generation in $generations; do
+    expect "cat of generation $generation, which was printed" 0 - \
+        cat -q --generation "$generation" "$twice" /@home/doc
+    is "the text" "$(cat "$WORK/out")" "text $(((generation - 7) / 2))"
+    expect "diff of generation $generation" 0 - diff -q "$twice" "@home@$generation" @home
+done
+expect "deleted" 0 - deleted -o generation,path "$twice"
+while read -r generation path; do
+    expect "$path of generation $generation" 0 - cat -q --generation "$generation" "$twice" "$path"
+done < "$WORK/out"
+expect "the choice is reported" 0 \
+    'warning: generation 11 has 2 complete root trees: the latest is read, --tree-root 6012928' \
+    cat --generation 11 "$twice" /@home/doc
+expect "not where the superblock has made it" 0 - cat --generation 19 "$twice" /@home/doc
+
+# Without times, nothing decides.
+cp --sparse=always "$twice" "$WORK/timeless"
+python3 - "$ROOT/tests/support" "$WORK/timeless" << 'PYTHON'
+import struct, sys
+sys.path.insert(0, sys.argv[1])
+table = []
+for i in range(256):
+    for _ in range(8):
+        i = i >> 1 ^ (0x82f63b78 if i & 1 else 0)
+    table.append(i)
+def crc32c(data, crc=0xffffffff):
+    for byte in data:
+        crc = crc >> 8 ^ table[(crc ^ byte) & 255]
+    return crc ^ 0xffffffff
+with open(sys.argv[2], "r+b") as image:
+    image.seek(65536)
+    fsid = image.read(4096)[32:48]
+    image.seek(0)
+    data = image.read(64 << 20)
+    for at in range(0, len(data), 16384):
+        block = bytearray(data[at:at + 16384])
+        generation, owner, items, level = struct.unpack_from("<QQIB", block, 80)
+        if block[32:48] != fsid or (generation, owner, level) != (11, 1, 0):
+            continue
+        for i in range(items):
+            kind, offset = struct.unpack_from("<B8xI", block, 101 + 25 * i + 8)
+            if kind == 132:
+                times = 101 + offset + 327
+                block[times:times + 48] = bytes(48)
+        block[:4] = struct.pack("<I", crc32c(block[32:]))
+        image.seek(at)
+        image.write(block)
+PYTHON
+expect "without times" 2 'generation 11 does not name one state; choose one: --tree-root '\
+'[0-9]+@11 \(committed\), --tree-root [0-9]+@11 \(committed\)' cat --generation 11 "$WORK/timeless" /@home/doc
+root=$(sed -nE 's/.*--tree-root ([0-9]+@11) .*/\1/p' "$WORK/err")
+expect "as it says" 0 - cat --tree-root "$root" "$WORK/timeless" /@home/doc
+is "the text" "$(cat "$WORK/out")" "text 2"
+expect "versions name the roots" 0 'warning: generation 11 does not name one state; choose one: ' \
+    versions "$WORK/timeless" /@home/doc
+is "once" "$(grep -c 'does not name' "$WORK/err")" 1
 finish

@@ -55,7 +55,8 @@ static void seal(uint8_t *bytes)
 static enum bw_found_kind kind_of(const uint8_t *bytes, uint64_t bytenr)
 {
     static uint8_t fsid[1][BW_UUID_SIZE] = {"the file system"};
-    const struct bw_found_identity identity = {fsid, 1, BW_CHECKSUM_CRC32C, NODESIZE};
+    const struct bw_found_identity identity = {
+        .fsids = fsid, .fsid_count = 1, .checksum_type = BW_CHECKSUM_CRC32C, .nodesize = NODESIZE};
     struct bw_found_index index;
     struct bw_found_block block;
     bw_found_init(&index);

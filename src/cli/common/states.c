@@ -95,19 +95,35 @@ struct bw_error *cmd_past_open(struct cmd_index *index, struct bw_fs *fs,
 
 /* All states. */
 
-static struct bw_error *take_all(struct cmd_states *states, const struct bw_past *past)
+/* If nothing decides which state of a generation was committed, the generation is no name for one
+ * of them: the warning has the names that other commands accept. */
+static void report_ambiguous(struct bw_fs *fs, const struct bw_past *past, uint64_t generation)
+{
+    size_t state;
+    struct bw_error *error = bw_past_find(past, generation, &state);
+    if (error)
+        bw_fs_report(fs, BW_WARNING, error);
+}
+
+static struct bw_error *take_all(struct cmd_states *states, struct bw_fs *fs,
+                                 const struct bw_past *past)
 {
     const size_t count = bw_past_count(past);
+    uint64_t before = 0, reported = 0;
     states->choices = calloc(count + 1, sizeof *states->choices);
     if (!states->choices)
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++) {
         const struct bw_state_info *info = bw_past_state(past, i);
-        if (info->standing != BW_STATE_ABANDONED)
-            states->choices[states->count++] =
-                (struct bw_state_choice){.tree_root = info->tree_root,
-                                         .tree_root_generation = info->generation,
-                                         .chunk_root = info->chunk_root};
+        if (info->standing == BW_STATE_ABANDONED || info->superseded)
+            continue;
+        if (info->generation == before && before != reported)
+            report_ambiguous(fs, past, reported = before);
+        before = info->generation;
+        states->choices[states->count++] =
+            (struct bw_state_choice){.tree_root = info->tree_root,
+                                     .tree_root_generation = info->generation,
+                                     .chunk_root = info->chunk_root};
     }
     return NULL;
 }
@@ -121,7 +137,7 @@ struct bw_error *cmd_states_find(struct cmd_index *index, struct bw_fs *fs,
     *states = (struct cmd_states){.images = cmd_fs_options(index->before)};
     struct bw_error *error = cmd_past_open(index, fs, settings, &how, &past);
     if (!error)
-        error = take_all(states, past);
+        error = take_all(states, fs, past);
     bw_past_close(past);
     return error;
 }
