@@ -181,8 +181,9 @@ with open(sys.argv[2], "r+b") as image:
         image.seek(at)
         image.write(block)
 PYTHON
-expect "without times" 2 'generation 11 does not name one state; choose one: --tree-root '\
-'[0-9]+@11 \(committed\), --tree-root [0-9]+@11 \(committed\)' cat --generation 11 "$WORK/timeless" /@home/doc
+roots='--tree-root [0-9]+@11 \(committed\), --tree-root [0-9]+@11 \(committed\)'
+expect "without times" 2 "generation 11 does not name one state; choose one: $roots" \
+    cat --generation 11 "$WORK/timeless" /@home/doc
 root=$(sed -nE 's/.*--tree-root ([0-9]+@11) .*/\1/p' "$WORK/err")
 expect "as it says" 0 - cat --tree-root "$root" "$WORK/timeless" /@home/doc
 is "the text" "$(cat "$WORK/out")" "text 2"
