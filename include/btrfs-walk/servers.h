@@ -69,6 +69,7 @@ enum bw_servers_need {
     BW_SERVERS_TALK,    /**< send and receive, on sockets that are open */
     BW_SERVERS_CONNECT, /**< find servers and connect to them: connections that are lost are made
                            again, but for those to helpers */
+    BW_SERVERS_CONNECT_UNIX, /**< the same, and some servers are at Unix sockets */
 };
 
 /** What the connections of the set need. */

@@ -97,7 +97,9 @@ enum bw_servers_need bw_servers_need(const struct bw_servers *servers)
     enum bw_servers_need need = BW_SERVERS_NOTHING;
     for (size_t i = 0; i < servers->count; i++)
         if (servers->servers[i].connection && servers->servers[i].helper_count == 0)
-            need = BW_SERVERS_CONNECT;
+            need = strstr(servers->servers[i].image, "+unix:") ? BW_SERVERS_CONNECT_UNIX
+                   : need < BW_SERVERS_CONNECT                 ? BW_SERVERS_CONNECT
+                                                               : need;
         else if (servers->servers[i].connection && need == BW_SERVERS_NOTHING)
             need = BW_SERVERS_TALK;
     return need;

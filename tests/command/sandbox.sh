@@ -62,16 +62,55 @@ commands_stay() {
     for command in extract 'extract --preserve' 'extract --skip-existing'; do
         breaks_out "$WORK/dest" $command -q -C "$WORK/dest" "$image"
         holds "$command may change its folder only $*" all forbidden 'breakout: folder: '
+        mkdir "$WORK/dest"
+        [ ${#as[@]} -eq 0 ] || chown 1000:1000 "$WORK/dest"
         breaks_out "$WORK/outside" $command -q -C "$WORK/dest" "$image"
         holds "outside of it, $command changes nothing $*" all forbidden
         rm -rf "$WORK/dest"
     done
 }
 
+# A program that answers the kernel. The image is read before it is mounted.
+mounts_stay() {
+    mkdir -p "$WORK/mnt"
+    breaks_out "$WORK/outside" mount "$image" "$WORK/mnt" &
+    local mounting=$!
+    holds "nothing breaks out of mount" all_soon
+    fusermount3 -u "$WORK/mnt" 2> /dev/null || umount "$WORK/mnt" 2> /dev/null
+    wait $mounting
+}
+all_soon() { soon grep -q 'root: a namespace' "$WORK/err" && all forbidden; }
+
+# Images on servers, and behind helpers.
+servers_stay() {
+    local port uri
+    if have qemu-nbd qemu-img; then
+        qemu-img convert -O qcow2 "$image" "$WORK/image.qcow2"
+        breaks_out "$WORK/outside" walk "$WORK/image.qcow2"
+        holds "nothing breaks out beside a helper" all forbidden
+        breaks_out "$WORK/dest" extract -q -C "$WORK/dest" "$WORK/image.qcow2"
+        holds "nor out of an extraction" all forbidden 'breakout: folder: '
+    fi
+    have nbdkit || return
+    nbdkit -U "$WORK/server" -P "$WORK/server.pid" -r file "$image"
+    breaks_out "$WORK/outside" walk "nbd+unix:///?socket=$WORK/server"
+    holds "beside a server: sockets only" all forbidden ': a socket'
+    kill "$(cat "$WORK/server.pid")"
+    port=$((20000 + RANDOM % 10000))
+    nbdkit -i 127.0.0.1 -p $port -P "$WORK/server2.pid" -r file "$image" || return
+    for uri in "nbd://127.0.0.1:$port" "nbd://localhost:$port"; do
+        breaks_out "$WORK/outside" walk "$uri"
+        holds "beside $uri: sockets to machines only" all forbidden ': a socket:'
+    done
+    kill "$(cat "$WORK/server2.pid")"
+}
+
 if [ $landlock -ne 0 ] || [ $seccomp -ne 0 ]; then
     skip "the kernel or the build has half a sandbox only"
 else
     commands_stay
+    if grep -q FUSE=1 "$BUILD/features"; then mounts_stay; fi
+    if grep -q NBD=1 "$BUILD/features"; then servers_stay; fi
 fi
 breaks_out "$WORK/outside" --sandbox=off "$image"
 if [ "$(id -u)" -eq 0 ] && mknod "$WORK/disk" b 240 255 2> /dev/null; then
@@ -176,6 +215,11 @@ chmod 755 "$WORK"
 cp "$PROGRAM" "$WORK/program"
 if have setpriv && setpriv --reuid=1000 --regid=1000 --clear-groups "$WORK/program" --version > \
     /dev/null 2>&1; then
+    if [ $landlock -eq 0 ] && [ $seccomp -eq 0 ]; then
+        as=(setpriv --reuid=1000 --regid=1000 --clear-groups)
+        PROGRAM=$WORK/program commands_stay as a user
+        as=()
+    fi
     setpriv --reuid=1000 --regid=1000 --clear-groups "$WORK/program" -v "$image" > \
         "$WORK/kept/list" 2> "$WORK/err"
     holds "the same for a user" cmp <("$PROGRAM" "$image") "$WORK/kept/list"

@@ -42,7 +42,8 @@ static const struct {
     const char *path;
     unsigned rights;
 } always[] = {
-    {"/sys", READ | LIST},       /* what is below a block device; how many processors there are */
+    {"/sys/dev", READ | LIST}, /* what is below a block device; how many processors there are */
+    {"/sys/devices", READ | LIST}, {"/sys/fs/btrfs", READ | LIST},
     {"/proc/self/mounts", READ}, /* whether an image is mounted */
     {"/proc/sys/crypto", READ},  /* by libgcrypt, for checksums of some images */
     {"/etc/gcrypt", READ | LIST},
@@ -71,7 +72,7 @@ static void allow(const struct files *files, const char *path, uint64_t rights)
 /* Links between directories were never allowed by the first version. */
 static int make_rules(struct files *files, const char *folder)
 {
-    const char *const *path = files->calls.servers == BW_SERVERS_CONNECT ? resolver : NULL;
+    const char *const *path = files->calls.servers >= BW_SERVERS_CONNECT ? resolver : NULL;
     struct landlock_ruleset_attr attributes;
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (version < 1 || (folder && version < 2))

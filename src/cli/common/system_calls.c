@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
@@ -138,7 +139,7 @@ static const char *const talk[] = {
 
 /* And over new ones, if these are lost; finding a server is part of that. */
 static const char *const connecting[] = {
-    "bind", "connect", "recvmmsg", "recvmmsg_time64", "sendmmsg", "setsockopt", "socket", NULL,
+    "bind", "connect", "recvmmsg", "recvmmsg_time64", "sendmmsg", "setsockopt", NULL,
 };
 
 /* Of a command that opens files for writing. */
@@ -214,6 +215,15 @@ static const struct limited folder_all_modes[] = {
 
 static const struct limited connecting_limited[] = {
     {"ioctl", 1, UINT32_MAX, FIONREAD}, /* of an answer about a name */
+    {"socket", 0, UINT32_MAX, AF_INET},
+    {"socket", 0, UINT32_MAX, AF_INET6},
+    {"socket", 0, UINT32_MAX, AF_NETLINK}, /* which addresses this machine has */
+    {0},
+};
+
+/* Services of this machine, some of which do for root whatever they are asked to. */
+static const struct limited connecting_unix[] = {
+    {"socket", 0, UINT32_MAX, AF_UNIX},
     {0},
 };
 
@@ -272,10 +282,12 @@ static int fill(scmp_filter_ctx filter, struct cmd_system_calls wanted)
         problem = allow_all(filter, serving);
     if (!problem && wanted.servers != BW_SERVERS_NOTHING)
         problem = allow_all(filter, talk);
-    if (!problem && wanted.servers == BW_SERVERS_CONNECT)
+    if (!problem && wanted.servers >= BW_SERVERS_CONNECT)
         problem = allow_all(filter, connecting);
-    if (!problem && wanted.servers == BW_SERVERS_CONNECT)
+    if (!problem && wanted.servers >= BW_SERVERS_CONNECT)
         problem = allow_all_limited(filter, connecting_limited);
+    if (!problem && wanted.servers >= BW_SERVERS_CONNECT_UNIX)
+        problem = allow_all_limited(filter, connecting_unix);
     if (!problem && (wanted.folder || wanted.outputs))
         problem = allow_all(filter, outputs);
     if (!problem)
