@@ -24,7 +24,7 @@ PKG_CONFIG ?= pkg-config
 # and asks no servers: libnbd needs GnuTLS, parts of which are nowhere there to be linked. What the
 # linker says of dlopen and getpwnam is about functions of libraries that are never called.
 STATIC   ?= 0
-exists    = $(if $(shell $(PKG_CONFIG) --exists '$(1)' && echo 1),1,0)
+exists    = $(if $(shell $(PKG_CONFIG) --exists '$(1)' 2> /dev/null && echo 1),1,0)
 
 # Without libnbd, images are read from files only. It is loaded when it is needed, and not linked.
 NBD      ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libnbd >= 1.8))
@@ -70,11 +70,14 @@ override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 \
 override LDFLAGS  += -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
 ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
-  MISSING := $(strip $(foreach package,$(PACKAGES),\
-      $(shell $(PKG_CONFIG) --exists $(package) || echo $(package))) \
-      $(shell command -v python3 > /dev/null || echo python3))
+  MISSING := $(strip $(foreach tool,$(firstword $(CC)) $(firstword $(PKG_CONFIG)) python3,\
+      $(shell command -v $(tool) > /dev/null || echo $(tool))))
+  ifeq ($(MISSING),)
+    MISSING := $(strip $(foreach package,$(PACKAGES),\
+        $(shell $(PKG_CONFIG) --exists $(package) || echo $(package))))
+  endif
   ifneq ($(MISSING),)
-    $(error Missing: $(MISSING). Install what is needed with: sudo scripts/install-deps)
+    $(error Missing: $(MISSING). Install what is needed with: scripts/install-deps)
   endif
   override CFLAGS += $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
   LIBRARIES := $(shell $(PKG_CONFIG) --libs $(if $(filter 1,$(STATIC)),--static) $(PACKAGES)) -ldl
@@ -133,8 +136,8 @@ XLATOR_DIRECTORY := $(LIBDIR)/btrfs-walk/xlator
 EXPORTS := $(foreach symbols,bw_error_* bw_json_* bw_request_* bw_wind* bw_xlator_*,\
     -Wl,--export-dynamic-symbol='$(symbols)')
 
-# Short lines, unless V=1 asks for the commands themselves.
-quiet = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
+# Short lines, unless V=1 asks for the commands themselves, or V=0 for nothing.
+quiet = $(if $(filter 0,$(V)),@,$(if $(V),,@printf '  %-4s %s\n' $(1) $@;))
 
 all: $(PROGRAM) $(ARCHIVE) $(SHARED) $(MANUAL) ## build the program, the library and the manual
 
@@ -227,9 +230,12 @@ check-long: check ## the same, and random and worst images for minutes
 	WORST=1 BUILD=$(BUILD) bash tests/command/bounds.sh
 	$(SOAK) --rounds 5000 --seed $(or $(SEED),1)
 
-demo: $(PROGRAM) ## walk a bundled image
-	@scripts/unpack-fixtures $(BUILD)/fixtures default-subvolume
-	$(PROGRAM) $(BUILD)/fixtures/default-subvolume/dev1.img
+# All processors build, unless -j says how many.
+demo: ## build the program and list a bundled image with it
+	@echo 'Building $(PROGRAM), which takes a minute or so ...'
+	@+$(MAKE) --no-print-directory V=$(or $(V),0) $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(nproc)) \
+	    $(PROGRAM)
+	@scripts/demo $(BUILD)
 
 # What a compiler and a linker are called with, for tools that have other ones.
 libraries:

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Runs every command of the ```sh blocks of README and docs, line by line, on the images they name,
-# made from fixtures. Commands of tools that are not installed are skipped. Of lines with `sudo`,
-# which change the machine, only the rest is run, and none of `make check`, which runs this. Those
-# of docs/fleet are run by fleet.sh.
+# made from fixtures. Commands of tools that are not installed are skipped. Of lines that install
+# packages or begin with `sudo`, only the rest is run, and none of `make check`, which runs this.
+# Those of docs/fleet are run by fleet.sh.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 . "$(dirname "$0")/documented.bash"
@@ -41,7 +41,7 @@ while IFS= read -r -d '' line; do
     case $line in
     '' | '#'*) continue ;;
     *'git clone'* | *'make check'* | *'make bench'* | *'make fuzz'*) continue ;;
-    sudo*'&& '*) command=${line#*&& } ;;
+    sudo*'&& '* | scripts/install-deps*'&& '*) command=${line#*&& } ;;
     sudo*) continue ;;
     *'| jq '*) have jq || continue ;;
     *MNT*) [ -z "$no_mount" ] || continue ;;
@@ -50,5 +50,36 @@ while IFS= read -r -d '' line; do
     case $command in make* | scripts/*) folder=$ROOT ;; esac
     works "$folder" "$command" "$line"
 done < <(documented "$ROOT/README.md" "$ROOT"/docs/*.md "$ROOT"/docs/{probes,xlators}/README.md)
+
+# The commands that `make demo` names run, where it has run.
+(cd "$ROOT" && make demo) > "$WORK/demo" 2>&1
+holds "make demo names what was built" grep -q '^Built .*/btrfs-walk: btrfs-walk [0-9]' "$WORK/demo"
+holds "no line of a compiler" [ "$(grep -cE '^ +(CC|LD|AR) |gcc' "$WORK/demo")" -eq 0 ]
+holds "the paths of an image" grep -qx '/@home/bob/README' "$WORK/demo"
+next=0
+while read -r line; do
+    next=$((next + 1))
+    works "$ROOT" "$line"
+done < <(sed -n '/^Three commands/,$s/^  \(.*\)/\1/p' "$WORK/demo")
+is "three commands, and help" "$next" 4
+
+# The command of README with and without root, and with and without sudo: tools that only note.
+mkdir tools
+printf '#!/bin/sh\necho "$PACKAGES_FOR"\n' > tools/id
+printf '#!/bin/sh\necho "apt-get as $PACKAGES_FOR" >&3\n' > tools/apt-get
+printf '#!/bin/sh\necho "sudo $*" >&3\nPACKAGES_FOR=0 exec "$@"\n' > sudo
+chmod +x tools/* sudo
+for tool in env bash dirname sleep; do ln -s "$(command -v $tool)" tools/; done
+# install_deps UID: what was called; the messages are in $WORK/err.
+install_deps() {
+    (cd "$ROOT" && PACKAGES_FOR=$1 PATH=$WORK/tools scripts/install-deps \
+        3>&1 > /dev/null 2> "$WORK/err")
+}
+is "root without sudo" "$(install_deps 0)" 'apt-get as 0'
+is "a user without sudo" "$(install_deps 1000)" ''
+holds "is told what to do" grep -q 'takes root, .* as root: apt-get install gcc ' "$WORK/err"
+mv sudo tools
+is "root with sudo" "$(install_deps 0)" 'apt-get as 0'
+is "a user with sudo" "$(install_deps 1000)" $'sudo scripts/install-deps\napt-get as 0'
 [ "$passed" -ge 50 ] || fail "only $passed commands were found and run"
 finish
