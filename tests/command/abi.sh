@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 library=$BUILD/libbtrfs-walk.so.0
-if ! have readelf nm; then skip "the interface: there is no readelf or nm"; finish; fi
+if ! have readelf nm; then skip "readelf and nm" "the interface"; finish; fi
 is "SONAME" "$(readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')" libbtrfs-walk.so.0
 "$ROOT/scripts/make-symbols" --list "$ROOT"/include/btrfs-walk/*.h |
     LC_ALL=C sort > "$WORK/declared"
@@ -17,12 +17,12 @@ diff "$WORK/declared" "$WORK/exported" > "$WORK/diff"
 is "what is declared is exported, and nothing else: $(head -n 4 "$WORK/diff")" $? 0
 
 if ! have abidiff; then
-    skip "types and functions: abidiff (libabigail) is not installed"
+    skip abidiff "types and functions"
 elif ! grep -q X86-64 < <(readelf -h "$library") ||
     ! grep -q '\.debug_info' < <(readelf -S "$library"); then
-    skip "types and functions: this is not x86-64, or there is no debug information"
+    skip "debug information for x86-64" "types and functions"
 elif grep -q clang < <(readelf -p .comment "$library") || grep -q __asan < <(nm -D "$library"); then
-    skip "types and functions: built with clang or with sanitizers"
+    skip "a build with gcc and without sanitizers" "types and functions"
 else
     holds "the interface is that of tests/abi; after an addition run 'make abi'" \
         "$ROOT/scripts/abi" "$library"

@@ -6,7 +6,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-grep -q __asan_init "$PROGRAM" && { skip "a sanitizer needs memory of its own"; finish; }
+grep -q __asan_init "$PROGRAM" && { skip "a build without sanitizers" "limits of memory"; finish; }
 make -C "$ROOT" -s BUILD="$BUILD" "$BUILD/tests/worst-images" > "$WORK/log" 2>&1 || { fail \
     "the images: $(tail -n 3 "$WORK/log")"; finish; }
 mkdir "$WORK/images"

@@ -40,14 +40,14 @@ is "nothing to watch" "$(called "$WORK/link")" ''
 holds "is told of, too" grep -q 'Give the arguments of btrfs-walk' "$WORK/err"
 
 if [ "$(id -u)" -ne 0 ]; then
-    skip "bpftrace: not root"
+    skip root "scripts for bpftrace"
 elif ! have bpftrace; then
-    skip "bpftrace: it is not installed"
+    skip bpftrace "its scripts"
 elif ! grep -q USDT=1 "$BUILD/features"; then
-    skip "bpftrace: built without USDT"
+    skip "a build with USDT" "scripts for bpftrace"
 elif ! bpftrace -e "uprobe:$PROGRAM:main { @ = count(); }" -c "$PROGRAM --version" 2> /dev/null |
     grep -q '^@: 1$'; then
-    skip "bpftrace: it cannot watch a program here"
+    skip "a kernel that bpftrace can use" "scripts for bpftrace"
 else
     export BTRFS_WALK=$PROGRAM
     # They are good, and get records: the header fits.

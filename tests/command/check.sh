@@ -84,7 +84,7 @@ reported() {
         holds "$1: the schema of JUnit" xmllint --noout --schema "$ROOT/tests/data/junit.xsd" \
             "$WORK/junit"
     else
-        skip "$1: xmllint is not installed"
+        skip xmllint "$1"
     fi
 }
 expect "reports" 4 'error' check "${reports[@]}" "$half"
@@ -214,6 +214,6 @@ if have_terminal; then
     holds "findings stand alone" grep -qE \
         "^(.*$(printf '\r')$(printf '\033')\[K)?error block-checksum" "$WORK/terminal"
 else
-    skip "progress: script(1) is not installed, or there is no pseudo-terminal"
+    skip "script(1) on a pseudo-terminal" progress
 fi
 finish

@@ -170,7 +170,7 @@ if have_terminal; then
     holds "no raw control bytes on a terminal" \
         [ "$(tr -d '\r\n' < "$WORK/terminal" | tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
 else
-    skip "terminal escapes: script(1) is not installed, or there is no pseudo-terminal"
+    skip "script(1) on a pseudo-terminal" "terminal escapes"
 fi
 
 # Nothing is ever written: also an image that must not be written can be read.

@@ -116,8 +116,8 @@ typed $'btrfs-walk -o size,mti\t p.img' -o size,mtime p.img
 typed $'btrfs-walk cat --on-error=z\tp.img' cat --on-error=zero p.img
 typed $'btrfs-walk ls --insert features/v\tchunk p.img' ls --insert features/verify@chunk p.img
 for shell in bash zsh fish; do
-    have "$shell" || { skip "$shell: it is not installed"; continue; }
-    have_openpty || { skip "$shell: there is no Python, or no pseudo-terminal"; continue; }
+    have "$shell" || { skip "$shell" "completions of $shell"; continue; }
+    have_openpty || { skip "a pseudo-terminal for Python" "completions of $shell"; continue; }
     rm -f "$WORK/shell/seen"
     holds "$shell completes" "$ROOT/tests/support/complete-in-shell.py" "$shell" "$WORK/shell" \
         "$WORK/shell/lines"

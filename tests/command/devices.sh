@@ -13,18 +13,18 @@ cleanup() {
 }
 trap cleanup EXIT
 
-[ "$(id -u)" -eq 0 ] || { skip "loop devices need root"; finish; }
-have losetup mkfs.btrfs mountpoint || { skip "losetup or mkfs.btrfs is not installed"; finish; }
+[ "$(id -u)" -eq 0 ] || { skip root "loop devices"; finish; }
+have losetup mkfs.btrfs mountpoint || { skip "losetup and mkfs.btrfs" "loop devices"; finish; }
 
 mkdir "$WORK/mnt"
 for i in 1 2 3; do
     truncate -s 128M "$WORK/$i.img"
     loop=$(losetup -f --show "$WORK/$i.img" 2> /dev/null) ||
-        { skip "no loop device to be had"; finish; }
+        { skip "a loop device" "block devices"; finish; }
     loops+=("$loop")
 done
 mkfs.btrfs -q -d raid1 -m raid1 "${loops[0]}" "${loops[1]}" 2> /dev/null ||
-    { skip "mkfs.btrfs failed"; finish; }
+    { skip "a working mkfs.btrfs" "block devices"; finish; }
 mkfs.btrfs -q "${loops[2]}" 2> /dev/null
 
 # The guard: neither name of an image can be written to.
@@ -48,7 +48,8 @@ expect "another device is no image" 0 - --statedump "$WORK/dump" "$WORK/3.img"
 
 # Not mounted: no warning. Mounted: one warning a device, for a file below a loop device as well.
 expect "not mounted" 0 - "$WORK/1.img" "$WORK/2.img"
-mount "${loops[0]}" "$WORK/mnt" 2> /dev/null || { skip "the kernel mounts no btrfs"; finish; }
+mount "${loops[0]}" "$WORK/mnt" 2> /dev/null ||
+    { skip "a kernel with btrfs" "mounted devices"; finish; }
 for image in "${loops[0]}" "$WORK/1.img"; do
     expect "mounted: walk $image" 0 "warning: $image is mounted at $WORK/mnt" "$image" \
         -d "${loops[1]}"

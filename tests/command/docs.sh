@@ -7,7 +7,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 export BTRFS_WALK_XLATOR_PATH=
 if [ "$(od -An -t u1 -j 4 -N 1 "$PROGRAM" | tr -d ' ')" -ne 2 ]; then # the class of an ELF file
-    skip "the pages and headers tell the offsets of 64 bits"
+    skip "a 64-bit machine" "pages and headers, which have its offsets"
     finish
 fi
 
@@ -53,7 +53,7 @@ if have "${COMPILER[0]}"; then
     done
     holds "bpftrace gets no macros and no includes" [ "$(grep -c '^#' "$WORK/header.c")" -eq 0 ]
 else
-    skip "whether the headers compile: no compiler"
+    skip "a compiler" "whether the headers compile"
 fi
 
 # Records only grow: a line that changes or vanishes is refused, a new one is added.
@@ -110,7 +110,7 @@ holds "the manual is made" "$ROOT/scripts/make-docs" --man "$PROGRAM" "$WORK/man
 is "pages that are not built, or out of date" "$(diff -rq "$BUILD/man" "$WORK/man")" ""
 # warnings TOOL ARGUMENT...: of a program that reads pages.
 warnings() {
-    have "$1" || { skip "warnings of $1: it is not installed"; return; }
+    have "$1" || { skip "$1" "its warnings"; return; }
     "$@" 2>&1 | grep -E "^(mandoc|troff|grotty|man|<standard)" |
         grep -v "can't break line" > "$WORK/warnings"
     is "warnings of $1" "$(head -n 3 "$WORK/warnings")" ""

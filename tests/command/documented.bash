@@ -17,7 +17,7 @@ lacks_tool() {
     local tool
     for tool in jq sqlite3 duckdb rsync parallel nbdkit; do
         if grep -qE "(^|[| ])$tool " <<< "$1" && ! have "$tool"; then
-            echo "$tool is not installed: ${1%%$'\n'*}"
+            echo "$tool"
             return 0
         fi
     done

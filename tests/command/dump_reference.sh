@@ -7,7 +7,7 @@ set -uo pipefail
 
 case "$(btrfs --version 2> /dev/null)" in
     *v6.[0-3] | *v6.[0-3].*) ;;
-    *) skip "btrfs-progs 6.2 is not installed; dump.sh compares with what it has printed"; finish ;;
+    *) skip "btrfs-progs 6.2" "dump.sh compares with what it has printed"; finish ;;
 esac
 images=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$images" || exit 1

@@ -155,7 +155,7 @@ if "${CC:-cc}" -shared -fPIC -w -o "$WORK/named.so" "$WORK/named.c" -ldl 2> /dev
     hashes "$out" > "$WORK/have"
     holds "contents then" cmp "$WORK/want" "$WORK/have"
 else
-    skip "no compiler"
+    skip "a compiler" "extractions that are broken off"
 fi
 
 # Against the mount; and names that differ in their letters' case, on a file system that does not
@@ -354,7 +354,7 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
         is "no setuid for another than it was for" "$(stat -c '%a' "$out/foreign")" 755
         is "setgid for a group that the user is in" "$(stat -c '%a' "$out/group")" 2750
     else
-        skip "no setpriv: nothing is extracted without root"
+        skip setpriv "extraction without root"
     fi
     clean "$WORK"/on/*
     umount "$WORK/on"
@@ -381,7 +381,7 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
             "$WORK/odd"
         umount "$WORK/on"
     else
-        skip "no ext4"
+        skip "a kernel with ext4" "extraction to ext4"
     fi
 
     truncate -s 40M "$WORK/fat"
@@ -394,9 +394,9 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
         is "one of them is there" "$(find "$mount_point/out" -iname case | wc -l)" 1
         umount "$mount_point"
     else
-        skip "no vfat"
+        skip "a kernel with vfat" "extraction to vfat"
     fi
 else
-    skip "no root, no btrfs in the kernel, or no rsync: nothing is compared with a mount"
+    skip "root, a kernel with btrfs, and rsync" "a comparison with a mount"
 fi
 finish

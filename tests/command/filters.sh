@@ -209,7 +209,7 @@ compare() {
 }
 if [ "$(id -u)" -ne 0 ] || ! grep -qw btrfs /proc/filesystems ||
     ! find --version > /dev/null 2>&1; then
-    skip "comparison with find on a mount: needs root, and a kernel with btrfs"
+    skip "root and a kernel with btrfs" "a comparison with find on a mount"
 else
     mkdir -p "$WORK/mount"
     for original in "$plain" "$subvolumes"; do
@@ -221,7 +221,7 @@ else
             compare
             unmount
         else
-            skip "comparison with find: $original cannot be mounted"
+            skip "a kernel with btrfs" "a comparison with find on $original"
         fi
     done
 fi

@@ -67,7 +67,7 @@ END
 if python3 -c 'import yaml' 2> /dev/null; then
     holds "the manifest" check_manifest
 else
-    skip "the manifest: there is no yaml for Python"
+    skip "yaml for Python" "the manifest"
 fi
 
 # ssh to this machine, without a port: the daemon is the other end of a pipe.
@@ -93,7 +93,7 @@ END
     [ "$(timeout 20 $PARALLEL_SSH server btrfs-walk --version)" = "$("$PROGRAM" --version)" ]
 }
 no_ssh= no_server=
-throwaway_ssh 2> err || { no_ssh=1; skip "ssh to this machine: $(head -n 1 err)"; }
+throwaway_ssh 2> err || { no_ssh=1; skip "ssh to this machine" "$(head -n 1 err)"; }
 
 # A web server.
 coproc SERVER { exec python3 "$ROOT/tests/support/range_server.py" images; }
@@ -103,7 +103,7 @@ read -r port <&"${SERVER[0]}"
 if ! have nbdkit || ! nbdkit curl --dump-plugin > /dev/null 2>&1 ||
     ! grep -q NBD=1 "$BUILD/features"; then
     no_server=1
-    skip "a web server: no nbdkit with curl, or built without libnbd"
+    skip "nbdkit with curl, and libnbd" "a web server"
 fi
 
 while IFS= read -r -d '' line; do
@@ -115,7 +115,7 @@ while IFS= read -r -d '' line; do
         ;;
     *localhost*) [ -z "$no_server" ] || continue ;;
     esac
-    if why=$(lacks_tool "$line"); then skip "$why"; continue; fi
+    if tool=$(lacks_tool "$line"); then skip "$tool" "${line%%$'\n'*}"; continue; fi
     works "$WORK" "${line//localhost:8080/127.0.0.1:$port}" "$line"
     case $line in
     parallel*./one-image*) is "parallel: all images: $line" "$(answers results)" 12 ;;

@@ -67,7 +67,7 @@ if have mkfs.ext4; then
         'it is ext4, label ro.033ot( \[fs\])?$' "$image"
     expect "beside a good device" 1 'image is not used: no superblock: it is ext4' "$plain" "$image"
 else
-    skip "no mkfs.ext4"
+    skip mkfs.ext4 "its file system"
 fi
 
 # A superblock that is there, but not good.

@@ -65,7 +65,7 @@ holds "the picture of the README is up to date (scripts/make-picture)" cmp "$WOR
 if have dot; then
     holds "and Graphviz draws it" dot -Tsvg -o "$WORK/graph.svg" "$WORK/out"
 else
-    skip "Graphviz is not installed: its reading of the picture"
+    skip Graphviz "its reading of the picture"
 fi
 run graph --format png "$plain"
 ends "another format" 2
@@ -147,7 +147,7 @@ run --insert "debug/io-stats@verify,format=json,file=$WORK/stats.json" "$plain"
 if have python3; then
     holds "a report in JSON" python3 -m json.tool "$WORK/stats.json"
 else
-    skip "python3 is not installed: the JSON of reports"
+    skip python3 "the JSON of reports"
 fi
 run --insert debug/trace@verify,kind=tree-block "$plain"
 ends "trace" 0

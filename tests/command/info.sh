@@ -64,7 +64,7 @@ END
     expect "a stale device" 0 'is stale: device 2' info "$first" "$WORK/stale"
     tells 'Device 2:      stale, .*' 'State:         degraded, 1 stale; 1 message on stderr'
 else
-    skip "no python3"
+    skip python3 "a stale device"
 fi
 
 # What cannot be opened has a superblock all the same.
@@ -97,7 +97,7 @@ assert {p["type"] for p in info["profiles"]} == {"Data", "Metadata", "System"}
 assert info["checksum"] == "crc32c" and info["size"] == 268435456
 assert "no-holes" in info["features"]' "$WORK/out"
 else
-    skip "no python3"
+    skip python3 "the JSON"
 fi
 
 expect "no file" 2 'cannot open' info "$WORK/nothing"

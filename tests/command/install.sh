@@ -72,7 +72,7 @@ if [ -z "$sanitizers" ]; then
     expect "only those of its range" 0 - --insert toys/bad-range@device-1,from=1E,to=2E "$image"
 fi
 if [ -n "$sanitizers$foreign" ]; then
-    skip "Python: the library is built with sanitizers, or for another machine"
+    skip "a build for this machine without sanitizers" "the library in Python"
 elif have python3; then
     python3 "$ROOT/examples/copy-out.py" "$image" /top-file > "$WORK/have" 2> "$WORK/err"
     is "status of Python" $? 0
@@ -81,7 +81,7 @@ elif have python3; then
         sh -c '! python3 "$1" "$2" /nowhere 2> "$3" && grep -q nowhere "$3"' - \
         "$ROOT/examples/copy-out.py" "$image" "$WORK/err"
 else
-    skip "Python: it is not installed"
+    skip python3 "the library in Python"
 fi
 
 (cd "$ROOT" && make uninstall BUILD="$BUILD" DESTDIR="$stage") > /dev/null 2>&1

@@ -6,9 +6,9 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain checksum-sha256 checksum-blake2 || exit 1
-have prlimit || { skip "prlimit is not installed"; finish; }
+have prlimit || { skip prlimit limits; finish; }
 grep -q __asan_init "$PROGRAM" &&
-    { skip "a sanitizer needs descriptors and a stack of its own"; finish; }
+    { skip "a build without sanitizers" limits; finish; }
 
 # ends WHAT LIMIT ARGUMENTS...: the program's status is one of its own, and it has said why.
 ends() {
@@ -27,7 +27,7 @@ ends() {
 
 # An emulator needs descriptors of its own.
 fewest=3
-[ -z "${SLOWNESS:-}" ] || { skip "3 descriptors: the program is emulated"; fewest=4; }
+[ -z "${SLOWNESS:-}" ] || { skip "a program that is not emulated" "3 descriptors"; fewest=4; }
 for count in $(seq $fewest 6) 8; do
     for name in plain checksum-sha256 checksum-blake2; do
         image=$BUILD/fixtures/$name/dev1.img

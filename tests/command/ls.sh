@@ -64,7 +64,7 @@ if have_terminal; then
     holds "no control bytes on a terminal" \
         [ "$(tr -d '\n' < "$WORK/out" | tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
 else
-    skip "terminals: script(1) is not installed, or there is no pseudo-terminal"
+    skip "script(1) on a pseudo-terminal" terminals
 fi
 
 # Links: a link that is named is followed unless long lines tell of it.
@@ -90,7 +90,7 @@ if have_terminal && have python3; then
     holds "but with -0 the bytes of the target" cmp "$WORK/out" <(printf '../\033ource\0')
     rm "$WORK/odd"
 else
-    skip "targets on a terminal: script(1) or python3 is missing, or there is no pseudo-terminal"
+    skip "script(1) on a pseudo-terminal" "targets on a terminal"
 fi
 expect "readlink of what is no link" 1 '/top-file: not a symbolic link' readlink "$plain" \
     /top-file /docs/symbolic-link
@@ -123,7 +123,7 @@ if have python3; then
     holds "and of others none" out_has '^drwxr-xr-x  .* docs$'
     rm "$WORK/acl"
 else
-    skip "an access control list of a subvolume: python3 is not installed"
+    skip python3 "an access control list of a subvolume"
 fi
 
 # Devices: one image is an operand, others come with --device. What a volfile names needs no
@@ -197,7 +197,7 @@ if command -v mkfs.btrfs > /dev/null && mkdir -p "$WORK/deep/$(printf 'd/%.0s' {
     searches() { "$PROGRAM" ls "$1" --probe 'cache-*' "$WORK/image" 2>&1 > /dev/null | wc -l; }
     holds "-a searches no more than without" [ "$(searches -aR)" -le $(("$(searches -R)" + 10)) ]
 else
-    skip "a deep tree: needs mkfs.btrfs"
+    skip mkfs.btrfs "a deep tree"
 fi
 
 # All fixtures: as many regular files as the walk lists, damaged or not; never more than an answer

@@ -30,7 +30,7 @@ is_unmounted() { ! is_mounted; }
 gone() { soon is_unmounted; }
 
 if ! why=$(have_mount "$image" "$mnt") || ! gone; then
-    skip "the mount: $why"
+    skip FUSE "the mount: $why"
     finish
 fi
 trap 'fusermount3 -uqz "$mnt"; rm -rf "$WORK"' EXIT

@@ -21,13 +21,13 @@ PROGRAM=$WORK/alone expect "a helper that is not installed" 2 \
 if ! grep -q NBD=1 "$BUILD/features"; then
     expect "an address" 2 'nbd://localhost/ cannot be read: .* built without libnbd' \
         nbd://localhost/
-    skip "built without libnbd"
+    skip "a build with libnbd" "images on servers"
     finish
 fi
 mkdir unloadable
 echo "no library" > unloadable/libnbd.so.0
 if grep -q RPATH < <(readelf -d "$PROGRAM" 2> /dev/null); then
-    skip "libnbd that cannot be loaded: the program has a path of its own to libraries"
+    skip "a program without a path to libraries" "libnbd that cannot be loaded"
 else
     LD_LIBRARY_PATH=$WORK/unloadable expect "libnbd that cannot be loaded" 2 \
         'this takes libnbd: .*libnbd\.so\.0: ' 'nbd+unix:///?socket=/nowhere'
@@ -188,6 +188,15 @@ servers() {
         --xlator-option storage/nbd.attempts=1 "nbd+unix:///?socket=$WORK/server2"
 }
 
-if have qemu-nbd qemu-img; then containers; else skip "no qemu-nbd"; fi
-if have nbdkit xz; then compressed; servers; else skip "no nbdkit"; fi
+if have qemu-nbd qemu-img; then
+    containers
+else
+    skip "qemu-nbd and qemu-img" "images of virtual machines"
+fi
+if have nbdkit xz; then
+    compressed
+    servers
+else
+    skip "nbdkit and xz" "compressed images and servers"
+fi
 finish

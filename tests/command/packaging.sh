@@ -25,7 +25,7 @@ if grep -q NBD=1 "$BUILD/features" && have ldd readelf; then
     holds "a note tells of them" grep -q '"soname":\["libnbd.so.0"\]' \
         <(readelf -p .note.dlopen "$PROGRAM")
 else
-    skip "libraries at the start: no ldd or readelf, or built without libnbd"
+    skip "ldd, readelf and a build with libnbd" "libraries at the start"
 fi
 
 if have git && git rev-parse HEAD > /dev/null 2>&1; then
@@ -36,7 +36,7 @@ if have git && git rev-parse HEAD > /dev/null 2>&1; then
     holds "an archive" tar -tzf "$WORK/one/$name" "btrfs-walk-$version/Makefile"
     holds "the same twice" cmp "$WORK/one/$name" "$WORK/two/$name"
 else
-    skip "make dist: this is no git repository"
+    skip "a git repository" "make dist"
 fi
 
 # Every directory of the installation can be chosen.

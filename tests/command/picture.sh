@@ -39,7 +39,7 @@ if grep -q PNG=1 "$BUILD/features"; then
     expect "too many pixels" 2 'more than' picture --size 12 -o "$WORK/large.png" \
         "$fixtures"/raid10-4/dev?.img
 else
-    skip "built without libpng"
+    skip "a build with libpng" "pictures as PNG"
     expect "a PNG without libpng" 3 'libpng' picture -o "$WORK/none.png" "$plain"
 fi
 
@@ -48,7 +48,7 @@ if have_terminal; then
         > "$WORK/out"
     holds "a terminal is filled" out_has 'cells of 128.00KiB'
 else
-    skip "a terminal: script(1) is not installed"
+    skip "script(1) on a pseudo-terminal" "pictures on a terminal"
 fi
 
 # SVG: the same every time, well-formed, without anything from elsewhere.

@@ -7,7 +7,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 if grep -q STATIC=1 "$BUILD/features"; then
-    skip "linked statically, the program loads nothing"
+    skip "a program that is linked dynamically" "shared objects"
     finish
 fi
 prefix=$WORK/usr

@@ -31,7 +31,7 @@ holds "what a probe knows and what not" grep -qE \
 if have python3; then
     holds "the JSON is JSON" python3 -m json.tool "$WORK/json" "$WORK/pretty"
 else
-    skip "whether the JSON is JSON: no python3"
+    skip python3 "whether the JSON is JSON"
 fi
 
 # Every probe is in every style, under both names.

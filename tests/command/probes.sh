@@ -106,7 +106,7 @@ equal "as many files as paths" "$files" "$(wc -l < "$WORK/out")"
 bytes=$(sed -nE 's/.* dev-read-done .* bytes=([0-9]+) .*/\1/p' "$WORK/events" | paste -sd+ |
         bc 2> /dev/null)
 run 0 "summary" -j 1 --summary "$deep"
-[ -z "$bytes" ] && skip "bc is not installed" || said "bytes read from the device" \
+[ -z "$bytes" ] && skip bc "bytes read from the device" || said "bytes read from the device" \
     " $((bytes - 4096)) bytes of metadata read"
 
 # A device read tells which request caused it: each is the call of a layer whose parents lead to the
@@ -216,7 +216,7 @@ for line in open(sys.argv[1], encoding="utf-8"):
     assert event["probe"] and event["time"] > 0 and event["thread"] > 0
 PYTHON
 else
-    skip "python3 is not installed"
+    skip python3 "records as JSON"
 fi
 
 # What was gathered is said before a signal ends the program.

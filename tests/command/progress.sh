@@ -4,7 +4,7 @@
 # the tests wait for what they want to see, and for no time.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
-have_openpty || { skip "there is no Python, or no pseudo-terminal"; finish; }
+have_openpty || { skip "a pseudo-terminal for Python" progress; finish; }
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain lost-leaf-directory gone \
     subvolumes || exit 1

@@ -32,7 +32,7 @@ duckdb_of_node "$WORK/bin"
 no_mount=
 if ! why=$(have_mount disk.img MNT); then
     no_mount=1
-    skip "commands that mount: $why"
+    skip FUSE "commands that mount: $why"
 fi
 
 while IFS= read -r -d '' line; do
@@ -46,7 +46,7 @@ while IFS= read -r -d '' line; do
     *'| jq '*) have jq || continue ;;
     *MNT*) [ -z "$no_mount" ] || continue ;;
     esac
-    if why=$(lacks_tool "$command"); then skip "$why"; continue; fi
+    if tool=$(lacks_tool "$command"); then skip "$tool" "${command%%$'\n'*}"; continue; fi
     case $command in make* | scripts/*) folder=$ROOT ;; esac
     works "$folder" "$command" "$line"
 done < <(documented "$ROOT/README.md" "$ROOT"/docs/*.md "$ROOT"/docs/{probes,xlators}/README.md)

@@ -94,7 +94,7 @@ browser() {
 }
 chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
 if [ -z "$chromium" ] || ! browser "$WORK/hostile.html"; then
-    skip "no browser that runs"
+    skip "a browser that runs" "the page in a browser"
 else
     holds "the browser sees no script" test -z "$(grep -oi '<script[^>]*>' "$WORK/dom")"
     holds "and refuses nothing" test -z "$(grep -i 'content security policy' "$WORK/log")"

@@ -88,7 +88,7 @@ if have python3; then
     holds "each line is a document" python '[json.loads(line) for line in open(sys.argv[1])]' \
         "$WORK/lines"
 else
-    skip "validity of JSON: python3 is not installed"
+    skip python3 "validity of JSON"
 fi
 
 # What makes no sense.
@@ -136,7 +136,7 @@ if have_terminal; then
         tr -d '\r' > "$WORK/out"
     holds "raw numbers on a terminal" [ -z "$(grep -vP '^\d+\t\d+$' "$WORK/out")" ]
 else
-    skip "terminals: script(1) is not installed, or there is no pseudo-terminal"
+    skip "script(1) on a pseudo-terminal" terminals
 fi
 
 # The same files in the same order, whatever else is told of them. The number of threads changes
@@ -174,7 +174,7 @@ for name in os.listdir(sys.argv[1]):
         print(name)' "$WORK/json" > "$WORK/out" 2>&1
     holds "paths in JSON: $(xargs < "$WORK/out")" [ ! -s "$WORK/out" ]
 else
-    skip "paths in JSON: python3 is not installed"
+    skip python3 "paths in JSON"
 fi
 [ "$passed" -ge 300 ] || fail "only $passed checks were made"
 finish

@@ -11,7 +11,8 @@ cp "$BUILD/fixtures/plain/dev1.img" "$image"
 expect "switched off" 0 'note: no sandbox: (--sandbox=off|this program)' -v --sandbox=off "$image"
 expect "neither on nor off" 2 'sandbox' --sandbox=maybe "$image"
 expect "on" 0 'note: (no )?sandbox: ' -v "$image"
-grep -q "no sandbox" "$WORK/err" && { skip "$(sed -n 's/.*no sandbox: //p' "$WORK/err")"; finish; }
+grep -q "no sandbox" "$WORK/err" &&
+    { skip "a build with the sandbox" "$(cat "$WORK/err")"; finish; }
 grep -q "Landlock: on" "$WORK/err"; landlock=$?
 grep -q "seccomp: on" "$WORK/err"; seccomp=$?
 
@@ -106,7 +107,7 @@ servers_stay() {
 }
 
 if [ $landlock -ne 0 ] || [ $seccomp -ne 0 ]; then
-    skip "the kernel or the build has half a sandbox only"
+    skip "Landlock and seccomp" "what commands stay in"
 else
     commands_stay
     if grep -q FUSE=1 "$BUILD/features"; then mounts_stay; fi
@@ -208,7 +209,7 @@ fi
 
 # As another user, and on a block device.
 if [ "$(id -u)" -ne 0 ]; then
-    skip "no root: neither another user nor a block device"
+    skip root "another user and a block device"
     finish
 fi
 chmod 755 "$WORK"

@@ -76,7 +76,7 @@ for old, new in zip(walked, told):
         "$WORK/out"
     done
 else
-    skip "comparison with the walk: python3 is not installed"
+    skip python3 "a comparison with the walk"
 fi
 
 # Flags without a name are numbers.
@@ -88,7 +88,7 @@ if have python3; then
     holds "shows it" out_has '^Flags: 0x8000000000000000 \(0x8000000000000000\)$'
     rm "$WORK/flags"
 else
-    skip "flags without a name: python3 is not installed"
+    skip python3 "flags without a name"
 fi
 
 # Control characters in names and values: of a terminal that shows JSON, none may be obeyed.
@@ -102,6 +102,6 @@ if command -v mkfs.btrfs > /dev/null && mkdir "$WORK/names" &&
         holds "it is escaped" out_has '"path":"/?c1-\\u009b31m"'
     done
 else
-    skip "names with control characters: needs mkfs.btrfs"
+    skip mkfs.btrfs "names with control characters"
 fi
 finish

@@ -10,15 +10,15 @@ static=${STATIC_PROGRAM:-$ROOT/build/static/btrfs-walk}
 alone=$WORK/alone
 mkdir "$alone"
 if [ ! -x "$static" ]; then
-    skip "no program that is linked statically: make STATIC=1 BUILD=build/static"
+    skip "a static build" "make STATIC=1 BUILD=build/static makes it"
     finish
 elif [ "$("$static" --version)" != "$("$PROGRAM" --version)" ]; then
-    skip "the program that is linked statically is an older one"
+    skip "a static build" "it is older than the program"
     finish
 fi
 cp "$static" "$alone/btrfs-walk"
 if ! unshare -r chroot "$alone" /btrfs-walk --version > /dev/null 2>&1; then
-    skip "no chroot in a user namespace"
+    skip "chroot in a user namespace" "a static program alone"
     finish
 fi
 holds "it needs no other file" sh -c '! readelf -l "$1" | grep -q INTERP' - "$static"

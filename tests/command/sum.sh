@@ -17,7 +17,7 @@ for image in "$plain" "$compressed"; do
     for pair in sha256:sha256sum sha512:sha512sum sha384:sha384sum blake2b:b2sum sha1:sha1sum \
         md5:md5sum xxh64:xxh64sum sha256:sha256sum:--tag blake2b:b2sum:--tag; do
         IFS=: read -r name tool tag <<< "$pair"
-        have "$tool" || { skip "no $tool"; continue; }
+        have "$tool" || { skip "$tool" "a comparison with it"; continue; }
         "$PROGRAM" sum --relative --algorithm "$name" $tag "$image" > "$WORK/sums"
         holds "$tool -c $tag" sh -c 'cd "$1" && exec "$2" -c --quiet "$3"' - "$WORK/out" "$tool" \
             "$WORK/sums"
@@ -64,7 +64,7 @@ is "status of a full disk" $? 1
     2> "$WORK/err"
 status=$?
 if grep -q 'error-gen' "$WORK/err" && [ "$status" -ne 1 ]; then
-    skip "no faults for data: $(head -n 1 "$WORK/err")"
+    skip "layers that make faults" "$(head -n 1 "$WORK/err")"
 else
     is "status of files that cannot be read" "$status" 1
     is "each has a line or a message" \
@@ -129,6 +129,6 @@ if [ -e "$WORK/image" ]; then
         is "$command: nothing comes of it" "$(grep -ac b "$WORK/lines")" 0
     done
 else
-    skip "no mkfs.btrfs --rootdir, or no python3"
+    skip "mkfs.btrfs --rootdir and python3" "impossible sizes"
 fi
 finish

@@ -49,7 +49,7 @@ if have python3; then
     is "both copies are compared with the first file system" \
         "$(grep -c 'second: superblock copy [01] is of another file system' "$WORK/err")" 2
 else
-    skip "two file systems of one generation: needs python3"
+    skip python3 "two file systems of one generation"
 fi
 
 # Line by line as the reference, but for the names of features that are younger than it, and zoned
@@ -77,7 +77,7 @@ if have btrfs; then
             <(in_common "$WORK/out")
     done
 else
-    skip "no btrfs to compare with"
+    skip btrfs-progs "a comparison with dump-super"
 fi
 
 finish

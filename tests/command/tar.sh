@@ -63,7 +63,7 @@ if have cpio; then
     is "times as cpio sets them" "$(stat -c %Y "$WORK/out/$file")" \
         "$("$PROGRAM" stat -c %Y "$compressed" "/$file")"
 else
-    skip "no cpio"
+    skip cpio "its archives"
 fi
 
 "$PROGRAM" tar --format mtree "$compressed" > "$WORK/mtree"
@@ -196,7 +196,7 @@ os.ftruncate(os.open("nothing", os.O_RDWR | os.O_CREAT), 1 << 62)
     is "status of what cpio cannot hold" $? 1
     holds "which it says" grep -q '/hole: .*too large' "$WORK/err"
 else
-    skip "no mount"
+    skip "root and a kernel with btrfs" "a comparison with a mount"
 fi
 
 # Against the mount, as root: every kind of name, attribute, time, number and hole, restored by GNU
@@ -313,7 +313,7 @@ END
         is "what bsdtar restores otherwise" \
             "$(diff <(known "$WORK/want") <(known "$WORK/have") | cut -c 1-200 | head -n 5)" ""
     else
-        skip "no bsdtar"
+        skip bsdtar "how it reads archives"
     fi
     umount "$WORK/mount"
 fi
@@ -329,7 +329,7 @@ if have_terminal; then
     script -qec "$PROGRAM tar '$plain'" /dev/null < /dev/null > "$WORK/terminal"
     holds "no archive for a terminal" grep -q 'terminal' "$WORK/terminal"
 else
-    skip "terminals: script(1) is not installed, or there is no pseudo-terminal"
+    skip "script(1) on a pseudo-terminal" terminals
 fi
 "$PROGRAM" tar "$plain" > /dev/full 2> "$WORK/err"
 is "status of a full disk" $? 1
@@ -360,6 +360,6 @@ if grep -q 'cannot be read' "$WORK/err"; then
         "$(tar -tf "$WORK/archive" 2> /dev/null | grep -vc '/$')" \
         "$("$PROGRAM" sum --insert $fault "$compressed" 2> /dev/null | wc -l)"
 else
-    skip "no faults for data"
+    skip "layers that make faults" "unreadable data"
 fi
 finish

@@ -30,7 +30,7 @@ if have btrfs; then
         holds "$name: as the reference" diff "$WORK/reference" "$WORK/common"
     done
 else
-    skip "a comparison with btrfs-progs: they are not installed"
+    skip btrfs-progs "a comparison with tree-stats"
 fi
 
 # Trees by name and id, what is in them.

@@ -6,8 +6,8 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-if ! have readelf; then skip "notes: there is no readelf"; finish; fi
-if ! grep -q USDT=1 "$BUILD/features"; then skip "notes: built without USDT"; finish; fi
+if ! have readelf; then skip readelf "notes of probes"; finish; fi
+if ! grep -q USDT=1 "$BUILD/features"; then skip "a build with USDT" "notes of probes"; finish; fi
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" levels-3 || exit 1
 image=$BUILD/fixtures/levels-3/dev1.img
 
@@ -62,12 +62,12 @@ calls() {
 }
 # Where the compiler is gcc and has put cold code elsewhere, the calls are there too.
 if ! have objdump || ! grep -q X86-64 < <(readelf -h "$PROGRAM"); then
-    skip "call sites: no objdump for x86-64"
+    skip "objdump for x86-64" "call sites"
 elif grep -q clang < <(readelf -p .comment "$BUILD/src/btree/block.o" 2> /dev/null); then
-    skip "call sites: built with clang"
+    skip "a build with gcc" "call sites"
 elif ! grep -q '\.text\.unlikely' < <(readelf -SW "$BUILD/src/btree/block.o") ||
     grep -q __asan < <(nm "$BUILD/src/btree/block.o"); then
-    skip "call sites: built without optimization, or with sanitizers"
+    skip "a build that is optimized, without sanitizers" "call sites"
 else
     while IFS= read -r object; do
         calls "$object"
@@ -134,12 +134,12 @@ holds "the statistics count $(cat "$WORK/counted"), events are $own" \
 trace=(bpftrace -e "usdt:$PROGRAM:btrfswalk:block__read__done { @ = count(); }" -c
     "$PROGRAM $image")
 if [ "$(id -u)" -ne 0 ]; then
-    skip "bpftrace: not root"
+    skip root "probes with bpftrace"
 elif ! have bpftrace; then
-    skip "bpftrace: it is not installed"
+    skip bpftrace "probes with bpftrace"
 elif ! bpftrace -e "uprobe:$PROGRAM:main { @ = count(); }" -c "$PROGRAM --version" 2> /dev/null |
     grep -q '^@: 1$'; then
-    skip "bpftrace: it cannot watch a program here"
+    skip "a kernel that bpftrace can use" "probes with bpftrace"
 else
     seen=$("${trace[@]}" 2> /dev/null | sed -n 's/^@: //p')
     holds "bpftrace counts $seen, the program $own" [ "$seen" = "$own" ]

@@ -115,6 +115,6 @@ LAYER
     holds "an empty default" out_has 'string; default empty'
     export BTRFS_WALK_XLATOR_PATH=
 else
-    skip "special characters: no compiler"
+    skip "a compiler" "special characters"
 fi
 finish
