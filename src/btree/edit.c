@@ -1,14 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Changes to a tree. A change of a leaf writes it anew, into as many leaves as it takes; the nodes
- * above get pointers to those. Leaves that become empty go, but none are joined.
+ * Trees that are changed in memory: copies of tree blocks are edited, and their parents with them.
  */
-#include "btree/edit.h"
-
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
+#include "btree/edit.h"
+#include "btree/memory.h"
+
+/* Adds a block with undefined contents; NULL if memory runs out. */
+static uint8_t *memory_add(struct bw_block_memory *memory, uint64_t *address)
+{
+    uint8_t *block = BW_ARRAY_RESERVE(memory->blocks, memory->count, memory->capacity)
+                         ? malloc(memory->nodesize)
+                         : NULL;
+    *address = BW_MEMORY_START + (uint64_t)memory->count * memory->nodesize;
+    if (block)
+        memory->blocks[memory->count++] = block;
+    return block;
+}
+
+void bw_memory_free(struct bw_block_memory *memory)
+{
+    for (size_t i = 0; i < memory->count; i++)
+        free(memory->blocks[i]);
+    free(memory->blocks);
+    *memory = (struct bw_block_memory){.nodesize = memory->nodesize};
+}
+
+/*
+ * Changes to a tree. A change of a leaf writes it anew, into as many leaves as it takes; the nodes
+ * above get pointers to those. Leaves that become empty go, but none are joined.
+ */
 
 /* The way from the root to a leaf. */
 struct path {
@@ -99,7 +124,7 @@ static struct bw_error *check(const struct bw_node *node)
 static struct bw_error *new_block(struct bw_tree_editor *editor, uint8_t level, uint8_t **block,
                                   uint64_t *address)
 {
-    *block = bw_memory_add(editor->memory, address);
+    *block = memory_add(editor->memory, address);
     if (!*block)
         return bw_error_no_memory();
     struct bw_disk_header *header = header_of(*block);

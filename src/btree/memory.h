@@ -21,9 +21,6 @@ struct bw_block_memory {
 /** Where the addresses begin: after those that the kernel gives to chunks. */
 #define BW_MEMORY_START (UINT64_C(1) << 63)
 
-/** Adds a block with undefined contents; NULL if memory runs out. */
-uint8_t *bw_memory_add(struct bw_block_memory *memory, uint64_t *address);
-
 /** The block at an address; NULL if there is none. `memory` may be NULL. */
 static inline uint8_t *bw_memory_block(const struct bw_block_memory *memory, uint64_t address)
 {

@@ -23,7 +23,7 @@ struct bw_mount {
     size_t subvolume_count;
     uint32_t sectorsize;
     struct bw_windows *windows;
-    atomic_uint wanted;   /* lists that are to come with the attributes of files; see listing.c */
+    atomic_uint wanted; /* lists that are to come with the attributes of files; see operations.c */
     pthread_mutex_t lock; /* of what follows */
     struct bw_map told;   /* hashes of the messages that were reported */
     struct statvfs space;
@@ -33,11 +33,7 @@ struct bw_mount {
 /** How long the kernel may remember what it was told, in seconds: nothing changes. */
 #define BW_MOUNT_FOREVER UINT64_C(31536000)
 
-/** Notes that a program has asked for the attributes of a file. */
-void bw_mount_want_attributes(struct bw_mount *mount);
-
 /** Operations on an open directory and on an open file, for the table of operations. */
-void bw_mount_add_directories(struct fuse_lowlevel_ops *operations);
 void bw_mount_add_contents(struct fuse_lowlevel_ops *operations);
 
 /** The mount that a request is for. */

@@ -5,7 +5,7 @@
  * number by which the kernel refers to a file says which one it is (numbers.c).
  *
  *     kernel --> session.c --> operations.c   names, attributes
- *                          --> listing.c      directories
+ *                          --> operations.c   directories
  *                          --> contents.c     data of files --> windows.c   read ahead
  */
 #ifndef BW_MOUNT_MOUNT_H

@@ -1,14 +1,395 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Names, attributes, links, extended attributes, and the space of the file system. */
-#include "mount/operations.h"
-
+/*
+ * Listing directories. Entries are read in batches, since the attributes of many inodes cost hardly
+ * more than those of one; each batch is larger than the one before. The offset of an entry is its
+ * number in the directory, after "." and "..", so that it does not depend on what an image says.
+ *
+ * The kernel takes attributes along with the first entries of each directory, whether a program is
+ * going to ask for them or not, and making an inode of each costs it more than all the rest. So it
+ * gets those of directories, which a program that goes on into them needs; those of files only for
+ * a while after somebody has asked for the attributes of a file.
+ */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "base/array.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/search.h"
+#include "btrfs-walk/directory.h"
 #include "btrfs-walk/space.h"
+#include "mount/internal.h"
+#include "mount/operations.h"
+
+enum { DOTS = 2, FIRST_BATCH = 64, LARGEST_BATCH = 1024, WANTED_LISTS = 256 };
+
+/* An entry of the present batch. */
+struct entry {
+    size_t name; /* where it begins in `names`; ends with NUL */
+    struct bw_place place;
+};
+
+/* A directory that is open. */
+struct listing {
+    pthread_mutex_t lock;
+    struct bw_mount *mount;
+    struct bw_place place;
+    uint64_t parent; /* the inode number of "..", once it was asked for */
+    struct bw_directory *directory;
+    bool ended;
+    struct entry *entries;          /* the batch */
+    size_t count, capacity, wanted; /* entries in it, and how many there should be */
+    uint64_t first;                 /* the offset of its first entry */
+    struct bw_buffer names;
+    struct bw_wanted_inode *inodes; /* ascending by number */
+    size_t inode_count, inode_capacity;
+    enum { NONE, DIRECTORIES, ALL } has_inodes; /* those of the batch */
+    bool files;                                 /* attributes of files are wanted, too */
+};
+
+static struct listing *listing_of(const struct fuse_file_info *file)
+{
+    return (struct listing *)(uintptr_t)file->fh;
+}
+
+static struct bw_error *begin(struct listing *listing)
+{
+    bw_directory_close(BW_TAKE(listing->directory));
+    listing->count = 0;
+    listing->wanted = FIRST_BATCH;
+    listing->first = DOTS;
+    listing->ended = false;
+    return bw_directory_open(listing->mount->fs, &listing->place, BW_DIRECTORY_START,
+                             &listing->directory);
+}
+
+static void free_listing(struct listing *listing)
+{
+    bw_directory_close(listing->directory);
+    bw_buffer_free(&listing->names);
+    pthread_mutex_destroy(&listing->lock);
+    free(listing->entries);
+    free(listing->inodes);
+    free(listing);
+}
+
+static struct bw_error *make_listing(struct bw_mount *mount, fuse_ino_t node,
+                                     struct listing **result)
+{
+    struct bw_place place;
+    if (!bw_mount_place(mount, node, &place))
+        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no such directory");
+    place.type = BW_FILE_DIRECTORY; /* the kernel opens nothing else as a directory */
+    struct listing *listing = calloc(1, sizeof *listing);
+    if (!listing)
+        return bw_error_no_memory();
+    *listing = (struct listing){.mount = mount, .place = place};
+    pthread_mutex_init(&listing->lock, NULL);
+    struct bw_error *error = begin(listing);
+    if (error)
+        free_listing(listing);
+    else
+        *result = listing;
+    return error;
+}
+
+static void opendir(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *file)
+{
+    struct listing *listing;
+    struct bw_error *error = make_listing(bw_mount_of(request), node, &listing);
+    if (error) {
+        bw_mount_reply(request, error);
+        return;
+    }
+    file->fh = (uintptr_t)listing;
+    file->keep_cache = file->cache_readdir = 1;
+    if (fuse_reply_open(request, file))
+        free_listing(listing);
+}
+
+static void releasedir(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *file)
+{
+    (void)node;
+    free_listing(listing_of(file));
+    fuse_reply_err(request, 0);
+}
+
+/* Reads the next batch. */
+static struct bw_error *read_batch(struct listing *listing)
+{
+    const struct bw_directory_entry *entry;
+    listing->first += listing->count;
+    listing->count = listing->names.length = 0;
+    listing->has_inodes = NONE;
+    while (!listing->ended && listing->count < listing->wanted) {
+        BW_TRY(bw_directory_next(listing->directory, &entry));
+        listing->ended = !entry;
+        if (!entry)
+            break;
+        if (!BW_ARRAY_RESERVE(listing->entries, listing->count, listing->capacity))
+            return bw_error_no_memory();
+        listing->entries[listing->count++] = (struct entry){listing->names.length, entry->place};
+        bw_buffer_append(&listing->names, entry->name, entry->name_length);
+        bw_buffer_append_byte(&listing->names, '\0');
+    }
+    if (listing->wanted < LARGEST_BATCH)
+        listing->wanted *= 2;
+    return listing->names.failed ? bw_error_no_memory() : NULL;
+}
+
+/* Makes the batch that holds an offset the present one; at the end, an empty one. */
+static struct bw_error *go_to(struct listing *listing, uint64_t offset)
+{
+    if (offset < listing->first)
+        BW_TRY(begin(listing));
+    while (offset >= listing->first + listing->count && !listing->ended)
+        BW_TRY(read_batch(listing));
+    if (offset >= listing->first + listing->count) {
+        listing->first += listing->count;
+        listing->count = 0;
+    }
+    return NULL;
+}
+
+static int by_number(const void *left, const void *right)
+{
+    const struct bw_wanted_inode *a = left, *b = right;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* Whether the inode of an entry is in the same tree, so that it is read with others. */
+static bool is_ordinary(const struct listing *listing, const struct bw_place *place)
+{
+    return place->subvolume == listing->place.subvolume && place->inode != BW_EMPTY_DIRECTORY;
+}
+
+static bool is_wanted(const struct listing *listing, const struct bw_place *place)
+{
+    return listing->files || place->type == BW_FILE_DIRECTORY;
+}
+
+/* Notes that a program has asked for the attributes of a file. */
+static void want_attributes(struct bw_mount *mount)
+{
+    if (atomic_load_explicit(&mount->wanted, memory_order_relaxed) != WANTED_LISTS)
+        atomic_store_explicit(&mount->wanted, WANTED_LISTS, memory_order_relaxed);
+}
+
+/* Decides it for a list. */
+static bool are_files_wanted(struct bw_mount *mount)
+{
+    unsigned left = atomic_load_explicit(&mount->wanted, memory_order_relaxed);
+    if (left)
+        atomic_compare_exchange_strong(&mount->wanted, &left, left - 1);
+    return left;
+}
+
+/* Lists the inodes of the batch that are wanted, by number; hard links are there once. */
+static struct bw_error *list_inodes(struct listing *listing)
+{
+    size_t count = 0, kept = 0;
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct bw_place *place = &listing->entries[i].place;
+        if (!is_ordinary(listing, place) || !is_wanted(listing, place))
+            continue;
+        if (!BW_ARRAY_RESERVE(listing->inodes, count, listing->inode_capacity))
+            return bw_error_no_memory();
+        listing->inodes[count++].number = place->inode;
+    }
+    struct bw_wanted_inode *inodes = listing->inodes;
+    if (count)
+        qsort(inodes, count, sizeof *inodes, by_number);
+    for (size_t i = 0; i < count; i++)
+        if (!i || inodes[i].number != inodes[kept - 1].number)
+            inodes[kept++].number = inodes[i].number;
+    listing->inode_count = kept;
+    return NULL;
+}
+
+static struct bw_error *read_inodes(struct listing *listing)
+{
+    BW_TRY(list_inodes(listing));
+    listing->has_inodes = listing->files ? ALL : DIRECTORIES;
+    return listing->inode_count ? bw_inodes_get(listing->mount->fs, listing->place.subvolume,
+                                                listing->inodes, listing->inode_count, false)
+                                : NULL;
+}
+
+/* The inode of an entry; false if it cannot be read, which the look-up of the name will report. */
+static bool inode_of(const struct listing *listing, const struct bw_place *place,
+                     struct bw_inode *inode)
+{
+    if (!is_ordinary(listing, place)) {
+        BW_AUTO_ERROR struct bw_error *error = bw_inode_get(listing->mount->fs, place, inode);
+        return !error;
+    }
+    const size_t i =
+        BW_FIRST_INDEX(k, listing->inode_count, listing->inodes[k].number >= place->inode);
+    if (i == listing->inode_count || listing->inodes[i].number != place->inode ||
+        !listing->inodes[i].found)
+        return false;
+    *inode = listing->inodes[i].inode;
+    return true;
+}
+
+static mode_t mode_of_type(uint8_t type)
+{
+    static const mode_t modes[] = {0,       S_IFREG, S_IFDIR,  S_IFCHR,
+                                   S_IFBLK, S_IFIFO, S_IFSOCK, S_IFLNK};
+    return type < sizeof modes / sizeof *modes ? modes[type] : 0;
+}
+
+/* An answer that is being put together. */
+struct answer {
+    char *bytes;
+    size_t used, size;
+    bool plus; /* with attributes */
+};
+
+/* Adds an entry whose attributes, or at least number and type, are known; false if it does not fit.
+ */
+static bool add(struct answer *answer, const char *name, const struct fuse_entry_out *entry,
+                uint64_t next)
+{
+    const size_t length = strlen(name), before = answer->plus ? sizeof *entry : 0;
+    const size_t size = FUSE_DIRENT_ALIGN(before + FUSE_NAME_OFFSET + length);
+    const struct fuse_dirent head = {.ino = entry->attr.ino,
+                                     .off = next,
+                                     .namelen = (uint32_t)length,
+                                     .type = (entry->attr.mode & S_IFMT) >> 12};
+    char *to = answer->bytes + answer->used;
+    if (size > answer->size - answer->used)
+        return false;
+    memset(to, 0, size);
+    memcpy(to, entry, before);
+    memcpy(to + before, &head, FUSE_NAME_OFFSET);
+    memcpy(to + before + FUSE_NAME_OFFSET, name, length);
+    answer->used += size;
+    return true;
+}
+
+static struct bw_error *take_parent(void *context, const struct bw_inode_name *name)
+{
+    *(uint64_t *)context = name->directory;
+    return bw_error_create(BW_ERROR_STOPPED, "a directory has one name");
+}
+
+/* The inode number of "..", or that of the directory itself at the top and where it is lost. */
+static uint64_t parent_of(const struct listing *listing)
+{
+    const struct bw_mount *mount = listing->mount;
+    const struct bw_place top = bw_place_top(listing->place.subvolume);
+    struct bw_place parent = {top.subvolume, listing->place.directory, BW_FILE_DIRECTORY, 0};
+    struct bw_subvolume_info info = {0};
+    if (listing->place.inode == top.inode && top.subvolume != mount->options.top) {
+        bw_error_free(bw_subvolume_get(mount->fs, top.subvolume, &info));
+        parent.subvolume = bw_subvolume_by_id(mount->fs, info.parent);
+        parent.inode = info.directory;
+    } else if (listing->place.inode != top.inode && listing->place.inode != BW_EMPTY_DIRECTORY) {
+        bw_error_free(bw_inode_names(mount->fs, &listing->place, take_parent, &parent.inode));
+    }
+    return bw_mount_number(mount, parent.subvolume && parent.inode ? &parent : &listing->place);
+}
+
+static bool add_dots(struct listing *listing, struct answer *answer, uint64_t offset)
+{
+    struct fuse_entry_out entry = {.attr.mode = S_IFDIR};
+    entry.attr.ino = bw_mount_number(listing->mount, &listing->place);
+    if (offset < 1 && !add(answer, ".", &entry, 1))
+        return false;
+    if (!listing->parent)
+        listing->parent = parent_of(listing);
+    entry.attr.ino = listing->parent;
+    return add(answer, "..", &entry, DOTS);
+}
+
+static bool add_entry(struct listing *listing, struct answer *answer, uint64_t offset)
+{
+    const struct entry *entry = &listing->entries[offset - listing->first];
+    struct fuse_entry_out shown = {0};
+    struct bw_inode inode;
+    if (!answer->plus || !is_wanted(listing, &entry->place) ||
+        !inode_of(listing, &entry->place, &inode) ||
+        !bw_mount_entry(listing->mount, &entry->place, &inode, &shown)) {
+        shown.nodeid = 0; /* says that there are no attributes */
+        shown.attr.ino = bw_mount_number(listing->mount, &entry->place);
+        shown.attr.mode = mode_of_type(entry->place.type);
+    }
+    return add(answer, listing->names.data + entry->name, &shown, offset + 1);
+}
+
+/* The end of a directory of which something is lost is an error, so that nobody takes the list for
+ * a complete one. */
+static struct bw_error *at_end(const struct listing *listing, const struct answer *answer)
+{
+    return answer->used || bw_directory_is_complete(listing->directory)
+               ? NULL
+               : bw_error_create(BW_ERROR_CORRUPT, "inode %llu of tree %llu: entries are lost",
+                                 (unsigned long long)listing->place.inode,
+                                 (unsigned long long)bw_subvolume_id(listing->place.subvolume));
+}
+
+static struct bw_error *fill(struct listing *listing, struct answer *answer, uint64_t offset)
+{
+    if (offset < DOTS) {
+        if (!add_dots(listing, answer, offset))
+            return NULL;
+        offset = DOTS;
+    }
+    for (;; offset++) {
+        BW_TRY(go_to(listing, offset));
+        if (!listing->count)
+            return at_end(listing, answer);
+        if (answer->plus && listing->has_inodes < (listing->files ? ALL : DIRECTORIES))
+            BW_TRY(read_inodes(listing));
+        if (!add_entry(listing, answer, offset))
+            return NULL;
+    }
+}
+
+static void reply(fuse_req_t request, size_t size, off_t offset, const struct fuse_file_info *file,
+                  bool plus)
+{
+    struct listing *listing = listing_of(file);
+    BW_AUTO_FREE char *bytes = malloc(size);
+    struct answer answer = {.bytes = bytes, .size = size, .plus = plus};
+    pthread_mutex_lock(&listing->lock);
+    /* The kernel asks again for attributes only if it had to look something up. */
+    listing->files |= plus && (offset || are_files_wanted(listing->mount));
+    struct bw_error *error =
+        bytes ? fill(listing, &answer, (uint64_t)offset) : bw_error_no_memory();
+    pthread_mutex_unlock(&listing->lock);
+    if (error)
+        bw_mount_reply(request, error);
+    else
+        fuse_reply_buf(request, bytes, answer.used);
+}
+
+static void readdir(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
+                    struct fuse_file_info *file)
+{
+    (void)node;
+    reply(request, size, offset, file, false);
+}
+
+static void readdirplus(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
+                        struct fuse_file_info *file)
+{
+    (void)node;
+    reply(request, size, offset, file, true);
+}
+
+static void add_directories(struct fuse_lowlevel_ops *operations)
+{
+    operations->opendir = opendir;
+    operations->readdir = readdir;
+    operations->readdirplus = readdirplus;
+    operations->releasedir = releasedir;
+}
+
+/* Names, attributes, links, extended attributes, and the space of the file system. */
 
 static void init(void *context, struct fuse_conn_info *connection)
 {
@@ -73,7 +454,7 @@ static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
         fuse_reply_err(request, EOVERFLOW);
     } else {
         if (!S_ISDIR(inode.mode))
-            bw_mount_want_attributes(bw_mount_of(request));
+            want_attributes(bw_mount_of(request));
         fuse_reply_buf(request, (const char *)&entry, sizeof entry);
     }
 }
@@ -242,7 +623,7 @@ struct fuse_lowlevel_ops bw_mount_operations(void)
         .listxattr = listxattr,
         .statfs = statfs,
     };
-    bw_mount_add_directories(&operations);
+    add_directories(&operations);
     bw_mount_add_contents(&operations);
     return operations;
 }

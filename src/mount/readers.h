@@ -23,9 +23,6 @@ struct bw_readers {
     struct bw_reader *first;
 };
 
-void bw_readers_init(struct bw_readers *readers, struct bw_fs *fs);
-void bw_readers_free(struct bw_readers *readers);
-
 /** Takes a reader, to be given back. */
 struct bw_error *bw_readers_take(struct bw_readers *readers, struct bw_reader **reader);
 void bw_readers_give(struct bw_readers *readers, struct bw_reader *reader);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a filter consists of. filter_parse.c makes a list of tests from the text, filter_type.c
- * finds the members and checks the tests against their types, filter.c evaluates them for each
- * event. btrfs-walk/probe.h documents the grammar.
+ * Filters: filter.c parses the text into a list of tests, looks up the members and types of each
+ * test, and evaluates the tests for each event. btrfs-walk/probe.h documents the grammar.
  *
  * The tests are in the order of the text. Each has the number of the test to go on with if it
  * holds, and if it does not: `a && (b || !c)` is
@@ -77,12 +76,6 @@ struct bw_filter {
     uint64_t members[BW_PROBES_MAX]; /**< what it reads */
     struct bw_attributes attributes;
 };
-
-/** Makes the tests of a filter from its text. */
-struct bw_error *bw_filter_parse(struct bw_filter *filter, const char *text);
-
-/** Finds the members of the tests in the records of the probes, and checks that everything fits. */
-struct bw_error *bw_filter_type(struct bw_filter *filter, const bool selected[BW_PROBES_MAX]);
 
 /** Whether an event matches; false if the filter was not made for its probe. */
 bool bw_filter_matches(const struct bw_filter *filter, const struct bw_probe_event *event);

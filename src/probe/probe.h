@@ -54,7 +54,7 @@ static inline uint64_t bw_probes_call(struct bw_probes *probes)
 #define BW_SEMAPHORE(id) 0
 #endif
 
-/* Firing: cold functions, in fire.c. */
+/* Firing: cold functions, in probes.c. */
 #define PROBE(id, name, record, translator, primary, secondary, grain, documentation)         \
     void bw_fire_##id(struct bw_probes *probes, const struct bw_xlate *xlate, const void *in) \
         __attribute__((cold, noinline));

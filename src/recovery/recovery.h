@@ -2,9 +2,9 @@
 /*
  * Recovery: what takes the place of lost blocks. The leaves below a lost node are found through the
  * extent tree, the names of a directory through the inodes that they belong to; and the size of a
- * file whose inode is lost through its extents (salvage.c). fs/ uses the first two through struct
- * bw_recovery, which is set when a file system is opened (attach.c); the walk (walk/recover.c) uses
- * the parts themselves.
+ * file whose inode is lost through its extents (recovery.c). fs/ uses the first two through struct
+ * bw_recovery, which is set when a file system is opened (recovery.c); the walk (walk/recover.c)
+ * uses the parts themselves.
  */
 #ifndef BW_RECOVERY_RECOVERY_H
 #define BW_RECOVERY_RECOVERY_H
@@ -65,7 +65,7 @@ bool bw_lost_list_overlaps(const struct bw_lost_list *list, const struct bw_key 
 /** Sets fs->recovery of a file system whose subvolumes are known, and replays its log. */
 struct bw_error *bw_recovery_attach(struct bw_fs *fs);
 
-/* Leaves below lost nodes (adopt.c, adoptions.c). */
+/* Leaves below lost nodes (adopted_leaves.c). */
 
 /**
  * Reads all internal nodes of a tree, and adds those that cannot be read to `lost`, as lost in this
@@ -91,7 +91,7 @@ void bw_adoptions_destroy(struct bw_adoptions *adoptions);
 struct bw_error *bw_adoptions_find(void *adoptions, const struct bw_tree *tree, uint64_t bytenr,
                                    const struct bw_adopted **adopted);
 
-/* Names of directories (name_index.c). */
+/* Names of directories (lost_names.c). */
 
 /**
  * The names of directories as the inodes know them that have the names. Which inodes refer to which

@@ -87,11 +87,3 @@ enum bw_agreement bw_chunk_set_judge(const struct bw_chunk_set *set,
     }
     return BW_DISAGREES;
 }
-
-size_t bw_chunk_set_count(const struct bw_chunk_set *set, const struct bw_device_scan *scan)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < scan->count; i++)
-        count += bw_chunk_set_judge(set, scan, &scan->sightings[i]) == BW_AGREES;
-    return count;
-}

@@ -42,7 +42,4 @@ enum bw_agreement bw_chunk_set_judge(const struct bw_chunk_set *set,
                                      const struct bw_device_scan *scan,
                                      const struct bw_sighting *sighting);
 
-/** How many of the blocks that were seen agree. */
-size_t bw_chunk_set_count(const struct bw_chunk_set *set, const struct bw_device_scan *scan);
-
 #endif

@@ -2,7 +2,7 @@
 /*
  * Chunks without a chunk tree. Leaves of the chunk tree that are left have the items of most of
  * them. The others are known from the device tree, which tells whose extent lies where, and from
- * block groups, which tell length and profile (derived_chunks.c). All of these leaves count only
+ * block groups, which tell length and profile. All of these leaves count only
  * where the chunks known so far put them.
  */
 #ifndef BW_RESCUE_CHUNK_TREE_H
@@ -35,19 +35,5 @@ void bw_chunk_facts_free(struct bw_chunk_facts *facts);
 
 /** Finds the extents in facts->devices. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_chunk_facts_extents(struct bw_chunk_facts *facts);
-
-/**
- * Adds the chunks to a set that have a block group and extents of devices, but no item. Where the
- * order of their stripes matters, it has to be proven by blocks that were seen in them. Those that
- * cannot be known are reported, unless `fs` is NULL. Proofs take from `work`, and fail when none is
- * left. BW_ERROR_NO_MEMORY.
- */
-struct bw_error *bw_chunks_derive(struct bw_fs *fs, const struct bw_device_scan *scan,
-                                  const struct bw_chunk_facts *facts, size_t *work,
-                                  struct bw_chunk_set *set);
-
-/** The uuid of a device; zeros if it is not known. */
-void bw_chunk_facts_uuid(const struct bw_device_scan *scan, const struct bw_chunk_facts *facts,
-                         uint64_t devid, uint8_t uuid[BW_UUID_SIZE]);
 
 #endif

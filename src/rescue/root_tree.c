@@ -1,21 +1,508 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The root tree is lost: a new one is made. Leaves of it that are still in use are taken as they
- * are. For all other trees the present root is found (tree_roots.h); what a root item says besides
- * comes from older leaves of the root tree, and names of subvolumes from the directories.
+ * Rebuilds a lost root tree: leaves of it that are still in use, the present roots of all other
+ * trees, older leaves for the rest of a root item, and the names of subvolumes from directories.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "btree/find_leaf.h"
+#include "btree/scan.h"
+#include "history/scan.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
+#include "owners/references.h"
 #include "rescue/newest_items.h"
-#include "history/scan.h"
-#include "rescue/subvolume_names.h"
 #include "rescue/rescue.h"
+#include "rescue/tree_roots.h"
+#include <pthread.h>
+#include "base/buffer.h"
+
+/* A directory entry that leads to a subvolume. */
+struct bw_subvolume_name {
+    uint64_t subvolume;  /**< to which it leads */
+    uint64_t parent;     /**< tree of the leaf in which it was found */
+    uint64_t directory;  /**< inode there */
+    uint64_t index;      /**< offset of its DIR_INDEX key */
+    uint64_t generation; /**< transaction that made the entry */
+    size_t at;           /**< of its name, in `bytes` */
+    uint16_t length;     /**< of its name */
+};
+
+/* Entries. To be started with subvolume_names_init(). */
+struct bw_subvolume_names {
+    struct bw_subvolume_name *items;
+    size_t count, capacity;
+    struct bw_buffer bytes;
+    pthread_mutex_t lock;
+};
+
+/* When a tree was made, if it is a snapshot; 0: it is none, or that is not known. */
+typedef uint64_t bw_snapshot_time(void *context, uint64_t tree);
+
+/* How many roots of extent trees are tried: those of transactions that were not committed are few.
+ */
+enum { MOST_TRIES = 256, MOST_RIVALS = 4 };
+
+/* Ids of trees that the root tree does not have: itself, the chunk tree, the remap tree, and those
+ * of logs and relocation. */
+static bool is_listed(uint64_t id)
+{
+    return id && id != BW_ROOT_TREE && id != BW_CHUNK_TREE && id != BW_REMAP_TREE &&
+           (id <= BW_LAST_SUBVOLUME || id == BW_DATA_RELOC_TREE);
+}
+
+void bw_tree_roots_free(struct bw_tree_roots *roots)
+{
+    free(roots->trees);
+    bw_map_free(&roots->numbers);
+    bw_map_free(&roots->leaves);
+    *roots = (struct bw_tree_roots){0};
+}
+
+static bool is_higher(const struct bw_root_pointer *a, const struct bw_root_pointer *b,
+                      bool by_level)
+{
+    if (by_level && a->level != b->level)
+        return a->level > b->level;
+    /* Both are there. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+    if (a->generation != b->generation)
+        return a->generation > b->generation;
+    return a->level != b->level ? a->level > b->level : a->bytenr > b->bytenr;
+}
+
+/* Notes a block of a tree, unless there is one above it, or a newer one. */
+static struct bw_error *note(struct bw_tree_roots *roots, uint64_t id, struct bw_root_pointer block,
+                             bool by_level)
+{
+    uint32_t number = bw_map_get(&roots->numbers, id);
+    if (!is_listed(id))
+        return NULL;
+    if (number != UINT32_MAX) {
+        struct bw_root_pointer *root = &roots->trees[number].root;
+        *root = is_higher(&block, root, by_level) ? block : *root;
+        return NULL;
+    }
+    if (!BW_ARRAY_RESERVE(roots->trees, roots->count, roots->capacity) ||
+        !bw_map_put(&roots->numbers, id, (uint32_t)roots->count))
+        return bw_error_no_memory();
+    roots->trees[roots->count++] = (struct bw_tree_root){id, block};
+    return NULL;
+}
+
+/* The extent tree. */
+
+/* Whether an extent tree has a tree block. What cannot be read has none. */
+static struct bw_error *has_block(const struct bw_fs *fs, const struct bw_tree *tree,
+                                  const struct bw_root_pointer *block, bool *has)
+{
+    struct bw_item_range range;
+    struct bw_tree_extent extent;
+    *has = false;
+    bw_item_range_begin(&range, &fs->reader, tree, (struct bw_key){block->bytenr, 0, 0},
+                        (struct bw_key){block->bytenr, UINT8_MAX, UINT64_MAX});
+    while (bw_item_range_next(&range))
+        *has |= !range.error && bw_tree_extent_decode(&range.item, &extent) &&
+                extent.generation == block->generation && extent.level == block->level;
+    return bw_item_range_end(&range, NULL);
+}
+
+/* The superblock has a say unless it is lost or stale. */
+static bool has_say(const struct bw_fs *fs, uint64_t newest)
+{
+    return fs->superblock.root.bytenr && newest <= fs->superblock.generation;
+}
+
+static struct bw_error *is_committed(const struct bw_fs *fs, const struct bw_tree *tree,
+                                     uint64_t newest, bool *is)
+{
+    BW_TRY(has_block(fs, tree, &tree->root, is));
+    return *is && has_say(fs, newest) ? has_block(fs, tree, &fs->superblock.root, is) : NULL;
+}
+
+static int newest_first(const void *left, const void *right)
+{
+    return is_higher(left, right, false) ? -1 : is_higher(right, left, false);
+}
+
+/* All blocks that may be the root of a tree, the most likely ones first. */
+static struct bw_error *candidates(const struct bw_found_index *index, uint64_t id, uint64_t newest,
+                                   struct bw_root_pointer **roots, size_t *count)
+{
+    size_t capacity = 0;
+    *roots = NULL;
+    *count = 0;
+    for (size_t i = 0; i < index->count; i++) {
+        const struct bw_found_block *block = &index->blocks[i];
+        if (bw_found_owner(index, block) != id || block->generation > newest)
+            continue;
+        if (!BW_ARRAY_RESERVE(*roots, *count, capacity))
+            return bw_error_no_memory();
+        (*roots)[(*count)++] =
+            (struct bw_root_pointer){block->bytenr, block->generation, block->level};
+    }
+    if (*count)
+        qsort(*roots, *count, sizeof **roots, newest_first);
+    return NULL;
+}
+
+/* How many blocks that were found an extent tree has. */
+struct agreement {
+    const struct bw_found_index *index;
+    size_t count;
+};
+
+static struct bw_error *count_leaf(void *context, const struct bw_node *leaf)
+{
+    struct agreement *agreement = context;
+    struct bw_tree_extent extent;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
+        agreement->count += bw_tree_extent_decode(&item, &extent) &&
+                            bw_found_find(agreement->index, extent.bytenr, extent.generation);
+    return NULL;
+}
+
+static struct bw_error *count_blocks(const struct bw_fs *fs, const struct bw_found_index *index,
+                                     const struct bw_tree *tree, size_t *count)
+{
+    struct agreement agreement = {.index = index};
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = count_leaf, .lost = bw_scan_ignore_lost,
+                                 .context = &agreement};
+    struct bw_error *error = bw_tree_scan(&fs->reader, tree, &scan);
+    *count = agreement.count;
+    return error;
+}
+
+/* Where the superblock has no say, one that was planted may have an item for itself and be newer
+ * than all others. So it also has to know half as many blocks as any of some older ones. */
+static struct bw_error *find_extent_tree(const struct bw_fs *fs, const struct bw_found_index *index,
+                                         uint64_t newest, struct bw_tree *tree)
+{
+    struct bw_root_pointer *roots;
+    size_t count, rivals = 0, most = 0, blocks;
+    bool is;
+    const bool weighs = !has_say(fs, newest);
+    struct bw_error *error = candidates(index, BW_EXTENT_TREE, newest, &roots, &count);
+    for (size_t i = 0; !error && rivals < (weighs ? MOST_RIVALS : 1) && i < count && i < MOST_TRIES;
+         i++) {
+        const struct bw_tree rival = {.id = BW_EXTENT_TREE, .root = roots[i]};
+        error = is_committed(fs, &rival, newest, &is);
+        if (error || !is)
+            continue;
+        if (weighs)
+            error = count_blocks(fs, index, &rival, &blocks);
+        if (!rivals++ || (weighs && blocks / 2 > most)) {
+            *tree = rival;
+            most = weighs ? blocks : 0;
+        }
+    }
+    free(roots);
+    return error;
+}
+
+/* What the extent tree says of all trees. */
+struct survey {
+    const struct bw_fs *fs;
+    struct bw_tree_roots *roots;
+    struct bw_tree_extent block; /* the last one that had an extent item */
+    bool lost;                   /* some of the extent tree cannot be read */
+    size_t read, own; /* blocks of the extent tree: those that were read, and those it lists */
+    uint64_t bytes;   /* of all extents */
+};
+
+static struct bw_error *take_reference(struct survey *survey,
+                                       const struct bw_extent_reference *reference)
+{
+    const struct bw_tree_extent *block = &survey->block;
+    if (reference->shared)
+        return NULL;
+    survey->own += reference->referrer == BW_EXTENT_TREE;
+    if (reference->referrer == BW_ROOT_TREE && !block->level &&
+        !bw_map_put(&survey->roots->leaves, block->bytenr, 1))
+        return bw_error_no_memory();
+    return note(survey->roots, reference->referrer,
+                (struct bw_root_pointer){block->bytenr, block->generation, block->level}, true);
+}
+
+static struct bw_error *take_node(void *context, const struct bw_node *node)
+{
+    struct survey *survey = context;
+    (void)node;
+    survey->read++;
+    return NULL;
+}
+
+static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+{
+    struct survey *survey = context;
+    struct bw_extent_reference reference;
+    struct bw_extent_entry extent;
+    struct bw_tree_extent block;
+    struct bw_item item;
+    survey->read++;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        if (bw_extent_entry_decode(survey->fs, &item, &extent))
+            survey->bytes += extent.length;
+        if (bw_tree_extent_decode(&item, &block)) {
+            survey->block = block;
+            while (bw_extent_reference_next(&block.references, &reference))
+                BW_TRY(take_reference(survey, &reference));
+        } else if (item.key.objectid == survey->block.bytenr &&
+                   bw_extent_reference_of_key(&item.key, &reference)) {
+            BW_TRY(take_reference(survey, &reference));
+        }
+    }
+    return NULL;
+}
+
+static struct bw_error *lose(void *context, const struct bw_block_pointer *pointer,
+                             struct bw_error *error)
+{
+    struct survey *survey = context;
+    (void)pointer;
+    survey->lost = true;
+    bw_error_free(error);
+    return NULL;
+}
+
+/* A part of the extent tree may have items for its own highest block and for the root of the root
+ * tree. The whole of it has them for all its blocks, and for all bytes that are in use. */
+static bool is_whole(const struct survey *survey, uint64_t newest)
+{
+    return !survey->lost && survey->own == survey->read &&
+           (!has_say(survey->fs, newest) || survey->bytes == survey->fs->superblock.bytes_used);
+}
+
+static struct bw_error *ask_extent_tree(struct bw_fs *fs, const struct bw_tree *tree,
+                                        uint64_t newest, struct bw_tree_roots *roots)
+{
+    struct survey survey = {.fs = fs, .roots = roots};
+    const struct bw_scan scan = {BW_SCAN_ALL, .node = take_node, .leaf = take_leaf, .lost = lose,
+                                 .context = &survey};
+    BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
+    roots->proven = is_whole(&survey, newest);
+    roots->generation = tree->root.generation;
+    return NULL;
+}
+
+/* Of a tree that is only known in part, a higher block that is no older is nearer to its root. */
+static struct bw_error *take_found(struct bw_tree_roots *roots, const struct bw_tree_root *found)
+{
+    const uint32_t number = bw_map_get(&roots->numbers, found->id);
+    if (number == UINT32_MAX)
+        return note(roots, found->id, found->root, false);
+    struct bw_root_pointer *told = &roots->trees[number].root;
+    if (found->root.level > told->level && found->root.generation >= told->generation)
+        *told = found->root;
+    return NULL;
+}
+
+/* Adds what the extent tree has not told of: all trees, if there is none. Each change of a tree
+ * reaches its root, so that is the highest of its newest blocks. */
+static struct bw_error *ask_index(const struct bw_found_index *index, uint64_t newest,
+                                  struct bw_tree_roots *roots)
+{
+    struct bw_tree_roots found = {0};
+    struct bw_error *error = NULL;
+    for (size_t i = 0; !error && i < index->count; i++) {
+        const struct bw_found_block *block = &index->blocks[i];
+        const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
+        if (block->generation <= newest)
+            error = note(&found, bw_found_owner(index, block), root, false);
+    }
+    for (size_t i = 0; !error && i < found.count; i++)
+        error = take_found(roots, &found.trees[i]);
+    bw_tree_roots_free(&found);
+    return error;
+}
+
+static int by_id(const void *left, const void *right)
+{
+    const struct bw_tree_root *a = left, *b = right;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_index *index,
+                                    uint64_t newest, struct bw_tree_roots *roots)
+{
+    struct bw_tree tree = {0};
+    if (!(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2))
+        BW_TRY(find_extent_tree(fs, index, newest, &tree));
+    if (tree.id)
+        BW_TRY(ask_extent_tree(fs, &tree, newest, roots));
+    if (!roots->proven)
+        BW_TRY(ask_index(index, roots->generation ? roots->generation : newest, roots));
+    bw_map_free(&roots->numbers);
+    if (roots->count)
+        qsort(roots->trees, roots->count, sizeof *roots->trees, by_id);
+    return NULL;
+}
+
+const struct bw_tree_root *bw_tree_root_of(const struct bw_tree_roots *roots, uint64_t id)
+{
+    const size_t at = BW_FIRST_INDEX(i, roots->count, roots->trees[i].id >= id);
+    return at < roots->count && roots->trees[at].id == id ? &roots->trees[at] : NULL;
+}
+
+/* The directory entries that lead to subvolumes. */
+
+static void subvolume_names_init(struct bw_subvolume_names *names)
+{
+    *names = (struct bw_subvolume_names){0};
+    pthread_mutex_init(&names->lock, NULL);
+}
+
+static void subvolume_names_free(struct bw_subvolume_names *names)
+{
+    free(names->items);
+    bw_buffer_free(&names->bytes);
+    pthread_mutex_destroy(&names->lock);
+}
+
+/* Reads an entry that leads to a subvolume; false if the item is none. */
+static bool decode(const struct bw_item *item, struct bw_dir_entry *entry, uint64_t *generation)
+{
+    const struct bw_disk_dir_item *disk = (const void *)item->data;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    if (item->key.type != BW_DIR_INDEX || !bw_dir_entry_next(&cursor, entry) ||
+        entry->location.type != BW_ROOT_ITEM || !bw_name_is_valid(entry->name, entry->name_length))
+        return false;
+    *generation = bw_get64(disk->transid);
+    return true;
+}
+
+static bool add(struct bw_subvolume_names *names, uint64_t tree, const struct bw_key *key,
+                const struct bw_dir_entry *entry, uint64_t generation)
+{
+    pthread_mutex_lock(&names->lock);
+    bool added = BW_ARRAY_RESERVE(names->items, names->count, names->capacity);
+    if (added) {
+        names->items[names->count++] = (struct bw_subvolume_name){entry->location.objectid,
+                                                                  tree,
+                                                                  key->objectid,
+                                                                  key->offset,
+                                                                  generation,
+                                                                  names->bytes.length,
+                                                                  entry->name_length};
+        bw_buffer_append(&names->bytes, entry->name, entry->name_length);
+        added = !names->bytes.failed;
+    }
+    pthread_mutex_unlock(&names->lock);
+    return added;
+}
+
+/* Adds the entries of a leaf of a subvolume. Safe from any thread. False if memory ran out. */
+static bool subvolume_names_add(struct bw_subvolume_names *names, uint64_t tree,
+                                const struct bw_node *leaf)
+{
+    struct bw_item item;
+    struct bw_dir_entry entry;
+    uint64_t generation;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
+        if (decode(&item, &entry, &generation) && !add(names, tree, &item.key, &entry, generation))
+            return false;
+    return true;
+}
+
+/* All entries of a subvolume follow each other: the newest one first, and the same one of the same
+ * tree side by side. */
+static int by_subvolume(const void *left, const void *right)
+{
+    const struct bw_subvolume_name *a = left, *b = right;
+    const uint64_t order[][2] = {{a->subvolume, b->subvolume}, {b->generation, a->generation},
+                                 {a->parent, b->parent},       {a->directory, b->directory},
+                                 {a->index, b->index},         {a->length, b->length}};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        if (order[i][0] != order[i][1])
+            return order[i][0] < order[i][1] ? -1 : 1;
+    return 0;
+}
+
+static bool is_same(const struct bw_subvolume_names *names, const struct bw_subvolume_name *a,
+                    const struct bw_subvolume_name *b)
+{
+    return by_subvolume(a, b) == 0 &&
+           memcmp(names->bytes.data + a->at, names->bytes.data + b->at, a->length) == 0;
+}
+
+/* The settling. */
+struct settling {
+    const struct bw_fs *fs;
+    const struct bw_tree_roots *roots;
+    const struct bw_subvolume_names *names;
+    bool *lost;
+};
+
+/* Whether a present tree has an entry. */
+static struct bw_error *is_present_name(const struct settling *settling,
+                                        const struct bw_subvolume_name *name, bool *present)
+{
+    const struct bw_tree_root *root = bw_tree_root_of(settling->roots, name->parent);
+    const struct bw_key key = {name->directory, BW_DIR_INDEX, name->index};
+    struct bw_dir_entry entry;
+    struct bw_item_range range;
+    uint64_t generation;
+    *present = false;
+    if (!root)
+        return NULL;
+    const struct bw_tree tree = {root->id, root->root, 0};
+    const struct bw_tree_reader reader = bw_fs_name_reader(settling->fs);
+    bw_item_range_begin(&range, &reader, &tree, key, key);
+    while (bw_item_range_next(&range)) {
+        *settling->lost |= range.error != NULL;
+        *present |= !range.error && decode(&range.item, &entry, &generation) &&
+                    entry.location.objectid == name->subvolume &&
+                    entry.name_length == name->length && generation == name->generation &&
+                    memcmp(entry.name, settling->names->bytes.data + name->at, name->length) == 0;
+    }
+    return bw_item_range_end(&range, NULL);
+}
+
+/* Keeps one entry for each subvolume, ascending: that which the present trees have, and which is
+ * not inherited. `*lost` is set if some of them cannot be read. BW_ERROR_NO_MEMORY. */
+static struct bw_error *subvolume_names_settle(const struct bw_fs *fs,
+                                               const struct bw_tree_roots *roots,
+                                               bw_snapshot_time *time, void *context,
+                                               struct bw_subvolume_names *names, bool *lost)
+{
+    const struct settling settling = {fs, roots, names, lost};
+    struct bw_subvolume_name *items = names->items;
+    size_t kept = 0;
+    bool present;
+    if (names->count)
+        qsort(items, names->count, sizeof *items, by_subvolume);
+    for (size_t i = 0; i < names->count; i++) {
+        const struct bw_subvolume_name name = items[i];
+        if ((kept && items[kept - 1].subvolume == name.subvolume) ||
+            (i && is_same(names, &items[i - 1], &name)) ||
+            !bw_tree_root_of(roots, name.subvolume) || time(context, name.parent) > name.generation)
+            continue;
+        BW_TRY(is_present_name(&settling, &name, &present));
+        if (present)
+            items[kept++] = name;
+    }
+    names->count = kept;
+    return NULL;
+}
+
+/* The name of a subvolume; NULL if it has none. Once settled. */
+static const struct bw_subvolume_name *subvolume_name_of(const struct bw_subvolume_names *names,
+                                                         uint64_t subvolume)
+{
+    const size_t at = BW_FIRST_INDEX(i, names->count, names->items[i].subvolume >= subvolume);
+    return at < names->count && names->items[at].subvolume == subvolume ? &names->items[at] : NULL;
+}
+
+/*
+ * The root tree is lost: a new one is made. Leaves of it that are still in use are taken as they
+ * are. For all other trees the present root is found (tree_roots.h); what a root item says besides
+ * comes from older leaves of the root tree, and names of subvolumes from the directories.
+ */
 
 /* The new root tree, and what it is made of. */
 struct making {
@@ -58,8 +545,7 @@ static bool see_block(void *context, const struct bw_node *block)
 {
     struct making *making = context;
     const uint64_t tree = bw_get64(((const struct bw_disk_header *)block->block)->owner);
-    return block->level || !is_subvolume(tree) ||
-           bw_subvolume_names_add(&making->names, tree, block);
+    return block->level || !is_subvolume(tree) || subvolume_names_add(&making->names, tree, block);
 }
 
 static bool tell(void *context, uint64_t done, uint64_t total)
@@ -225,8 +711,8 @@ static struct bw_error *has_top(const struct bw_fs *fs, const struct bw_tree_roo
 static struct bw_error *find_names(struct making *making)
 {
     bool has = true;
-    BW_TRY(bw_subvolume_names_settle(making->fs, &making->roots, snapshot_time, making,
-                                     &making->names, &making->names_lost));
+    BW_TRY(subvolume_names_settle(making->fs, &making->roots, snapshot_time, making, &making->names,
+                                  &making->names_lost));
     for (size_t i = 0; !making->roots.proven && i < making->roots.count && has; i++)
         if (is_subvolume(making->roots.trees[i].id))
             BW_TRY(has_top(making->fs, &making->roots.trees[i], &has));
@@ -258,7 +744,7 @@ static void begin_root_item(const struct making *making, struct bw_disk_root_ite
 static bool is_deleted(const struct making *making, uint64_t tree)
 {
     return tree != BW_TOP_SUBVOLUME && is_subvolume(tree) && !making->names_lost &&
-           !bw_subvolume_name_of(&making->names, tree);
+           !subvolume_name_of(&making->names, tree);
 }
 
 /* The root item of a tree whose root is known; `old` is the last one that was found, or NULL. */
@@ -364,7 +850,7 @@ struct bw_error *bw_trunk_find_roots(struct bw_fs *fs, struct bw_error *why)
 {
     struct making making = {.fs = fs};
     bw_found_init(&making.index);
-    bw_subvolume_names_init(&making.names);
+    subvolume_names_init(&making.names);
     struct bw_error *error = make(&making);
     if (!error) {
         fs->root_tree = making.tree.tree;
@@ -372,7 +858,7 @@ struct bw_error *bw_trunk_find_roots(struct bw_fs *fs, struct bw_error *why)
         report(&making, why);
     }
     bw_editor_destroy(&making.tree);
-    bw_subvolume_names_free(&making.names);
+    subvolume_names_free(&making.names);
     bw_newest_free(&making.items);
     bw_tree_roots_free(&making.roots);
     bw_found_free(&making.index);

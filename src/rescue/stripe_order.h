@@ -22,13 +22,6 @@ struct bw_derived_chunk {
     size_t *work;                          /**< that is left for the proofs of all chunks */
 };
 
-/** Where an address belongs: its place in a stripe, and the first stripe that may hold it. */
-unsigned bw_stripe_of(const struct bw_derived_chunk *chunk, uint64_t address, uint64_t *place);
-
-/** Gives an extent the next free stripe of those that are alike; false if all are taken. */
-bool bw_take_stripe(const struct bw_derived_chunk *chunk, unsigned extent, unsigned first,
-                    int order[BW_MOST_STRIPES]);
-
 /** Sets which extent is which stripe, all of which are -1 before. False if that is not proven: then
  * nothing may be read from the chunk. `set` has the chunks that are known. */
 bool bw_stripe_order_prove(const struct bw_derived_chunk *chunk, const struct bw_chunk_set *set,

@@ -21,7 +21,7 @@ struct bw_error *stats_collect(void *context, const char *bytes, size_t length)
     return NULL;
 }
 
-/* An event as fire.c makes it. */
+/* An event as probes.c makes it. */
 void stats_fire(struct bw_probe_stats *stats, enum bw_probe_number number, const void *record)
 {
     struct bw_probe_consumer *consumer = bw_probe_stats_consumer(stats);

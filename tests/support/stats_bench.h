@@ -10,7 +10,7 @@
 /* Statistics of layers, or of the probes that match. */
 struct bw_probe_stats *stats_make(bool by_xlator, const char *patterns);
 
-/* An event as fire.c makes it. */
+/* An event as probes.c makes it. */
 void stats_fire(struct bw_probe_stats *stats, enum bw_probe_number number, const void *record);
 
 /* Appends a part of a report to a struct bw_buffer. */

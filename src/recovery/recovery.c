@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Making up a lost inode: the file ends where its last extent does. */
+/* Salvaging lost inodes from what refers to them, and attaching recovery to an open file system. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "ondisk/items.h"
 #include "recovery/recovery.h"
+#include "replay/replay.h"
+
+/* Making up a lost inode: the file ends where its last extent does. */
 
 /* Where an extent ends; 0 if that is of no use. */
 static uint64_t end_of(const struct bw_item *item, uint32_t sectorsize)
@@ -39,4 +45,23 @@ struct bw_error *bw_inode_salvage(struct bw_fs *fs, const struct bw_place *place
                                "inode %" PRIu64 " is lost, and all of its extents", number);
     *inode = (struct bw_inode){.size = size, .link_count = 1, .mode = S_IFREG | 0600};
     return NULL;
+}
+
+/* What recovery adds to a file system that is being opened, and the log that is replayed. */
+
+static void destroy(struct bw_recovery *recovery)
+{
+    bw_adoptions_destroy(recovery->adopter.context);
+    bw_name_index_destroy(recovery->context);
+}
+
+struct bw_error *bw_recovery_attach(struct bw_fs *fs)
+{
+    struct bw_adoptions *adoptions = NULL;
+    struct bw_name_index *names = NULL;
+    BW_TRY(bw_adoptions_create(fs, &adoptions));
+    struct bw_error *error = bw_name_index_create(fs, &names);
+    fs->recovery =
+        (struct bw_recovery){{bw_adoptions_find, adoptions}, bw_name_index_read, destroy, names};
+    return error ? error : bw_replay(fs);
 }
