@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Pictures of a map of space: which colour a cell has, and what the colours mean. raster.c makes
- * pixels of a picture, raster.c also PNG files of them, svg.c a drawing, and terminal.c coloured blocks.
+ * Pictures of a map of space: the colour of each cell, and the legend. raster.c turns a picture
+ * into pixels and PNG files, svg.c into a drawing, and terminal.c into coloured blocks.
  */
 #ifndef BW_DRAW_PICTURE_H
 #define BW_DRAW_PICTURE_H
