@@ -435,6 +435,8 @@ struct bw_error *bw_pass_data(struct bw_check *check)
         return NULL;
     }
     struct bw_data_check *data = bw_data_check_begin(check);
-    return data ? bw_data_check_end(data, bw_summed_scan(check, bw_data_check_take, data))
-                : bw_error_no_memory();
+    if (!data)
+        return bw_error_no_memory();
+    BW_TRY(bw_data_check_end(data, bw_summed_scan(check, bw_data_check_take, data)));
+    return bw_check_compressed(check);
 }

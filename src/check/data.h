@@ -21,4 +21,8 @@ struct bw_error *bw_data_check_take(void *context, const struct bw_summed *range
  * allowed. */
 struct bw_error *bw_data_check_end(struct bw_data_check *data, struct bw_error *error);
 
+/** Decompresses all compressed data of all subvolumes, and reports what cannot be (compressed.c).
+ */
+struct bw_error *bw_check_compressed(struct bw_check *check);
+
 #endif

@@ -7,7 +7,7 @@ set -uo pipefail
 fixtures=$BUILD/fixtures
 profiles='raid1c4-4 raid10-4 raid5-3 raid6-4 compressed-blake2 compressed-sha256 compressed-xxhash'
 "$ROOT/scripts/unpack-fixtures" "$fixtures" $profiles log-tree bad-copy-raid1 subvolumes \
-    differences || exit 1
+    differences compressed data-clones || exit 1
 
 # others IMAGE...: the options that name the devices after the first.
 others() { shift; printf -- '-d\n%s\n' "$@"; }
@@ -125,4 +125,32 @@ holds 'rows are counted' out_has '^note parity-unchecked.* rows '
 expect 'a log' 0 'btrfs-walk: checked: ' check --data "$fixtures/log-tree/dev1.img"
 holds 'is there' out_has '^note log-present'
 
+# Compressed data that nobody can decompress, although all checksums match.
+compressed=$fixtures/compressed/dev1.img clones=$fixtures/data-clones/dev1.img
+# cannot_decompress WHERE FINDING NAME CHANGE...: a changed image has this finding only with --data.
+cannot_decompress() {
+    local where=$1 finding=$2
+    cp --sparse=always "$3" "$WORK/stream.img"
+    shift 3
+    holds "$where: $*" change "$WORK/stream.img" "$@"
+    expect "$where, without data" 0 'btrfs-walk: checked: ' check "$WORK/stream.img"
+    expect "$where" 4 'btrfs-walk: checked: ' check --data "$WORK/stream.img"
+    holds "$where is one finding" [ "$(grep -c ^error "$WORK/out")" -eq 1 ]
+    holds "$where is reported" out_has "^error data-compressed $finding"
+}
+cannot_decompress 'an inline extent' '.*(283 EXTENT_DATA 0).* offset 0 length 1000: zlib: ' \
+    "$compressed" 5 283 108 0 set 21 4 7
+cannot_decompress 'another compression' \
+    '.*(284 EXTENT_DATA 131072).* offset 131072 length 131072: lzo: .*logical 13639680' \
+    "$compressed" 5 284 108 131072 set 16 1 2
+cannot_decompress 'data that are not compressed' '.*(257 EXTENT_DATA 0).* length 12288: zstd: ' \
+    "$clones" 5 257 108 0 set 16 1 3
+head -c 4096 /dev/zero | tr '\0' A > "$WORK/sector"
+cp --sparse=always "$compressed" "$WORK/garbage.img"
+dd if="$WORK/sector" of="$WORK/garbage.img" bs=4096 conv=notrunc status=none \
+    seek="$(($("$PROGRAM" map -o offset "$compressed" 13639680) / 4096))"
+expect 'a stream that is damaged' 4 'btrfs-walk: checked: ' check --data "$WORK/garbage.img"
+holds 'is not said to be one that is wrong' [ "$(grep -c data-compressed "$WORK/out")" -eq 0 ]
+cannot_decompress 'garbage with its checksum' '.*(284 EXTENT_DATA 131072).*: zlib: ' \
+    "$WORK/garbage.img" 7 -10 128 13631488 set 8 4 91378153
 finish

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Whether compressed data can be decompressed. Checksums are of the stored bytes: they match even
+ * if those are no valid stream, or of another algorithm than the file extent says.
+ *
+ * The file extents of all subvolumes are gathered in a window, which the threads work off in the
+ * order of addresses. They read one copy, without its checksums: most streams are good. A stream
+ * that is not is read again, verified; if that fails, the data are damaged, as the pass has
+ * reported already.
+ *
+ * A table of fixed size remembers streams that are good, for snapshots and clones. If it forgets
+ * one, that costs time.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "btree/scan.h"
+#include "check/data.h"
+#include "check/inode_facts.h"
+#include "data/fetch.h"
+#include "graph/wind.h"
+#include "ondisk/compression.h"
+
+enum {
+    WINDOW = 1 << 14,       /* streams */
+    INLINE_BYTES = 4 << 20, /* and bytes of those that lie in leaves */
+    BATCH = 1 << 20,        /* bytes that a task reads at once */
+    BATCH_STREAMS = 64,     /* and streams */
+    REQUESTS = BW_MAX_COMPRESSED_EXTENT / BW_DATA_REQUEST + 1, /* of a stream at most */
+    SMALLEST_TABLE = 1 << 10,
+    LARGEST_TABLE = 1 << 22, /* of 8 bytes */
+};
+
+/* A compressed extent. */
+struct stream {
+    const struct bw_listed_tree *tree; /* in which it was found */
+    struct bw_key key;
+    uint64_t logical;        /* 0: it is inline */
+    size_t bytes;            /* of an inline one: where they are in the window */
+    uint64_t shown;          /* bytes of the file */
+    uint32_t stored, length; /* bytes, compressed and not */
+    uint8_t compression;
+};
+
+struct worker {
+    struct bw_decompressor *decompressor;
+    struct bw_data_checksums checksums;
+    uint8_t *input;  /* BATCH bytes */
+    uint8_t *output; /* BW_MAX_COMPRESSED_EXTENT bytes */
+};
+
+/* Streams that are worked off together. */
+struct task {
+    size_t first, count;
+};
+
+struct compressed_check {
+    struct bw_check *check;
+    const struct bw_listed_tree *tree; /* that is being read */
+    struct bw_fact_secrets secrets;
+    struct bw_map blocks; /* that several trees share, and that have been read */
+    struct stream *streams;
+    size_t count;
+    uint8_t *inline_bytes;
+    size_t inline_used;
+    struct task *tasks;
+    size_t task_count;
+    _Atomic uint64_t *good; /* the table; hashes */
+    size_t good_mask;
+    struct worker *workers;
+};
+
+/* Streams that are good. */
+
+static uint64_t hash_of(const struct compressed_check *self, const struct stream *stream)
+{
+    const uint64_t *numbers = self->secrets.number;
+    const uint64_t lengths = (uint64_t)stream->stored << 32 | stream->length;
+    return bw_fact_mix(stream->logical * numbers[0] + lengths * numbers[1] +
+                       stream->compression * numbers[2]);
+}
+
+static bool is_known(const struct compressed_check *self, const struct stream *stream)
+{
+    const uint64_t hash = hash_of(self, stream);
+    return self->good[hash & self->good_mask] == hash;
+}
+
+static void remember(struct compressed_check *self, const struct stream *stream)
+{
+    const uint64_t hash = hash_of(self, stream);
+    self->good[hash & self->good_mask] = hash;
+}
+
+/* Reading. */
+
+static struct bw_error *decompress(const struct worker *worker, const struct stream *stream,
+                                   const uint8_t *input)
+{
+    return bw_decompress(worker->decompressor, stream->compression, input, stream->stored,
+                         worker->output, stream->length);
+}
+
+/* Makes the requests for a stream; returns how many those are. */
+static unsigned request(const struct stream *stream, uint8_t *buffer, struct bw_request *requests)
+{
+    unsigned count = 0;
+    for (uint32_t done = 0, length; done < stream->stored; done += length) {
+        const uint64_t logical = stream->logical + done;
+        const uint32_t room = BW_DATA_REQUEST - (uint32_t)(logical % BW_DATA_REQUEST);
+        length = stream->stored - done < room ? stream->stored - done : room;
+        requests[count++] = (struct bw_request){
+            .kind = BW_REQUEST_DATA, .length = length, .address = logical, .buffer = buffer + done};
+    }
+    return count;
+}
+
+/* Sends requests down; false if one failed. */
+static bool read_all(const struct bw_check *check, struct bw_request *requests, unsigned count)
+{
+    struct bw_xlator *top = check->fs->reader.top;
+    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(top));
+    bool complete = true;
+    bw_wind(&frame, top, requests, count);
+    for (unsigned i = 0; i < count; i++) {
+        complete &= !requests[i].error;
+        bw_error_free(requests[i].error);
+    }
+    return complete;
+}
+
+/* Reads a stream again, with those checksums that there are. False: it is damaged, or not all of it
+ * can be read. */
+static struct bw_error *read_verified(struct compressed_check *self, struct worker *worker,
+                                      const struct stream *stream, bool *good)
+{
+    enum { SECTORS = BW_DATA_REQUEST / BW_MIN_SECTORSIZE };
+    uint8_t sums[REQUESTS][SECTORS * BW_CSUM_SIZE];
+    struct bw_data_expectation expectations[REQUESTS];
+    struct bw_request requests[REQUESTS];
+    const unsigned count = request(stream, worker->input, requests);
+    for (unsigned i = 0; i < count; i++) {
+        struct bw_checksum_run run = {0};
+        BW_TRY(bw_data_checksums_get(&worker->checksums, requests[i].address, requests[i].length,
+                                     sums[i], &run));
+        expectations[i] = (struct bw_data_expectation){sums[i], worker->checksums.sectorsize};
+        if (run.known && run.length == requests[i].length)
+            requests[i].data = &expectations[i];
+    }
+    *good = read_all(self->check, requests, count);
+    return NULL;
+}
+
+static void report(const struct compressed_check *self, const struct stream *stream,
+                   const struct bw_error *error)
+{
+    struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY |
+                                                      BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET |
+                                                      BW_KNOWN_FILE_LENGTH,
+                                             .tree = stream->tree->tree.id,
+                                             .key = stream->key,
+                                             .inode = stream->key.objectid,
+                                             .file_offset = stream->key.offset,
+                                             .file_length = stream->shown},
+                                 .touches = BW_TOUCHES_INODE};
+    if (stream->logical) {
+        subject.finding.known |= BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH;
+        subject.finding.logical = stream->logical;
+        subject.finding.length = stream->stored;
+    }
+    bw_check_find(self->check, BW_CODE_data_compressed, &subject, "%s", error->message);
+}
+
+/* A stream in memory cannot be decompressed. */
+static void take_bad(struct compressed_check *self, struct worker *worker,
+                     const struct stream *stream, struct bw_error *error)
+{
+    BW_AUTO_ERROR struct bw_error *first = error, *again = NULL;
+    bool readable = true;
+    if (stream->logical) {
+        BW_AUTO_ERROR struct bw_error *failure = read_verified(self, worker, stream, &readable);
+        if (failure || !readable)
+            return;
+        again = decompress(worker, stream, worker->input);
+    }
+    if (again || !stream->logical)
+        report(self, stream, again ? again : first);
+}
+
+/* Reads streams that lie in extents, and decompresses them. A copy that cannot be read has been
+ * reported. */
+static void work_off_batch(struct compressed_check *self, struct worker *worker,
+                           const struct stream *streams, size_t count)
+{
+    struct bw_request requests[BATCH_STREAMS * REQUESTS];
+    struct bw_error *errors[BATCH_STREAMS] = {NULL};
+    unsigned made = 0;
+    size_t used = 0;
+    for (size_t i = 0; i < count; used += streams[i++].stored)
+        made += request(&streams[i], worker->input + used, requests + made);
+    const bool complete = read_all(self->check, requests, made);
+    used = 0;
+    for (size_t i = 0; i < count; used += streams[i++].stored) {
+        errors[i] = decompress(worker, &streams[i], worker->input + used);
+        if (!errors[i] && complete)
+            remember(self, &streams[i]);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (errors[i])
+            take_bad(self, worker, &streams[i], errors[i]);
+}
+
+static void work_off_inline(struct compressed_check *self, struct worker *worker,
+                            const struct stream *stream)
+{
+    struct bw_error *error = decompress(worker, stream, self->inline_bytes + stream->bytes);
+    if (error)
+        take_bad(self, worker, stream, error);
+}
+
+static void run_task(void *context, unsigned number, size_t index)
+{
+    struct compressed_check *self = context;
+    const struct task *task = &self->tasks[index];
+    const struct stream *streams = &self->streams[task->first];
+    struct worker *worker = &self->workers[number];
+    if (!bw_check_goes_on(self->check, number))
+        return;
+    if (streams[0].logical)
+        work_off_batch(self, worker, streams, task->count);
+    for (size_t i = 0; i < task->count && !streams[0].logical; i++)
+        work_off_inline(self, worker, &streams[i]);
+}
+
+/* The window. */
+
+static int compare(const void *first, const void *second)
+{
+    const struct stream *a = first, *b = second;
+    if (a->logical != b->logical)
+        return a->logical < b->logical ? -1 : 1;
+    return bw_key_compare(&a->key, &b->key);
+}
+
+/* Whether two streams are one, which several files have. */
+static bool are_same(const struct stream *a, const struct stream *b)
+{
+    return a->logical && a->logical == b->logical && a->stored == b->stored &&
+           a->length == b->length && a->compression == b->compression;
+}
+
+/* Streams for one task from `first` on: all inline, or all not. */
+static size_t streams_of_task(const struct compressed_check *self, size_t first)
+{
+    const struct stream *streams = &self->streams[first];
+    size_t count = 0, bytes = 0;
+    while (first + count < self->count && count < BATCH_STREAMS &&
+           !streams[count].logical == !streams[0].logical && bytes + streams[count].stored <= BATCH)
+        bytes += streams[count++].stored;
+    return count;
+}
+
+/* Works off the window, and empties it. */
+static void work_off(struct compressed_check *self)
+{
+    if (self->count)
+        qsort(self->streams, self->count, sizeof *self->streams, compare);
+    self->task_count = 0;
+    for (size_t first = 0, count; first < self->count; first += count) {
+        count = streams_of_task(self, first);
+        self->tasks[self->task_count++] = (struct task){first, count};
+    }
+    bw_pool_run(self->check->pool, self->task_count, run_task, self);
+    self->count = self->inline_used = 0;
+}
+
+static void add(struct compressed_check *self, const struct bw_item *item,
+                const struct bw_file_extent *extent)
+{
+    struct stream stream = {.tree = self->tree,
+                            .key = item->key,
+                            .logical = extent->disk_bytenr,
+                            .shown = extent->num_bytes,
+                            .stored = (uint32_t)extent->disk_num_bytes,
+                            .length = (uint32_t)extent->ram_bytes,
+                            .compression = extent->compression};
+    if (stream.logical && (is_known(self, &stream) ||
+                           (self->count && are_same(&self->streams[self->count - 1], &stream))))
+        return;
+    if (self->count == WINDOW || self->inline_used + extent->inline_length > INLINE_BYTES)
+        work_off(self);
+    if (!stream.logical) {
+        stream.stored = extent->inline_length;
+        stream.bytes = self->inline_used;
+        memcpy(self->inline_bytes + stream.bytes, extent->inline_data, stream.stored);
+        self->inline_used += stream.stored;
+    }
+    self->streams[self->count++] = stream;
+}
+
+/* The trees. */
+
+static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+{
+    struct compressed_check *self = context;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        struct bw_file_extent extent;
+        if (item.key.type != BW_EXTENT_DATA || !bw_is_inode_number(item.key.objectid))
+            continue;
+        BW_AUTO_ERROR struct bw_error *bad =
+            bw_file_extent_decode(&item, self->check->fs->superblock.sectorsize, &extent);
+        if (!bad && extent.compression && extent.type != BW_FILE_EXTENT_PREALLOC &&
+            (extent.inline_data || extent.disk_bytenr))
+            add(self, &item, &extent);
+    }
+    return bw_check_goes_on(self->check, 0)
+               ? NULL
+               : bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
+}
+
+/* What snapshots share is read once. */
+static bool is_new(void *context, const struct bw_block_pointer *pointer)
+{
+    struct compressed_check *self = context;
+    const struct bw_check *check = self->check;
+    if (check->extents_known && bw_map_get(&check->shared_blocks, pointer->bytenr) == UINT32_MAX)
+        return true;
+    if (bw_map_get(&self->blocks, pointer->bytenr) != UINT32_MAX)
+        return false;
+    bw_map_put(&self->blocks, pointer->bytenr, 1); /* if that fails, it is read again */
+    return true;
+}
+
+static struct bw_error *read_trees(struct compressed_check *self)
+{
+    const struct bw_scan scan = {BW_SCAN_ALL,
+                                 .announce = true,
+                                 .wants = is_new,
+                                 .leaf = take_leaf,
+                                 .lost = bw_scan_ignore_lost,
+                                 .context = self};
+    const struct bw_check *check = self->check;
+    for (size_t i = 0; i < check->trees.count; i++) {
+        const struct bw_listed_tree *tree = &check->trees.entries[i];
+        self->tree = tree;
+        if (tree->is_subvolume && tree->references)
+            BW_TRY(bw_tree_scan(&check->fs->reader, &tree->tree, &scan));
+    }
+    work_off(self);
+    return NULL;
+}
+
+/* Beginning and ending. */
+
+/* Twice as many places as there can be extents of the greatest size. */
+static size_t table_size(const struct bw_check *check)
+{
+    uint64_t bytes = 0;
+    size_t size = SMALLEST_TABLE;
+    for (size_t i = 0; i < check->chunk_count; i++)
+        bytes += check->chunks[i].type & BW_GROUP_DATA ? check->chunks[i].length : 0;
+    while (size < LARGEST_TABLE && size < bytes / BW_MAX_COMPRESSED_EXTENT * 2)
+        size *= 2;
+    return size;
+}
+
+static struct bw_error *begin_workers(struct compressed_check *self)
+{
+    struct bw_fs *fs = self->check->fs;
+    self->workers = calloc(self->check->workers, sizeof *self->workers);
+    if (!self->workers)
+        return bw_error_no_memory();
+    for (unsigned i = 0; i < self->check->workers; i++)
+        bw_data_checksums_init(&self->workers[i].checksums, fs);
+    for (unsigned i = 0; i < self->check->workers; i++) {
+        struct worker *worker = &self->workers[i];
+        worker->input = calloc(1, BATCH);
+        worker->output = malloc(BW_MAX_COMPRESSED_EXTENT);
+        if (!worker->input || !worker->output)
+            return bw_error_no_memory();
+        BW_TRY(bw_decompressor_create(fs->superblock.sectorsize, &worker->decompressor));
+    }
+    return NULL;
+}
+
+static struct bw_error *begin(struct compressed_check *self)
+{
+    const size_t size = table_size(self->check);
+    self->streams = malloc(WINDOW * sizeof *self->streams);
+    self->tasks = malloc(WINDOW * sizeof *self->tasks);
+    self->inline_bytes = malloc(INLINE_BYTES);
+    self->good = calloc(size, sizeof *self->good);
+    self->good_mask = size - 1;
+    return self->streams && self->tasks && self->inline_bytes && self->good ? begin_workers(self)
+                                                                            : bw_error_no_memory();
+}
+
+static void end(struct compressed_check *self)
+{
+    for (unsigned i = 0; self->workers && i < self->check->workers; i++) {
+        bw_decompressor_destroy(self->workers[i].decompressor);
+        bw_data_checksums_free(&self->workers[i].checksums);
+        free(self->workers[i].input);
+        free(self->workers[i].output);
+    }
+    free(self->workers);
+    free(self->streams);
+    free(self->tasks);
+    free(self->inline_bytes);
+    free(self->good);
+    bw_map_free(&self->blocks);
+}
+
+struct bw_error *bw_check_compressed(struct bw_check *check)
+{
+    struct compressed_check self = {.check = check, .secrets = bw_fact_secrets_of(check->fs)};
+    struct bw_error *error = begin(&self);
+    if (!error)
+        error = read_trees(&self);
+    end(&self);
+    return error;
+}
