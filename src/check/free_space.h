@@ -55,8 +55,10 @@ struct bw_free_space {
     size_t leftover_count; /* block groups before all that exist, left by mkfs.btrfs */
     size_t extra_count;    /* other block groups that do not exist */
     struct bw_key first_extra;
-    uint64_t extra_end; /* of the last one: what lies before belongs to it */
-    size_t stray_count; /* records of free space of no block group at all */
+    struct bw_key extra;     /* the last one: what lies before its end belongs to it */
+    uint32_t extra_promised; /* records that it says it has */
+    bool extra_is_free;      /* and all of it is free, in one record */
+    size_t stray_count;      /* records of no block group, and none that mkfs.btrfs leaves */
     struct bw_key first_stray;
     uint32_t bit;      /* of the bitmap that is the present item */
     uint64_t promised; /* runs */

@@ -21,18 +21,56 @@ static bool is_before_all_groups(const struct bw_free_space *self, const struct 
            key->objectid <= list->groups[0].start - key->offset;
 }
 
+/* New chunks begin behind all others. If the free space tree already has records there, it cannot
+ * take those of the new block group, and the kernel aborts the transaction. */
+static bool is_after_all_groups(const struct bw_free_space *self, const struct bw_key *key)
+{
+    const struct bw_group_list *list = &self->check->groups;
+    const struct bw_checked_group *last = list->count ? &list->groups[list->count - 1] : NULL;
+    return last && key->objectid >= last->start && key->objectid - last->start >= last->length;
+}
+
+static void note_stray(struct bw_free_space *self, const struct bw_key *key)
+{
+    if (!self->stray_count++)
+        self->first_stray = *key;
+}
+
+/* All records of a block group that does not exist have come. Those that mkfs.btrfs leaves are
+ * empty: one record says that all of it is free. */
+static void end_extra(struct bw_free_space *self)
+{
+    if (self->extra.type && !self->extra_is_free)
+        note_stray(self, &self->extra);
+    self->extra = (struct bw_key){0};
+}
+
+static void begin_extra(struct bw_free_space *self, const struct bw_key *key)
+{
+    const struct bw_disk_free_space_info *info = (const void *)self->stream.item.data;
+    self->extra = *key;
+    self->extra_promised = self->stream.item.size < sizeof *info ? 0 : bw_get32(info->extent_count);
+    self->extra_is_free = is_after_all_groups(self, key);
+    if (self->extra_is_free)
+        note_stray(self, key);
+    else if (is_before_all_groups(self, key))
+        self->leftover_count++;
+    else if (!self->extra_count++)
+        self->first_extra = *key;
+}
+
 /* An item in no block group. The records of one that does not exist go with it. */
 static void skip_item(struct bw_free_space *self)
 {
     const struct bw_key *key = &self->stream.item.key;
     if (key->type == BW_FREE_SPACE_INFO) {
-        if (is_before_all_groups(self, key))
-            self->leftover_count++;
-        else if (!self->extra_count++)
-            self->first_extra = *key;
-        self->extra_end = key->objectid + key->offset;
-    } else if (key->objectid >= self->extra_end && !self->stray_count++) {
-        self->first_stray = *key;
+        end_extra(self);
+        begin_extra(self, key);
+    } else if (key->objectid - self->extra.objectid >= self->extra.offset) {
+        note_stray(self, key);
+    } else if (key->type == BW_FREE_SPACE_EXTENT && key->objectid == self->extra.objectid &&
+               key->offset == self->extra.offset && self->extra_promised == 1) {
+        self->extra_is_free = true;
     }
     bw_item_stream_next(&self->stream);
 }
@@ -163,13 +201,12 @@ static void report_leftovers(const struct bw_free_space *self)
                       self->leftover_count, self->leftover_count == 1 ? "" : "s");
 }
 
-static void report_extra(const struct bw_free_space *self, const struct bw_key *key, size_t count,
-                         const char *what)
+static void report_extra(const struct bw_free_space *self, enum bw_code_number code,
+                         const struct bw_key *key, size_t count, const char *what)
 {
     const struct bw_subject subject = subject_of_extra(key);
     if (count)
-        bw_check_find(self->check, BW_CODE_free_space_extra, &subject, "from here on, %s: %zu",
-                      what, count);
+        bw_check_find(self->check, code, &subject, "from here on, %s: %zu", what, count);
 }
 
 static void report_all_extra(const struct bw_free_space *self)
@@ -177,17 +214,19 @@ static void report_all_extra(const struct bw_free_space *self)
     if (self->check->groups.incomplete)
         return;
     report_leftovers(self);
-    report_extra(self, &self->first_extra, self->extra_count, "block groups that do not exist");
+    report_extra(self, BW_CODE_free_space_extra, &self->first_extra, self->extra_count,
+                 "block groups that do not exist");
     /* What is lost may be the information of their block group. */
     if (!self->stream.lost)
-        report_extra(self, &self->first_stray, self->stray_count,
-                     "records of free space in no block group");
+        report_extra(self, BW_CODE_free_space_stray, &self->first_stray, self->stray_count,
+                     "records of no block group that mkfs.btrfs does not leave");
 }
 
 static struct bw_error *end(struct bw_free_space *self, struct bw_error *error)
 {
     while (!error && !self->stream.ended)
         skip_item(self);
+    end_extra(self);
     if (!error)
         report_all_extra(self);
     return bw_item_stream_end(&self->stream, error);

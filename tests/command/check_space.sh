@@ -79,8 +79,19 @@ is "and the sum" "$(wc -l < "$WORK/err")" 1
 cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/image"
 change "$WORK/image" 10 1048576 198 4194304 delete
 expect "a record of no block group" 0 - check -q "$WORK/image"
-holds "it is a note" grep -q '^note free-space-extra .*(1048576 FREE_SPACE_EXTENT 4194304): from '\
-'here on, records of free space in no block group: 1 ' "$WORK/out"
+holds "it is a warning" grep -q '^warning free-space-stray .*(1048576 FREE_SPACE_EXTENT 4194304): '\
+'from here on, records of no block group that mkfs.btrfs does not leave: 1 ' "$WORK/out"
+for change in "198 4194304 set 0 4 2" "199 4194304 key 1048576 199 8192" "199 4194304 delete"; do
+    cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/image"
+    # shellcheck disable=SC2086 # words
+    change "$WORK/image" 10 1048576 $change
+    expect "leftovers that mkfs.btrfs does not leave: $change" 0 - check -q "$WORK/image"
+    holds "a warning: $change" grep -q '^warning free-space-stray .*(1048576 FREE' "$WORK/out"
+done
+
+# A block group behind all others, which is in the way of the next one that is made.
+finds plain "free-space-missing free-space-stray" \
+    10 63963136 198 - key 80740352 198 16314368 and 10 64425984 199 - key 80740352 199 16314368
 
 # A space cache: 16 pages, of which the first has extents and the second a bitmap. What the kernel
 # would not use is no error.
