@@ -19,15 +19,19 @@ def checksum(data):
     return struct.pack('<I', value ^ 0xFFFFFFFF)
 
 
-with open(sys.argv[1], 'r+b') as image:
-    old, new = bytes.fromhex(sys.argv[2]), bytes.fromhex(sys.argv[3])
-    data = image.read()
-    place = data.find(old)
-    while place >= 0:
-        start = place - place % NODE
-        block = data[start:start + NODE]
-        if block[:4] == checksum(block[32:]):
-            block = block[32:].replace(old, new)
-            image.seek(start)
-            image.write(checksum(block) + data[start + 4:start + 32] + block)
-        place = data.find(old, start + NODE)
+def patch(path, old, new):
+    with open(path, 'r+b') as image:
+        data = image.read()
+        place = data.find(old)
+        while place >= 0:
+            start = place - place % NODE
+            block = data[start:start + NODE]
+            if block[:4] == checksum(block[32:]):
+                block = block[32:].replace(old, new)
+                image.seek(start)
+                image.write(checksum(block) + data[start + 4:start + 32] + block)
+            place = data.find(old, start + NODE)
+
+
+if __name__ == '__main__':
+    patch(sys.argv[1], bytes.fromhex(sys.argv[2]), bytes.fromhex(sys.argv[3]))
