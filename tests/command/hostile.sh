@@ -72,7 +72,8 @@ END
         [ ${#as[@]} -eq 0 ] || chown -h 1000:1000 "$WORK/swapped" "$WORK/swapped/link"
         "${as[@]}" "$WORK/swap" "$WORK/swapped" docs kinds names many collisions &
         swapping=$!
-        timeout 60 "$PROGRAM" extract --preserve --sandbox=$round -C "$WORK/swapped" "$plain" > /dev/null \
+        timeout 60 "$PROGRAM" extract --preserve --sandbox=$round \
+            -C "$WORK/swapped" "$plain" > /dev/null \
             2> "$WORK/err"
         ends $? > "$WORK/why" || fail "an extraction beside a swapper: $(cat "$WORK/why")"
         { kill $swapping && wait $swapping; } 2> /dev/null
