@@ -1,34 +1,59 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * btrfs-walk --complete WORD...: which options the words before the last one are, and so what the
- * last one is about. No help text has it; CONTRIBUTING.md describes it. It is silent, and ends soon
- * whatever the images are.
+ * last one can become: also paths, subvolumes and devices in images. Only plain files on disks of
+ * this machine are opened. It is silent, and ends soon whatever the images contain.
+ * CONTRIBUTING.md describes it.
  */
 #include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "btrfs-walk/directory.h"
+#include "btrfs-walk/graph.h"
+#include "btrfs-walk/partition.h"
+#include "btrfs-walk/probe.h"
+#include "btrfs-walk/record.h"
+#include "btrfs-walk/subvolume.h"
+#include "btrfs-walk/xlator.h"
 #include "cli/complete/complete.h"
 
-/* A command line, as far as it is there. */
-struct line {
-    const struct command *command;
-    struct cmd_option_list options;
-    struct cmd_common common;
-    struct complete complete;
-    const struct cmd_option *waiting; /* for its argument */
-    const char **operands;
-    size_t operand_count;
-    bool only_operands; /* "--" was among the words */
-};
+/* A server that does not answer would hold up the shell. */
+static bool is_local_file(const char *path)
+{
+    static const uint32_t remote[] = {NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,  SMB2_SUPER_MAGIC,
+                                      CIFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, V9FS_MAGIC,
+                                      CEPH_SUPER_MAGIC, AFS_SUPER_MAGIC};
+    struct statfs system;
+    struct stat file;
+    if (statfs(path, &system) || stat(path, &file) || !S_ISREG(file.st_mode))
+        return false;
+    for (size_t i = 0; i < sizeof remote / sizeof *remote; i++)
+        if ((uint32_t)system.f_type == remote[i])
+            return false;
+    return true;
+}
 
-void complete_add(struct complete *complete, enum complete_kind kind, const char *text,
-                  size_t length, const char *end, const char *description)
+static bool are_local_files(const struct cmd_common *common)
+{
+    size_t i = 0;
+    while (i < common->image_count && is_local_file(common->images[i]))
+        i++;
+    return i && i == common->image_count;
+}
+
+/* Adds an answer if it begins with the value: a text of `length` bytes, then `end`. */
+static void complete_add(struct complete *complete, enum complete_kind kind, const char *text,
+                         size_t length, const char *end, const char *description)
 {
     const size_t given = strlen(complete->value), all = length + strlen(end);
     if (memchr(text, '\0', length) || given > all ||
@@ -43,12 +68,361 @@ void complete_add(struct complete *complete, enum complete_kind kind, const char
     complete->count++;
 }
 
-void complete_skip(struct complete *complete, const char *separators)
+static struct bw_fs *open_images(const struct complete *complete)
+{
+    const struct bw_fs_options options = cmd_fs_options(complete->common);
+    struct bw_fs *fs = NULL;
+    if (are_local_files(complete->common))
+        bw_error_free(bw_fs_open(&options, &fs));
+    return fs;
+}
+
+/* With or without the slash at its begin, as the value has it. */
+static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_info *info)
+{
+    struct complete *complete = context;
+    size_t skip = *complete->value && *complete->value != '/' && info->path_length;
+    char description[64];
+    if (!info->path || info->is_deleted || info->path_length == skip)
+        return NULL;
+    snprintf(description, sizeof description, "%s %" PRIu64 "%s",
+             info->is_snapshot ? "snapshot" : "subvolume", info->id,
+             info->read_only ? ", read-only" : "");
+    complete_add(complete, COMPLETE_WORD, info->path + skip, info->path_length - skip, "",
+                 description);
+    return NULL;
+}
+
+static void complete_subvolumes(struct complete *complete)
+{
+    struct bw_fs *fs = open_images(complete);
+    if (fs)
+        bw_error_free(bw_fs_subvolumes(fs, true, add_subvolume, complete));
+    bw_fs_close(fs);
+    complete_add(complete, COMPLETE_WORD, "default", 7, "", "what a mount shows");
+}
+
+static struct bw_error *add_table(void *context, const struct bw_partition_table *table)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct bw_partition_info *partition = &table->partitions[i];
+        char number[16];
+        int length = snprintf(number, sizeof number, "%u", partition->number);
+        complete_add(context, COMPLETE_WORD, number, (size_t)length, "",
+                     *partition->content ? partition->content : partition->type_name);
+    }
+    return NULL;
+}
+
+static void complete_partitions(struct complete *complete)
+{
+    complete->common->partition = NULL;
+    const struct bw_fs_options options = cmd_fs_options(complete->common);
+    if (are_local_files(complete->common))
+        bw_error_free(bw_partition_tables(&options, add_table, complete));
+}
+
+static struct bw_error *add_device(void *context, const struct bw_device_info *device)
+{
+    char number[24];
+    int length = snprintf(number, sizeof number, "%" PRIu64, device->devid);
+    complete_add(context, COMPLETE_WORD, number, (size_t)length, "",
+                 device->path ? device->path : "missing");
+    return NULL;
+}
+
+static void complete_devices(struct complete *complete)
+{
+    struct bw_fs *fs = open_images(complete);
+    if (fs)
+        bw_error_free(bw_fs_devices(fs, add_device, complete));
+    bw_fs_close(fs);
+}
+
+/* Nobody looks through more. */
+enum { PATHS_MAX = 10000 };
+
+/* Moves what stands before the last of some separators from the value to the prefix. */
+static void complete_skip(struct complete *complete, const char *separators)
 {
     for (const char *next; (next = strpbrk(complete->value, separators));
          complete->value = next + 1)
         complete->prefix_length += (size_t)(next + 1 - complete->value);
 }
+
+static struct bw_error *add_entries(struct complete *complete, struct bw_directory *directory)
+{
+    const struct bw_directory_entry *entry;
+    while (complete->count < PATHS_MAX) {
+        BW_TRY(bw_directory_next(directory, &entry));
+        if (!entry)
+            break;
+        bool is_directory = entry->place.type == BW_FILE_DIRECTORY;
+        complete_add(complete, is_directory ? COMPLETE_BEGIN : COMPLETE_WORD, entry->name,
+                     entry->name_length, is_directory ? "/" : "", "");
+    }
+    return NULL;
+}
+
+/* The entries of the directory that the path leads to up to its last slash. */
+static struct bw_error *add_paths(struct complete *complete, struct bw_fs *fs)
+{
+    const struct bw_subvolume *from = NULL;
+    const char *path = complete->value;
+    struct bw_directory *directory;
+    struct bw_place place;
+    complete_skip(complete, "/");
+    BW_AUTO_FREE char *parent = strndup(path, (size_t)(complete->value - path));
+    if (!parent)
+        return bw_error_no_memory();
+    if (complete->subvolume)
+        BW_TRY(bw_subvolume_by_name(fs, complete->subvolume, &from));
+    BW_TRY(bw_lookup(fs, from, *parent ? parent : "/", true, &place));
+    BW_TRY(bw_directory_open(fs, &place, BW_DIRECTORY_START, &directory));
+    struct bw_error *error = add_entries(complete, directory);
+    bw_directory_close(directory);
+    return error;
+}
+
+/* Adds what the images hold: subvolumes, partitions, devices, paths. Nothing if one of the images
+ * is no file of this machine, or cannot be opened. */
+static void complete_paths(struct complete *complete)
+{
+    struct bw_fs *fs = open_images(complete);
+    if (!*complete->value) {
+        complete->prefix = "/";
+        complete->prefix_length = 1;
+    }
+    if (fs)
+        bw_error_free(add_paths(complete, fs));
+    bw_fs_close(fs);
+}
+
+/* What arguments can be, by the names that they have in the help text. */
+
+static void add_files(struct complete *complete, const struct command *command)
+{
+    (void)command;
+    const char *value = complete->value;
+    complete->value = "";
+    complete_add(complete, COMPLETE_FILES, "", 0, "", "");
+    complete->value = value;
+}
+
+/* Another column can follow. */
+static void add_columns(struct complete *complete, const struct command *command)
+{
+    const struct bw_record *record = command->record ? bw_record_find(command->record) : NULL;
+    complete_skip(complete, ",");
+    for (unsigned i = 0; record && i < record->member_count; i++)
+        complete_add(complete, COMPLETE_BEGIN, record->members[i].name,
+                     strlen(record->members[i].name), "", record->members[i].documentation);
+}
+
+static void add_probes(struct complete *complete, const struct command *command)
+{
+    unsigned count;
+    const struct bw_probe *probes = bw_probe_table(&count);
+    (void)command;
+    complete_skip(complete, ",!");
+    for (unsigned i = 0; i < count; i++)
+        complete_add(complete, COMPLETE_BEGIN, probes[i].name, strlen(probes[i].name), "",
+                     probes[i].documentation);
+}
+
+/* Types of layers, and what follows each. */
+struct types {
+    struct complete *complete;
+    struct bw_registry *registry;
+    const char *end;
+};
+
+static struct bw_error *add_type(void *context, const char *name)
+{
+    const struct types *types = context;
+    const struct bw_xlator_class *type;
+    struct bw_error *error = bw_registry_find(types->registry, name, &type);
+    if (!error)
+        complete_add(types->complete, *types->end ? COMPLETE_BEGIN : COMPLETE_WORD, name,
+                     strlen(name), types->end, type->description);
+    bw_error_free(error);
+    return NULL;
+}
+
+static void add_types(struct complete *complete, const char *end)
+{
+    struct types types = {complete, NULL, end};
+    struct bw_error *error = bw_registry_open(NULL, &types.registry);
+    if (!error)
+        error = bw_registry_each(types.registry, add_type, &types);
+    bw_error_free(error);
+    bw_registry_close(types.registry);
+}
+
+static void add_plain_types(struct complete *complete, const struct command *command)
+{
+    (void)command;
+    add_types(complete, "");
+}
+
+/* The options of the type that the value begins with, up to one of `ends`. */
+static void add_layer_options(struct complete *complete, const char *ends)
+{
+    char name[128];
+    size_t length = strcspn(complete->value, ends);
+    const struct bw_xlator_class *type;
+    struct bw_registry *registry = NULL;
+    if (length >= sizeof name)
+        return;
+    memcpy(name, complete->value, length);
+    name[length] = '\0';
+    struct bw_error *error = bw_registry_open(NULL, &registry);
+    if (!error)
+        error = bw_registry_find(registry, name, &type);
+    if (!error) {
+        complete_skip(complete, ends);
+        for (const struct bw_option *option = type->options; option && option->name; option++)
+            complete_add(complete, COMPLETE_BEGIN, option->name, strlen(option->name), "=",
+                         option->description);
+    }
+    bw_error_free(error);
+    bw_registry_close(registry);
+}
+
+/* TYPE@VOLUME,KEY=VALUE... A volume can be a type, too. */
+static void add_layer(struct complete *complete, const struct command *command)
+{
+    (void)command;
+    if (strchr(complete->value, ',')) {
+        add_layer_options(complete, "@,");
+    } else {
+        bool second = strchr(complete->value, '@');
+        complete_skip(complete, "@");
+        add_types(complete, second ? "" : "@");
+    }
+}
+
+/* NAME.KEY=VALUE, of which NAME can be a type. */
+static void add_setting(struct complete *complete, const struct command *command)
+{
+    (void)command;
+    if (strchr(complete->value, '.'))
+        add_layer_options(complete, ".");
+    else
+        add_types(complete, ".");
+}
+
+static void add_reports(struct complete *complete, const struct command *command)
+{
+    if (!strchr(complete->value, '=')) {
+        complete_add(complete, COMPLETE_BEGIN, "junit", 5, "=", "JUnit XML");
+        complete_add(complete, COMPLETE_BEGIN, "sarif", 5, "=", "SARIF 2.1.0");
+        return;
+    }
+    complete_skip(complete, "=");
+    add_files(complete, command);
+}
+
+static void add_file_types(struct complete *complete, const struct command *command)
+{
+    static const char *const types[][2] = {{"f", "regular files"},  {"d", "directories"},
+                                           {"l", "symbolic links"}, {"c", "character devices"},
+                                           {"b", "block devices"},  {"p", "pipes"},
+                                           {"s", "sockets"}};
+    (void)command;
+    complete_skip(complete, ",");
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        complete_add(complete, COMPLETE_BEGIN, types[i][0], 1, "", types[i][1]);
+}
+
+static void add_styles(struct complete *complete, const struct command *command)
+{
+    static const char *const styles[] = {"full-iso", "long-iso", "iso"};
+    (void)command;
+    for (size_t i = 0; i < sizeof styles / sizeof *styles; i++)
+        complete_add(complete, COMPLETE_WORD, styles[i], strlen(styles[i]), "", "");
+    complete_add(complete, COMPLETE_BEGIN, "+", 1, "", "a format as of date(1)");
+}
+
+static void add_subvolumes(struct complete *complete, const struct command *command)
+{
+    (void)command;
+    complete_subvolumes(complete);
+}
+
+static void add_subvolume_list(struct complete *complete, const struct command *command)
+{
+    (void)command;
+    complete_skip(complete, ",");
+    complete_subvolumes(complete);
+}
+
+static void add_partitions(struct complete *complete, const struct command *command)
+{
+    (void)command;
+    complete_partitions(complete);
+}
+
+static void add_devices(struct complete *complete, const struct command *command)
+{
+    (void)command;
+    complete_devices(complete);
+}
+
+static void add_path_words(struct complete *complete, const struct command *command)
+{
+    (void)command;
+    complete_paths(complete);
+}
+
+static void add_commands(struct complete *complete, const struct command *command)
+{
+    (void)command;
+    for (size_t i = 0; cmd_table[i]; i++)
+        complete_add(complete, COMPLETE_WORD, cmd_table[i]->name, strlen(cmd_table[i]->name), "",
+                     cmd_table[i]->summary);
+}
+
+/* Adds what an argument of that name can be ("COLUMNS"); `command` may be NULL. */
+static void complete_argument(struct complete *complete, const char *name,
+                              const struct command *command)
+{
+    static const struct {
+        const char *word;
+        void (*add)(struct complete *complete, const struct command *command);
+    } kinds[] = {
+        {"FORM=FILE", add_reports},  {"FILE", add_files},
+        {"IMAGE", add_files},        {"DEST", add_files},
+        {"DIR", add_files},          {"PARTITION", add_partitions},
+        {"NAME|ID", add_subvolumes}, {"SUBVOLUME,...", add_subvolume_list},
+        {" A [B", add_subvolumes},   {"COLUMNS", add_columns},
+        {"PATTERN", add_probes},     {"LAYER", add_layer},
+        {"SETTING", add_setting},    {"TYPE", add_plain_types},
+        {"LIST", add_file_types},    {"DEVID", add_devices},
+        {"PATH", add_path_words},    {"STYLE", add_styles},
+        {"COMMAND", add_commands},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strstr(name, kinds[i].word)) {
+            kinds[i].add(complete, command);
+            return;
+        }
+    }
+}
+
+/* The command line. */
+
+/* A command line, as far as it is there. */
+struct line {
+    const struct command *command;
+    struct cmd_option_list options;
+    struct cmd_common common;
+    struct complete complete;
+    const struct cmd_option *waiting; /* for its argument */
+    const char **operands;
+    size_t operand_count;
+    bool only_operands; /* "--" was among the words */
+};
 
 /* Options are looked up as getopt_long() does: by their names, or by what no other begins with. */
 static size_t find_long(const struct cmd_option_list *list, const char *name, size_t length)

@@ -27,23 +27,6 @@ struct complete {
     const char *subvolume;     /**< argument of --subvol; NULL: none */
 };
 
-/** Adds an answer if it begins with the value: a text of `length` bytes, then `end`. */
-void complete_add(struct complete *complete, enum complete_kind kind, const char *text,
-                  size_t length, const char *end, const char *description);
-
-/** Moves what stands before the last of some separators from the value to the prefix. */
-void complete_skip(struct complete *complete, const char *separators);
-
-/** Adds what an argument of that name can be ("COLUMNS"); `command` may be NULL. */
-void complete_argument(struct complete *complete, const char *name, const struct command *command);
-
-/** Adds what the images hold: subvolumes, partitions, devices, paths. Nothing if one of the images
- * is no file of this machine, or cannot be opened. */
-void complete_subvolumes(struct complete *complete);
-void complete_partitions(struct complete *complete);
-void complete_devices(struct complete *complete);
-void complete_paths(struct complete *complete);
-
 /** The words of a line of bash up to the cursor, without their quotes. */
 struct bash_line {
     char **words; /**< ends with NULL; the last one is completed, and may be empty */

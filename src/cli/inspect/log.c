@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The log command: what replaying the log changes. The file system is opened a second time without
- * its log, and each inode that the log touches is compared. The ranges of data are in
- * log_data.c.
+ * its log, and each inode that the log touches is compared. Where both show the same bytes of the
+ * same extent, or both zeros, nothing is read; other data are compared byte by byte.
  */
-#include "btrfs-walk/log.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +11,30 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "btrfs-walk/file.h"
+#include "btrfs-walk/log.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/subvolume.h"
 #include "cli/common/listing.h"
-#include "cli/inspect/log.h"
+
+/* The inode at hand, without the log or with it. */
+struct side {
+    struct bw_fs *fs;
+    struct bw_xattr_reader *xattrs;
+    bool exists;
+    struct bw_place place;
+    struct bw_inode inode;
+    struct bw_buffer *names; /**< its paths, sorted */
+    size_t count, capacity;
+};
+
+/* The listing under way. */
+struct changes {
+    struct cmd_listing *listing;
+    struct side before, after;
+};
+
+/* Rows. */
 
 static const struct cmd_option options[] = {
     CMD_GROUP(cmd_rows_options, struct cmd_rows_settings, columns),
@@ -50,9 +68,115 @@ static struct bw_error *write_row(struct changes *changes, struct bw_logchange *
     return cmd_listing_write(changes->listing, row, sizeof *row, absent);
 }
 
+/* Ranges of data. */
+
+/* The extents of one state. */
+struct extents {
+    struct bw_file *file;
+    struct bw_extent now; /* the one at hand; of length 0 after the last */
+};
+
+static struct bw_error *next(struct extents *extents)
+{
+    bool got;
+    BW_TRY(bw_file_next_extent(extents->file, &extents->now, &got));
+    if (!got)
+        extents->now = (struct bw_extent){.kind = BW_EXTENT_HOLE};
+    return NULL;
+}
+
+/* Where the extent at hand ends; what follows the last one is a hole without an end. */
+static uint64_t end_of(const struct extents *extents)
+{
+    return extents->now.length ? extents->now.offset + extents->now.length : UINT64_MAX;
+}
+
+static bool is_zero(const struct bw_extent *extent)
+{
+    return extent->kind == BW_EXTENT_HOLE || extent->kind == BW_EXTENT_UNWRITTEN;
+}
+
+/* Inline data are at most a sector long. */
+static bool same_bytes(struct extents *before, struct extents *after, uint64_t offset,
+                       uint64_t length)
+{
+    char buffers[2][4096];
+    for (size_t got[2]; length; offset += got[0], length -= got[0]) {
+        size_t wanted = length < sizeof *buffers ? (size_t)length : sizeof *buffers;
+        BW_AUTO_ERROR struct bw_error *first =
+            bw_file_read(before->file, offset, buffers[0], wanted, &got[0]);
+        BW_AUTO_ERROR struct bw_error *second =
+            bw_file_read(after->file, offset, buffers[1], wanted, &got[1]);
+        if (first || second || got[0] != got[1] || memcmp(buffers[0], buffers[1], got[0]) != 0)
+            return false;
+        if (!got[0])
+            break; /* the end of the file */
+    }
+    return true;
+}
+
+/* Lists one. */
+static struct bw_error *write_range(struct changes *changes, uint64_t offset, uint64_t length)
+{
+    struct bw_logchange row = {.change = "data", .offset = offset, .length = length};
+    return write_row(changes, &row, &changes->after.names[0], NULL, NULL, 0);
+}
+
+static bool is_same(struct extents *before, struct extents *after, uint64_t offset, uint64_t end)
+{
+    const struct bw_extent *a = &before->now, *b = &after->now;
+    if (is_zero(a) || is_zero(b))
+        return is_zero(a) && is_zero(b);
+    if (a->kind == BW_EXTENT_REGULAR && b->kind == BW_EXTENT_REGULAR)
+        return a->logical == b->logical && a->compression == b->compression &&
+               a->extent_offset - a->offset == b->extent_offset - b->offset;
+    return a->kind == BW_EXTENT_INLINE && b->kind == BW_EXTENT_INLINE &&
+           same_bytes(before, after, offset, end - offset);
+}
+
+/* Goes through both; ranges that touch are one. */
+static struct bw_error *compare_ranges(struct changes *changes, struct extents *before,
+                                       struct extents *after)
+{
+    const uint64_t size = changes->after.inode.size;
+    uint64_t start = 0, offset = 0;
+    BW_TRY(next(before));
+    BW_TRY(next(after));
+    while (offset < size) {
+        uint64_t end = end_of(before) < end_of(after) ? end_of(before) : end_of(after);
+        end = end < size ? end : size;
+        if (is_same(before, after, offset, end)) {
+            if (start < offset)
+                BW_TRY(write_range(changes, start, offset - start));
+            start = end;
+        }
+        offset = end;
+        if (before->now.length && end_of(before) <= offset)
+            BW_TRY(next(before));
+        if (after->now.length && end_of(after) <= offset)
+            BW_TRY(next(after));
+    }
+    return start < size ? write_range(changes, start, size - start) : NULL;
+}
+
+/* Lists the ranges of a file whose contents differ. */
+static struct bw_error *compare_data(struct changes *changes)
+{
+    struct extents before = {.file = NULL}, after = {.file = NULL};
+    struct bw_error *error =
+        bw_file_open(changes->before.fs, &changes->before.place, NULL, &before.file);
+    if (!error)
+        error = bw_file_open(changes->after.fs, &changes->after.place, NULL, &after.file);
+    if (!error)
+        error = compare_ranges(changes, &before, &after);
+    bw_file_close(before.file);
+    bw_file_close(after.file);
+    return error;
+}
+
 /* One side. */
 
-static struct bw_error *take_name(void *context, const struct bw_inode_name *name)
+static struct bw_error *add_name(void *context, const struct bw_inode_name *name)
 {
     struct side *side = context;
     struct bw_place directory;
@@ -122,7 +246,7 @@ static struct bw_error *find(struct side *side, const struct bw_log_inode *inode
     if (error)
         return error;
     bool top = side->place.inode == bw_place_top(subvolume).inode;
-    BW_TRY(top ? add_top(side) : bw_inode_names(side->fs, &side->place, take_name, side));
+    BW_TRY(top ? add_top(side) : bw_inode_names(side->fs, &side->place, add_name, side));
     side->exists = side->count && side->inode.link_count;
     if (side->count)
         qsort(side->names, side->count, sizeof *side->names, by_bytes);
@@ -271,12 +395,6 @@ static struct bw_error *compare_xattrs(struct changes *changes)
     return NULL;
 }
 
-struct bw_error *log_write_range(struct changes *changes, uint64_t offset, uint64_t length)
-{
-    struct bw_logchange row = {.change = "data", .offset = offset, .length = length};
-    return write_row(changes, &row, &changes->after.names[0], NULL, NULL, 0);
-}
-
 static struct bw_error *compare(struct changes *changes)
 {
     if (!changes->before.exists && !changes->after.exists)
@@ -287,7 +405,7 @@ static struct bw_error *compare(struct changes *changes)
         return write_names(changes, &changes->before, &(struct side){0}, "removed");
     BW_TRY(compare_names(changes));
     if (changes->after.place.type == BW_FILE_REGULAR)
-        BW_TRY(log_compare_data(changes));
+        BW_TRY(compare_data(changes));
     BW_TRY(compare_inode(changes));
     return compare_xattrs(changes);
 }
