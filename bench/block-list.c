@@ -118,10 +118,8 @@ static struct bw_error *write_list(const struct list *list, const char *path)
 
 static struct bw_error *run(struct list *list, const char *image, const char *path, uint64_t id)
 {
-    const struct bw_fs_options options = {.struct_size = sizeof(struct bw_fs_options),
-                                          .paths = &image,
-                                          .path_count = 1,
-                                          .superblock_copy = BW_ANY_SUPERBLOCK_COPY};
+    const struct bw_fs_options options = {
+        .struct_size = sizeof(struct bw_fs_options), .paths = &image, .path_count = 1};
     BW_TRY(bw_fs_open(&options, &list->fs));
     BW_TRY(list_trees(list, id));
     if (list->count)

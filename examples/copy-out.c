@@ -23,10 +23,8 @@ static struct bw_error *copy(struct bw_fs *fs, const char *path, FILE *target)
 
 int main(int argc, char **argv)
 {
-    const struct bw_fs_options options = {.struct_size = sizeof options,
-                                          .paths = (const char *const *)argv + 1,
-                                          .path_count = 1,
-                                          .superblock_copy = BW_ANY_SUPERBLOCK_COPY};
+    const struct bw_fs_options options = {
+        .struct_size = sizeof options, .paths = (const char *const *)argv + 1, .path_count = 1};
     struct bw_fs *fs = NULL;
     struct bw_error *error = argc == 3 ? bw_fs_open(&options, &fs)
                                        : bw_error_create(BW_ERROR_USAGE, "copy-out IMAGE PATH");

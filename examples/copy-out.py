@@ -5,7 +5,7 @@ from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_size_t, c_uint6
 
 class Error(Structure): _fields_ = [("code", c_int), ("system", c_int), ("message", c_char_p)]
 class Options(Structure): _fields_ = [("struct_size", c_size_t), ("paths", POINTER(c_char_p)),
-    ("path_count", c_size_t), ("superblock_copy", c_int), ("rest", c_void_p * 6)]
+    ("path_count", c_size_t), ("rest", c_void_p * 7)]
 
 def call(name, *arguments):
     function = library[name]
@@ -16,7 +16,7 @@ def call(name, *arguments):
 library, image, path = ctypes.CDLL("libbtrfs-walk.so.0"), *map(str.encode, sys.argv[1:3])
 fs, file, got = c_void_p(), c_void_p(), c_size_t(1)
 place, buffer = ctypes.create_string_buffer(32), ctypes.create_string_buffer(1 << 20)
-options = Options(ctypes.sizeof(Options), (c_char_p * 1)(image), 1, -1)
+options = Options(ctypes.sizeof(Options), (c_char_p * 1)(image), 1)
 call("bw_fs_open", byref(options), byref(fs))
 call("bw_lookup", fs, None, path, True, place)
 call("bw_file_open", fs, place, None, byref(file))

@@ -17,8 +17,7 @@ int main(int argc, char **argv)
 {
     const struct bw_fs_options options = {.struct_size = sizeof options,
                                           .paths = (const char *const *)argv + 1,
-                                          .path_count = (size_t)argc - 1,
-                                          .superblock_copy = BW_ANY_SUPERBLOCK_COPY};
+                                          .path_count = (size_t)argc - 1};
     const struct bw_walk_options walk = {
         .struct_size = sizeof walk, .visit = print, .visit_inodes = true};
     struct bw_fs *fs = NULL;

@@ -14,10 +14,8 @@ static void print(const struct bw_item *item)
 
 int main(int argc, char **argv)
 {
-    const struct bw_fs_options options = {.struct_size = sizeof options,
-                                          .paths = (const char *const *)argv + 1,
-                                          .path_count = 1,
-                                          .superblock_copy = BW_ANY_SUPERBLOCK_COPY};
+    const struct bw_fs_options options = {
+        .struct_size = sizeof options, .paths = (const char *const *)argv + 1, .path_count = 1};
     struct bw_fs *fs = NULL;
     struct bw_items *items = NULL;
     const struct bw_item *item;

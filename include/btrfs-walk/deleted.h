@@ -30,7 +30,8 @@ struct bw_deleted_options {
     /** How the present file system was opened. Its functions, probes and state are not used; what
      * it points to must outlive the search. */
     const struct bw_fs_options *images;
-    const struct bw_state_choice *states; /**< the older states, the newest first */
+    /** The older states, the newest first; NULL: those that bw_past_open() finds by itself. */
+    const struct bw_state_choice *states;
     size_t state_count;
     uint64_t since;   /**< no states before this generation; 0: all */
     const char *path; /**< only what had this path, or one below; NULL: everything */

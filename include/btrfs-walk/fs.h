@@ -27,8 +27,15 @@ extern "C" {
 /** An open file system. */
 struct bw_fs;
 
-/** Superblock copy to use: 0, 1 or 2, or the best one; and how many there can be. */
-enum { BW_ANY_SUPERBLOCK_COPY = -1, BW_SUPERBLOCK_NUMBERS = 3 };
+/** Which superblock copy to use. Zero is the best one, so copy 0 alone has another number. (Version
+ * 0.2.0 had -1 for the best one, which is still accepted.) */
+enum {
+    BW_ANY_SUPERBLOCK_COPY = 0, /**< the newest good one */
+    BW_SUPERBLOCK_COPY_1 = 1,
+    BW_SUPERBLOCK_COPY_2 = 2,
+    BW_SUPERBLOCK_COPY_0 = 3,
+    BW_SUPERBLOCK_NUMBERS = 3, /**< how many there can be */
+};
 
 /** What to do about a log tree, which has the changes that were made safe by fsync(2) after the
  * last transaction was committed. */
@@ -37,13 +44,15 @@ enum bw_log_mode {
     BW_LOG_IGNORE, /**< show the last transaction, as the mount option rescue=nologreplay */
 };
 
-/** How to open a file system. */
+/** How to open a file system. All zeros but the size and the paths is the best way: every member
+ * that is set rules something out, or asks for something that costs more. The same is true of all
+ * option structures. */
 struct bw_fs_options {
     size_t struct_size;       /**< sizeof(struct bw_fs_options) */
     const char *const *paths; /**< image files, block devices or addresses of servers (servers.h),
                                  in any order */
     size_t path_count;        /**< at least 1; may be 0 if a volfile names the images */
-    int superblock_copy;      /**< 0, 1, 2 or BW_ANY_SUPERBLOCK_COPY */
+    int superblock_copy;      /**< 0: the best one; or another of the numbers above */
     const struct bw_graph_options *graph; /**< NULL: the default graph */
     struct bw_probes *probes; /**< probes and their consumers (probe.h), which must outlive the file
                                  system; NULL: none */

@@ -105,7 +105,7 @@ struct bw_probe_printer_options {
     size_t struct_size; /**< sizeof(struct bw_probe_printer_options) */
     bool json;          /**< a JSON object a line; otherwise text */
     bool gather;        /**< pass on lines when there are many; otherwise each at once */
-    uint64_t maximum;   /**< lines to print; UINT64_MAX: all */
+    uint64_t maximum;   /**< lines to print; 0: all */
     /** Takes whole lines; never called by two threads at once. Its error ends the printing. */
     struct bw_error *(*consume)(void *context, const char *lines, size_t length);
     void *context; /**< passed to consume */

@@ -57,7 +57,7 @@ struct bw_space_map_options {
     enum bw_space_order order;
     enum bw_space_detail detail;
     size_t cells;   /**< of an area; a quarter of it, or a quarter of that, if all areas would have
-                       more than BW_SPACE_MOST_CELLS; 0: one */
+                       more than BW_SPACE_MOST_CELLS; 0: 4096, a square of 64 by 64 */
     bool by_device; /**< each device is an area of its own; only with BW_SPACE_PHYSICAL */
     uint64_t devid; /**< only this device, likewise; 0: all */
 };

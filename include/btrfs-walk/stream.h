@@ -67,7 +67,7 @@ struct bw_stream {
      */
     struct bw_error *(*work)(void *context, struct bw_data_reader *reader,
                              const struct bw_stream_file *file);
-    uint64_t work_limit; /**< bytes */
+    uint64_t work_limit; /**< bytes; 0: 32 MiB, or any number if `take` is NULL */
 
     /** Receives a part of a file, in order: never called by two threads at once, but not always by
      * the same one. The part ends with the call. */

@@ -46,7 +46,8 @@ struct bw_versions_options {
     size_t struct_size; /**< sizeof(struct bw_versions_options) */
     /** How the present file system was opened. Its functions, probes and state are not used. */
     const struct bw_fs_options *images;
-    const struct bw_state_choice *states; /**< the older states, the newest first */
+    /** The older states, the newest first; NULL: those that bw_past_open() finds by itself. */
+    const struct bw_state_choice *states;
     size_t state_count;
     const char *path; /**< from the top-level subvolume; a link at its end is not followed */
     bool all;         /**< each state is a version of its own, even if nothing differs */

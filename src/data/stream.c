@@ -26,6 +26,7 @@ enum {
     MORE_TASKS = 16, /* than blocks: planned, and advised */
     TASK_ENTRIES = 256,
     TASK_HELD = 256 << 10,
+    WORK_LIMIT = 32 << 20, /* if the caller does not say, bytes */
     ROUND = 4096,          /* a block is taken in pieces of it */
     ADVISE_WORK = 4 << 20, /* of a file that `work` reads, which goes on by itself */
 };
@@ -348,6 +349,8 @@ struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *given)
 {
     struct bw_stream stream;
     BW_TRY(BW_TAKE_OPTIONS(&stream, given));
+    if (!stream.work_limit)
+        stream.work_limit = stream.take ? WORK_LIMIT : UINT64_MAX;
     unsigned threads = bw_pool_workers(stream.threads);
     struct state state = {.fs = fs, .stream = &stream, .blocks = threads + MORE_BLOCKS};
     state.size = state.blocks + MORE_TASKS;

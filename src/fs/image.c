@@ -360,6 +360,20 @@ static struct bw_error *name_image(struct bw_image *image)
     return image->name ? NULL : bw_error_no_memory();
 }
 
+/* The number of the copy that a caller wants; -1: the best one. */
+static int wanted_copy(const struct bw_fs_options *options)
+{
+    switch (options->superblock_copy) {
+    case BW_SUPERBLOCK_COPY_1:
+    case BW_SUPERBLOCK_COPY_2:
+        return options->superblock_copy;
+    case BW_SUPERBLOCK_COPY_0:
+        return 0;
+    default:
+        return -1;
+    }
+}
+
 /* A disk with a btrfs in its partitions gets a table only. */
 static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
                                    const struct bw_fs_options *options, size_t index,
@@ -374,7 +388,7 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
     if (options->partition)
         BW_TRY(look_for_disk(fs, image, true));
     if (!image->disk || image->partition)
-        BW_TRY(choose_copy(fs, image, options->superblock_copy));
+        BW_TRY(choose_copy(fs, image, wanted_copy(options)));
     bool had_none = image->bad;
     BW_TRY(bw_image_show_dump(fs, map, image));
     if (had_none && !image->bad)

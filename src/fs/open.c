@@ -109,6 +109,9 @@ static struct bw_error *open_fs(const struct bw_fs_options *given, enum depth de
         BW_TRY(BW_TAKE_OPTIONS(&graph, options.graph));
     options.graph = &graph;
     BW_TRY(bw_state_choice_check(&options.state));
+    if (options.superblock_copy < -1 || options.superblock_copy > BW_SUPERBLOCK_COPY_0)
+        return bw_error_create(BW_ERROR_USAGE, "there is no superblock copy of the number %d",
+                               options.superblock_copy);
     if (!options.path_count && !graph.file)
         return bw_error_create(BW_ERROR_USAGE, "no image given");
     struct bw_fs *fs = calloc(1, sizeof *fs);

@@ -51,6 +51,7 @@ void bw_deleted_close(struct bw_deleted *deleted)
     if (deleted->state != deleted->newer)
         close_state(deleted, deleted->state);
     close_state(deleted, deleted->newer);
+    bw_older_end(&deleted->older);
     bw_buffer_free(&deleted->path);
     bw_pair_set_free(&deleted->known);
     bw_map_free(&deleted->gone);

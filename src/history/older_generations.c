@@ -2,8 +2,31 @@
 /* Opening the older states of a file system, for those who go through all of them. */
 #include "history/older_generations.h"
 
+#include <stdlib.h>
+
 #include "base/cleanup.h"
 #include "base/struct_size.h"
+#include "btrfs-walk/past.h"
+
+/* All committed states, as far as it costs little to find them. */
+static struct bw_error *find_states(struct bw_older *older)
+{
+    const struct bw_past_options how = {.struct_size = sizeof how, .only_list = true};
+    struct bw_past *past = NULL;
+    BW_TRY(bw_past_open(older->present, &how, &past));
+    const size_t count = bw_past_count(past);
+    older->states = older->own = calloc(count + 1, sizeof *older->own);
+    for (size_t i = 0; older->own && i < count; i++) {
+        const struct bw_state_info *info = bw_past_state(past, i);
+        if (info->standing != BW_STATE_ABANDONED && !info->superseded)
+            older->own[older->count++] =
+                (struct bw_state_choice){.tree_root = info->tree_root,
+                                         .tree_root_generation = info->generation,
+                                         .chunk_root = info->chunk_root};
+    }
+    bw_past_close(past);
+    return older->own ? NULL : bw_error_no_memory();
+}
 
 struct bw_error *bw_older_init(struct bw_older *older, struct bw_fs *present,
                                const struct bw_fs_options *images,
@@ -13,7 +36,7 @@ struct bw_error *bw_older_init(struct bw_older *older, struct bw_fs *present,
         .present = present,
         .images.struct_size = sizeof older->images,
         .states = states,
-        .count = count,
+        .count = states ? count : 0,
         .bytenr = present->root_tree.root.bytenr,
     };
     if (!images)
@@ -22,7 +45,13 @@ struct bw_error *bw_older_init(struct bw_older *older, struct bw_fs *present,
     older->images.planned = NULL;
     older->images.probes = NULL;
     older->images.reporter.report = NULL;
-    return NULL;
+    return states ? NULL : find_states(older);
+}
+
+void bw_older_end(struct bw_older *older)
+{
+    free(older->own);
+    older->own = NULL;
 }
 
 static bool is_wanted(const struct bw_older *older, const struct bw_fs *fs)

@@ -11,6 +11,7 @@ struct bw_older {
     struct bw_fs *present;
     struct bw_fs_options images;
     const struct bw_state_choice *states; /**< the newest first */
+    struct bw_state_choice *own;          /**< they are these, which were found here; or NULL */
     size_t count, next;
     uint64_t since;  /**< none before this generation */
     uint64_t bytenr; /**< of the root tree of the last one */
@@ -18,10 +19,14 @@ struct bw_older {
     void *context;
 };
 
-/** Starts with the states of an open file system. BW_ERROR_USAGE if `images` are wrong. */
+/** Starts with the states of an open file system, after finding them if `states` is NULL. Call
+ * bw_older_end() in any case. BW_ERROR_USAGE if `images` are wrong. */
 struct bw_error *bw_older_init(struct bw_older *older, struct bw_fs *present,
                                const struct bw_fs_options *images,
                                const struct bw_state_choice *states, size_t count);
+
+/** Frees what the search has found; states that were opened stay open. */
+void bw_older_end(struct bw_older *older);
 
 /** Opens the next state; NULL after the last. Those that cannot be opened, are no older than the
  * present one, or are the same as the one before are passed over. What is lost of a state is

@@ -200,10 +200,13 @@ struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_opt
     BW_TRY(BW_TAKE_OPTIONS(ours, options));
     if (!ours->take || !ours->path)
         return bw_error_create(BW_ERROR_USAGE, "no path is given, or nobody takes the versions");
-    BW_TRY(bw_older_init(&searching.older, present, ours->images, ours->states, ours->state_count));
+    struct bw_error *error =
+        bw_older_init(&searching.older, present, ours->images, ours->states, ours->state_count);
     searching.older.progress = ours->progress;
     searching.older.context = ours->context;
-    struct bw_error *error = search(&searching);
+    if (!error)
+        error = search(&searching);
     drop(&searching, &searching.newer);
+    bw_older_end(&searching.older);
     return error;
 }

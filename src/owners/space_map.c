@@ -59,6 +59,8 @@ static void place_device(struct bw_space_map *map, struct bw_space_device *devic
         map->info.bytes = UINT64_MAX;
 }
 
+enum { CELLS = 64 * 64 }; /* of an area, if the caller does not say */
+
 static struct bw_error *make_areas(struct bw_space_map *map)
 {
     struct bw_space_map_options *options = &map->options;
@@ -67,6 +69,7 @@ static struct bw_error *make_areas(struct bw_space_map *map)
         return bw_error_create(BW_ERROR_NOT_FOUND, "there is no device %" PRIu64, options->devid);
     const bool apart = options->by_device || options->devid;
     const size_t count = apart ? map->device_count : 1;
+    options->cells = options->cells ? options->cells : CELLS;
     while (options->cells > 1 && options->cells > BW_SPACE_MOST_CELLS / count)
         options->cells /= 4;
     options->cells += !options->cells;

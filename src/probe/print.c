@@ -128,17 +128,17 @@ static void take(struct bw_probe_consumer *consumer, const struct bw_probe_event
 {
     struct bw_probe_printer *printer = (struct bw_probe_printer *)consumer; /* its first member */
     const struct bw_probe_printer_options *options = &printer->options;
+    const uint64_t maximum = options->maximum ? options->maximum : UINT64_MAX;
     pthread_mutex_lock(&printer->lock);
     /* An event of another thread may be older than the first one that came here. */
     if (!printer->begin || event->time < printer->begin)
         printer->begin = event->time;
-    if (!printer->error && printer->printed < options->maximum) {
+    if (!printer->error && printer->printed < maximum) {
         printer->printed++;
         bw_event_append(&printer->format, event,
                         &(struct bw_event_context){.begin = printer->begin}, &printer->text);
         bw_buffer_append_byte(&printer->text, '\n');
-        if (!options->gather || printer->text.length >= GATHER_BYTES ||
-            printer->printed == options->maximum)
+        if (!options->gather || printer->text.length >= GATHER_BYTES || printer->printed == maximum)
             flush(printer);
     }
     pthread_mutex_unlock(&printer->lock);

@@ -147,6 +147,9 @@ zstd -q -d "$ROOT/fixtures/disks/two.img.zst" -c | dd of=whole.img bs=512 count=
 reads "a table left over" plain whole.img
 expect "a file system without its first superblock" 0 'superblock copy 0' \
     "$images/superblock-lost/dev1.img"
+expect "which alone is asked for" 2 'is not a btrfs file system' \
+    --super 0 "$images/superblock-lost/dev1.img"
+expect "or the next one alone" 0 - --super 1 "$images/superblock-lost/dev1.img"
 "$PROGRAM" --statedump - "$plain" 2>&1 > /dev/null | tr -d ' \n' > plain.json
 is "superblocks read of a plain image" "$(grep -o '"super":{[^}]*' plain.json)" \
     '"super":{"calls":3,"requests":3,"bytes":12288,"errors":0'

@@ -13,7 +13,7 @@ pass
 # What is installed now is not in the folder with the libraries of another machine.
 foreign=${PKG_CONFIG_SYSROOT_DIR:-}
 unset PKG_CONFIG_SYSROOT_DIR
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 gone || exit 1
 image=$BUILD/fixtures/plain/dev1.img
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 flags() { pkg-config --define-variable=prefix="$prefix" "$@" btrfs-walk; }
@@ -25,10 +25,11 @@ sanitizers=
 build() {
     local file=$1 source=$2
     shift 2
+    [[ $source == /* ]] || source=$ROOT/examples/$source
     # shellcheck disable=SC2046,SC2086 # flags are several words
     holds "$file is built" "${COMPILER[@]}" -std=c11 -Wall -Wextra -Werror $sanitizers \
         $(flags --cflags) ${LDFLAGS:-} \
-        -o "$WORK/$file" "$ROOT/examples/$source" "$@"
+        -o "$WORK/$file" "$source" "$@"
 }
 # shellcheck disable=SC2046
 for example in list-sizes copy-out tree-items; do
@@ -37,6 +38,52 @@ done
 # shellcheck disable=SC2046
 build static list-sizes.c "$prefix/lib/libbtrfs-walk.a" \
     $(flags --static --libs-only-l | sed 's/-lbtrfs-walk//') -pthread
+# A program that does not say which older states it means.
+cat > "$WORK/older.c" << 'C'
+#include <stdio.h>
+#include "btrfs-walk/deleted.h"
+#include "btrfs-walk/versions.h"
+
+static struct bw_error *print_version(void *context, const struct bw_version *version)
+{
+    printf("%s %llu\n", (const char *)context, (unsigned long long)version->generation);
+    return NULL;
+}
+
+static struct bw_error *print_deleted(void *context, const struct bw_entry *entry)
+{
+    printf("%s %.*s\n", (const char *)context, (int)entry->path_length, entry->path);
+    return NULL;
+}
+
+int main(int count, char **arguments)
+{
+    const char *path = arguments[count - 2];
+    const struct bw_fs_options images = {
+        .struct_size = sizeof images, .paths = &path, .path_count = 1};
+    const struct bw_versions_options versions = {.struct_size = sizeof versions,
+                                                 .images = &images,
+                                                 .path = arguments[count - 1],
+                                                 .take = print_version,
+                                                 .context = "version"};
+    const struct bw_deleted_options options = {.struct_size = sizeof options, .images = &images};
+    struct bw_deleted *deleted;
+    struct bw_deleted_state state;
+    struct bw_fs *fs;
+    bool got = true;
+    if (bw_fs_open(&images, &fs) || bw_versions(fs, &versions) ||
+        bw_deleted_open(fs, &options, &deleted))
+        return 1;
+    while (!bw_deleted_next(deleted, &state, &got) && got)
+        if (bw_deleted_visit(deleted, 0, print_deleted, "deleted"))
+            return 1;
+    bw_deleted_close(deleted);
+    bw_fs_close(fs);
+    return 0;
+}
+C
+# shellcheck disable=SC2046
+build older "$WORK/older.c" $(flags --libs)
 mkdir "$WORK/toys"
 build toys/bad-range.so bad-range.c -shared -fPIC
 long=$(wc -l "$ROOT"/examples/*.c | awk '$2 != "total" && $1 > 40')
@@ -55,6 +102,17 @@ done
 "$WORK/list-sizes" "$WORK/log" > /dev/null 2> "$WORK/err"
 is "list-sizes of something else" $? 1
 holds "which is named" grep -q 'superblock' "$WORK/err"
+gone=$BUILD/fixtures/gone/dev1.img
+{
+    "$PROGRAM" versions -o generation "$gone" /top/kept/edited | sed 's/^/version /'
+    "$PROGRAM" deleted -o path "$gone" | sed 's/^/deleted /'
+} > "$WORK/want"
+"$WORK/older" "$gone" /top/kept/edited > "$WORK/have" 2> "$WORK/err"
+is "status of the search for older states" $? 0
+LC_ALL=C sort -o "$WORK/want" "$WORK/want"
+LC_ALL=C sort -o "$WORK/have" "$WORK/have"
+holds "all of them are found" cmp "$WORK/want" "$WORK/have"
+holds "more than one" [ "$(grep -c version "$WORK/have")" -gt 1 ]
 "$PROGRAM" cat "$image" /top-file > "$WORK/want"
 "$WORK/copy-out" "$image" /top-file > "$WORK/have"
 holds "copy-out writes the contents" cmp "$WORK/want" "$WORK/have"

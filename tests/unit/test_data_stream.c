@@ -155,6 +155,19 @@ static void test_work(void **state)
     data_image_free(image);
 }
 
+/* A caller who does not say which files are for workers. */
+static void test_work_by_default(void **state)
+{
+    (void)state;
+    struct data_image *image = make();
+    struct job job = begin(image);
+    expect_success(run(image, 2, &job, work, 0));
+    assert_int_equal(job.complete, FILES);
+    for (size_t file = 0; file < FILES; file++)
+        assert_int_equal(job.work[file], job.sizes[file] <= 32 << 20);
+    data_image_free(image);
+}
+
 static void test_stop(void **state)
 {
     (void)state;
@@ -268,6 +281,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_work),
+        cmocka_unit_test(test_work_by_default),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_failing_work),
     };

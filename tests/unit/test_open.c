@@ -36,7 +36,8 @@ static void test_copies(void **state)
         check_walk(image, &log);
         assert_int_equal(report_log_count(&log, "crc32c checksum mismatch"), 1);
         for (int copy = 0; copy < 3; copy++) {
-            struct bw_error *error = open_paths(&path, 1, copy, NULL, &fs);
+            const int number = copy ? copy : BW_SUPERBLOCK_COPY_0;
+            struct bw_error *error = open_paths(&path, 1, number, NULL, &fs);
             if (copy == 1 - broken)
                 expect_success(error);
             else
@@ -59,7 +60,7 @@ static void test_newest_copy(void **state)
     struct bw_fs *fs;
     iw_superblock_edit(image, 0, 1, set_generation, &older, true);
     check_walk(image, NULL);
-    expect_error(open_paths(&path, 1, 0, NULL, &fs), BW_ERROR_CORRUPT,
+    expect_error(open_paths(&path, 1, BW_SUPERBLOCK_COPY_0, NULL, &fs), BW_ERROR_CORRUPT,
                  "generation mismatch, want 9 have 10");
     iw_destroy(image);
 }

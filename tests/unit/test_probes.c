@@ -234,8 +234,9 @@ static void print_some(struct bw_probe_printer_options *options, struct paper *p
 static void test_text(void **state)
 {
     (void)state;
-    struct bw_probe_printer_options options = {
-        .struct_size = sizeof(struct bw_probe_printer_options), .maximum = UINT64_MAX};
+    /* Zeros: all events, as text. */
+    struct bw_probe_printer_options options = {.struct_size =
+                                                   sizeof(struct bw_probe_printer_options)};
     struct paper paper = {.length = 0};
     print_some(&options, &paper);
     assert_int_equal(paper.writes, 3);

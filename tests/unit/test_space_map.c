@@ -50,6 +50,20 @@ static void check_sums(const struct bw_space_map *map)
     assert_true(left < 128 && left > -128);
 }
 
+/* Zeros: one area for all devices, fine enough for a picture. */
+static void test_zeros(void **state)
+{
+    (void)state;
+    struct fixture fixture = make(3, BW_GROUP_RAID1, 2);
+    open_fixture(&fixture);
+    struct bw_space_map *map = open_map(&fixture, (struct bw_space_map_options){.cells = 0});
+    assert_int_equal(bw_space_map_info(map)->area_count, 1);
+    assert_int_equal(bw_space_map_info(map)->areas[0].cell_count, 4096);
+    check_sums(map);
+    bw_space_map_close(map);
+    close_fixture(&fixture);
+}
+
 static void check_profile(uint64_t profile, unsigned devices)
 {
     struct fixture fixture = make(3, profile, devices);
@@ -161,6 +175,7 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_zeros),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_extents),
         cmocka_unit_test(test_refusals),

@@ -35,7 +35,7 @@ static struct bw_error *take_superblock(void *target, const struct cmd_option *o
     uint64_t number;
     if (!cmd_parse_number(argument, 0, BW_SUPERBLOCK_NUMBERS - 1, &number))
         return cmd_bad_argument(option, argument, "0, 1 or 2");
-    common->superblock_copy = (int)number;
+    common->superblock_copy = number ? (int)number : BW_SUPERBLOCK_COPY_0;
     return NULL;
 }
 
@@ -446,8 +446,7 @@ static int run_command(const struct command *command, struct cmd_common *common,
 
 int cmd_run(const struct command *command, int argc, char **argv)
 {
-    struct cmd_common common = {.superblock_copy = BW_ANY_SUPERBLOCK_COPY,
-                                .helpers = BW_HELPERS_ON};
+    struct cmd_common common = {.helpers = BW_HELPERS_ON};
     BW_AUTO_FREE void *state = calloc(1, command->state_size);
     BW_AUTO_FREE const char **images = calloc((size_t)argc + 1, sizeof *images);
     BW_AUTO_FREE struct bw_graph_edit *edits = calloc((size_t)argc + 1, sizeof *edits);

@@ -214,7 +214,6 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct bw_fs **
         .struct_size = sizeof options,
         .paths = common->others,
         .path_count = common->other_count,
-        .superblock_copy = BW_ANY_SUPERBLOCK_COPY,
         .reporter = {cmd_tell, (void *)(uintptr_t)common},
         .log = (enum bw_log_mode)common->log,
         .servers = common->servers,

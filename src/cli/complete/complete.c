@@ -654,7 +654,6 @@ static struct bw_buffer answers(char **words, size_t count)
     if (!operands || !images || !expanded || !count)
         return (struct bw_buffer){0};
     line.common = (struct cmd_common){.images = images,
-                                      .superblock_copy = BW_ANY_SUPERBLOCK_COPY,
                                       .graph.struct_size = sizeof line.common.graph};
     line.complete.common = &line.common;
     line.options = cmd_options_of(line.command, &line.common, NULL);

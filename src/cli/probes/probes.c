@@ -169,7 +169,7 @@ static struct bw_error *make_printer(struct cmd_probes *watch)
         .struct_size = sizeof(struct bw_probe_printer_options),
         .json = watch->settings.format == CMD_PROBES_JSON,
         .gather = gathers(watch),
-        .maximum = watch->settings.limited ? watch->settings.maximum : UINT64_MAX,
+        .maximum = watch->settings.maximum,
         .consume = write_lines,
         .context = watch,
     };
@@ -217,6 +217,8 @@ static struct bw_error *make_consumers(struct cmd_probes *watch)
     if (!anything_selected(watch) || (settings->blackbox && !prints(settings)))
         return NULL;
     BW_TRY(make_printer(watch));
+    if (watch->settings.limited && !watch->settings.maximum)
+        return NULL;
     return join(watch, bw_probe_printer_consumer(watch->printer));
 }
 
