@@ -10,11 +10,18 @@
 #include "btree/find_leaf.h"
 #include "check/inode_facts.h"
 
+/* Directories that have a lower number than their parent, in any subvolume. */
+struct moved {
+    uint64_t *directories;
+    size_t count;
+};
+
 /* The way up in a subvolume. */
 struct climbing {
     struct bw_check *check;
+    const struct moved *moved;
     const struct bw_listed_tree *tree;
-    struct bw_tree_reader reader;
+    struct bw_leaf_finder finder;
     struct bw_map seen; /* directory to the number of the climb that came by first */
     uint32_t climbs;
     uint64_t more_subvolumes; /* with the same directories */
@@ -43,26 +50,40 @@ bool bw_moved_directories_collect(struct bw_check *check, const struct bw_node *
     return stored;
 }
 
-/* The directory that an inode lies in, by its first name; 0: that is not known. */
-static struct bw_error *find_parent(const struct climbing *climbing, uint64_t inode,
-                                    uint64_t *parent)
+/* Finds the first name of an inode in the leaf of the finder. */
+static bool name_in_leaf(const struct bw_leaf_finder *finder, uint64_t inode,
+                         struct bw_inode_ref *ref)
 {
-    const struct bw_key first = {inode, BW_INODE_REF, 0},
-                        last = {inode, BW_INODE_EXTREF, UINT64_MAX};
-    struct bw_item_range range;
+    const struct bw_key before = {inode, BW_INODE_REF - 1, UINT64_MAX};
+    const int64_t slot = finder->lost ? -1 : bw_leaf_first_behind(finder, &before);
+    struct bw_item item;
+    if (slot < 0 || !bw_leaf_item(&finder->leaf, (uint32_t)slot, &item) ||
+        item.key.objectid != inode || item.key.type > BW_INODE_EXTREF)
+        return false;
+    struct bw_cursor cursor = bw_cursor_of(&item);
+    return bw_inode_ref_next(&cursor, &item.key, ref);
+}
+
+/* The directory that an inode lies in, by its first name; 0: that is not known. The way up often
+ * stays in one leaf, which the finder keeps. */
+static struct bw_error *find_parent(struct climbing *climbing, uint64_t inode, uint64_t *parent)
+{
+    struct bw_leaf_finder *finder = &climbing->finder;
+    const struct bw_key first = {inode, BW_INODE_REF, 0};
     struct bw_inode_ref ref;
-    *parent = 0;
-    bw_item_range_begin(&range, &climbing->reader, &climbing->tree->tree, first, last);
-    if (bw_item_range_next(&range) && !range.error) {
-        struct bw_cursor cursor = bw_cursor_of(&range.item);
-        if (bw_inode_ref_next(&cursor, &range.item.key, &ref))
-            *parent = ref.parent;
+    BW_TRY(bw_find_leaf(finder, &first));
+    bool found = name_in_leaf(finder, inode, &ref);
+    if (!found && finder->end.objectid == inode) {
+        const struct bw_key next = finder->end;
+        BW_TRY(bw_find_leaf(finder, &next));
+        found = name_in_leaf(finder, inode, &ref);
     }
-    return bw_item_range_end(&range, NULL);
+    *parent = found ? ref.parent : 0;
+    return NULL;
 }
 
 /* A directory is its own ancestor: reports the circle once, by its lowest number. */
-static struct bw_error *report(const struct climbing *climbing, uint64_t directory)
+static struct bw_error *report(struct climbing *climbing, uint64_t directory)
 {
     uint64_t count = 0, lowest = directory, next = directory;
     do {
@@ -109,23 +130,18 @@ static struct bw_error *climb_from(struct climbing *climbing, uint64_t directory
     return parent >= directory ? climb(climbing, directory) : NULL;
 }
 
-static struct bw_error *check_tree(struct bw_check *check, const struct bw_listed_tree *tree,
+static struct bw_error *check_tree(struct climbing *climbing, const struct bw_listed_tree *tree,
                                    uint64_t more_subvolumes)
 {
-    struct climbing climbing = {.check = check,
-                                .tree = tree,
-                                .reader = check->fs->reader,
-                                .more_subvolumes = more_subvolumes};
-    struct bw_error *error = NULL;
-    size_t position = 0;
-    uint64_t directory;
-    uint32_t unused;
-    climbing.reader.keeps_leaves = true;
-    while (!error && bw_check_goes_on(check, 0) &&
-           bw_map_next(&check->moved_directories, &position, &directory, &unused))
-        error = climb_from(&climbing, directory);
-    bw_map_free(&climbing.seen);
-    return error;
+    const struct moved *moved = climbing->moved;
+    climbing->tree = tree;
+    climbing->more_subvolumes = more_subvolumes;
+    climbing->climbs = 0;
+    bw_map_clear(&climbing->seen);
+    bw_leaf_finder_set_tree(&climbing->finder, &tree->tree);
+    for (size_t i = 0; i < moved->count && bw_check_goes_on(climbing->check, 0); i++)
+        BW_TRY(climb_from(climbing, moved->directories[i]));
+    return NULL;
 }
 
 static bool has_moved(const struct bw_listed_tree *tree)
@@ -156,16 +172,51 @@ static struct bw_error *count_alike(const struct bw_check *check, uint64_t *alik
     return stored ? NULL : bw_error_no_memory();
 }
 
-struct bw_error *bw_check_directories(struct bw_check *check)
+static int compare(const void *first, const void *second)
 {
-    if (!check->moved_directories.count)
-        return NULL;
-    BW_AUTO_FREE uint64_t *alike = calloc(check->trees.count + 1, sizeof *alike);
-    if (!alike)
+    const uint64_t a = *(const uint64_t *)first, b = *(const uint64_t *)second;
+    return a < b ? -1 : a > b;
+}
+
+/* The moved directories, ascending: neighbours lie in the same leaves. */
+static struct bw_error *sort_moved(const struct bw_check *check, struct moved *moved)
+{
+    size_t position = 0;
+    uint32_t unused;
+    moved->directories = calloc(check->moved_directories.count, sizeof *moved->directories);
+    if (!moved->directories)
         return bw_error_no_memory();
+    while (bw_map_next(&check->moved_directories, &position, &moved->directories[moved->count],
+                       &unused))
+        if (++moved->count == check->moved_directories.count)
+            break;
+    qsort(moved->directories, moved->count, sizeof *moved->directories, compare);
+    return NULL;
+}
+
+static struct bw_error *check_trees(struct bw_check *check, struct climbing *climbing,
+                                    uint64_t *alike)
+{
     BW_TRY(count_alike(check, alike));
     for (size_t i = 0; i < check->trees.count && bw_check_goes_on(check, 0); i++)
         if (has_moved(&check->trees.entries[i]) && alike[i] != UINT64_MAX)
-            BW_TRY(check_tree(check, &check->trees.entries[i], alike[i]));
+            BW_TRY(check_tree(climbing, &check->trees.entries[i], alike[i]));
     return NULL;
+}
+
+struct bw_error *bw_check_directories(struct bw_check *check)
+{
+    struct moved moved = {0};
+    struct climbing climbing = {.check = check, .moved = &moved};
+    if (!check->moved_directories.count)
+        return NULL;
+    BW_AUTO_FREE uint64_t *alike = calloc(check->trees.count + 1, sizeof *alike);
+    struct bw_error *error = alike ? sort_moved(check, &moved) : bw_error_no_memory();
+    bw_leaf_finder_init(&climbing.finder, &check->fs->reader, &check->trees.entries[0].tree);
+    if (!error)
+        error = check_trees(check, &climbing, alike);
+    bw_leaf_finder_free(&climbing.finder);
+    bw_map_free(&climbing.seen);
+    free(moved.directories);
+    return error;
 }
