@@ -60,6 +60,8 @@ struct bw_free_space {
     bool extra_is_free;      /* and all of it is free, in one record */
     size_t stray_count;      /* records of no block group, and none that mkfs.btrfs leaves */
     struct bw_key first_stray;
+    size_t ahead_count; /* those behind all block groups */
+    struct bw_key first_ahead;
     uint32_t bit;      /* of the bitmap that is the present item */
     uint64_t promised; /* runs */
     uint32_t flags;

@@ -32,8 +32,12 @@ static bool is_after_all_groups(const struct bw_free_space *self, const struct b
 
 static void note_stray(struct bw_free_space *self, const struct bw_key *key)
 {
-    if (!self->stray_count++)
+    if (is_after_all_groups(self, key)) {
+        if (!self->ahead_count++)
+            self->first_ahead = *key;
+    } else if (!self->stray_count++) {
         self->first_stray = *key;
+    }
 }
 
 /* All records of a block group that does not exist have come. Those that mkfs.btrfs leaves are
@@ -217,9 +221,12 @@ static void report_all_extra(const struct bw_free_space *self)
     report_extra(self, BW_CODE_free_space_extra, &self->first_extra, self->extra_count,
                  "block groups that do not exist");
     /* What is lost may be the information of their block group. */
-    if (!self->stream.lost)
-        report_extra(self, BW_CODE_free_space_stray, &self->first_stray, self->stray_count,
-                     "records of no block group that mkfs.btrfs does not leave");
+    if (self->stream.lost)
+        return;
+    report_extra(self, BW_CODE_free_space_stray, &self->first_stray, self->stray_count,
+                 "records of no block group that mkfs.btrfs does not leave");
+    report_extra(self, BW_CODE_free_space_ahead, &self->first_ahead, self->ahead_count,
+                 "records where the next block group will be");
 }
 
 static struct bw_error *end(struct bw_free_space *self, struct bw_error *error)

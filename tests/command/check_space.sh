@@ -90,7 +90,7 @@ for change in "198 4194304 set 0 4 2" "199 4194304 key 1048576 199 8192" "199 41
 done
 
 # A block group behind all others, which is in the way of the next one that is made.
-finds plain "free-space-missing free-space-stray" \
+finds plain "free-space-ahead free-space-missing" \
     10 63963136 198 - key 80740352 198 16314368 and 10 64425984 199 - key 80740352 199 16314368
 
 # A space cache: 16 pages, of which the first has extents and the second a bitmap. What the kernel
