@@ -121,6 +121,15 @@ static void try_descriptors(const char *path)
     closed(name);
 }
 
+/* The image can be opened, but not get a bit that gives privileges. */
+static void try_image(const char *path)
+{
+    int image = open(path, O_RDONLY | O_CLOEXEC);
+    if (image >= 0)
+        say("image: a privilege for it", fchmod(image, 04644) == 0);
+    closed(image);
+}
+
 /* Names that lead from the folder to the victim, or take it along. */
 static void try_moves(struct bw_xlator *xlator, const char *victim)
 {
@@ -186,6 +195,7 @@ static void *try_all(void *xlator)
     try_files(xlator);
     try_paths(victim);
     try_descriptors(victim);
+    try_image(bw_xlator_option_text(xlator, "image"));
     try_moves(xlator, victim);
     try_privileges(xlator);
     return NULL;

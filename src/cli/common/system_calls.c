@@ -165,7 +165,8 @@ enum { CLONE_FLAGS = 0 };
 /* Threads, but no processes, and no namespaces. */
 enum {
     THREAD = CLONE_THREAD,
-    NAMESPACES = CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET
+    NAMESPACES = CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWUTS |
+                 CLONE_NEWIPC | CLONE_NEWCGROUP,
 };
 
 static const struct limited always_limited[] = {
