@@ -153,9 +153,13 @@ struct bw_extent_fact {
     uint64_t stored; /**< in the item itself, and uncompressed */
 };
 
-/** Where the first NUL in the bytes is that an item stores uncompressed; UINT64_MAX: nowhere. */
-static inline uint64_t bw_stored_nul(const struct bw_item *item, uint64_t stored)
+/** Where the first NUL in the bytes is that an item stores uncompressed; UINT64_MAX: nowhere, or
+ * btrfs-image has overwritten them. */
+static inline uint64_t bw_stored_nul(const struct bw_fs *fs, const struct bw_item *item,
+                                     uint64_t stored)
 {
+    if (fs->no_data || !stored)
+        return UINT64_MAX;
     const size_t head = offsetof(struct bw_disk_file_extent, disk_bytenr);
     const size_t size = item->size - head, length = stored < size ? (size_t)stored : size;
     const uint8_t *bytes = item->data + head, *nul = memchr(bytes, 0, length);

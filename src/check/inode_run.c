@@ -40,8 +40,8 @@ static struct bw_error *take_file_extent(struct bw_examination *examination,
         run->gap = run->end;
     run->end = fact.end > run->end ? fact.end : run->end;
     run->bytes += fact.bytes;
-    if (fact.stored && run->nul == NONE)
-        run->nul = bw_stored_nul(item, fact.stored);
+    if (run->nul == NONE)
+        run->nul = bw_stored_nul(examination->check->fs, item, fact.stored);
     run->stored += fact.stored;
     return NULL;
 }

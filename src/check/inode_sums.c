@@ -238,8 +238,8 @@ static void take_file_extent(struct summing *summing, const struct bw_item *item
         return;
     summing->bytes += fact.bytes;
     take_stored(&summing->sums, fact.stored);
-    if (fact.stored && summing->sums.last_type != BW_FILE_REGULAR) {
-        const uint64_t nul = bw_stored_nul(item, fact.stored);
+    if (summing->sums.last_type != BW_FILE_REGULAR) {
+        const uint64_t nul = bw_stored_nul(summing->check->fs, item, fact.stored);
         if (nul != UINT64_MAX)
             take_nul(&summing->sums, nul);
     }
