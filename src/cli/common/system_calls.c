@@ -121,7 +121,7 @@ static const char *const always[] = {
  * and O_PATH descriptors are refused by the calls. */
 static const char *const folder[] = {
     "fchown",  "fchown32", "fgetxattr", "flock",  "fremovexattr", "fsetxattr", "linkat",
-    "mkdirat", "openat2",  "renameat2", "sendto", "unlinkat",     NULL,
+    "mkdirat", "openat2",  "renameat2", "sendto", "unlinkat",     "wait4",     NULL,
 };
 
 /* Of the maker, which does not look at the image: calls that change what a path leads to. */

@@ -148,7 +148,7 @@ static void list_missed(struct extract *extract)
 
 static void close_folder(struct extract *extract)
 {
-    bw_target_maker_close(&extract->maker);
+    extract_end_maker(extract);
     bw_target_close(&extract->target);
     bw_target_close(&extract->look);
 }

@@ -30,6 +30,7 @@ struct extract {
     struct bw_target target;
     struct bw_target look;        /**< the same folder, for looking ahead */
     struct bw_target_maker maker; /**< makes links and special files */
+    pid_t maker_process;          /**< 0: there is none */
     uint64_t devices;             /**< device nodes that were left out */
     struct bw_target_file file;
     const struct bw_feed_item *item; /**< that is being made */
@@ -64,6 +65,9 @@ int extract_run(const struct cmd_common *common, struct extract_settings *settin
 /** Starts the process that makes what only a path can name, if the sandbox is on; `common` is of a
  * command that writes into a folder. (extract_maker.c) */
 struct bw_error *extract_start_maker(const struct cmd_common *common, struct extract *extract);
+
+/** Ends it and waits for that; if there is none, nothing happens. */
+void extract_end_maker(struct extract *extract);
 
 /** Extracts the PATHs of a file system, or what extract->export.bring gives; for `work`. */
 struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs);

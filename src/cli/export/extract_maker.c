@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/common/sandbox.h"
@@ -37,5 +38,15 @@ struct bw_error *extract_start_maker(const struct cmd_common *common, struct ext
     int problem = errno;
     close(channel[1]);
     extract->maker.channel = channel[0];
+    extract->maker_process = child > 0 ? child : 0;
     return child < 0 ? bw_error_from_errno(problem, "cannot start a process") : NULL;
+}
+
+/* In a container there may be nobody else to wait for it. */
+void extract_end_maker(struct extract *extract)
+{
+    bw_target_maker_close(&extract->maker);
+    while (extract->maker_process && waitpid(extract->maker_process, NULL, 0) < 0 && errno == EINTR)
+        ;
+    extract->maker_process = 0;
 }
