@@ -144,9 +144,11 @@ finds reference-count plain 2 13651968 168 4096 set 0 8 2 and 2 13651968 168 409
 finds root-entry subvolumes 5 256 96 6 delete
 finds root-dropping subvolumes 1 256 132 0 set 220 8 257 and 1 256 132 0 set 237 1 1
 finds root-leaked deletion-begun 1 -5 48 - delete
+holds "which is an error" out_has '^error root-leaked '
 finds root-orphan deletion-begun 1 -5 48 - key -5 48 999
 finds root-item subvolumes 1 260 132 7 key 260 132 8
 finds inode-cache orphans 5 -5 48 282 key -12 48 282
+holds "which is a warning" out_has '^warning inode-cache '
 finds qgroup-count quota-groups 8 0 242 256 add 8 8 16384
 finds qgroup-missing quota-groups 8 0 242 281474976710658 delete
 finds qgroup-missing quota-groups 8 562949953421412 246 281474976710658 \
