@@ -1,17 +1,190 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Composes an open file system: the reader of fs/ with recovery, history and rescue. */
+/*
+ * Opens a file system: the one place that composes the reader of fs/ with the parts that extend it.
+ * rescue/ replaces superblocks, devices, the chunk tree and the root tree that are lost; history/
+ * finds committed generations; recovery/ stands by for lost blocks; replay/ applies the log.
+ *
+ * The order of attempts for the chunk tree and the root tree of the present generation: the root in
+ * the superblock; a backup root of the same generation, since the superblock may be wrong; a tree
+ * rebuilt from what is on the devices; the newest older backup root.
+ */
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "fs/opening.h"
 #include "history/history.h"
 #include "recovery/recovery.h"
+#include "replay/replay.h"
 #include "rescue/rescue.h"
+
+/* Root blocks. */
+
+static struct bw_error *find_present_root(struct bw_fs *fs, enum bw_super_root which,
+                                          struct bw_tree *tree)
+{
+    const bool chunks = which == BW_SUPER_CHUNK_ROOT;
+    tree->root = chunks ? fs->superblock.chunk_root : fs->superblock.root;
+    struct bw_error *error = bw_root_try(fs, tree);
+    if (error)
+        error = bw_root_fall_back(fs, which, tree->root.generation, tree, error);
+    if (error)
+        error = chunks ? bw_rescue_chunk_tree(fs, error) : bw_rescue_root_tree(fs, error);
+    return error ? bw_root_fall_back(fs, which, 0, tree, error) : NULL;
+}
+
+/* The chunk root of the chosen generation; `root->bytenr` stays 0 for the present one. */
+static struct bw_error *choose_chunk_root(struct bw_fs *fs, struct bw_root_pointer *root)
+{
+    const struct bw_backup_root *backup = bw_chosen_backup(fs);
+    if (fs->choice.chunk_root)
+        return bw_named_root(fs, BW_CHUNK_TREE, fs->choice.chunk_root, 0, root);
+    return backup ? bw_backup_root(&backup->chunk_root, root) : NULL;
+}
+
+static struct bw_error *find_chunk_root(struct bw_fs *fs)
+{
+    struct bw_tree *tree = &fs->chunk_tree;
+    *tree = (struct bw_tree){.id = BW_CHUNK_TREE};
+    BW_TRY(choose_chunk_root(fs, &tree->root));
+    if (!tree->root.bytenr)
+        return find_present_root(fs, BW_SUPER_CHUNK_ROOT, tree);
+    struct bw_error *error = bw_root_try(fs, tree);
+    if (!error || fs->choice.chunk_root)
+        return error;
+    /* Chunks seldom move. What tree blocks and checksums cannot prove may be wrong, though. */
+    bw_fs_report(fs, BW_DAMAGE,
+                 bw_error_prefix(error,
+                                 "using the present chunk tree with a state of generation "
+                                 "%" PRIu64,
+                                 tree->root.generation));
+    return find_present_root(fs, BW_SUPER_CHUNK_ROOT, tree);
+}
+
+/* Adds the chunks of fs->choice.chunk_root, which was found with the help of the present ones. */
+static struct bw_error *add_chosen_chunks(struct bw_fs *fs)
+{
+    BW_TRY(find_chunk_root(fs));
+    return bw_bootstrap_chunks(fs, BW_DEVICES_IGNORED);
+}
+
+/* The root of the root tree of the chosen generation; `root->bytenr` stays 0 for the present one.
+ */
+static struct bw_error *choose_root(struct bw_fs *fs, struct bw_root_pointer *root)
+{
+    const struct bw_state_choice *choice = &fs->choice;
+    const struct bw_backup_root *backup = bw_chosen_backup(fs);
+    if (backup)
+        return bw_backup_root(&backup->tree_root, root);
+    if (choice->generation && choice->generation != fs->superblock.root.generation) {
+        BW_TRY(bw_history_find_generation(fs));
+        if (choice->chunk_root)
+            BW_TRY(add_chosen_chunks(fs));
+    }
+    if (!choice->tree_root)
+        return NULL;
+    BW_TRY(bw_named_root(fs, BW_ROOT_TREE, choice->tree_root, choice->tree_root_generation, root));
+    if (choice->chunk_root)
+        return NULL;
+    BW_TRY(bw_history_find_chunk_root(fs, root));
+    return choice->chunk_root ? add_chosen_chunks(fs) : NULL;
+}
+
+static struct bw_error *find_root(struct bw_fs *fs)
+{
+    struct bw_tree *tree = &fs->root_tree;
+    *tree = (struct bw_tree){.id = BW_ROOT_TREE};
+    BW_TRY(choose_root(fs, &tree->root));
+    fs->is_past = tree->root.bytenr && tree->root.bytenr != fs->superblock.root.bytenr;
+    return tree->root.bytenr ? bw_root_try(fs, tree)
+                             : find_present_root(fs, BW_SUPER_TREE_ROOT, tree);
+}
+
+/* Chunks and devices. */
+
+/* Looks for missing devices among the images without a superblock, with the chunks that are known.
+ * The chunks of the chunk tree are to be added again afterwards. */
+static struct bw_error *claim_images(struct bw_fs *fs)
+{
+    BW_TRY(bw_rescue_devices(fs));
+    BW_TRY(bw_wire_devices(fs, fs->images, fs->image_count));
+    return bw_bootstrap_system_chunks(fs);
+}
+
+/* Parts of the present chunk tree are lost: adds the chunks of them that can be found. */
+static struct bw_error *add_lost_chunks(struct bw_fs *fs)
+{
+    const struct bw_tree damaged = fs->chunk_tree;
+    if (damaged.root.bytenr != fs->superblock.chunk_root.bytenr)
+        return NULL;
+    struct bw_error *error =
+        bw_rescue_chunk_tree(fs, bw_error_create(BW_ERROR_CORRUPT, "parts of it cannot be read"));
+    if (!error)
+        return bw_bootstrap_chunks(fs, BW_DEVICES_FOUND);
+    fs->chunk_tree = damaged;
+    if (error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_error_free(error); /* the loss was reported */
+    return NULL;
+}
+
+static struct bw_error *read_chunks(struct bw_fs *fs)
+{
+    const bool unclaimed = bw_has_unclaimed(fs);
+    BW_TRY(bw_bootstrap_system_chunks(fs));
+    if (unclaimed)
+        BW_TRY(claim_images(fs));
+    BW_TRY(find_chunk_root(fs));
+    const uint64_t damages = fs->damages;
+    const size_t lost = fs->lost.count;
+    if (bw_has_unclaimed(fs)) {
+        BW_TRY(bw_bootstrap_chunks(fs, BW_DEVICES_IGNORED));
+        BW_TRY(claim_images(fs));
+    }
+    BW_TRY(bw_bootstrap_chunks(fs, unclaimed ? BW_DEVICES_FOUND : BW_DEVICES_MISSING));
+    if (fs->lost.count > lost)
+        BW_TRY(add_lost_chunks(fs));
+    if (damages == fs->damages)
+        bw_bootstrap_report_unknown(fs);
+    return NULL;
+}
+
+/* Once checksums of data can be read, they prove devices as well. */
+static struct bw_error *claim_by_data(struct bw_fs *fs)
+{
+    if (!bw_has_unclaimed(fs))
+        return NULL;
+    BW_TRY(claim_images(fs));
+    return bw_bootstrap_chunks(fs, BW_DEVICES_FOUND);
+}
+
+/* The steps. */
+
+static bool has_superblock(const struct bw_image_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (!set->images[i].bad)
+            return true;
+    return false;
+}
+
+static struct bw_error *open_trees(struct bw_fs *fs, struct bw_image_set *set)
+{
+    if (fs->scan && !has_superblock(set))
+        BW_TRY(bw_rescue_superblocks(fs, set));
+    BW_TRY(bw_wire_graph(fs, set));
+    BW_TRY(read_chunks(fs));
+    BW_TRY(bw_bootstrap_remap(fs));
+    BW_TRY(find_root(fs));
+    BW_TRY(bw_subvolumes_load(fs));
+    BW_TRY(claim_by_data(fs));
+    BW_TRY(bw_recovery_attach(fs));
+    BW_TRY(bw_replay(fs));
+    fs->reader.adopter = &fs->recovery.adopter; /* the replay itself adopts nothing */
+    return bw_stripe_tree_attach(fs);
+}
 
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs)
 {
-    static const struct bw_fs_hooks hooks = {.attach = bw_recovery_attach,
-                                             .find_generation = bw_history_find_generation,
-                                             .find_chunk_root = bw_history_find_chunk_root,
-                                             .find_superblocks = bw_trunk_find_superblocks,
-                                             .find_devices = bw_trunk_find_devices,
-                                             .find_chunks = bw_trunk_find_chunks,
-                                             .find_roots = bw_trunk_find_roots};
-    return bw_fs_open_with(options, &hooks, fs);
+    static const struct bw_opening opening = {.steps = open_trees, .reopen = bw_fs_open};
+    return bw_opening_run(options, &opening, fs);
 }

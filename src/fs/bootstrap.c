@@ -61,7 +61,7 @@ static struct bw_error *add_chunk(const struct bw_fs *fs, const struct bw_chunk 
 }
 
 /* The superblock's array: key, chunk item, key, chunk item, ... */
-static struct bw_error *add_system_chunks(struct bw_fs *fs)
+struct bw_error *bw_bootstrap_system_chunks(struct bw_fs *fs)
 {
     const uint8_t *next = fs->superblock.system_chunk_array;
     size_t left = fs->superblock.system_chunk_array_size;
@@ -107,7 +107,7 @@ static bool match_device(const struct bw_fs *fs, const struct bw_item *item)
     return image;
 }
 
-static struct bw_error *take_missing(void *context, const struct bw_item *item)
+static struct bw_error *report_missing_device(void *context, const struct bw_item *item)
 {
     struct bw_fs *fs = context;
     const struct bw_disk_device_item *disk = (const void *)item->data;
@@ -124,7 +124,7 @@ static struct bw_error *take_missing(void *context, const struct bw_item *item)
     return NULL;
 }
 
-static struct bw_error *take_chunk(void *context, const struct bw_item *item)
+static struct bw_error *add_chunk_item(void *context, const struct bw_item *item)
 {
     struct bw_chunk chunk;
     /* With the remap-tree feature a chunk whose last extent has been moved keeps its item, but no
@@ -136,19 +136,29 @@ static struct bw_error *take_chunk(void *context, const struct bw_item *item)
 }
 
 /* A chunk, or a device that is not missing. */
-static struct bw_error *take_found_item(void *context, const struct bw_item *item)
+static struct bw_error *add_chunk_or_match_device(void *context, const struct bw_item *item)
 {
     match_device(context, item);
-    return take_chunk(context, item);
+    return add_chunk_item(context, item);
 }
 
-static struct bw_error *take_chunk_item(void *context, const struct bw_item *item)
+static struct bw_error *add_chunk_or_report_device(void *context, const struct bw_item *item)
 {
-    BW_TRY(take_missing(context, item));
-    return take_chunk(context, item);
+    BW_TRY(report_missing_device(context, item));
+    return add_chunk_item(context, item);
 }
 
-static void report_unknown(struct bw_fs *fs)
+struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, enum bw_bootstrap_devices devices)
+{
+    static bw_item_taker *const takers[] = {
+        [BW_DEVICES_IGNORED] = add_chunk_item,
+        [BW_DEVICES_FOUND] = add_chunk_or_match_device,
+        [BW_DEVICES_MISSING] = add_chunk_or_report_device,
+    };
+    return bw_fs_scan(fs, &fs->chunk_tree, "chunk", takers[devices], fs);
+}
+
+void bw_bootstrap_report_unknown(struct bw_fs *fs)
 {
     for (size_t i = 0; i < fs->image_count; i++) {
         const struct bw_image *image = &fs->images[i];
@@ -166,57 +176,14 @@ static void report_unknown(struct bw_fs *fs)
     }
 }
 
-/* Parts of the present chunk tree are lost: adds the chunks of these, as far as they are found. */
-static struct bw_error *add_lost_chunks(struct bw_fs *fs)
-{
-    const struct bw_tree damaged = fs->chunk_tree;
-    if (!fs->hooks->find_chunks || damaged.root.bytenr != fs->superblock.chunk_root.bytenr)
-        return NULL;
-    struct bw_error *error =
-        fs->hooks->find_chunks(fs, bw_error_create(BW_ERROR_CORRUPT, "parts of it cannot be read"));
-    if (!error)
-        return bw_fs_scan(fs, &fs->chunk_tree, "chunk", take_found_item, fs);
-    fs->chunk_tree = damaged;
-    if (error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    bw_error_free(error); /* what is lost was reported */
-    return NULL;
-}
-
 /* Images without a superblock. */
 
-static bool has_unclaimed(const struct bw_fs *fs)
+bool bw_has_unclaimed(const struct bw_fs *fs)
 {
     bool has = false;
     for (size_t i = 0; i < fs->image_count; i++)
         has |= fs->images[i].is_unclaimed;
     return has;
-}
-
-/* Finds devices among them, with the chunks that are known. Those of the chunk tree are to be added
- * again afterwards. */
-static struct bw_error *claim(struct bw_fs *fs)
-{
-    BW_TRY(fs->hooks->find_devices(fs));
-    BW_TRY(bw_wire_devices(fs, fs->images, fs->image_count));
-    return add_system_chunks(fs);
-}
-
-/* Tree blocks prove devices, wherever they are needed to read trees at all. */
-static struct bw_error *claim_by_chunks(struct bw_fs *fs)
-{
-    if (!has_unclaimed(fs))
-        return NULL;
-    BW_TRY(bw_fs_scan(fs, &fs->chunk_tree, "chunk", take_chunk, fs));
-    return claim(fs);
-}
-
-struct bw_error *bw_bootstrap_devices(struct bw_fs *fs)
-{
-    if (!has_unclaimed(fs))
-        return NULL;
-    BW_TRY(claim(fs));
-    return bw_fs_scan(fs, &fs->chunk_tree, "chunk", take_found_item, fs);
 }
 
 void bw_bootstrap_end(struct bw_fs *fs)
@@ -226,32 +193,7 @@ void bw_bootstrap_end(struct bw_fs *fs)
         had_unclaimed |= fs->images[i].is_unclaimed || fs->images[i].is_claimed;
     bw_images_refuse(fs);
     if (had_unclaimed && fs->chunk_tree.root.bytenr)
-        bw_error_free(bw_fs_scan(fs, &fs->chunk_tree, "chunk", take_missing, fs));
-}
-
-struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs)
-{
-    const bool may_be_found = has_unclaimed(fs);
-    BW_TRY(add_system_chunks(fs));
-    if (may_be_found)
-        BW_TRY(claim(fs));
-    BW_TRY(bw_find_super_root(fs, BW_SUPER_CHUNK_ROOT, &fs->chunk_tree));
-    uint64_t damages = fs->damages;
-    const size_t lost = fs->lost.count;
-    BW_TRY(claim_by_chunks(fs));
-    BW_TRY(bw_fs_scan(fs, &fs->chunk_tree, "chunk",
-                      may_be_found ? take_found_item : take_chunk_item, fs));
-    if (fs->lost.count > lost)
-        BW_TRY(add_lost_chunks(fs));
-    if (damages == fs->damages)
-        report_unknown(fs);
-    return NULL;
-}
-
-struct bw_error *bw_bootstrap_state(struct bw_fs *fs)
-{
-    BW_TRY(bw_find_super_root(fs, BW_SUPER_CHUNK_ROOT, &fs->chunk_tree));
-    return bw_fs_scan(fs, &fs->chunk_tree, "chunk", take_chunk, fs);
+        bw_error_free(bw_fs_scan(fs, &fs->chunk_tree, "chunk", report_missing_device, fs));
 }
 
 static struct bw_error *add_moved_range(void *context, const struct bw_item *item)

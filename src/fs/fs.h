@@ -54,7 +54,9 @@ struct bw_table_visit {
 struct bw_fs {
     struct bw_graph *graph;
     struct bw_servers *own_servers; /**< those of the graph, if the user has given none */
-    const struct bw_fs_hooks *hooks;
+    /** Opens a file system as this one was opened, for those who open other generations of it; NULL
+     * if only its images or its graph were opened. */
+    struct bw_error *(*reopen)(const struct bw_fs_options *options, struct bw_fs **fs);
     const struct bw_table_visit *tables; /**< NULL: a file system is to be opened */
     struct bw_tree_reader reader;  /**< top of the graph; reader.top is NULL until it is wired */
     struct bw_block_memory memory; /**< tree blocks that replaying the log has changed */
@@ -93,34 +95,6 @@ struct bw_fs {
     struct bw_map lost;     /**< addresses of blocks whose loss was reported; under the lock */
     struct bw_map doubtful; /**< what bw_fs_first_doubt() was asked of; under the lock */
 };
-
-struct bw_image_set;
-
-/** What the folders above do while a file system is opened. Any function may be NULL. */
-struct bw_fs_hooks {
-    /** Sets fs->recovery, once the subvolumes are known. */
-    struct bw_error *(*attach)(struct bw_fs *fs);
-    /** No image has a good superblock, and fs->scan is set: gives images one. */
-    struct bw_error *(*find_superblocks)(struct bw_fs *fs, struct bw_image_set *set);
-    /** Images are unclaimed: makes those devices that are proven to be missing ones, by the chunks
-     * and checksums that can be read so far. */
-    struct bw_error *(*find_devices)(struct bw_fs *fs);
-    /** The chunk tree cannot be read, or not all of it: sets fs->chunk_tree. Takes `why`, and
-     * returns it if there is nothing to set. */
-    struct bw_error *(*find_chunks)(struct bw_fs *fs, struct bw_error *why);
-    /** The present root of the root tree cannot be read: sets fs->root_tree, likewise. */
-    struct bw_error *(*find_roots)(struct bw_fs *fs, struct bw_error *why);
-    /** fs->choice.generation is not one that the superblock names; the chunk map is that of the
-     * present: sets fs->choice.tree_root, and fs->choice.chunk_root if that differs. */
-    struct bw_error *(*find_generation)(struct bw_fs *fs);
-    /** Sets fs->choice.chunk_root to the chunk tree of the state with this root tree, if that is
-     * known and is another one than the present. NULL: it never is. */
-    struct bw_error *(*find_chunk_root)(struct bw_fs *fs, const struct bw_root_pointer *root);
-};
-
-/** Opens a file system, as bw_fs_open(). */
-struct bw_error *bw_fs_open_with(const struct bw_fs_options *options,
-                                 const struct bw_fs_hooks *hooks, struct bw_fs **result);
 
 /** Reports the loss of the block at `bytenr` unless that was done before, by whatever tree or
  * search; takes the error. Safe from any thread. */

@@ -16,11 +16,6 @@
 #include "fs/superblock_log.h"
 #include "graph/identify.h"
 
-void bw_uuid_text(const uint8_t uuid[BW_UUID_SIZE], char text[37])
-{
-    uuid_unparse(uuid, text);
-}
-
 void bw_images_free(struct bw_image_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {

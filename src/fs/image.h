@@ -90,7 +90,4 @@ struct bw_image *bw_image_of_device(const struct bw_fs *fs, uint64_t devid,
 /** Whether a device of a matched set missed writes that others have. */
 bool bw_image_is_stale(const struct bw_fs *fs, const struct bw_image *image);
 
-/** Text form of a uuid, 36 characters and a NUL. */
-void bw_uuid_text(const uint8_t uuid[BW_UUID_SIZE], char text[37]);
-
 #endif

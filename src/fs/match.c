@@ -78,8 +78,7 @@ void bw_images_refuse(struct bw_fs *fs)
 
 static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_superblock *chosen)
 {
-    image->is_unclaimed = image->bad && fs->hooks && fs->hooks->find_devices && !image->disk &&
-                          chosen->device_count > 1;
+    image->is_unclaimed = image->bad && fs->reopen && !image->disk && chosen->device_count > 1;
     if (image->is_unclaimed) {
         image->role = BW_IMAGE_UNUSED;
     } else if (image->bad) {
@@ -165,8 +164,7 @@ static void report_newer_backup(struct bw_fs *fs)
 static struct bw_error *add_advice(const struct bw_fs *fs, const struct bw_image *image,
                                    struct bw_error *error)
 {
-    if (!fs->hooks || !fs->hooks->find_superblocks || fs->scan || image->is_foreign ||
-        error->code != BW_ERROR_NOT_BTRFS ||
+    if (!fs->reopen || fs->scan || image->is_foreign || error->code != BW_ERROR_NOT_BTRFS ||
         bw_xlator_size(image->storage) <= bw_superblock_offset(0) + BW_SUPERBLOCK_SIZE)
         return error;
     struct bw_error *advice = bw_error_create(

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Opening a file system, step by step: images and their superblocks, the graph, the chunk tree, the
- * root tree, the subvolumes.
- */
+/* Opening images and their graph. src/open.c goes on from there to the trees. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -42,18 +39,6 @@ uint64_t bw_fs_name_hash(const struct bw_fs *fs, uint64_t directory, const void 
     return XXH64(name, length, directory ^ fs->seed);
 }
 
-static struct bw_error *read_trees(struct bw_fs *fs)
-{
-    BW_TRY(bw_bootstrap_chunks(fs));
-    BW_TRY(bw_bootstrap_remap(fs));
-    BW_TRY(bw_find_super_root(fs, BW_SUPER_TREE_ROOT, &fs->root_tree));
-    BW_TRY(bw_subvolumes_load(fs));
-    BW_TRY(bw_bootstrap_devices(fs));
-    BW_TRY(fs->hooks->attach(fs));
-    fs->reader.adopter = &fs->recovery.adopter;
-    return bw_stripe_tree_attach(fs);
-}
-
 static struct bw_error *make_graph(struct bw_fs *fs, const struct bw_fs_options *options)
 {
     const struct bw_reporter forward = {forward_report, fs};
@@ -68,39 +53,22 @@ static struct bw_error *make_graph(struct bw_fs *fs, const struct bw_fs_options 
     return NULL;
 }
 
-static bool has_superblock(const struct bw_image_set *set)
-{
-    for (size_t i = 0; i < set->count; i++)
-        if (!set->images[i].bad)
-            return true;
-    return false;
-}
-
-/* How far a file system is opened. */
-enum depth { IMAGES, GRAPH, TREES };
-
-static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options *options,
-                                   enum depth depth)
+static struct bw_error *open_images(struct bw_fs *fs, const struct bw_fs_options *options,
+                                    const struct bw_opening *opening)
 {
     struct bw_image_set set = {0};
     BW_TRY(make_graph(fs, options));
     struct bw_error *error = bw_wire_images(fs, options, &set);
-    if (!error && depth == TREES && fs->scan && fs->hooks->find_superblocks &&
-        !has_superblock(&set))
-        error = fs->hooks->find_superblocks(fs, &set);
-    if (!error && depth >= GRAPH)
-        error = bw_wire_graph(fs, &set);
+    if (!error && opening->steps)
+        error = opening->steps(fs, &set);
     fs->images = set.images;
     fs->image_count = set.count;
-    if (!error && depth == TREES)
-        error = read_trees(fs);
     bw_bootstrap_end(fs);
     return error;
 }
 
-static struct bw_error *open_fs(const struct bw_fs_options *given, enum depth depth,
-                                const struct bw_fs_hooks *hooks,
-                                const struct bw_table_visit *tables, struct bw_fs **result)
+struct bw_error *bw_opening_run(const struct bw_fs_options *given, const struct bw_opening *opening,
+                                struct bw_fs **result)
 {
     struct bw_fs_options options;
     struct bw_graph_options graph = {.struct_size = sizeof graph};
@@ -123,11 +91,11 @@ static struct bw_error *open_fs(const struct bw_fs_options *given, enum depth de
     fs->searched = options.searched;
     fs->searched_context = options.searched_context;
     fs->choice = options.state;
-    fs->hooks = hooks;
-    fs->tables = tables;
+    fs->reopen = opening->reopen;
+    fs->tables = opening->tables;
     fs->seed = make_seed(fs);
     pthread_mutex_init(&fs->lost_lock, NULL);
-    struct bw_error *error = open_steps(fs, &options, depth);
+    struct bw_error *error = open_images(fs, &options, opening);
     if (error)
         bw_fs_close(fs);
     else
@@ -141,30 +109,24 @@ static struct bw_error *open_fs(const struct bw_fs_options *given, enum depth de
     return error;
 }
 
-struct bw_error *bw_fs_open_with(const struct bw_fs_options *options,
-                                 const struct bw_fs_hooks *hooks, struct bw_fs **fs)
-{
-    return open_fs(options, TREES, hooks, NULL, fs);
-}
-
 struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_table_taker *take,
                                      void *context)
 {
     const struct bw_table_visit visit = {take, context};
     struct bw_fs *none = NULL;
-    struct bw_error *error = open_fs(options, IMAGES, NULL, &visit, &none);
+    struct bw_error *error = bw_opening_run(options, &(struct bw_opening){.tables = &visit}, &none);
     bw_fs_close(none);
     return error;
 }
 
 struct bw_error *bw_fs_wire(const struct bw_fs_options *options, struct bw_fs **fs)
 {
-    return open_fs(options, GRAPH, NULL, NULL, fs);
+    return bw_opening_run(options, &(struct bw_opening){.steps = bw_wire_graph}, fs);
 }
 
 struct bw_error *bw_fs_open_images(const struct bw_fs_options *options, struct bw_fs **fs)
 {
-    return open_fs(options, IMAGES, NULL, NULL, fs);
+    return bw_opening_run(options, &(struct bw_opening){0}, fs);
 }
 
 void bw_fs_close(struct bw_fs *fs)

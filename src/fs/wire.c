@@ -285,5 +285,7 @@ struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set)
     BW_TRY(bw_graph_start(fs->graph, NULL));
     BW_TRY(set_top(fs));
     BW_TRY(tell_file_system(fs, set));
+    fs->images = set->images;
+    fs->image_count = set->count;
     return bw_wire_devices(fs, set->images, set->count);
 }

@@ -124,7 +124,7 @@ struct bw_error *bw_past_open_state(const struct bw_past *past, size_t state,
     struct bw_fs_options options;
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
     options.state = choice_of(bw_past_state(past, state));
-    return bw_fs_open(&options, fs);
+    return past->fs->reopen(&options, fs);
 }
 
 struct bw_error *bw_history_find_generation(struct bw_fs *fs)

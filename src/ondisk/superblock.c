@@ -4,6 +4,7 @@
 #include "ondisk/superblock.h"
 
 #include <inttypes.h>
+#include <uuid/uuid.h>
 
 #include "base/cleanup.h"
 
@@ -153,4 +154,9 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
     BW_TRY(check_root(superblock, "root", &superblock->root));
     BW_TRY(check_root(superblock, "remap_root", &superblock->remap_root));
     return check_root(superblock, "chunk_root", &superblock->chunk_root);
+}
+
+void bw_uuid_text(const uint8_t uuid[BW_UUID_SIZE], char text[37])
+{
+    uuid_unparse(uuid, text);
 }

@@ -94,4 +94,7 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
  */
 struct bw_error *bw_features_check(uint64_t incompat_flags);
 
+/** Text form of a uuid, 36 characters and a NUL. */
+void bw_uuid_text(const uint8_t uuid[BW_UUID_SIZE], char text[37]);
+
 #endif

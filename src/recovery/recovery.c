@@ -9,7 +9,6 @@
 #include "base/search.h"
 #include "ondisk/items.h"
 #include "recovery/recovery.h"
-#include "replay/replay.h"
 
 /* Making up a lost inode: the file ends where its last extent does. */
 
@@ -47,7 +46,7 @@ struct bw_error *bw_inode_salvage(struct bw_fs *fs, const struct bw_place *place
     return NULL;
 }
 
-/* What recovery adds to a file system that is being opened, and the log that is replayed. */
+/* Attaching it to a file system that is being opened. */
 
 static void destroy(struct bw_recovery *recovery)
 {
@@ -63,5 +62,5 @@ struct bw_error *bw_recovery_attach(struct bw_fs *fs)
     struct bw_error *error = bw_name_index_create(fs, &names);
     fs->recovery =
         (struct bw_recovery){{bw_adoptions_find, adoptions}, bw_name_index_read, destroy, names};
-    return error ? error : bw_replay(fs);
+    return error;
 }

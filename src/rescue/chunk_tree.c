@@ -329,7 +329,7 @@ static struct bw_error *add_devices(struct search *search)
         bytes += bw_xlator_size(image->storage);
         BW_TRY(add_range(search, i, 0, bw_xlator_size(image->storage)));
     }
-    if (bytes <= BW_TRUNK_LIMIT || search->fs->scan)
+    if (bytes <= BW_RESCUE_LIMIT || search->fs->scan)
         return NULL;
     search->range_count = 0;
     bw_fs_report(search->fs, BW_WARNING,
@@ -549,7 +549,7 @@ static struct bw_error *put_chunks(const struct search *search, struct bw_tree_e
 static struct bw_error *make_tree(const struct search *search, struct bw_tree_editor *tree)
 {
     const struct bw_newest *others = &search->facts.chunks;
-    BW_TRY(bw_trunk_begin_tree(search->fs, BW_CHUNK_TREE, tree));
+    BW_TRY(bw_rescue_begin_tree(search->fs, BW_CHUNK_TREE, tree));
     BW_TRY(put_chunks(search, tree));
     for (size_t i = 0; i < others->count; i++) {
         const struct bw_item item = bw_newest_view(others, &others->items[i]);
@@ -603,7 +603,7 @@ static void report(const struct search *search, bool complete, struct bw_error *
                                      : ", which are not all of them"));
 }
 
-struct bw_error *bw_trunk_find_chunks(struct bw_fs *fs, struct bw_error *why)
+struct bw_error *bw_rescue_chunk_tree(struct bw_fs *fs, struct bw_error *why)
 {
     struct search search = {.fs = fs};
     struct bw_tree_editor tree = {.before = NULL};
@@ -622,5 +622,5 @@ struct bw_error *bw_trunk_find_chunks(struct bw_fs *fs, struct bw_error *why)
     }
     bw_editor_destroy(&tree);
     end(&search);
-    return bw_trunk_give_up(error, why);
+    return bw_rescue_end(error, why);
 }

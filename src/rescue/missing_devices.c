@@ -277,7 +277,7 @@ static struct bw_error *find(struct search *search)
     return NULL;
 }
 
-struct bw_error *bw_trunk_find_devices(struct bw_fs *fs)
+struct bw_error *bw_rescue_devices(struct bw_fs *fs)
 {
     BW_AUTO_FREE struct search *search = calloc(1, sizeof *search);
     if (!search)

@@ -1,36 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What stands in for a lost trunk: superblocks, the chunk tree and the root tree are put together
- * from what is found on the devices. The functions are called while a file system is opened, see
- * struct bw_fs_hooks. The trees that they make are in memory (btree/memory.h); to all readers they
- * are trees like others. What they did is said.
+ * Replacements of lost superblocks, devices, chunk trees and root trees, rebuilt from what is found
+ * on the devices. src/open.c calls these functions while it opens a file system. The rebuilt trees
+ * are in memory (btree/memory.h); readers use them like trees of the image. Each function reports
+ * what it has reconstructed.
  */
 #ifndef BW_RESCUE_RESCUE_H
 #define BW_RESCUE_RESCUE_H
 
 #include "btree/edit.h"
-#include "fs/fs.h"
+#include "fs/image.h"
 
-/** Without bw_fs_options.scan, no more than this is read in search of a trunk. */
-#define BW_TRUNK_LIMIT (UINT64_C(64) << 30)
+/** Without bw_fs_options.scan, a search reads no more than this. */
+#define BW_RESCUE_LIMIT (UINT64_C(64) << 30)
 
-/** bw_fs_hooks.find_superblocks. (lost_superblocks.c) */
-struct bw_error *bw_trunk_find_superblocks(struct bw_fs *fs, struct bw_image_set *set);
+/** No image has a good superblock, and fs->scan is set: gives images one. (superblocks.c) */
+struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *set);
 
-/** bw_fs_hooks.find_devices. (lost_devices.c) */
-struct bw_error *bw_trunk_find_devices(struct bw_fs *fs);
+/** Images are unclaimed: makes those devices that are proven to be missing ones, by the chunks and
+ * checksums that can be read so far. (missing_devices.c) */
+struct bw_error *bw_rescue_devices(struct bw_fs *fs);
 
-/** bw_fs_hooks.find_chunks. (lost_chunks.c) */
-struct bw_error *bw_trunk_find_chunks(struct bw_fs *fs, struct bw_error *why);
+/** The chunk tree cannot be read, or not all of it: sets fs->chunk_tree. Consumes `why`, and
+ * returns it if there is nothing to set. (chunk_tree.c) */
+struct bw_error *bw_rescue_chunk_tree(struct bw_fs *fs, struct bw_error *why);
 
-/** bw_fs_hooks.find_roots. (lost_roots.c) */
-struct bw_error *bw_trunk_find_roots(struct bw_fs *fs, struct bw_error *why);
+/** The present root of the root tree cannot be read: sets fs->root_tree, likewise. (root_tree.c) */
+struct bw_error *bw_rescue_root_tree(struct bw_fs *fs, struct bw_error *why);
 
 /** Begins a tree in memory, which takes the place of a lost one. */
-struct bw_error *bw_trunk_begin_tree(struct bw_fs *fs, uint64_t id, struct bw_tree_editor *editor);
+struct bw_error *bw_rescue_begin_tree(struct bw_fs *fs, uint64_t id, struct bw_tree_editor *editor);
 
-/** What a hook returns: takes the error of its search, and that of what was lost unless the search
- * was a success and has reported it. */
-struct bw_error *bw_trunk_give_up(struct bw_error *error, struct bw_error *why);
+/** The result of a search that ended with `error`: consumes that, and `why`, the error of the loss,
+ * unless the search was a success and has reported it. */
+struct bw_error *bw_rescue_end(struct bw_error *error, struct bw_error *why);
 
 #endif

@@ -517,7 +517,7 @@ struct making {
     size_t made;     /* root items that are not from a present leaf */
 };
 
-struct bw_error *bw_trunk_give_up(struct bw_error *error, struct bw_error *why)
+struct bw_error *bw_rescue_end(struct bw_error *error, struct bw_error *why)
 {
     if (!error || error->code == BW_ERROR_NO_MEMORY) {
         bw_error_free(error ? why : NULL);
@@ -527,7 +527,7 @@ struct bw_error *bw_trunk_give_up(struct bw_error *error, struct bw_error *why)
     return why;
 }
 
-struct bw_error *bw_trunk_begin_tree(struct bw_fs *fs, uint64_t id, struct bw_tree_editor *editor)
+struct bw_error *bw_rescue_begin_tree(struct bw_fs *fs, uint64_t id, struct bw_tree_editor *editor)
 {
     fs->memory.nodesize = fs->reader.nodesize;
     fs->reader.memory = &fs->memory;
@@ -568,7 +568,7 @@ static struct bw_error *scan(struct making *making)
                                 .visit = see_block,
                                 .context = making};
     struct bw_error *error = bw_scan_add_chunks(fs, &ranges);
-    const bool too_much = ranges.bytes > BW_TRUNK_LIMIT && !fs->scan;
+    const bool too_much = ranges.bytes > BW_RESCUE_LIMIT && !fs->scan;
     if (!error && too_much)
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_NOT_FOUND,
@@ -806,7 +806,7 @@ static struct bw_error *put_name(struct making *making, const struct bw_subvolum
 
 static struct bw_error *make_tree(struct making *making)
 {
-    BW_TRY(bw_trunk_begin_tree(making->fs, BW_ROOT_TREE, &making->tree));
+    BW_TRY(bw_rescue_begin_tree(making->fs, BW_ROOT_TREE, &making->tree));
     for (size_t i = 0; i < making->items.count; i++)
         BW_TRY(take_item(making, &making->items.items[i]));
     for (size_t i = 0; i < making->roots.count; i++) {
@@ -846,7 +846,7 @@ static void report(const struct making *making, struct bw_error *why)
                                                         "or deleted"));
 }
 
-struct bw_error *bw_trunk_find_roots(struct bw_fs *fs, struct bw_error *why)
+struct bw_error *bw_rescue_root_tree(struct bw_fs *fs, struct bw_error *why)
 {
     struct making making = {.fs = fs};
     bw_found_init(&making.index);
@@ -862,5 +862,5 @@ struct bw_error *bw_trunk_find_roots(struct bw_fs *fs, struct bw_error *why)
     bw_newest_free(&making.items);
     bw_tree_roots_free(&making.roots);
     bw_found_free(&making.index);
-    return bw_trunk_give_up(error, why);
+    return bw_rescue_end(error, why);
 }

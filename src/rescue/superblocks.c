@@ -432,7 +432,7 @@ static struct bw_error *make(const struct candidate *candidate)
     return NULL;
 }
 
-struct bw_error *bw_trunk_find_superblocks(struct bw_fs *fs, struct bw_image_set *set)
+struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *set)
 {
     struct bw_block_kinds kinds = {.count = 0};
     struct candidate best = {.score = 0};
