@@ -22,6 +22,7 @@ struct restoring {
     const char *path;
     size_t length;
     const struct bw_target_attributes *attributes;
+    const struct stat *status;                 /* as it is before; NULL: unknown */
     char itself[sizeof "/proc/self/fd/" + 12]; /* for calls that take no O_PATH descriptor; "": it
                                                   is none */
     bool has_user, has_group;                  /* its own owner and group */
@@ -46,9 +47,14 @@ static bool stays_with_user(const struct bw_target *target, const struct bw_inod
     return is_device(inode) && !target->options.preserve;
 }
 
-/* The second call accepts any descriptor, so a confined process may only make the first one. */
+/* Most files have the right owner from the start. Setting it again would cost a transaction of the
+ * file system. The call for O_PATH descriptors accepts any, so a confined process may only make the
+ * other one. */
 static bool change_owner(const struct restoring *restoring, uid_t user, gid_t group)
 {
+    const struct stat *status = restoring->status;
+    if (status && (user == (uid_t)-1 || status->st_uid == user) && status->st_gid == group)
+        return true;
     return (*restoring->itself ? fchownat(restoring->descriptor, "", user, group, AT_EMPTY_PATH)
                                : fchown(restoring->descriptor, user, group)) == 0;
 }
@@ -225,19 +231,26 @@ static struct restoring begin(struct bw_target *target, int descriptor, const ch
     return restoring;
 }
 
+static void restore_all(struct restoring *restoring)
+{
+    restore_owner(restoring);
+    restore_xattrs(restoring, true);
+    restore_mode(restoring);
+    remove_inherited(restoring);
+    restore_flags(restoring);
+    remove_property(restoring);
+    restore_xattrs(restoring, false);
+    restore_times(restoring);
+    restoring->target->lowered += restoring->lowered;
+}
+
 void bw_target_restore(struct bw_target *target, int descriptor, const char *path, size_t length,
                        const struct bw_target_attributes *attributes)
 {
+    struct stat status;
     struct restoring restoring = begin(target, descriptor, path, length, attributes);
-    restore_owner(&restoring);
-    restore_xattrs(&restoring, true);
-    restore_mode(&restoring);
-    remove_inherited(&restoring);
-    restore_flags(&restoring);
-    remove_property(&restoring);
-    restore_xattrs(&restoring, false);
-    restore_times(&restoring);
-    target->lowered += restoring.lowered;
+    restoring.status = fstat(descriptor, &status) ? NULL : &status;
+    restore_all(&restoring);
 }
 
 bool bw_target_is_same_time(const struct timespec *there, const struct timespec *wanted)
@@ -307,7 +320,8 @@ void bw_target_restore_last(struct bw_target *target, const char *path, size_t l
     int descriptor = open_again(target, path, length, inode, &status);
     if (descriptor < 0)
         return;
-    const struct restoring restoring = begin(target, descriptor, path, length, attributes);
+    struct restoring restoring = begin(target, descriptor, path, length, attributes);
+    restoring.status = &status;
     bool same_time = bw_target_is_same_time(&status.st_mtim, &inode->mtime);
     errno = ESTALE;
     if (!S_ISDIR(inode->mode) && !same_time) {
@@ -317,7 +331,7 @@ void bw_target_restore_last(struct bw_target *target, const char *path, size_t l
         bool done = !S_ISDIR(inode->mode) || (target->options.skip_existing && same_time &&
                                               bw_target_has_permissions(target, &status, inode));
         if (!done)
-            bw_target_restore(target, descriptor, path, length, attributes);
+            restore_all(&restoring);
         protect(&restoring);
     }
     close(descriptor);
