@@ -72,11 +72,11 @@ struct bw_error *bw_compression_begin(struct bw_fs *fs,
                                       struct bw_compression_count **count);
 
 /** Adds a file, or all that is below a directory: as struct bw_du_options (du.h) names it. Nothing
- * else is looked at. BW_ERROR_NOT_FOUND, BW_ERROR_NO_MEMORY. */
+ * else is counted. Lost blocks are reported. BW_ERROR_NOT_FOUND, BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_compression_add(struct bw_compression_count *count, const char *subvolume,
                                     const char *start);
 
-/** Adds up all that was added, in one pass over each tree; to be called once. What is lost is
+/** The sums of all that was added; to be called once. If blocks were lost, their number is
  * reported: sizes are lower bounds then. */
 struct bw_error *bw_compression_sum(struct bw_compression_count *count,
                                     struct bw_compression_info *info);

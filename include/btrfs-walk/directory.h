@@ -35,6 +35,14 @@ struct bw_error *bw_directory_open(struct bw_fs *fs, const struct bw_place *plac
                                    uint64_t position, struct bw_directory **directory);
 
 /**
+ * Continues with another directory of the same file system, or elsewhere in the same one. Of
+ * directories that lie close together, this reads each tree block once. On errors, which are those
+ * of bw_directory_open(), the handle can only be closed or reopened.
+ */
+struct bw_error *bw_directory_reopen(struct bw_directory *directory, const struct bw_place *place,
+                                     uint64_t position);
+
+/**
  * The next entry, which belongs to the handle and is valid until the next call; `*entry` is NULL
  * after the last. Entries that cannot be read are reported to the reporter of the file system; the
  * listing then goes on with what other parts of the tree know of the names. Fails only if memory

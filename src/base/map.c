@@ -22,14 +22,19 @@ static uint64_t storable(uint64_t key)
     return key ? key : UINT64_MAX;
 }
 
+/* Keys follow one another closely: one multiplication lays them out evenly, but now and then in
+ * clusters. */
+size_t bw_map_hash(uint64_t key, uint64_t multiplier)
+{
+    uint64_t hash = key * multiplier;
+    hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+    return (size_t)(hash >> 32);
+}
+
 /* The entry that holds a key or, if it is not there, the free one where it would go. */
 static struct bw_map_entry *find(const struct bw_map *map, uint64_t key)
 {
-    uint64_t hash = key * map->multiplier;
-    /* Keys follow one another closely: one multiplication lays them out evenly, but now and then in
-     * clusters. */
-    hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
-    size_t at = (size_t)(hash >> 32) & (map->capacity - 1);
+    size_t at = bw_map_hash(key, map->multiplier) & (map->capacity - 1);
     while (key_of(&map->entries[at]) != 0 && key_of(&map->entries[at]) != key)
         at = (at + 1) & (map->capacity - 1);
     return &map->entries[at];
@@ -71,9 +76,7 @@ bool bw_map_next(const struct bw_map *map, size_t *position, uint64_t *key, uint
     return false;
 }
 
-/* Keys come from images, which may be hostile: the random multiplier keeps it unpredictable which
- * of them collide. */
-static uint64_t random_multiplier(const struct bw_map *map)
+uint64_t bw_map_random_multiplier(const void *map)
 {
     uint64_t number;
     if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
@@ -86,7 +89,7 @@ static bool grow(struct bw_map *map)
     struct bw_map larger = {.capacity = map->capacity ? map->capacity * 2 : 16,
                             .count = map->count,
                             .multiplier =
-                                map->multiplier ? map->multiplier : random_multiplier(map)};
+                                map->multiplier ? map->multiplier : bw_map_random_multiplier(map)};
     larger.entries = calloc(larger.capacity, sizeof *larger.entries);
     if (!larger.entries)
         return false;

@@ -37,4 +37,11 @@ bool bw_map_next(const struct bw_map *map, size_t *position, uint64_t *key, uint
 /** Sets the value of a key; false if memory runs out. The keys 0 and UINT64_MAX are one. */
 bool bw_map_put(struct bw_map *map, uint64_t key, uint32_t value);
 
+/** Where a key goes in a table, modulo its size: for maps and sets. */
+size_t bw_map_hash(uint64_t key, uint64_t multiplier);
+
+/** A multiplier for it. Keys come from images, which may be hostile: a random one keeps it
+ * unpredictable which of them collide. `map` is any address of the caller's. */
+uint64_t bw_map_random_multiplier(const void *map);
+
 #endif

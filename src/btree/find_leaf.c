@@ -49,6 +49,8 @@ void bw_leaf_finder_free(struct bw_leaf_finder *finder)
     free(finder->block);
     free(finder->node);
     finder->block = finder->node = NULL;
+    finder->has_above = false;
+    finder->adopted = NULL;
 }
 
 static bool holds(const struct bw_key *first, const struct bw_key *end, const struct bw_key *key)
@@ -264,18 +266,36 @@ static struct bw_key_event event_of(const struct bw_item_range *range)
         {.call = range->frame.call}, range->finder.tree.id, range->first, range->last};
 }
 
-void bw_item_range_begin(struct bw_item_range *range, const struct bw_tree_reader *reader,
-                         const struct bw_tree *tree, struct bw_key first, struct bw_key last)
+/* Begins with a finder. */
+static void begin(struct bw_item_range *range, const struct bw_tree_reader *reader,
+                  const struct bw_leaf_finder *finder, struct bw_key first, struct bw_key last)
 {
     struct bw_probes *probes = bw_xlator_probes(reader->top);
-    *range = (struct bw_item_range){.next = first, .first = first, .last = last};
+    *range = (struct bw_item_range){
+        .next = first, .first = first, .last = last, .finder = *finder, .reads = true};
     range->frame = bw_frame_above(reader->frame, probes);
-    bw_leaf_finder_init(&range->finder, reader, tree);
+    range->finder.reader = *reader;
     range->finder.reader.frame = &range->frame;
     range->ended = bw_key_compare(&first, &last) > 0;
     range->start_time = BW_PROBE_START(probes, key__search__done);
     const struct bw_key_event event = event_of(range);
     BW_PROBE(probes, key__search__start, key_start, &event);
+}
+
+void bw_item_range_begin(struct bw_item_range *range, const struct bw_tree_reader *reader,
+                         const struct bw_tree *tree, struct bw_key first, struct bw_key last)
+{
+    struct bw_leaf_finder finder;
+    bw_leaf_finder_init(&finder, reader, tree);
+    begin(range, reader, &finder, first, last);
+}
+
+void bw_item_range_restart(struct bw_item_range *range, const struct bw_tree_reader *reader,
+                           const struct bw_tree *tree, struct bw_key first, struct bw_key last)
+{
+    struct bw_leaf_finder finder = range->finder;
+    bw_leaf_finder_set_tree(&finder, tree);
+    begin(range, reader, &finder, first, last);
 }
 
 static void lose_item(struct bw_item_range *range)
@@ -357,7 +377,7 @@ bool bw_item_range_next(struct bw_item_range *range)
     return false;
 }
 
-struct bw_error *bw_item_range_end(struct bw_item_range *range, struct bw_error *error)
+struct bw_error *bw_item_range_stop(struct bw_item_range *range, struct bw_error *error)
 {
     struct bw_probes *probes = bw_xlator_probes(range->finder.reader.top);
     struct bw_key_event event = event_of(range);
@@ -367,7 +387,19 @@ struct bw_error *bw_item_range_end(struct bw_item_range *range, struct bw_error 
     event.event.error = error;
     event.event.ns = range->start_time ? bw_probes_now(probes) - range->start_time : 0;
     BW_PROBE(probes, key__search__done, key_done, &event);
-    bw_error_free(range->error);
+    bw_error_free(BW_TAKE(range->error));
+    range->failure = NULL;
+    range->reads = false;
+    /* Another range reports for itself what is lost. */
+    if (range->finder.lost || range->finder.node_error)
+        bw_leaf_finder_free(&range->finder);
+    return error;
+}
+
+struct bw_error *bw_item_range_end(struct bw_item_range *range, struct bw_error *error)
+{
+    if (range->reads)
+        error = bw_item_range_stop(range, error);
     bw_leaf_finder_free(&range->finder);
     return error;
 }

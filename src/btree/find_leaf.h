@@ -76,6 +76,7 @@ struct bw_item_range {
     uint32_t slot;
     bool in_leaf; /* at the leaf of the finder, or at what is lost in its place */
     bool ended;
+    bool reads;               /* it was begun, and not stopped */
     struct bw_error *failure; /* memory ran out */
     struct bw_frame frame;
     uint64_t start_time;
@@ -90,10 +91,19 @@ struct bw_item_range {
 void bw_item_range_begin(struct bw_item_range *range, const struct bw_tree_reader *reader,
                          const struct bw_tree *tree, struct bw_key first, struct bw_key last);
 
+/** Begins with another range after bw_item_range_stop(). If it is near the one before, the leaf is
+ * not read again. */
+void bw_item_range_restart(struct bw_item_range *range, const struct bw_tree_reader *reader,
+                           const struct bw_tree *tree, struct bw_key first, struct bw_key last);
+
 /** Moves on to the next item, or to the next thing that is lost; false at the end. */
 bool bw_item_range_next(struct bw_item_range *range);
 
-/** Ends reading, wherever it is. Returns `error`, or one of memory in its place. */
+/** Ends reading, wherever it is, and keeps the leaf for bw_item_range_restart(). Returns `error`,
+ * or one of memory in its place. */
+struct bw_error *bw_item_range_stop(struct bw_item_range *range, struct bw_error *error);
+
+/** Ends reading for good, also after bw_item_range_stop(). Returns as that does. */
 struct bw_error *bw_item_range_end(struct bw_item_range *range, struct bw_error *error);
 
 #endif

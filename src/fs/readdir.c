@@ -29,6 +29,7 @@ struct bw_directory {
     struct bw_place place;
     enum { FROM_INDEX, FROM_HASH, FROM_INODES, AT_END } source; /* DIR_INDEX, DIR_ITEM, ... */
     struct bw_item_range range;
+    bool has_range; /* it was begun once, and keeps a leaf */
     bool in_range;
     struct bw_cursor cursor; /* in the present item */
     bool in_item;
@@ -53,10 +54,10 @@ static void complain(const struct bw_directory *directory, const char *what)
 static void begin_range(struct bw_directory *directory, uint8_t type, uint64_t first, uint64_t last)
 {
     const uint64_t inode = directory->place.inode;
-    bw_item_range_begin(&directory->range, &directory->fs->reader,
-                        &directory->place.subvolume->tree, (struct bw_key){inode, type, first},
-                        (struct bw_key){inode, type, last});
-    directory->in_range = true;
+    (directory->has_range ? bw_item_range_restart : bw_item_range_begin)(
+        &directory->range, &directory->fs->reader, &directory->place.subvolume->tree,
+        (struct bw_key){inode, type, first}, (struct bw_key){inode, type, last});
+    directory->has_range = directory->in_range = true;
     directory->in_item = false;
     directory->lost = false;
 }
@@ -65,24 +66,49 @@ static struct bw_error *end_range(struct bw_directory *directory)
 {
     bool in_range = directory->in_range;
     directory->in_range = false;
-    return in_range ? bw_item_range_end(&directory->range, NULL) : NULL;
+    return in_range ? bw_item_range_stop(&directory->range, NULL) : NULL;
 }
 
-struct bw_error *bw_directory_open(struct bw_fs *fs, const struct bw_place *place,
-                                   uint64_t position, struct bw_directory **result)
+static struct bw_error *check_type(const struct bw_place *place)
 {
-    if (place->type != BW_FILE_DIRECTORY)
-        return bw_error_create(BW_ERROR_USAGE, "inode %" PRIu64 " is not a directory",
-                               place->inode);
-    struct bw_directory *directory = *result = calloc(1, sizeof *directory);
-    if (!directory)
-        return bw_error_no_memory();
-    directory->fs = fs;
+    return place->type == BW_FILE_DIRECTORY
+               ? NULL
+               : bw_error_create(BW_ERROR_USAGE, "inode %" PRIu64 " is not a directory",
+                                 place->inode);
+}
+
+static void begin(struct bw_directory *directory, const struct bw_place *place, uint64_t position)
+{
     directory->place = *place;
     directory->start = position;
     directory->source = bw_place_is_empty(place) ? AT_END : FROM_INDEX;
     if (directory->source == FROM_INDEX && position < REST)
         begin_range(directory, BW_DIR_INDEX, position, UINT64_MAX);
+}
+
+struct bw_error *bw_directory_open(struct bw_fs *fs, const struct bw_place *place,
+                                   uint64_t position, struct bw_directory **result)
+{
+    BW_TRY(check_type(place));
+    struct bw_directory *directory = *result = calloc(1, sizeof *directory);
+    if (!directory)
+        return bw_error_no_memory();
+    directory->fs = fs;
+    begin(directory, place, position);
+    return NULL;
+}
+
+struct bw_error *bw_directory_reopen(struct bw_directory *directory, const struct bw_place *place,
+                                     uint64_t position)
+{
+    BW_TRY(check_type(place));
+    BW_TRY(end_range(directory));
+    bw_map_free(&directory->told);
+    bw_buffer_free(&directory->names);
+    free(directory->below);
+    *directory = (struct bw_directory){
+        .fs = directory->fs, .range = directory->range, .has_range = directory->has_range};
+    begin(directory, place, position);
     return NULL;
 }
 
@@ -96,6 +122,8 @@ void bw_directory_close(struct bw_directory *directory)
     if (!directory)
         return;
     bw_error_free(end_range(directory));
+    if (directory->has_range)
+        bw_error_free(bw_item_range_end(&directory->range, NULL));
     bw_map_free(&directory->told);
     bw_buffer_free(&directory->names);
     free(directory->below);
@@ -149,7 +177,7 @@ static struct bw_error *remember_index(struct bw_directory *directory)
                 error = bw_error_no_memory();
     }
     directory->in_range = false;
-    return bw_item_range_end(&directory->range, error);
+    return bw_item_range_stop(&directory->range, error);
 }
 
 static struct bw_error *take_below(void *context, const struct bw_dir_entry *entry)

@@ -2,60 +2,37 @@
 /*
  * The sums of compression.h. What an extent is counted as, if some files have written into it and
  * others have not, is decided by the first reference in the order of readdir(3), as compsize does.
+ * Files come in that order, window by window, and those of a window in the order of inodes. So the
+ * order of first references is remembered within a window; what comes in a later one is not first.
  */
 #include "btrfs-walk/compression.h"
 
 #include <stdlib.h>
 
-#include "owners/extent_scan.h"
 #include "base/cleanup.h"
 #include "base/struct_size.h"
+#include "owners/extent_scan.h"
 
 struct bw_compression_count {
-    struct bw_file_list list;
-    struct bw_map extents; /* by address: order of the first reference, and FIRST_PREALLOC */
+    struct bw_file_list_options list;
+    struct bw_number_set counted; /* addresses of extents, in units of the smallest sector */
+    struct bw_map extents;        /* the same of this window: order of the first reference, and
+                                     FIRST_PREALLOC */
+    bool is_alone;                /* a single file is counted: its first references come first */
+    struct bw_extent_scan scan;
     struct bw_compression_info info;
 };
 
 /* Whether the first reference is to space that was not written; the order is shifted by this bit.
  */
-enum { FIRST_PREALLOC = 1, ORDER_SHIFT = 1, MOST_FILES = UINT32_MAX >> ORDER_SHIFT };
+enum { FIRST_PREALLOC = 1, ORDER_SHIFT = 1 };
+
+/* Of a window. If files have more, they are counted in smaller windows. */
+enum { MOST_EXTENTS = 1 << 19 };
 
 const char *bw_compression_kind_name(unsigned type)
 {
     return type == BW_COMPRESSION_PREALLOC ? "prealloc" : bw_compression_name(type);
-}
-
-struct bw_error *bw_compression_begin(struct bw_fs *fs, const struct bw_compression_options *given,
-                                      struct bw_compression_count **result)
-{
-    struct bw_compression_options options = {.struct_size = sizeof options};
-    if (given)
-        BW_TRY(BW_TAKE_OPTIONS(&options, given));
-    struct bw_compression_count *count = *result = calloc(1, sizeof *count);
-    if (!count)
-        return bw_error_no_memory();
-    count->list.fs = fs;
-    count->list.selection = options.selection;
-    count->list.has_maxdepth = options.has_maxdepth;
-    count->list.maxdepth = options.maxdepth;
-    count->list.mindepth = options.mindepth;
-    return NULL;
-}
-
-void bw_compression_end(struct bw_compression_count *count)
-{
-    if (!count)
-        return;
-    bw_file_list_free(&count->list);
-    bw_map_free(&count->extents);
-    free(count);
-}
-
-struct bw_error *bw_compression_add(struct bw_compression_count *count, const char *subvolume,
-                                    const char *start)
-{
-    return bw_file_list_add(&count->list, subvolume, start);
 }
 
 static unsigned type_of(const struct bw_file_extent *extent)
@@ -80,17 +57,28 @@ static void add_whole(struct bw_compression_sizes *sizes, const struct bw_file_e
     sizes->uncompressed += sign * extent->ram_bytes;
 }
 
-/* Counts an extent if it was not, or anew if this reference comes before the first one so far. */
+/* Counts an extent if it was not, or again if this reference comes before the first one so far. */
 static struct bw_error *add_extent(struct bw_compression_count *count, uint32_t order,
                                    const struct bw_file_extent *extent)
 {
     struct bw_compression_info *info = &count->info;
     const unsigned type = type_of(extent);
-    const uint32_t first = bw_map_get(&count->extents, extent->disk_bytenr);
+    const uint64_t sector = extent->disk_bytenr / BW_MIN_SECTORSIZE;
+    bool is_new = true;
+    if (bw_number_set_has(&count->counted, sector))
+        return NULL;
+    if (count->is_alone) {
+        info->extents++;
+        add_whole(&info->types[type], extent, 1);
+        return bw_number_set_add(&count->counted, sector, &is_new) ? NULL : bw_error_no_memory();
+    }
+    const uint32_t first = bw_map_get(&count->extents, sector);
     const uint32_t ours =
         order << ORDER_SHIFT | (type == BW_COMPRESSION_PREALLOC ? FIRST_PREALLOC : 0);
     if (first != UINT32_MAX && first >> ORDER_SHIFT <= order)
         return NULL;
+    if (count->extents.count == MOST_EXTENTS)
+        return bw_error_create(BW_ERROR_STOPPED, "too many extents");
     if (first == UINT32_MAX)
         info->extents++;
     else
@@ -98,7 +86,7 @@ static struct bw_error *add_extent(struct bw_compression_count *count, uint32_t 
             &info->types[first & FIRST_PREALLOC ? BW_COMPRESSION_PREALLOC : extent->compression],
             extent, UINT64_MAX);
     add_whole(&info->types[type], extent, 1);
-    return bw_map_put(&count->extents, extent->disk_bytenr, ours) ? NULL : bw_error_no_memory();
+    return bw_map_put(&count->extents, sector, ours) ? NULL : bw_error_no_memory();
 }
 
 static struct bw_error *take_extent(void *context, const struct bw_wanted_file *file,
@@ -115,24 +103,100 @@ static struct bw_error *take_extent(void *context, const struct bw_wanted_file *
         return NULL;
     info->references += file->names;
     info->types[type_of(extent)].referenced += file->names * extent->num_bytes;
-    return add_extent(count, file->order, extent);
+    return add_extent(count, file->number, extent);
+}
+
+/* Remembers the extents of the window without their order. */
+static struct bw_error *end_window(struct bw_compression_count *count)
+{
+    size_t position = 0;
+    uint64_t sector;
+    uint32_t order;
+    bool is_new;
+    while (bw_map_next(&count->extents, &position, &sector, &order))
+        if (!bw_number_set_add(&count->counted, sector, &is_new))
+            return bw_error_no_memory();
+    bw_map_clear(&count->extents);
+    return NULL;
+}
+
+/* Counts the files whose first names are in some steps of a window; in two halves if they have too
+ * many extents. */
+static struct bw_error *count_steps(struct bw_compression_count *count,
+                                    const struct bw_file_window *window, size_t first, size_t end)
+{
+    const struct bw_compression_info before = count->info;
+    BW_AUTO_FREE struct bw_wanted_file *files = malloc((end - first) * sizeof *files);
+    size_t found = 0;
+    if (!files)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < window->wanted_count; i++)
+        if (window->wanted[i].number >= first && window->wanted[i].number < end) {
+            count->info.files += window->wanted[i].names;
+            files[found++] = window->wanted[i];
+        }
+    count->scan.files = files;
+    count->scan.count = found;
+    count->is_alone = found == 1;
+    struct bw_error *error = bw_extent_scan_run(&count->scan);
+    if (!error)
+        return end_window(count);
+    if (error->code != BW_ERROR_STOPPED)
+        return error;
+    bw_error_free(error);
+    bw_map_clear(&count->extents);
+    count->info = before;
+    const size_t middle = first + (end - first) / 2;
+    BW_TRY(count_steps(count, window, first, middle));
+    return count_steps(count, window, middle, end);
+}
+
+static struct bw_error *take_window(void *context, const struct bw_file_window *window)
+{
+    return window->wanted_count ? count_steps(context, window, 0, window->count) : NULL;
+}
+
+struct bw_error *bw_compression_begin(struct bw_fs *fs, const struct bw_compression_options *given,
+                                      struct bw_compression_count **result)
+{
+    struct bw_compression_options options = {.struct_size = sizeof options};
+    if (given)
+        BW_TRY(BW_TAKE_OPTIONS(&options, given));
+    struct bw_compression_count *count = *result = calloc(1, sizeof *count);
+    if (!count)
+        return bw_error_no_memory();
+    count->scan = (struct bw_extent_scan){.fs = fs, .extent = take_extent, .context = count};
+    count->list.selection = options.selection;
+    count->list.has_maxdepth = options.has_maxdepth;
+    count->list.maxdepth = options.maxdepth;
+    count->list.mindepth = options.mindepth;
+    return NULL;
+}
+
+void bw_compression_end(struct bw_compression_count *count)
+{
+    if (!count)
+        return;
+    bw_extent_scan_end(&count->scan);
+    bw_number_set_free(&count->counted);
+    bw_map_free(&count->extents);
+    free(count);
+}
+
+struct bw_error *bw_compression_add(struct bw_compression_count *count, const char *subvolume,
+                                    const char *start)
+{
+    struct bw_file_list_options list = count->list;
+    list.subvolume = subvolume;
+    list.start = start;
+    return bw_file_list(count->scan.fs, &list, take_window, count);
 }
 
 struct bw_error *bw_compression_sum(struct bw_compression_count *count,
                                     struct bw_compression_info *info)
 {
     struct bw_compression_sizes *total = &count->info.total;
-    if (count->list.count > MOST_FILES)
-        return bw_error_no_memory();
-    BW_TRY(bw_file_list_sort(&count->list));
-    struct bw_extent_scan scan = {.fs = count->list.fs,
-                                  .files = count->list.wanted,
-                                  .count = count->list.wanted_count,
-                                  .extent = take_extent,
-                                  .context = count};
-    BW_TRY(bw_extent_scan_run(&scan));
-    for (size_t i = 0; i < count->list.wanted_count; i++)
-        count->info.files += count->list.wanted[i].names;
+    bw_extent_scan_end(&count->scan);
     for (unsigned type = 0; type < BW_COMPRESSION_KINDS; type++) {
         total->disk += count->info.types[type].disk;
         total->uncompressed += count->info.types[type].uncompressed;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The space of files. The extents of all files are looked at twice: to know which addresses are to
- * be looked up in the extent tree (unless they are so many that all of it is read), and to add up
- * what belongs to each file.
+ * The space of files, window by window of the list. The extents of a window are looked at twice: to
+ * know which addresses are to be looked up in the extent tree (unless they are so many that all of
+ * it is read, once), and to add up what belongs to each file. The sums of a directory are kept
+ * until it ends.
  */
 #include "btrfs-walk/du.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "owners/extent_scan.h"
 #include "owners/shared_ranges.h"
@@ -30,17 +32,21 @@ struct split_part {
 };
 
 struct du {
+    struct bw_fs *fs;
     const struct bw_du_options *options;
-    struct bw_file_list list;
     struct bw_sharing *sharing;
-    bool sharing_known, has_replayed;       /* has_replayed: a tree that the log has changed */
+    bool sharing_unknown, has_replayed;     /* has_replayed: a tree that the log has changed */
     enum bw_sharing_kind way[BW_MAX_LEVEL]; /* by level: of the present block and those above it */
-    struct sums *sums;                      /* for each file of the list */
+    struct bw_extent_scan scan;
+    struct sums *sums; /* for each file of the window */
+    size_t sums_room;
+    struct sums *around; /* of the directories on the way to the present file; the start is first */
+    size_t depth, depth_capacity;
+    struct bw_file_place place;
     struct bw_shared_ranges ranges;
     const struct bw_wanted_file *file; /* that the parts are of */
     struct split_part *parts;
     size_t part_count, part_capacity;
-    struct bw_buffer path;
 };
 
 /* What is to be looked up. */
@@ -71,28 +77,34 @@ static struct bw_error *ask_extent(void *context, const struct bw_wanted_file *f
     return extent->disk_bytenr ? ask(context, extent->disk_bytenr) : NULL;
 }
 
-static struct bw_error *read_sharing(struct du *du)
+static struct bw_error *ask_for_window(struct du *du, const struct bw_file_window *window)
 {
-    struct bw_extent_scan scan = {.fs = du->list.fs,
-                                  .files = du->list.wanted,
-                                  .count = du->list.wanted_count,
+    struct bw_extent_scan scan = {.fs = du->fs,
+                                  .files = window->wanted,
+                                  .count = window->wanted_count,
                                   .quiet = true,
                                   .block = ask_block,
                                   .extent = ask_extent,
                                   .context = du};
-    if (du->list.wanted_count >= BW_SHARING_MOST)
-        bw_sharing_ask_all(du->sharing);
-    struct bw_error *error = bw_sharing_is_full(du->sharing) ? NULL : bw_extent_scan_run(&scan);
+    struct bw_error *error = bw_extent_scan_run(&scan);
+    bw_extent_scan_end(&scan);
     if (error && error->code != BW_ERROR_STOPPED)
         return error;
     bw_error_free(error);
-    error = bw_sharing_read(du->sharing);
-    du->sharing_known = !error;
+    return NULL;
+}
+
+static struct bw_error *read_sharing(struct du *du, const struct bw_file_window *window)
+{
+    if (du->sharing_unknown || bw_sharing_is_full(du->sharing))
+        return NULL;
+    BW_TRY(ask_for_window(du, window));
+    struct bw_error *error = bw_sharing_read(du->sharing);
     if (error && error->code != BW_ERROR_CORRUPT)
         return error;
+    du->sharing_unknown = error;
     if (error)
-        bw_fs_report(du->list.fs, BW_DAMAGE,
-                     bw_error_prefix(error, "it is not known what is shared"));
+        bw_fs_report(du->fs, BW_DAMAGE, bw_error_prefix(error, "it is not known what is shared"));
     return NULL;
 }
 
@@ -182,95 +194,125 @@ static struct bw_error *take_extent(void *context, const struct bw_wanted_file *
                             : add_range(du, file, &range, greater(kind, du->way[0]));
 }
 
-static struct bw_error *add_up(struct du *du)
+static struct bw_error *add_up(struct du *du, const struct bw_file_window *window)
 {
-    struct bw_extent_scan scan = {.fs = du->list.fs,
-                                  .files = du->list.wanted,
-                                  .count = du->list.wanted_count,
-                                  .block = take_block,
-                                  .extent = take_extent,
-                                  .context = du};
-    BW_TRY(bw_extent_scan_run(&scan));
-    /* Replaying changes references, too, but not in the extent tree that is read here. */
-    if (du->has_replayed && du->sharing_known)
-        bw_fs_report(du->list.fs, BW_WARNING,
+    if (window->count > du->sums_room) {
+        free(du->sums);
+        du->sums = malloc(window->count * sizeof *du->sums);
+        du->sums_room = du->sums ? window->count : 0;
+    }
+    if (!du->sums)
+        return bw_error_no_memory();
+    memset(du->sums, 0, window->count * sizeof *du->sums);
+    du->scan.files = window->wanted;
+    du->scan.count = window->wanted_count;
+    du->file = NULL;
+    BW_TRY(bw_extent_scan_run(&du->scan));
+    return settle_parts(du);
+}
+
+/* Replaying changes references, too, but not in the extent tree that is read here. */
+static void report_replayed(const struct du *du)
+{
+    if (du->has_replayed && !du->sharing_unknown)
+        bw_fs_report(du->fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "the log was replayed: what is shared is only known as it was "
                                      "before, and may be counted as exclusive"));
-    return settle_parts(du);
 }
 
 /* Handing out. */
 
-/* Whether a file or directory is counted as one of those in the directory above it. */
-static bool is_counted(const struct bw_listed_file *file)
-{
-    return file->is_directory || (file->wanted && !file->again);
-}
-
-static struct bw_error *hand_out(struct du *du, uint32_t number)
+static struct bw_error *hand_out(struct du *du, const struct bw_listed_file *file,
+                                 const struct sums *sums)
 {
     const struct bw_du_options *options = du->options;
-    const struct bw_listed_file *file = &du->list.files[number];
-    const struct sums *sums = &du->sums[number];
-    struct bw_du_entry entry = {
+    const bool is_directory = file->kind != BW_LISTED_FILE;
+    const struct bw_du_entry entry = {
+        .path = du->place.path.data,
+        .path_length = du->place.path.length,
         .place = {.subvolume = file->subvolume,
                   .inode = file->inode,
-                  .type = file->is_directory ? BW_FILE_DIRECTORY : BW_FILE_REGULAR},
-        .depth = bw_file_list_depth(&du->list, number),
+                  .type = is_directory ? BW_FILE_DIRECTORY : BW_FILE_REGULAR},
+        .depth = du->place.depth,
         .files = sums->files,
         .total = sums->total,
         .exclusive = sums->exclusive,
         .shared = sums->shared,
-        .sharing_known = du->sharing_known,
+        .set_shared = du->place.depth ? 0
+                      : is_directory  ? bw_shared_ranges_total(&du->ranges)
+                                      : sums->shared,
+        .sharing_known = !du->sharing_unknown,
     };
     if (entry.depth < options->mindepth ||
         (options->has_maxdepth && entry.depth > options->maxdepth))
         return NULL;
     if (options->selection && !sums->files && entry.depth)
         return NULL;
-    BW_TRY(bw_file_list_path(&du->list, number, &du->path));
-    entry.path = du->path.data;
-    entry.path_length = du->path.length;
-    if (!entry.depth)
-        entry.set_shared = file->is_directory ? bw_shared_ranges_total(&du->ranges) : sums->shared;
     return options->take(options->context, &entry);
 }
 
-static struct bw_error *hand_out_all(struct du *du)
+static struct bw_error *finish(struct du *du, const struct bw_listed_file *file,
+                               const struct sums *sums)
 {
-    uint32_t number = bw_file_list_begin(&du->list, 0);
-    for (; number != BW_NO_FILE; number = bw_file_list_next(&du->list, number)) {
-        const struct bw_listed_file *file = &du->list.files[number];
-        struct sums *sums = &du->sums[number];
-        if (!is_counted(file))
-            continue;
-        sums->files += !file->is_directory;
-        BW_TRY(hand_out(du, number));
-        if (file->parent == BW_NO_FILE)
-            continue;
-        struct sums *above = &du->sums[file->parent];
-        above->total += sums->total;
-        above->exclusive += sums->exclusive;
-        above->shared += sums->shared;
-        above->files += sums->files;
+    BW_TRY(hand_out(du, file, sums));
+    if (!du->depth)
+        return NULL;
+    struct sums *above = &du->around[du->depth - 1];
+    above->total += sums->total;
+    above->exclusive += sums->exclusive;
+    above->shared += sums->shared;
+    above->files += sums->files;
+    return NULL;
+}
+
+static struct bw_error *take_step(struct du *du, const struct bw_file_window *window, size_t number)
+{
+    const struct bw_listed_file *file = &window->files[number];
+    BW_TRY(bw_file_place_step(&du->place, window, file));
+    switch (file->kind) {
+    case BW_LISTED_ENTER:
+        if (!BW_ARRAY_RESERVE(du->around, du->depth, du->depth_capacity))
+            return bw_error_no_memory();
+        du->around[du->depth++] = (struct sums){0};
+        return NULL;
+    case BW_LISTED_LEAVE: {
+        const struct sums sums = du->around[--du->depth];
+        return finish(du, file, &sums);
     }
+    default:
+        if (!file->wanted)
+            return NULL;
+        du->sums[number].files = 1;
+        return finish(du, file, &du->sums[number]);
+    }
+}
+
+static struct bw_error *take_window(void *context, const struct bw_file_window *window)
+{
+    struct du *du = context;
+    BW_TRY(read_sharing(du, window));
+    BW_TRY(add_up(du, window));
+    for (size_t i = 0; i < window->count; i++)
+        BW_TRY(take_step(du, window, i));
     return NULL;
 }
 
 static struct bw_error *count(struct du *du)
 {
-    BW_TRY(bw_file_list_add(&du->list, du->options->subvolume, du->options->start));
-    if (!du->list.count)
-        return NULL;
-    BW_TRY(bw_file_list_sort(&du->list));
-    du->sums = calloc(du->list.count, sizeof *du->sums);
-    if (!du->sums)
-        return bw_error_no_memory();
-    BW_TRY(bw_sharing_create(du->list.fs, &du->sharing));
-    BW_TRY(read_sharing(du));
-    BW_TRY(add_up(du));
-    return hand_out_all(du);
+    const struct bw_file_list_options list = {.subvolume = du->options->subvolume,
+                                              .start = du->options->start,
+                                              .selection = du->options->selection,
+                                              .once = true};
+    du->scan = (struct bw_extent_scan){
+        .fs = du->fs, .block = take_block, .extent = take_extent, .context = du};
+    BW_TRY(bw_sharing_create(du->fs, &du->sharing));
+    struct bw_error *error = bw_file_list(du->fs, &list, take_window, du);
+    bw_sharing_report(du->sharing);
+    bw_extent_scan_end(&du->scan);
+    if (!error)
+        report_replayed(du);
+    return error;
 }
 
 struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
@@ -279,13 +321,13 @@ struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
     if (!options.take)
         return bw_error_create(BW_ERROR_USAGE, "nobody takes the entries");
-    struct du du = {.options = &options, .list = {.fs = fs, .selection = options.selection}};
+    struct du du = {.fs = fs, .options = &options};
     struct bw_error *error = count(&du);
-    bw_file_list_free(&du.list);
+    bw_file_place_free(&du.place);
     bw_sharing_destroy(du.sharing);
     bw_shared_ranges_free(&du.ranges);
-    bw_buffer_free(&du.path);
     free(du.parts);
+    free(du.around);
     free(du.sums);
     return error;
 }

@@ -88,19 +88,22 @@ static struct bw_error *lose(void *context, const struct bw_block_pointer *point
                              struct bw_error *error)
 {
     struct bw_extent_scan *scan = context;
-    scan->lost++;
+    bool is_new;
     bw_fs_report_lost(scan->fs, pointer->bytenr, error);
+    if (!bw_pair_set_add(&scan->lost_blocks, tree_of(scan)->id, pointer->bytenr, &is_new))
+        return bw_error_no_memory();
+    scan->lost += is_new;
     return NULL;
 }
 
 /* Scans the files of one subvolume. */
-static struct bw_error *scan_subvolume(struct bw_extent_scan *scan, struct bw_scan_buffers *buffers)
+static struct bw_error *scan_subvolume(struct bw_extent_scan *scan)
 {
     const struct bw_scan plan = {.first = first_key(&scan->files[scan->at]),
                                  .last = last_key(&scan->files[scan->end - 1]),
                                  .adopt = true,
                                  .announce = true,
-                                 .buffers = buffers,
+                                 .buffers = &scan->buffers,
                                  .wants = wants,
                                  .node = take_node,
                                  .leaf = take_leaf,
@@ -111,20 +114,25 @@ static struct bw_error *scan_subvolume(struct bw_extent_scan *scan, struct bw_sc
 
 struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan)
 {
-    struct bw_scan_buffers buffers = {0};
-    struct bw_error *error = NULL;
-    for (scan->end = 0; !error && scan->end < scan->count;) {
+    for (scan->end = 0; scan->end < scan->count;) {
         scan->at = scan->end;
         while (scan->end < scan->count &&
                scan->files[scan->end].subvolume == scan->files[scan->at].subvolume)
             scan->end++;
-        error = scan_subvolume(scan, &buffers);
+        BW_TRY(scan_subvolume(scan));
     }
-    bw_scan_buffers_free(&buffers);
+    return NULL;
+}
+
+void bw_extent_scan_end(struct bw_extent_scan *scan)
+{
+    bw_scan_buffers_free(&scan->buffers);
+    bw_pair_set_free(&scan->lost_blocks);
     if (scan->lost && !scan->quiet)
-        bw_fs_report(scan->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "figures are lower bounds: lost blocks of subvolumes: %zu",
-                                     scan->lost));
-    return error;
+        bw_fs_report(
+            scan->fs, BW_DAMAGE,
+            bw_error_create(BW_ERROR_CORRUPT,
+                            "figures are lower bounds: lost blocks of subvolumes: %" PRIu64,
+                            scan->lost));
+    scan->lost = 0;
 }

@@ -21,11 +21,19 @@ struct bw_extent_scan {
     struct bw_error *(*extent)(void *context, const struct bw_wanted_file *file, uint64_t offset,
                                const struct bw_file_extent *extent);
     void *context;
-    size_t at, end; /**< private: the file whose extents come next, and the end of its subvolume */
-    size_t lost;    /**< result: blocks that could not be read, of each subvolume */
+
+    /* Private. */
+    size_t at, end;                 /* the file whose extents come next; the end of its subvolume */
+    struct bw_pair_set lost_blocks; /* by subvolume and address */
+    uint64_t lost;
+    struct bw_scan_buffers buffers;
 };
 
-/** Scans. What is lost is reported. Returns what ended it early. */
+/** Scans for these files; may be called again with others. Blocks that are lost are reported.
+ * Returns what ended it early. */
 struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan);
+
+/** Reports how many blocks were lost, and frees what it holds. */
+void bw_extent_scan_end(struct bw_extent_scan *scan);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Listing files. Directories are read in the order in which they were found, so that what is in one
- * lies together in the list. The order of readdir(3) comes from walking through the list.
+ * Listing files. Directories are read in the order of readdir(3), some thousand entries at a time:
+ * what is still to come of a directory waits on a stack, above that of the directories around it.
  */
 #include "owners/file_list.h"
 
@@ -14,16 +14,53 @@
 #include "btrfs-walk/selection.h"
 #include "fs/fs.h"
 
-enum { INODES_AT_ONCE = 4096 };
+enum {
+    WINDOW = 1 << 16, /* steps */
+    WINDOW_WITH_INODES = 1 << 14,
+    MOST_WAITING = 1 << 15, /* entries of all directories on the stack, as far as possible */
+    LEAST_WAITING = 1 << 4, /* and of each of them */
+    INODES_AT_ONCE = 4096,
+};
 
-void bw_file_list_free(struct bw_file_list *list)
-{
-    free(list->files);
-    free(list->wanted);
-    bw_buffer_free(&list->names);
-    bw_buffer_free(&list->path);
-    bw_pair_set_free(&list->entered);
-}
+/* An entry that waits. */
+struct waiting {
+    struct bw_place place;
+    size_t name;
+    uint32_t name_length;
+};
+
+/* A directory that is being listed. */
+struct level {
+    struct bw_place place;
+    uint64_t position;  /* where to go on reading */
+    size_t first, next; /* entries that wait: the first that was read last, and the next one */
+    size_t names;       /* where their names begin */
+    size_t path_length; /* of the directory above it */
+    bool reads;         /* there may be more to read */
+};
+
+struct lister {
+    struct bw_fs *fs;
+    const struct bw_file_list_options *options;
+    bw_file_window_taker *take;
+    void *context;
+    struct bw_directory *directory; /* one handle for all */
+    struct level *levels;
+    size_t depth, level_capacity;
+    struct waiting *waiting; /* what waits of the outermost directory comes first */
+    size_t waiting_count, waiting_capacity;
+    struct bw_buffer waiting_names;
+    struct bw_buffer path;              /* of the directory that is listed; only with a selection */
+    struct bw_pair_set entered, listed; /* directories and files, by subvolume and inode */
+    struct bw_map left;                 /* subvolumes that are listed to their end */
+
+    /* The window. */
+    struct bw_listed_file *files;
+    struct bw_wanted_file *wanted;
+    size_t count, room, wanted_count;
+    struct bw_buffer names;
+    struct bw_file_place place; /* where selecting by inodes is */
+};
 
 static struct bw_error *end_text(struct bw_buffer *text)
 {
@@ -32,211 +69,48 @@ static struct bw_error *end_text(struct bw_buffer *text)
     return text->failed ? bw_error_no_memory() : NULL;
 }
 
-struct bw_error *bw_file_list_path(const struct bw_file_list *list, uint32_t number,
-                                   struct bw_buffer *path)
+/* Adds a name to a path; a path without any becomes the name. */
+static struct bw_error *append_name(struct bw_buffer *path, const char *name, size_t length)
 {
-    size_t length = 0;
-    for (uint32_t at = number; at != BW_NO_FILE; at = list->files[at].parent)
-        length += strlen(list->names.data + list->files[at].name) + 1;
-    path->length = 0;
-    if (!bw_buffer_reserve(path, length + 1))
-        return bw_error_no_memory();
-    char *to = path->data + length, *end = to;
-    for (uint32_t at = number; at != BW_NO_FILE; at = list->files[at].parent) {
-        const char *name = list->names.data + list->files[at].name;
-        const size_t bytes = strlen(name);
-        if (to != end && !(bytes && name[bytes - 1] == '/')) /* only the top one ends with it */
-            *--to = '/';
-        to -= bytes;
-        memcpy(to, name, bytes);
-    }
-    path->length = (size_t)(end - to);
-    memmove(path->data, to, path->length);
+    if (path->length && path->data[path->length - 1] != '/')
+        bw_buffer_append_byte(path, '/');
+    bw_buffer_append(path, name, length);
     return end_text(path);
 }
 
-/* Reading directories. */
+/* Where a reader of windows is. */
 
-static struct bw_error *append(struct bw_file_list *list, const struct bw_place *place,
-                               const char *name, size_t length, uint32_t parent)
+struct bw_error *bw_file_place_step(struct bw_file_place *place,
+                                    const struct bw_file_window *window,
+                                    const struct bw_listed_file *file)
 {
-    if (list->count >= BW_NO_FILE || !BW_ARRAY_RESERVE(list->files, list->count, list->capacity))
+    if (file->kind == BW_LISTED_LEAVE) {
+        /* The path becomes that of the directory, and ends before its name with the next step. */
+        place->path.length = place->length;
+        place->length = place->above[--place->count];
+        place->depth = place->count;
+        return end_text(&place->path);
+    }
+    place->path.length = place->length;
+    place->depth = place->count;
+    BW_TRY(append_name(&place->path, window->names + file->name, file->name_length));
+    if (file->kind == BW_LISTED_FILE)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(place->above, place->count, place->capacity))
         return bw_error_no_memory();
-    list->files[list->count++] = (struct bw_listed_file){
-        .subvolume = place->subvolume,
-        .inode = place->inode,
-        .name = list->names.length,
-        .parent = parent,
-        .is_directory = place->type == BW_FILE_DIRECTORY,
-        .wanted = place->type == BW_FILE_REGULAR && !list->too_high,
-    };
-    bw_buffer_append(&list->names, name, length);
-    bw_buffer_append_byte(&list->names, '\0');
-    return list->names.failed ? bw_error_no_memory() : NULL;
-}
-
-/* What the selection says of the file that was appended last, if its path is in list->path. */
-static bool select_by_name(struct bw_file_list *list, const struct bw_place *place)
-{
-    const struct bw_entry entry = {
-        .path = list->path.data, .path_length = list->path.length, .place = *place};
-    struct bw_listed_file *file = &list->files[list->count - 1];
-    file->wanted = file->wanted && bw_selection_accepts_name(list->selection, &entry);
-    return !bw_selection_excludes_entry(list->selection, &entry);
-}
-
-/* Adds an entry of a directory, which has the first `above` bytes of list->path. */
-static struct bw_error *append_entry(struct bw_file_list *list, size_t above, uint32_t parent,
-                                     const struct bw_directory_entry *entry)
-{
-    const size_t names = list->names.length;
-    if (entry->place.type != BW_FILE_REGULAR && entry->place.type != BW_FILE_DIRECTORY)
-        return NULL;
-    BW_TRY(append(list, &entry->place, entry->name, entry->name_length, parent));
-    if (!list->selection)
-        return NULL;
-    list->path.length = above;
-    if (above != 1)
-        bw_buffer_append_byte(&list->path, '/');
-    bw_buffer_append(&list->path, entry->name, entry->name_length);
-    BW_TRY(end_text(&list->path));
-    if (!select_by_name(list, &entry->place)) {
-        list->count--;
-        list->names.length = names;
-    }
+    place->above[place->count++] = place->length;
+    place->length = place->path.length;
     return NULL;
 }
 
-static struct bw_error *append_entries(struct bw_file_list *list, uint32_t parent,
-                                       struct bw_directory *directory)
+void bw_file_place_free(struct bw_file_place *place)
 {
-    const struct bw_directory_entry *entry;
-    const size_t above = list->path.length;
-    for (;;) {
-        BW_TRY(bw_directory_next(directory, &entry));
-        if (!entry)
-            return NULL;
-        BW_TRY(append_entry(list, above, parent, entry));
-    }
+    bw_buffer_free(&place->path);
+    free(place->above);
+    *place = (struct bw_file_place){0};
 }
 
-/* A directory has one entry; an image in which it has two could keep a listing busy for ever. */
-static struct bw_error *enter_once(struct bw_file_list *list, const struct bw_listed_file *file,
-                                   bool *enters)
-{
-    *enters = file->inode != BW_EMPTY_DIRECTORY;
-    const uint64_t tree = bw_subvolume_id(file->subvolume);
-    if (!*enters)
-        return NULL;
-    if (!bw_pair_set_add(&list->entered, tree, file->inode, enters))
-        return bw_error_no_memory();
-    if (!*enters)
-        bw_fs_report(list->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "directory inode %" PRIu64 " of tree %" PRIu64
-                                     " has a second entry",
-                                     file->inode, tree));
-    return NULL;
-}
-
-uint64_t bw_file_list_depth(const struct bw_file_list *list, uint32_t number)
-{
-    uint64_t depth = 0;
-    while ((number = list->files[number].parent) != BW_NO_FILE)
-        depth++;
-    return depth;
-}
-
-/* Whether what is in a directory may be wanted. */
-static bool goes_down(const struct bw_file_list *list, uint32_t number)
-{
-    return !list->has_maxdepth || bw_file_list_depth(list, number) < list->maxdepth;
-}
-
-static struct bw_error *read_directory(struct bw_file_list *list, uint32_t number)
-{
-    const struct bw_listed_file file = list->files[number];
-    const struct bw_place place = {
-        .subvolume = file.subvolume, .inode = file.inode, .type = BW_FILE_DIRECTORY};
-    struct bw_directory *directory;
-    bool enters;
-    BW_TRY(enter_once(list, &file, &enters));
-    if (!enters)
-        return NULL;
-    if (list->selection)
-        BW_TRY(bw_file_list_path(list, number, &list->path));
-    const size_t first = list->count;
-    list->too_high = list->mindepth && bw_file_list_depth(list, number) + 1 < list->mindepth;
-    BW_TRY(bw_directory_open(list->fs, &place, BW_DIRECTORY_START, &directory));
-    struct bw_error *error = append_entries(list, number, directory);
-    bw_directory_close(directory);
-    list->files[number].first = (uint32_t)first;
-    list->files[number].count = (uint32_t)(list->count - first);
-    return error;
-}
-
-static struct bw_error *find_start(const struct bw_file_list *list, const char *subvolume,
-                                   const char *start, struct bw_place *place)
-{
-    const struct bw_subvolume *from = bw_subvolume_by_id(list->fs, BW_TOP_SUBVOLUME);
-    if (subvolume)
-        BW_TRY(bw_subvolume_by_name(list->fs, subvolume, &from));
-    if (!from)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
-    return bw_lookup(list->fs, from, start ? start : "/", false, place);
-}
-
-struct bw_error *bw_file_list_add(struct bw_file_list *list, const char *subvolume,
-                                  const char *start)
-{
-    const struct bw_walk_options where = {
-        .struct_size = sizeof where, .subvolume = subvolume, .start = start};
-    const size_t first = list->count;
-    BW_AUTO_FREE char *path = NULL;
-    struct bw_place place;
-    size_t length;
-    BW_TRY(find_start(list, subvolume, start, &place));
-    if (place.type != BW_FILE_REGULAR && place.type != BW_FILE_DIRECTORY)
-        return NULL;
-    BW_TRY(bw_walk_start_path(list->fs, &where, &path, &length));
-    list->too_high = list->mindepth;
-    BW_TRY(append(list, &place, path, length, BW_NO_FILE));
-    if (list->selection) {
-        BW_TRY(bw_file_list_path(list, (uint32_t)first, &list->path));
-        if (place.type == BW_FILE_REGULAR && !select_by_name(list, &place))
-            list->files[first].wanted = false;
-    }
-    bw_pair_set_free(&list->entered);
-    for (size_t i = first; i < list->count; i++)
-        if (list->files[i].is_directory && goes_down(list, (uint32_t)i))
-            BW_TRY(read_directory(list, (uint32_t)i));
-    return NULL;
-}
-
-/* The order of readdir(3). */
-
-static uint32_t first_below(const struct bw_file_list *list, uint32_t number)
-{
-    while (list->files[number].count)
-        number = list->files[number].first;
-    return number;
-}
-
-uint32_t bw_file_list_begin(const struct bw_file_list *list, uint32_t start)
-{
-    return first_below(list, start);
-}
-
-uint32_t bw_file_list_next(const struct bw_file_list *list, uint32_t number)
-{
-    const uint32_t above = list->files[number].parent;
-    if (above == BW_NO_FILE)
-        return BW_NO_FILE;
-    const struct bw_listed_file *parent = &list->files[above];
-    return number + 1 < parent->first + parent->count ? first_below(list, number + 1) : above;
-}
-
-/* Sorting, and what the selection says of inodes. */
+/* Windows. */
 
 static int by_inode(const void *a, const void *b)
 {
@@ -247,110 +121,359 @@ static int by_inode(const void *a, const void *b)
         return tree < other_tree ? -1 : 1;
     if (one->inode != other->inode)
         return one->inode < other->inode ? -1 : 1;
-    return one->order < other->order ? -1 : one->order > other->order;
-}
-
-static void gather(struct bw_file_list *list)
-{
-    uint32_t order = 0;
-    for (uint32_t start = 0; start < list->count; start++) {
-        if (list->files[start].parent != BW_NO_FILE)
-            continue;
-        uint32_t at = bw_file_list_begin(list, start);
-        for (; at != BW_NO_FILE; at = bw_file_list_next(list, at)) {
-            const struct bw_listed_file *file = &list->files[at];
-            if (file->wanted)
-                list->wanted[list->wanted_count++] =
-                    (struct bw_wanted_file){file->subvolume, file->inode, at, order++, 1};
-        }
-    }
+    return one->number < other->number ? -1 : one->number > other->number;
 }
 
 /* Most file systems list most inodes in ascending order: sorting would take time, and as much
  * memory again. */
-static void sort(struct bw_file_list *list)
+static void sort(struct lister *lister)
 {
-    const struct bw_wanted_file *wanted = list->wanted;
+    const struct bw_wanted_file *wanted = lister->wanted;
     size_t i = 1;
-    while (i < list->wanted_count && by_inode(&wanted[i - 1], &wanted[i]) < 0)
+    while (i < lister->wanted_count && by_inode(&wanted[i - 1], &wanted[i]) < 0)
         i++;
-    if (i < list->wanted_count)
-        qsort(list->wanted, list->wanted_count, sizeof *list->wanted, by_inode);
+    if (i < lister->wanted_count)
+        qsort(lister->wanted, lister->wanted_count, sizeof *lister->wanted, by_inode);
+}
+
+static void gather(struct lister *lister)
+{
+    lister->wanted_count = 0;
+    for (uint32_t i = 0; i < lister->count; i++) {
+        const struct bw_listed_file *file = &lister->files[i];
+        if (file->wanted)
+            lister->wanted[lister->wanted_count++] =
+                (struct bw_wanted_file){file->subvolume, file->inode, i, 1};
+    }
+    sort(lister);
+}
+
+/* Reads the inodes of the files that are wanted, each once, and notes in the steps where they are.
+ */
+static struct bw_error *read_inodes(struct lister *lister, struct bw_wanted_inode *inodes)
+{
+    size_t count = 0, begun = 0;
+    for (size_t i = 0; i < lister->wanted_count; i++) {
+        const struct bw_wanted_file *file = &lister->wanted[i], *before = i ? file - 1 : NULL;
+        const bool same_tree = before && before->subvolume == file->subvolume;
+        if ((!same_tree || count - begun == INODES_AT_ONCE) && begun < count) {
+            BW_TRY(
+                bw_inodes_get(lister->fs, before->subvolume, inodes + begun, count - begun, false));
+            begun = count;
+        }
+        if (!same_tree || before->inode != file->inode)
+            inodes[count++].number = file->inode;
+        lister->files[file->number].inode_at = (uint32_t)count - 1;
+    }
+    return begun == count
+               ? NULL
+               : bw_inodes_get(lister->fs, lister->wanted[lister->wanted_count - 1].subvolume,
+                               inodes + begun, count - begun, false);
+}
+
+static bool accepts_inode(const struct lister *lister, const struct bw_listed_file *file,
+                          const struct bw_wanted_inode *inode)
+{
+    const struct bw_entry entry = {
+        .path = lister->place.path.data,
+        .path_length = lister->place.path.length,
+        .place = {.subvolume = file->subvolume, .inode = file->inode, .type = BW_FILE_REGULAR},
+        .inode = inode->found ? &inode->inode : NULL};
+    return bw_selection_accepts_inode(lister->options->selection, &entry);
+}
+
+static struct bw_error *select_by_inode(struct lister *lister, const struct bw_file_window *window)
+{
+    BW_AUTO_FREE struct bw_wanted_inode *inodes = calloc(lister->wanted_count + 1, sizeof *inodes);
+    if (!inodes)
+        return bw_error_no_memory();
+    BW_TRY(read_inodes(lister, inodes));
+    for (size_t i = 0; i < lister->count; i++) {
+        struct bw_listed_file *file = &lister->files[i];
+        BW_TRY(bw_file_place_step(&lister->place, window, file));
+        if (file->wanted)
+            file->wanted = accepts_inode(lister, file, &inodes[file->inode_at]);
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < lister->wanted_count; i++)
+        if (lister->files[lister->wanted[i].number].wanted)
+            lister->wanted[kept++] = lister->wanted[i];
+    lister->wanted_count = kept;
+    return NULL;
 }
 
 /* Makes one of those that are names of the same inode. */
-static void unite(struct bw_file_list *list)
+static void unite(struct lister *lister)
 {
     size_t count = 0;
-    for (size_t i = 0; i < list->wanted_count; i++) {
-        struct bw_wanted_file *last = count ? &list->wanted[count - 1] : NULL;
-        const struct bw_wanted_file next = list->wanted[i];
-        if (!last || last->subvolume != next.subvolume || last->inode != next.inode) {
-            list->wanted[count++] = next;
-            continue;
-        }
-        last->names++;
-        list->files[next.number].again = true;
+    for (size_t i = 0; i < lister->wanted_count; i++) {
+        struct bw_wanted_file *last = count ? &lister->wanted[count - 1] : NULL;
+        const struct bw_wanted_file next = lister->wanted[i];
+        if (last && last->subvolume == next.subvolume && last->inode == next.inode)
+            last->names++;
+        else
+            lister->wanted[count++] = next;
     }
-    list->wanted_count = count;
+    lister->wanted_count = count;
 }
 
-static struct bw_error *select_file(struct bw_file_list *list, const struct bw_wanted_file *file,
-                                    const struct bw_wanted_inode *inode, bool *takes)
+static struct bw_error *pass_on(struct lister *lister)
 {
-    BW_TRY(bw_file_list_path(list, file->number, &list->path));
+    struct bw_file_window window = {
+        .files = lister->files, .count = lister->count, .names = lister->names.data};
+    if (!lister->count)
+        return NULL;
+    gather(lister);
+    if (lister->options->selection && bw_selection_needs_inode(lister->options->selection))
+        BW_TRY(select_by_inode(lister, &window));
+    unite(lister);
+    window.wanted = lister->wanted;
+    window.wanted_count = lister->wanted_count;
+    BW_TRY(lister->take(lister->context, &window));
+    lister->count = lister->names.length = 0;
+    return NULL;
+}
+
+static struct bw_error *make_window(struct lister *lister)
+{
+    const struct bw_selection *selection = lister->options->selection;
+    lister->room = selection && bw_selection_needs_inode(selection) ? WINDOW_WITH_INODES : WINDOW;
+    lister->files = malloc(lister->room * sizeof *lister->files);
+    lister->wanted = malloc(lister->room * sizeof *lister->wanted);
+    return lister->files && lister->wanted ? NULL : bw_error_no_memory();
+}
+
+/* Adds a step; `name` is empty where a directory ends. */
+static struct bw_error *add_step(struct lister *lister, enum bw_listed_kind kind,
+                                 const struct bw_place *place, const char *name, size_t length,
+                                 bool wanted)
+{
+    bool is_new = true;
+    if (lister->count == lister->room)
+        BW_TRY(pass_on(lister));
+    if (wanted && lister->options->once &&
+        !bw_pair_set_add(&lister->listed, bw_subvolume_id(place->subvolume), place->inode, &is_new))
+        return bw_error_no_memory();
+    lister->files[lister->count++] = (struct bw_listed_file){.subvolume = place->subvolume,
+                                                             .inode = place->inode,
+                                                             .name = (uint32_t)lister->names.length,
+                                                             .name_length = (uint32_t)length,
+                                                             .kind = (uint8_t)kind,
+                                                             .wanted = wanted && is_new};
+    bw_buffer_append(&lister->names, name, length);
+    return lister->names.failed ? bw_error_no_memory() : NULL;
+}
+
+/* Directories. */
+
+static bool encloses(const struct lister *lister, uint64_t subvolume)
+{
+    for (size_t i = 0; i < lister->depth; i++)
+        if (bw_subvolume_id(lister->levels[i].place.subvolume) == subvolume)
+            return true;
+    return false;
+}
+
+/* A directory has one entry; an image in which it has two could keep a listing busy for ever. */
+static struct bw_error *enter_once(struct lister *lister, const struct bw_place *place,
+                                   bool *enters)
+{
+    const uint64_t tree = bw_subvolume_id(place->subvolume);
+    *enters = place->inode != BW_EMPTY_DIRECTORY;
+    if (!*enters)
+        return NULL;
+    if (bw_map_get(&lister->left, tree) != UINT32_MAX && !encloses(lister, tree))
+        *enters = false;
+    else if (!bw_pair_set_add(&lister->entered, tree, place->inode, enters))
+        return bw_error_no_memory();
+    if (!*enters)
+        bw_fs_report(lister->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "directory inode %" PRIu64 " of tree %" PRIu64
+                                     " has a second entry",
+                                     place->inode, tree));
+    return NULL;
+}
+
+/* Begins with a directory, whose name is the last one of the path. */
+static struct bw_error *enter(struct lister *lister, const struct bw_place *place,
+                              size_t path_length)
+{
+    const struct bw_file_list_options *options = lister->options;
+    struct level level = {.place = *place,
+                          .position = BW_DIRECTORY_START,
+                          .first = lister->waiting_count,
+                          .next = lister->waiting_count,
+                          .names = lister->waiting_names.length,
+                          .path_length = path_length};
+    if (!options->has_maxdepth || lister->depth < options->maxdepth)
+        BW_TRY(enter_once(lister, place, &level.reads));
+    if (!BW_ARRAY_RESERVE(lister->levels, lister->depth, lister->level_capacity))
+        return bw_error_no_memory();
+    lister->levels[lister->depth++] = level;
+    return NULL;
+}
+
+/* Of a subvolume that is listed to its end, one number is left. */
+static struct bw_error *forget_subvolume(struct lister *lister, uint64_t subvolume)
+{
+    if (encloses(lister, subvolume))
+        return NULL;
+    bw_pair_set_forget(&lister->entered, subvolume);
+    bw_pair_set_forget(&lister->listed, subvolume);
+    return bw_map_put(&lister->left, subvolume, 1) ? NULL : bw_error_no_memory();
+}
+
+static struct bw_error *leave(struct lister *lister)
+{
+    const struct level *level = &lister->levels[--lister->depth];
+    const struct level *above = lister->depth ? level - 1 : NULL;
+    lister->path.length = level->path_length;
+    lister->waiting_count = level->first;
+    lister->waiting_names.length = level->names;
+    if (above && above->place.subvolume != level->place.subvolume)
+        BW_TRY(forget_subvolume(lister, bw_subvolume_id(level->place.subvolume)));
+    return add_step(lister, BW_LISTED_LEAVE, &level->place, "", 0, false);
+}
+
+static bool is_listed(const struct bw_place *place)
+{
+    return place->type == BW_FILE_REGULAR || place->type == BW_FILE_DIRECTORY;
+}
+
+static struct bw_error *wait_for(struct lister *lister, const struct bw_directory_entry *entry)
+{
+    if (!BW_ARRAY_RESERVE(lister->waiting, lister->waiting_count, lister->waiting_capacity))
+        return bw_error_no_memory();
+    lister->waiting[lister->waiting_count++] =
+        (struct waiting){entry->place, lister->waiting_names.length, (uint32_t)entry->name_length};
+    bw_buffer_append(&lister->waiting_names, entry->name, entry->name_length);
+    return lister->waiting_names.failed ? bw_error_no_memory() : NULL;
+}
+
+/* Reads more entries of the innermost directory, none of which wait any more. */
+static struct bw_error *read_more(struct lister *lister, struct level *level)
+{
+    const struct bw_directory_entry *entry;
+    lister->waiting_count = level->next = level->first;
+    lister->waiting_names.length = level->names;
+    BW_TRY(lister->directory
+               ? bw_directory_reopen(lister->directory, &level->place, level->position)
+               : bw_directory_open(lister->fs, &level->place, level->position, &lister->directory));
+    while (lister->waiting_count < MOST_WAITING ||
+           lister->waiting_count - level->first < LEAST_WAITING) {
+        BW_TRY(bw_directory_next(lister->directory, &entry));
+        level->reads = entry;
+        if (!entry)
+            return NULL;
+        level->position = entry->position;
+        if (is_listed(&entry->place))
+            BW_TRY(wait_for(lister, entry));
+    }
+    return NULL;
+}
+
+/* What the selection says of the name of an entry: whether it is wanted, and whether it is there at
+ * all. */
+static bool select_by_name(const struct lister *lister, const struct bw_place *place, bool *wanted)
+{
     const struct bw_entry entry = {
-        .path = list->path.data,
-        .path_length = list->path.length,
-        .place = {.subvolume = file->subvolume, .inode = file->inode, .type = BW_FILE_REGULAR},
-        .inode = inode->found ? &inode->inode : NULL};
-    *takes = bw_selection_accepts_inode(list->selection, &entry);
+        .path = lister->path.data, .path_length = lister->path.length, .place = *place};
+    *wanted = *wanted && bw_selection_accepts_name(lister->options->selection, &entry);
+    return !bw_selection_excludes_entry(lister->options->selection, &entry);
+}
+
+static struct bw_error *list_entry(struct lister *lister, const struct waiting entry)
+{
+    const struct bw_file_list_options *options = lister->options;
+    const char *name = lister->waiting_names.data + entry.name;
+    const size_t above = lister->path.length;
+    const bool is_file = entry.place.type == BW_FILE_REGULAR;
+    bool wanted = is_file && lister->depth >= options->mindepth;
+    if (options->selection) {
+        BW_TRY(append_name(&lister->path, name, entry.name_length));
+        if (!select_by_name(lister, &entry.place, &wanted)) {
+            lister->path.length = above;
+            return NULL;
+        }
+    }
+    BW_TRY(add_step(lister, is_file ? BW_LISTED_FILE : BW_LISTED_ENTER, &entry.place, name,
+                    entry.name_length, wanted));
+    if (!is_file)
+        return enter(lister, &entry.place, above);
+    lister->path.length = above;
     return NULL;
 }
 
-/* Keeps those of `count` inodes of one subvolume that the selection takes, from `*kept` on. */
-static struct bw_error *select_some(struct bw_file_list *list, size_t first, size_t count,
-                                    struct bw_wanted_inode *inodes, size_t *kept)
+static struct bw_error *list_directories(struct lister *lister)
 {
-    bool takes;
-    for (size_t i = 0; i < count; i++)
-        inodes[i].number = list->wanted[first + i].inode;
-    BW_TRY(bw_inodes_get(list->fs, list->wanted[first].subvolume, inodes, count, false));
-    for (size_t i = 0; i < count; i++) {
-        const struct bw_wanted_file file = list->wanted[first + i];
-        BW_TRY(select_file(list, &file, &inodes[i], &takes));
-        list->files[file.number].wanted = takes;
-        if (takes)
-            list->wanted[(*kept)++] = file;
+    while (lister->depth) {
+        struct level *level = &lister->levels[lister->depth - 1];
+        if (level->next == lister->waiting_count && level->reads)
+            BW_TRY(read_more(lister, level));
+        else if (level->next < lister->waiting_count)
+            BW_TRY(list_entry(lister, lister->waiting[level->next++]));
+        else
+            BW_TRY(leave(lister));
     }
     return NULL;
 }
 
-static struct bw_error *select_by_inode(struct bw_file_list *list)
+static struct bw_error *find_start(const struct lister *lister, struct bw_place *place)
 {
-    size_t kept = 0, end;
-    BW_AUTO_FREE struct bw_wanted_inode *inodes = calloc(INODES_AT_ONCE, sizeof *inodes);
-    if (!inodes)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < list->wanted_count; i = end) {
-        const struct bw_subvolume *subvolume = list->wanted[i].subvolume;
-        for (end = i + 1; end < list->wanted_count && end - i < INODES_AT_ONCE &&
-                          list->wanted[end].subvolume == subvolume;)
-            end++;
-        BW_TRY(select_some(list, i, end - i, inodes, &kept));
-    }
-    list->wanted_count = kept;
-    return NULL;
+    const struct bw_file_list_options *options = lister->options;
+    const struct bw_subvolume *from = bw_subvolume_by_id(lister->fs, BW_TOP_SUBVOLUME);
+    if (options->subvolume)
+        BW_TRY(bw_subvolume_by_name(lister->fs, options->subvolume, &from));
+    if (!from)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
+    return bw_lookup(lister->fs, from, options->start ? options->start : "/", false, place);
 }
 
-struct bw_error *bw_file_list_sort(struct bw_file_list *list)
+static struct bw_error *list(struct lister *lister)
 {
-    list->wanted = calloc(list->count + 1, sizeof *list->wanted);
-    if (!list->wanted)
-        return bw_error_no_memory();
-    gather(list);
-    sort(list);
-    unite(list);
-    return list->selection && bw_selection_needs_inode(list->selection) ? select_by_inode(list)
-                                                                        : NULL;
+    const struct bw_file_list_options *options = lister->options;
+    const struct bw_walk_options where = {
+        .struct_size = sizeof where, .subvolume = options->subvolume, .start = options->start};
+    BW_AUTO_FREE char *path = NULL;
+    struct bw_place place;
+    size_t length;
+    BW_TRY(find_start(lister, &place));
+    if (!is_listed(&place))
+        return NULL;
+    BW_TRY(bw_walk_start_path(lister->fs, &where, &path, &length));
+    BW_TRY(make_window(lister));
+    const bool is_file = place.type == BW_FILE_REGULAR;
+    bool wanted = is_file && !options->mindepth;
+    if (options->selection) {
+        BW_TRY(append_name(&lister->path, path, length));
+        if (is_file && !select_by_name(lister, &place, &wanted))
+            wanted = false;
+    }
+    BW_TRY(
+        add_step(lister, is_file ? BW_LISTED_FILE : BW_LISTED_ENTER, &place, path, length, wanted));
+    if (!is_file)
+        BW_TRY(enter(lister, &place, 0));
+    BW_TRY(list_directories(lister));
+    return pass_on(lister);
+}
+
+struct bw_error *bw_file_list(struct bw_fs *fs, const struct bw_file_list_options *options,
+                              bw_file_window_taker *take, void *context)
+{
+    struct lister lister = {.fs = fs, .options = options, .take = take, .context = context};
+    struct bw_error *error = list(&lister);
+    bw_directory_close(lister.directory);
+    free(lister.levels);
+    free(lister.waiting);
+    bw_buffer_free(&lister.waiting_names);
+    bw_buffer_free(&lister.path);
+    bw_pair_set_free(&lister.entered);
+    bw_pair_set_free(&lister.listed);
+    bw_map_free(&lister.left);
+    free(lister.files);
+    free(lister.wanted);
+    bw_buffer_free(&lister.names);
+    bw_file_place_free(&lister.place);
+    return error;
 }

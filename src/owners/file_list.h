@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * All files below a starting point, in memory, for those who first need all of them: du.c and
- * compression.c. Directories are listed as readdir(3) lists them on a mount, and the files are
- * sorted by inode, so that one scan of each tree finds what belongs to them.
+ * All files below a starting point, for du.c and compression_sum.c: in the order in which
+ * readdir(3) lists them on a mount, a directory after its contents. They come in windows of some
+ * thousand entries, and the files of a window also sorted by inode, so that one scan of a part of a
+ * tree finds what belongs to them. What is remembered beyond a window is a bit for each inode of
+ * the subvolumes that the list is in, and the entries of directories on the way to the present one.
  */
 #ifndef BW_OWNERS_FILE_LIST_H
 #define BW_OWNERS_FILE_LIST_H
@@ -11,76 +13,80 @@
 #include "base/pair_set.h"
 #include "btrfs-walk/inode.h"
 
+struct bw_fs;
 struct bw_selection;
 
-/** Stands for no file. */
-enum { BW_NO_FILE = UINT32_MAX };
+/** Steps through the files and directories. */
+enum bw_listed_kind {
+    BW_LISTED_FILE,  /**< a regular file */
+    BW_LISTED_ENTER, /**< a directory begins */
+    BW_LISTED_LEAVE, /**< and ends: all that is in it has come */
+};
 
-/** A regular file or a directory. */
+/** A step. */
 struct bw_listed_file {
     const struct bw_subvolume *subvolume;
     uint64_t inode;
-    uint64_t name;   /**< in the names of the list, up to a NUL; of a start, its path */
-    uint32_t parent; /**< BW_NO_FILE: it is a start */
-    uint32_t first;  /**< of what is in a directory; the others follow it */
-    uint32_t count;  /**< of those */
-    bool is_directory;
-    bool wanted; /**< a file that the selection takes */
-    bool again;  /**< it is a further name of an inode of the list */
+    uint32_t name, name_length; /**< of what begins, in the names of the window; of the start, its
+                                   path */
+    uint32_t inode_at;          /**< private */
+    uint8_t kind;               /**< enum bw_listed_kind */
+    bool wanted;                /**< a file that the selection takes */
 };
 
-/** An inode that is wanted. */
+/** A file that is wanted, by one name or several. */
 struct bw_wanted_file {
     const struct bw_subvolume *subvolume;
     uint64_t inode;
-    uint32_t number; /**< of its first name in the list */
-    uint32_t order;  /**< of that name, in the order of bw_file_list_next() */
+    uint32_t number; /**< of the step of its first name in the window */
     uint32_t names;  /**< how many there are */
 };
 
-/** The list. Set the first members; all others begin as zeros. */
-struct bw_file_list {
-    struct bw_fs *fs;
+/** What is listed. */
+struct bw_file_list_options {
+    const char *subvolume;                /**< as in struct bw_walk_options */
+    const char *start;                    /**< likewise */
     const struct bw_selection *selection; /**< NULL: all files */
     bool has_maxdepth;                    /**< whether `maxdepth` is used */
-    unsigned maxdepth; /**< how many directories below a start files are wanted */
+    unsigned maxdepth; /**< how many directories below the start files are wanted */
     unsigned mindepth; /**< and how many of them at least */
-    struct bw_listed_file *files;
-    size_t count, capacity;
-    struct bw_wanted_file *wanted; /**< by subvolume and inode */
-    size_t wanted_count;
-    struct bw_buffer names;
-
-    /* Private. */
-    struct bw_buffer path;      /* of what is being listed, with a NUL */
-    struct bw_pair_set entered; /* directories below this start */
-    bool too_high;              /* no files are wanted where files are appended */
+    bool once;         /**< further names of a file are not wanted */
 };
 
-/** Adds what `subvolume` and `start` name, as in struct bw_walk_options, with everything below it:
- * the files from `list->count` on. Nothing is added for what is neither a regular file nor a
- * directory. BW_ERROR_NOT_FOUND, or what a lookup returns; losses are reported. */
-struct bw_error *bw_file_list_add(struct bw_file_list *list, const char *subvolume,
-                                  const char *start);
+/** Some of the steps. All of it is valid during the call only. */
+struct bw_file_window {
+    const struct bw_listed_file *files;
+    size_t count;
+    const struct bw_wanted_file *wanted; /**< by subvolume and inode */
+    size_t wanted_count;
+    const char *names;
+};
 
-/** Sorts the files that are wanted, and finds those that are wanted again. To be called once, after
- * the last start was added. */
-struct bw_error *bw_file_list_sort(struct bw_file_list *list);
+/** Where a reader of windows is: the path of the step, and how deep it lies. */
+struct bw_file_place {
+    struct bw_buffer path; /**< absolute, with a NUL that its length does not count */
+    size_t depth;          /**< directories below the start */
 
-/** The first file of a start: files and directories come after all that is in them. */
-uint32_t bw_file_list_begin(const struct bw_file_list *list, uint32_t start);
+    /* Private: the directories around, and how long the path is above each of them. */
+    size_t *above;
+    size_t count, capacity;
+    size_t length; /* of the path of the directory that the next step is in */
+};
 
-/** The file after another one; BW_NO_FILE after the start. */
-uint32_t bw_file_list_next(const struct bw_file_list *list, uint32_t number);
+/** Receives a window; what it returns ends the listing. */
+typedef struct bw_error *bw_file_window_taker(void *context, const struct bw_file_window *window);
 
-/** How many directories below its start a file is. */
-uint64_t bw_file_list_depth(const struct bw_file_list *list, uint32_t number);
+/** Lists all. Nothing comes if the start is neither a regular file nor a directory.
+ * BW_ERROR_NOT_FOUND, or what a lookup returns; losses are reported. */
+struct bw_error *bw_file_list(struct bw_fs *fs, const struct bw_file_list_options *options,
+                              bw_file_window_taker *take, void *context);
 
-/** Replaces a text by the absolute path of a file, with a NUL that its length does not count. */
-struct bw_error *bw_file_list_path(const struct bw_file_list *list, uint32_t number,
-                                   struct bw_buffer *path);
+/** Goes on to a step. All steps have to come, in their order; `place` begins as all zeros. */
+struct bw_error *bw_file_place_step(struct bw_file_place *place,
+                                    const struct bw_file_window *window,
+                                    const struct bw_listed_file *file);
 
 /** Frees what it holds. */
-void bw_file_list_free(struct bw_file_list *list);
+void bw_file_place_free(struct bw_file_place *place);
 
 #endif

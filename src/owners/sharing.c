@@ -3,7 +3,7 @@
  * Reading the extent tree for references. As for the kernel's btrfs_is_data_extent_shared(), it is
  * not the number of references that counts but that of their records: one EXTENT_DATA_REF with a
  * count of 2 is one extent of one file that was cut into two items. Only what has more than one
- * reference is remembered.
+ * reference is remembered, by a bit for each sector.
  */
 #include "owners/sharing.h"
 
@@ -11,13 +11,11 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/number_set.h"
 #include "base/search.h"
 #include "btree/scan.h"
 #include "fs/fs.h"
 #include "owners/references.h"
-
-/* Addresses are multiples of the smallest sector: this bit is free for BW_SPLIT. */
-#define SPLIT_BIT UINT64_C(1)
 
 /* Addresses of extents whose items are lost, both included. */
 struct lost_range {
@@ -26,14 +24,15 @@ struct lost_range {
 
 struct bw_sharing {
     struct bw_fs *fs;
-    uint64_t *asked; /* ascending while the tree is read */
+    uint64_t *asked; /* since the tree was read; ascending while it is */
     size_t asked_count, asked_capacity;
-    uint64_t *found; /* ascending */
-    size_t found_count, found_capacity;
+    size_t asked_before;
+    struct bw_number_set shared, split; /* addresses in units of the smallest sector */
     struct bw_extent_entry extent; /* that the last extent item was for, with several references */
     uint64_t records;              /* of references to it so far */
     struct lost_range *lost;       /* ascending */
     size_t lost_count, lost_capacity;
+    struct bw_number_set lost_blocks;
     bool all;
 };
 
@@ -51,7 +50,9 @@ void bw_sharing_destroy(struct bw_sharing *sharing)
     if (!sharing)
         return;
     free(sharing->asked);
-    free(sharing->found);
+    bw_number_set_free(&sharing->shared);
+    bw_number_set_free(&sharing->split);
+    bw_number_set_free(&sharing->lost_blocks);
     free(sharing->lost);
     free(sharing);
 }
@@ -75,7 +76,7 @@ struct bw_error *bw_sharing_ask(struct bw_sharing *sharing, uint64_t bytenr)
     if (!BW_ARRAY_RESERVE(sharing->asked, count, sharing->asked_capacity))
         return bw_error_no_memory();
     sharing->asked[sharing->asked_count++] = bytenr;
-    if (sharing->asked_count == BW_SHARING_MOST)
+    if (sharing->asked_before + sharing->asked_count == BW_SHARING_MOST)
         bw_sharing_ask_all(sharing);
     return NULL;
 }
@@ -89,12 +90,12 @@ static bool is_lost(const struct bw_sharing *sharing, uint64_t bytenr)
 
 enum bw_sharing_kind bw_sharing_of(const struct bw_sharing *sharing, uint64_t bytenr)
 {
-    const uint64_t *found = sharing->found;
-    const size_t at =
-        BW_FIRST_INDEX(i, sharing->found_count, (found[i] | SPLIT_BIT) >= (bytenr | SPLIT_BIT));
-    if (at == sharing->found_count || (found[at] & ~SPLIT_BIT) != bytenr)
-        return is_lost(sharing, bytenr) ? BW_UNKNOWN_SHARING : BW_NOT_SHARED;
-    return found[at] & SPLIT_BIT ? BW_SPLIT : BW_SHARED;
+    const uint64_t sector = bytenr / BW_MIN_SECTORSIZE;
+    if (bytenr % BW_MIN_SECTORSIZE == 0 && bw_number_set_has(&sharing->shared, sector))
+        return BW_SHARED;
+    if (bytenr % BW_MIN_SECTORSIZE == 0 && bw_number_set_has(&sharing->split, sector))
+        return BW_SPLIT;
+    return sharing->lost_count && is_lost(sharing, bytenr) ? BW_UNKNOWN_SHARING : BW_NOT_SHARED;
 }
 
 /* Reading. */
@@ -117,12 +118,12 @@ static struct bw_error *end_extent(struct bw_sharing *sharing)
 {
     if (sharing->extent.references < 2)
         return NULL;
-    if (!BW_ARRAY_RESERVE(sharing->found, sharing->found_count, sharing->found_capacity))
-        return bw_error_no_memory();
-    sharing->found[sharing->found_count++] =
-        sharing->extent.bytenr | (sharing->records > 1 ? 0 : SPLIT_BIT);
+    bool is_new;
     sharing->extent.references = 0;
-    return NULL;
+    return bw_number_set_add(sharing->records > 1 ? &sharing->shared : &sharing->split,
+                             sharing->extent.bytenr / BW_MIN_SECTORSIZE, &is_new)
+               ? NULL
+               : bw_error_no_memory();
 }
 
 static struct bw_error *take_item(struct bw_sharing *sharing, const struct bw_item *item)
@@ -160,7 +161,12 @@ static struct bw_error *lose(void *context, const struct bw_block_pointer *point
 {
     struct bw_sharing *sharing = context;
     const struct bw_tree_block_expectation *keys = &pointer->expectation;
+    bool is_new;
     bw_fs_report_lost(sharing->fs, pointer->bytenr, error);
+    if (!bw_number_set_add(&sharing->lost_blocks, pointer->bytenr, &is_new))
+        return bw_error_no_memory();
+    if (!is_new)
+        return NULL;
     if (!BW_ARRAY_RESERVE(sharing->lost, sharing->lost_count, sharing->lost_capacity))
         return bw_error_no_memory();
     sharing->lost[sharing->lost_count++] =
@@ -174,12 +180,17 @@ static int by_number(const void *a, const void *b)
     return one < other ? -1 : one > other;
 }
 
+static int by_last(const void *a, const void *b)
+{
+    const struct lost_range *one = a, *other = b;
+    return one->last < other->last ? -1 : one->last > other->last;
+}
+
 struct bw_error *bw_sharing_read(struct bw_sharing *sharing)
 {
     struct bw_fs *fs = sharing->fs;
     struct bw_scan scan = {BW_SCAN_ALL,       .adopt = true, .wants = wants,
                            .leaf = take_leaf, .lost = lose,  .context = sharing};
-    sharing->found_count = 0;
     if (!sharing->all && !sharing->asked_count)
         return NULL;
     if (!fs->extent_tree.id)
@@ -188,10 +199,18 @@ struct bw_error *bw_sharing_read(struct bw_sharing *sharing)
         qsort(sharing->asked, sharing->asked_count, sizeof *sharing->asked, by_number);
     BW_TRY(bw_tree_scan(&fs->reader, &fs->extent_tree, &scan));
     if (sharing->lost_count)
+        qsort(sharing->lost, sharing->lost_count, sizeof *sharing->lost, by_last);
+    sharing->asked_before += sharing->asked_count;
+    sharing->asked_count = 0;
+    return end_extent(sharing);
+}
+
+void bw_sharing_report(const struct bw_sharing *sharing)
+{
+    if (sharing->lost_count)
         bw_fs_report(
-            fs, BW_DAMAGE,
+            sharing->fs, BW_DAMAGE,
             bw_error_create(BW_ERROR_CORRUPT,
                             "figures are lower bounds: lost blocks of the extent tree: %zu",
                             sharing->lost_count));
-    return end_extent(sharing);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Whether extents and tree blocks are shared, by what the extent tree says of them. Addresses are
- * asked for first, then the extent tree is read once: all of it if they are many, otherwise only
- * where they are.
+ * requested first, then the extent tree is read where they are. When they have become many, all of
+ * it is read, once.
  */
 #ifndef BW_OWNERS_SHARING_H
 #define BW_OWNERS_SHARING_H
@@ -38,8 +38,12 @@ bool bw_sharing_is_full(const struct bw_sharing *sharing);
 /** Makes it so. */
 void bw_sharing_ask_all(struct bw_sharing *sharing);
 
-/** Reads the extent tree; losses are reported. BW_ERROR_CORRUPT if there is none. */
+/** Reads the extent tree; blocks that are lost are reported. To be called again when more was asked
+ * for. BW_ERROR_CORRUPT if there is none. */
 struct bw_error *bw_sharing_read(struct bw_sharing *sharing);
+
+/** Reports how many blocks of the extent tree were lost. */
+void bw_sharing_report(const struct bw_sharing *sharing);
 
 /** What it says of an address that was asked for. */
 enum bw_sharing_kind bw_sharing_of(const struct bw_sharing *sharing, uint64_t bytenr);

@@ -7,6 +7,7 @@
 #include "base/endian.h"
 #include "base/escape.h"
 #include "base/map.h"
+#include "base/pair_set.h"
 #include "support/walk_helpers.h"
 
 /* Errors. */
@@ -232,6 +233,43 @@ static void test_escape(void **state)
     }
 }
 
+/* Numbers that lie close together share groups; those far apart and at both ends have their own. */
+static void test_number_set(void **state)
+{
+    (void)state;
+    struct bw_number_set set = {0};
+    bool is_new;
+    assert_false(bw_number_set_has(&set, 0));
+    for (unsigned round = 0; round < 2; round++) {
+        for (uint64_t i = 0; i < 10000; i++) {
+            assert_true(bw_number_set_add(&set, i * 2, &is_new));
+            assert_int_equal(is_new, !round);
+            assert_true(bw_number_set_add(&set, UINT64_MAX - i * 1000003, &is_new));
+            assert_int_equal(is_new, !round);
+        }
+    }
+    for (uint64_t i = 0; i < 20000; i++)
+        assert_int_equal(bw_number_set_has(&set, i), i % 2 == 0);
+    assert_true(set.count < 10000 + 20000 / 64 + 2);
+    bw_number_set_free(&set);
+    assert_false(bw_number_set_has(&set, 2));
+}
+
+static void test_pair_set_forgets(void **state)
+{
+    (void)state;
+    struct bw_pair_set set = {0};
+    bool is_new;
+    for (uint64_t first = 5; first < 300; first++)
+        assert_true(bw_pair_set_add(&set, first, 256, &is_new) && is_new);
+    bw_pair_set_forget(&set, 7);
+    bw_pair_set_forget(&set, 4711);
+    assert_true(bw_pair_set_add(&set, 8, 256, &is_new) && !is_new);
+    assert_true(bw_pair_set_add(&set, 7, 256, &is_new) && is_new);
+    assert_true(bw_pair_set_add(&set, 7, 256, &is_new) && !is_new);
+    bw_pair_set_free(&set);
+}
+
 static void test_escape_nul(void **state)
 {
     (void)state;
@@ -300,6 +338,8 @@ int main(void)
         cmocka_unit_test(test_map),
         cmocka_unit_test(test_map_of_similar_keys),
         cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_number_set),
+        cmocka_unit_test(test_pair_set_forgets),
         cmocka_unit_test(test_escape_nul),
         cmocka_unit_test(test_array),
         cmocka_unit_test(test_endian),

@@ -6,6 +6,7 @@
 #define BW_CMD_LS_H
 
 #include "base/time_style.h"
+#include "btrfs-walk/directory.h"
 #include "btrfs-walk/people.h"
 #include "cli/common/paths.h"
 #include "cli/common/rows.h"
@@ -112,11 +113,12 @@ void ls_listing_free(struct ls_listing *listing);
 struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, size_t length,
                                 const struct bw_place *place);
 
-/** Adds the entries of a directory, as the options want them; `parent` is its "..". What is lost is
- * reported. */
+/** Adds the entries of a directory, as the options want them; `parent` is its "..". `*handle` is
+ * reused for all directories, and the caller's to close; NULL at first. What is lost is reported.
+ */
 struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *paths,
                                  const struct ls_state *options, const struct bw_place *directory,
-                                 const struct bw_place *parent);
+                                 const struct bw_place *parent, struct bw_directory **handle);
 
 /** Sorts as the options say; names byte by byte. Reads the inodes if the order depends on them.
  * Fails only if memory runs out. */

@@ -22,9 +22,10 @@ struct waiting {
 struct ls {
     struct ls_state *options;
     struct cmd_paths paths;
-    struct bw_rows_stream stream; /* its `rows` is NULL if lines are written */
-    struct bw_buffer path;        /* of the directory that is listed, with a NUL */
-    struct waiting *waiting;      /* the next one is the last; those below it come before others */
+    struct bw_rows_stream stream;   /* its `rows` is NULL if lines are written */
+    struct bw_directory *directory; /* one handle for all */
+    struct bw_buffer path;          /* of the directory that is listed, with a NUL */
+    struct waiting *waiting; /* the next one is the last; those below it come before others */
     size_t waiting_count, waiting_capacity;
     struct bw_pair_set listed; /* with -R: directories, by subvolume and inode */
     bool headings, not_first;
@@ -154,8 +155,8 @@ static struct bw_error *list(struct ls *ls, const struct waiting *directory)
                                                    bw_subvolume_id(directory->place.subvolume)));
         return NULL;
     }
-    struct bw_error *error =
-        ls_listing_read(&listing, &ls->paths, ls->options, &directory->place, &directory->parent);
+    struct bw_error *error = ls_listing_read(&listing, &ls->paths, ls->options, &directory->place,
+                                             &directory->parent, &ls->directory);
     if (!error)
         error = select_and_write(ls, &listing, directory);
     ls_listing_free(&listing);
@@ -260,6 +261,7 @@ static void free_ls(struct ls *ls)
     for (size_t i = 0; i < ls->waiting_count; i++)
         free(ls->waiting[i].name);
     free(ls->waiting);
+    bw_directory_close(ls->directory);
     bw_buffer_free(&ls->path);
     bw_pair_set_free(&ls->listed);
 }

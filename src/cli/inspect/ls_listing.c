@@ -4,7 +4,6 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "btrfs-walk/directory.h"
 #include "cli/inspect/ls.h"
 
 void ls_listing_free(struct ls_listing *listing)
@@ -51,15 +50,13 @@ static struct bw_error *add_entries(struct ls_listing *listing, struct bw_direct
 
 struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *paths,
                                  const struct ls_state *options, const struct bw_place *place,
-                                 const struct bw_place *parent)
+                                 const struct bw_place *parent, struct bw_directory **handle)
 {
-    struct bw_directory *directory;
     if (options->all)
         BW_TRY(add_dots(listing, place, parent));
-    BW_TRY(bw_directory_open(paths->session.fs, place, BW_DIRECTORY_START, &directory));
-    struct bw_error *error = add_entries(listing, directory, options->all || options->almost_all);
-    bw_directory_close(directory);
-    return error;
+    BW_TRY(*handle ? bw_directory_reopen(*handle, place, BW_DIRECTORY_START)
+                   : bw_directory_open(paths->session.fs, place, BW_DIRECTORY_START, handle));
+    return add_entries(listing, *handle, options->all || options->almost_all);
 }
 
 /* Most entries are in the subvolume of their directory; those are read together. */
