@@ -256,6 +256,18 @@ typedef struct bw_error *bw_chunk_taker(void *context, const struct bw_chunk_inf
  */
 struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_taker *take, void *context);
 
+/** What can be read of a chunk with the devices that were given. */
+enum bw_chunk_condition {
+    BW_CHUNK_COMPLETE,   /**< all its devices were given */
+    BW_CHUNK_DEGRADED,   /**< other copies or parity stand in for those that are missing */
+    BW_CHUNK_INCOMPLETE, /**< part of its data can not be read, or all of them */
+};
+
+/** The condition of a chunk; `missing` (NULL: not wanted) is set to how many of its stripes lie on
+ * missing devices. */
+enum bw_chunk_condition bw_chunk_condition(const struct bw_fs *fs,
+                                           const struct bw_chunk_info *chunk, unsigned *missing);
+
 /** Where the bytes at a logical address lie. */
 struct bw_mapping {
     unsigned copies;      /**< copies that can be read, those computed from parity included; 0: no

@@ -57,6 +57,9 @@ struct bw_deviceinfo {
     struct bw_bytes path; /**< its image, as it was given; absent if it is missing */
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
     uint64_t partition; /**< number of the partition that it is; absent if the image is no disk */
+    /** chunks in use that have a stripe on it and cannot be read as a whole; absent unless it is
+     *  missing */
+    uint64_t incomplete_chunks;
 };
 
 /** Version 1, Evolving/Evolving/Common: a subvolume or snapshot. */

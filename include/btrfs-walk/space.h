@@ -125,9 +125,10 @@ struct bw_usage_group {
     const char *profile;
     uint64_t size, used, raw_size, raw_used;
     uint64_t chunks;
-    bool complete;        /**< the block groups of all of them could be read; otherwise `used` is
-                             a lower bound */
-    uint64_t reserved[4]; /**< zeros: room for more members */
+    bool complete; /**< the block groups of all of them could be read; otherwise `used` is
+                      a lower bound */
+    uint64_t incomplete_chunks; /**< those in use of which the missing devices leave only a part */
+    uint64_t reserved[3];       /**< zeros: room for more members */
 };
 
 /** A device and what is allocated on it. */
@@ -137,7 +138,9 @@ struct bw_usage_device {
     int64_t unallocated;        /**< negative only if the file system is damaged */
     uint64_t slack;             /**< bytes of its image that the file system does not use */
     const uint64_t *by_group;   /**< for each group, what it has on this device */
-    uint64_t reserved[4];       /**< zeros: room for more members */
+    uint64_t incomplete_chunks; /**< of a missing device: chunks in use that are incomplete and have
+                                     a stripe on it */
+    uint64_t reserved[3];       /**< zeros: room for more members */
 };
 
 /**
@@ -162,7 +165,8 @@ struct bw_usage {
     size_t group_count;
     const struct bw_usage_device *devices; /**< by ascending id */
     size_t device_count;
-    uint64_t reserved[4]; /**< zeros: room for more members */
+    uint64_t chunks, incomplete_chunks; /**< of all groups */
+    uint64_t reserved[2];               /**< zeros: room for more members */
 };
 
 /** Adds up the usage of a file system. What cannot be read is reported. The caller owns `*usage`

@@ -66,6 +66,60 @@ make_insufficient() {
 	recorded=yes
 }
 
+# count_unreadable: how many bytes, and of how many files, the kernel cannot read, by sectors.
+count_unreadable() {
+	python3 - "$mnt" <<-'PYTHON'
+	import os, stat, sys
+	lost = files = 0
+	seen = set()
+	for folder, _, names in os.walk(sys.argv[1]):
+	    for name in names:
+	        path = os.path.join(folder, name)
+	        inode = os.lstat(path)
+	        if not stat.S_ISREG(inode.st_mode) or inode.st_ino in seen:
+	            continue
+	        seen.add(inode.st_ino)
+	        descriptor = os.open(path, os.O_RDONLY)
+	        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+	        before = lost
+	        for offset in range(0, os.fstat(descriptor).st_size, 4096):
+	            try:
+	                os.pread(descriptor, 4096, offset)
+	            except OSError:
+	                lost += 4096
+	        files += lost > before
+	        os.close(descriptor)
+	print(lost, files)
+	PYTHON
+}
+
+# One device of four: all metadata, and a quarter of the data of RAID5.
+make_incomplete() {
+	local i
+	devices 4 256M
+	format -m raid1c4 -d raid5
+	attach max_inline=0
+	small_tree "$mnt"
+	for i in {1..12}; do
+		pattern "$i" $((i * 20000)) > "$mnt/file-$i"
+	done
+	detach
+	absent='2 3 4'
+	check=no
+	about "missing: $absent"
+	about 'stderr: missing'
+	about 'sum-exit: 1'
+	about 'sum-stderr: missing'
+	record degraded
+	dev[1]=$(losetup --find --show --read-only "${file[1]}")
+	attach ro degraded
+	count_unreadable > "$out/unreadable"
+	umount "$mnt"
+	release
+	rm -f "${file[@]:2}"
+	unset 'file[2]' 'file[3]' 'file[4]'
+}
+
 # whole NAME: the paths recorded for another fixture.
 whole() {
 	if [[ -e $fixtures/$1/paths0 ]]; then
@@ -100,7 +154,7 @@ make_conversion() {
 
 # Devices added and removed, so that device ids start at 2 and have gaps.
 make_device_gaps() {
-	devices 4 128M
+	devices 4 256M
 	format -m raid1 -d raid1
 	attach
 	small_tree "$mnt"
@@ -225,3 +279,5 @@ fixture conversion-raid1-raid5 'half converted from RAID1 to RAID5' \
 	make_conversion raid1 raid5 3
 fixture device-gaps 'RAID1 on the device ids 2, 4 and 6' make_device_gaps
 fixture replaced 'RAID1 with one device replaced by another' make_replaced
+fixture incomplete 'one of four devices: all metadata, and a quarter of the data of RAID5' \
+	make_incomplete

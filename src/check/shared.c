@@ -12,6 +12,7 @@
 #include "check/log_space.h"
 #include "check/quota.h"
 #include "check/sectors.h"
+#include "check/unreadable.h"
 #include "check/verity.h"
 #include "ondisk/chunk.h"
 
@@ -70,7 +71,10 @@ struct bw_error *bw_check_begin(struct bw_check *check)
     check->visited = bw_visited_create();
     if (!check->pool || !check->visited)
         return bw_error_no_memory();
-    return check->why ? NULL : bw_fs_chunks(check->fs, take_chunk, check);
+    if (check->why)
+        return NULL;
+    BW_TRY(bw_fs_chunks(check->fs, take_chunk, check));
+    return bw_unreadable_begin(check);
 }
 
 void bw_check_end(struct bw_check *check)
@@ -83,6 +87,7 @@ void bw_check_end(struct bw_check *check)
     bw_simple_quota_free(check->simple_quota);
     bw_log_space_free(check->log_space);
     bw_verity_files_free(check->verity);
+    bw_unreadable_free(check->unreadable);
     bw_map_free(&check->full_backrefs);
     bw_map_free(&check->shared_blocks);
     bw_map_free(&check->bad_places);

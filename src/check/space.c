@@ -14,6 +14,7 @@
 #include "check/ledger.h"
 #include "check/references.h"
 #include "check/sectors.h"
+#include "check/unreadable.h"
 
 /* Where the pass is. */
 struct space {
@@ -143,6 +144,7 @@ static struct bw_error *place_extent(struct space *space)
     const struct bw_extent_entry *extent = &space->extent;
     advance(space, extent->bytenr);
     bw_checksum_runs_skip(&space->checksums, extent->bytenr, space->unsure);
+    bw_unreadable_extent(space->check, extent->bytenr, extent->length);
     space->unsure = false;
     const uint64_t inside = length_inside(space);
     if (inside == extent->length) {

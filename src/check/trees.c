@@ -16,6 +16,7 @@
 #include "check/leaf.h"
 #include "check/log_space.h"
 #include "check/quota.h"
+#include "check/unreadable.h"
 #include "check/verity.h"
 #include "ondisk/disk_items.h"
 #include "xlators/classes.h"
@@ -115,7 +116,8 @@ static struct bw_inode_sums check_leaf(struct walk *walk, struct worker *worker,
         return (struct bw_inode_sums){0};
     if (walk->tree->is_subvolume) {
         bw_check_checksummed(&leaf, &worker->last_inode);
-        if (!bw_verity_collect(walk->check, walk->tree->tree.id, &leaf.node))
+        if (!bw_verity_collect(walk->check, walk->tree->tree.id, &leaf.node) ||
+            !bw_unreadable_leaf(walk->check, walk->tree->tree.id, &leaf.node))
             walk->no_memory = true;
     }
     const struct bw_inode_sums sums = bw_inode_sums_of_leaf(walk->check, &leaf.node);
@@ -401,6 +403,7 @@ struct bw_error *bw_pass_trees(struct bw_check *check)
     BW_TRY(bw_walk_trees(check, check->trees.entries, check->trees.count, false));
     if (check->stopped)
         return NULL;
+    bw_unreadable_report(check);
     find_missing(check);
     find_unannounced(check);
     return NULL;

@@ -188,3 +188,39 @@ struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, 
                                 copy);
     return error;
 }
+
+static bool is_missing(const struct bw_fs *fs, const struct bw_stripe_info *stripe)
+{
+    return !bw_image_of_device(fs, stripe->devid, stripe->device_uuid);
+}
+
+/* Stripes that hold the same bytes follow each other: all of them may be missing. */
+static bool has_lost_group(const struct bw_fs *fs, const struct bw_chunk_info *chunk,
+                           unsigned copies)
+{
+    for (unsigned first = 0; first < chunk->stripe_count; first += copies) {
+        unsigned missing = 0;
+        for (unsigned i = first; i < first + copies && i < chunk->stripe_count; i++)
+            missing += is_missing(fs, &chunk->stripes[i]);
+        if (missing == copies)
+            return true;
+    }
+    return false;
+}
+
+enum bw_chunk_condition bw_chunk_condition(const struct bw_fs *fs,
+                                           const struct bw_chunk_info *chunk, unsigned *missing)
+{
+    const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
+    const unsigned copies = profile->copies ? profile->copies : chunk->stripe_count;
+    unsigned count = 0;
+    for (unsigned i = 0; i < chunk->stripe_count; i++)
+        count += is_missing(fs, &chunk->stripes[i]);
+    if (missing)
+        *missing = count;
+    if (!count)
+        return BW_CHUNK_COMPLETE;
+    const bool incomplete = profile->parity_stripes ? count > profile->parity_stripes
+                                                    : has_lost_group(fs, chunk, copies);
+    return incomplete ? BW_CHUNK_INCOMPLETE : BW_CHUNK_DEGRADED;
+}

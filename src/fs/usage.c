@@ -69,6 +69,26 @@ static struct bw_usage_group *find_group(struct usage *usage, const struct bw_ch
     return group;
 }
 
+/* The devices are known. */
+static void blame_missing_devices(struct usage *usage, const struct bw_chunk_info *chunk)
+{
+    for (size_t i = 0; i < usage->device_count; i++) {
+        struct bw_usage_device *device = &usage->devices[i];
+        bool has_stripe = false;
+        for (unsigned k = 0; k < chunk->stripe_count; k++)
+            has_stripe |= chunk->stripes[k].devid == device->info.devid;
+        device->incomplete_chunks += has_stripe && device->info.state == BW_DEVICE_MISSING;
+    }
+}
+
+/* Whether the missing devices leave only a part of a chunk that is, or may be, in use. */
+static bool is_incomplete(const struct usage *usage, const struct bw_chunk_info *chunk,
+                          const struct bw_block_group_info *group)
+{
+    return (group->used || !group->length) &&
+           bw_chunk_condition(usage->fs, chunk, NULL) == BW_CHUNK_INCOMPLETE;
+}
+
 static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *chunk)
 {
     struct usage *usage = context;
@@ -86,6 +106,10 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *ch
         usage->worst_ratio = ratio;
     group->complete &= found.length != 0;
     group->chunks++;
+    if (is_incomplete(usage, chunk, &found)) {
+        group->incomplete_chunks++;
+        blame_missing_devices(usage, chunk);
+    }
     add(&group->size, chunk->length);
     add(&group->used, found.used);
     add(&group->raw_size, bw_scale(bw_chunk_stripe_length(chunk), chunk->stripe_count, 1));
@@ -212,6 +236,8 @@ static void add_up(struct usage *usage)
         add(&sums->allocated, group->raw_size);
         add(&sums->used, group->raw_used);
         sums->complete &= group->complete;
+        sums->chunks += group->chunks;
+        sums->incomplete_chunks += group->incomplete_chunks;
         sums->several_profiles |= i && ((group->type ^ group[-1].type) & GROUP_KINDS) == 0;
     }
     sums->unallocated = difference(sums->device_size, sums->allocated);

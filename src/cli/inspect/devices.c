@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The devices command: the devices of a file system, as `btrfs filesystem show` lists them. */
+#include <inttypes.h>
 #include <uuid/uuid.h>
 
 #include "base/cleanup.h"
 #include "btrfs-walk/records.h"
+#include "btrfs-walk/space.h"
 #include "cli/common/answers.h"
 #include "cli/common/listing.h"
 
@@ -16,8 +18,23 @@ static const struct cmd_option options[] = {
     {0},
 };
 
+/* A listing under way. */
+struct devices {
+    struct cmd_listing *listing;
+    struct bw_usage *usage; /* NULL: no device is missing */
+};
+
+static uint64_t incomplete_chunks_of(const struct devices *devices, uint64_t devid)
+{
+    for (size_t i = 0; devices->usage && i < devices->usage->device_count; i++)
+        if (devices->usage->devices[i].info.devid == devid)
+            return devices->usage->devices[i].incomplete_chunks;
+    return 0;
+}
+
 static struct bw_error *take(void *context, const struct bw_device_info *device)
 {
+    const struct devices *devices = context;
     bool missing = device->state == BW_DEVICE_MISSING;
     const uint64_t unsized = BW_MEMBER(deviceinfo, size) | BW_MEMBER(deviceinfo, allocated);
     const struct bw_bytes path = {device->path, device->path ? strlen(device->path) : 0};
@@ -31,17 +48,39 @@ static struct bw_error *take(void *context, const struct bw_device_info *device)
                  sizeof device->uuid},
         .path = path,
         .path_bytes = path,
-        .partition = device->partition};
-    return cmd_listing_write(context, &row, sizeof row,
-                             (missing ? BW_MEMBER(deviceinfo, generation) : 0) |
-                                 (device->total_bytes ? 0 : unsized) |
-                                 (device->partition ? 0 : BW_MEMBER(deviceinfo, partition)));
+        .partition = device->partition,
+        .incomplete_chunks = incomplete_chunks_of(devices, device->devid)};
+    return cmd_listing_write(
+        devices->listing, &row, sizeof row,
+        (missing ? BW_MEMBER(deviceinfo, generation) : BW_MEMBER(deviceinfo, incomplete_chunks)) |
+            (device->total_bytes ? 0 : unsized) |
+            (device->partition ? 0 : BW_MEMBER(deviceinfo, partition)));
+}
+
+/* A file system with missing devices may be degraded, which redundancy makes good, or worse. */
+static void warn_if_incomplete(struct bw_fs *fs, const struct bw_usage *usage)
+{
+    if (usage && usage->incomplete_chunks)
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_MISSING_DEVICE,
+                                     "the file system is incomplete: %" PRIu64 " of %" PRIu64
+                                     " chunk%s cannot be read as a whole; 'btrfs-walk check' "
+                                     "lists them",
+                                     usage->incomplete_chunks, usage->chunks,
+                                     usage->chunks == 1 ? "" : "s"));
 }
 
 static struct bw_error *list(struct cmd_listing *listing, void *context)
 {
     (void)context;
-    return bw_fs_devices(listing->session.fs, take, listing);
+    struct bw_fs *fs = listing->session.fs;
+    struct devices devices = {.listing = listing};
+    if (bw_fs_status(fs).missing_devices)
+        BW_TRY(bw_fs_usage(fs, &devices.usage));
+    warn_if_incomplete(fs, devices.usage);
+    struct bw_error *error = bw_fs_devices(fs, take, &devices);
+    bw_usage_free(devices.usage);
+    return error;
 }
 
 const struct cmd_listing_plan cmd_devices_plan = {
@@ -65,7 +104,9 @@ const struct command cmd_devices = {
                "For each device: its id, whether an image of it was given, its size, how much of "
                "it is\nallocated to chunks, the generation of its superblock, its uuid, and the "
                "image. A device is\nstale if it missed transactions that others have, as after "
-               "it was disconnected for a while.\n" CMD_LISTING_DETAILS,
+               "it was disconnected for a while. A message\nsays if chunks cannot be read as a "
+               "whole without "
+               "those that are missing.\n" CMD_LISTING_DETAILS,
     .examples = "  btrfs-walk devices a.img b.img               a table\n"
                 "  btrfs-walk devices -o id,path --raw a.img    columns\n"
                 "  btrfs-walk devices --json a.img | jq .state  for programs\n",

@@ -252,18 +252,36 @@ static void put_problems(struct info *info)
     sheet_close(&info->sheet);
 }
 
+/* Chunks in use that cannot be read as a whole without the missing devices. Block groups, which
+ * tell what is in use, are read only for that. */
+static void count_incomplete(struct info *info, uint64_t *incomplete, uint64_t *chunks)
+{
+    struct bw_usage *usage = NULL;
+    *incomplete = *chunks = 0;
+    if (!info->opened || !bw_fs_status(info->fs).missing_devices)
+        return;
+    report(info, bw_fs_usage(info->fs, &usage));
+    *incomplete = usage ? usage->incomplete_chunks : 0;
+    *chunks = usage ? usage->chunks : 0;
+    bw_usage_free(usage);
+}
+
 static void put_state(struct info *info)
 {
     struct sheet *sheet = &info->sheet;
+    uint64_t incomplete, chunks;
+    count_incomplete(info, &incomplete, &chunks);
     const struct bw_fs_status status = bw_fs_status(info->fs);
     const char *state = !info->opened                                   ? "unreadable"
                         : status.damages                                ? "damaged"
+                        : incomplete                                    ? "incomplete"
                         : status.missing_devices || info->stale_devices ? "degraded"
                                                                         : "healthy";
     BW_AUTO_BUFFER struct bw_buffer line = {0};
     sheet_text(sheet, "state", state);
     sheet_number(sheet, "missing_devices", status.missing_devices);
     sheet_number(sheet, "stale_devices", info->stale_devices);
+    sheet_number(sheet, "incomplete_chunks", incomplete);
     put_problems(info);
     bw_buffer_format(&line, "%s", state);
     if (status.missing_devices)
@@ -271,6 +289,9 @@ static void put_state(struct info *info)
                          info->super.device_count);
     if (info->stale_devices)
         bw_buffer_format(&line, ", %zu stale", info->stale_devices);
+    if (incomplete)
+        bw_buffer_format(&line, ", %" PRIu64 " of %" PRIu64 " chunk%s cannot be read as a whole",
+                         incomplete, chunks, chunks == 1 ? "" : "s");
     if (info->problem_count)
         bw_buffer_format(&line, "; %zu message%s on stderr", info->problem_count,
                          info->problem_count == 1 ? "" : "s");
@@ -399,8 +420,9 @@ const struct command cmd_info = {
     .details = "\n"
                "Answers from the superblocks, the chunk tree and the root tree alone. The date is "
                "that of the\nlast change in any subvolume. The state is healthy; degraded, if "
-               "devices are missing or have\nmissed transactions; damaged, if part of these trees "
-               "is lost; or unreadable, if the superblock\nis all that can be read. Of a disk, the "
+               "devices are missing or have\nmissed transactions; incomplete, if the missing ones "
+               "leave only a part of chunks that are in use;\ndamaged, if part of these trees "
+               "is lost; or unreadable, if the superblock is all that can be read.\nOf a disk, the "
                "partitions are listed as well. \"Log "
                "tree\" tells\nwhether there is a log and whether it was replayed; 'btrfs-walk log' "
                "lists what it changes.\n",

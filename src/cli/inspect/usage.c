@@ -115,7 +115,11 @@ static void append_group(struct bw_buffer *text, const struct usage_state *state
     append_size(text, state, 0, false, group->size);
     bw_buffer_format(text, ", Used:");
     append_size(text, state, 0, false, group->used);
-    bw_buffer_format(text, " (%.2f%%)\n", 100.0 * (double)group->used / ((double)group->size + 1));
+    bw_buffer_format(text, " (%.2f%%)", 100.0 * (double)group->used / ((double)group->size + 1));
+    if (group->incomplete_chunks)
+        bw_buffer_format(text, ", incomplete: %" PRIu64 " of %" PRIu64 " chunk%s",
+                         group->incomplete_chunks, group->chunks, group->chunks == 1 ? "" : "s");
+    bw_buffer_append_byte(text, '\n');
     for (size_t i = 0; i < usage->device_count; i++)
         if (usage->devices[i].by_group[number])
             append_device(text, state, &usage->devices[i].info, 0,
@@ -152,6 +156,8 @@ static void add_overall(struct bw_json *json, const struct bw_usage *usage)
     bw_json_number(json, "data_ratio_percent", (uint64_t)(100 * usage->data_ratio + 0.5));
     bw_json_number(json, "metadata_ratio_percent", (uint64_t)(100 * usage->metadata_ratio + 0.5));
     bw_json_bool(json, "multiple_profiles", usage->several_profiles);
+    bw_json_number(json, "chunks", usage->chunks);
+    bw_json_number(json, "incomplete_chunks", usage->incomplete_chunks);
     bw_json_bool(json, "complete", usage->complete);
     bw_json_end(json);
 }
@@ -167,6 +173,7 @@ static void add_group(struct bw_json *json, const struct bw_usage *usage, size_t
     bw_json_number(json, "raw_size", group->raw_size);
     bw_json_number(json, "raw_used", group->raw_used);
     bw_json_number(json, "chunks", group->chunks);
+    bw_json_number(json, "incomplete_chunks", group->incomplete_chunks);
     bw_json_bool(json, "complete", group->complete);
     bw_json_begin_array(json, "devices");
     for (size_t i = 0; i < usage->device_count; i++) {

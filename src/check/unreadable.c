@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The chunks that missing devices leave only a part of. `space` counts the bytes of extents in them
+ * that no device has, `trees` the files with such data, and the findings come after both.
+ */
+#include "check/unreadable.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "check/groups.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/items.h"
+#include "ondisk/items.h"
+
+/* So that memory does not grow with the number of files: of a chunk, so many are told apart. */
+enum { MOST_FILES = 1 << 20 };
+
+/* A chunk. */
+struct counted {
+    bool incomplete;
+    unsigned missing; /* stripes */
+    uint64_t bytes, files;
+};
+
+struct bw_unreadable {
+    pthread_mutex_t lock;
+    struct counted *chunks; /* as many as check->chunks */
+    struct bw_map files;    /* that were counted, by chunk, tree and number */
+};
+
+void bw_unreadable_free(struct bw_unreadable *unreadable)
+{
+    if (!unreadable)
+        return;
+    pthread_mutex_destroy(&unreadable->lock);
+    bw_map_free(&unreadable->files);
+    free(unreadable->chunks);
+    free(unreadable);
+}
+
+static struct bw_error *create(struct bw_check *check)
+{
+    struct bw_unreadable *unreadable = calloc(1, sizeof *unreadable);
+    if (!unreadable)
+        return bw_error_no_memory();
+    pthread_mutex_init(&unreadable->lock, NULL);
+    check->unreadable = unreadable;
+    unreadable->chunks = calloc(check->chunk_count, sizeof *unreadable->chunks);
+    return unreadable->chunks ? NULL : bw_error_no_memory();
+}
+
+static struct counted *counted_of(const struct bw_check *check,
+                                  const struct bw_checked_chunk *chunk)
+{
+    return &check->unreadable->chunks[chunk - check->chunks];
+}
+
+static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *info)
+{
+    struct bw_check *check = context;
+    unsigned missing;
+    if (bw_chunk_condition(check->fs, info, &missing) != BW_CHUNK_INCOMPLETE)
+        return NULL;
+    if (!check->unreadable)
+        BW_TRY(create(check));
+    const struct bw_checked_chunk *chunk = bw_check_chunk(check, info->logical);
+    if (chunk)
+        *counted_of(check, chunk) = (struct counted){.incomplete = true, .missing = missing};
+    return NULL;
+}
+
+struct bw_error *bw_unreadable_begin(struct bw_check *check)
+{
+    return bw_fs_status(check->fs).missing_devices ? bw_fs_chunks(check->fs, take_chunk, check)
+                                                   : NULL;
+}
+
+/* The chunk, if it is incomplete. */
+static const struct bw_checked_chunk *incomplete_chunk(const struct bw_check *check,
+                                                       uint64_t logical)
+{
+    const struct bw_checked_chunk *chunk = bw_check_chunk(check, logical);
+    return chunk && counted_of(check, chunk)->incomplete ? chunk : NULL;
+}
+
+/* Whether a copy of a piece of an incomplete chunk is there; `*length` is set to that of the piece.
+ * Too many stripes of each row are missing for parity to help. */
+static bool is_readable(const struct bw_check *check, uint64_t logical, uint64_t *length)
+{
+    struct bw_mapping mapping = {.copies = 1};
+    uint64_t piece = *length;
+    bool readable = false;
+    for (unsigned copy = 1; !readable && copy <= mapping.copies; copy++) {
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_fs_map(check->fs, logical, *length, copy, &mapping);
+        if (error || mapping.rebuilt)
+            break;
+        piece = mapping.length < piece ? mapping.length : piece;
+        readable = mapping.present;
+    }
+    *length = piece ? piece : *length;
+    return readable;
+}
+
+/* How many bytes of a range in an incomplete chunk cannot be read; with `any`, it is enough to know
+ * whether there are some. */
+static uint64_t count_bytes(const struct bw_check *check, uint64_t logical, uint64_t length,
+                            bool any)
+{
+    uint64_t sum = 0;
+    while (length && !(any && sum)) {
+        uint64_t piece = length;
+        sum += is_readable(check, logical, &piece) ? 0 : piece;
+        logical += piece;
+        length -= piece;
+    }
+    return sum;
+}
+
+/* How much of a range lies in the chunk that it begins in. */
+static uint64_t length_inside(const struct bw_checked_chunk *chunk, uint64_t logical,
+                              uint64_t length)
+{
+    const uint64_t room = chunk->length - (logical - chunk->logical);
+    return length < room ? length : room;
+}
+
+void bw_unreadable_extent(struct bw_check *check, uint64_t logical, uint64_t length)
+{
+    const struct bw_checked_chunk *chunk =
+        check->unreadable ? incomplete_chunk(check, logical) : NULL;
+    if (chunk)
+        counted_of(check, chunk)->bytes +=
+            count_bytes(check, logical, length_inside(chunk, logical, length), false);
+}
+
+/* Files. */
+
+static uint64_t file_key(const struct bw_checked_chunk *chunk, uint64_t tree, uint64_t inode)
+{
+    uint64_t key = chunk->logical ^ tree * UINT64_C(0x9e3779b97f4a7c15);
+    key = (key ^ key >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    key = ((key ^ key >> 32) + inode) * UINT64_C(0xd6e8feb86659fd93);
+    return key ^ key >> 32;
+}
+
+static bool add_file(struct bw_check *check, const struct bw_checked_chunk *chunk, uint64_t tree,
+                     uint64_t inode)
+{
+    struct bw_unreadable *unreadable = check->unreadable;
+    const uint64_t key = file_key(chunk, tree, inode);
+    bool stored = true;
+    pthread_mutex_lock(&unreadable->lock);
+    struct counted *counted = counted_of(check, chunk);
+    if (unreadable->files.count < MOST_FILES && bw_map_get(&unreadable->files, key) == UINT32_MAX) {
+        stored = bw_map_put(&unreadable->files, key, 1);
+        counted->files++;
+    }
+    pthread_mutex_unlock(&unreadable->lock);
+    return stored;
+}
+
+/* What of the stored data a piece of a file needs; false if that is nothing. */
+static bool stored_range(const struct bw_check *check, const struct bw_item *item,
+                         uint64_t *logical, uint64_t *length)
+{
+    struct bw_file_extent extent;
+    BW_AUTO_ERROR struct bw_error *bad =
+        bw_file_extent_decode(item, check->fs->superblock.sectorsize, &extent);
+    if (bad || extent.type != BW_FILE_EXTENT_REGULAR || !extent.disk_bytenr)
+        return false;
+    const bool whole = extent.compression != BW_COMPRESS_NONE;
+    *logical = extent.disk_bytenr + (whole ? 0 : extent.offset);
+    *length = whole ? extent.disk_num_bytes : extent.num_bytes;
+    return true;
+}
+
+bool bw_unreadable_leaf(struct bw_check *check, uint64_t tree, const struct bw_node *leaf)
+{
+    struct bw_item item;
+    uint64_t logical, length;
+    for (uint32_t slot = 0; check->unreadable && bw_leaf_next(leaf, &slot, &item);) {
+        if (item.key.type != BW_EXTENT_DATA || !stored_range(check, &item, &logical, &length))
+            continue;
+        const struct bw_checked_chunk *chunk = incomplete_chunk(check, logical);
+        if (chunk && count_bytes(check, logical, length_inside(chunk, logical, length), true) &&
+            !add_file(check, chunk, tree, item.key.objectid))
+            return false;
+    }
+    return true;
+}
+
+/* Findings. */
+
+static struct bw_subject subject_of(const struct bw_checked_chunk *chunk)
+{
+    return (struct bw_subject){
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
+                    .tree = BW_CHUNK_TREE,
+                    .key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, chunk->logical},
+                    .logical = chunk->logical,
+                    .length = chunk->length}};
+}
+
+/* Without the extent tree, the block group tells how much may be lost. */
+static void report_group(struct bw_check *check, const struct bw_checked_chunk *chunk)
+{
+    const struct bw_checked_group *group = bw_check_group(check, chunk->logical);
+    const struct bw_subject subject = subject_of(chunk);
+    const struct counted *counted = counted_of(check, chunk);
+    if (group && group->used)
+        bw_check_find(check, BW_CODE_chunk_unreadable, &subject,
+                      "%u of %u stripes are on missing devices: of %" PRIu64
+                      " bytes in use, part or all cannot be read",
+                      counted->missing, chunk->stripes, group->used);
+    else if (!group)
+        bw_check_find(check, BW_CODE_chunk_unreadable, &subject,
+                      "%u of %u stripes are on missing devices: part or all of it cannot be read",
+                      counted->missing, chunk->stripes);
+}
+
+/* Whether there may be files that were not counted: too many, or in lost leaves. */
+static bool may_have_more_files(const struct bw_check *check)
+{
+    for (size_t i = 0; i < check->trees.count; i++)
+        if (check->trees.entries[i].is_subvolume && check->trees.entries[i].incomplete)
+            return true;
+    return check->unreadable->files.count >= MOST_FILES;
+}
+
+static void report_data(struct bw_check *check, const struct bw_checked_chunk *chunk)
+{
+    const struct bw_subject subject = subject_of(chunk);
+    const struct counted *counted = counted_of(check, chunk);
+    bw_check_find(check, BW_CODE_chunk_unreadable, &subject,
+                  "%u of %u stripes are on missing devices: %" PRIu64
+                  " bytes in use cannot be read, of %s%" PRIu64 " file%s",
+                  counted->missing, chunk->stripes, counted->bytes,
+                  may_have_more_files(check) ? "at least " : "", counted->files,
+                  counted->files == 1 ? "" : "s");
+}
+
+static void report_blocks(struct bw_check *check, const struct bw_checked_chunk *chunk)
+{
+    const struct bw_subject subject = subject_of(chunk);
+    const struct counted *counted = counted_of(check, chunk);
+    bw_check_find(check, BW_CODE_chunk_unreadable, &subject,
+                  "%u of %u stripes are on missing devices: %" PRIu64
+                  " bytes of tree blocks cannot be read",
+                  counted->missing, chunk->stripes, counted->bytes);
+}
+
+static void report_counted(struct bw_check *check, const struct bw_checked_chunk *chunk)
+{
+    if (!counted_of(check, chunk)->bytes)
+        return;
+    if (chunk->type & BW_GROUP_DATA)
+        report_data(check, chunk);
+    else
+        report_blocks(check, chunk);
+}
+
+void bw_unreadable_report(struct bw_check *check)
+{
+    const bool counted = !check->options->quick && check->extents_known;
+    for (size_t i = 0; check->unreadable && i < check->chunk_count; i++)
+        if (!check->unreadable->chunks[i].incomplete)
+            continue;
+        else if (counted)
+            report_counted(check, &check->chunks[i]);
+        else
+            report_group(check, &check->chunks[i]);
+}
