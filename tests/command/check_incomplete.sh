@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# More devices are missing than redundancy makes good: check counts what cannot be read as the kernel
-# does, and info, devices and usage call the file system incomplete.
+# More devices are missing than redundancy makes good: check counts what cannot be read as the
+# kernel does, and info, devices and usage call the file system incomplete.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -21,11 +21,13 @@ is "nothing else is an error" "$(grep -c '^error' "$WORK/out")" \
 expect "a quick check" 4 'chunk-unreadable' check --quick "$image"
 holds "knows the bytes in use" out_has '3 of 4 stripes .*: of [0-9]+ bytes in use, part or all '
 expect "info" 0 missing info "$image"
-holds "is incomplete" out_has '^State: +incomplete, 3 of 4 devices missing, 2 of [0-9]+ chunks cannot'
+holds "is incomplete" out_has \
+    '^State: +incomplete, 3 of 4 devices missing, 2 of [0-9]+ chunks cannot be read as a whole'
 expect "usage" 0 missing usage "$image"
 holds "of the data" out_has '^Data,RAID5: .*, incomplete: [0-9]+ of [0-9]+ chunks?$'
 holds "not of the metadata" out_has '^Metadata,RAID1C4: [^,]*, [^,]*%\)$'
-expect "devices" 0 'the file system is incomplete: 2 of [0-9]+ chunks cannot' devices --json "$image"
+expect "devices" 0 'the file system is incomplete: 2 of [0-9]+ chunks cannot' devices --json \
+    "$image"
 is "which devices lack" "$(grep -c '"state":"missing",.*"incomplete_chunks":2' "$WORK/out")" 3
 
 # One that is only degraded.
