@@ -13,7 +13,7 @@ fail() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$1"; }
 
 # skip NEEDED WHAT: something cannot be tested for want of NEEDED: a tool, "root", "a build with
 # ...". scripts/run-tests adds up by that, so the same need has the same words everywhere.
-skip() { skipped=$((skipped + 1)); printf 'skipped: without %s: %s\n' "$1" "$2"; }
+skip() { skipped=$((skipped + 1)); printf 'skipped: without %s: %s\n' "$1" "${2:-}"; }
 
 # timeout SECONDS COMMAND...: SLOWNESS times as long where the machine is emulated.
 timeout() { command timeout "$(($1 * ${SLOWNESS:-1}))" "${@:2}"; }
