@@ -34,6 +34,15 @@ is "each that failed has a line" "$(cat last)" "$(printf '%s\n' '10 passed, 4 fa
     'skipped: 2 without a build, 2 without zsh')"
 holds "and its messages before" grep -qx 'FAILED: this and that' out
 
+# A bare container has no locale.
+cat > locale.sh << END
+. "$ROOT/tests/command/common.bash"
+is "a letter" "\$(printf %s \$'\\u202e' | od -An -tx1)" ' e2 80 ae'
+finish
+END
+LC_ALL=C run locale.sh
+is "letters of tests are UTF-8" "$(tail -n 1 out)" '1 passed, 0 failed, 0 skipped'
+
 # All tests use the words for it.
 wrong=$(grep -nE '\bskip ("[^"]*"|[a-z.0-9]+)( *[;})]|$)' "$ROOT"/tests/command/*.sh)
 is "every skip says for want of what, and what is skipped" "$wrong" ""
