@@ -156,8 +156,8 @@ $(BUILD)/xlator-directory: FORCE
 	@mkdir -p $(@D)
 	@echo '$(XLATOR_DIRECTORY)' | cmp -s - $@ || echo '$(XLATOR_DIRECTORY)' > $@
 
-$(BUILD)/src/graph/registry.o: $(BUILD)/xlator-directory
-$(BUILD)/src/graph/registry.o: override CPPFLAGS += -DBW_XLATOR_DIRECTORY='"$(XLATOR_DIRECTORY)"'
+$(BUILD)/src/graph/layer_types.o: $(BUILD)/xlator-directory
+$(BUILD)/src/graph/layer_types.o: override CPPFLAGS += -DBW_XLATOR_DIRECTORY='"$(XLATOR_DIRECTORY)"'
 
 $(ARCHIVE): $(LIBRARY_OBJECTS)
 	@rm -f $@
