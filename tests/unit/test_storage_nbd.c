@@ -297,7 +297,7 @@ static void test_dump(void **state)
     struct bw_buffer text = {0};
     struct bw_json json = bw_json_start(&text, false);
     set_up(&setup);
-    assert_int_equal(bw_servers_need(setup.servers), BW_SERVERS_CONNECT);
+    assert_int_equal(bw_servers_need(setup.servers), BW_SERVERS_CONNECT_UNIX);
     bw_json_begin_object(&json, NULL);
     bw_storage_nbd_class.operations.dump(setup.layer, &json);
     bw_json_end(&json);
