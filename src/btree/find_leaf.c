@@ -308,14 +308,26 @@ static void lose_item(struct bw_item_range *range)
                         range->finder.tree.id, key->objectid, key->type, key->offset);
 }
 
-/* The keys of a leaf may be out of order, so all of them are looked at. */
+/* If the keys of a leaf are out of order, all of them are looked at. */
+static uint32_t first_slot(const struct bw_item_range *range)
+{
+    const struct bw_node *leaf = &range->finder.leaf;
+    if (range->finder.lost || !range->finder.ordered)
+        return 0;
+    const uint32_t until = bw_node_count_until(leaf, &range->first);
+    const struct bw_key key = until ? bw_leaf_key(leaf, until - 1) : (struct bw_key){0};
+    return until && bw_key_compare(&key, &range->first) == 0 ? until - 1 : until;
+}
+
 static bool next_in_leaf(struct bw_item_range *range)
 {
     const struct bw_node *leaf = &range->finder.leaf;
     while (range->slot < leaf->item_count) {
         bool inside = bw_leaf_item(leaf, range->slot++, &range->item);
-        if (bw_key_compare(&range->item.key, &range->first) < 0 ||
-            bw_key_compare(&range->item.key, &range->last) > 0)
+        const bool is_behind = bw_key_compare(&range->item.key, &range->last) > 0;
+        if (is_behind && range->finder.ordered)
+            range->slot = leaf->item_count;
+        if (is_behind || bw_key_compare(&range->item.key, &range->first) < 0)
             continue;
         if (!inside)
             lose_item(range);
@@ -343,7 +355,7 @@ static bool enter_leaf(struct bw_item_range *range)
     struct bw_leaf_finder *finder = &range->finder;
     range->failure = bw_find_leaf(finder, &range->next);
     range->in_leaf = !range->failure;
-    range->slot = 0;
+    range->slot = range->in_leaf ? first_slot(range) : 0;
     return range->in_leaf && finder->lost && lose_block(range, finder->bytenr);
 }
 

@@ -109,6 +109,9 @@ int ls_list_image(const struct cmd_common *common, struct ls_state *state,
 /** Frees what it holds and leaves an empty one. */
 void ls_listing_free(struct ls_listing *listing);
 
+/** Leaves an empty one, with its memory unless that is much. */
+void ls_listing_clear(struct ls_listing *listing);
+
 /** Adds an entry; its name is copied. */
 struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, size_t length,
                                 const struct bw_place *place);

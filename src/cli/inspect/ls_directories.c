@@ -14,7 +14,7 @@
 /* A directory that is to be listed. */
 struct waiting {
     size_t above; /* how much of the path of the directory before it counts */
-    char *name;   /* what follows then, up to a NUL */
+    size_t name;  /* what follows then, in the names; the names of those below it end there */
     struct bw_place place, parent;
     unsigned depth; /* below what was named */
 };
@@ -27,21 +27,26 @@ struct ls {
     struct bw_buffer path;          /* of the directory that is listed, with a NUL */
     struct waiting *waiting; /* the next one is the last; those below it come before others */
     size_t waiting_count, waiting_capacity;
+    struct bw_buffer names;    /* of these */
+    struct ls_listing listing; /* of the present directory; memory for the next one */
+    struct bw_buffer text;     /* likewise */
     struct bw_pair_set listed; /* with -R: directories, by subvolume and inode */
     bool headings, not_first;
 };
 
-/* Takes the name. */
-static struct bw_error *wait_for(struct ls *ls, size_t above, char *name,
-                                 const struct bw_place *place, const struct bw_place *parent,
-                                 unsigned depth)
+/* The name of a directory follows a slash, unless it is what the user gave. */
+static struct bw_error *wait_for(struct ls *ls, size_t above, const char *slash, const char *name,
+                                 size_t length, const struct waiting *directory)
 {
-    if (!name || !BW_ARRAY_RESERVE(ls->waiting, ls->waiting_count, ls->waiting_capacity)) {
-        free(name);
+    if (!BW_ARRAY_RESERVE(ls->waiting, ls->waiting_count, ls->waiting_capacity))
         return bw_error_no_memory();
-    }
-    ls->waiting[ls->waiting_count++] = (struct waiting){above, name, *place, *parent, depth};
-    return NULL;
+    struct waiting *waiting = &ls->waiting[ls->waiting_count++];
+    *waiting = *directory;
+    waiting->above = above;
+    waiting->name = ls->names.length;
+    bw_buffer_append(&ls->names, slash, strlen(slash));
+    bw_buffer_append(&ls->names, name, length);
+    return ls->names.failed ? bw_error_no_memory() : NULL;
 }
 
 /* A directory has one entry; an image in which it has two could keep a listing busy for ever. */
@@ -62,12 +67,6 @@ static bool enters(const struct ls *ls, unsigned depth)
     return !selection->has_maxdepth || depth < selection->maxdepth;
 }
 
-static char *name_below(const char *name, size_t length)
-{
-    char *below;
-    return asprintf(&below, "/%.*s", (int)length, name) < 0 ? NULL : below;
-}
-
 /* What is pushed last is listed next. */
 static struct bw_error *enter_directories(struct ls *ls, const struct ls_listing *listing,
                                           const struct waiting *directory)
@@ -80,9 +79,10 @@ static struct bw_error *enter_directories(struct ls *ls, const struct ls_listing
     for (size_t i = listing->count; i-- > 0;) {
         const struct ls_entry *entry = &listing->entries[i];
         if (entry->place.type == BW_FILE_DIRECTORY && !entry->is_dots)
-            BW_TRY(wait_for(ls, above,
-                            name_below(listing->bytes.data + entry->name, entry->name_length),
-                            &entry->place, &directory->place, depth));
+            BW_TRY(wait_for(ls, above, "/", listing->bytes.data + entry->name, entry->name_length,
+                            &(struct waiting){.place = entry->place,
+                                              .parent = directory->place,
+                                              .depth = depth}));
     }
     return NULL;
 }
@@ -99,8 +99,9 @@ static struct bw_error *write_row(void *context, struct ls_entry *entry,
 /* `path` is that of the directory, NULL for what was given as PATH. */
 static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing, const char *path)
 {
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    struct bw_buffer *text = &ls->text;
     struct ls_state *state = ls->options;
+    text->length = 0;
     if (state->lines || state->classify || state->color || ls->stream.rows)
         BW_TRY(ls_listing_fill(listing, &ls->paths, state->lines));
     if (ls->stream.rows)
@@ -108,16 +109,16 @@ static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing,
     if ((state->color && ls_colors_follow(&state->colors)) || (state->classify && state->lines))
         BW_TRY(ls_listing_follow(listing, &ls->paths, path ? path : ""));
     if (ls->not_first)
-        bw_buffer_append_byte(&text, '\n');
+        bw_buffer_append_byte(text, '\n');
     ls->not_first = true;
     if (path && ls->headings) {
-        cmd_paths_append_name(&ls->paths, path, strlen(path), &text);
-        bw_buffer_append(&text, ":\n", 2);
+        cmd_paths_append_name(&ls->paths, path, strlen(path), text);
+        bw_buffer_append(text, ":\n", 2);
     }
-    ls_listing_print(listing, &ls->paths, state, path != NULL, &text);
-    if (text.failed)
+    ls_listing_print(listing, &ls->paths, state, path != NULL, text);
+    if (text->failed)
         return bw_error_no_memory();
-    return text.length ? cmd_write(&ls->paths.output, text.data, text.length) : NULL;
+    return text->length ? cmd_write(&ls->paths.output, text->data, text->length) : NULL;
 }
 
 /* With filters, directories are entered that are not printed, and a directory in which nothing is
@@ -144,7 +145,7 @@ static struct bw_error *select_and_write(struct ls *ls, struct ls_listing *listi
 
 static struct bw_error *list(struct ls *ls, const struct waiting *directory)
 {
-    struct ls_listing listing = {0};
+    struct ls_listing *listing = &ls->listing;
     bool again;
     BW_TRY(enter_once(ls, &directory->place, &again));
     if (again) {
@@ -155,11 +156,11 @@ static struct bw_error *list(struct ls *ls, const struct waiting *directory)
                                                    bw_subvolume_id(directory->place.subvolume)));
         return NULL;
     }
-    struct bw_error *error = ls_listing_read(&listing, &ls->paths, ls->options, &directory->place,
+    ls_listing_clear(listing);
+    struct bw_error *error = ls_listing_read(listing, &ls->paths, ls->options, &directory->place,
                                              &directory->parent, &ls->directory);
     if (!error)
-        error = select_and_write(ls, &listing, directory);
-    ls_listing_free(&listing);
+        error = select_and_write(ls, listing, directory);
     return error;
 }
 
@@ -169,11 +170,11 @@ static struct bw_error *list_waiting(struct ls *ls)
     while (!error && ls->waiting_count) {
         const struct waiting next = ls->waiting[--ls->waiting_count];
         ls->path.length = next.above;
-        bw_buffer_append(&ls->path, next.name, strlen(next.name));
+        bw_buffer_append(&ls->path, ls->names.data + next.name, ls->names.length - next.name);
         bw_buffer_append_byte(&ls->path, '\0');
         ls->path.length--;
+        ls->names.length = next.name;
         error = ls->path.failed ? bw_error_no_memory() : list(ls, &next);
-        free(next.name);
     }
     return error;
 }
@@ -203,7 +204,8 @@ static struct bw_error *wait_for_named(struct ls *ls, const char *path,
     if (asprintf(&above, "%s/..", path) < 0)
         return bw_error_no_memory();
     bw_error_free(bw_lookup(ls->paths.session.fs, ls->paths.from, above, true, &parent));
-    return wait_for(ls, 0, strdup(path), place, &parent, 0);
+    return wait_for(ls, 0, "", path, strlen(path),
+                    &(struct waiting){.place = *place, .parent = parent});
 }
 
 /* Directories given as PATH are listed in the order of files. */
@@ -258,9 +260,10 @@ static struct bw_error *list_all(struct ls *ls)
 
 static void free_ls(struct ls *ls)
 {
-    for (size_t i = 0; i < ls->waiting_count; i++)
-        free(ls->waiting[i].name);
     free(ls->waiting);
+    bw_buffer_free(&ls->names);
+    ls_listing_free(&ls->listing);
+    bw_buffer_free(&ls->text);
     bw_directory_close(ls->directory);
     bw_buffer_free(&ls->path);
     bw_pair_set_free(&ls->listed);

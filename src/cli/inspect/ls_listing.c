@@ -13,6 +13,15 @@ void ls_listing_free(struct ls_listing *listing)
     *listing = (struct ls_listing){0};
 }
 
+void ls_listing_clear(struct ls_listing *listing)
+{
+    enum { MOST_KEPT = 1 << 14 };
+    if (listing->capacity > MOST_KEPT)
+        ls_listing_free(listing);
+    listing->count = listing->bytes.length = 0;
+    listing->filled = false;
+}
+
 struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, size_t length,
                                 const struct bw_place *place)
 {

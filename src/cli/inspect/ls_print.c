@@ -90,6 +90,21 @@ static struct widths widths_of(const struct ls_listing *listing, const struct ls
     return widths;
 }
 
+/* A space and a text, aligned to the right. Of long lists, printf() would be most of the work. */
+static void append_right(int width, const char *bytes, int length, struct bw_buffer *text)
+{
+    bw_buffer_append_byte(text, ' ');
+    for (; width > length; width--)
+        bw_buffer_append_byte(text, ' ');
+    bw_buffer_append(text, bytes, (size_t)length);
+}
+
+static void append_number(int width, uint64_t number, struct bw_buffer *text)
+{
+    char digits[BW_DECIMAL_ROOM];
+    append_right(width, digits, (int)(bw_decimal(digits, number) - digits), text);
+}
+
 static void append_size(const struct bw_inode *inode, const struct widths *widths, bool people,
                         struct bw_buffer *text)
 {
@@ -99,8 +114,7 @@ static void append_size(const struct bw_inode *inode, const struct widths *width
                          widths->minor, bw_inode_minor(inode));
         return;
     }
-    write_size(size, inode->size, people);
-    bw_buffer_format(text, " %*s", widths->size, size);
+    append_right(widths->size, size, write_size(size, inode->size, people), text);
 }
 
 /* Names are aligned to the left, numbers to the right. */
@@ -109,7 +123,7 @@ static void append_owner(int width, const char *name, uint32_t number, struct bw
     if (name)
         bw_buffer_format(text, " %s%*s", name, width - owner_width(name), "");
     else
-        bw_buffer_format(text, " %*" PRIu32, width, number);
+        append_number(width, number, text);
 }
 
 static void append_columns(const struct ls_entry *entry, const struct widths *widths,
@@ -124,8 +138,10 @@ static void append_columns(const struct ls_entry *entry, const struct widths *wi
         return;
     }
     bw_write_mode(mode, inode->mode);
-    bw_buffer_format(text, "%.*s%*s %*" PRIu32, BW_MODE_LENGTH, mode, widths->acl,
-                     entry->has_acl ? "+" : "", widths->links, inode->link_count);
+    bw_buffer_append(text, mode, BW_MODE_LENGTH);
+    if (widths->acl)
+        bw_buffer_append_byte(text, entry->has_acl ? '+' : ' ');
+    append_number(widths->links, inode->link_count, text);
     append_owner(widths->uid, bw_people_user(options->owners, inode->uid), inode->uid, text);
     append_owner(widths->gid, bw_people_group(options->owners, inode->gid), inode->gid, text);
     append_size(inode, widths, options->people, text);
