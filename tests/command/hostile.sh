@@ -8,7 +8,7 @@ set -uo pipefail
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain || exit 1
 plain=$BUILD/fixtures/plain/dev1.img
-have python3 || { skip "no python3"; finish; }
+have python3 || { skip python3 "hostile inputs"; finish; }
 
 patch() { # OLD NEW: of the same length
     python3 "$ROOT/tests/support/patch_image.py" "$WORK/names" \
@@ -126,7 +126,7 @@ mounts() {
     mkdir "$mnt"
     is_unmounted() { ! grep -q " $mnt " /proc/mounts; }
     if ! why=$(have_mount "$plain" "$mnt") || ! soon is_unmounted; then
-        skip "the mount: $why"
+        skip FUSE "the mount: $why"
         return
     fi
     trap 'fusermount3 -uqz "$mnt"; rm -rf "$WORK"' EXIT
@@ -146,6 +146,6 @@ mounts() {
 names
 swaps
 shrinking
-if grep -q NBD=1 "$BUILD/features" && have nbdkit; then servers; else skip "no nbdkit"; fi
+if grep -q NBD=1 "$BUILD/features" && have nbdkit; then servers; else skip nbdkit "servers"; fi
 mounts
 finish
