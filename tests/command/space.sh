@@ -50,7 +50,8 @@ holds "is listed without image and generation" out_has \
     '^ 3  missing  134217728  109051904           -  [-0-9a-f]{36}  -$'
 expect "the same in JSON" 0 '' devices --json "${raid5}2.img" -d "${raid5}1.img"
 holds "leaves them out" out_has \
-    '^\{"id":3,"state":"missing","size":134217728,"allocated":109051904,"uuid":"[-0-9a-f]{36}"\}$'
+    '^\{"id":3,"state":"missing","size":134217728,"allocated":109051904,"uuid":"[-0-9a-f]{36}",'\
+'"incomplete_chunks":0\}$'
 expect "a stale device" 0 'is stale' devices -o id,state,generation "${stale}1.img" "${stale}2.img"
 holds "is marked" out_is $'1\tstale\t7\n2\tpresent\t9'
 cp --sparse=always "$plain" "$WORK/$(printf 'a\033b\tc.img')"
@@ -136,9 +137,11 @@ expect "usage in JSON" 0 - usage --json "$plain"
 holds "is one object" out_has \
     '^\{"overall":\{"device_size":134217728,"device_allocated":109051904,"device_unallocated":25'\
 '165824,"device_missing":0,"device_slack":0,"used":1372160,"free_estimated":49844224,"free_min":'\
-'37261312,"data_ratio_percent":100,"metadata_ratio_percent":200,"multiple_profiles":false,"compl'\
-'ete":true\},"groups":\[\{"type":"Data","profile":"single","size":25165824,"used":487424,"raw_si'\
-'ze":25165824,"raw_used":487424,"chunks":2,"complete":true,"devices":\[\{"devid":1,"size":251658'\
+'37261312,"data_ratio_percent":100,"metadata_ratio_percent":200,"multiple_profiles":false,"chunk'\
+'s":4,"incomplete_chunks":0,"complete":true\},"groups":\[\{"type":"Data",'\
+'"profile":"single","size":25165824,"used":487424,"raw_si'\
+'ze":25165824,"raw_used":487424,"chunks":2,'\
+'"incomplete_chunks":0,"complete":true,"devices":\[\{"devid":1,"size":251658'\
 '24\}\]\},'
 holds "names devices as the devices command does" out_has \
     '"devices":\[\{"id":1,"state":"present","path":"[^"]*dev1.img","seed":false,"size":134217728'\
