@@ -63,6 +63,7 @@ struct bw_compression_options {
     bool has_maxdepth; /**< whether `maxdepth` is used */
     unsigned maxdepth; /**< how many directories to descend; 0: only starts that are files */
     unsigned mindepth; /**< how many directories below the start the first files are */
+    unsigned nested;   /**< enum bw_nested (walk.h): whether subvolumes below a start are entered */
 };
 
 /** Begins with no files; `options` may be NULL. The caller owns `*count`, which the file system

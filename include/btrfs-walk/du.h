@@ -28,7 +28,7 @@ struct bw_selection;
 
 /** A file or a directory. The path is valid during the call only. */
 struct bw_du_entry {
-    const char *path; /**< absolute from the top-level subvolume, raw bytes, not terminated */
+    const char *path; /**< as in struct bw_entry (walk.h): raw bytes, not terminated */
     size_t path_length;
     struct bw_place place;
     uint64_t depth;       /**< below the start; 0: the start itself */
@@ -49,7 +49,7 @@ typedef struct bw_error *bw_du_taker(void *context, const struct bw_du_entry *en
 /** What to count, and who receives the result. */
 struct bw_du_options {
     size_t struct_size; /**< sizeof(struct bw_du_options) */
-    /** Where to start, as in struct bw_walk_options; but subvolumes below it are always entered. */
+    /** Where paths begin, and where to start, as in struct bw_walk_options. */
     const char *subvolume, *start;
     /** Conditions that files must meet to be counted, unchanged during the call; NULL: none. With
      * conditions, a directory in which nothing is counted is left out. */
@@ -59,6 +59,7 @@ struct bw_du_options {
     bw_du_taker *take;
     void *context;     /**< passed to `take` */
     unsigned mindepth; /**< entries less deep are counted, but not handed out */
+    unsigned nested;   /**< enum bw_nested (walk.h): whether subvolumes below `start` are entered */
 };
 
 /**

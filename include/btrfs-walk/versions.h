@@ -28,7 +28,8 @@ struct bw_version {
     struct timespec time;  /**< of the last change in that state */
     struct bw_place place; /**< of the file in it */
     struct bw_inode inode; /**< what its inode holds there */
-    const char *path;      /**< there; raw bytes, not terminated */
+    const char *path;      /**< there, from bw_versions_options.subvolume; raw bytes, not
+                              terminated */
     size_t path_length;
     unsigned changes;     /**< what differs from the version before: enum bw_difference_changes */
     unsigned unknown;     /**< what could not be compared with it */
@@ -49,13 +50,16 @@ struct bw_versions_options {
     /** The older states, the newest first; NULL: those that bw_past_open() finds by itself. */
     const struct bw_state_choice *states;
     size_t state_count;
-    const char *path; /**< from the top-level subvolume; a link at its end is not followed */
+    const char *path; /**< from `subvolume`; a link at its end is not followed */
     bool all;         /**< each state is a version of its own, even if nothing differs */
     bw_version_taker *take;
     void *context;
     /** Told of each state that is about to be opened: its number, from 1 on, and of how many. May
      * be NULL. */
     void (*progress)(void *context, size_t number, size_t count);
+    /** The subvolume at which paths begin, as in struct bw_walk_options (walk.h), of the present;
+     * older states are searched for it by its id. NULL: the top-level one. */
+    const char *subvolume;
 };
 
 /**

@@ -22,8 +22,8 @@ struct bw_selection;
 
 /** An entry that a walk finds. All pointers are valid during the call only. */
 struct bw_entry {
-    const char *path; /**< absolute from the top-level subvolume, raw bytes, not terminated; only
-                         "/" itself ends with a '/' */
+    const char *path; /**< absolute from bw_walk_options.subvolume, or from the top-level subvolume;
+                         raw bytes, not terminated; only "/" itself ends with a '/' */
     size_t path_length;
     struct bw_place place;        /**< what it is */
     const struct bw_inode *inode; /**< NULL if it was not asked for, or is lost (and reported) */
@@ -65,18 +65,32 @@ enum bw_walk_order {
     BW_WALK_BY_GID,
 };
 
+/** Whether a walk enters the subvolumes below its start. Those it does not enter are listed as
+ * directories that are empty. */
+enum bw_nested {
+    BW_NESTED_DEFAULT, /**< enter them, as find(1) does on a mount, unless `subvolume` is given */
+    BW_NESTED_ENTER,
+    BW_NESTED_SKIP, /**< stay in the subvolume that the start is in */
+};
+
+/** Whether subvolumes are entered; `subvolume` is bw_walk_options.subvolume. */
+static inline bool bw_nested_enters(unsigned nested, const char *subvolume)
+{
+    return nested == BW_NESTED_ENTER || (nested == BW_NESTED_DEFAULT && !subvolume);
+}
+
 /** What to walk, and who receives the result. A walk of all regular files needs no more than
  * `struct_size` and either `consume` or `visit`. */
 struct bw_walk_options {
     size_t struct_size; /**< sizeof(struct bw_walk_options) */
-    /** List only this subvolume, without those nested in it: "default", an id, or an absolute path
-     * ("/256" is a path). NULL: list all subvolumes. */
+    /** The subvolume at which all paths begin, given ones and those of entries, as if it was
+     * mounted: "default", an id, or an absolute path ("/256" is a path). Subvolumes nested in it
+     * are not entered; see `nested`. NULL: the top-level subvolume, with all others. */
     const char *subvolume;
     /**
-     * Where to start: the path of a directory or of a single file, within `subvolume` if that is
-     * given, otherwise from the top-level subvolume. Lists that file, everything below it, and the
-     * subvolumes nested there (even if `subvolume` is given). Symbolic links on the way are
-     * followed; one at the end is only if a '/' comes after it. NULL: start at the top.
+     * Where to start: the path of a directory or of a single file. Lists that file or everything
+     * below the directory. Symbolic links on the way are followed; one at the end is only if a '/'
+     * comes after it. NULL: start at the top.
      */
     const char *start;
     bool no_snapshots; /**< leave out the files of snapshots */
@@ -111,6 +125,7 @@ struct bw_walk_options {
     const char *time_style;
     unsigned mindepth; /**< how many directories below the start the first entries are; 1 leaves out
                           the start */
+    unsigned nested;   /**< enum bw_nested */
 };
 
 /** What a walk has found. */

@@ -26,6 +26,12 @@ extern const struct bw_unit bw_size_units[];
 /** Units of durations: h, m, s, ms, us, ns. A number needs one of them. */
 extern const struct bw_unit bw_time_units[];
 
+/** What makes a regular noun agree with a count: "" after 1, otherwise "s". */
+static inline const char *bw_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /** Finds the unit of that name; NULL if there is none. */
 const struct bw_unit *bw_unit_find(const struct bw_unit *units, const char *name, size_t length);
 

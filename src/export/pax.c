@@ -121,9 +121,10 @@ static void append_number(struct bw_buffer *text, const char *key, uint64_t numb
     end_record(text, start);
 }
 
-/* A decimal number, with as much of it as is not 0; before 1970 it is negative as a whole, which
- * GNU tar understands, and bsdtar 3.6 but for the fraction. */
-static void append_time(struct bw_buffer *text, const char *key, struct timespec time)
+/* A decimal number, negative before 1970 as a whole, which GNU tar understands, and bsdtar 3.6 but
+ * for the fraction. sqfstar 4.5 rejects an mtime that has none: `always_fraction`. */
+static void append_time(struct bw_buffer *text, const char *key, struct timespec time,
+                        bool always_fraction)
 {
     size_t start = text->length;
     bool before = time.tv_sec < 0;
@@ -134,7 +135,7 @@ static void append_time(struct bw_buffer *text, const char *key, struct timespec
         fraction = NANOSECONDS - fraction;
     }
     bw_buffer_format(text, "%s=%s%" PRIu64, key, before ? "-" : "", seconds);
-    if (fraction)
+    if (fraction || always_fraction)
         bw_buffer_format(text, ".%09ld", fraction);
     end_record(text, start);
 }
@@ -185,19 +186,18 @@ static uint64_t stored(const struct bw_archive_entry *entry)
     return length;
 }
 
-/* The map of a sparse file: how many ranges, and each; one of length 0 if it ends with a hole. */
+/* The map of a sparse file: how many ranges, and each. As in GNU tar's maps, the last one has the
+ * length 0. sqfstar 4.5 reads past a map without it, and forgets the padding of the data if they
+ * are the first range: then another one of length 0 comes before them. */
 static void append_map(struct bw_buffer *text, const struct bw_archive_entry *entry)
 {
-    uint64_t size = entry->inode->size, end = 0;
-    for (size_t i = 0; i < entry->range_count; i++)
-        end = entry->ranges[i].offset + entry->ranges[i].length;
-    bool ends_with_hole = end < size;
-    bw_buffer_format(text, "%zu\n", entry->range_count + ends_with_hole);
+    const bool is_padded = entry->range_count == 1 && entry->ranges[0].length % UNIT;
+    bw_buffer_format(text, "%zu\n%s", entry->range_count + 1 + is_padded,
+                     is_padded ? "0\n0\n" : "");
     for (size_t i = 0; i < entry->range_count; i++)
         bw_buffer_format(text, "%" PRIu64 "\n%" PRIu64 "\n", entry->ranges[i].offset,
                          entry->ranges[i].length);
-    if (ends_with_hole)
-        bw_buffer_format(text, "%" PRIu64 "\n0\n", size);
+    bw_buffer_format(text, "%" PRIu64 "\n0\n", entry->inode->size);
     bw_archive_pad(text, UNIT);
 }
 
@@ -259,11 +259,13 @@ static void add_paths(struct bw_buffer *records, struct ustar *header,
 static void add_times(struct bw_buffer *records, struct ustar *header,
                       const struct bw_archive_entry *entry)
 {
-    SET_NUMBER(header->mtime,
-               entry->inode->mtime.tv_sec < 0 ? 0 : (uint64_t)entry->inode->mtime.tv_sec);
-    append_time(records, "mtime", entry->inode->mtime);
-    append_time(records, "atime", entry->inode->atime);
-    append_time(records, "ctime", entry->inode->ctime);
+    const struct timespec mtime = entry->inode->mtime;
+    const bool before = mtime.tv_sec < 0;
+    const bool fits = SET_NUMBER(header->mtime, before ? 0 : (uint64_t)mtime.tv_sec);
+    if (before || !fits || mtime.tv_nsec)
+        append_time(records, "mtime", mtime, true);
+    append_time(records, "atime", entry->inode->atime, false);
+    append_time(records, "ctime", entry->inode->ctime, false);
 }
 
 static void append_sparse(struct bw_buffer *records, uint64_t size)

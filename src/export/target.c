@@ -31,7 +31,8 @@ struct bw_error *bw_target_open(const char *path, const struct bw_target_options
 {
     *target = (struct bw_target){
         .options = *options, .folder = -1, .directory = -1, .privileged = geteuid() == 0};
-    if (mkdir(path, 0777) && errno != EEXIST)
+    target->is_new = mkdir(path, 0777) == 0;
+    if (!target->is_new && errno != EEXIST)
         return bw_error_from_errno(errno, "cannot make %s", path);
     target->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (target->folder < 0)

@@ -47,6 +47,7 @@ struct bw_target_options {
 struct bw_target {
     struct bw_target_options options;
     int folder;            /**< descriptor */
+    bool is_new;           /**< the folder was made when it was opened */
     int directory;         /**< of the directory that was used last; may be `folder` */
     struct bw_buffer path; /**< its path, followed by a NUL */
     char name[256];        /**< last name of the path that was used last, with a NUL */

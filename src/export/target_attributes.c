@@ -146,10 +146,10 @@ static void remove_xattr(const struct restoring *restoring, const char *name)
         fremovexattr(restoring->descriptor, name);
 }
 
-/* What it got from the directory it was made in. */
+/* What it got from the directory it was made in. The folder itself may have had it before. */
 static void remove_inherited(const struct restoring *restoring)
 {
-    if (!restoring->target->has_default_acl)
+    if (!restoring->target->has_default_acl && restoring->length)
         return;
     remove_xattr(restoring, BW_ACL_ACCESS);
     remove_xattr(restoring, BW_ACL_DEFAULT);
@@ -291,15 +291,16 @@ static void protect(const struct restoring *restoring)
 }
 
 /* Opens a directory or a regular file of the image for its last attributes; a miss if it is
- * another. */
+ * another. The folder itself has the length 0. */
 static int open_again(struct bw_target *target, const char *path, size_t length,
                       const struct bw_inode *inode, struct stat *status)
 {
-    struct bw_error *error = bw_target_enter(target, path, length);
+    struct bw_error *error = length ? bw_target_enter(target, path, length) : NULL;
     int descriptor = -1;
     if (!error) {
-        descriptor = openat(target->directory, target->name,
-                            O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        descriptor =
+            openat(length ? target->directory : target->folder, length ? target->name : ".",
+                   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         errno = descriptor < 0 ? errno : ESTALE;
         if (descriptor >= 0 && fstat(descriptor, status) == 0 &&
             (status->st_mode & S_IFMT) == (inode->mode & S_IFMT))

@@ -110,12 +110,13 @@ static struct bw_error *no_such_subvolume(uint64_t id)
     return bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume %" PRIu64, id);
 }
 
-/* The same for the path of a subvolume; gives up when `path` grows longer than `limit`. */
-static struct bw_error *put_subvolume(const struct bw_fs *fs, uint64_t id, size_t limit,
-                                      struct bw_buffer *path)
+/* The same for the path of a subvolume from the one with the id `from`; gives up when `path` grows
+ * longer than `limit`. */
+static struct bw_error *put_subvolume(const struct bw_fs *fs, uint64_t from, uint64_t id,
+                                      size_t limit, struct bw_buffer *path)
 {
     const struct bw_subvolume_table *table = &fs->subvolumes;
-    for (size_t steps = 0; id != BW_TOP_SUBVOLUME; steps++) {
+    for (size_t steps = 0; id != from; steps++) {
         const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, id);
         if (!subvolume || subvolume->deleted || !subvolume->parent || path->length > limit)
             return no_such_subvolume(id);
@@ -131,12 +132,14 @@ static struct bw_error *put_subvolume(const struct bw_fs *fs, uint64_t id, size_
     return bw_subvolume_by_id(fs, id) ? bw_path_prepend(path, "", 0) : no_such_subvolume(id);
 }
 
-struct bw_error *bw_directory_path(const struct bw_fs *fs, const struct bw_subvolume *subvolume,
-                                   uint64_t inode, struct bw_buffer *path)
+struct bw_error *bw_directory_path(const struct bw_fs *fs, const struct bw_subvolume *from,
+                                   const struct bw_subvolume *subvolume, uint64_t inode,
+                                   struct bw_buffer *path)
 {
+    const uint64_t start = from ? from->tree.id : BW_TOP_SUBVOLUME;
     path->length = 0;
     BW_TRY(put_inside(fs, &subvolume->tree, inode, path));
-    return put_subvolume(fs, subvolume->tree.id, SIZE_MAX, path);
+    return put_subvolume(fs, start, subvolume->tree.id, SIZE_MAX, path);
 }
 
 struct bw_error *bw_subvolume_path(struct bw_fs *fs, const struct bw_subvolume *subvolume,
@@ -153,7 +156,7 @@ static struct bw_error *find_path(const struct bw_fs *fs, const struct bw_place 
     struct bw_parent_step step = {.parent = BW_SUBVOLUME_ROOT_INODE};
     if (place->inode != BW_SUBVOLUME_ROOT_INODE)
         BW_TRY(bw_inode_step_up(fs, &place->subvolume->tree, place->inode, &step));
-    BW_TRY(bw_directory_path(fs, place->subvolume, step.parent, path));
+    BW_TRY(bw_directory_path(fs, NULL, place->subvolume, step.parent, path));
     bw_buffer_append(path, step.name, step.name_length);
     return NULL;
 }
@@ -214,7 +217,7 @@ static struct bw_error *find_by_path(const struct bw_fs *fs, const char *text,
             continue;
         path.length = 0;
         BW_AUTO_ERROR struct bw_error *error =
-            put_subvolume(fs, table->items[i].tree.id, length + 2, &path);
+            put_subvolume(fs, BW_TOP_SUBVOLUME, table->items[i].tree.id, length + 2, &path);
         if (!error && is_path(&path, text))
             *subvolume = &table->items[i];
     }

@@ -62,11 +62,12 @@ struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw
                                          uint8_t *type);
 
 /**
- * Sets `path` to the absolute path of a directory, from the top-level subvolume, with a '/' at both
- * ends. BW_ERROR_NOT_FOUND if its subvolume has no entry; BW_ERROR_CORRUPT if the way up is
- * damaged.
+ * Sets `path` to the absolute path of a directory, from `from` (NULL: the top-level subvolume),
+ * with a '/' at both ends. BW_ERROR_NOT_FOUND if a subvolume on the way has no entry, or none of
+ * them is `from`; BW_ERROR_CORRUPT if the way up is damaged.
  */
-struct bw_error *bw_directory_path(const struct bw_fs *fs, const struct bw_subvolume *subvolume,
-                                   uint64_t inode, struct bw_buffer *path);
+struct bw_error *bw_directory_path(const struct bw_fs *fs, const struct bw_subvolume *from,
+                                   const struct bw_subvolume *subvolume, uint64_t inode,
+                                   struct bw_buffer *path);
 
 #endif

@@ -22,6 +22,7 @@ struct found {
 struct searching {
     struct bw_versions_options options;
     struct bw_fs *present;
+    uint64_t from; /* id of the subvolume at which paths begin */
     struct bw_older older;
     struct found newer; /* the newest state of the version at hand */
     struct found last;  /* the oldest one, if that is another one */
@@ -45,8 +46,24 @@ static struct bw_error *take_path(void *context, const char *path, size_t length
     return first->failed ? bw_error_no_memory() : NULL;
 }
 
+/* Makes an absolute path one from a subvolume on, if it leads through that. */
+static struct bw_error *begin_at(struct bw_fs *fs, const struct bw_subvolume *from,
+                                 struct bw_buffer *path)
+{
+    BW_AUTO_FREE char *top = NULL;
+    size_t length = 0;
+    BW_AUTO_ERROR struct bw_error *error = bw_subvolume_path(fs, from, &top, &length);
+    if (error)
+        return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+    if (length > 1 && path->length > length && path->data[length] == '/' &&
+        memcmp(path->data, top, length) == 0)
+        memmove(path->data, path->data + length, path->length -= length);
+    return NULL;
+}
+
 /* Finds the file by its number: under another name, or without one. */
-static struct bw_error *find_by_number(const struct bw_version *newer, struct found *found)
+static struct bw_error *find_by_number(const struct bw_version *newer,
+                                       const struct bw_subvolume *from, struct found *found)
 {
     struct bw_version *version = &found->version;
     if (!newer->fs)
@@ -64,21 +81,24 @@ static struct bw_error *find_by_number(const struct bw_version *newer, struct fo
     struct bw_error *error =
         bw_inode_paths_list(&paths, subvolume, version->place.inode, take_path, &found->path);
     bw_inode_paths_free(&paths);
-    return error;
+    return error ? error : begin_at(version->fs, from, &found->path);
 }
 
 static struct bw_error *find(const struct searching *searching, struct found *found)
 {
     struct bw_version *version = &found->version;
     const char *path = searching->options.path;
-    struct bw_error *error = bw_lookup(version->fs, NULL, path, false, &version->place);
+    const struct bw_subvolume *from = bw_subvolume_by_id(version->fs, searching->from);
+    if (!from || from->deleted)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "no such subvolume");
+    struct bw_error *error = bw_lookup(version->fs, from, path, false, &version->place);
     if (!error)
         error = bw_inode_get(version->fs, &version->place, &version->inode);
     if (!error) {
         bw_buffer_append(&found->path, path, strlen(path));
     } else if (error->code != BW_ERROR_NO_MEMORY) {
         bw_error_free(error);
-        error = find_by_number(&searching->newer.version, found);
+        error = find_by_number(&searching->newer.version, from, found);
     }
     version->path = found->path.data;
     version->path_length = found->path.length;
@@ -200,6 +220,10 @@ struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_opt
     BW_TRY(BW_TAKE_OPTIONS(ours, options));
     if (!ours->take || !ours->path)
         return bw_error_create(BW_ERROR_USAGE, "no path is given, or nobody takes the versions");
+    const struct bw_subvolume *from = bw_subvolume_by_id(present, BW_TOP_SUBVOLUME);
+    if (ours->subvolume)
+        BW_TRY(bw_subvolume_by_name(present, ours->subvolume, &from));
+    searching.from = from ? from->tree.id : BW_TOP_SUBVOLUME;
     struct bw_error *error =
         bw_older_init(&searching.older, present, ours->images, ours->states, ours->state_count);
     searching.older.progress = ours->progress;

@@ -170,6 +170,7 @@ struct bw_error *bw_compression_begin(struct bw_fs *fs, const struct bw_compress
     count->list.has_maxdepth = options.has_maxdepth;
     count->list.maxdepth = options.maxdepth;
     count->list.mindepth = options.mindepth;
+    count->list.nested = options.nested;
     return NULL;
 }
 

@@ -303,6 +303,7 @@ static struct bw_error *count(struct du *du)
     const struct bw_file_list_options list = {.subvolume = du->options->subvolume,
                                               .start = du->options->start,
                                               .selection = du->options->selection,
+                                              .nested = du->options->nested,
                                               .once = true};
     du->scan = (struct bw_extent_scan){
         .fs = du->fs, .block = take_block, .extent = take_extent, .context = du};

@@ -295,18 +295,27 @@ static struct bw_error *enter_once(struct lister *lister, const struct bw_place 
     return NULL;
 }
 
+/* Whether what is in a directory may be wanted. */
+static bool goes_down(const struct lister *lister, const struct bw_place *place)
+{
+    const struct bw_file_list_options *options = lister->options;
+    if (lister->depth && place->subvolume != lister->levels[0].place.subvolume &&
+        !bw_nested_enters(options->nested, options->subvolume))
+        return false;
+    return !options->has_maxdepth || lister->depth < options->maxdepth;
+}
+
 /* Begins with a directory, whose name is the last one of the path. */
 static struct bw_error *enter(struct lister *lister, const struct bw_place *place,
                               size_t path_length)
 {
-    const struct bw_file_list_options *options = lister->options;
     struct level level = {.place = *place,
                           .position = BW_DIRECTORY_START,
                           .first = lister->waiting_count,
                           .next = lister->waiting_count,
                           .names = lister->waiting_names.length,
                           .path_length = path_length};
-    if (!options->has_maxdepth || lister->depth < options->maxdepth)
+    if (goes_down(lister, place))
         BW_TRY(enter_once(lister, place, &level.reads));
     if (!BW_ARRAY_RESERVE(lister->levels, lister->depth, lister->level_capacity))
         return bw_error_no_memory();

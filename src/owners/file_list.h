@@ -50,6 +50,7 @@ struct bw_file_list_options {
     bool has_maxdepth;                    /**< whether `maxdepth` is used */
     unsigned maxdepth; /**< how many directories below the start files are wanted */
     unsigned mindepth; /**< and how many of them at least */
+    unsigned nested;   /**< whether subvolumes below the start are entered: enum bw_nested */
     bool once;         /**< further names of a file are not wanted */
 };
 

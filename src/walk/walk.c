@@ -97,26 +97,6 @@ static void set_name(struct start *start, const char *path)
     start->name_length = (size_t)(end - start->name);
 }
 
-/* The path of the start. A subvolume that is named gets one even if nothing leads to it any more.
- */
-static struct bw_error *find_path(struct bw_fs *fs, const struct bw_walk_options *options,
-                                  struct start *start)
-{
-    const struct bw_subvolume *subvolume = start->place.subvolume;
-    const bool is_whole = options->subvolume && !options->start && !subvolume->deleted;
-    struct bw_error *error = bw_directory_path(fs, subvolume, start->directory, &start->path);
-    if (!error || !is_whole || error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    start->path.length = 0;
-    bw_buffer_format(&start->path, "/#%" PRIu64 "/", subvolume->tree.id);
-    error = bw_error_prefix(error, "the path of subvolume %" PRIu64 " is lost", subvolume->tree.id);
-    if (bw_fs_first_doubt(fs, subvolume->tree.id, 0))
-        bw_fs_report(fs, BW_DAMAGE, error);
-    else
-        bw_error_free(error);
-    return start->path.failed ? bw_error_no_memory() : NULL;
-}
-
 /* Finds the start. Its subvolume is NULL if it is the top-level one, and that is missing. */
 static struct bw_error *find_start(struct bw_fs *fs, const struct bw_walk_options *options,
                                    struct start *start)
@@ -133,7 +113,7 @@ static struct bw_error *find_start(struct bw_fs *fs, const struct bw_walk_option
     start->directory = start->single ? start->place.directory : start->place.inode;
     if (start->single)
         set_name(start, options->start);
-    return find_path(fs, options, start);
+    return bw_directory_path(fs, from, start->place.subvolume, start->directory, &start->path);
 }
 
 static struct bw_error *visit_single(struct visit *visit, struct bw_walk_top *top,
@@ -160,20 +140,19 @@ struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_optio
     return bw_give_text(&start.path, error, path, length);
 }
 
-/* Walks from the start. If the option names a subvolume and no path in it, other subvolumes below
- * it are not walked, and only their top directories are listed. */
+/* Walks from the start. Of subvolumes that are not entered, only the top directories are listed. */
 static struct bw_error *visit_start(struct visit *visit, const struct start *start)
 {
-    const bool whole = visit->options->subvolume && !visit->options->start;
+    const bool stays = !bw_nested_enters(visit->options->nested, visit->options->subvolume);
     struct bw_walk_top top = {.subvolume = start->place.subvolume,
                               .inode = start->directory,
                               .prefix = start->path.data,
                               .prefix_length = start->path.length};
     bw_choice_start(&visit->walk.choice, top.prefix, top.prefix_length, start->single);
     BW_TRY(start->single ? visit_single(visit, &top, start) : visit_subvolume(visit, &top));
-    return whole && !bw_subvolume_walk_lists(&visit->walk, BW_FILE_DIRECTORY)
+    return stays && !bw_subvolume_walk_lists(&visit->walk, BW_FILE_DIRECTORY)
                ? NULL
-               : visit_found(visit, whole);
+               : visit_found(visit, stays);
 }
 
 /* Subvolumes that lie in each other in a circle: no walk comes there. Follows the way from each
@@ -343,6 +322,9 @@ struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
         return bw_error_create(BW_ERROR_USAGE, "a walk needs either a consumer or a visitor");
     if (!bw_order_is_known(options.order))
         return bw_error_create(BW_ERROR_USAGE, "unknown order %u", options.order);
+    if (options.nested > BW_NESTED_SKIP)
+        return bw_error_create(BW_ERROR_USAGE, "unknown rule for nested subvolumes: %u",
+                               options.nested);
     options.threads = bw_pool_workers(options.threads);
     summary = summary ? summary : &unused;
     *summary = (struct bw_walk_summary){0};

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cmd/common/selection.h"
 
 static const char *const tolerances[] = {"nothing", "mendable", NULL};
 
@@ -29,8 +30,9 @@ static const struct cmd_option options[] = {
      "also compare all files with a list of them: mtree(5), or lines of sha256sum(1) and its like",
      CMD_TEXT(struct check_settings, manifest)},
     {0, "subvol", "NAME|ID",
-     "the list is of this subvolume, at which its paths may begin: its path, its id, or 'default'",
+     "the list is of this subvolume, at which its paths begin: its path, its id, or 'default'",
      CMD_TEXT(struct check_settings, subvolume)},
+    CMD_NESTED_OPTION(struct check_settings, nested),
     {0, "no-snapshots", NULL, "the list has no snapshots",
      CMD_FLAG(struct check_settings, no_snapshots)},
     {0, "report", "FORM=FILE",

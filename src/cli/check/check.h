@@ -29,6 +29,7 @@ struct check_settings {
     unsigned tolerate; /**< 1: what is mendable is no error */
     unsigned threads;
     const char *manifest, *subvolume;
+    unsigned nested; /* enum bw_nested */
     bool no_snapshots;
     struct {
         const struct check_report_form *form;

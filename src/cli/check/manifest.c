@@ -35,8 +35,9 @@ struct comparison {
     struct bw_feed *feed;
     struct cmd_hashing hashing;
     struct bw_buffer message;
-    char *prefix; /* what the paths of the list lack: of the subvolume they begin at */
-    size_t prefix_length;
+    char *top; /* path of the subvolume whose files are compared; "": the top-level one */
+    bool list_begins_at_top; /* the paths in the list begin with that */
+    struct bw_buffer path;   /* of the file at hand, from the top-level subvolume on; with a NUL */
 };
 
 /* Findings. */
@@ -174,12 +175,21 @@ static void compare_entry(struct comparison *comparison, const struct bw_feed_it
 
 /* The stream of files. */
 
-static struct bw_manifest_entry *entry_of(const struct comparison *comparison,
-                                          const struct bw_feed_item *item)
+/* What the list has of a file. Sets comparison->path. */
+static struct bw_error *find_entry(struct comparison *comparison, const struct bw_feed_item *item,
+                                   struct bw_manifest_entry **entry)
 {
-    size_t skip = comparison->prefix_length;
-    const char *path = item->path.data + (skip < item->path.length ? skip : item->path.length);
-    return bw_manifest_find(&comparison->check->list, path + (*path == '/'));
+    struct bw_buffer *path = &comparison->path;
+    const char *listed = item->path.data;
+    path->length = 0;
+    bw_buffer_format(path, "%s%s%c", comparison->top,
+                     *comparison->top && !item->path.data[1] ? "" : listed, '\0');
+    if (path->failed)
+        return bw_error_no_memory();
+    if (comparison->list_begins_at_top)
+        listed = path->data;
+    *entry = bw_manifest_find(&comparison->check->list, listed + (*listed == '/'));
+    return NULL;
 }
 
 static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
@@ -190,7 +200,8 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
     *got = item;
     if (!item)
         return NULL;
-    const struct bw_manifest_entry *entry = entry_of(comparison, item);
+    struct bw_manifest_entry *entry;
+    BW_TRY(find_entry(comparison, item, &entry));
     item->skipped = !entry || !(entry->given & BW_MANIFEST_HASH);
     *file = bw_feed_stream_file(item);
     return NULL;
@@ -219,22 +230,23 @@ static bool goes_on(struct comparison *comparison)
 
 static struct bw_error *end_item(struct comparison *comparison, struct bw_feed_item *item)
 {
-    struct bw_manifest_entry *entry = entry_of(comparison, item);
+    struct bw_manifest_entry *entry;
     comparison->message.length = 0;
+    BW_TRY(find_entry(comparison, item, &entry));
     if (!goes_on(comparison))
         return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
     if (!entry && item->type == S_IFSOCK)
         return NULL; /* lists have none */
     if (!entry) {
         bw_buffer_format(&comparison->message, "it is not in the list");
-        return find(comparison, CHECK_EXTRA, item->path.data, item);
+        return find(comparison, CHECK_EXTRA, comparison->path.data, item);
     }
     entry->seen = true;
     comparison->check->compared++;
     compare_entry(comparison, item, entry);
     if (!comparison->message.length)
         return NULL;
-    return find(comparison, CHECK_CHANGED, item->path.data, item);
+    return find(comparison, CHECK_CHANGED, comparison->path.data, item);
 }
 
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
@@ -247,6 +259,12 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     return error;
 }
 
+/* What the paths of the list lack. */
+static const char *prefix_of(const struct comparison *comparison)
+{
+    return comparison->list_begins_at_top ? "" : comparison->top;
+}
+
 static struct bw_error *find_missing(struct comparison *comparison)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
@@ -255,8 +273,7 @@ static struct bw_error *find_missing(struct comparison *comparison)
         if (entry->seen || entry->given & BW_MANIFEST_OPTIONAL)
             continue;
         path.length = comparison->message.length = 0;
-        bw_buffer_format(&path, "%.*s/%s", (int)comparison->prefix_length, comparison->prefix,
-                         entry->path);
+        bw_buffer_format(&path, "%s/%s", prefix_of(comparison), entry->path);
         bw_buffer_append_byte(&path, '\0');
         bw_buffer_format(&comparison->message, "line %u of the list has it", entry->line);
         if (path.failed)
@@ -269,35 +286,48 @@ static struct bw_error *find_missing(struct comparison *comparison)
 
 /* The frame. */
 
-/* The paths of a list for --subvol begin at the subvolume, or all at the top, as those that this
- * program prints. */
-static bool begins_at_top(const struct bw_manifest *list, const char *prefix, size_t length)
+/* Whether all paths of a list begin with that of the subvolume, as version 0.2.0 wrote them,
+ * and do not name something in it that way. */
+static bool begins_at_top(const struct comparison *comparison, const struct bw_subvolume *from)
 {
+    const struct bw_manifest *list = &comparison->check->list;
+    const char *prefix = comparison->top + 1;
+    const size_t length = strlen(prefix);
+    struct bw_place place;
     for (size_t i = 0; i < list->count; i++)
         if (strncmp(list->entries[i].path, prefix, length) != 0 ||
             (list->entries[i].path[length] && list->entries[i].path[length] != '/'))
             return false;
-    return true;
+    BW_AUTO_ERROR struct bw_error *error =
+        list->count ? bw_lookup(comparison->fs, from, list->entries[0].path, false, &place) : NULL;
+    return error;
 }
 
-static struct bw_error *find_prefix(struct comparison *comparison,
-                                    const struct bw_walk_options *walk)
+/* A subvolume that nothing leads to has no path. */
+static struct bw_error *find_top(struct comparison *comparison, const char *subvolume)
 {
+    const struct bw_subvolume *from = NULL;
+    struct bw_error *error = NULL;
     size_t length;
-    BW_TRY(bw_walk_start_path(comparison->fs, walk, &comparison->prefix, &length));
-    bool top =
-        length <= 1 || begins_at_top(&comparison->check->list, comparison->prefix + 1, length - 1);
-    comparison->prefix_length = top ? 0 : length;
-    return NULL;
+    if (subvolume)
+        BW_TRY(bw_subvolume_by_name(comparison->fs, subvolume, &from));
+    if (from)
+        error = bw_subvolume_path(comparison->fs, from, &comparison->top, &length);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (from && !error && length > 1) {
+        comparison->list_begins_at_top = begins_at_top(comparison, from);
+        return NULL;
+    }
+    bw_error_free(error);
+    free(comparison->top);
+    comparison->top = calloc(1, 1);
+    return comparison->top ? NULL : bw_error_no_memory();
 }
 
 static struct bw_error *settle_hashes(struct comparison *comparison)
 {
-    const size_t length = comparison->prefix_length;
-    BW_AUTO_FREE char *prefix = strndup(comparison->prefix, length);
-    if (!prefix)
-        return bw_error_no_memory();
-    BW_TRY(check_settle_hashes(comparison->check, comparison->fs, prefix));
+    BW_TRY(check_settle_hashes(comparison->check, comparison->fs, prefix_of(comparison)));
     comparison->hashing.algorithm = comparison->check->list.algorithm;
     return NULL;
 }
@@ -316,6 +346,7 @@ static struct bw_error *compare_files(struct comparison *comparison)
     const unsigned passes[] = {comparison->check->list.only_files ? BW_WALK_FILES : BW_WALK_ALL, 0};
     const struct bw_feed_options options = {.walk = {.struct_size = sizeof options.walk,
                                                      .subvolume = settings->subvolume,
+                                                     .nested = settings->nested,
                                                      .no_snapshots = settings->no_snapshots,
                                                      .threads = settings->threads},
                                             .starts = &everything,
@@ -330,7 +361,7 @@ static struct bw_error *compare_files(struct comparison *comparison)
                                      .take = take,
                                      .finish = finish,
                                      .context = comparison};
-    BW_TRY(find_prefix(comparison, &options.walk));
+    BW_TRY(find_top(comparison, settings->subvolume));
     BW_TRY(settle_hashes(comparison));
     BW_TRY(bw_feed_create(comparison->fs, &options, &comparison->feed));
     BW_TRY(bw_stream_run(comparison->fs, &stream));
@@ -380,7 +411,8 @@ struct bw_error *check_compare(struct check *check)
     bw_feed_destroy(comparison.feed);
     cmd_hashing_free(&comparison.hashing);
     bw_buffer_free(&comparison.message);
-    free(comparison.prefix);
+    bw_buffer_free(&comparison.path);
+    free(comparison.top);
     bw_fs_close(replayed);
     return error;
 }

@@ -126,8 +126,8 @@ const char *cmd_find_advice(const char *word)
         {"-printf", "-o and --json print what is known of files"},
         {"-prune", "--exclude leaves out directories with all that is in them"},
         {"-regextype", "regular expressions are always posix-extended"},
-        {"-xdev", "--subvol lists one subvolume alone"},
-        {"-mount", "--subvol lists one subvolume alone"},
+        {"-xdev", "--nested=no stays in one subvolume"},
+        {"-mount", "--nested=no stays in one subvolume"},
         {"-anewer", "times are compared with dates: --newerat"},
         {"-cnewer", "times are compared with dates: --newerct"},
     };

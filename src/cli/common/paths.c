@@ -46,15 +46,9 @@ void cmd_paths_append_name(const struct cmd_paths *paths, const void *name, size
     (paths->terminal ? bw_escape_append : bw_buffer_append)(text, name, length);
 }
 
-struct bw_error *cmd_paths_absolute(const struct cmd_paths *paths, const char *path,
-                                    struct bw_buffer *text)
+struct bw_error *cmd_paths_absolute(const char *path, struct bw_buffer *text)
 {
-    BW_AUTO_FREE char *subvolume = NULL;
-    size_t length = 0;
-    BW_TRY(bw_subvolume_path(paths->session.fs, paths->from, &subvolume, &length));
-    bw_buffer_append(text, subvolume, length);
-    if (length > 1)
-        bw_buffer_append_byte(text, '/');
+    bw_buffer_append_byte(text, '/');
     path += strspn(path, "/");
     bw_buffer_append(text, path, strlen(path));
     return text->failed ? bw_error_no_memory() : NULL;

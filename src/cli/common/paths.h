@@ -9,17 +9,19 @@
 #include "btrfs-walk/inode.h"
 #include "cli/command.h"
 
-/** The line of `--subvol` in the table of a command whose state is a `type`. */
-#define CMD_SUBVOLUME_OPTION(type)                                                             \
-    {                                                                                          \
-        0, "subvol", "NAME|ID", "paths within this subvolume: its path, its id, or 'default'", \
-            CMD_TEXT(type, subvolume)                                                          \
+/** The line of `--subvol` in the table of a command whose state is a `type`. Every path that such a
+ * command accepts or prints begins at that subvolume, as on a mount of it. */
+#define CMD_SUBVOLUME_OPTION(type, member)                                       \
+    {                                                                            \
+        0, "subvol", "NAME|ID",                                                  \
+            "begin all paths at this subvolume: its path, its id, or 'default'", \
+            CMD_TEXT(type, member)                                               \
     }
 
 /** What the help of all of them says. */
-#define CMD_PATHS_DETAILS                                                                         \
-    "\nA PATH begins at the top-level subvolume (id 5), or at that of --subvol. Further devices " \
-    "follow\nIMAGE, or are given with --device; if --graph names the images, all operands are "   \
+#define CMD_PATHS_DETAILS                                                                       \
+    "\nPaths begin at the top-level subvolume (id 5), or at that of --subvol. Further devices " \
+    "follow\nIMAGE, or are given with --device; if --graph names the images, all operands are " \
     "paths.\n"
 
 /** Work on paths under way. */
@@ -45,10 +47,8 @@ void cmd_paths_miss(struct cmd_paths *paths, struct bw_error *error);
 void cmd_paths_append_name(const struct cmd_paths *paths, const void *name, size_t length,
                            struct bw_buffer *text);
 
-/** Appends a path as it is from the top-level subvolume on. Nothing is looked up: what follows
- * `from` is as the user wrote it. */
-struct bw_error *cmd_paths_absolute(const struct cmd_paths *paths, const char *path,
-                                    struct bw_buffer *text);
+/** Appends a path that the user wrote as columns and JSON have it, with one '/' in front. */
+struct bw_error *cmd_paths_absolute(const char *path, struct bw_buffer *text);
 
 /** Appends the answer for a path. An error is reported and does not end the work; what was appended
  * before it is not written. */

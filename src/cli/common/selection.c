@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 
 static struct bw_error *ready(struct cmd_selection *selection)
 {
@@ -105,6 +106,9 @@ static struct bw_error *take_depth(void *target, const struct cmd_option *option
     *(is_least ? &selection->mindepth : &selection->maxdepth) = (unsigned)number;
     return NULL;
 }
+
+const char *const cmd_nested_words[] = {
+    [BW_NESTED_DEFAULT] = "auto", [BW_NESTED_ENTER] = "yes", [BW_NESTED_SKIP] = "no", NULL};
 
 #define CONDITION .take = take_condition
 #define OPERATOR  .take = take_operator
@@ -204,7 +208,7 @@ void cmd_tell_of_nested(const struct cmd_common *common, struct bw_fs *fs, const
     }
     if (count && !error && !common->quiet)
         fprintf(stderr,
-                "btrfs-walk: note: nothing to list in this subvolume alone; %" PRIu64
-                " others lie in it, and --subvol names one of them\n",
-                count);
+                "btrfs-walk: note: no files in this subvolume itself; --nested=yes includes the "
+                "%" PRIu64 " subvolume%s nested in it\n",
+                count, bw_plural(count));
 }

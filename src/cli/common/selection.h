@@ -12,6 +12,18 @@
 /** The options, for a struct cmd_selection. */
 extern const struct cmd_option cmd_selection_options[];
 
+/** The line of --nested in the table of a command whose state is a `type`. */
+#define CMD_NESTED_OPTION(type, member)                                                         \
+    {                                                                                           \
+        0, "nested", "WORD",                                                                    \
+            "whether to enter subvolumes inside others: yes (the default), or no (the default " \
+            "with --subvol)",                                                                   \
+            CMD_WORD(type, member, cmd_nested_words)                                            \
+    }
+
+/** The words of --nested, in the order of enum bw_nested. */
+extern const char *const cmd_nested_words[];
+
 /** Their entry in the table of a command whose state is a `type`. */
 #define CMD_SELECTION(type, member)                                       \
     {                                                                     \
@@ -47,8 +59,8 @@ void cmd_selection_apply(const struct cmd_selection *selection, unsigned types,
 struct bw_error *cmd_selection_prepare(const struct cmd_selection *selection, struct bw_fs *fs,
                                        const char *subvolume);
 
-/** A subvolume alone has nothing that was to be listed, which is a surprise if all of it lies in
- * subvolumes below: says so, unless -q was given. */
+/** Reports that a subvolume itself has nothing to list if others are nested in it, unless -q was
+ * given. */
 void cmd_tell_of_nested(const struct cmd_common *common, struct bw_fs *fs, const char *subvolume);
 
 /** Frees what the options have made; for CMD_SELECTION(). */

@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "cli/common/paths.h"
 #include "cli/common/progress.h"
 
 const struct cmd_option cmd_export_options[] = {
-    {0, "subvol", "NAME|ID",
-     "only this subvolume, at which PATH begins: its path, its id, or 'default'",
-     CMD_TEXT(struct cmd_export_settings, walk.subvolume)},
+    CMD_SUBVOLUME_OPTION(struct cmd_export_settings, walk.subvolume),
+    CMD_NESTED_OPTION(struct cmd_export_settings, walk.nested),
     {0, "no-snapshots", NULL, "leave out snapshots",
      CMD_FLAG(struct cmd_export_settings, walk.no_snapshots)},
     {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
@@ -146,12 +146,19 @@ void cmd_export_stop(struct cmd_export *export)
     bw_feed_destroy(BW_TAKE(export->feed));
 }
 
+struct bw_error *cmd_export_next_item(struct cmd_export *export, struct bw_feed_item **item)
+{
+    BW_TRY(bw_feed_next(export->feed, item));
+    /* Top directories of subvolumes are listed even if there is nothing in them. */
+    export->found_any |= *item && (*item)->place.inode != BW_TOP_DIRECTORY;
+    return NULL;
+}
+
 struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_file *file, bool *got)
 {
     struct bw_feed_item *item;
-    BW_TRY(bw_feed_next(export->feed, &item));
+    BW_TRY(cmd_export_next_item(export, &item));
     *got = item;
-    export->found_any |= item != NULL;
     if (item)
         *file = bw_feed_stream_file(item);
     return NULL;
@@ -207,8 +214,8 @@ void cmd_export_miss_item(struct cmd_export *export, struct bw_feed_item *item)
 int cmd_export_close(struct cmd_export *export, struct bw_error *error)
 {
     const char *subvolume = export->settings->walk.subvolume;
-    if (!error && subvolume && !export->found_any && !export->starts.count &&
-        !export->settings->walk.selection)
+    if (!error && subvolume && !bw_nested_enters(export->settings->walk.nested, subvolume) &&
+        !export->found_any && !export->starts.count && !export->settings->walk.selection)
         cmd_tell_of_nested(export->common, export->session.fs, subvolume);
     cmd_export_stop(export);
     cmd_progress_expect(0); /* from now on, nobody counts what is to be done */

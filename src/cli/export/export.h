@@ -48,7 +48,7 @@ struct cmd_export {
     void *bring_context;
     struct bw_feed *feed;
     atomic_int status; /**< so far; grows */
-    bool found_any;    /**< there was a file */
+    bool found_any;    /**< there was more than top directories of subvolumes */
 };
 
 /** Opens the image. On failure says why and returns the exit status; otherwise STATUS_OK, and
@@ -67,7 +67,10 @@ struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, uns
 /** Ends what that has started. */
 void cmd_export_stop(struct cmd_export *export);
 
-/** The next file, for a stream: `user` is the struct bw_feed_item. */
+/** The next entry of the feed; NULL after the last. */
+struct bw_error *cmd_export_next_item(struct cmd_export *export, struct bw_feed_item **item);
+
+/** The same for a stream: `user` is the struct bw_feed_item. */
 struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_file *file, bool *got);
 
 /** Says why one answer is missing; takes the error. The status will be STATUS_PARTIAL at least.

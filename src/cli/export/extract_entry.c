@@ -70,7 +70,7 @@ struct bw_error *extract_next(void *context, struct bw_stream_file *file, bool *
     struct bw_error *error = NULL;
     bool has_content = item && !item->skipped;
     if (!item) {
-        BW_TRY(bw_feed_next(extract->export.feed, &item));
+        BW_TRY(cmd_export_next_item(&extract->export, &item));
         if (item)
             error = meet(extract, item, &has_content);
     }
@@ -111,11 +111,16 @@ static struct bw_error *look_up(struct extract *extract, const char *path, size_
                                 struct bw_place *place, struct bw_inode *inode)
 {
     struct bw_fs *fs = extract->export.session.fs;
+    const char *subvolume = extract->export.settings->walk.subvolume;
+    const struct bw_subvolume *from = NULL;
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     bw_buffer_append(&text, path, length);
     bw_buffer_append_byte(&text, '\0');
-    struct bw_error *error =
-        text.failed ? bw_error_no_memory() : bw_lookup(fs, NULL, text.data, false, place);
+    struct bw_error *error = text.failed ? bw_error_no_memory()
+                             : subvolume ? bw_subvolume_by_name(fs, subvolume, &from)
+                                         : NULL;
+    if (!error)
+        error = bw_lookup(fs, from, text.data, false, place);
     if (!error)
         error = bw_inode_get(fs, place, inode);
     return cmd_image_error(error);
@@ -171,10 +176,20 @@ static struct bw_error *make_with_way(struct extract *extract, struct bw_feed_it
     return make(extract, item);
 }
 
+/* What all names are relative to. The folder gets its attributes if it was made for it, or with
+ * --preserve; otherwise it is the user's, and so it is if several PATHs go into it. */
+static struct bw_error *take_root(struct extract *extract, const struct bw_feed_item *item)
+{
+    const struct bw_target *target = &extract->target;
+    if ((!target->is_new && !target->options.preserve) || extract->export.starts.count > 1)
+        return NULL;
+    return bw_made_directories_add(&extract->directories, "", 0, &item->place, &item->inode);
+}
+
 static struct bw_error *make_directory(struct extract *extract, struct bw_feed_item *item)
 {
     if (!bw_feed_name_length(item))
-        return NULL; /* the folder itself is the user's */
+        return take_root(extract, item);
     bool ours;
     BW_TRY(make_or_reopen(extract, bw_feed_name(item), bw_feed_name_length(item), &item->inode,
                           &ours));

@@ -91,7 +91,7 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
         return NULL;
     }
     struct bw_feed_item *item;
-    BW_TRY(bw_feed_next(tar->export.feed, &item));
+    BW_TRY(cmd_export_next_item(&tar->export, &item));
     *got = item;
     if (!item)
         return NULL;

@@ -41,7 +41,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct cat_state, unchecked)},
     {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct cat_state, threads)},
-    CMD_SUBVOLUME_OPTION(struct cat_state),
+    CMD_SUBVOLUME_OPTION(struct cat_state, subvolume),
     {0},
 };
 

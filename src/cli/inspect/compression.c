@@ -19,13 +19,15 @@ struct compression_state {
     struct cmd_rows_settings rows;
     struct cmd_selection selection;
     const char *subvolume;
-    int status; /* so far */
+    unsigned nested; /* enum bw_nested */
+    int status;      /* so far */
 };
 
 static const struct cmd_option options[] = {
     CMD_GROUP(cmd_rows_options, struct compression_state, rows),
     CMD_SELECTION(struct compression_state, selection),
-    CMD_SUBVOLUME_OPTION(struct compression_state),
+    CMD_SUBVOLUME_OPTION(struct compression_state, subvolume),
+    CMD_NESTED_OPTION(struct compression_state, nested),
     {0},
 };
 
@@ -140,6 +142,7 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
         .has_maxdepth = state->selection.has_maxdepth,
         .maxdepth = state->selection.maxdepth,
         .mindepth = state->selection.mindepth,
+        .nested = state->nested,
     };
     struct bw_compression_info info = {0};
     struct bw_compression_count *count;

@@ -16,6 +16,7 @@ struct du_state {
     struct cmd_rows_settings rows;
     struct cmd_selection selection;
     const char *subvolume;
+    unsigned nested; /* enum bw_nested */
     bool summarize;
     int status; /* so far */
 };
@@ -31,7 +32,8 @@ static const struct cmd_option options[] = {
     {'s', "summarize", NULL, "only a total for each PATH", CMD_FLAG(struct du_state, summarize)},
     CMD_GROUP(cmd_rows_options, struct du_state, rows),
     CMD_SELECTION(struct du_state, selection),
-    CMD_SUBVOLUME_OPTION(struct du_state),
+    CMD_SUBVOLUME_OPTION(struct du_state, subvolume),
+    CMD_NESTED_OPTION(struct du_state, nested),
     {0},
 };
 
@@ -100,6 +102,7 @@ static struct bw_error *list_path(struct du *du, const char *path)
         .struct_size = sizeof wanted,
         .subvolume = du->state->subvolume,
         .start = path,
+        .nested = du->state->nested,
         .selection = selection->selection,
         .has_maxdepth = du->state->summarize || selection->has_maxdepth,
         .maxdepth = du->state->summarize ? 0 : selection->maxdepth,
@@ -155,7 +158,8 @@ const struct command cmd_du = {
         "extents, those of them that are not shared, and of the PATH itself those that are, each\n"
         "byte on disk counted once. Shared are extents with several references, from whatever\n"
         "file, and all data below tree blocks that are shared with a snapshot. Subvolumes are\n"
-        "entered. A file with several names is listed by the first of them.\n"
+        "entered unless --subvol or --nested=no is given. A file with several names is listed by "
+        "the first of them.\n"
         "\n"
         "With filters, only files that meet them are counted, and a directory without such files\n"
         "is left out. --type and --maxdepth choose lines: what is not printed is counted, too.\n"

@@ -30,7 +30,7 @@ struct answer {
 
 static const struct cmd_option options[] = {
     {0, "json", NULL, "an object a line for each path", CMD_FLAG(struct extents_state, json)},
-    CMD_SUBVOLUME_OPTION(struct extents_state),
+    CMD_SUBVOLUME_OPTION(struct extents_state, subvolume),
     {0},
 };
 

@@ -65,7 +65,8 @@ static const struct cmd_option options[] = {
     {'1', "one", NULL, "one name a line, which is so anyway", CMD_FLAG(struct ls_state, one)},
     CMD_GROUP(cmd_rows_options, struct ls_state, rows),
     CMD_SELECTION(struct ls_state, selection),
-    CMD_SUBVOLUME_OPTION(struct ls_state),
+    CMD_SUBVOLUME_OPTION(struct ls_state, subvolume),
+    CMD_NESTED_OPTION(struct ls_state, nested),
     {0},
 };
 

@@ -63,6 +63,7 @@ struct ls_colors {
 /** What the options have set. */
 struct ls_state {
     const char *subvolume;
+    unsigned nested; /**< enum bw_nested */
     bool all, almost_all, lines, people, inodes, recursive, numeric, names, full_times;
     bool itself;   /**< directories given as PATH are listed, not what is in them */
     bool classify; /**< -F */
@@ -144,20 +145,20 @@ void ls_listing_remove_dots(struct ls_listing *listing);
 
 /** Removes what --exclude matches: such directories are not entered. `path` is that of the
  * listing's directory as the user sees it, "" if its names are paths themselves. */
-struct bw_error *ls_listing_exclude(struct ls_listing *listing, const struct cmd_paths *paths,
-                                    const struct ls_state *options, const char *path);
+struct bw_error *ls_listing_exclude(struct ls_listing *listing, const struct ls_state *options,
+                                    const char *path);
 
 /** Keeps what all other filters select. Names are tried before any inode is read. */
 struct bw_error *ls_listing_select(struct ls_listing *listing, struct cmd_paths *paths,
                                    const struct ls_state *options, const char *path);
 
-/** Takes an entry with its path from the top-level subvolume, after which a NUL stands. */
+/** Takes an entry with its path as commands print it, after which a NUL stands. */
 typedef struct bw_error *ls_entry_taker(void *context, struct ls_entry *entry,
                                         const struct bw_entry *named);
 
 /** Passes on all entries of a listing. */
-struct bw_error *ls_listing_each(struct ls_listing *listing, const struct cmd_paths *paths,
-                                 const char *directory, ls_entry_taker *take, void *context);
+struct bw_error *ls_listing_each(struct ls_listing *listing, const char *directory,
+                                 ls_entry_taker *take, void *context);
 
 /** Appends the lines; before long ones, if `total` is set, what they take on disk. */
 void ls_listing_print(const struct ls_listing *listing, const struct cmd_paths *paths,

@@ -74,11 +74,13 @@ static struct bw_error *enter_directories(struct ls *ls, const struct ls_listing
     const unsigned depth = directory->depth + 1;
     if (!ls->options->recursive || !enters(ls, depth))
         return NULL;
+    const bool stays = !bw_nested_enters(ls->options->nested, ls->options->subvolume);
     size_t above = ls->path.length;
     above -= above && ls->path.data[above - 1] == '/';
     for (size_t i = listing->count; i-- > 0;) {
         const struct ls_entry *entry = &listing->entries[i];
-        if (entry->place.type == BW_FILE_DIRECTORY && !entry->is_dots)
+        const bool is_other = entry->place.subvolume != directory->place.subvolume;
+        if (entry->place.type == BW_FILE_DIRECTORY && !entry->is_dots && !(stays && is_other))
             BW_TRY(wait_for(ls, above, "/", listing->bytes.data + entry->name, entry->name_length,
                             &(struct waiting){.place = entry->place,
                                               .parent = directory->place,
@@ -105,7 +107,7 @@ static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing,
     if (state->lines || state->classify || state->color || ls->stream.rows)
         BW_TRY(ls_listing_fill(listing, &ls->paths, state->lines));
     if (ls->stream.rows)
-        return ls_listing_each(listing, &ls->paths, path ? path : "", write_row, ls);
+        return ls_listing_each(listing, path ? path : "", write_row, ls);
     if ((state->color && ls_colors_follow(&state->colors)) || (state->classify && state->lines))
         BW_TRY(ls_listing_follow(listing, &ls->paths, path ? path : ""));
     if (ls->not_first)
@@ -131,7 +133,7 @@ static struct bw_error *select_and_write(struct ls *ls, struct ls_listing *listi
     BW_TRY(ls_listing_sort(listing, &ls->paths, ls->options));
     if (ls->options->selects) {
         ls_listing_remove_dots(listing);
-        BW_TRY(ls_listing_exclude(listing, &ls->paths, ls->options, above));
+        BW_TRY(ls_listing_exclude(listing, ls->options, above));
     }
     if (directory)
         BW_TRY(enter_directories(ls, listing, directory));

@@ -200,11 +200,11 @@ struct bw_error *ls_listing_follow(struct ls_listing *listing, const struct cmd_
 
 /* Filters and rows: entries with their paths. */
 
-struct bw_error *ls_listing_each(struct ls_listing *listing, const struct cmd_paths *paths,
-                                 const char *directory, ls_entry_taker *take, void *context)
+struct bw_error *ls_listing_each(struct ls_listing *listing, const char *directory,
+                                 ls_entry_taker *take, void *context)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
-    BW_TRY(cmd_paths_absolute(paths, directory, &path));
+    BW_TRY(cmd_paths_absolute(directory, &path));
     if (path.data[path.length - 1] != '/')
         bw_buffer_append_byte(&path, '/');
     const size_t above = path.length;
@@ -246,14 +246,12 @@ static struct bw_error *keep_one(void *context, struct ls_entry *entry,
     return NULL;
 }
 
-/* Keeps the entries that pass a filter. The path that conditions see begins at the top-level
- * subvolume. */
-static struct bw_error *keep(struct ls_listing *listing, const struct cmd_paths *paths,
-                             const struct cmd_selection *selection, const char *directory,
-                             filter *passes)
+/* Keeps the entries that pass a filter. */
+static struct bw_error *keep(struct ls_listing *listing, const struct cmd_selection *selection,
+                             const char *directory, filter *passes)
 {
     struct filtering filtering = {selection, passes, listing, 0};
-    BW_TRY(ls_listing_each(listing, paths, directory, keep_one, &filtering));
+    BW_TRY(ls_listing_each(listing, directory, keep_one, &filtering));
     listing->count = filtering.kept;
     return NULL;
 }
@@ -284,19 +282,19 @@ void ls_listing_remove_dots(struct ls_listing *listing)
     listing->count = count;
 }
 
-struct bw_error *ls_listing_exclude(struct ls_listing *listing, const struct cmd_paths *paths,
-                                    const struct ls_state *options, const char *path)
+struct bw_error *ls_listing_exclude(struct ls_listing *listing, const struct ls_state *options,
+                                    const char *path)
 {
-    return keep(listing, paths, &options->selection, path, is_not_excluded);
+    return keep(listing, &options->selection, path, is_not_excluded);
 }
 
 struct bw_error *ls_listing_select(struct ls_listing *listing, struct cmd_paths *paths,
                                    const struct ls_state *options, const char *path)
 {
     const struct cmd_selection *selection = &options->selection;
-    BW_TRY(keep(listing, paths, selection, path, has_name));
+    BW_TRY(keep(listing, selection, path, has_name));
     if (!selection->selection || !bw_selection_needs_inode(selection->selection))
         return NULL;
     BW_TRY(ls_listing_fill(listing, paths, false));
-    return keep(listing, paths, selection, path, has_inode);
+    return keep(listing, selection, path, has_inode);
 }

@@ -26,6 +26,7 @@ struct asking {
     const struct owner_state *state;
     struct cmd_listing *listing;
     struct bw_fs *fs;
+    size_t subvolume_length;    /* of the path of --subvol, which paths are printed without */
     struct bad_ranges given;    /* as they were asked for */
     struct bad_ranges ranges;   /* logical ones; first those that no other copy has */
     struct bad_ranges mendable; /* those that another copy or parity has */
@@ -48,7 +49,8 @@ static const struct cmd_option options[] = {
      CMD_BYTES(struct owner_state, map_offset)},
     {0, "extent", NULL, "also files that use the same extent, but not these bytes of it",
      CMD_FLAG(struct owner_state, extent)},
-    {0, "subvol", "NAME|ID", "only owners in this subvolume: its path, its id, or 'default'",
+    {0, "subvol", "NAME|ID",
+     "only owners in this subvolume, with paths in it: its path, its id, or 'default'",
      CMD_TEXT(struct owner_state, subvolume)},
     {0, "all-trees", NULL, "read all trees, even if the extent tree is good",
      CMD_FLAG(struct owner_state, scan)},
@@ -143,9 +145,22 @@ static uint64_t absent_members(unsigned lack, bool has_key)
     return absent;
 }
 
+/* As it is printed: from the subvolume on, if one was named. */
+static struct bw_bytes path_of(const struct asking *asking, const struct bw_owner *owner)
+{
+    const size_t skipped = asking->subvolume_length;
+    const char *path = owner->path.data;
+    if (!path || !skipped)
+        return owner->path;
+    return owner->path.length > skipped
+               ? (struct bw_bytes){path + skipped, owner->path.length - skipped}
+               : (struct bw_bytes){"/", 1};
+}
+
 static struct bw_error *take_owner(void *context, const struct bw_owner *owner)
 {
     const struct asking *asking = context;
+    const struct bw_bytes path = path_of(asking, owner);
     char key[BW_KEY_TEXT];
     const struct bw_ownerinfo row = {
         .kind = bw_owner_kind_name(owner->kind),
@@ -156,8 +171,8 @@ static struct bw_error *take_owner(void *context, const struct bw_owner *owner)
         .inode = owner->inode,
         .offset = owner->offset,
         .file_length = owner->file_length,
-        .path = owner->path,
-        .path_bytes = owner->path,
+        .path = path,
+        .path_bytes = path,
         .level = owner->level,
         .key = owner->has_key ? bw_key_text(&owner->key, key) : NULL,
         .key_objectid = owner->key.objectid,
@@ -309,6 +324,19 @@ static struct bw_error *join_ranges(struct asking *asking)
     return NULL;
 }
 
+/* Where paths begin. A subvolume without a path has no paths in it either. */
+static struct bw_error *find_subvolume(struct asking *asking, const char *name,
+                                       const struct bw_subvolume **subvolume)
+{
+    BW_AUTO_FREE char *path = NULL;
+    size_t length = 0;
+    BW_TRY(bw_subvolume_by_name(asking->fs, name, subvolume));
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_subvolume_path(asking->fs, *subvolume, &path, &length);
+    asking->subvolume_length = !error && length > 1 ? length : 0;
+    return NULL;
+}
+
 static struct bw_error *ask(struct asking *asking)
 {
     const struct owner_state *state = asking->state;
@@ -319,7 +347,7 @@ static struct bw_error *ask(struct asking *asking)
                                       .context = asking};
     const bool by_device = state->devid || state->bad_map;
     if (state->subvolume)
-        BW_TRY(bw_subvolume_by_name(asking->fs, state->subvolume, &owners.subvolume));
+        BW_TRY(find_subvolume(asking, state->subvolume, &owners.subvolume));
     if (by_device) {
         BW_TRY(find_device(asking));
         BW_TRY(map_ranges(asking, false));

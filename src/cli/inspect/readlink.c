@@ -11,7 +11,7 @@ struct readlink_state {
 static const struct cmd_option options[] = {
     {'0', "print0", NULL, "end each target with a NUL byte instead of a newline",
      CMD_FLAG(struct readlink_state, null_terminated)},
-    CMD_SUBVOLUME_OPTION(struct readlink_state),
+    CMD_SUBVOLUME_OPTION(struct readlink_state, subvolume),
     {0},
 };
 

@@ -55,7 +55,7 @@ static const struct cmd_option options[] = {
     {0, "json", NULL, "an object a line for each path", CMD_FLAG(struct stat_state, json)},
     {'L', "dereference", NULL, "follow a PATH that is a symbolic link",
      CMD_FLAG(struct stat_state, follow)},
-    CMD_SUBVOLUME_OPTION(struct stat_state),
+    CMD_SUBVOLUME_OPTION(struct stat_state, subvolume),
     {0},
 };
 
@@ -182,11 +182,11 @@ static void add_lists(struct bw_json *json, const struct known *known)
     bw_json_end(json);
 }
 
-static struct bw_error *write_json(const struct cmd_paths *paths, const struct known *known,
-                                   unsigned times_as, struct bw_buffer *text)
+static struct bw_error *write_json(const struct known *known, unsigned times_as,
+                                   struct bw_buffer *text)
 {
     BW_AUTO_BUFFER struct bw_buffer absolute = {0};
-    BW_TRY(cmd_paths_absolute(paths, known->path, &absolute));
+    BW_TRY(cmd_paths_absolute(known->path, &absolute));
     struct bw_json json = bw_json_start(text, false);
     bw_json_begin_object(&json, NULL);
     add_inode(&json, known, times_as, &absolute);
@@ -320,11 +320,11 @@ static void append_inode(const struct known *known, struct bw_buffer *text)
     append_flags(inode->flags, text);
 }
 
-static struct bw_error *write_answer(struct stat_state *state, const struct cmd_paths *paths,
-                                     const struct known *known, struct bw_buffer *text)
+static struct bw_error *write_answer(struct stat_state *state, const struct known *known,
+                                     struct bw_buffer *text)
 {
     if (state->json)
-        return write_json(paths, known, state->times, text);
+        return write_json(known, state->times, text);
     if (state->not_first)
         bw_buffer_append_byte(text, '\n');
     state->not_first = true;
@@ -371,7 +371,7 @@ static struct bw_error *answer(void *context, struct cmd_paths *paths, const cha
     BW_TRY(bw_xattr_reader_create(paths->session.fs, &reader));
     struct bw_error *error = gather(paths->session.fs, reader, &known);
     if (!error)
-        error = write_answer(context, paths, &known, text);
+        error = write_answer(context, &known, text);
     bw_xattr_reader_destroy(reader);
     free(known.subvolume);
     free(known.target);

@@ -10,12 +10,14 @@
 #include "btrfs-walk/records.h"
 #include "cli/common/changes.h"
 #include "cli/common/listing.h"
+#include "cli/common/paths.h"
 #include "cli/common/progress.h"
 #include "cli/common/states.h"
 
 struct versions_state {
     struct cmd_rows_settings rows;
     struct cmd_states_settings states;
+    const char *subvolume;
     bool all, no_data;
 };
 
@@ -31,6 +33,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct versions_state, all)},
     {0, "no-data", NULL, "do not read data: nothing is said of what is left of them",
      CMD_FLAG(struct versions_state, no_data)},
+    CMD_SUBVOLUME_OPTION(struct versions_state, subvolume),
     CMD_GROUP(cmd_states_options, struct versions_state, states),
     CMD_GROUP(cmd_rows_options, struct versions_state, rows),
     {0},
@@ -91,8 +94,11 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
 {
     struct versions *versions = context;
     const struct versions_state *state = versions->state;
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
     struct cmd_states states;
     versions->listing = listing;
+    BW_TRY(cmd_paths_absolute(listing->common->paths[0], &path));
+    bw_buffer_append_byte(&path, '\0');
     struct bw_error *error =
         cmd_states_find(&versions->index, listing->session.fs, &state->states, &states);
     const struct bw_versions_options how = {
@@ -100,12 +106,15 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
         .images = &states.images,
         .states = states.choices,
         .state_count = states.count,
-        .path = listing->common->paths[0],
+        .path = path.data,
         .all = state->all,
         .take = take,
         .context = versions,
         .progress = cmd_progress_state,
+        .subvolume = state->subvolume,
     };
+    if (!error && path.failed)
+        error = bw_error_no_memory();
     if (!error)
         error = bw_versions(listing->session.fs, &how);
     cmd_states_free(&states);

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "cli/command.h"
+#include "cli/common/paths.h"
 #include "cli/common/progress.h"
 #include "cli/common/rows.h"
 #include "cli/common/selection.h"
@@ -63,8 +64,8 @@ static const struct cmd_option options[] = {
     {0, "reverse", NULL, "turn the order of --sort round",
      CMD_FLAG(struct walk_state, options.reverse)},
     CMD_SELECTION(struct walk_state, selection),
-    {0, "subvol", "NAME|ID", "list only this subvolume: its path, its id, or 'default'",
-     CMD_TEXT(struct walk_state, options.subvolume)},
+    CMD_SUBVOLUME_OPTION(struct walk_state, options.subvolume),
+    CMD_NESTED_OPTION(struct walk_state, options.nested),
     {0, "no-snapshots", NULL, "leave out snapshots",
      CMD_FLAG(struct walk_state, options.no_snapshots)},
     {'j', "threads", "N",
@@ -125,7 +126,8 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
     if (status)
         return status;
     struct bw_error *error = walk_to_stdout(session.fs, walk, &summary);
-    if (!error && walk->options.subvolume && !summary.files && !walk->options.selection)
+    if (!error && !bw_nested_enters(walk->options.nested, walk->options.subvolume) &&
+        walk->options.subvolume && !summary.files && !walk->options.selection)
         cmd_tell_of_nested(common, session.fs, walk->options.subvolume);
     if (walk->summary)
         print_summary(session.fs, &summary, seconds_since(&start));
@@ -173,7 +175,8 @@ const struct command cmd_walk = {
     .details =
         "\nIMAGE is an image file, a block device or the address of a server. Several of them\n"
         "are the devices of one file system, in any order. They are opened read-only. Paths\n"
-        "begin at the top-level subvolume (id 5) and include all subvolumes and snapshots.\n"
+        "begin at the top-level subvolume (id 5) and include all subvolumes and snapshots, or\n"
+        "begin at the subvolume given with --subvol, without those nested in it.\n"
         "\n"
         "The filters are those of find(1), which may have one dash as there. A file must meet\n"
         "all of them, up to an --or; of several --name options, one is enough. With --type,\n"

@@ -20,6 +20,7 @@ static const char *const encodings[] = {"best", "text", "hex", "base64", NULL};
 
 struct xattr_state {
     const char *subvolume, *pattern, *attribute;
+    unsigned nested; /* enum bw_nested */
     bool json, follow, recursive, dump, absolute;
     enum encoding encoding;
     struct cmd_selection selection;
@@ -45,7 +46,8 @@ static const struct cmd_option options[] = {
      CMD_WORD(struct xattr_state, encoding, encodings)},
     {0, "absolute-names", NULL, "do not leave out the first '/' of paths",
      CMD_FLAG(struct xattr_state, absolute)},
-    CMD_SUBVOLUME_OPTION(struct xattr_state),
+    CMD_SUBVOLUME_OPTION(struct xattr_state, subvolume),
+    CMD_NESTED_OPTION(struct xattr_state, nested),
     CMD_SELECTION(struct xattr_state, selection),
     {0},
 };
@@ -277,7 +279,7 @@ static struct bw_error *answer_text(struct answer *answer, const char *path)
 
 static struct bw_error *answer_json(struct answer *answer, const char *path)
 {
-    BW_TRY(cmd_paths_absolute(answer->paths, path, &answer->absolute));
+    BW_TRY(cmd_paths_absolute(path, &answer->absolute));
     return bw_inode_xattrs(answer->paths->session.fs, answer->place, take_json, answer);
 }
 
@@ -349,6 +351,7 @@ static struct bw_error *answer_path(void *context, struct cmd_paths *paths, cons
     struct bw_walk_options how = {.struct_size = sizeof how,
                                   .subvolume = state->subvolume,
                                   .start = path,
+                                  .nested = state->nested,
                                   .types = BW_WALK_ALL,
                                   .visit = visit,
                                   .context = &walk};
