@@ -57,7 +57,7 @@ holds "names and times" out_has \
     '^-rw-r--r-- +1 bob +users +7 [0-9-]{10} [0-9:]{5} /@home/bob/.hidden$'
 expect "--names is for --long" 2 'for --long' --names "$image"
 expect "JSON has them if asked" 0 - ls --json -o path,user --subvol @home "$image" /bob/notes.tar
-holds "an object" out_is '{"path":"/@home/bob/notes.tar","user":"bob"}'
+holds "an object" out_is '{"path":"/bob/notes.tar","user":"bob"}'
 
 cp --sparse=always "$image" "$WORK/image"
 holds "a name alone in its line" change "$WORK/image" 256 265 108 0 set 77 1 10
@@ -107,9 +107,17 @@ LS_COLORS=nonsense expect "colours that make no sense" 0 'warning: there are no 
 holds "are none" out_is "$("$PROGRAM" ls "$image" @)"
 
 # A subvolume all of which lies in others.
-expect "nothing but subvolumes" 0 'note: nothing to list .*; 3 others lie in it' --subvol 5 "$image"
+note='note: no files in this subvolume itself; .* the 3 subvolumes nested in it'
+expect "nothing but subvolumes" 0 "$note" --subvol 5 "$image"
 expect "quietly" 0 - -q --subvol 5 "$image"
-expect "to hash, too" 0 'note: nothing to list .*; 3 others lie in it' sum --subvol 5 "$image"
+expect "with those subvolumes" 0 - --subvol 5 --nested=yes "$image"
+expect "to hash, too" 0 "$note" sum --subvol 5 "$image"
+expect "to archive, too" 0 "$note" tar --subvol 5 -f "$WORK/archive" "$image"
+expect "to extract, too" 0 "$note" extract --subvol 5 -C "$WORK/extracted" "$image"
+for command in sum bodyfile "tar -f $WORK/archive" "extract -C $WORK/extracted-home"; do
+    # shellcheck disable=SC2086 # words
+    expect "not where there are files: $command" 0 - $command --subvol @home "$image"
+done
 
 # Directories that are named come after files, in the order of files.
 expect "three directories and a file" 0 - ls "$image" @home/bob @home/ada @home/bob/README @/srv

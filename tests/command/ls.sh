@@ -181,7 +181,7 @@ expect "filters for what is named, too" 0 - ls -R --name 'top*' "$plain" /top-fi
 holds "only the file" out_is /top-file
 expect "nothing selected" 0 - ls -R --name none "$plain"
 holds "nothing told" out_is ''
-expect "filters know where a subvolume lies" 0 - ls -R --path '/home/*.txt' --subvol home \
+expect "filters see paths from the subvolume on" 0 - ls -R --path '/docs/*.txt' --subvol home \
     "$subvolumes"
 holds "its files" out_has '\.txt$'
 expect "nothing below what is named" 0 - ls -R --maxdepth 0 "$plain" /docs

@@ -48,7 +48,7 @@ holds "members of the record" out_has \
 holds "and further ones" out_has \
     '"device_major":7,"device_minor":200,"flag_names":\[\],"xattrs":\[\],"extents":\{"total":0,'
 expect "JSON within a subvolume" 0 - stat --json --subvol home "$subvolumes" /
-holds "the path from the top on" out_has '^\{"path":"/home/"'
+holds "the path from there on" out_has '^\{"path":"/","subvolume":256,'
 "$PROGRAM" stat "$plain" / > /dev/full 2> "$WORK/err"
 status=$?
 holds "a full disk is an error" [ "$status" -eq 1 ]

@@ -194,11 +194,11 @@ static void test_start(void **state)
         {NULL, "/to-a/b/pipe", "p 5:261 /a/b/pipe\n"},
         {NULL, "/snapshot/inner", "d 258:2 /snapshot/inner\n"},
         {NULL, "/snapshot/inner//", "d 258:2 /snapshot/inner\n"},
-        {"256", "inner", "d 257:256 /a/b/sub/inner\nf 257:257 /a/b/sub/inner/in inner\n"},
-        {"256", "/in sub", "f 256:257 /a/b/sub/in sub\n"},
-        {"256", NULL, "d 256:256 /a/b/sub\nf 256:257 /a/b/sub/in sub\nd 257:256 /a/b/sub/inner\n"},
-        {"/snapshot", "/",
-         "d 258:256 /snapshot\nf 258:257 /snapshot/in sub\nd 258:2 /snapshot/inner\n"},
+        {"256", "inner", "d 257:256 /inner\nf 257:257 /inner/in inner\n"},
+        {"256", "/in sub", "f 256:257 /in sub\n"},
+        {"256", NULL, "d 256:256 /\nf 256:257 /in sub\nd 257:256 /inner\n"},
+        {"256", "/", "d 256:256 /\nf 256:257 /in sub\nd 257:256 /inner\n"},
+        {"/snapshot", "/", "d 258:256 /\nf 258:257 /in sub\nd 258:2 /inner\n"},
         {NULL, "/to-a/",
          "d 5:257 /a\nd 5:258 /a/b\nl 5:260 /a/link\nf 5:259 /a/b/file\np 5:261 /a/b/pipe\n"
          "b 5:262 /a/b/disk\nd 256:256 /a/b/sub\nf 256:257 /a/b/sub/in sub\n"
@@ -212,9 +212,37 @@ static void test_start(void **state)
                                                  .types = BW_WALK_ALL},
                        cases[i].text);
     expect_listing(image, &(struct bw_walk_options){.start = "/a/link"}, "");
-    expect_listing(
-        image, &(struct bw_walk_options){.start = "/a", .subvolume = "5"},
-        "f 5:259 /a/b/file\nf 256:257 /a/b/sub/in sub\nf 257:257 /a/b/sub/inner/in inner\n");
+    expect_listing(image, &(struct bw_walk_options){.start = "/a", .subvolume = "5"},
+                   "f 5:259 /a/b/file\n");
+    iw_destroy(image);
+}
+
+/* Whether nested subvolumes are entered does not depend on how their parent was named, unless by
+ * default. */
+static void test_nested(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *subvolume, *start;
+        enum bw_nested nested;
+        const char *text;
+    } cases[] = {
+        {"256", NULL, BW_NESTED_ENTER, "f 256:257 /in sub\nf 257:257 /inner/in inner\n"},
+        {"256", "/", BW_NESTED_ENTER, "f 256:257 /in sub\nf 257:257 /inner/in inner\n"},
+        {"256", NULL, BW_NESTED_SKIP, "f 256:257 /in sub\n"},
+        {"256", "inner", BW_NESTED_SKIP, "f 257:257 /inner/in inner\n"},
+        {NULL, "/a/b/sub", BW_NESTED_SKIP, "f 256:257 /a/b/sub/in sub\n"},
+        {NULL, "/a", BW_NESTED_SKIP, "f 5:259 /a/b/file\n"},
+        {"5", "/a", BW_NESTED_ENTER,
+         "f 5:259 /a/b/file\nf 256:257 /a/b/sub/in sub\nf 257:257 /a/b/sub/inner/in inner\n"},
+    };
+    struct iw_image *image = make_image(0);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect_listing(image,
+                       &(struct bw_walk_options){.subvolume = cases[i].subvolume,
+                                                 .start = cases[i].start,
+                                                 .nested = cases[i].nested},
+                       cases[i].text);
     iw_destroy(image);
 }
 
@@ -255,10 +283,9 @@ static void test_maxdepth(void **state)
     expect_listing(image, &options, "d 5:257 /a\nd 5:258 /a/b\nl 5:260 /a/link\n");
     options.subvolume = "256";
     options.start = NULL;
-    expect_listing(image, &options,
-                   "d 256:256 /a/b/sub\nf 256:257 /a/b/sub/in sub\nd 257:256 /a/b/sub/inner\n");
+    expect_listing(image, &options, "d 256:256 /\nf 256:257 /in sub\nd 257:256 /inner\n");
     options.maxdepth = 0;
-    expect_listing(image, &options, "d 256:256 /a/b/sub\n");
+    expect_listing(image, &options, "d 256:256 /\n");
     iw_destroy(image);
 }
 
@@ -439,12 +466,19 @@ static void test_lost_and_left_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),           cmocka_unit_test(test_order),
-        cmocka_unit_test(test_shared_leaves),   cmocka_unit_test(test_start),
-        cmocka_unit_test(test_no_such_start),   cmocka_unit_test(test_maxdepth),
-        cmocka_unit_test(test_selection),       cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_sorted),          cmocka_unit_test(test_each_leaf_lost),
-        cmocka_unit_test(test_two_leaves_lost), cmocka_unit_test(test_lost_and_left_out),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_shared_leaves),
+        cmocka_unit_test(test_start),
+        cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_no_such_start),
+        cmocka_unit_test(test_maxdepth),
+        cmocka_unit_test(test_selection),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_sorted),
+        cmocka_unit_test(test_each_leaf_lost),
+        cmocka_unit_test(test_two_leaves_lost),
+        cmocka_unit_test(test_lost_and_left_out),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
 }

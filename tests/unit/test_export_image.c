@@ -89,8 +89,7 @@ static void test_each_comes_once(void **state)
     expect_feed(fs, &(struct bw_walk_options){.has_maxdepth = true}, PATHS("/a", "/a/b"),
                 "/a\n/a/b\n");
     /* Within a subvolume paths are others. */
-    expect_feed(fs, &(struct bw_walk_options){.subvolume = "256"}, PATHS("g", "/g"),
-                "/a/b/sub/g\n");
+    expect_feed(fs, &(struct bw_walk_options){.subvolume = "256"}, PATHS("g", "/g"), "/g\n");
     bw_fs_close(fs);
     iw_destroy(image);
 }
@@ -312,8 +311,8 @@ static void test_large_hole(void **state)
     expect_success(bw_archive_end(archive));
     bw_archive_destroy(archive);
     assert_int_equal(text.length, 3 * 10240); /* 16 KiB of data, headers, the map, the end */
-    assert_true(
-        has_text(&text, "3\n0\n4096\n2305843009213693952\n8192\n4611686018427383808\n4096\n"));
+    assert_true(has_text(&text, "4\n0\n4096\n2305843009213693952\n8192\n4611686018427383808\n4096\n"
+                                "4611686018427387904\n0\n"));
     assert_true(has_text(&text, "GNU.sparse.realsize=4611686018427387904\n"));
     size_t written = 0;
     for (size_t i = 0; i < text.length; i++)
