@@ -271,7 +271,7 @@ static void test_entries_of_directories(void **state)
         {.good = &entry,
          .changes = {SET(dir_item, name_length, 3), SET(dir_item, data_length, 1)},
          .key = {256, BW_DIR_INDEX, 2},
-         BAD(dir_item, "1 bytes of data")},
+         BAD(dir_item, "1 byte of data")},
         {.good = &entry,
          .key = {256, BW_DIR_ITEM, FILE_HASH + 1},
          BAD(name_hash, "the name has the hash 1847562484")},

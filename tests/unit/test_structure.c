@@ -48,7 +48,7 @@ static void test_names(void **state)
            false);
     /* The second name is longer than the item. */
     expect(KEY(257, BW_INODE_REF, 256), two, sizeof two - 2,
-           "\n\t\tindex 2 namelen 3 name: a b\n\t\tindex 7 namelen 2\n\t\tcut off, 1 bytes left",
+           "\n\t\tindex 2 namelen 3 name: a b\n\t\tindex 7 namelen 2\n\t\tcut off, 1 byte left",
            "{\"names\":[{\"index\":2,\"name_length\":3,\"name\":\"a b\"},"
            "{\"index\":7,\"name_length\":2,\"cut_off_bytes\":1}]}",
            true);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cmd/common/selection.h"
+#include "cli/common/selection.h"
 
 static const char *const tolerances[] = {"nothing", "mendable", NULL};
 
