@@ -114,10 +114,13 @@ expect "with those subvolumes" 0 - --subvol 5 --nested=yes "$image"
 expect "to hash, too" 0 "$note" sum --subvol 5 "$image"
 expect "to archive, too" 0 "$note" tar --subvol 5 -f "$WORK/archive" "$image"
 expect "to extract, too" 0 "$note" extract --subvol 5 -C "$WORK/extracted" "$image"
-for command in sum bodyfile "tar -f $WORK/archive" "extract -C $WORK/extracted-home"; do
+subvolumes=$BUILD/fixtures/subvolumes/dev1.img
+for command in walk sum bodyfile "tar -f $WORK/archive" "extract -C $WORK/extracted-home"; do
     # shellcheck disable=SC2086 # words
-    expect "not where there are files: $command" 0 - $command --subvol @home "$image"
+    expect "not where there are files: $command" 0 - $command --subvol home "$subvolumes"
 done
+expect "one is no plural" 0 'the 1 subvolume nested' --subvol 257 --type l "$subvolumes"
+expect "nor here" 0 '^1 file, 1 directory, 1 subvolume, 0 lost' --summary --subvol 257 "$subvolumes"
 
 # Directories that are named come after files, in the order of files.
 expect "three directories and a file" 0 - ls "$image" @home/bob @home/ada @home/bob/README @/srv

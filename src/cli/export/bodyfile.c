@@ -102,7 +102,7 @@ static struct bw_error *write_lines(struct bodyfile *bodyfile)
     struct bw_feed_item *item;
     BW_TRY(cmd_export_start(&bodyfile->export, BW_WALK_ALL, 0));
     for (;;) {
-        BW_TRY(bw_feed_next(bodyfile->export.feed, &item));
+        BW_TRY(cmd_export_next_item(&bodyfile->export, &item));
         if (!item)
             return NULL;
         struct bw_error *error = write_line(bodyfile, item);
