@@ -120,9 +120,24 @@ expect "all have: the name tells" 4 manifest-changed check --manifest "$WORK/B2S
 holds "that it is BLAKE2b" out_has 'blake2b is '
 list tar --format mtree --subvol 257 "$subvolumes"
 expect "a subvolume" 0 ' 0 errors' check --manifest "$WORK/list" --subvol 257 "$subvolumes"
-sed -i -e 's|^\./home/docs/nested/|./|' -e 's|^\./home/docs/nested |. |' "$WORK/list"
-expect "a subvolume, from its top on" 0 ' 0 errors' check --manifest "$WORK/list" --subvol 257 \
+sed -i -e 's|^\./|./home/docs/nested/|' -e 's|^\. |./home/docs/nested |' "$WORK/list"
+expect "a subvolume, from the top-level one on" 0 ' 0 errors' check --manifest "$WORK/list" --subvol 257 \
     "$subvolumes"
+list sum --subvol home "$subvolumes"
+expect "sums of a subvolume" 0 ' 0 errors' check --manifest "$WORK/list" --subvol home "$subvolumes"
+sed -i 's,  /,  /home/,' "$WORK/list"
+expect "from the top-level subvolume on" 0 ' 0 errors' check --manifest "$WORK/list" --subvol home \
+    "$subvolumes"
+sed -i 1d "$WORK/list"
+expect "findings have whole paths" 4 'manifest-extra' check --manifest "$WORK/list" --subvol home \
+    "$subvolumes"
+holds "of the extra file" out_has 'manifest-extra.* /home/'
+list sum --subvol home --nested=yes "$subvolumes"
+expect "with nested subvolumes" 0 ' 0 errors' check --manifest "$WORK/list" --subvol home \
+    --nested=yes "$subvolumes"
+expect "or not" 4 'manifest-missing' check --manifest "$WORK/list" --subvol home "$subvolumes"
+holds "whole paths" out_has 'manifest-missing.* /home/snapshot-inside/'
+list tar --format mtree --subvol 257 "$subvolumes"
 expect "but of nothing else" 4 'manifest-extra' check --manifest "$WORK/list" "$subvolumes"
 
 # What differs.

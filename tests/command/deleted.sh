@@ -102,6 +102,9 @@ expect "one of them" 0 - cat --generation "$generation" "$image" /top/kept/edite
 holds "can be read" cmp "$WORK/out" <(seq 4999)
 expect "of a file that was moved" 0 - versions -o changes,path "$image" /top/kept/moved-on
 holds "under both names" out_is <<< $'renamed\t/top/kept/moved-on\n-\t/top/kept/moved'
+expect "the same from a subvolume on" 0 - versions -o changes,path --subvol 5 "$image" \
+    top/kept/moved-on
+holds "the same names" out_is <<< $'renamed\t/top/kept/moved-on\n-\t/top/kept/moved'
 expect "of a file that is gone" 0 - versions --no-data -o generation,left,size "$image" /top/large
 holds "the last one" out_is <<< "$((generation - 1))"$'\t-\t108894'
 expect "of nothing" 2 'no state that is left has it' versions "$image" /nothing

@@ -35,6 +35,21 @@ expect "a path that does not exist" 1 '/none: no such file' du -s --raw "$clones
 holds "does not end it" out_has '^    270336       12288      118784  /volume$'
 expect "a subvolume" 0 - du --raw --subvol snapshot "$clones" zstd-parts
 holds "where paths begin" out_has '^    278528           0      278528  /zstd-parts$'
+subvolumes=$BUILD/fixtures/subvolumes/dev1.img
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" subvolumes
+for words in "--subvol home" "--nested=no /home" "--subvol home --nested=yes" /home; do
+    path='' options=$words
+    [[ $words != */home ]] || path=/home options=${words%/home}
+    # shellcheck disable=SC2086 # words
+    expect "nested subvolumes: du $words" 0 - du --json -o path,files $options "$subvolumes" $path
+    grep -c '"path":"\(/home\)\?/snapshot-inside/' "$WORK/out" > "$WORK/nested"
+    # shellcheck disable=SC2086 # words
+    expect "nested subvolumes: compression $words" 0 - compression --json -o files $options \
+        "$subvolumes" $path
+    is "counts them: $words" "$(($(cat "$WORK/nested") > 0)) $(head -1 "$WORK/out")" \
+        "$([[ $words = *--nested=no* || $words = '--subvol home' ]] && echo '0 {"files":19}' ||
+            echo '1 {"files":41}')"
+done
 expect "no such subvolume" 2 'no subvolume none' du --subvol none "$clones"
 expect "filters by name" 0 - du --raw --name '*parts' --exclude volume --type d "$clones"
 holds "leave out other files" out_is "$heading

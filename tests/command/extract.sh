@@ -77,6 +77,58 @@ for options in "--strip-components 1" "--relative"; do
     holds "$options: the rest is there" [ -f "$out/source/library/part-01.c" ]
 done
 
+# The folder itself, when a subvolume is restored as a root: 751, on 2001-02-03.
+subvolumes=$BUILD/fixtures/subvolumes/dev1.img
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" subvolumes
+cp --sparse=always "$subvolumes" "$WORK/root.img"
+holds "attributes of a top directory" change "$WORK/root.img" \
+    256 256 1 0 set 52 4 $((040751)) and 256 256 1 0 set 44 4 "$(id -u)" and \
+    256 256 1 0 set 48 4 "$(id -g)" and \
+    256 256 1 0 set 136 8 981173106 and 256 256 1 0 set 144 4 123456789
+rm -rf "$out"
+folder=$WORK/folder
+# root WHAT WANTED OPTION...: the mode and time that the folder has in the end.
+root() {
+    local what=$1 wanted=$2
+    expect "$what" 0 - extract -q -C "$folder" "${@:3}"
+    is "$what" "$(stat -c '%a %.9Y' "$folder" | sed 's/ 981173106.123456789$/ restored/; s/ .*[.].*//')" \
+        "$wanted"
+}
+for where in "--relative $WORK/root.img /home" "--relative --subvol home $WORK/root.img" \
+    "--subvol home $WORK/root.img"; do
+    read -ra words <<< "$where"
+    rm -rf "$folder"
+    root "a new folder: $where" '751 restored' "${words[@]}"
+    rm -rf "$folder"
+    mkdir -m 700 "$folder"
+    root "the user's folder: $where" 700 "${words[@]}"
+    root "--preserve: $where" '751 restored' --preserve --skip-existing "${words[@]}"
+done
+rm -rf "$folder"
+mkdir -m 700 "$folder"
+root "two of them in one folder" 700 --preserve --relative --maxdepth 0 "$WORK/root.img" /home /docs
+rm -rf "$folder"
+root "part of it" "$(printf '%o' $((0777 & ~$(umask))))" --preserve "$WORK/root.img" /home/docs/letters
+
+# Nested subvolumes: entered without --subvol, and not with it.
+for words in "--nested=no --relative $subvolumes /home" "--subvol home $subvolumes" \
+    "--subvol home $subvolumes /"; do
+    rm -rf "$folder"
+    # shellcheck disable=SC2086 # words
+    expect "without nested ones: $words" 0 - extract -q -C "$folder" $words
+    is "its own files" "$(find "$folder" -type f | wc -l)" \
+        "$("$PROGRAM" -q --subvol home "$subvolumes" | wc -l)"
+done
+for words in "--relative $subvolumes /home" "--nested=yes --subvol home $subvolumes" \
+    "--nested=yes --subvol home $subvolumes /"; do
+    rm -rf "$folder"
+    # shellcheck disable=SC2086 # words
+    expect "with nested ones: $words" 0 - extract -q -C "$folder" $words
+    is "all files" "$(find "$folder" -type f | wc -l)" \
+        "$("$PROGRAM" -q "$subvolumes" | grep -c '^/home/')"
+done
+expect "no such rule" 2 "--nested" extract -C "$folder" --nested=maybe "$subvolumes"
+
 # Wrong usage.
 "$PROGRAM" extract "$plain" > /dev/null 2>&1
 is "status without a folder" $? 2

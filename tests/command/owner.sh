@@ -38,6 +38,10 @@ done
 expect "in one subvolume" 0 - owner --subvol /docs/third -o tree,path "$(image subvolumes)" \
     "$address"
 holds "only that" [ "$(cut -f1 "$WORK/out" | sort -u)" = 263 ]
+cut -f2 "$WORK/out" > "$WORK/paths"
+while IFS= read -r path; do
+    expect "a path in it: $path" 0 - stat --subvol /docs/third "$(image subvolumes)" "$path"
+done < "$WORK/paths"
 
 # Tree blocks, and what depends on them.
 expect "a leaf" 0 - owner "$(image subvolumes)" 31703040+1

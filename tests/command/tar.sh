@@ -115,6 +115,30 @@ for options in "--relative" "--strip-components 2" "--relative --strip-component
 done
 is "relative to a subvolume" "$("$PROGRAM" tar --relative --subvol home "$subvolumes" top-file |
     tar -t)" "top-file"
+is "in a subvolume" "$("$PROGRAM" tar --subvol home "$subvolumes" /docs/letters/02.txt |
+    tar -t)" "docs/letters/02.txt"
+
+# Other readers: the same contents under the same names.
+"$PROGRAM" sum --subvol home "$subvolumes" | sed 's,  /,  ./,' | LC_ALL=C sort > "$WORK/home.sums"
+"$PROGRAM" tar --subvol home "$subvolumes" > "$WORK/home.tar"
+# holds_home READER FOLDER: whether it has made all files there.
+holds_home() {
+    is "an archive as $1 reads it" "$(cd "$2" && find . -type f -exec sha256sum {} + |
+        LC_ALL=C sort)" "$(cat "$WORK/home.sums")"
+}
+if have sqfstar unsquashfs; then
+    holds "sqfstar" eval 'sqfstar -no-progress "$WORK/home.sqfs" < "$WORK/home.tar"'
+    unsquashfs -n -q -d "$WORK/sqfstar" "$WORK/home.sqfs" > /dev/null 2>&1
+    holds_home sqfstar "$WORK/sqfstar"
+else
+    skip "no sqfstar"
+fi
+for reader in tar bsdtar; do
+    have $reader || { skip "no $reader"; continue; }
+    mkdir "$WORK/$reader-home"
+    holds "$reader" $reader -xf "$WORK/home.tar" -C "$WORK/$reader-home"
+    holds_home $reader "$WORK/$reader-home"
+done
 rm -rf "$WORK/ours"
 "$PROGRAM" extract -q --relative --name 02.txt --no-snapshots -C "$WORK/ours" "$subvolumes" home
 is "directories on the way" "$(cd "$WORK/ours" && find . -type f)" "./docs/letters/02.txt"

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -135,13 +136,55 @@ static void test_directories_left(void **state)
     tear_down(&folders);
 }
 
+/* The folder itself, which is there already: it gets what it did not have, and loses a default list
+ * of its own. */
+static void test_folder_itself(void **state)
+{
+    static const unsigned char list[] = {2,   0,   0, 0, 1,   0,   7,   0,   255, 255,
+                                         255, 255, 4, 0, 5,   0,   255, 255, 255, 255,
+                                         32,  0,   0, 0, 255, 255, 255, 255};
+    const struct bw_inode inode = {
+        .mode = S_IFDIR | 0751, .uid = geteuid(), .gid = getegid(), PLAIN_TIMES};
+    const struct bw_xattr note = {.name = (const uint8_t *)"user.note",
+                                  .name_length = 9,
+                                  .value = (const uint8_t *)"x",
+                                  .value_length = 1};
+    const struct bw_target_attributes attributes = {
+        .inode = &inode, .xattrs = &note, .xattr_count = 1};
+    struct folders folders;
+    struct stat status;
+    char value[8];
+    (void)state;
+    set_up(&folders, false);
+    assert_true(folders.target.is_new);
+    bw_target_close(&folders.target);
+    const bool has_lists =
+        setxattr(folders.inside, "system.posix_acl_default", list, sizeof list, 0) == 0;
+    const bool has_notes = setxattr(folders.inside, "user.other", "y", 1, 0) == 0;
+    open_target(&folders, false, false);
+    assert_false(folders.target.is_new);
+    assert_null(make_file(&folders, "file"));
+    bw_target_restore_last(&folders.target, "", 0, &attributes);
+    assert_int_equal(folders.missed, !has_notes);
+    assert_int_equal(stat(folders.inside, &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0751);
+    assert_int_equal(status.st_mtim.tv_sec, plain.mtime.tv_sec);
+    assert_int_equal(status.st_mtim.tv_nsec, plain.mtime.tv_nsec);
+    if (has_notes)
+        assert_int_equal(getxattr(folders.inside, "user.note", value, sizeof value), 1);
+    if (has_lists)
+        assert_int_equal(getxattr(folders.inside, "system.posix_acl_default", NULL, 0), -1);
+    assert_int_equal(stat(folders.top, &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0700);
+    tear_down(&folders);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unfinished_files),
-        cmocka_unit_test(test_going_on),
-        cmocka_unit_test(test_symlink_itself),
-        cmocka_unit_test(test_directories_left),
+        cmocka_unit_test(test_unfinished_files), cmocka_unit_test(test_going_on),
+        cmocka_unit_test(test_symlink_itself),   cmocka_unit_test(test_directories_left),
+        cmocka_unit_test(test_folder_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
