@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "check/groups.h"
 #include "owners/item_stream.h"
 #include "check/stripes.h"
@@ -180,9 +181,9 @@ static void check_rest(const struct chunks *chunks)
         count++;
     if (!check->fs->is_past && count != chunks->system_chunks)
         bw_check_find(check, BW_CODE_system_chunk, &(struct bw_subject){0},
-                      "the superblock has %" PRIu32 " system chunks, of which the chunk tree has "
+                      "the superblock has %" PRIu32 " system chunk%s, of which the chunk tree has "
                       "%" PRIu32,
-                      count, chunks->system_chunks);
+                      count, bw_plural(count), chunks->system_chunks);
 }
 
 static struct bw_error *take_device(void *context, const struct bw_device_info *info)

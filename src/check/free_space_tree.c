@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "check/free_space.h"
 #include "ondisk/disk_items.h"
 
@@ -179,8 +180,8 @@ static void leave(const struct bw_free_space *self)
     const struct bw_subject subject = subject_of_group(self);
     if (self->run_count != self->promised)
         bw_check_find(self->check, BW_CODE_free_space_count, &subject,
-                      "%" PRIu64 " runs, the block group has %" PRIu64, self->promised,
-                      self->run_count);
+                      "%" PRIu64 " run%s, the block group has %" PRIu64, self->promised,
+                      bw_plural(self->promised), self->run_count);
 }
 
 static struct bw_subject subject_of_extra(const struct bw_key *key)
@@ -202,7 +203,7 @@ static void report_leftovers(const struct bw_free_space *self)
     if (self->leftover_count)
         bw_check_find(self->check, BW_CODE_free_space_extra, &subject,
                       "%zu block group%s left behind by mkfs.btrfs before 6.16.1",
-                      self->leftover_count, self->leftover_count == 1 ? "" : "s");
+                      self->leftover_count, bw_plural(self->leftover_count));
 }
 
 static void report_extra(const struct bw_free_space *self, enum bw_code_number code,

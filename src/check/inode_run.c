@@ -143,8 +143,8 @@ static void judge_file(struct bw_examination *examination, const struct bw_subje
                       run->inode.size);
     if (run->stored > bw_most_stored(&run->inode))
         bw_check_find(examination->check, BW_CODE_file_size, subject,
-                      "size %" PRIu64 ", but %" PRIu64 " bytes are stored", run->inode.size,
-                      run->stored);
+                      "size %" PRIu64 ", but %" PRIu64 " byte%s stored", run->inode.size,
+                      run->stored, run->stored == 1 ? " is" : "s are");
     judge_target(examination, subject);
     if (gap < size && bw_file_type_of_mode(run->inode.mode) == BW_FILE_REGULAR)
         bw_check_find(examination->check, BW_CODE_file_gap, subject,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Judging the items about space: extents with their references, block groups, checksums. */
 #include "check/item_rules.h"
+#include "base/human.h"
 #include "ondisk/chunk.h"
 
 /* Flags of an extent. */
@@ -181,7 +182,8 @@ bool bw_judge_extent_item(const struct bw_item_rules *rules, const struct bw_ite
     if (wrong_references(rules, &cursor, is_data, &count, fault))
         return true;
     if (count > total)
-        return bw_item_wrong(fault, "%" PRIu64 " references, but it counts %" PRIu64, count, total);
+        return bw_item_wrong(fault, "%" PRIu64 " reference%s, but it counts %" PRIu64, count,
+                             bw_plural(count), total);
     return overlaps_previous(rules, item, fault) ||
            bw_later_than_leaf(rules, fault, BW_CODE_extent_generation, "generation",
                               bw_get64(extent->generation));

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "check/item_rules.h"
+#include "base/human.h"
 #include "ondisk/items.h"
 
 /* Flags of inodes that the kernel knows. The lower half is incompatible, so that a kernel must know
@@ -91,7 +92,8 @@ static bool wrong_name(const struct bw_item *item, const struct bw_inode_ref *re
         return false;
     if (ref->parent != item->key.objectid || ref->name_length != 2 || ref->name[0] != '.' ||
         ref->name[1] != '.')
-        return bw_item_wrong(fault, "a name of %u bytes that no file can have", ref->name_length);
+        return bw_item_wrong(fault, "a name of %u byte%s that no file can have", ref->name_length,
+                             bw_plural(ref->name_length));
     return ref->index &&
            bw_item_wrong_as(fault, BW_CODE_top_index,
                             "the top directory has index %" PRIu64 " in itself", ref->index);
@@ -196,9 +198,11 @@ static bool wrong_entry(const struct bw_item *item, const struct bw_disk_dir_ite
     if (length == 0 || length > BW_NAME_MAX)
         return bw_item_wrong(fault, "a name of %u bytes", length);
     if (!is_attribute && !is_encrypted && !bw_name_is_valid(name, length))
-        return bw_item_wrong(fault, "a name of %u bytes that no file can have", length);
+        return bw_item_wrong(fault, "a name of %u byte%s that no file can have", length,
+                             bw_plural(length));
     if (!is_attribute && bw_get16(entry->data_length))
-        return bw_item_wrong(fault, "%u bytes of data", bw_get16(entry->data_length));
+        return bw_item_wrong(fault, "%u byte%s of data", bw_get16(entry->data_length),
+                             bw_plural(bw_get16(entry->data_length)));
     if (item->key.type != BW_DIR_INDEX && item->key.offset != bw_name_hash(name, length))
         return bw_item_wrong_as(fault, BW_CODE_name_hash, "the name has the hash %" PRIu32,
                                 bw_name_hash(name, length));
@@ -250,8 +254,8 @@ bool bw_judge_verity_piece(const struct bw_item_rules *rules, const struct bw_it
     const struct bw_item *previous = rules->previous;
     const uint64_t first = item->key.type == BW_VERITY_DESC_ITEM, at = item->key.offset - first;
     if (at % (first ? VERITY_PIECE : VERITY_BLOCK) || item->size > VERITY_PIECE)
-        return bw_item_wrong(fault, "%" PRIu32 " bytes at %" PRIu64 " are no piece", item->size,
-                             at);
+        return bw_item_wrong(fault, "%" PRIu32 " byte%s at %" PRIu64 " %s no piece", item->size,
+                             bw_plural(item->size), at, item->size == 1 ? "is" : "are");
     if (!previous || !at || rules->in_log) /* a log has only the leaves that changed */
         return false;
     const bool follows = previous->key.objectid == item->key.objectid &&

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check/item_rules.h"
+#include "base/human.h"
 #include "ondisk/chunk.h"
 
 /* Flags of FREE_SPACE_INFO, QGROUP_STATUS and QGROUP_LIMIT. */
@@ -135,7 +136,8 @@ bool bw_judge_root_ref(const struct bw_item_rules *rules, const struct bw_item *
     if (!bw_is_file(ref.directory))
         return bw_item_wrong(fault, "directory %" PRIu64, ref.directory);
     return !bw_name_is_valid(ref.name, ref.name_length) &&
-           bw_item_wrong(fault, "a name of %u bytes that no subvolume can have", ref.name_length);
+           bw_item_wrong(fault, "a name of %u byte%s that no subvolume can have", ref.name_length,
+                         bw_plural(ref.name_length));
 }
 
 bool bw_judge_uuid(const struct bw_item_rules *rules, const struct bw_item *item,
@@ -160,8 +162,8 @@ static bool wrong_free_space_info(const struct bw_item *item, uint64_t sectors,
     const uint32_t count = bw_get32(info->extent_count), flags = bw_get32(info->flags);
     if (flags & ~(uint32_t)SPACE_FLAGS)
         return bw_item_wrong(fault, "flags 0x%" PRIx32 " are not known", flags);
-    return count > sectors &&
-           bw_item_wrong(fault, "%" PRIu32 " extents in %" PRIu64 " sectors", count, sectors);
+    return count > sectors && bw_item_wrong(fault, "%" PRIu32 " extent%s in %" PRIu64 " sector%s",
+                                            count, bw_plural(count), sectors, bw_plural(sectors));
 }
 
 bool bw_judge_free_space(const struct bw_item_rules *rules, const struct bw_item *item,

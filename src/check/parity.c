@@ -353,7 +353,7 @@ struct bw_error *bw_pass_parity(struct bw_check *check)
     release(&parity);
     if (!error && parity.unchecked)
         bw_check_find(check, BW_CODE_parity_unchecked, &(struct bw_subject){0},
-                      "%" PRIu64 " rows have stripes on missing devices",
-                      (uint64_t)parity.unchecked);
+                      "%" PRIu64 " row%s stripes on missing devices", (uint64_t)parity.unchecked,
+                      parity.unchecked == 1 ? " has" : "s have");
     return error;
 }

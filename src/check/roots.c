@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "base/search.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
@@ -161,8 +162,8 @@ static void check_root(const struct bw_root_book *book, const struct bw_root_fac
         bw_check_find(book->check, BW_CODE_root_references, &subject, "deleted, but still linked");
     else if (root->links + is_top > 1 || root->references > 1)
         bw_check_find(book->check, BW_CODE_root_references, &subject,
-                      "%u links, and %" PRIu32 " references in the root item", root->links,
-                      root->references);
+                      "%u link%s, and %" PRIu32 " reference%s in the root item", root->links,
+                      bw_plural(root->links), root->references, bw_plural(root->references));
     if (!root->references && is_top)
         bw_check_find(book->check, BW_CODE_root_references, &subject,
                       "the top-level subvolume is deleted");
@@ -205,7 +206,8 @@ static void check_relocation(const struct bw_root_book *book)
 {
     if (book->relocations)
         bw_check_find(book->check, BW_CODE_relocation, &(struct bw_subject){0},
-                      "%" PRIu64 " relocation trees, %s", book->relocations,
+                      "%" PRIu64 " relocation tree%s, %s", book->relocations,
+                      bw_plural(book->relocations),
                       book->has_balance ? "of a balance that was interrupted"
                                         : "and no balance is under way");
     else if (book->has_balance)

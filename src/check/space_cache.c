@@ -17,6 +17,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "check/free_space.h"
 #include "data/reader.h"
 #include "ondisk/checksum.h"
@@ -113,8 +114,8 @@ static bool next_page(struct bw_space_cache *cache, struct bw_error **error)
 {
     const uint64_t page = cache->page++;
     if (page >= cache->page_count || cache->left < cache->page_size)
-        return damaged(cache, "the space cache has more entries than fit into %" PRIu64 " pages",
-                       cache->page_count);
+        return damaged(cache, "the space cache has more entries than fit into %" PRIu64 " page%s",
+                       cache->page_count, bw_plural(cache->page_count));
     cache->left -= cache->page_size;
     *error = read_bytes(cache, page * cache->page_size, cache->page_size, cache->bytes);
     cache->used = 0;
@@ -216,8 +217,8 @@ static bool take_entries(struct bw_space_cache *cache, struct bw_error **error)
         bitmaps++;
     }
     if (bitmaps != cache->bitmaps)
-        return damaged(cache, "%" PRIu64 " entries of the space cache are bitmaps, not %" PRIu64,
-                       bitmaps, cache->bitmaps);
+        return damaged(cache, "the space cache has %" PRIu64 " bitmap%s, not %" PRIu64, bitmaps,
+                       bw_plural(bitmaps), cache->bitmaps);
     if (cache->count)
         qsort(cache->runs, cache->count, sizeof *cache->runs, compare);
     return true;

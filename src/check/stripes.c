@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "base/search.h"
 #include "btrfs-walk/space.h"
 #include "owners/item_stream.h"
@@ -261,8 +262,8 @@ void bw_devices_check(const struct bw_stripe_list *list)
         return;
     if (superblock->device_count != list->device_count)
         bw_check_find(list->check, BW_CODE_super_devices, &nothing,
-                      "%" PRIu64 " devices, the chunk tree has %zu", superblock->device_count,
-                      list->device_count);
+                      "%" PRIu64 " device%s, the chunk tree has %zu", superblock->device_count,
+                      bw_plural(superblock->device_count), list->device_count);
     if (size < writable || size > all + list->device_count * rounding)
         bw_check_find(list->check, BW_CODE_super_devices, &nothing,
                       "%" PRIu64 " bytes, the devices have %" PRIu64, size,

@@ -11,6 +11,7 @@
 #include <uuid/uuid.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "ondisk/chunk.h"
 
 struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk_info *info)
@@ -72,8 +73,8 @@ struct bw_error *bw_bootstrap_system_chunks(struct bw_fs *fs)
             left < sizeof *disk ? 0 : bw_chunk_item_size(next + sizeof *disk, left - sizeof *disk);
         if (!size || disk->type != BW_CHUNK_ITEM)
             return bw_error_create(BW_ERROR_CORRUPT,
-                                   "superblock: system chunk array is cut off, %zu bytes left",
-                                   left);
+                                   "superblock: system chunk array is cut off, %zu byte%s left",
+                                   left, bw_plural(left));
         BW_TRY(bw_chunk_decode(bw_get64(disk->offset), next + sizeof *disk, size, &chunk));
         BW_TRY(add_chunk(fs, &chunk));
         next += sizeof *disk + size;

@@ -5,6 +5,7 @@
  * map, then the rest.
  */
 #include "fs/opening.h"
+#include "base/human.h"
 #include "fs/split.h"
 
 #include <inttypes.h>
@@ -98,7 +99,7 @@ static struct bw_error *replace_paths(struct bw_graph *graph, const struct bw_fs
     if (used == options->path_count)
         return NULL;
     return bw_error_create(BW_ERROR_USAGE, "%s has %zu storage volume%s, but %zu image%s given",
-                           options->graph->file, used, used == 1 ? "" : "s", options->path_count,
+                           options->graph->file, used, bw_plural(used), options->path_count,
                            options->path_count == 1 ? " is" : "s are");
 }
 

@@ -15,6 +15,7 @@
 #include <zstd_errors.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 
 enum {
     LZO_LENGTH_SIZE = 4,
@@ -73,8 +74,8 @@ static struct bw_error *decode_zlib(struct bw_decompressor *self, struct stream 
     if (status == Z_MEM_ERROR)
         return bw_error_no_memory();
     if (status == Z_BUF_ERROR)
-        return bw_error_create(BW_ERROR_CORRUPT, "the stream is cut off after %zu bytes of output",
-                               stream->produced);
+        return bw_error_create(BW_ERROR_CORRUPT, "the stream is cut off after %zu byte%s of output",
+                               stream->produced, bw_plural(stream->produced));
     return bw_error_create(BW_ERROR_CORRUPT, "%s", zlib->msg ? zlib->msg : zError(status));
 }
 
@@ -196,8 +197,8 @@ static struct bw_error *decode_zstd(struct bw_decompressor *self, struct stream 
     } while (left && out.pos < out.size && in.pos + out.pos > before);
     stream->produced = out.pos;
     if (left && out.pos < out.size)
-        return bw_error_create(BW_ERROR_CORRUPT, "the stream is cut off after %zu bytes of output",
-                               out.pos);
+        return bw_error_create(BW_ERROR_CORRUPT, "the stream is cut off after %zu byte%s of output",
+                               out.pos, bw_plural(out.pos));
     return NULL;
 }
 

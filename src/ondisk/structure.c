@@ -11,6 +11,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/human.h"
 #include "ondisk/structure.h"
 
 /* Text. */
@@ -328,7 +329,8 @@ static void print_cut_off(struct bw_printer *printer, struct bw_cursor *cursor)
     if (printer->json)
         bw_json_number(printer->json, "cut_off_bytes", length);
     else
-        bw_buffer_format(printer->text, BW_LINE "cut off, %zu bytes left", length);
+        bw_buffer_format(printer->text, BW_LINE "cut off, %zu byte%s left", length,
+                         bw_plural(length));
 }
 
 /* Takes the bytes of a structure beyond the first `taken`; NULL if it is cut off. */

@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "base/search.h"
 #include "base/struct_size.h"
 #include "btrfs-walk/subvolume.h"
@@ -208,10 +209,9 @@ static void report_losses(const struct bw_shares *shares, struct bw_fs *fs)
         const uint64_t others = size_of(shares, account->set) - 1;
         struct bw_buffer text = {0};
         bw_buffer_format(&text, "%" PRIu64 " block%s of tree %" PRIu64, account->lost_blocks,
-                         account->lost_blocks == 1 ? "" : "s",
-                         shares->subvolumes[account->first].id);
+                         bw_plural(account->lost_blocks), shares->subvolumes[account->first].id);
         if (others)
-            bw_buffer_format(&text, " and %" PRIu64 " other%s", others, others == 1 ? "" : "s");
+            bw_buffer_format(&text, " and %" PRIu64 " other%s", others, bw_plural(others));
         bw_fs_report(fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT, "%s lost: figures are lower bounds",
                                      text.failed ? "blocks" : text.data));

@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "base/search.h"
 #include "fs/opening.h"
 #include "ondisk/disk_items.h"
@@ -596,8 +597,8 @@ static void report(const struct search *search, bool complete, struct bw_error *
     bw_fs_report(search->fs, BW_DAMAGE,
                  bw_error_prefix(why,
                                  "the chunk tree is lost: it is put together from what was found: "
-                                 "%zu chunks%s",
-                                 search->known.items.count,
+                                 "%zu chunk%s%s",
+                                 search->known.items.count, bw_plural(search->known.items.count),
                                  complete || !search->fs->superblock.chunk_root.bytenr
                                      ? ""
                                      : ", which are not all of them"));

@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "ondisk/disk_items.h"
 #include "rescue/chunk_set.h"
 #include "rescue/rescue.h"
@@ -236,8 +237,9 @@ static void claim(struct search *search, struct bw_image *image, size_t device, 
     bw_fs_report(fs, BW_WARNING,
                  bw_error_prefix(BW_TAKE(image->bad),
                                  "%s is device %" PRIu64
-                                 ": blocks of it were found in %u places. It has no superblock",
-                                 image->name, search->missing[device].devid, votes));
+                                 ": blocks of it were found in %u place%s. It has no superblock",
+                                 image->name, search->missing[device].devid, votes,
+                                 bw_plural(votes)));
     search->missing[device].devid = BW_UNKNOWN_DEVICE; /* taken */
 }
 

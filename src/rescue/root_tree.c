@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "base/search.h"
 #include "btree/find_leaf.h"
 #include "btree/scan.h"
@@ -839,8 +840,9 @@ static void report(const struct making *making, struct bw_error *why)
     bw_fs_report(making->fs, BW_DAMAGE,
                  bw_error_prefix(why,
                                  "the root tree is lost: the state of generation %" PRIu64
-                                 " is put together from tree blocks that were found: %zu trees%s",
+                                 " is put together from tree blocks that were found: %zu tree%s%s",
                                  making->newest, making->roots.count,
+                                 bw_plural(making->roots.count),
                                  making->roots.proven ? ""
                                                       : ", of which some may be older than that, "
                                                         "or deleted"));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "base/search.h"
 #include "graph/wind.h"
 #include "ondisk/disk_items.h"
@@ -424,10 +425,11 @@ static struct bw_error *make(const struct candidate *candidate)
         bw_fs_report(candidate->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%s: no superblock: from tree blocks, it is device %" PRIu64
-                                     " of a file system with %zu blocks, %zu of which lie where "
+                                     " of a file system with %zu block%s, %zu of which %s where "
                                      "they belong",
                                      image->name, candidate->devids[i], candidate->scan.count,
-                                     candidate->score));
+                                     bw_plural(candidate->scan.count), candidate->score,
+                                     candidate->score == 1 ? "lies" : "lie"));
     }
     return NULL;
 }

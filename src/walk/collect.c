@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
 #include "fs/lookup.h"
@@ -199,10 +200,10 @@ void bw_collector_report_rest(const struct bw_task_scope *scope)
     uint64_t count = atomic_load_explicit(scope->wanting, memory_order_relaxed);
     if (count > COMPLAINTS)
         bw_fs_report(scope->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "tree %" PRIu64 ": %" PRIu64
-                                     " more inodes without readable attributes",
-                                     scope->tree->id, count - COMPLAINTS));
+                     bw_error_create(
+                         BW_ERROR_CORRUPT,
+                         "tree %" PRIu64 ": %" PRIu64 " more inode%s without readable attributes",
+                         scope->tree->id, count - COMPLAINTS, bw_plural(count - COMPLAINTS)));
 }
 
 static void complain_of(const struct bw_task_scope *scope,

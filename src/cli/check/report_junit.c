@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "cli/check/check.h"
 
 /* Text in an element or a value. Lines hold no control characters but line feeds, and are valid
@@ -84,7 +85,8 @@ static void append_case(struct check_report *report, const struct check *check, 
     if (error || failures) {
         const char *element = error ? "error" : "failure";
         const struct bw_buffer *lines = &check->lines[2 * number + error];
-        bw_buffer_format(text, "\n    <%s message=\"%" PRIu64 " findings: ", element, count->count);
+        bw_buffer_format(text, "\n    <%s message=\"%" PRIu64 " finding%s: ", element, count->count,
+                         bw_plural(count->count));
         append_string(text, code->description);
         bw_buffer_format(text, "\" type=\"%s\">", code->word);
         append_text(text, lines->data, lines->length);

@@ -120,7 +120,7 @@ static void print_count(const struct bw_finding_count *count)
 
 static void print_total(uint64_t number, const char *what, const char *before)
 {
-    fprintf(stderr, "%s%" PRIu64 " %s%s", before, number, what, number == 1 ? "" : "s");
+    fprintf(stderr, "%s%" PRIu64 " %s%s", before, number, what, bw_plural(number));
 }
 
 /* Without these numbers, a list that matches nothing looks like one that matches everything. */

@@ -117,7 +117,7 @@ static void append_what(struct bw_buffer *line)
         bw_buffer_format(line, " %ju of %ju", (uintmax_t)atomic_load(&progress.step),
                          (uintmax_t)steps);
     if (findings)
-        bw_buffer_format(line, ", %ju finding%s", (uintmax_t)findings, findings == 1 ? "" : "s");
+        bw_buffer_format(line, ", %ju finding%s", (uintmax_t)findings, bw_plural(findings));
 }
 
 /* "1.2G of 3.4G, metadata, 2 findings, 120M/s, 0:18 left" */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 
 const struct cmd_option extract_options[] = {
     {0, "skip-existing", NULL,
@@ -131,8 +132,8 @@ static void list_missed(struct extract *extract)
     if (extract->target.lowered)
         fprintf(stderr,
                 "btrfs-walk: note: %" PRIu64
-                " files have lost privileges or protection that --preserve keeps\n",
-                extract->target.lowered);
+                " file%s lost privileges or protection that --preserve keeps\n",
+                extract->target.lowered, extract->target.lowered == 1 ? " has" : "s have");
     if (extract->devices)
         fprintf(stderr,
                 "btrfs-walk: note: %" PRIu64 " device node%s left out: --preserve makes %s\n",
@@ -141,9 +142,10 @@ static void list_missed(struct extract *extract)
     if (extract->target.foreign)
         fprintf(stderr,
                 "btrfs-walk: note: %" PRIu64
-                " files of other owners or groups are yours now: only root can "
+                " file%s of other owners or groups %s yours now: only root can "
                 "restore those\n",
-                extract->target.foreign);
+                extract->target.foreign, bw_plural(extract->target.foreign),
+                extract->target.foreign == 1 ? "is" : "are");
 }
 
 static void close_folder(struct extract *extract)

@@ -61,7 +61,7 @@ static struct bw_error *write_text(struct cmd_listing *listing,
     bw_buffer_format(&text,
                      "Processed %" PRIu64 " file%s, %" PRIu64 " regular extents (%" PRIu64
                      " refs), %" PRIu64 " inline.\n",
-                     info->files, info->files == 1 ? "" : "s", info->extents, info->references,
+                     info->files, bw_plural(info->files), info->extents, info->references,
                      info->inlined);
     bw_buffer_format(&text, "%-10s %-8s %-12s %-12s %-12s\n", "Type", "Perc", "Disk Usage",
                      "Uncompressed", "Referenced");

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/human.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/changes.h"
 #include "cli/common/listing.h"
@@ -169,10 +170,11 @@ static void print_summary(const struct bw_diff_summary *summary)
 {
     fprintf(stderr,
             "btrfs-walk: %" PRIu64 " added, %" PRIu64 " deleted, %" PRIu64 " modified, %" PRIu64
-            " renamed, %" PRIu64 " of another type; %" PRIu64 " bytes; %" PRIu64
-            " tree blocks are not shared\n",
+            " renamed, %" PRIu64 " of another type; %" PRIu64 " byte%s; %" PRIu64
+            " tree block%s not shared\n",
             summary->added, summary->deleted, summary->modified, summary->renamed, summary->types,
-            summary->bytes, summary->blocks);
+            summary->bytes, bw_plural(summary->bytes), summary->blocks,
+            summary->blocks == 1 ? " is" : "s are");
 }
 
 /* Finds PATH on either side. */

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "base/json.h"
 #include "btrfs-walk/file.h"
 #include "cli/common/paths.h"
@@ -279,12 +280,12 @@ static struct bw_error *write_json(struct answer *answer, const struct bw_place 
 static struct bw_error *write_table(struct answer *answer, struct bw_file *file)
 {
     cmd_paths_append_name(answer->paths, answer->path, strlen(answer->path), answer->text);
-    bw_buffer_format(answer->text, ": %" PRIu64 " bytes%s\n", answer->inode->size,
-                     is_checked(answer) ? "" : ", no checksums");
+    bw_buffer_format(answer->text, ": %" PRIu64 " byte%s%s\n", answer->inode->size,
+                     bw_plural(answer->inode->size), is_checked(answer) ? "" : ", no checksums");
     bw_buffer_format(answer->text, "%5s: %14s..%14s: %12s: %14s: %12s: %s\n", "ext", "offset",
                      "end", "length", "logical", "stored", "flags device:offset[+length],...");
     struct bw_error *error = write_extents(answer, file);
-    bw_buffer_format(answer->text, "%u extent%s\n", answer->count, answer->count == 1 ? "" : "s");
+    bw_buffer_format(answer->text, "%u extent%s\n", answer->count, bw_plural(answer->count));
     return error;
 }
 

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/human.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/space.h"
 #include "cli/common/answers.h"
@@ -108,7 +109,7 @@ static void put_group(struct sheet *sheet, const struct group *group)
     sheet_close(sheet);
     snprintf(label, sizeof label, "%s:", group->type);
     sheet_line(sheet, label, "%s, %s in %" PRIu64 " chunk%s", group->profile,
-               sheet_size(size, group->bytes), group->chunks, group->chunks == 1 ? "" : "s");
+               sheet_size(size, group->bytes), group->chunks, bw_plural(group->chunks));
 }
 
 static void put_groups(struct info *info)
@@ -192,7 +193,7 @@ static void put_subvolumes(struct info *info, struct subvolumes *subvolumes)
     sheet_number(sheet, "snapshots", subvolumes->snapshots);
     sheet_number(sheet, "deleted_subvolumes", subvolumes->deleted);
     sheet_line(sheet, "Subvolumes:", "%" PRIu64 ", and %" PRIu64 " snapshot%s, %" PRIu64 " deleted",
-               subvolumes->subvolumes, subvolumes->snapshots, subvolumes->snapshots == 1 ? "" : "s",
+               subvolumes->subvolumes, subvolumes->snapshots, bw_plural(subvolumes->snapshots),
                subvolumes->deleted);
 }
 
@@ -294,7 +295,7 @@ static void put_state(struct info *info)
                          incomplete, chunks, chunks == 1 ? "" : "s");
     if (info->problem_count)
         bw_buffer_format(&line, "; %zu message%s on stderr", info->problem_count,
-                         info->problem_count == 1 ? "" : "s");
+                         bw_plural(info->problem_count));
     sheet_line(sheet, "State:", "%.*s", (int)line.length, line.data ? line.data : "");
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "cli/command.h"
 #include "cli/common/paths.h"
 #include "cli/common/progress.h"
@@ -87,9 +88,11 @@ static void print_summary(const struct bw_fs *fs, const struct bw_walk_summary *
                           double seconds)
 {
     fprintf(stderr,
-            "%" PRIu64 " files, %" PRIu64 " directories, %" PRIu64 " subvolumes, %" PRIu64
-            " lost blocks, %" PRIu64 " bytes of metadata read, %.3f seconds\n",
-            summary->files, summary->directories, summary->subvolumes, summary->lost_blocks,
+            "%" PRIu64 " file%s, %" PRIu64 " director%s, %" PRIu64 " subvolume%s, %" PRIu64
+            " lost block%s, %" PRIu64 " bytes of metadata read, %.3f seconds\n",
+            summary->files, bw_plural(summary->files), summary->directories,
+            summary->directories == 1 ? "y" : "ies", summary->subvolumes,
+            bw_plural(summary->subvolumes), summary->lost_blocks, bw_plural(summary->lost_blocks),
             bw_fs_bytes_read(fs), seconds);
 }
 

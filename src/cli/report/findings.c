@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "cli/check/check.h"
 #include "cli/common/progress.h"
 #include "cli/report/report.h"
@@ -57,16 +58,17 @@ static void append_result(struct report *report)
     const bool sound = !errors && summary->finished;
     bw_buffer_format(&report->body,
                      "<p><strong class=\"%s\">%s</strong> %" PRIu64 " error%s, %" PRIu64
-                     " warning%s; %" PRIu64 " tree blocks were checked.</p>\n",
+                     " warning%s; %" PRIu64 " tree block%s checked.</p>\n",
                      !sound     ? "bad"
                      : warnings ? "warn"
                                 : "good",
-                     sound ? "Sound." : "Not sound.", errors, errors == 1 ? "" : "s", warnings,
-                     warnings == 1 ? "" : "s", summary->blocks);
+                     sound ? "Sound." : "Not sound.", errors, bw_plural(errors), warnings,
+                     bw_plural(warnings), summary->blocks,
+                     summary->blocks == 1 ? " was" : "s were");
     if (!sound)
         bw_fs_report(report->session.fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT, "the check found %" PRIu64 " error%s%s",
-                                     errors, errors == 1 ? "" : "s",
+                                     errors, bw_plural(errors),
                                      summary->finished ? "" : ", and could not be finished"));
     report_remark(&report->body,
                   report->settings->check == REPORT_CHECK_QUICK

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/human.h"
 #include "base/utf8.h"
 #include "btrfs-walk/du.h"
 #include "cli/common/progress.h"
@@ -104,7 +105,7 @@ static void append_box(struct folders *all, const struct folder *folder, const s
     bw_buffer_format(page,
                      ", %" PRIu64 " file%s</title><rect x=\"%.1f\" y=\"%.1f\" "
                      "width=\"%.1f\" height=\"%.1f\" fill=\"%s\" fill-opacity=\"%s\"/>",
-                     folder->files, folder->files == 1 ? "" : "s", box->x, box->y, box->width,
+                     folder->files, bw_plural(folder->files), box->x, box->y, box->width,
                      box->height, color, depth ? ".25" : ".08");
     if (letters >= 4 && box->height >= HEADING) {
         bw_buffer_format(page, "<text x=\"%.1f\" y=\"%.1f\">", box->x + BORDER + 1,
