@@ -121,8 +121,8 @@ holds "that it is BLAKE2b" out_has 'blake2b is '
 list tar --format mtree --subvol 257 "$subvolumes"
 expect "a subvolume" 0 ' 0 errors' check --manifest "$WORK/list" --subvol 257 "$subvolumes"
 sed -i -e 's|^\./|./home/docs/nested/|' -e 's|^\. |./home/docs/nested |' "$WORK/list"
-expect "a subvolume, from the top-level one on" 0 ' 0 errors' check --manifest "$WORK/list" --subvol 257 \
-    "$subvolumes"
+expect "a subvolume, from the top-level one on" 0 ' 0 errors' check --manifest "$WORK/list" \
+    --subvol 257 "$subvolumes"
 list sum --subvol home "$subvolumes"
 expect "sums of a subvolume" 0 ' 0 errors' check --manifest "$WORK/list" --subvol home "$subvolumes"
 sed -i 's,  /,  /home/,' "$WORK/list"
@@ -131,12 +131,12 @@ expect "from the top-level subvolume on" 0 ' 0 errors' check --manifest "$WORK/l
 sed -i 1d "$WORK/list"
 expect "findings have whole paths" 4 'manifest-extra' check --manifest "$WORK/list" --subvol home \
     "$subvolumes"
-holds "of the extra file" out_has 'manifest-extra.* /home/'
+holds "of the extra file" out_has 'manifest-extra.* /home/[a-z]'
 list sum --subvol home --nested=yes "$subvolumes"
 expect "with nested subvolumes" 0 ' 0 errors' check --manifest "$WORK/list" --subvol home \
     --nested=yes "$subvolumes"
 expect "or not" 4 'manifest-missing' check --manifest "$WORK/list" --subvol home "$subvolumes"
-holds "whole paths" out_has 'manifest-missing.* /home/snapshot-inside/'
+holds "whole paths" out_has 'manifest-missing.* /home/.*-inside/docs'
 list tar --format mtree --subvol 257 "$subvolumes"
 expect "but of nothing else" 4 'manifest-extra' check --manifest "$WORK/list" "$subvolumes"
 

@@ -63,7 +63,7 @@ expect "control characters in an argument" 2 '^btrfs-walk: --newer .a.033b' --ne
 expect "threads" 0 - -j 5 "$plain"
 expect "no threads" 2 'invalid argument' -j 0 "$plain"
 expect "threads that are no number" 2 'invalid argument' -j many "$plain"
-expect "summary" 0 'files, .* directories, .* subvolumes, .* bytes of metadata read, .* seconds' \
+expect "summary" 0 'files, .* directories, .* subvolumes?, .* bytes of metadata read, .* seconds' \
     --summary "$plain"
 expect "an argument too many" 2 '--json takes no argument, and is: .*: --json=array$' usage \
     --json=array "$plain"

@@ -260,12 +260,16 @@ const struct command cmd_extract = {
         "and device nodes with --preserve. What could not be restored is listed at the end. Where\n"
         "a hard link cannot be made, the file is copied. A file gets its name when it is "
         "complete;\n"
+        "DEST itself gets the attributes of what is extracted into it if it is created, or with\n"
+        "--preserve, unless several PATHs go into it.\n"
         "--skip-existing continues an extraction that was interrupted. With --on-error=zero, a\n"
         "file whose inode is lost is restored as far as its extents are left, with a made-up\n"
         "owner, mode and times.\n",
     .examples = "  btrfs-walk extract -C /mnt/new disk.img                  everything\n"
                 "  btrfs-walk extract -C . disk.img /users/joe               a folder\n"
                 "  btrfs-walk extract -C joe --relative disk.img /users/joe  what is in it\n"
+                "  btrfs-walk extract --preserve --subvol @ -C /mnt/new disk.img  a root file "
+                "system\n"
                 "  btrfs-walk extract -C . --name '*.jpg' disk.img          some files\n"
                 "  btrfs-walk extract -C /mnt/new --skip-existing disk.img  go on\n",
     .options = options,
