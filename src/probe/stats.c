@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/human.h"
 #include "probe/probe.h"
 #include "probe/stats.h"
 
@@ -498,8 +499,8 @@ static void report_text(const struct bw_stats_table *table, struct bw_buffer *te
     append_whole(text, table, &whole);
     if (table->uncounted)
         bw_buffer_format(text,
-                         "not counted, as there was no room: %" PRIu64 " calls of other layers\n",
-                         table->uncounted);
+                         "not counted, as there was no room: %" PRIu64 " call%s of other layers\n",
+                         table->uncounted, bw_plural(table->uncounted));
     append_histograms(text, table);
 }
 

@@ -91,8 +91,8 @@ folder=$WORK/folder
 root() {
     local what=$1 wanted=$2
     expect "$what" 0 - extract -q -C "$folder" "${@:3}"
-    is "$what" "$(stat -c '%a %.9Y' "$folder" | sed 's/ 981173106.123456789$/ restored/; s/ .*[.].*//')" \
-        "$wanted"
+    is "$what" "$(stat -c '%a %.9Y' "$folder" |
+        sed 's/ 981173106.123456789$/ restored/; s/ .*[.].*//')" "$wanted"
 }
 for where in "--relative $WORK/root.img /home" "--relative --subvol home $WORK/root.img" \
     "--subvol home $WORK/root.img"; do
@@ -108,7 +108,8 @@ rm -rf "$folder"
 mkdir -m 700 "$folder"
 root "two of them in one folder" 700 --preserve --relative --maxdepth 0 "$WORK/root.img" /home /docs
 rm -rf "$folder"
-root "part of it" "$(printf '%o' $((0777 & ~$(umask))))" --preserve "$WORK/root.img" /home/docs/letters
+root "part of it" "$(printf '%o' $((0777 & ~$(umask))))" --preserve "$WORK/root.img" \
+    home/docs/letters
 
 # Nested subvolumes: entered without --subvol, and not with it.
 for words in "--nested=no --relative $subvolumes /home" "--subvol home $subvolumes" \
