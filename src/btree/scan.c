@@ -33,8 +33,8 @@ void bw_scan_buffers_free(struct bw_scan_buffers *buffers)
     *buffers = (struct bw_scan_buffers){0};
 }
 
-static struct bw_error *lose(struct state *state, const struct bw_block_pointer *pointer,
-                             struct bw_error *error)
+static struct bw_error *report_lost(struct state *state, const struct bw_block_pointer *pointer,
+                                    struct bw_error *error)
 {
     if (!state->scan->lost || error->code == BW_ERROR_NO_MEMORY)
         return error;
@@ -75,7 +75,7 @@ static struct bw_error *read_leaves(struct state *state)
         if (result) {
             bw_error_free(requests[i].error);
         } else if (requests[i].error) {
-            result = lose(state, &state->pointers[i], requests[i].error);
+            result = report_lost(state, &state->pointers[i], requests[i].error);
         } else {
             struct bw_node leaf = bw_node_view(requests[i].buffer, nodesize);
             result = state->scan->leaf(state->scan->context, &leaf);
@@ -202,12 +202,12 @@ static struct bw_error *lose_node(struct state *state, const struct bw_block_poi
     const struct bw_scan *scan = state->scan;
     const struct bw_adopted *adopted = NULL;
     if (!scan->adopt || pointer->expectation.level == 0 || lost->code == BW_ERROR_NO_MEMORY)
-        return lose(state, pointer, lost);
+        return report_lost(state, pointer, lost);
     struct bw_error *error = bw_adopted_find(state->reader, state->tree, pointer->bytenr, &adopted);
     if (!error && adopted)
         error = scan_adopted(state, pointer, adopted);
     if (!error && !(adopted && bw_adopted_covers(adopted, &scan->first, &scan->last)))
-        return lose(state, pointer, lost);
+        return report_lost(state, pointer, lost);
     bw_error_free(lost);
     return error;
 }

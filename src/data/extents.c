@@ -172,8 +172,8 @@ static void describe(const struct bw_file_extent *extent, uint64_t start,
 }
 
 /* The piece that an item gives; the one after it begins at `next`. */
-static void take_item(const struct bw_extent_cursor *cursor, uint32_t slot, uint64_t next,
-                      struct bw_extent_piece *piece)
+static void add_item(const struct bw_extent_cursor *cursor, uint32_t slot, uint64_t next,
+                     struct bw_extent_piece *piece)
 {
     struct bw_item item;
     struct bw_file_extent extent;
@@ -235,7 +235,7 @@ struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_exte
     int64_t slot = finder->lost ? -1 : bw_leaf_last_until(finder, &key);
     struct bw_key last = slot < 0 ? (struct bw_key){0} : bw_leaf_key(&finder->leaf, (uint32_t)slot);
     if (slot >= 0 && is_ours(cursor, &last))
-        take_item(cursor, (uint32_t)slot, next, piece);
+        add_item(cursor, (uint32_t)slot, next, piece);
     else
         take_gap(cursor, next, piece);
     cursor->offset = piece->extent.offset + piece->extent.length;

@@ -72,7 +72,7 @@ static void mark_lost(const struct bw_inode_query *query, const struct bw_block_
     }
 }
 
-static bool wants(void *context, const struct bw_block_pointer *pointer)
+static bool is_selected(void *context, const struct bw_block_pointer *pointer)
 {
     const struct bw_inode_query *query = context;
     if (!has_wanted(query, pointer))
@@ -152,8 +152,8 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-static struct bw_error *lose(void *context, const struct bw_block_pointer *pointer,
-                             struct bw_error *error)
+static struct bw_error *report_lost(void *context, const struct bw_block_pointer *pointer,
+                                    struct bw_error *error)
 {
     const struct bw_inode_query *query = context;
     bw_fs_report_lost(query->fs, pointer->bytenr, error);
@@ -204,9 +204,9 @@ struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct b
                            .adopt = true,
                            .announce = true,
                            .buffers = &query->buffers,
-                           .wants = wants,
+                           .wants = is_selected,
                            .leaf = take_leaf,
-                           .lost = lose,
+                           .lost = report_lost,
                            .context = query};
     scan.first.objectid = attributes[0].number;
     scan.last.objectid = attributes[count - 1].number;

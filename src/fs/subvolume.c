@@ -158,7 +158,7 @@ static struct bw_error *add_checksum_tree(struct bw_fs *fs, const struct bw_item
     return NULL;
 }
 
-static struct bw_error *take_item(void *context, const struct bw_item *item)
+static struct bw_error *add_item(void *context, const struct bw_item *item)
 {
     struct bw_fs *fs = context;
     const struct bw_key *key = &item->key;
@@ -190,7 +190,7 @@ struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
 {
     uint64_t damages = fs->damages;
     fs->subvolumes.default_id = BW_TOP_SUBVOLUME;
-    BW_TRY(bw_fs_scan(fs, &fs->root_tree, "root", take_item, fs));
+    BW_TRY(bw_fs_scan(fs, &fs->root_tree, "root", add_item, fs));
     return damages == fs->damages ? NULL
                                   : bw_fs_scan(fs, &fs->root_tree, "root", take_forward_ref, fs);
 }

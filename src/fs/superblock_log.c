@@ -64,7 +64,7 @@ static bool read_entry(const struct search *search, uint64_t offset,
 
 /* Whether an entry of this generation or a later one is at an offset or soon after it: a few bad
  * blocks do not end a log. */
-static bool goes_on(const struct search *search, uint64_t offset, uint64_t generation)
+static bool has_entry_since(const struct search *search, uint64_t offset, uint64_t generation)
 {
     struct bw_disk_superblock disk;
     for (uint64_t ahead = 0; ahead <= LOOK_AHEAD; ahead = ahead ? 2 * ahead : 1)
@@ -80,13 +80,13 @@ static uint64_t find_end(const struct search *search, uint64_t start, uint64_t g
 {
     uint64_t low = 0, high = 1; /* in entries; there is one at low, and none at high */
     const uint64_t limit = UINT64_C(2) << LARGEST_ZONE >> 12;
-    while (high < limit && goes_on(search, start + high * BW_SUPERBLOCK_SIZE, generation)) {
+    while (high < limit && has_entry_since(search, start + high * BW_SUPERBLOCK_SIZE, generation)) {
         low = high;
         high *= 2;
     }
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
-        if (goes_on(search, start + middle * BW_SUPERBLOCK_SIZE, generation))
+        if (has_entry_since(search, start + middle * BW_SUPERBLOCK_SIZE, generation))
             low = middle;
         else
             high = middle;

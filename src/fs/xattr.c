@@ -42,7 +42,7 @@ struct reading {
     void *context;
 };
 
-static struct bw_error *take_item(void *context, const struct bw_item *item)
+static struct bw_error *collect_item(void *context, const struct bw_item *item)
 {
     const struct reading *reading = context;
     return take_xattrs(reading->fs, reading->tree, item, reading->take, reading->context);
@@ -54,7 +54,7 @@ struct bw_error *bw_inode_xattrs(struct bw_fs *fs, const struct bw_place *place,
     const struct bw_tree *tree = &place->subvolume->tree;
     struct reading reading = {fs, tree->id, take, context};
     return bw_fs_items(fs, tree, (struct bw_key){place->inode, BW_XATTR_ITEM, 0},
-                       (struct bw_key){place->inode, BW_XATTR_ITEM, UINT64_MAX}, take_item,
+                       (struct bw_key){place->inode, BW_XATTR_ITEM, UINT64_MAX}, collect_item,
                        &reading);
 }
 
@@ -101,7 +101,7 @@ void bw_xattr_reader_destroy(struct bw_xattr_reader *reader)
     free(reader);
 }
 
-static void lose(const struct bw_xattr_reader *reader, const char *what)
+static void report_lost(const struct bw_xattr_reader *reader, const char *what)
 {
     complain(reader->fs, reader->finder.tree.id, reader->inode, what);
 }
@@ -114,7 +114,7 @@ static struct bw_error *add(void *context, const struct bw_xattr *xattr)
         return NULL;
     if (memchr(xattr->name, '\0', xattr->name_length)) {
         /* Neither a system call nor an archive can name it: they would make another one of it. */
-        lose(reader, "an extended attribute whose name has a NUL byte is left out");
+        report_lost(reader, "an extended attribute whose name has a NUL byte is left out");
         return NULL;
     }
     bw_buffer_append(&reader->bytes, xattr->name, xattr->name_length);
@@ -130,7 +130,7 @@ static struct bw_error *add_item(struct bw_xattr_reader *reader, uint32_t slot)
 {
     struct bw_item item;
     if (!bw_leaf_item(&reader->finder.leaf, slot, &item)) {
-        lose(reader, "an extended attribute is cut off");
+        report_lost(reader, "an extended attribute is cut off");
         return NULL;
     }
     return take_xattrs(reader->fs, reader->finder.tree.id, &item, add, reader);
@@ -178,7 +178,7 @@ struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const stru
     while (bw_key_compare(&at, &last) <= 0)
         BW_TRY(add_leaf(reader, &at, &before));
     if (reader->bytes.length >= MOST_BYTES)
-        lose(reader, "too many extended attributes");
+        report_lost(reader, "too many extended attributes");
     set_pointers(reader);
     *xattrs = reader->xattrs;
     *count = reader->count;

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Telling tree blocks from other bytes, and the sorted list of those that were found. */
-#include "history/block_index.h"
-
+/*
+ * The index of tree blocks that a scan has found: recognising blocks among other bytes, the sorted
+ * list, the file it can be kept in, and verifying the claims of such a file.
+ */
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/pool.h"
 #include "base/search.h"
 #include "fs/image.h"
+#include "history/block_index.h"
+#include "history/history.h"
 
 void bw_found_init(struct bw_found_index *index)
 {
@@ -236,4 +241,282 @@ const struct bw_found_block *bw_found_find(const struct bw_found_index *index, u
     }
     const size_t at = BW_FIRST_INDEX(i, count, compare_with(&blocks[i], bytenr, generation) >= 0);
     return at < count && compare_with(&blocks[at], bytenr, generation) == 0 ? &blocks[at] : NULL;
+}
+
+/*
+ * The index of a scan as a file, little-endian: a header, the ids of owners, the blocks. It is tied
+ * to the superblocks and the sizes of the images, since any transaction may write over older
+ * blocks. Its bytes are as hostile as those of an image: they only name places, and whatever is
+ * read there is verified below.
+ */
+
+enum { VERSION = 2, BATCH = 1024 };
+
+static const char magic[8] = "BWINDEX\n";
+
+struct file_header {
+    char magic[8];
+    bw_le32 version, nodesize;
+    uint8_t fsid[BW_UUID_SIZE];
+    bw_le64 generation;
+    bw_le64 log_root; /* it is written in free space, without a new generation */
+    bw_le64 images;   /* a hash: which devices they are, how large, and of which generation */
+    bw_le64 owners, blocks;
+    bw_le64 zeros, bytes, unread; /* of struct bw_past_facts */
+    bw_le64 hash;                 /* of all that follows */
+};
+
+struct file_block {
+    bw_le64 bytenr, generation, first_objectid, first_offset;
+    bw_le32 owner;
+    bw_le16 filled; /* not 0: it has items */
+    uint8_t first_type, level;
+};
+
+static_assert(sizeof(struct file_header) == 104 && sizeof(struct file_block) == 40,
+              "as in the file");
+
+static uint64_t hash_of_images(const struct bw_fs *fs)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < fs->image_count; i++) {
+        const struct bw_image *image = &fs->images[i];
+        if (image->role == BW_IMAGE_UNUSED || !image->storage)
+            continue;
+        const struct bw_superblock *super = &image->superblock;
+        const bw_le64 numbers[] = {bw_put64(super->device.devid), bw_put64(super->generation),
+                                   bw_put64(super->root.bytenr), bw_put64(super->chunk_root.bytenr),
+                                   bw_put64(bw_xlator_size(image->storage))};
+        /* In whatever order they were given. */
+        hash += XXH64(numbers, sizeof numbers, 0);
+    }
+    return hash;
+}
+
+static struct file_header header_of(const struct bw_past *past, uint64_t hash)
+{
+    const struct bw_superblock *superblock = &past->fs->superblock;
+    struct file_header header = {.version = bw_put32(VERSION),
+                                 .nodesize = bw_put32(superblock->nodesize),
+                                 .generation = bw_put64(superblock->generation),
+                                 .log_root = bw_put64(superblock->log_root),
+                                 .images = bw_put64(hash_of_images(past->fs)),
+                                 .owners = bw_put64(past->index.owner_count),
+                                 .blocks = bw_put64(past->index.count),
+                                 .zeros = bw_put64(past->facts.zeros),
+                                 .bytes = bw_put64(past->facts.bytes),
+                                 .unread = bw_put64(past->facts.unread),
+                                 .hash = bw_put64(hash)};
+    memcpy(header.magic, magic, sizeof magic);
+    memcpy(header.fsid, superblock->metadata_uuid, BW_UUID_SIZE);
+    return header;
+}
+
+/* Writing. */
+
+static struct file_block pack(const struct bw_found_block *block)
+{
+    return (struct file_block){.bytenr = bw_put64(block->bytenr),
+                               .generation = bw_put64(block->generation),
+                               .first_objectid = bw_put64(block->first_objectid),
+                               .first_offset = bw_put64(block->first_offset),
+                               .owner = bw_put32(block->owner),
+                               .filled = bw_put16(block->filled),
+                               .first_type = block->first_type,
+                               .level = block->level};
+}
+
+/* Hands out all but the header. */
+static struct bw_error *write_body(const struct bw_found_index *index, bw_consumer *consume,
+                                   void *context)
+{
+    struct file_block blocks[BATCH];
+    for (size_t i = 0; i < index->owner_count; i++) {
+        const bw_le64 id = bw_put64(index->owners[i]);
+        BW_TRY(consume(context, (const char *)&id, sizeof id));
+    }
+    for (size_t done = 0; done < index->count;) {
+        size_t count = 0;
+        for (; count < BATCH && done < index->count; count++)
+            blocks[count] = pack(&index->blocks[done++]);
+        BW_TRY(consume(context, (const char *)blocks, count * sizeof *blocks));
+    }
+    return NULL;
+}
+
+static struct bw_error *add_to_hash(void *context, const char *bytes, size_t length)
+{
+    XXH64_update(context, bytes, length);
+    return NULL;
+}
+
+struct bw_error *bw_past_write_index(const struct bw_past *past, bw_consumer *consume,
+                                     void *context)
+{
+    XXH64_state_t *state = XXH64_createState();
+    if (!state)
+        return bw_error_no_memory();
+    XXH64_reset(state, 0);
+    struct bw_error *error = write_body(&past->index, add_to_hash, state);
+    const struct file_header header = header_of(past, XXH64_digest(state));
+    XXH64_freeState(state);
+    error = error ? error : consume(context, (const char *)&header, sizeof header);
+    return error ? error : write_body(&past->index, consume, context);
+}
+
+/* Reading. */
+
+/* False: there is no such owner or level. */
+static bool unpack(const struct file_block *block, struct bw_found_block *found)
+{
+    *found = (struct bw_found_block){.bytenr = bw_get64(block->bytenr),
+                                     .generation = bw_get64(block->generation),
+                                     .first_objectid = bw_get64(block->first_objectid),
+                                     .first_offset = bw_get64(block->first_offset),
+                                     .owner = bw_get32(block->owner) & BW_FOUND_MOST_OWNER,
+                                     .first_type = block->first_type,
+                                     .level = block->level & BW_FOUND_MOST_LEVEL,
+                                     .filled = bw_get16(block->filled) > 0};
+    return found->owner == bw_get32(block->owner) && found->level == block->level;
+}
+
+bool bw_past_is_index(const void *bytes, size_t size)
+{
+    return size >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
+}
+
+static bool is_of_file_system(const struct bw_past *past, const struct file_header *header)
+{
+    const struct file_header ours = header_of(past, 0);
+    return memcmp(header, &ours, offsetof(struct file_header, owners)) == 0;
+}
+
+static bool read_blocks(struct bw_found_index *index, const struct file_block *blocks, size_t count)
+{
+    index->blocks = malloc(count * sizeof *index->blocks + 1);
+    if (!index->blocks)
+        return false;
+    index->capacity = count;
+    for (; index->count < count; index->count++) {
+        struct bw_found_block *block = &index->blocks[index->count];
+        if (!unpack(&blocks[index->count], block) || block->owner >= index->owner_count ||
+            (index->count && block[-1].bytenr >= block->bytenr &&
+             (block[-1].bytenr > block->bytenr || block[-1].generation >= block->generation)))
+            return false;
+    }
+    return true;
+}
+
+static bool read_index(struct bw_found_index *index, const uint8_t *bytes, size_t owners,
+                       size_t blocks)
+{
+    index->owners = malloc(owners * sizeof *index->owners + 1);
+    if (!index->owners)
+        return false;
+    for (size_t i = 0; i < owners; i++)
+        index->owners[i] = bw_get64(((const bw_le64 *)bytes)[i]);
+    index->owner_count = index->owner_capacity = owners;
+    return read_blocks(index, (const void *)(bytes + owners * sizeof(bw_le64)), blocks);
+}
+
+bool bw_past_read_index(struct bw_past *past, const void *bytes, size_t size)
+{
+    const struct file_header *header = bytes;
+    if (size < sizeof *header || !is_of_file_system(past, header))
+        return false;
+    const size_t rest = size - sizeof *header;
+    const uint64_t owners = bw_get64(header->owners), blocks = bw_get64(header->blocks);
+    if (owners > rest / sizeof(bw_le64) || blocks > rest / sizeof(struct file_block) ||
+        owners * sizeof(bw_le64) + blocks * sizeof(struct file_block) != rest ||
+        XXH64(header + 1, rest, 0) != bw_get64(header->hash))
+        return false;
+    if (!read_index(&past->index, (const uint8_t *)(header + 1), (size_t)owners, (size_t)blocks)) {
+        bw_found_free(&past->index);
+        bw_found_init(&past->index);
+        return false;
+    }
+    past->facts = (struct bw_past_facts){.scanned = true,
+                                         .index_used = true,
+                                         .zeros = bw_get64(header->zeros),
+                                         .bytes = bw_get64(header->bytes),
+                                         .unread = bw_get64(header->unread)};
+    return true;
+}
+
+/* An index that comes from a file is a list of claims. Here all of its blocks are read again, and
+ * those that are not what it says are dropped: what is left of a state may be told from the rest.
+ */
+
+/* The reading under way. A block that is not there any more gets a number that no owner has. */
+enum { GONE = BW_FOUND_MOST_OWNER };
+
+struct verifying {
+    struct bw_past *past;
+    unsigned batch; /* blocks that a task reads */
+    atomic_bool no_memory;
+};
+
+static bool is_as_recorded(const struct bw_past *past, const struct bw_found_block *block,
+                           const uint8_t *bytes)
+{
+    const struct bw_disk_header *header = (const void *)bytes;
+    const struct bw_node node = bw_node_view(bytes, past->reader.nodesize);
+    const struct bw_key recorded = bw_found_first_key(block);
+    const struct bw_key first = !node.item_count ? (struct bw_key){0}
+                                : node.level     ? bw_node_key(&node, 0)
+                                                 : bw_leaf_key(&node, 0);
+    return bw_get64(header->owner) == bw_found_owner(&past->index, block) &&
+           (node.item_count > 0) == block->filled && bw_key_compare(&first, &recorded) == 0;
+}
+
+static void read_batch(struct verifying *verifying, size_t begin, size_t count, uint8_t *buffer)
+{
+    const struct bw_past *past = verifying->past;
+    struct bw_block_pointer pointers[BW_BATCH];
+    struct bw_request requests[BW_BATCH];
+    for (size_t i = 0; i < count; i++) {
+        const struct bw_found_block *block = &past->index.blocks[begin + i];
+        pointers[i] = bw_found_pointer(&past->index, block);
+        requests[i] =
+            bw_block_request(&past->reader, &pointers[i], buffer + i * past->reader.nodesize);
+        requests[i].keep = false;
+    }
+    bw_blocks_read(&past->reader, requests, count);
+    for (size_t i = 0; i < count; i++) {
+        struct bw_found_block *block = &past->index.blocks[begin + i];
+        if (requests[i].error || !is_as_recorded(past, block, requests[i].buffer))
+            block->owner = GONE;
+        bw_error_free(requests[i].error);
+    }
+}
+
+static void verify_batch(void *context, unsigned worker, size_t task)
+{
+    struct verifying *verifying = context;
+    const size_t begin = task * verifying->batch;
+    const size_t left = verifying->past->index.count - begin;
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&verifying->past->reader, verifying->batch);
+    (void)worker;
+    if (buffer)
+        read_batch(verifying, begin, left < verifying->batch ? left : verifying->batch, buffer);
+    else
+        verifying->no_memory = true;
+}
+
+struct bw_error *bw_past_verify_index(struct bw_past *past, unsigned threads)
+{
+    struct bw_found_index *index = &past->index;
+    struct verifying verifying = {.past = past, .batch = bw_block_batch(&past->reader)};
+    struct bw_pool *pool = bw_pool_create(bw_pool_workers(threads));
+    if (!pool)
+        return bw_error_no_memory();
+    bw_pool_run(pool, (index->count + verifying.batch - 1) / verifying.batch, verify_batch,
+                &verifying);
+    bw_pool_destroy(pool);
+    size_t kept = 0;
+    for (size_t i = 0; i < index->count; i++)
+        if (index->blocks[i].owner != GONE)
+            index->blocks[kept++] = index->blocks[i];
+    index->count = kept;
+    return verifying.no_memory ? bw_error_no_memory() : NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The tree blocks that a scan has found, of all generations: what is needed to judge them without
- * reading them again. The scans of this folder add to it; states are found in it.
+ * The tree blocks that a scan has found, of all generations: what is needed to completeness them
+ * without reading them again. The scans of this folder add to it; states are found in it.
  */
 #ifndef BW_HISTORY_BLOCK_INDEX_H
 #define BW_HISTORY_BLOCK_INDEX_H

@@ -1,13 +1,392 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Deleted files: inodes that one generation has and the next one lacks. A subvolume that both have
+ * is compared block by block, and shared blocks are not read. Each inode becomes an entry with its
+ * name and contents in the last generation that had it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "base/struct_size.h"
+#include "btrfs-walk/deleted.h"
+#include "diff/diff.h"
+#include "fs/inode.h"
+#include "fs/inode_paths.h"
+#include "ondisk/disk_items.h"
+#include "base/pair_set.h"
+#include "fs/fs.h"
+#include "history/older_generations.h"
+
+/* An inode that was deleted. */
+struct bw_deleted_inode {
+    const struct bw_subvolume *subvolume; /**< of the state that holds it */
+    uint64_t number;
+};
+
+struct bw_deleted {
+    struct bw_fs *present;
+    struct bw_deleted_options options;
+    struct bw_older older;
+    struct bw_buffer path; /**< options.path with a '/' before it and none after it */
+    struct bw_fs *newer;   /**< the state that came before; may be the present one */
+    struct bw_fs *state;   /**< the one at hand; NULL before the first */
+    bool at_end;           /**< the present state was handed out */
+    struct bw_deleted_inode *inodes;
+    size_t count, capacity;
+    struct bw_pair_set known; /**< inodes that were handed out: subvolume, number and generation */
+    struct bw_map gone;       /**< subvolumes that were handed out */
+};
+
+const char *bw_left_name(enum bw_left_kind kind)
+{
+    static const char *const names[] = {"proven", "unproven", "partly", "lost"};
+    return names[kind];
+}
+
+void bw_left_take(struct bw_left *left, const struct bw_data_part *part)
+{
+    if (part->kind != BW_DATA_BAD) {
+        *(part->kind == BW_DATA_HOLE ? &left->zeros : &left->good) += part->length;
+        left->in_tree += part->in_tree ? part->length : 0;
+        return;
+    }
+    const size_t last = left->count - 1;
+    left->bad += part->length;
+    if (left->count && left->count <= BW_LEFT_RANGES &&
+        left->ranges[last].offset + left->ranges[last].length == part->offset) {
+        left->ranges[last].length += part->length;
+        return;
+    }
+    if (left->count < BW_LEFT_RANGES) {
+        left->ranges[left->count].offset = part->offset;
+        left->ranges[left->count].length = part->length;
+    }
+    left->count++;
+}
+
+enum bw_left_kind bw_left_kind(const struct bw_left *left, bool unchecked)
+{
+    if (left->bad)
+        return left->good ? BW_LEFT_PARTLY : BW_LEFT_LOST;
+    return unchecked && left->good > left->in_tree ? BW_LEFT_UNPROVEN : BW_LEFT_PROVEN;
+}
+
+/* From deleted inodes to entries: what each held and was called in the state that had it last. */
+
+/* The inode at hand, and who receives its entries. */
+struct visiting {
+    const struct bw_deleted *deleted;
+    bw_entry_visitor *visit;
+    void *context;
+    const struct bw_deleted_inode *inode;
+    struct bw_inode attributes;
+    bool named;
+    struct bw_buffer path; /* with a NUL */
+};
+
+static bool is_below(const struct bw_buffer *top, const char *path, size_t length)
+{
+    return length >= top->length && memcmp(path, top->data, top->length) == 0 &&
+           (length == top->length || path[top->length] == '/');
+}
+
+static bool has_depth(const struct bw_deleted_options *options, unsigned depth)
+{
+    return depth >= options->mindepth && (!options->has_maxdepth || depth <= options->maxdepth);
+}
+
+static bool is_wanted(const struct visiting *visiting, const struct bw_entry *entry)
+{
+    const struct bw_selection *selection = visiting->deleted->options.selection;
+    const struct bw_buffer *top = &visiting->deleted->path;
+    if (top->length && !is_below(top, entry->path, entry->path_length))
+        return false;
+    if (!has_depth(&visiting->deleted->options, bw_path_names(entry->path, entry->path_length) -
+                                                    bw_path_names(top->data, top->length)))
+        return false;
+    return !selection || (!bw_selection_excludes_entry(selection, entry) &&
+                          bw_selection_accepts_name(selection, entry) &&
+                          bw_selection_accepts_inode(selection, entry));
+}
+
+static struct bw_error *take_path(void *context, const char *path, size_t length)
+{
+    struct visiting *visiting = context;
+    visiting->named = true;
+    visiting->path.length = 0;
+    bw_buffer_append(&visiting->path, path, length);
+    bw_buffer_append_byte(&visiting->path, '\0');
+    if (visiting->path.failed)
+        return bw_error_no_memory();
+    const struct bw_entry entry = {
+        .path = visiting->path.data,
+        .path_length = length,
+        .place = {.subvolume = visiting->inode->subvolume,
+                  .inode = visiting->inode->number,
+                  .type = bw_file_type_of_mode(visiting->attributes.mode)},
+        .inode = &visiting->attributes,
+    };
+    return is_wanted(visiting, &entry) ? visiting->visit(visiting->context, &entry) : NULL;
+}
+
+static struct bw_error *visit_inode(struct visiting *visiting, struct bw_inode_paths *paths)
+{
+    const struct bw_deleted_inode *inode = visiting->inode;
+    char name[24];
+    visiting->named = false;
+    if (visiting->attributes.link_count || inode->number == BW_SUBVOLUME_ROOT_INODE)
+        BW_TRY(bw_inode_paths_list(paths, inode->subvolume, inode->number, take_path, visiting));
+    if (visiting->named)
+        return NULL;
+    int length = snprintf(name, sizeof name, "#%" PRIu64, inode->number);
+    return bw_inode_paths_join(paths, inode->subvolume, BW_SUBVOLUME_ROOT_INODE, name,
+                               (size_t)length, take_path, visiting);
+}
+
+/* Of all inodes, in the order of which the tree of each is read. */
+static struct bw_error *visit_all(struct visiting *visiting, struct bw_inode_paths *paths,
+                                  unsigned types)
+{
+    const struct bw_deleted *deleted = visiting->deleted;
+    for (size_t i = 0; i < deleted->count; i++) {
+        const struct bw_deleted_inode *inode = visiting->inode = &deleted->inodes[i];
+        struct bw_error *error = bw_inode_read(deleted->state, &inode->subvolume->tree,
+                                               inode->number, &visiting->attributes);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        const bool lost = error;
+        bw_error_free(error);
+        if (!lost && types >> bw_file_type_of_mode(visiting->attributes.mode) & 1)
+            BW_TRY(visit_inode(visiting, paths));
+    }
+    return NULL;
+}
+
+struct bw_error *bw_deleted_visit(struct bw_deleted *deleted, unsigned types,
+                                  bw_entry_visitor *visit, void *context)
+{
+    struct visiting visiting = {.deleted = deleted, .visit = visit, .context = context};
+    struct bw_inode_paths paths = {.fs = deleted->state, .with_deleted = true};
+    struct bw_error *error = visit_all(&visiting, &paths, types ? types : BW_WALK_ALL);
+    bw_inode_paths_free(&paths);
+    bw_buffer_free(&visiting.path);
+    return error;
+}
+
+/*
+ * Which inodes were deleted between two states. A subvolume that both have is compared block by
+ * block, and what both trees share is not read. What a newer state lacks because a block of it is
+ * lost is looked for in the present one, and what is lost there, too, is not taken for deleted.
+ */
+
+/* Numbers of inodes end here; above are those of orphans and the like. */
+#define LAST_INODE ((uint64_t)-257)
+
+/* A subvolume under comparison. */
+struct finding {
+    struct bw_deleted *deleted;
+    const struct bw_subvolume *subvolume;
+    struct bw_diff_tree present; /* of the same subvolume; not started if it has none */
+    bool has_present;
+};
+
+static struct bw_error *add(const struct finding *finding, uint64_t number)
+{
+    struct bw_deleted *deleted = finding->deleted;
+    if (!BW_ARRAY_RESERVE(deleted->inodes, deleted->count, deleted->capacity))
+        return bw_error_no_memory();
+    deleted->inodes[deleted->count++] = (struct bw_deleted_inode){finding->subvolume, number};
+    return NULL;
+}
+
+/* Whether the present state lacks an inode, as far as that is known. */
+static struct bw_error *is_lacking(struct finding *finding, uint64_t number, uint64_t generation,
+                                   bool *lacking)
+{
+    struct bw_diff_file file;
+    *lacking = true;
+    if (!finding->has_present)
+        return NULL;
+    BW_TRY(bw_diff_file_read(&finding->present, number, &file));
+    *lacking = !file.lost && !(file.exists && file.inode.generation == generation);
+    return NULL;
+}
+
+/* Adds an inode that the newer state lacks. What a state had open that was deleted already is
+ * another thing than what an older one has under its name. */
+static struct bw_error *add_lacking(struct finding *finding, uint64_t number, uint64_t generation,
+                                    bool named)
+{
+    bool lacking, is_new;
+    BW_TRY(is_lacking(finding, number, generation, &lacking));
+    if (!lacking)
+        return NULL;
+    /* Numbers are hardly ever used twice, and a state has few generations. */
+    const uint64_t identity = number ^ generation << 40 ^ generation >> 24 ^ (uint64_t)!named << 63;
+    if (!bw_pair_set_add(&finding->deleted->known, finding->subvolume->tree.id, identity, &is_new))
+        return bw_error_no_memory();
+    return is_new ? add(finding, number) : NULL;
+}
+
+static struct bw_error *take_pair(void *context, const struct bw_item_pair *pair)
+{
+    struct finding *finding = context;
+    struct bw_inode older, newer = {.link_count = 0};
+    if (pair->key.type != BW_INODE_ITEM || pair->key.objectid <= BW_SUBVOLUME_ROOT_INODE ||
+        pair->key.objectid > LAST_INODE || !pair->items[0] ||
+        !bw_inode_decode(pair->items[0], &older))
+        return NULL;
+    bool has = pair->items[1] && bw_inode_decode(pair->items[1], &newer) &&
+               newer.generation == older.generation;
+    /* Without a name it was open when it was deleted. */
+    if (has && (newer.link_count || !older.link_count))
+        return NULL;
+    return add_lacking(finding, pair->key.objectid, older.generation, older.link_count);
+}
+
+static struct bw_error *report_lost_side(void *context, unsigned side,
+                                         const struct bw_block_pointer *pointer,
+                                         struct bw_error *error)
+{
+    const struct finding *finding = context;
+    struct bw_deleted *deleted = finding->deleted;
+    bw_fs_report_lost(side ? deleted->newer : deleted->state, pointer->bytenr, error);
+    return NULL;
+}
+
+static struct bw_error *compare(struct finding *finding, const struct bw_fs *newer_fs,
+                                const struct bw_subvolume *newer)
+{
+    struct bw_pairs pairs = {
+        .readers = {finding->deleted->state->reader, newer_fs->reader},
+        .trees = {finding->subvolume->tree, newer->tree},
+        .shared = true,
+        .take = take_pair,
+        .lose = report_lost_side,
+        .context = finding,
+    };
+    return bw_pairs_compare(&pairs);
+}
+
+/* All of a subvolume. */
+
+static struct bw_error *add_inode_item(void *context, const struct bw_item *item)
+{
+    const uint64_t number = item->key.objectid;
+    return item->key.type == BW_INODE_ITEM && number >= BW_SUBVOLUME_ROOT_INODE &&
+                   number <= LAST_INODE
+               ? add(context, number)
+               : NULL;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct bw_deleted_inode *left = a, *right = b;
+    return (left->number > right->number) - (left->number < right->number);
+}
+
+static struct bw_error *add_all(struct finding *finding)
+{
+    struct bw_deleted *deleted = finding->deleted;
+    const uint64_t id = finding->subvolume->tree.id;
+    const size_t first = deleted->count;
+    if (bw_map_get(&deleted->gone, id) != UINT32_MAX)
+        return NULL;
+    if (!bw_map_put(&deleted->gone, id, 0))
+        return bw_error_no_memory();
+    BW_TRY(bw_fs_scan(deleted->state, &finding->subvolume->tree, "subvolume", add_inode_item,
+                      finding));
+    if (deleted->count > first)
+        qsort(deleted->inodes + first, deleted->count - first, sizeof *deleted->inodes, by_number);
+    return NULL;
+}
+
+/* The subvolume of another state that is the same one, and not being deleted; NULL: there is none.
+ */
+static const struct bw_subvolume *same_in(const struct bw_fs *fs,
+                                          const struct bw_subvolume *subvolume)
+{
+    const struct bw_subvolume *found = bw_subvolume_by_id(fs, subvolume->tree.id);
+    return found && !found->deleted ? found : NULL;
+}
+
+/* A state between that has lost the subvolume counts for nothing. */
+static struct bw_error *find_in(struct bw_deleted *deleted, const struct bw_subvolume *subvolume)
+{
+    struct finding finding = {.deleted = deleted, .subvolume = subvolume};
+    const struct bw_subvolume *newer = same_in(deleted->newer, subvolume);
+    const struct bw_subvolume *present = same_in(deleted->present, subvolume);
+    const struct bw_subvolume *other = newer ? newer : present;
+    if (!other)
+        return add_all(&finding);
+    if (present) {
+        const struct bw_diff_side side = {deleted->present, present};
+        bw_diff_tree_init(&finding.present, &side);
+        finding.has_present = true;
+    }
+    struct bw_error *error = compare(&finding, newer ? deleted->newer : deleted->present, other);
+    if (present)
+        bw_diff_tree_free(&finding.present);
+    return error;
+}
+
+/* Finds what deleted->state holds, and deleted->newer and the present lack. Fails only if memory
+ * runs out. */
+static struct bw_error *deleted_find(struct bw_deleted *deleted)
+{
+    const struct bw_subvolume_table *table = &deleted->state->subvolumes;
+    for (size_t i = 0; i < table->count; i++)
+        if (!table->items[i].deleted)
+            BW_TRY(find_in(deleted, &table->items[i]));
+    return NULL;
+}
+
+/* The present state. */
+
+static struct bw_error *take_orphan(void *context, const struct bw_item *item)
+{
+    struct finding *finding = context;
+    struct bw_diff_file file;
+    BW_TRY(bw_diff_file_read(&finding->present, item->key.offset, &file));
+    const uint64_t mode = file.inode.mode;
+    return mode && !file.exists && !file.lost ? add(finding, item->key.offset) : NULL;
+}
+
+/* Files that have lost their last name, but were not removed. */
+static struct bw_error *find_orphans(struct bw_deleted *deleted,
+                                     const struct bw_subvolume *subvolume)
+{
+    const struct bw_diff_side side = {deleted->present, subvolume};
+    struct finding finding = {.deleted = deleted, .subvolume = subvolume, .has_present = true};
+    bw_diff_tree_init(&finding.present, &side);
+    struct bw_error *error = bw_fs_items(
+        deleted->present, &subvolume->tree, (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, 0},
+        (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, UINT64_MAX}, take_orphan, &finding);
+    bw_diff_tree_free(&finding.present);
+    return error;
+}
+
+/* Finds what the present state holds that is deleted: orphans, and subvolumes that no older state
+ * held. Likewise. */
+static struct bw_error *deleted_find_present(struct bw_deleted *deleted)
+{
+    const struct bw_subvolume_table *table = &deleted->present->subvolumes;
+    for (size_t i = 0; i < table->count; i++) {
+        struct finding finding = {.deleted = deleted, .subvolume = &table->items[i]};
+        BW_TRY(table->items[i].deleted ? add_all(&finding)
+                                       : find_orphans(deleted, &table->items[i]));
+    }
+    return NULL;
+}
+
 /* The search for what was deleted: its states, one after the other. Two older ones are open at a
  * time, besides the present one. */
-#include "history/deleted.h"
-
-#include <stdlib.h>
-
-#include "base/cleanup.h"
-#include "base/struct_size.h"
-#include "diff/diff.h"
 
 static struct bw_error *set_up(struct bw_deleted *deleted, const struct bw_deleted_options *options)
 {
@@ -94,6 +473,6 @@ struct bw_error *bw_deleted_next(struct bw_deleted *deleted, struct bw_deleted_s
     BW_TRY(bw_older_next(&deleted->older, &fs));
     deleted->at_end = !fs;
     advance(deleted, fs ? fs : deleted->present);
-    BW_TRY(fs ? bw_deleted_find(deleted) : bw_deleted_find_present(deleted));
+    BW_TRY(fs ? deleted_find(deleted) : deleted_find_present(deleted));
     return describe(deleted, state);
 }

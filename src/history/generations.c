@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The list of states: those that the superblock names, and a root of a root tree for each other. */
+/*
+ * The list of generations: their roots in the superblock and the index, the trees that their root
+ * trees name, and whether a transaction was committed; and opening each as a file system.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +11,281 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/struct_size.h"
+#include "btree/find_leaf.h"
+#include "btree/scan.h"
 #include "history/history.h"
+#include "history/scan.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/items.h"
+
+/* Single items. */
+
+/* Passes the items in a range of keys to `take`; false if part of the range is lost. */
+static bool read_items(const struct bw_past *past, const struct bw_tree *tree, struct bw_key first,
+                       struct bw_key last, void (*take)(void *context, const struct bw_item *item),
+                       void *context)
+{
+    struct bw_item_range range;
+    bool complete = true;
+    bw_item_range_begin(&range, &past->reader, tree, first, last);
+    while (bw_item_range_next(&range)) {
+        if (range.error) {
+            bw_error_free(BW_TAKE(range.error));
+            complete = false;
+        } else {
+            take(context, &range.item);
+        }
+    }
+    BW_AUTO_ERROR struct bw_error *error = bw_item_range_end(&range, NULL);
+    return complete && !error;
+}
+
+static struct bw_tree root_tree(const struct bw_root_pointer *root)
+{
+    return (struct bw_tree){BW_ROOT_TREE, *root, 0};
+}
+
+/* Root items of one tree id. */
+struct root_items {
+    struct bw_tree tree;
+    size_t count;
+};
+
+static void take_root_item(void *context, const struct bw_item *item)
+{
+    struct root_items *items = context;
+    struct bw_root_item root;
+    BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(item, &root);
+    if (error)
+        return;
+    items->tree = (struct bw_tree){item->key.objectid, root.root, 0};
+    items->count++;
+}
+
+/* Reads the root items of a tree; false if some may be lost. */
+static bool find_tree(const struct bw_past *past, const struct bw_root_pointer *root, uint64_t id,
+                      struct root_items *items)
+{
+    const struct bw_tree tree = root_tree(root);
+    const struct bw_key first = {id, BW_ROOT_ITEM, 0}, last = {id, BW_ROOT_ITEM, UINT64_MAX};
+    *items = (struct root_items){0};
+    return read_items(past, &tree, first, last, take_root_item, items);
+}
+
+/* Every file system has these trees: nearly the first and the last keys of a root tree. */
+static bool state_is_root(const struct bw_past *past, const struct bw_root_pointer *root)
+{
+    static const uint64_t always[] = {BW_EXTENT_TREE, BW_DATA_RELOC_TREE};
+    struct root_items items;
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+        if (find_tree(past, root, always[i], &items) && !items.count)
+            return false;
+    return true;
+}
+
+/* The extent item of a block. */
+struct extent_search {
+    const struct bw_root_pointer *root;
+    bool found;
+};
+
+static void take_extent(void *context, const struct bw_item *item)
+{
+    struct extent_search *search = context;
+    struct bw_tree_extent extent;
+    if (bw_tree_extent_decode(item, &extent) && extent.bytenr == search->root->bytenr)
+        search->found |=
+            extent.generation == search->root->generation && extent.level == search->root->level;
+}
+
+/* The extent tree of a state; false if it is lost, or does not tell of tree blocks. */
+static bool find_extent_tree(const struct bw_past *past, const struct bw_root_pointer *root,
+                             struct bw_tree *tree)
+{
+    struct root_items extents;
+    if (!find_tree(past, root, BW_EXTENT_TREE, &extents) || extents.count != 1 ||
+        past->fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2)
+        return false;
+    *tree = extents.tree;
+    return true;
+}
+
+/* References are complete in the extent tree when a transaction is committed, and only then: a root
+ * that was given up before has no extent item in its own extent tree. */
+enum bw_state_standing bw_state_standing(const struct bw_past *past,
+                                         const struct bw_past_state *state)
+{
+    const struct bw_root_pointer *root = &state->root;
+    struct extent_search search = {.root = root};
+    struct bw_tree extents;
+    if (state->info.sources & (BW_STATE_OF_SUPERBLOCK | BW_STATE_OF_BACKUP))
+        return BW_STATE_COMMITTED;
+    /* After the last commit there is one transaction at most, unless the superblock is stale. */
+    if (root->generation == past->fs->superblock.generation + 1)
+        return BW_STATE_ABANDONED;
+    if (!find_extent_tree(past, root, &extents))
+        return BW_STATE_UNPROVEN;
+    const bool complete = read_items(
+        past, &extents, (struct bw_key){root->bytenr, BW_EXTENT_ITEM, 0},
+        (struct bw_key){root->bytenr, BW_METADATA_ITEM, UINT64_MAX}, take_extent, &search);
+    return search.found ? BW_STATE_COMMITTED : complete ? BW_STATE_ABANDONED : BW_STATE_UNPROVEN;
+}
+
+/* The chunk tree of a state: its blocks lie in system chunks, and its extent tree has them. */
+
+static struct bw_error *take_system_chunk(void *context, const struct bw_chunk_info *chunk)
+{
+    struct bw_past *past = context;
+    if (chunk->type & BW_GROUP_SYSTEM && past->system_count < BW_PAST_SYSTEM_CHUNKS)
+        past->system[past->system_count++] = (struct bw_range){chunk->logical, chunk->length};
+    return NULL;
+}
+
+/* Finds the system chunks, which state_chunk_root() needs. BW_ERROR_NO_MEMORY. */
+static struct bw_error *find_system_chunks(struct bw_past *past)
+{
+    past->items = BW_PAST_ITEMS;
+    return bw_fs_chunks(past->fs, take_system_chunk, past);
+}
+
+struct chunk_search {
+    struct bw_past *past;
+    struct bw_root_pointer *root;
+};
+
+static void take_chunk_block(void *context, const struct bw_item *item)
+{
+    const struct chunk_search *search = context;
+    struct bw_root_pointer *root = search->root;
+    struct bw_extent_reference reference;
+    struct bw_tree_extent extent;
+    search->past->items -= search->past->items > 0;
+    if (!bw_tree_extent_decode(item, &extent))
+        return;
+    while (bw_extent_reference_next(&extent.references, &reference))
+        if (!reference.shared && reference.referrer == BW_CHUNK_TREE &&
+            (!root->bytenr || extent.level > root->level))
+            *root = (struct bw_root_pointer){extent.bytenr, extent.generation, extent.level};
+}
+
+/* Finds the root of the chunk tree of a state in its extent tree; `chunk_root->bytenr` is 0 if
+ * that does not tell. */
+static void state_chunk_root(struct bw_past *past, const struct bw_root_pointer *root,
+                             struct bw_root_pointer *chunk_root)
+{
+    struct chunk_search search = {past, chunk_root};
+    struct bw_tree extents;
+    *chunk_root = (struct bw_root_pointer){0};
+    if (!find_extent_tree(past, root, &extents))
+        return;
+    for (unsigned i = 0; i < past->system_count && past->items; i++) {
+        const struct bw_range *chunk = &past->system[i];
+        read_items(past, &extents, (struct bw_key){chunk->address, 0, 0},
+                   (struct bw_key){chunk->address + chunk->length - 1, UINT8_MAX, UINT64_MAX},
+                   take_chunk_block, &search);
+    }
+}
+
+/* Whether the root of a tree can be read. */
+static bool state_has_root(const struct bw_past *past, uint64_t tree,
+                           const struct bw_root_pointer *root)
+{
+    const struct bw_block_pointer pointer = {
+        root->bytenr, {.owner = tree, .generation = root->generation, .level = root->level}};
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&past->reader, 1);
+    BW_AUTO_ERROR struct bw_error *error =
+        buffer ? bw_block_read(&past->reader, &pointer, buffer) : bw_error_no_memory();
+    return !error;
+}
+
+/* All trees. */
+
+struct reading {
+    struct bw_past *past;
+    bw_state_tree_taker *take;
+    void *context;
+    struct timespec *newest;
+};
+
+static struct bw_error *take_tree(const struct reading *reading, const struct bw_tree *tree,
+                                  bool is_deleted, bool is_lost)
+{
+    struct bw_state_tree row = {.id = tree->id,
+                                .root = tree->root.bytenr,
+                                .generation = tree->root.generation,
+                                .level = tree->root.level,
+                                .is_deleted = is_deleted,
+                                .judged = reading->past->judged};
+    if (row.judged) {
+        const struct bw_loss loss =
+            bw_completeness_of_tree(reading->past->completeness, tree, &row.readable);
+        row.missing = loss.missing;
+        row.trimmed = loss.trimmed;
+    }
+    if (row.judged && is_lost) {
+        row.readable = false;
+        row.missing = 1;
+    }
+    return reading->take(reading->context, &row);
+}
+
+static bool is_later(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
+/* The time of the last change of an inode. Kernels that do not know it leave it stale. */
+static void note_time(const struct reading *reading, const struct bw_item *item)
+{
+    const struct bw_disk_root_item *disk = (const void *)item->data;
+    if (!reading->newest || item->size < sizeof *disk ||
+        bw_get64(disk->generation_v2) != bw_get64(disk->generation))
+        return;
+    const struct timespec time = {.tv_sec = (time_t)bw_get64(disk->ctime.seconds),
+                                  .tv_nsec = (long)bw_get32(disk->ctime.nanoseconds)};
+    if (is_later(&time, reading->newest))
+        *reading->newest = time;
+}
+
+static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+{
+    const struct reading *reading = context;
+    struct bw_item item;
+    if (!reading->past->leaves)
+        return bw_error_create(BW_ERROR_CORRUPT, "the root trees are larger than all blocks");
+    reading->past->leaves--;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        struct bw_root_item root;
+        if (item.key.type != BW_ROOT_ITEM)
+            continue;
+        BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(&item, &root);
+        if (bad || !root.root.bytenr)
+            continue;
+        note_time(reading, &item);
+        const struct bw_tree tree = {item.key.objectid, root.root, 0};
+        BW_TRY(take_tree(reading, &tree, root.references == 0 || root.flags & BW_ROOT_DEAD, false));
+    }
+    return NULL;
+}
+
+/* Hands out the trees of a state, as bw_past_trees(); `newest` (may be NULL) is set to the newest
+ * time of a change in its subvolumes. */
+static struct bw_error *state_trees(struct bw_past *past, const struct bw_past_state *state,
+                                    bw_state_tree_taker *take, void *context,
+                                    struct timespec *newest)
+{
+    struct reading reading = {past, take, context, newest};
+    const struct bw_tree tree = root_tree(&state->root),
+                         chunks = {BW_CHUNK_TREE, state->chunk_root, 0};
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = bw_scan_ignore_lost,
+                                 .context = &reading};
+    BW_TRY(take_tree(&reading, &tree, false, false));
+    BW_TRY(take_tree(&reading, &chunks, false, state->has_other_chunks));
+    return bw_tree_scan(&past->reader, &tree, &scan);
+}
+
+/* The list of states: those that the superblock names, and a root of a root tree for each other. */
 
 const char *bw_state_standing_name(enum bw_state_standing standing)
 {
@@ -91,7 +368,7 @@ static struct bw_error *add_of_scan(struct bw_past *past)
         const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
         const uint64_t owner = bw_found_owner(&past->index, block);
         if ((owner != BW_ROOT_TREE && owner != BW_CHUNK_TREE) ||
-            bw_judge_is_child(past->judge, block))
+            bw_completeness_is_child(past->completeness, block))
             continue;
         if (owner == BW_CHUNK_TREE && block->first_objectid == BW_DEVICE_ITEMS)
             BW_TRY(add_chunk_root(past, &root, false));
@@ -101,7 +378,7 @@ static struct bw_error *add_of_scan(struct bw_past *past)
             report_rest(past);
             break;
         }
-        if (bw_state_is_root(past, &root))
+        if (state_is_root(past, &root))
             BW_TRY(add_state(past, &root, BW_STATE_OF_SCAN, 0));
     }
     return NULL;
@@ -123,8 +400,8 @@ static int compare_chunk_roots(const void *left, const void *right)
 static void search_chunk_root(struct bw_past *past, struct bw_past_state *state)
 {
     struct bw_root_pointer own;
-    bw_state_chunk_root(past, &state->root, &own);
-    state->has_other_chunks = own.bytenr && !bw_state_has_root(past, BW_CHUNK_TREE, &own);
+    state_chunk_root(past, &state->root, &own);
+    state->has_other_chunks = own.bytenr && !state_has_root(past, BW_CHUNK_TREE, &own);
     const size_t i = BW_FIRST_INDEX(n, past->chunk_root_count - 1,
                                     past->chunk_roots[n].root.generation <= state->root.generation);
     state->chunk_root = own.bytenr && !state->has_other_chunks ? own : past->chunk_roots[i].root;
@@ -243,11 +520,13 @@ static void report_stale(const struct bw_past *past)
                                      known, newest->generation));
 }
 
-struct bw_error *bw_past_list(struct bw_past *past)
+/* Fills the list of states, from the superblock and, if there is a completeness, the index.
+ * (states.c) */
+static struct bw_error *list(struct bw_past *past)
 {
     BW_TRY(add_of_superblock(past));
-    BW_TRY(bw_past_find_system_chunks(past));
-    if (past->judge)
+    BW_TRY(find_system_chunks(past));
+    if (past->completeness)
         BW_TRY(add_of_scan(past));
     qsort(past->chunk_roots, past->chunk_root_count, sizeof *past->chunk_roots,
           compare_chunk_roots);
@@ -256,7 +535,7 @@ struct bw_error *bw_past_list(struct bw_past *past)
         set_chunk_root(past, state);
         state->info.standing = bw_state_standing(past, state);
         state->info.judged = past->judged;
-        BW_TRY(bw_state_trees(past, state, count_tree, &state->info, &state->info.date));
+        BW_TRY(state_trees(past, state, count_tree, &state->info, &state->info.date));
     }
     settle(past);
     report_stale(past);
@@ -278,7 +557,7 @@ const struct bw_state_info *bw_past_state(const struct bw_past *past, size_t sta
 struct bw_error *bw_past_trees(struct bw_past *past, size_t state, bw_state_tree_taker *take,
                                void *context)
 {
-    return bw_state_trees(past, &past->states[state], take, context, NULL);
+    return state_trees(past, &past->states[state], take, context, NULL);
 }
 
 static struct bw_error *list_candidates(const struct bw_past *past, uint64_t generation)
@@ -328,5 +607,154 @@ struct bw_error *bw_past_find(const struct bw_past *past, uint64_t generation, s
     if (count != 1)
         return list_candidates(past, generation);
     report_choice(past, &past->states[*state].info);
+    return NULL;
+}
+
+/* Opening the present state of a file system, the list of older ones, and each of those. */
+
+/* The scan. */
+
+/* The present root of the root tree was not found: a copy that was scanned is lost. */
+static bool lacks_root(const struct bw_past *past)
+{
+    const struct bw_superblock *super = &past->fs->superblock;
+    return super->root.bytenr &&
+           !bw_found_find(&past->index, super->root.bytenr, super->generation);
+}
+
+static struct bw_error *scan_ranges(struct bw_past *past, const struct bw_past_options *options,
+                                    const struct bw_scan_ranges *ranges)
+{
+    struct bw_past_scan scan = {.fs = past->fs,
+                                .ranges = ranges,
+                                .index = &past->index,
+                                .threads = options->threads,
+                                .progress = options->progress,
+                                .context = options->context};
+    BW_TRY(bw_past_scan(&scan));
+    if (scan.zeros && lacks_root(past)) {
+        scan.doubts_zeros = true;
+        scan.zeros = scan.unread = 0;
+        BW_TRY(bw_past_scan(&scan));
+    }
+    past->facts.scanned = true;
+    past->facts.bytes = ranges->bytes;
+    past->facts.zeros = scan.zeros;
+    past->facts.unread = scan.unread;
+    return NULL;
+}
+
+static struct bw_error *fill_index(struct bw_past *past, const struct bw_past_options *options)
+{
+    struct bw_scan_ranges ranges = {0};
+    if (options->scanning == BW_PAST_SCAN_NEVER)
+        return NULL;
+    if (options->index && bw_past_read_index(past, options->index, options->index_size))
+        return options->only_list ? NULL : bw_past_verify_index(past, options->threads);
+    struct bw_error *error = bw_scan_add_chunks(past->fs, &ranges);
+    if (!error && (options->scanning == BW_PAST_SCAN_ALWAYS || ranges.bytes <= BW_PAST_SMALL))
+        error = scan_ranges(past, options, &ranges);
+    free(ranges.ranges);
+    return error;
+}
+
+/* The list. */
+
+static struct bw_error *fill(struct bw_past *past, const struct bw_past_options *options)
+{
+    enum { LEAVES = 1 << 20, LEAVES_A_BLOCK = 64 };
+    BW_TRY(fill_index(past, options));
+    past->leaves = LEAVES + past->index.count * LEAVES_A_BLOCK;
+    past->facts.blocks = past->index.count;
+    past->judged = past->facts.scanned && !options->only_list;
+    if (past->facts.unread)
+        bw_fs_report(past->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%" PRIu64 " bytes of the metadata chunks cannot be read: "
+                                     "states may be missing",
+                                     past->facts.unread));
+    if (past->facts.scanned)
+        BW_TRY(
+            bw_completeness_create(past->fs, &past->index, options->threads, &past->completeness));
+    return list(past);
+}
+
+struct bw_error *bw_past_open(struct bw_fs *fs, const struct bw_past_options *given,
+                              struct bw_past **past)
+{
+    struct bw_past_options options;
+    BW_TRY(BW_TAKE_OPTIONS(&options, given));
+    struct bw_past *made = calloc(1, sizeof *made);
+    if (!made)
+        return bw_error_no_memory();
+    made->fs = fs;
+    made->reader = (struct bw_tree_reader){.top = fs->reader.top, .nodesize = fs->reader.nodesize};
+    bw_found_init(&made->index);
+    struct bw_error *error = fill(made, &options);
+    if (error)
+        bw_past_close(made);
+    else
+        *past = made;
+    return error;
+}
+
+void bw_past_close(struct bw_past *past)
+{
+    if (!past)
+        return;
+    bw_completeness_destroy(past->completeness);
+    bw_found_free(&past->index);
+    free(past->states);
+    free(past->chunk_roots);
+    free(past);
+}
+
+void bw_past_facts(const struct bw_past *past, struct bw_past_facts *facts)
+{
+    *facts = past->facts;
+}
+
+/* States as file systems. */
+
+static struct bw_state_choice choice_of(const struct bw_state_info *info)
+{
+    return (struct bw_state_choice){.tree_root = info->tree_root,
+                                    .tree_root_generation = info->generation,
+                                    .chunk_root = info->chunk_root};
+}
+
+struct bw_error *bw_past_open_state(const struct bw_past *past, size_t state,
+                                    const struct bw_fs_options *given, struct bw_fs **fs)
+{
+    struct bw_fs_options options;
+    BW_TRY(BW_TAKE_OPTIONS(&options, given));
+    options.state = choice_of(bw_past_state(past, state));
+    return past->fs->reopen(&options, fs);
+}
+
+struct bw_error *bw_history_find_generation(struct bw_fs *fs)
+{
+    const struct bw_past_options options = {
+        .struct_size = sizeof options, .scanning = BW_PAST_SCAN_ALWAYS, .only_list = true};
+    struct bw_past *past = NULL;
+    size_t state;
+    BW_TRY(bw_past_open(fs, &options, &past));
+    struct bw_error *error = bw_past_find(past, fs->choice.generation, &state);
+    if (!error)
+        fs->choice = choice_of(bw_past_state(past, state));
+    bw_past_close(past);
+    return error;
+}
+
+struct bw_error *bw_history_find_chunk_root(struct bw_fs *fs, const struct bw_root_pointer *root)
+{
+    struct bw_past past = {.fs = fs,
+                           .reader = {.top = fs->reader.top, .nodesize = fs->reader.nodesize}};
+    struct bw_root_pointer own;
+    BW_TRY(find_system_chunks(&past));
+    state_chunk_root(&past, root, &own);
+    if (own.bytenr && own.bytenr != fs->chunk_tree.root.bytenr &&
+        state_has_root(&past, BW_CHUNK_TREE, &own))
+        fs->choice.chunk_root = own.bytenr;
     return NULL;
 }

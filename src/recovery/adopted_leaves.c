@@ -45,8 +45,8 @@ struct node_search {
     uint8_t *block;
 };
 
-static struct bw_error *lose(void *context, const struct bw_block_pointer *pointer,
-                             struct bw_error *error)
+static struct bw_error *report_lost(void *context, const struct bw_block_pointer *pointer,
+                                    struct bw_error *error)
 {
     const struct node_search *search = context;
     const struct bw_lost_range range = bw_lost_range_of(pointer, search->wave);
@@ -63,7 +63,7 @@ static struct bw_error *try_node(void *context, const struct bw_block_pointer *p
     struct bw_error *error = bw_block_read(&search->fs->reader, pointer, search->block);
     if (!error || error->code == BW_ERROR_NO_MEMORY)
         return error;
-    return lose(context, pointer, error);
+    return report_lost(context, pointer, error);
 }
 
 struct bw_error *bw_find_lost_nodes(struct bw_fs *fs, const struct bw_tree *tree, uint32_t wave,
@@ -71,7 +71,7 @@ struct bw_error *bw_find_lost_nodes(struct bw_fs *fs, const struct bw_tree *tree
 {
     BW_AUTO_FREE uint8_t *block = bw_block_buffer(&fs->reader, 1);
     struct node_search search = {fs, wave, lost, block};
-    const struct bw_scan scan = {BW_SCAN_ALL, .pointer = try_node, .lost = lose,
+    const struct bw_scan scan = {BW_SCAN_ALL, .pointer = try_node, .lost = report_lost,
                                  .context = &search};
     return block ? bw_tree_scan(&fs->reader, tree, &scan) : bw_error_no_memory();
 }
@@ -289,7 +289,7 @@ static struct bw_error *take_reference(struct adoption *adoption,
     return below && !adoption->taken ? take_block(adoption, reference) : NULL;
 }
 
-static struct bw_error *take_item(struct adoption *adoption, const struct bw_item *item)
+static struct bw_error *add_leaf_item(struct adoption *adoption, const struct bw_item *item)
 {
     struct bw_tree_extent extent;
     struct bw_extent_reference reference;
@@ -314,7 +314,7 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
 {
     struct bw_item item;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        BW_TRY(take_item(context, &item));
+        BW_TRY(add_leaf_item(context, &item));
     return NULL;
 }
 

@@ -386,7 +386,7 @@ static struct bw_error *take_named_entries(struct bw_lost_names *names, const st
     return NULL;
 }
 
-static struct bw_error *take_item(struct bw_lost_names *names, const struct bw_item *item)
+static struct bw_error *add_name_item(struct bw_lost_names *names, const struct bw_item *item)
 {
     const struct bw_disk_inode_item *inode = (const void *)item->data;
     switch (item->key.type) {
@@ -408,12 +408,12 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
 {
     struct bw_item item;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        BW_TRY(take_item(context, &item));
+        BW_TRY(add_name_item(context, &item));
     return NULL;
 }
 
-static struct bw_error *lose(void *context, const struct bw_block_pointer *pointer,
-                             struct bw_error *error)
+static struct bw_error *note_lost(void *context, const struct bw_block_pointer *pointer,
+                                  struct bw_error *error)
 {
     const struct bw_lost_names *names = context;
     const struct bw_lost_range range = bw_lost_range_of(pointer, *names->wave);
@@ -424,7 +424,7 @@ static struct bw_error *lose(void *context, const struct bw_block_pointer *point
 
 struct bw_error *bw_lost_names_find(struct bw_lost_names *names)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL, .lenient = true, .leaf = take_leaf, .lost = lose,
+    const struct bw_scan scan = {BW_SCAN_ALL, .lenient = true, .leaf = take_leaf, .lost = note_lost,
                                  .context = names};
     BW_TRY(bw_tree_scan(&names->fs->reader, names->tree, &scan));
     return bw_adopted_visit(&names->fs->reader, names->adopted, &scan.first, &scan.last, take_leaf,

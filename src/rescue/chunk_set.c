@@ -69,20 +69,19 @@ uint64_t bw_stripe_length(const struct bw_chunk *chunk)
     return chunk->length * profile->copies / (chunk->stripe_count - profile->parity_stripes);
 }
 
-enum bw_agreement bw_chunk_set_judge(const struct bw_chunk_set *set,
-                                     const struct bw_device_scan *scan,
-                                     const struct bw_sighting *sighting)
+enum bw_agreement bw_chunk_set_test(const struct bw_chunk_set *set,
+                                    const struct bw_device_scan *scan,
+                                    const struct bw_block_match *match)
 {
-    const struct bw_device_identity *device = &scan->images[sighting->image].superblock.device;
+    const struct bw_device_identity *device = &scan->images[match->image].superblock.device;
     struct bw_piece piece;
     BW_AUTO_ERROR struct bw_error *error =
-        bw_layout_find(&set->layout, sighting->bytenr, scan->identity->nodesize, &piece);
+        bw_layout_find(&set->layout, match->bytenr, scan->identity->nodesize, &piece);
     if (error)
         return BW_NO_CHUNK;
     for (unsigned copy = 1; copy <= piece.direct_copies; copy++) {
         const struct bw_layout_stripe *stripe = bw_piece_stripe(&piece, copy);
-        if (stripe->devid == device->devid &&
-            stripe->offset + piece.stripe_offset == sighting->offset)
+        if (stripe->devid == device->devid && stripe->offset + piece.stripe_offset == match->offset)
             return BW_AGREES;
     }
     return BW_DISAGREES;

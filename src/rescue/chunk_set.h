@@ -38,8 +38,8 @@ enum bw_agreement {
     BW_NO_CHUNK,  /**< no chunk has its address */
 };
 
-enum bw_agreement bw_chunk_set_judge(const struct bw_chunk_set *set,
-                                     const struct bw_device_scan *scan,
-                                     const struct bw_sighting *sighting);
+enum bw_agreement bw_chunk_set_test(const struct bw_chunk_set *set,
+                                    const struct bw_device_scan *scan,
+                                    const struct bw_block_match *match);
 
 #endif

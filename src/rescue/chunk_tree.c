@@ -368,29 +368,29 @@ static bool is_group(uint8_t type)
     return type == BW_BLOCK_GROUP_ITEM;
 }
 
-static struct bw_error *take_leaf(struct search *search, const struct bw_sighting *sighting)
+static struct bw_error *take_leaf(struct search *search, const struct bw_block_match *match)
 {
-    const uint64_t owner = bw_sighting_owner(&search->scan, sighting);
+    const uint64_t owner = bw_block_match_owner(&search->scan, match);
     const uint32_t nodesize = search->identity.nodesize;
     const bool is_chunks = owner == BW_CHUNK_TREE, is_devices = owner == BW_DEVICE_TREE;
-    if (!bw_device_scan_read(&search->scan, sighting, search->buffer))
+    if (!bw_device_scan_read(&search->scan, match, search->buffer))
         return NULL;
     const struct bw_node leaf = bw_node_view(search->buffer, nodesize);
     return bw_newest_add(is_chunks    ? &search->facts.chunks
                          : is_devices ? &search->facts.devices
                                       : &search->facts.groups,
-                         &leaf, sighting->generation, 0,
+                         &leaf, match->generation, 0,
                          is_chunks    ? NULL
                          : is_devices ? is_extent
                                       : is_group);
 }
 
-static bool tells(const struct search *search, const struct bw_sighting *sighting)
+static bool tells(const struct search *search, const struct bw_block_match *match)
 {
-    const uint64_t owner = bw_sighting_owner(&search->scan, sighting);
-    return !sighting->level &&
+    const uint64_t owner = bw_block_match_owner(&search->scan, match);
+    return !match->level &&
            (owner == BW_CHUNK_TREE || owner == BW_DEVICE_TREE ||
-            (sighting->has_groups && (owner == BW_EXTENT_TREE || owner == BW_BLOCK_GROUP_TREE)));
+            (match->has_groups && (owner == BW_EXTENT_TREE || owner == BW_BLOCK_GROUP_TREE)));
 }
 
 /* Reads all leaves that tell of chunks, and lie where `known` puts them; if they are `unplaced`,
@@ -399,14 +399,14 @@ static struct bw_error *gather(struct search *search, bool unplaced)
 {
     bw_chunk_facts_free(&search->facts);
     for (size_t i = 0; i < search->scan.count; i++) {
-        const struct bw_sighting *sighting = &search->scan.sightings[i];
-        if (!tells(search, sighting))
+        const struct bw_block_match *match = &search->scan.matches[i];
+        if (!tells(search, match))
             continue;
-        const bool is_chunk = bw_sighting_owner(&search->scan, sighting) == BW_CHUNK_TREE;
-        const enum bw_agreement agreement = bw_chunk_set_judge(
-            is_chunk ? &search->system : &search->known, &search->scan, sighting);
+        const bool is_chunk = bw_block_match_owner(&search->scan, match) == BW_CHUNK_TREE;
+        const enum bw_agreement agreement =
+            bw_chunk_set_test(is_chunk ? &search->system : &search->known, &search->scan, match);
         if (agreement == BW_AGREES || (agreement == BW_NO_CHUNK && unplaced && !is_chunk))
-            BW_TRY(take_leaf(search, sighting));
+            BW_TRY(take_leaf(search, match));
     }
     BW_TRY(bw_newest_settle(&search->facts.chunks));
     BW_TRY(bw_newest_settle(&search->facts.devices));
@@ -584,7 +584,7 @@ static void end(struct search *search)
 {
     free(search->buffer);
     free(search->ranges);
-    free(search->scan.sightings);
+    free(search->scan.matches);
     free(search->identity.fsids);
     bw_found_free(&search->scan.owners);
     bw_chunk_set_free(&search->system);

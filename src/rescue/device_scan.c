@@ -144,12 +144,12 @@ static bool has_groups(const uint8_t *bytes, uint32_t nodesize)
     return false;
 }
 
-static void keep(struct run *run, const struct bw_sighting *sighting)
+static void keep(struct run *run, const struct bw_block_match *match)
 {
     struct bw_device_scan *scan = run->scan;
     pthread_mutex_lock(&run->lock);
-    if (BW_ARRAY_RESERVE(scan->sightings, scan->count, scan->capacity))
-        scan->sightings[scan->count++] = *sighting;
+    if (BW_ARRAY_RESERVE(scan->matches, scan->count, scan->capacity))
+        scan->matches[scan->count++] = *match;
     else
         run->no_memory = true;
     pthread_mutex_unlock(&run->lock);
@@ -169,9 +169,9 @@ static void look(struct run *run, const struct bw_device_range *piece, const uin
                                &block) != BW_FOUND_BLOCK)
             continue;
         step = identity->nodesize;
-        keep(run, &(struct bw_sighting){block.bytenr, block.generation, piece->offset + at,
-                                        block.owner, (uint16_t)piece->image, block.level,
-                                        has_groups(bytes + at, identity->nodesize)});
+        keep(run, &(struct bw_block_match){block.bytenr, block.generation, piece->offset + at,
+                                           block.owner, (uint16_t)piece->image, block.level,
+                                           has_groups(bytes + at, identity->nodesize)});
     }
 }
 
@@ -262,15 +262,14 @@ struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_devic
     return !ready || run.no_memory ? bw_error_no_memory() : NULL;
 }
 
-bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_sighting *sighting,
+bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_block_match *match,
                          uint8_t *buffer)
 {
     const struct bw_disk_header *header = (const void *)buffer;
     const struct bw_found_identity *identity = scan->identity;
     BW_AUTO_ERROR struct bw_error *error =
-        bw_device_scan_bytes(scan, sighting->image, sighting->offset, identity->nodesize, buffer);
-    return !error && bw_get64(header->bytenr) == sighting->bytenr &&
-           header->level == sighting->level &&
+        bw_device_scan_bytes(scan, match->image, match->offset, identity->nodesize, buffer);
+    return !error && bw_get64(header->bytenr) == match->bytenr && header->level == match->level &&
            bw_checksum_accepts_block(identity->checksum_type, identity->dumped, buffer,
                                      identity->nodesize);
 }

@@ -12,7 +12,7 @@
 #include "history/block_index.h"
 
 /** A tree block on a device. */
-struct bw_sighting {
+struct bw_block_match {
     uint64_t bytenr; /**< the logical address that it says is its own */
     uint64_t generation;
     uint64_t offset; /**< where it lies on the device */
@@ -22,7 +22,7 @@ struct bw_sighting {
     bool has_groups; /**< it is a leaf with block groups */
 };
 
-static_assert(sizeof(struct bw_sighting) == 32, "what a block costs");
+static_assert(sizeof(struct bw_block_match) == 32, "what a block costs");
 
 /** A range of a device that is to be read. */
 struct bw_device_range {
@@ -37,8 +37,8 @@ struct bw_device_scan {
     const struct bw_image *images;
     size_t image_count;
     const struct bw_found_identity *identity;
-    uint32_t sectorsize;           /**< bytes of a checksum of data */
-    struct bw_sighting *sightings; /**< result, in no order; freed with free() */
+    uint32_t sectorsize;            /**< bytes of a checksum of data */
+    struct bw_block_match *matches; /**< result, in no order; freed with free() */
     size_t count, capacity;
     bool is_whole;                /**< the devices were read from beginning to end */
     struct bw_found_index owners; /**< to be started with bw_found_init(): numbers of trees only */
@@ -53,14 +53,14 @@ struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_devic
                                     size_t count);
 
 /** The tree that a block says it belongs to. */
-static inline uint64_t bw_sighting_owner(const struct bw_device_scan *scan,
-                                         const struct bw_sighting *sighting)
+static inline uint64_t bw_block_match_owner(const struct bw_device_scan *scan,
+                                            const struct bw_block_match *match)
 {
-    return scan->owners.owners[sighting->owner];
+    return scan->owners.owners[match->owner];
 }
 
 /** Reads a block again; false if it is not there any more. */
-bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_sighting *sighting,
+bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_block_match *match,
                          uint8_t *buffer);
 
 /** Reads bytes of a device. */

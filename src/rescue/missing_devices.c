@@ -64,7 +64,7 @@ static struct bw_device_identity *note_device(struct search *search, uint64_t de
     return device;
 }
 
-static struct bw_error *take_item(void *context, const struct bw_item *item)
+static struct bw_error *add_chunk_or_device(void *context, const struct bw_item *item)
 {
     struct search *search = context;
     const struct bw_disk_device_item *disk = (const void *)item->data;
@@ -88,7 +88,7 @@ static struct bw_error *take_chunks(struct search *search)
     const struct bw_newest *items = &search->chunks.items;
     struct bw_chunk chunk;
     if (tree->root.bytenr)
-        BW_TRY(bw_fs_scan(search->fs, tree, "chunk", take_item, search));
+        BW_TRY(bw_fs_scan(search->fs, tree, "chunk", add_chunk_or_device, search));
     BW_TRY(bw_chunk_set_add_array(&search->chunks, &search->fs->superblock));
     for (size_t i = 0; i < items->count; i++) {
         const struct bw_item item = bw_newest_view(items, &items->items[i]);
@@ -123,8 +123,8 @@ static void for_copies(struct search *search, uint64_t address,
 static void ask_block(struct search *search, size_t image, size_t device, uint64_t offset,
                       const void *context)
 {
-    const struct bw_sighting *sighting = context;
-    search->votes[image][device] += sighting->image == image && sighting->offset == offset;
+    const struct bw_block_match *match = context;
+    search->votes[image][device] += match->image == image && match->offset == offset;
 }
 
 static void ask_sector(struct search *search, size_t image, size_t device, uint64_t offset,
@@ -161,7 +161,7 @@ static struct bw_error *ask_image(struct search *search, size_t image)
     search->scan.count = 0;
     BW_TRY(bw_device_scan_run(&search->scan, ranges, count));
     for (size_t i = 0; i < search->scan.count; i++)
-        for_copies(search, search->scan.sightings[i].bytenr, ask_block, &search->scan.sightings[i]);
+        for_copies(search, search->scan.matches[i].bytenr, ask_block, &search->scan.matches[i]);
     return NULL;
 }
 
@@ -288,7 +288,7 @@ struct bw_error *bw_rescue_devices(struct bw_fs *fs)
     bw_found_init(&search->scan.owners);
     struct bw_error *error = find(search);
     free(search->votes);
-    free(search->scan.sightings);
+    free(search->scan.matches);
     free(search->identity.fsids);
     bw_found_free(&search->scan.owners);
     bw_chunk_set_free(&search->chunks);

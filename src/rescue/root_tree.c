@@ -261,8 +261,8 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-static struct bw_error *lose(void *context, const struct bw_block_pointer *pointer,
-                             struct bw_error *error)
+static struct bw_error *note_lost(void *context, const struct bw_block_pointer *pointer,
+                                  struct bw_error *error)
 {
     struct survey *survey = context;
     (void)pointer;
@@ -283,8 +283,8 @@ static struct bw_error *ask_extent_tree(struct bw_fs *fs, const struct bw_tree *
                                         uint64_t newest, struct bw_tree_roots *roots)
 {
     struct survey survey = {.fs = fs, .roots = roots};
-    const struct bw_scan scan = {BW_SCAN_ALL, .node = take_node, .leaf = take_leaf, .lost = lose,
-                                 .context = &survey};
+    const struct bw_scan scan = {BW_SCAN_ALL, .node = take_node, .leaf = take_leaf,
+                                 .lost = note_lost, .context = &survey};
     BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
     roots->proven = is_whole(&survey, newest);
     roots->generation = tree->root.generation;
@@ -776,7 +776,7 @@ static bool is_lasting(const struct bw_key *key)
 }
 
 /* An item of a leaf of the root tree. */
-static struct bw_error *take_item(struct making *making, const struct bw_newest_item *item)
+static struct bw_error *put_newest_item(struct making *making, const struct bw_newest_item *item)
 {
     const struct bw_item view = bw_newest_view(&making->items, item);
     if (item->rank == BW_PRESENT_RANK || is_lasting(&item->key))
@@ -809,7 +809,7 @@ static struct bw_error *make_tree(struct making *making)
 {
     BW_TRY(bw_rescue_begin_tree(making->fs, BW_ROOT_TREE, &making->tree));
     for (size_t i = 0; i < making->items.count; i++)
-        BW_TRY(take_item(making, &making->items.items[i]));
+        BW_TRY(put_newest_item(making, &making->items.items[i]));
     for (size_t i = 0; i < making->roots.count; i++) {
         const struct bw_tree_root *tree = &making->roots.trees[i];
         const struct bw_key key = {tree->id, BW_ROOT_ITEM, 0};

@@ -77,13 +77,13 @@ static bool is_decided(const struct ballot *ballot)
 /* The votes of tree blocks. */
 
 /* The extent that a block was seen in; chunk->count if it was in none. */
-static unsigned extent_of(const struct bw_derived_chunk *chunk, const struct bw_sighting *sighting)
+static unsigned extent_of(const struct bw_derived_chunk *chunk, const struct bw_block_match *match)
 {
-    const uint64_t devid = chunk->scan->images[sighting->image].superblock.device.devid;
+    const uint64_t devid = chunk->scan->images[match->image].superblock.device.devid;
     unsigned at = 0;
     while (at < chunk->count &&
-           (chunk->extents[at].devid != devid || sighting->offset < chunk->extents[at].offset ||
-            sighting->offset - chunk->extents[at].offset >= chunk->extents[at].length))
+           (chunk->extents[at].devid != devid || match->offset < chunk->extents[at].offset ||
+            match->offset - chunk->extents[at].offset >= chunk->extents[at].length))
         at++;
     return at;
 }
@@ -92,13 +92,13 @@ static void ask_blocks(struct ballot *ballot)
 {
     const struct bw_derived_chunk *chunk = ballot->chunk;
     for (size_t i = 0; i < chunk->scan->count; i++) {
-        const struct bw_sighting *sighting = &chunk->scan->sightings[i];
+        const struct bw_block_match *match = &chunk->scan->matches[i];
         uint64_t place;
-        if (!is_inside(chunk, sighting->bytenr))
+        if (!is_inside(chunk, match->bytenr))
             continue;
-        const unsigned extent = extent_of(chunk, sighting);
-        const unsigned stripe = stripe_of(chunk, sighting->bytenr, &place);
-        if (extent < chunk->count && sighting->offset - chunk->extents[extent].offset == place)
+        const unsigned extent = extent_of(chunk, match);
+        const unsigned stripe = stripe_of(chunk, match->bytenr, &place);
+        if (extent < chunk->count && match->offset - chunk->extents[extent].offset == place)
             ballot->votes[extent][stripe]++;
     }
 }
@@ -147,14 +147,14 @@ static void ask_item(struct ballot *ballot, const struct bw_item *item)
     }
 }
 
-static bool ask_leaf(struct ballot *ballot, const struct bw_sighting *sighting)
+static bool ask_leaf(struct ballot *ballot, const struct bw_block_match *match)
 {
     const struct bw_device_scan *scan = ballot->chunk->scan;
     BW_AUTO_FREE uint8_t *bytes = malloc(scan->identity->nodesize);
     struct bw_item item;
     if (!bytes)
         return false;
-    if (!bw_device_scan_read(scan, sighting, bytes))
+    if (!bw_device_scan_read(scan, match, bytes))
         return true;
     const struct bw_node leaf = bw_node_view(bytes, scan->identity->nodesize);
     for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);)
@@ -166,15 +166,15 @@ static void ask_data(struct ballot *ballot)
 {
     const struct bw_device_scan *scan = ballot->chunk->scan;
     for (size_t i = scan->count; i-- > 0 && ballot->sectors < MOST_SECTORS;) {
-        const struct bw_sighting *sighting = &scan->sightings[i];
-        if (sighting->level || bw_sighting_owner(scan, sighting) != BW_CSUM_TREE)
+        const struct bw_block_match *match = &scan->matches[i];
+        if (match->level || bw_block_match_owner(scan, match) != BW_CSUM_TREE)
             continue;
         if (!may_work(ballot->chunk, LOOK_UP))
             return;
-        if (bw_chunk_set_judge(ballot->set, scan, sighting) != BW_AGREES ||
+        if (bw_chunk_set_test(ballot->set, scan, match) != BW_AGREES ||
             !may_work(ballot->chunk, READ))
             continue;
-        if (!ask_leaf(ballot, sighting) || is_decided(ballot))
+        if (!ask_leaf(ballot, match) || is_decided(ballot))
             return;
     }
 }
@@ -342,8 +342,8 @@ static bool try_columns(struct trial *trial, struct bw_derived_chunk *chunk,
             add_vote(trial, chunk, facts->seen[i].image, facts->seen[i].address,
                      facts->seen[i].offset);
         else
-            add_vote(trial, chunk, scan->sightings[i].image, scan->sightings[i].bytenr,
-                     scan->sightings[i].offset);
+            add_vote(trial, chunk, scan->matches[i].image, scan->matches[i].bytenr,
+                     scan->matches[i].offset);
     add_up(trial);
     elect(trial, chunk);
     return trial->score;
@@ -466,7 +466,7 @@ static const struct bw_newest_item *lost_group(const struct search *search, uint
     return unknown ? group : NULL;
 }
 
-static struct bw_error *take_item(struct search *search, const struct bw_item *item)
+static struct bw_error *add_checksum_item(struct search *search, const struct bw_item *item)
 {
     const size_t size = bw_checksum_size(search->scan->identity->checksum_type);
     const uint32_t sectorsize = search->scan->sectorsize;
@@ -518,14 +518,14 @@ static struct bw_error *take_samples(struct search *search)
     if (!bytes)
         return bw_error_no_memory();
     for (size_t i = 0; i < scan->count && search->count < MOST_SAMPLES; i++) {
-        const struct bw_sighting *sighting = &scan->sightings[i];
-        if (sighting->level || bw_sighting_owner(scan, sighting) != BW_CSUM_TREE ||
-            bw_chunk_set_judge(search->set, scan, sighting) != BW_AGREES ||
-            !bw_device_scan_read(scan, sighting, bytes))
+        const struct bw_block_match *match = &scan->matches[i];
+        if (match->level || bw_block_match_owner(scan, match) != BW_CSUM_TREE ||
+            bw_chunk_set_test(search->set, scan, match) != BW_AGREES ||
+            !bw_device_scan_read(scan, match, bytes))
             continue;
         const struct bw_node leaf = bw_node_view(bytes, scan->identity->nodesize);
         for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);)
-            BW_TRY(take_item(search, &item));
+            BW_TRY(add_checksum_item(search, &item));
     }
     settle(search);
     return NULL;

@@ -154,7 +154,7 @@ struct candidate {
 
 static void candidate_free(struct candidate *candidate)
 {
-    free(candidate->scan.sightings);
+    free(candidate->scan.matches);
     bw_found_free(&candidate->scan.owners);
     bw_chunk_facts_free(&candidate->facts);
     bw_chunk_set_free(&candidate->chunks);
@@ -171,15 +171,15 @@ static struct bw_error *read_facts(struct candidate *candidate)
     if (!buffer)
         return bw_error_no_memory();
     for (size_t i = 0; i < scan->count; i++) {
-        const struct bw_sighting *sighting = &scan->sightings[i];
-        const uint64_t owner = bw_sighting_owner(scan, sighting);
-        if (sighting->level || (owner != BW_CHUNK_TREE && owner != BW_DEVICE_TREE) ||
-            !bw_device_scan_read(scan, sighting, buffer))
+        const struct bw_block_match *match = &scan->matches[i];
+        const uint64_t owner = bw_block_match_owner(scan, match);
+        if (match->level || (owner != BW_CHUNK_TREE && owner != BW_DEVICE_TREE) ||
+            !bw_device_scan_read(scan, match, buffer))
             continue;
         const struct bw_node leaf = bw_node_view(buffer, nodesize);
         BW_TRY(bw_newest_add(owner == BW_CHUNK_TREE ? &candidate->facts.chunks
                                                     : &candidate->facts.devices,
-                             &leaf, sighting->generation, 0, NULL));
+                             &leaf, match->generation, 0, NULL));
     }
     BW_TRY(bw_newest_settle(&candidate->facts.chunks));
     BW_TRY(bw_newest_settle(&candidate->facts.devices));
@@ -216,29 +216,29 @@ static void vote(struct votes *votes, uint64_t devid)
 /* Whether a block was seen where an extent has it, if its chunk takes turns between that many
  * stripes; 1 if it does not. */
 static bool is_at(const struct bw_found_extent *extent, uint64_t columns,
-                  const struct bw_sighting *sighting)
+                  const struct bw_block_match *match)
 {
-    const uint64_t place = sighting->offset - extent->offset;
-    const uint64_t offset = sighting->bytenr - extent->chunk;
-    return sighting->offset >= extent->offset && place < extent->length &&
+    const uint64_t place = match->offset - extent->offset;
+    const uint64_t offset = match->bytenr - extent->chunk;
+    return match->offset >= extent->offset && place < extent->length &&
            offset / BW_STRIPE_LENGTH / columns == place / BW_STRIPE_LENGTH &&
            offset % BW_STRIPE_LENGTH == place % BW_STRIPE_LENGTH;
 }
 
 /* The devices with an extent that has the block if the profile, which is not known, is the right
  * one. Extents are in the order of their chunks. */
-static void ask_extents(const struct bw_chunk_facts *facts, const struct bw_sighting *sighting,
+static void ask_extents(const struct bw_chunk_facts *facts, const struct bw_block_match *match,
                         struct votes *votes)
 {
     const struct bw_found_extent *extents = facts->extents;
-    const size_t end = BW_FIRST_INDEX(i, facts->extent_count, extents[i].chunk > sighting->bytenr);
+    const size_t end = BW_FIRST_INDEX(i, facts->extent_count, extents[i].chunk > match->bytenr);
     size_t first = end;
     while (first > 0 && end - first < MOST_EXTENTS &&
            extents[first - 1].chunk == extents[end - 1].chunk)
         first--;
     for (size_t i = first; i < end; i++) {
         uint64_t columns = 1;
-        while (columns <= end - first && !is_at(&extents[i], columns, sighting))
+        while (columns <= end - first && !is_at(&extents[i], columns, match))
             columns++;
         if (columns <= end - first)
             vote(votes, extents[i].devid);
@@ -246,19 +246,19 @@ static void ask_extents(const struct bw_chunk_facts *facts, const struct bw_sigh
 }
 
 /* The devices on which a block lies where it was seen. */
-static void ask(const struct candidate *candidate, const struct bw_sighting *sighting,
+static void ask(const struct candidate *candidate, const struct bw_block_match *match,
                 struct votes *votes)
 {
     struct bw_piece piece;
     BW_AUTO_ERROR struct bw_error *error =
-        bw_layout_find(&candidate->chunks.layout, sighting->bytenr, 1, &piece);
+        bw_layout_find(&candidate->chunks.layout, match->bytenr, 1, &piece);
     for (unsigned copy = 1; !error && copy <= piece.direct_copies; copy++) {
         const struct bw_layout_stripe *stripe = bw_piece_stripe(&piece, copy);
-        if (stripe->offset + piece.stripe_offset == sighting->offset)
+        if (stripe->offset + piece.stripe_offset == match->offset)
             vote(votes, stripe->devid);
     }
     if (error)
-        ask_extents(&candidate->facts, sighting, votes);
+        ask_extents(&candidate->facts, match, votes);
 }
 
 static bool is_taken(const struct candidate *candidate, uint64_t devid)
@@ -280,7 +280,7 @@ static struct bw_error *choose_devices(struct candidate *candidate)
         return bw_error_no_memory();
     const size_t step = scan->count / MOST_ASKED + 1;
     for (size_t i = 0; i < scan->count; i += step)
-        ask(candidate, &scan->sightings[i], &votes[scan->sightings[i].image]);
+        ask(candidate, &scan->matches[i], &votes[scan->matches[i].image]);
     for (size_t i = 0; i < scan->image_count; i++) {
         size_t best = 0;
         uint64_t devid = 0;
@@ -296,7 +296,7 @@ static struct bw_error *choose_devices(struct candidate *candidate)
     return NULL;
 }
 
-static struct bw_error *judge(struct candidate *candidate)
+static struct bw_error *score_candidate(struct candidate *candidate)
 {
     const struct bw_image_set *set = candidate->set;
     BW_AUTO_FREE struct bw_device_range *ranges = calloc(set->count + 1, sizeof *ranges);
@@ -322,10 +322,10 @@ static uint64_t newest_generation(const struct candidate *candidate)
     const struct bw_device_scan *scan = &candidate->scan;
     uint64_t newest = 0;
     for (size_t i = 0; i < scan->count; i++) {
-        const uint64_t owner = bw_sighting_owner(scan, &scan->sightings[i]);
+        const uint64_t owner = bw_block_match_owner(scan, &scan->matches[i]);
         if ((owner == BW_ROOT_TREE || owner == BW_EXTENT_TREE) &&
-            scan->sightings[i].generation > newest)
-            newest = scan->sightings[i].generation;
+            scan->matches[i].generation > newest)
+            newest = scan->matches[i].generation;
     }
     return newest;
 }
@@ -441,7 +441,7 @@ struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *se
     struct bw_error *error = block_kinds_find(set, &kinds);
     for (size_t i = 0; !error && i < kinds.count; i++) {
         struct candidate candidate = {.fs = fs, .set = set, .identity = kinds.kinds[i].identity};
-        error = judge(&candidate);
+        error = score_candidate(&candidate);
         if (!error && candidate.score > best.score) {
             candidate_free(&best);
             best = candidate;

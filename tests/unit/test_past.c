@@ -141,7 +141,7 @@ static void test_file(void **state)
     assert_false(is_read(&fs, text.data, text.length));
 }
 
-static size_t sightings_in(const struct bw_fs *fs, struct bw_device_range *ranges, size_t count)
+static size_t matches_in(const struct bw_fs *fs, struct bw_device_range *ranges, size_t count)
 {
     struct bw_found_identity identity;
     struct bw_device_scan scan = {
@@ -149,7 +149,7 @@ static size_t sightings_in(const struct bw_fs *fs, struct bw_device_range *range
     bw_found_init(&scan.owners);
     assert_null(bw_found_identity_of(fs, &identity));
     assert_null(bw_device_scan_run(&scan, ranges, count));
-    free(scan.sightings);
+    free(scan.matches);
     free(identity.fsids);
     bw_found_free(&scan.owners);
     return scan.count;
@@ -165,12 +165,12 @@ static void test_overlapping_ranges(void **state)
                                        {0, 1 << 20, 8 << 20},    {7, 0, UINT64_MAX}};
     (void)state;
     open_fixture(&fixture);
-    const size_t count = sightings_in(fixture.fs, &whole, 1);
+    const size_t count = matches_in(fixture.fs, &whole, 1);
     assert_true(count > 0);
-    assert_int_equal(sightings_in(fixture.fs, ranges, COUNT(ranges)), count);
+    assert_int_equal(matches_in(fixture.fs, ranges, COUNT(ranges)), count);
     struct bw_device_range parts[] = {
         {0, 3 << 20, 1 << 30}, {0, 0, 2 << 20}, {0, 1 << 20, 2 << 20}};
-    assert_int_equal(sightings_in(fixture.fs, parts, COUNT(parts)), count);
+    assert_int_equal(matches_in(fixture.fs, parts, COUNT(parts)), count);
     close_fixture(&fixture);
 }
 
@@ -191,9 +191,9 @@ static void test_bad_sector(void **state)
     insert_layer(&changes, "debug/error-gen@device-1,kind=raw,start=%llu,end=%llu",
                  (unsigned long long)offset, (unsigned long long)offset + NODESIZE);
     expect_success(open_changed(&path, 1, &changes, NULL, &fs));
-    const size_t left = sightings_in(fs, &whole, 1);
+    const size_t left = matches_in(fs, &whole, 1);
     bw_fs_close(fs);
-    assert_int_equal(left + 1, sightings_in(fixture.fs, &whole, 1));
+    assert_int_equal(left + 1, matches_in(fixture.fs, &whole, 1));
     close_fixture(&fixture);
 }
 
@@ -248,12 +248,12 @@ static void test_stripe_order(void **state)
 {
     static const uint64_t PIECE = 65536, BASE = 1 << 20;
     enum { BLOCKS = 16 };
-    struct bw_sighting sightings[BLOCKS];
+    struct bw_block_match matches[BLOCKS];
     struct bw_image images[2] = {{.superblock.device.devid = 1}, {.superblock.device.devid = 2}};
     const struct bw_found_extent extents[] = {{BASE, 1, 4 * PIECE, 8 * PIECE},
                                               {BASE, 2, 6 * PIECE, 8 * PIECE}};
     struct bw_device_scan scan = {
-        .images = images, .image_count = 2, .sightings = sightings, .count = BLOCKS};
+        .images = images, .image_count = 2, .matches = matches, .count = BLOCKS};
     const struct bw_chunk_set set = {0};
     int order[BW_MOST_STRIPES];
     size_t work = 1000;
@@ -263,17 +263,17 @@ static void test_stripe_order(void **state)
     (void)state;
     /* The first piece of each row is on device 2. */
     for (uint64_t i = 0; i < BLOCKS; i++)
-        sightings[i] = (struct bw_sighting){.bytenr = BASE + i * PIECE,
-                                            .offset = (i % 2 ? 4 : 6) * PIECE + i / 2 * PIECE,
-                                            .image = i % 2 ? 0 : 1};
+        matches[i] = (struct bw_block_match){.bytenr = BASE + i * PIECE,
+                                             .offset = (i % 2 ? 4 : 6) * PIECE + i / 2 * PIECE,
+                                             .image = i % 2 ? 0 : 1};
     memset(order, -1, sizeof order);
     assert_true(bw_stripe_order_prove(&chunk, &set, order));
     assert_int_equal(order[0], 1);
     assert_int_equal(order[1], 0);
     /* Votes for both: nothing is proven. */
     for (uint64_t i = 0; i < BLOCKS / 2; i++)
-        sightings[i].image = !sightings[i].image,
-        sightings[i].offset = (sightings[i].image ? 6 : 4) * PIECE + i / 2 * PIECE;
+        matches[i].image = !matches[i].image,
+        matches[i].offset = (matches[i].image ? 6 : 4) * PIECE + i / 2 * PIECE;
     memset(order, -1, sizeof order);
     assert_false(bw_stripe_order_prove(&chunk, &set, order));
 }
@@ -316,8 +316,8 @@ static void test_claims(void **state)
 /* Each proof takes from the work that is left for all of them. */
 static void test_work(void **state)
 {
-    struct bw_sighting sightings[4] = {{.level = 1}};
-    const struct bw_device_scan scan = {.sightings = sightings, .count = COUNT(sightings)};
+    struct bw_block_match matches[4] = {{.level = 1}};
+    const struct bw_device_scan scan = {.matches = matches, .count = COUNT(matches)};
     const struct bw_chunk_set set = {0};
     int order[BW_MOST_STRIPES];
     size_t work = 6;

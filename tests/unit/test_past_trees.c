@@ -59,10 +59,10 @@ static struct bw_root_pointer root_of(const struct scanned *scanned, uint64_t tr
 }
 
 /* Nodes of a level are read in batches: there are more of level 1 than fit into one. */
-static void test_judge(void **state)
+static void test_completeness(void **state)
 {
     struct scanned scanned;
-    struct bw_judge *judge;
+    struct bw_completeness *completeness;
     bool readable;
     (void)state;
     make_image(&scanned);
@@ -72,15 +72,15 @@ static void test_judge(void **state)
     lose(image, iw_block_find(image, FS, 0, FILES / 2), IW_ZERO);
     lose(image, iw_block_find(image, FS, 0, FILES - 1), IW_FLIP);
     scan(&scanned);
-    expect_success(bw_judge_create(scanned.fixture.fs, &scanned.index, 0, &judge));
+    expect_success(bw_completeness_create(scanned.fixture.fs, &scanned.index, 0, &completeness));
     const struct bw_tree tree = {.id = FS, .root = root_of(&scanned, FS)};
-    const struct bw_loss loss = bw_judge_tree(judge, &tree, &readable);
+    const struct bw_loss loss = bw_completeness_of_tree(completeness, &tree, &readable);
     assert_true(readable);
     assert_int_equal(loss.missing, 3);
     assert_int_equal(loss.trimmed, 1);
     const struct bw_tree root_tree = {.id = BW_ROOT_TREE, .root = root_of(&scanned, BW_ROOT_TREE)};
-    assert_int_equal(bw_judge_tree(judge, &root_tree, &readable).missing, 0);
-    bw_judge_destroy(judge);
+    assert_int_equal(bw_completeness_of_tree(completeness, &root_tree, &readable).missing, 0);
+    bw_completeness_destroy(completeness);
     end(&scanned);
 }
 
@@ -174,7 +174,7 @@ static void test_part_of_extent_tree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_judge),
+        cmocka_unit_test(test_completeness),
         cmocka_unit_test(test_roots),
         cmocka_unit_test(test_highest_blocks),
         cmocka_unit_test(test_part_of_extent_tree),
