@@ -97,7 +97,7 @@ ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
   endif
 endif
 
-NEED_FUSE       := $(if $(filter 0,$(FUSE)),$(wildcard src/mount/*.c src/cli/mount/keeper.c \
+NEED_FUSE       := $(if $(filter 0,$(FUSE)),$(wildcard src/mount/*.c src/cli/mount/mount_process.c \
     tests/unit/test_mount*.c))
 EXPORT_SOURCES  := $(filter-out $(NEED_FUSE),$(wildcard src/export/*.c src/draw/*.c \
     src/mount/*.c))

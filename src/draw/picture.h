@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Pictures of a map of space: the colour of each cell, and the legend. raster.c turns a picture
- * into pixels and PNG files, svg.c into a drawing, and terminal.c into coloured blocks.
+ * Pictures of a map of space: the colour of each cell, and the legend (picture.c), and the picture
+ * as SVG, pixels, PNG or coloured text (render.c).
  */
 #ifndef BW_DRAW_PICTURE_H
 #define BW_DRAW_PICTURE_H
 
 #include "base/buffer.h"
 #include "btrfs-walk/space_map.h"
-#include "draw/curve.h"
+#include "draw/layout.h"
 
 /** What colours tell. */
 enum bw_draw_by {

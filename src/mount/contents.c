@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "mount/internal.h"
-#include "mount/windows.h"
+#include "mount/readahead.h"
 
 enum {
     NEAR = 512 << 10,       /* requests of one reader may come in another order */
@@ -82,34 +82,35 @@ static bool is_sequential(struct open_file *file, uint64_t offset, size_t size)
 static bool read_windows(fuse_req_t request, const struct open_file *file, uint64_t offset,
                          size_t size)
 {
-    struct bw_windows *windows = bw_mount_of(request)->windows;
-    struct bw_window *taken[2] = {0};
+    struct bw_readahead *readahead = bw_mount_of(request)->readahead;
+    struct bw_readahead_window *taken[2] = {0};
     struct iovec parts[2];
     size_t count = 0, got = 0;
     for (unsigned i = 1; i <= AHEAD; i++)
-        bw_windows_ahead(windows, &file->data, offset + (uint64_t)i * BW_WINDOW_BYTES);
+        bw_readahead_start(readahead, &file->data, offset + (uint64_t)i * BW_READAHEAD_BYTES);
     for (; got < size && count < 2; count++) {
-        const size_t inside = (offset + got) % BW_WINDOW_BYTES, room = BW_WINDOW_BYTES - inside;
-        taken[count] = bw_windows_take(windows, &file->data, offset + got);
+        const size_t inside = (offset + got) % BW_READAHEAD_BYTES,
+                     room = BW_READAHEAD_BYTES - inside;
+        taken[count] = bw_readahead_acquire(readahead, &file->data, offset + got);
         if (!taken[count])
             break;
-        parts[count].iov_base = (void *)(uintptr_t)(bw_window_bytes(taken[count]) + inside);
+        parts[count].iov_base = (void *)(uintptr_t)(bw_readahead_bytes(taken[count]) + inside);
         parts[count].iov_len = room < size - got ? room : size - got;
         got += parts[count].iov_len;
     }
     if (got == size)
         fuse_reply_iov(request, parts, (int)count);
     for (size_t i = 0; i < 2 && taken[i]; i++)
-        bw_windows_give(windows, taken[i]);
+        bw_readahead_release(readahead, taken[i]);
     return got == size;
 }
 
 static void read_exactly(fuse_req_t request, const struct open_file *file, uint64_t offset,
                          size_t size)
 {
-    struct bw_readers *readers = bw_windows_readers(bw_mount_of(request)->windows);
+    struct bw_readers *readers = bw_readahead_readers(bw_mount_of(request)->readahead);
     struct bw_reader *reader;
-    struct bw_error *error = bw_readers_take(readers, &reader);
+    struct bw_error *error = bw_readers_acquire(readers, &reader);
     if (error) {
         bw_mount_reply(request, error);
         return;
@@ -123,7 +124,7 @@ static void read_exactly(fuse_req_t request, const struct open_file *file, uint6
         bw_mount_reply(request, error);
     else
         fuse_reply_buf(request, reader->bytes.data, size);
-    bw_readers_give(readers, reader);
+    bw_readers_release(readers, reader);
 }
 
 static void read_file(fuse_req_t request, fuse_ino_t node, size_t size, off_t from,
@@ -171,7 +172,7 @@ static struct bw_error *seek(struct bw_reader *reader, const struct bw_data_file
 static void seek_file(fuse_req_t request, fuse_ino_t node, off_t from, int whence,
                       struct fuse_file_info *info)
 {
-    struct bw_readers *readers = bw_windows_readers(bw_mount_of(request)->windows);
+    struct bw_readers *readers = bw_readahead_readers(bw_mount_of(request)->readahead);
     const struct open_file *file = file_of(info);
     uint64_t offset = (uint64_t)from;
     struct bw_reader *reader;
@@ -180,10 +181,10 @@ static void seek_file(fuse_req_t request, fuse_ino_t node, off_t from, int whenc
         fuse_reply_err(request, ENXIO);
         return;
     }
-    struct bw_error *error = bw_readers_take(readers, &reader);
+    struct bw_error *error = bw_readers_acquire(readers, &reader);
     if (!error) {
         error = seek(reader, &file->data, whence == SEEK_DATA, &offset);
-        bw_readers_give(readers, reader);
+        bw_readers_release(readers, reader);
     }
     if (error)
         bw_mount_reply(request, error);

@@ -14,7 +14,7 @@
 #include "btrfs-walk/inode.h"
 #include "mount/mount.h"
 
-struct bw_windows;
+struct bw_readahead;
 
 struct bw_mount {
     struct bw_fs *fs;
@@ -22,7 +22,7 @@ struct bw_mount {
     const struct bw_subvolume **subvolumes; /* ascending by id */
     size_t subvolume_count;
     uint32_t sectorsize;
-    struct bw_windows *windows;
+    struct bw_readahead *readahead;
     atomic_uint wanted; /* lists that are to come with the attributes of files; see operations.c */
     pthread_mutex_t lock; /* of what follows */
     struct bw_map told;   /* hashes of the messages that were reported */
@@ -33,8 +33,11 @@ struct bw_mount {
 /** How long the kernel may remember what it was told, in seconds: nothing changes. */
 #define BW_MOUNT_FOREVER UINT64_C(31536000)
 
-/** Operations on an open directory and on an open file, for the table of operations. */
+/** Adds the operations on an open file to the table of operations. */
 void bw_mount_add_contents(struct fuse_lowlevel_ops *operations);
+
+/** All operations. The user data of the session is the struct bw_mount. */
+struct fuse_lowlevel_ops bw_mount_operations(void);
 
 /** The mount that a request is for. */
 static inline struct bw_mount *bw_mount_of(fuse_req_t request)

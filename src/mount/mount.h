@@ -2,11 +2,11 @@
 /*
  * A file system that answers the kernel's FUSE requests. Nothing ever changes, so that the kernel
  * may remember all that it was told, and this side remembers nothing of what it has told: the
- * number by which the kernel refers to a file says which one it is (numbers.c).
+ * number by which the kernel refers to a file says which one it is (mount.c).
  *
  *     kernel --> session.c --> operations.c   names, attributes
  *                          --> operations.c   directories
- *                          --> contents.c     data of files --> windows.c   read ahead
+ *                          --> contents.c     data of files --> readahead.c   read ahead
  */
 #ifndef BW_MOUNT_MOUNT_H
 #define BW_MOUNT_MOUNT_H

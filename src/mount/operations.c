@@ -21,7 +21,6 @@
 #include "btrfs-walk/directory.h"
 #include "btrfs-walk/space.h"
 #include "mount/internal.h"
-#include "mount/operations.h"
 
 enum { DOTS = 2, FIRST_BATCH = 64, LARGEST_BATCH = 1024, WANTED_LISTS = 256 };
 

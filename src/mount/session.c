@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/thread.h"
 #include "mount/internal.h"
-#include "mount/operations.h"
 
 /* Of the process, as signals are. */
 static struct {

@@ -2,9 +2,8 @@
 /* src/draw: curves, text in markup, treemaps. */
 #include "support/walk_helpers.h"
 
-#include "draw/curve.h"
+#include "draw/layout.h"
 #include "draw/markup.h"
-#include "draw/treemap.h"
 
 /* Each cell has a place of its own, and the number leads back. */
 static void test_curves_fill_squares(void **state)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The mount command. It opens the image as every command does, confined; what mounts and unmounts
- * is a child that is started before (keeper.c). With --background, all of that happens in a child
- * as well, and the command ends when the mount is there.
+ * is a child that is started before (mount_process.c). With --background, all of that happens in a
+ * child as well, and the command ends when the mount is there.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "cli/command.h"
 #ifdef BW_FUSE
-#include "cli/mount/keeper.h"
+#include "cli/mount/mount_process.h"
 #include "mount/mount.h"
 #endif
 
@@ -48,7 +48,7 @@ struct mounting {
     const struct mount_state *state;
     struct bw_mount_options options;
     char *directory; /* absolute */
-    int keeper;
+    int channel;
     int ready;   /* with --background: what the first process waits at; otherwise -1 */
     int nowhere; /* likewise: /dev/null */
 };
@@ -64,7 +64,7 @@ static void append_escaped(struct bw_buffer *list, const char *text)
 }
 
 /* The image may hold anything: nothing in it becomes a device or gives privileges here. */
-static struct bw_error *start_keeper(void *context, const struct bw_fs *planned)
+static struct bw_error *start_mount_process(void *context, const struct bw_fs *planned)
 {
     struct mounting *mounting = context;
     const struct cmd_common *common = mounting->common;
@@ -77,7 +77,7 @@ static struct bw_error *start_keeper(void *context, const struct bw_fs *planned)
     bw_buffer_append_byte(&list, '\0');
     if (list.failed)
         return bw_error_no_memory();
-    return mount_keeper_start(mounting->directory, list.data, &mounting->keeper);
+    return mount_process_start(mounting->directory, list.data, &mounting->channel);
 }
 
 /* Tells the first process that the mount is there. Messages still go to a file, if they do. */
@@ -97,7 +97,7 @@ static void go_to_background(const struct mounting *mounting)
 static struct bw_error *serve(struct mounting *mounting, struct bw_mount *mount)
 {
     int descriptor;
-    BW_TRY(mount_keeper_mount(mounting->keeper, mounting->directory, &descriptor));
+    BW_TRY(mount_process_mount(mounting->channel, mounting->directory, &descriptor));
     go_to_background(mounting);
     return bw_mount_serve(mount, descriptor);
 }
@@ -126,7 +126,7 @@ static int run_mount(struct mounting *mounting)
 {
     struct cmd_common common = *mounting->common;
     struct cmd_session session;
-    common.open_outputs = start_keeper;
+    common.open_outputs = start_mount_process;
     common.outputs = mounting;
     common.serves = true;
     int status = cmd_open(&common, &session);
@@ -136,8 +136,8 @@ static int run_mount(struct mounting *mounting)
         status = cmd_close(&common, &session);
         status = failure ? failure : status;
     }
-    if (mounting->keeper >= 0)
-        mount_keeper_end(mounting->keeper);
+    if (mounting->channel >= 0)
+        mount_process_end(mounting->channel);
     return status;
 }
 
@@ -205,7 +205,7 @@ static struct bw_error *take_options(struct mounting *mounting)
 static int run(const struct cmd_common *common, void *settings)
 {
     const struct mount_state *state = settings;
-    struct mounting mounting = {.common = common, .state = state, .keeper = -1, .ready = -1};
+    struct mounting mounting = {.common = common, .state = state, .channel = -1, .ready = -1};
     struct bw_error *error = take_options(&mounting);
     int status = error               ? cmd_fail(common, error)
                  : state->background ? run_in_background(&mounting)

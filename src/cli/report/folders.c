@@ -15,7 +15,7 @@
 #include "cli/common/progress.h"
 #include "cli/report/report.h"
 #include "draw/markup.h"
-#include "draw/treemap.h"
+#include "draw/layout.h"
 
 enum {
     DEPTH = 4,         /* of directories that are drawn */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The keeper of a mount: a child that waits for a word to mount, and then for the end. */
-#include "cli/mount/keeper.h"
+/* The child that waits for a word to mount, and then for the end. */
+#include "cli/mount/mount_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,7 +74,7 @@ static void leave_streams(void)
         dup2(nowhere, stream);
 }
 
-static void keep(int socket, const char *directory, const char *options)
+static void mount_and_wait(int socket, const char *directory, const char *options)
 {
     const struct fuse_lowlevel_ops none = {0};
     char *words[] = {"btrfs-walk", "-o", (char *)(uintptr_t)options, NULL};
@@ -97,7 +97,7 @@ static void keep(int socket, const char *directory, const char *options)
     fuse_session_unmount(session);
 }
 
-struct bw_error *mount_keeper_start(const char *directory, const char *options, int *keeper)
+struct bw_error *mount_process_start(const char *directory, const char *options, int *channel)
 {
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
@@ -105,11 +105,11 @@ struct bw_error *mount_keeper_start(const char *directory, const char *options, 
     const pid_t child = fork();
     if (child == 0) {
         close(sockets[0]);
-        keep(sockets[1], directory, options);
+        mount_and_wait(sockets[1], directory, options);
         _exit(0);
     }
     close(sockets[1]);
-    *keeper = sockets[0];
+    *channel = sockets[0];
     if (child > 0)
         return NULL;
     struct bw_error *error = bw_error_from_errno(errno, "cannot start a process");
@@ -117,16 +117,16 @@ struct bw_error *mount_keeper_start(const char *directory, const char *options, 
     return error;
 }
 
-struct bw_error *mount_keeper_mount(int keeper, const char *directory, int *descriptor)
+struct bw_error *mount_process_mount(int channel, const char *directory, int *descriptor)
 {
-    *descriptor = write(keeper, "", 1) == 1 ? receive_descriptor(keeper) : -1;
+    *descriptor = write(channel, "", 1) == 1 ? receive_descriptor(channel) : -1;
     return *descriptor >= 0 ? NULL
                             : bw_error_create(BW_ERROR_SYSTEM, "cannot mount on %s", directory);
 }
 
-void mount_keeper_end(int keeper)
+void mount_process_end(int channel)
 {
-    if (write(keeper, "", 1) == 1)
-        wait_for_word(keeper);
-    close(keeper);
+    if (write(channel, "", 1) == 1)
+        wait_for_word(channel);
+    close(channel);
 }

@@ -7,8 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/thread.h"
-#include "mount/readers.h"
-#include "mount/windows.h"
+#include "mount/readahead.h"
 
 static void readers_init(struct bw_readers *readers, struct bw_fs *fs)
 {
@@ -49,7 +48,7 @@ static struct bw_error *make_reader(struct bw_fs *fs, struct bw_reader **result)
     return error;
 }
 
-struct bw_error *bw_readers_take(struct bw_readers *readers, struct bw_reader **reader)
+struct bw_error *bw_readers_acquire(struct bw_readers *readers, struct bw_reader **reader)
 {
     pthread_mutex_lock(&readers->lock);
     *reader = readers->first;
@@ -59,7 +58,7 @@ struct bw_error *bw_readers_take(struct bw_readers *readers, struct bw_reader **
     return *reader ? NULL : make_reader(readers->fs, reader);
 }
 
-void bw_readers_give(struct bw_readers *readers, struct bw_reader *reader)
+void bw_readers_release(struct bw_readers *readers, struct bw_reader *reader)
 {
     pthread_mutex_lock(&readers->lock);
     reader->next = readers->first;
@@ -73,7 +72,7 @@ struct target {
     uint64_t offset; /* of the first one in the file */
 };
 
-static struct bw_error *take_part(void *context, const struct bw_data_part *part)
+static struct bw_error *copy_part(void *context, const struct bw_data_part *part)
 {
     const struct target *target = context;
     uint8_t *to = target->bytes + (part->offset - target->offset);
@@ -90,14 +89,14 @@ struct bw_error *bw_reader_read(struct bw_reader *reader, const struct bw_data_f
                                 uint64_t offset, size_t length, uint8_t *bytes)
 {
     struct target target = {bytes, offset};
-    return bw_data_read(reader->data, file, offset, length, take_part, &target);
+    return bw_data_read(reader->data, file, offset, length, copy_part, &target);
 }
 
 /* Windows on files, read ahead by threads of their own. */
 
 enum { WINDOWS = 32, THREADS = 2 };
 
-struct bw_window {
+struct bw_readahead_window {
     struct bw_data_file file;
     uint64_t offset;
     enum { EMPTY, AWAITED, LOADING, READY, BAD } state; /* awaited: by a thread that reads ahead */
@@ -106,11 +105,11 @@ struct bw_window {
     uint8_t *bytes;
 };
 
-struct bw_windows {
+struct bw_readahead {
     struct bw_readers readers;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct bw_window windows[WINDOWS];
+    struct bw_readahead_window windows[WINDOWS];
     uint64_t uses;
     bool ending;
     pthread_t threads[THREADS];
@@ -119,57 +118,57 @@ struct bw_windows {
 
 static void *read_ahead(void *context);
 
-struct bw_error *bw_windows_create(struct bw_fs *fs, struct bw_windows **result)
+struct bw_error *bw_readahead_create(struct bw_fs *fs, struct bw_readahead **result)
 {
-    struct bw_windows *windows = calloc(1, sizeof *windows);
-    if (!windows)
+    struct bw_readahead *readahead = calloc(1, sizeof *readahead);
+    if (!readahead)
         return bw_error_no_memory();
-    readers_init(&windows->readers, fs);
-    pthread_mutex_init(&windows->lock, NULL);
-    pthread_cond_init(&windows->changed, NULL);
+    readers_init(&readahead->readers, fs);
+    pthread_mutex_init(&readahead->lock, NULL);
+    pthread_cond_init(&readahead->changed, NULL);
     /* Without threads nothing is read ahead, and all is read nevertheless. */
-    while (windows->thread_count < THREADS &&
-           !bw_thread_start(&windows->threads[windows->thread_count], read_ahead, windows))
-        windows->thread_count++;
-    *result = windows;
+    while (readahead->thread_count < THREADS &&
+           !bw_thread_start(&readahead->threads[readahead->thread_count], read_ahead, readahead))
+        readahead->thread_count++;
+    *result = readahead;
     return NULL;
 }
 
-void bw_windows_destroy(struct bw_windows *windows)
+void bw_readahead_destroy(struct bw_readahead *readahead)
 {
-    if (!windows)
+    if (!readahead)
         return;
-    pthread_mutex_lock(&windows->lock);
-    windows->ending = true;
-    pthread_cond_broadcast(&windows->changed);
-    pthread_mutex_unlock(&windows->lock);
-    while (windows->thread_count)
-        pthread_join(windows->threads[--windows->thread_count], NULL);
+    pthread_mutex_lock(&readahead->lock);
+    readahead->ending = true;
+    pthread_cond_broadcast(&readahead->changed);
+    pthread_mutex_unlock(&readahead->lock);
+    while (readahead->thread_count)
+        pthread_join(readahead->threads[--readahead->thread_count], NULL);
     for (size_t i = 0; i < WINDOWS; i++)
-        free(windows->windows[i].bytes);
-    pthread_cond_destroy(&windows->changed);
-    pthread_mutex_destroy(&windows->lock);
-    readers_free(&windows->readers);
-    free(windows);
+        free(readahead->windows[i].bytes);
+    pthread_cond_destroy(&readahead->changed);
+    pthread_mutex_destroy(&readahead->lock);
+    readers_free(&readahead->readers);
+    free(readahead);
 }
 
-struct bw_readers *bw_windows_readers(struct bw_windows *windows)
+struct bw_readers *bw_readahead_readers(struct bw_readahead *readahead)
 {
-    return &windows->readers;
+    return &readahead->readers;
 }
 
-const uint8_t *bw_window_bytes(const struct bw_window *window)
+const uint8_t *bw_readahead_bytes(const struct bw_readahead_window *window)
 {
     return window->bytes;
 }
 
 /* The window with a place, or the one that is given up for it; NULL: all are in use. */
-static struct bw_window *find(struct bw_windows *windows, const struct bw_data_file *file,
-                              uint64_t offset)
+static struct bw_readahead_window *find_window(struct bw_readahead *readahead,
+                                               const struct bw_data_file *file, uint64_t offset)
 {
-    struct bw_window *oldest = NULL;
-    for (struct bw_window *window = windows->windows; window < windows->windows + WINDOWS;
-         window++) {
+    struct bw_readahead_window *oldest = NULL;
+    for (struct bw_readahead_window *window = readahead->windows;
+         window < readahead->windows + WINDOWS; window++) {
         if (window->state != EMPTY && window->offset == offset &&
             window->file.inode == file->inode && window->file.subvolume == file->subvolume)
             return window;
@@ -185,79 +184,84 @@ static struct bw_window *find(struct bw_windows *windows, const struct bw_data_f
     return oldest;
 }
 
-static bool read_window(struct bw_windows *windows, struct bw_window *window)
+static bool read_window(struct bw_readahead *readahead, struct bw_readahead_window *window)
 {
     const uint64_t left = window->file.size - window->offset;
     struct bw_reader *reader;
-    if (!window->bytes && !(window->bytes = malloc(BW_WINDOW_BYTES)))
+    if (!window->bytes && !(window->bytes = malloc(BW_READAHEAD_BYTES)))
         return false;
-    BW_AUTO_ERROR struct bw_error *error = bw_readers_take(&windows->readers, &reader);
+    BW_AUTO_ERROR struct bw_error *error = bw_readers_acquire(&readahead->readers, &reader);
     if (error)
         return false;
     error = bw_reader_read(reader, &window->file, window->offset,
-                           left < BW_WINDOW_BYTES ? (size_t)left : BW_WINDOW_BYTES, window->bytes);
-    bw_readers_give(&windows->readers, reader);
+                           left < BW_READAHEAD_BYTES ? (size_t)left : BW_READAHEAD_BYTES,
+                           window->bytes);
+    bw_readers_release(&readahead->readers, reader);
     return !error;
 }
 
 /* Reads a window; called and left with the lock held. */
-static void load(struct bw_windows *windows, struct bw_window *window)
+static void load_window(struct bw_readahead *readahead, struct bw_readahead_window *window)
 {
     window->state = LOADING;
-    pthread_mutex_unlock(&windows->lock);
-    bool good = read_window(windows, window);
-    pthread_mutex_lock(&windows->lock);
+    pthread_mutex_unlock(&readahead->lock);
+    bool good = read_window(readahead, window);
+    pthread_mutex_lock(&readahead->lock);
     window->state = good ? READY : BAD;
-    pthread_cond_broadcast(&windows->changed);
+    pthread_cond_broadcast(&readahead->changed);
 }
 
-struct bw_window *bw_windows_take(struct bw_windows *windows, const struct bw_data_file *file,
-                                  uint64_t offset)
+struct bw_readahead_window *bw_readahead_acquire(struct bw_readahead *readahead,
+                                                 const struct bw_data_file *file, uint64_t offset)
 {
-    pthread_mutex_lock(&windows->lock);
-    struct bw_window *window = find(windows, file, offset - offset % BW_WINDOW_BYTES);
+    pthread_mutex_lock(&readahead->lock);
+    struct bw_readahead_window *window =
+        find_window(readahead, file, offset - offset % BW_READAHEAD_BYTES);
     if (window) {
         window->users++;
-        window->used = ++windows->uses;
+        window->used = ++readahead->uses;
         if (window->state == EMPTY || window->state == AWAITED)
-            load(windows, window);
+            load_window(readahead, window);
         while (window->state == LOADING)
-            pthread_cond_wait(&windows->changed, &windows->lock);
+            pthread_cond_wait(&readahead->changed, &readahead->lock);
         if (window->state == BAD) {
             window->users--;
             window = NULL;
         }
     }
-    pthread_mutex_unlock(&windows->lock);
+    pthread_mutex_unlock(&readahead->lock);
     return window;
 }
 
-void bw_windows_give(struct bw_windows *windows, struct bw_window *window)
+void bw_readahead_release(struct bw_readahead *readahead, struct bw_readahead_window *window)
 {
-    pthread_mutex_lock(&windows->lock);
+    pthread_mutex_lock(&readahead->lock);
     window->users--;
-    pthread_mutex_unlock(&windows->lock);
+    pthread_mutex_unlock(&readahead->lock);
 }
 
-void bw_windows_ahead(struct bw_windows *windows, const struct bw_data_file *file, uint64_t offset)
+void bw_readahead_start(struct bw_readahead *readahead, const struct bw_data_file *file,
+                        uint64_t offset)
 {
-    if (!windows->thread_count || offset >= file->size)
+    if (!readahead->thread_count || offset >= file->size)
         return;
-    pthread_mutex_lock(&windows->lock);
-    struct bw_window *window = find(windows, file, offset - offset % BW_WINDOW_BYTES);
+    pthread_mutex_lock(&readahead->lock);
+    struct bw_readahead_window *window =
+        find_window(readahead, file, offset - offset % BW_READAHEAD_BYTES);
     if (window && window->state == EMPTY) {
-        window->used = ++windows->uses;
+        window->used = ++readahead->uses;
         window->state = AWAITED;
-        pthread_cond_broadcast(&windows->changed);
+        pthread_cond_broadcast(&readahead->changed);
     }
-    pthread_mutex_unlock(&windows->lock);
+    pthread_mutex_unlock(&readahead->lock);
 }
 
 /* The window that has waited longest; NULL: none does. */
-static struct bw_window *next_awaited(struct bw_windows *windows)
+static struct bw_readahead_window *next_awaited(struct bw_readahead *readahead)
 {
-    struct bw_window *next = NULL;
-    for (struct bw_window *window = windows->windows; window < windows->windows + WINDOWS; window++)
+    struct bw_readahead_window *next = NULL;
+    for (struct bw_readahead_window *window = readahead->windows;
+         window < readahead->windows + WINDOWS; window++)
         if (window->state == AWAITED && (!next || window->used < next->used))
             next = window;
     return next;
@@ -265,15 +269,15 @@ static struct bw_window *next_awaited(struct bw_windows *windows)
 
 static void *read_ahead(void *context)
 {
-    struct bw_windows *windows = context;
-    pthread_mutex_lock(&windows->lock);
-    while (!windows->ending) {
-        struct bw_window *window = next_awaited(windows);
+    struct bw_readahead *readahead = context;
+    pthread_mutex_lock(&readahead->lock);
+    while (!readahead->ending) {
+        struct bw_readahead_window *window = next_awaited(readahead);
         if (window)
-            load(windows, window);
+            load_window(readahead, window);
         else
-            pthread_cond_wait(&windows->changed, &windows->lock);
+            pthread_cond_wait(&readahead->changed, &readahead->lock);
     }
-    pthread_mutex_unlock(&windows->lock);
+    pthread_mutex_unlock(&readahead->lock);
     return NULL;
 }

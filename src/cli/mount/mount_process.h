@@ -9,13 +9,13 @@
 #include "btrfs-walk/error.h"
 
 /** Starts it, for a directory and the options of the mount ("ro,fsname=..."): before the process is
- * confined and before it has threads. `*keeper` is the descriptor by which they talk. */
-struct bw_error *mount_keeper_start(const char *directory, const char *options, int *keeper);
+ * confined and before it has threads. `*channel` is the descriptor by which they talk. */
+struct bw_error *mount_process_start(const char *directory, const char *options, int *channel);
 
 /** Has it mount; the caller owns the descriptor of /dev/fuse. */
-struct bw_error *mount_keeper_mount(int keeper, const char *directory, int *descriptor);
+struct bw_error *mount_process_mount(int channel, const char *directory, int *descriptor);
 
 /** Has it unmount, and waits for that. When this process ends it does so by itself. */
-void mount_keeper_end(int keeper);
+void mount_process_end(int channel);
 
 #endif

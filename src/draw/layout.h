@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Curves that fill a square: where the cells of a map lie in a picture. */
-#ifndef BW_DRAW_CURVE_H
-#define BW_DRAW_CURVE_H
+/* Where the cells of a map and the boxes of a treemap lie in a picture. */
+#ifndef BW_DRAW_LAYOUT_H
+#define BW_DRAW_LAYOUT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +28,19 @@ uint32_t bw_curve_number(enum bw_curve curve, unsigned order, struct bw_point po
 
 /** The lowest order, up to `highest`, whose square has a cell for each `bytes` of `total`. */
 unsigned bw_curve_order(uint64_t total, uint64_t bytes, unsigned highest);
+
+/* Treemaps: boxes with the area of what they stand for. */
+
+struct bw_box {
+    double x, y, width, height;
+};
+
+/**
+ * Cuts a box into as many as there are sizes, each with its share of the area, and as square as can
+ * be where the sizes descend. Sizes that are not above 0 get empty boxes. The method is that of
+ * Bruls, Huizing and van Wijk, "Squarified Treemaps", 2000: boxes go into a row along the shorter
+ * side for as long as that makes the worst of them more square.
+ */
+void bw_treemap_layout(const double *sizes, size_t count, struct bw_box box, struct bw_box *boxes);
 
 #endif

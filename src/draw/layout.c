@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Curves that fill a square, and the layout of treemaps. */
+#include <stdbool.h>
+
+#include "draw/layout.h"
+
+/* The Hilbert curve is cut into quarters from the smallest square to the largest: two bits of a
+ * number say which quarter, and the first and the last quarter are mirrored. */
+
+/* Turns a square of a side into the direction that it has in its quarter. */
+static void turn(struct bw_point *point, uint32_t side, uint32_t right, uint32_t far)
+{
+    const struct bw_point was = *point;
+    if (far)
+        return;
+    *point = right ? (struct bw_point){side - 1 - was.y, side - 1 - was.x}
+                   : (struct bw_point){was.y, was.x};
+}
+
+static struct bw_point hilbert_point(unsigned order, uint32_t number)
+{
+    struct bw_point point = {0, 0};
+    for (unsigned level = 0; level < order; level++, number /= 4) {
+        const uint32_t side = UINT32_C(1) << level;
+        const uint32_t right = number / 2 & 1, far = (number ^ right) & 1;
+        turn(&point, side, right, far);
+        point.x += right * side;
+        point.y += far * side;
+    }
+    point.y = (UINT32_C(1) << order) - 1 - point.y;
+    return point;
+}
+
+static uint32_t hilbert_number(unsigned order, struct bw_point point)
+{
+    uint32_t number = 0;
+    point.y = (UINT32_C(1) << order) - 1 - point.y;
+    for (unsigned level = order; level-- > 0;) {
+        const uint32_t side = UINT32_C(1) << level;
+        const uint32_t right = point.x / side, far = point.y / side;
+        number = number * 4 + (3 * right ^ far);
+        point.x %= side;
+        point.y %= side;
+        turn(&point, side, right, far);
+    }
+    return number;
+}
+
+struct bw_point bw_curve_point(enum bw_curve curve, unsigned order, uint32_t number)
+{
+    const uint32_t side = UINT32_C(1) << order;
+    const struct bw_point point = {number % side, number / side};
+    if (curve == BW_CURVE_HILBERT)
+        return hilbert_point(order, number);
+    const bool back = curve == BW_CURVE_SNAKE && point.y % 2;
+    return (struct bw_point){back ? side - 1 - point.x : point.x, point.y};
+}
+
+uint32_t bw_curve_number(enum bw_curve curve, unsigned order, struct bw_point point)
+{
+    const uint32_t side = UINT32_C(1) << order;
+    if (curve == BW_CURVE_HILBERT)
+        return hilbert_number(order, point);
+    const bool back = curve == BW_CURVE_SNAKE && point.y % 2;
+    return point.y * side + (back ? side - 1 - point.x : point.x);
+}
+
+unsigned bw_curve_order(uint64_t total, uint64_t bytes, unsigned highest)
+{
+    unsigned order = 0;
+    while (order < highest && total / bytes + (total % bytes != 0) > UINT64_C(1) << 2 * order)
+        order++;
+    return order;
+}
+
+/* The layout of treemaps. */
+
+/* A row that is being filled: areas along a side. */
+struct row {
+    double sum, least, most;
+};
+
+static struct row with(struct row row, double area)
+{
+    return (struct row){row.sum + area, area < row.least ? area : row.least,
+                        area > row.most ? area : row.most};
+}
+
+/* The longer side of the least square box by its shorter one. */
+static double worst(const struct row *row, double side)
+{
+    const double wide = side * side * row->most / (row->sum * row->sum);
+    const double narrow = row->sum * row->sum / (side * side * row->least);
+    return wide > narrow ? wide : narrow;
+}
+
+/* Lays a row along the shorter side, and takes it off the box. */
+static void add_row(const double *sizes, size_t count, double scale, const struct row *row,
+                  struct bw_box *left, struct bw_box *boxes)
+{
+    const bool upright = left->width >= left->height;
+    const double side = upright ? left->height : left->width;
+    const double depth = side > 0 ? row->sum / side : 0;
+    double at = upright ? left->y : left->x;
+    for (size_t i = 0; i < count; i++) {
+        const double length = depth > 0 ? sizes[i] * scale / depth : 0;
+        boxes[i] = upright ? (struct bw_box){left->x, at, depth, length}
+                           : (struct bw_box){at, left->y, length, depth};
+        at += length;
+    }
+    if (upright) {
+        left->x += depth;
+        left->width = left->width > depth ? left->width - depth : 0;
+    } else {
+        left->y += depth;
+        left->height = left->height > depth ? left->height - depth : 0;
+    }
+}
+
+void bw_treemap_layout(const double *sizes, size_t count, struct bw_box box, struct bw_box *boxes)
+{
+    double total = 0;
+    for (size_t i = 0; i < count; i++) {
+        total += sizes[i] > 0 ? sizes[i] : 0;
+        boxes[i] = (struct bw_box){box.x, box.y, 0, 0};
+    }
+    const double scale = total > 0 ? box.width * box.height / total : 0;
+    for (size_t first = 0; first < count && scale > 0;) {
+        const double area = sizes[first] * scale;
+        struct row row = {area, area, area};
+        size_t end = first + 1;
+        if (sizes[first] <= 0) {
+            first = end;
+            continue;
+        }
+        const double side = box.width < box.height ? box.width : box.height;
+        for (; end < count && sizes[end] > 0; end++) {
+            const struct row next = with(row, sizes[end] * scale);
+            if (worst(&next, side) > worst(&row, side))
+                break;
+            row = next;
+        }
+        add_row(sizes + first, end - first, scale, &row, &box, boxes + first);
+        first = end;
+    }
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Pictures as SVG, as pixels and PNG (by libpng), and as coloured text. */
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "draw/markup.h"
+#include "draw/picture.h"
+
+enum {
+    LEVELS = 16, /* of opacity */
+    SIDE = 384,  /* of an area */
+    MARGIN = 24,
+    LINE = 22, /* height of a line of the legend */
+    SWATCH = 14,
+    ABOVE = 4,
+};
+
+/* Between areas. A caption is in it, the larger the more there are, since the drawing is made to
+ * fit. */
+static unsigned gap_of(const struct bw_picture *picture)
+{
+    return 12 + 12 * bw_picture_columns(picture);
+}
+
+/* The colour and the strength of a cell; strength 0 is nothing. */
+static uint8_t key_of(const struct bw_picture *picture, size_t area, struct bw_point point)
+{
+    const uint32_t number = bw_curve_number(picture->curve, picture->order, point);
+    const struct bw_space_cell cell = bw_space_map_cell(picture->map, area, number);
+    const struct bw_paint paint = bw_picture_paint(picture, &cell);
+    const unsigned level = (paint.opacity + 8u) / 17;
+    return (uint8_t)(paint.color * LEVELS + (level ? level : paint.opacity != 0));
+}
+
+static void append_hex(struct bw_buffer *text, struct bw_color color)
+{
+    bw_buffer_format(text, "#%02x%02x%02x", color.red, color.green, color.blue);
+}
+
+/* All lines of one key. */
+static void append_path(struct bw_buffer *text, const struct bw_picture *picture,
+                        const uint8_t *keys, uint8_t key)
+{
+    const uint32_t side = UINT32_C(1) << picture->order;
+    bw_buffer_format(text, "<path stroke=\"");
+    append_hex(text, picture->colors[key / LEVELS]);
+    if (key % LEVELS < LEVELS - 1)
+        bw_buffer_format(text, "\" opacity=\".%03u", key % LEVELS * 1000u / (LEVELS - 1));
+    bw_buffer_format(text, "\" d=\"");
+    for (uint32_t y = 0; y < side; y++)
+        for (uint32_t x = 0; x < side;) {
+            uint32_t end = x;
+            while (end < side && keys[y * side + end] == key)
+                end++;
+            if (end > x)
+                bw_buffer_format(text, "M%u %uh%u", x, y, end - x);
+            x = end + (end == x);
+        }
+    bw_buffer_format(text, "\"/>\n");
+}
+
+static void append_cells(struct bw_buffer *text, const struct bw_picture *picture, size_t area)
+{
+    const uint32_t side = UINT32_C(1) << picture->order;
+    BW_AUTO_FREE uint8_t *keys = calloc(side, side);
+    bool present[256] = {false};
+    if (!keys) {
+        text->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < side * side; i++) {
+        keys[i] = key_of(picture, area, (struct bw_point){i % side, i / side});
+        present[keys[i]] = true;
+    }
+    for (unsigned key = 0; key < sizeof present; key++)
+        if (present[key] && key % LEVELS)
+            append_path(text, picture, keys, (uint8_t)key);
+}
+
+static void append_area(struct bw_buffer *text, const struct bw_picture *picture, size_t area,
+                        unsigned left, unsigned top)
+{
+    const uint32_t side = UINT32_C(1) << picture->order;
+    bw_buffer_format(text,
+                     "<g transform=\"translate(%u %u)\"><rect class=\"ground\" width=\"%d\" "
+                     "height=\"%d\"%s/>\n<g transform=\"scale(%.7g) translate(0 .5)\" "
+                     "stroke-width=\"1\" shape-rendering=\"crispEdges\">\n",
+                     left, top, SIDE, SIDE,
+                     picture->by == BW_DRAW_HEATMAP ? " style=\"fill:#000\"" : "",
+                     (double)SIDE / side);
+    append_cells(text, picture, area);
+    const unsigned gap = gap_of(picture);
+    bw_buffer_format(text, "</g><text y=\"%u\" font-size=\"%u\">", SIDE + gap * 2 / 3, gap / 2);
+    bw_picture_caption(text, picture, area);
+    bw_buffer_format(text, "</text></g>\n");
+}
+
+static unsigned legend_lines(const struct bw_picture *picture)
+{
+    unsigned lines = 0;
+    for (unsigned i = 0; i < picture->color_count; i++)
+        lines += picture->in_legend[i];
+    return lines;
+}
+
+static void append_swatch(struct bw_buffer *text, struct bw_color color, unsigned top)
+{
+    bw_buffer_format(text, "<rect y=\"%u\" width=\"%d\" height=\"%d\" rx=\"2\" fill=\"", top,
+                     SWATCH, SWATCH);
+    append_hex(text, color);
+    bw_buffer_format(text, "\" stroke=\"#8a8f98\" stroke-width=\".5\"/>");
+}
+
+static void append_svg_legend(struct bw_buffer *text, const struct bw_picture *picture,
+                              unsigned top)
+{
+    for (unsigned i = 0; i < picture->color_count; i++) {
+        if (!picture->in_legend[i])
+            continue;
+        append_swatch(text, picture->colors[i], top);
+        bw_buffer_format(text, "<text x=\"%d\" y=\"%u\" font-size=\"13\">", SWATCH + 8,
+                         top + SWATCH - 2);
+        bw_markup_text(text, picture->labels[i], strlen(picture->labels[i]));
+        bw_buffer_format(text, "</text>\n");
+        top += LINE;
+    }
+}
+
+/* For a page: it stands beside the picture or below it, as there is room. */
+static void append_legend_list(struct bw_buffer *text, const struct bw_picture *picture)
+{
+    bw_buffer_format(text, "<ul class=\"legend\">\n");
+    for (unsigned i = 0; i < picture->color_count; i++) {
+        if (!picture->in_legend[i])
+            continue;
+        bw_buffer_format(text, "<li><svg viewBox=\"0 0 %d %d\" aria-hidden=\"true\">", SWATCH,
+                         SWATCH);
+        append_swatch(text, picture->colors[i], 0);
+        bw_buffer_format(text, "</svg>");
+        bw_markup_text(text, picture->labels[i], strlen(picture->labels[i]));
+        bw_buffer_format(text, "</li>\n");
+    }
+    bw_buffer_format(text, "</ul>\n");
+}
+
+/* What only a document of its own needs: a page has a style for all of its pictures. */
+static void append_style(struct bw_buffer *text)
+{
+    bw_buffer_format(
+        text, "<style>svg{background:#fff;color:#1f2328}text{font-family:system-ui,sans-serif;"
+              "fill:currentColor}.ground{fill:#e8ebef}@media(prefers-color-scheme:dark){"
+              "svg{background:#0d1117;color:#e6edf3}.ground{fill:#1c2128}}</style>\n");
+}
+
+static void append_head(struct bw_buffer *text, const struct bw_picture *picture, bool standalone,
+                        const char *name)
+{
+    static const char *const titles[] = {
+        [BW_DRAW_TYPE] = "Space by type and fill",
+        [BW_DRAW_FILL] = "Space by fill",
+        [BW_DRAW_AGE] = "Space by age",
+        [BW_DRAW_OWNER] = "Space by subvolume",
+        [BW_DRAW_HEATMAP] = "Chunks by type and fill",
+    };
+    const unsigned columns = bw_picture_columns(picture);
+    const unsigned rows = ((unsigned)picture->info->area_count + columns - 1) / columns;
+    const unsigned margin = standalone ? MARGIN : 0, gap = gap_of(picture);
+    const unsigned width = columns * (SIDE + gap) - gap;
+    const unsigned height =
+        ABOVE + rows * (SIDE + gap) + (standalone ? legend_lines(picture) * LINE : 0);
+    bw_buffer_format(text,
+                     "<svg%s viewBox=\"%d %d %u %u\" role=\"img\" "
+                     "aria-labelledby=\"%s-title %s-desc\">\n<title id=\"%s-title\">%s"
+                     "</title>\n<desc id=\"%s-desc\">",
+                     standalone ? " xmlns=\"http://www.w3.org/2000/svg\"" : "", -(int)margin,
+                     -(int)margin, width + 2 * margin, height + 2 * margin, name, name, name,
+                     titles[picture->by], name);
+    struct bw_buffer BW_AUTO_BUFFER summary = {0};
+    bw_picture_summary(&summary, picture);
+    bw_markup_text(text, summary.data, summary.length);
+    bw_buffer_format(text, "</desc>\n");
+}
+
+void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture, bool standalone,
+                    const char *name)
+{
+    const unsigned columns = bw_picture_columns(picture);
+    const unsigned count = (unsigned)picture->info->area_count;
+    const unsigned gap = gap_of(picture);
+    append_head(text, picture, standalone, name);
+    if (standalone)
+        append_style(text);
+    for (unsigned area = 0; area < count; area++)
+        append_area(text, picture, area, area % columns * (SIDE + gap),
+                    area / columns * (SIDE + gap));
+    if (standalone)
+        append_svg_legend(text, picture, ABOVE + (count + columns - 1) / columns * (SIDE + gap));
+    bw_buffer_format(text, "</svg>\n");
+    if (!standalone)
+        append_legend_list(text, picture);
+}
+
+/* Pictures as pixels, and PNG files, written by libpng. */
+
+#ifdef BW_PNG
+#include <png.h>
+
+struct bw_error *bw_raster_png(struct bw_buffer *image, const struct bw_raster *raster)
+{
+    png_image png = {.version = PNG_IMAGE_VERSION,
+                     .width = raster->width,
+                     .height = raster->height,
+                     .format = PNG_FORMAT_RGB};
+    png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(png);
+    if (!bw_buffer_reserve(image, size))
+        return bw_error_no_memory();
+    if (!png_image_write_to_memory(&png, image->data + image->length, &size, 0, raster->pixels, 0,
+                                   NULL))
+        return bw_error_create(BW_ERROR_SYSTEM, "cannot make a PNG: %s", png.message);
+    image->length += size;
+    return NULL;
+}
+#else
+struct bw_error *bw_raster_png(struct bw_buffer *image, const struct bw_raster *raster)
+{
+    (void)image;
+    (void)raster;
+    return bw_error_create(BW_ERROR_UNSUPPORTED,
+                           "this was built without libpng; pictures can be written as SVG");
+}
+#endif
+
+/* Pixels of a picture: areas side by side, with a gap between them. */
+
+enum { MOST_PIXELS = 1 << 26, GAP_SHIFT = 5 };
+
+static const struct bw_color dark = {0x16, 0x1b, 0x22}, page = {0x0d, 0x11, 0x17};
+
+static void set_pixel(const struct bw_raster *raster, uint32_t x, uint32_t y, struct bw_color color)
+{
+    uint8_t *pixel = raster->pixels + 3 * ((size_t)y * raster->width + x);
+    pixel[0] = color.red;
+    pixel[1] = color.green;
+    pixel[2] = color.blue;
+}
+
+/* A cell as a square of pixels. */
+static void set_square(const struct bw_raster *raster, uint32_t left, uint32_t top, uint32_t side,
+                       struct bw_color color)
+{
+    for (uint32_t y = top; y < top + side; y++)
+        for (uint32_t x = left; x < left + side; x++)
+            set_pixel(raster, x, y, color);
+}
+
+static void draw_area(const struct bw_picture *picture, const struct bw_raster *raster, size_t area,
+                      uint32_t left, uint32_t top, uint32_t scale)
+{
+    const uint32_t side = UINT32_C(1) << picture->order;
+    for (uint32_t y = 0; y < side; y++)
+        for (uint32_t x = 0; x < side; x++)
+            set_square(raster, left + x * scale, top + y * scale, scale,
+                       bw_picture_color(picture, area, (struct bw_point){x, y}, dark));
+}
+
+struct bw_error *bw_picture_raster(const struct bw_picture *picture, unsigned size,
+                                   struct bw_raster *raster)
+{
+    const size_t count = picture->info->area_count;
+    const unsigned columns = bw_picture_columns(picture);
+    const size_t rows = (count + columns - 1) / columns;
+    const unsigned wide = size > picture->order ? size : picture->order;
+    const uint32_t side = UINT32_C(1) << wide, gap = side >> GAP_SHIFT;
+    *raster = (struct bw_raster){.width = columns * (side + gap) - gap};
+    if (rows * (side + gap) > MOST_PIXELS / raster->width)
+        return bw_error_create(BW_ERROR_USAGE, "the picture would have more than %d pixels",
+                               MOST_PIXELS);
+    raster->height = (uint32_t)(rows * (side + gap) - gap);
+    raster->pixels = malloc((size_t)3 * raster->width * raster->height);
+    if (!raster->pixels)
+        return bw_error_no_memory();
+    for (uint32_t y = 0; y < raster->height; y++)
+        for (uint32_t x = 0; x < raster->width; x++)
+            set_pixel(raster, x, y, page);
+    for (size_t area = 0; area < count; area++)
+        draw_area(picture, raster, area, (uint32_t)(area % columns) * (side + gap),
+                  (uint32_t)(area / columns) * (side + gap), side >> picture->order);
+    return NULL;
+}
+
+/* Pictures as text: the upper half of a block has the colour of one cell, and what is behind it
+ * that of the cell below. Without colours, a letter stands for a type, and the other scales are
+ * digits. */
+
+static const struct bw_color ground = {0x1c, 0x21, 0x28};
+
+/* The nearest colour of the cube of 256 colours. */
+static unsigned cube_color(struct bw_color color)
+{
+    return 16 + 36 * ((color.red * 5u + 127) / 255) + 6 * ((color.green * 5u + 127) / 255) +
+           (color.blue * 5u + 127) / 255;
+}
+
+/* 38: of the letter, 48: behind it. */
+static void append_color(struct bw_buffer *text, enum bw_terminal_colors colors, unsigned what,
+                         struct bw_color color)
+{
+    if (colors == BW_TERMINAL_TRUE)
+        bw_buffer_format(text, "\033[%u;2;%u;%u;%um", what, color.red, color.green, color.blue);
+    else
+        bw_buffer_format(text, "\033[%u;5;%um", what, cube_color(color));
+}
+
+static bool same(struct bw_color a, struct bw_color b)
+{
+    return a.red == b.red && a.green == b.green && a.blue == b.blue;
+}
+
+static void append_colored(struct bw_buffer *text, const struct bw_picture *picture, size_t area,
+                           enum bw_terminal_colors colors)
+{
+    const uint32_t side = UINT32_C(1) << picture->order;
+    for (uint32_t y = 0; y < side; y += 2) {
+        struct bw_color above = {0}, below = {0};
+        for (uint32_t x = 0; x < side; x++) {
+            const struct bw_color first =
+                bw_picture_color(picture, area, (struct bw_point){x, y}, ground);
+            const struct bw_color second =
+                y + 1 < side ? bw_picture_color(picture, area, (struct bw_point){x, y + 1}, ground)
+                             : first;
+            if (!x || !same(first, above))
+                append_color(text, colors, 38, first);
+            if (!x || !same(second, below))
+                append_color(text, colors, 48, second);
+            bw_buffer_format(text, "\u2580");
+            above = first;
+            below = second;
+        }
+        bw_buffer_format(text, "\033[0m\n");
+    }
+}
+
+static bool shows_types(const struct bw_picture *picture)
+{
+    return picture->by == BW_DRAW_TYPE || picture->by == BW_DRAW_HEATMAP;
+}
+
+/* D and d: data, of which half is used, or less. */
+static char letter_of(const struct bw_picture *picture, struct bw_point point, size_t area)
+{
+    static const char full[] = "DMSX", part[] = "dmsx", scale[] = "0123456789abcdef";
+    const struct bw_space_cell cell = bw_space_map_cell(
+        picture->map, area, bw_curve_number(picture->curve, picture->order, point));
+    const struct bw_paint paint = bw_picture_paint(picture, &cell);
+    if (!paint.opacity)
+        return '.';
+    if (!shows_types(picture))
+        return scale[paint.color];
+    return (cell.used > cell.allocated[paint.color] / 2 ? full : part)[paint.color];
+}
+
+static void append_plain(struct bw_buffer *text, const struct bw_picture *picture, size_t area)
+{
+    const uint32_t side = UINT32_C(1) << picture->order;
+    for (uint32_t y = 0; y < side; y++) {
+        for (uint32_t x = 0; x < side; x++)
+            bw_buffer_append_byte(text, letter_of(picture, (struct bw_point){x, y}, area));
+        bw_buffer_append_byte(text, '\n');
+    }
+}
+
+static void append_terminal_legend(struct bw_buffer *text, const struct bw_picture *picture,
+                                   enum bw_terminal_colors colors)
+{
+    for (unsigned i = 0; i < picture->color_count; i++) {
+        if (!picture->in_legend[i])
+            continue;
+        if (colors == BW_TERMINAL_PLAIN) {
+            bw_buffer_append_byte(text, (shows_types(picture) ? "DMSX" : "0123456789abcdef")[i]);
+        } else {
+            append_color(text, colors, 38, picture->colors[i]);
+            bw_buffer_format(text, "\u2588\u2588\033[0m");
+        }
+        bw_buffer_format(text, " %s\n", picture->labels[i]);
+    }
+}
+
+void bw_picture_terminal(struct bw_buffer *text, const struct bw_picture *picture,
+                         enum bw_terminal_colors colors)
+{
+    for (size_t area = 0; area < picture->info->area_count; area++) {
+        bw_picture_caption(text, picture, area);
+        bw_buffer_append_byte(text, '\n');
+        if (colors == BW_TERMINAL_PLAIN)
+            append_plain(text, picture, area);
+        else
+            append_colored(text, picture, area, colors);
+    }
+    append_terminal_legend(text, picture, colors);
+}
