@@ -197,7 +197,7 @@ static struct bw_error *find_by_id(const struct bw_fs *fs, uint64_t id,
                                    const struct bw_subvolume **subvolume)
 {
     *subvolume = bw_subvolume_by_id(fs, id);
-    return *subvolume ? NULL : no_such_subvolume(id);
+    return *subvolume && !(*subvolume)->deleted ? NULL : no_such_subvolume(id);
 }
 
 static struct bw_error *find_by_path(const struct bw_fs *fs, const char *text,
