@@ -1,27 +1,417 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Entering the sandbox, and its half that is about files: Landlock. */
+/*
+ * Confinement of a process, in three parts: which system calls it may make (seccomp), which of
+ * root's capabilities it keeps, and which files it may open (Landlock).
+ */
 #include "cli/common/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/fs.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
+
 #if __has_include(<linux/landlock.h>)
 #include <linux/landlock.h>
 #endif
+#if defined BW_SANDBOX && defined BW_SECCOMP
+#include <seccomp.h>
+#endif
 
 #include "base/cleanup.h"
+
+/* What is to be allowed in addition to reading what is open. */
+struct system_calls {
+    bool outputs;   /* opening files for writing */
+    bool folder;    /* making files and directories, and changing those that are open */
+    bool preserves; /* giving them privileges */
+    bool paths;     /* making nodes and changing files by their paths */
+    bool serves;    /* answering the kernel through a descriptor that another process hands over */
+    enum bw_servers_need servers; /* the network, as far as it is needed */
+};
+
+/*
+ * System calls: seccomp. Calls that are not in these tables fail with EPERM, so that a mistake in a
+ * table is an error and not the end of the program. Names that libseccomp or the machine does not
+ * know are left out.
+ */
+
+#if defined BW_SANDBOX && defined BW_SECCOMP
+
+static const char *const allowed_always[] = {
+    /* memory */
+    "brk",
+    "madvise",
+    "membarrier",
+    "mremap",
+    "munmap",
+    /* files that are open, and what is known of others */
+    "_llseek",
+    "close",
+    "dup",
+    "dup2",
+    "dup3",
+    "fadvise64",
+    "fadvise64_64",
+    "arm_fadvise64_64",
+    "fstat",
+    "fstat64",
+    "fstatat64",
+    "ftruncate",
+    "ftruncate64",
+    "getcwd",
+    "getdents",
+    "getdents64",
+    "lseek",
+    "lstat",
+    "lstat64",
+    "memfd_create",
+    "newfstatat",
+    "poll",
+    "ppoll",
+    "ppoll_time64",
+    "pread64",
+    "preadv",
+    "preadv2",
+    "pwrite64",
+    "read",
+    "readlink",
+    "readlinkat",
+    "readv",
+    "stat",
+    "stat64",
+    "statx",
+    "write",
+    "writev",
+    /* threads, signals and the end; tracers may need uprobe and uretprobe */
+    "exit",
+    "exit_group",
+    "futex",
+    "futex_time64",
+    "get_robust_list",
+    "getpid",
+    "gettid",
+    "restart_syscall",
+    "rseq",
+    "rt_sigaction",
+    "rt_sigprocmask",
+    "rt_sigreturn",
+    "rt_sigtimedwait",
+    "rt_sigtimedwait_time64",
+    "sched_getaffinity",
+    "sched_yield",
+    "set_robust_list",
+    "set_tid_address",
+    "sigaltstack",
+    "sigreturn",
+    "uprobe",
+    "uretprobe",
+    /* time, random numbers, who and where we are */
+    "clock_getres",
+    "clock_getres_time64",
+    "clock_gettime",
+    "clock_gettime64",
+    "clock_nanosleep",
+    "clock_nanosleep_time64",
+    "getegid",
+    "getegid32",
+    "geteuid",
+    "geteuid32",
+    "getgid",
+    "getgid32",
+    "getrandom",
+    "getrlimit",
+    "getrusage",
+    "gettimeofday",
+    "getuid",
+    "getuid32",
+    "nanosleep",
+    "sysinfo",
+    "time",
+    "ugetrlimit",
+    "uname",
+    NULL,
+};
+
+/* Of a command that writes files into a folder. A path in these calls leads only to where Landlock
+ * allows the process to make, link, move or remove something. Landlock does not govern the calls
+ * that change attributes, so these take descriptors: nothing can be opened that Landlock forbids,
+ * and O_PATH descriptors are refused by the calls. */
+static const char *const folder_calls[] = {
+    "fchown",  "fchown32", "fgetxattr", "flock",  "fremovexattr", "fsetxattr", "linkat",
+    "mkdirat", "openat2",  "renameat2", "sendto", "unlinkat",     "wait4",     NULL,
+};
+
+/* Of the maker, which does not look at the image: calls that change what a path leads to. */
+static const char *const maker_calls[] = {
+    "chmod",       "fchmod",   "fchmodat",  "fchmodat2", "fchownat",         "mknod", "mknodat",
+    "removexattr", "setxattr", "symlinkat", "utimensat", "utimensat_time64", NULL,
+};
+
+/* Of one that reads from servers: over connections that are there. It waits for the helpers that it
+ * has started. recv and send are calls of their own on i386, by way of socketcall(2). */
+static const char *const connected_calls[] = {
+    "getpeername", "getsockname", "getsockopt", "recv",     "recvfrom", "recvmsg",
+    "send",        "sendmsg",     "sendto",     "shutdown", "wait4",    NULL,
+};
+
+/* And over new ones, if these are lost; finding a server is part of that. */
+static const char *const connecting_calls[] = {
+    "bind", "connect", "recvmmsg", "recvmmsg_time64", "sendmmsg", "setsockopt", NULL,
+};
+
+/* Of a command that opens files for writing. */
+static const char *const output_calls[] = {"open", "openat", NULL};
+
+/* Of a command that answers the kernel. */
+static const char *const serving_calls[] = {"chdir", "recvmsg", NULL};
+
+/* Calls that are allowed if one argument is right. */
+struct limited {
+    const char *name;
+    unsigned argument;
+    uint64_t mask, value; /* of the argument, and what is left of it then */
+};
+
+enum { WRITING = O_ACCMODE | O_CREAT | O_TRUNC };
+#ifdef __s390__
+enum { CLONE_FLAGS = 1 };
+#else
+enum { CLONE_FLAGS = 0 };
+#endif
+
+/* Threads, but no processes, and no namespaces. */
+enum {
+    THREAD = CLONE_THREAD,
+    NAMESPACES = CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWUTS |
+                 CLONE_NEWIPC | CLONE_NEWCGROUP,
+};
+
+static const struct limited always_limited[] = {
+    {"clone", CLONE_FLAGS, THREAD | NAMESPACES, THREAD},
+    {"fcntl", 1, UINT32_MAX, F_DUPFD}, /* but no signals to whom a descriptor is said to belong */
+    {"fcntl", 1, UINT32_MAX, F_DUPFD_CLOEXEC},
+    {"fcntl", 1, UINT32_MAX, F_GETFD},
+    {"fcntl", 1, UINT32_MAX, F_SETFD},
+    {"fcntl", 1, UINT32_MAX, F_GETFL},
+    {"fcntl", 1, UINT32_MAX, F_SETFL},
+    {"fcntl64", 1, UINT32_MAX, F_DUPFD},
+    {"fcntl64", 1, UINT32_MAX, F_DUPFD_CLOEXEC},
+    {"fcntl64", 1, UINT32_MAX, F_GETFD},
+    {"fcntl64", 1, UINT32_MAX, F_SETFD},
+    {"fcntl64", 1, UINT32_MAX, F_GETFL},
+    {"fcntl64", 1, UINT32_MAX, F_SETFL},
+    {"ioctl", 1, UINT32_MAX, TCGETS}, /* isatty(3) */
+    {"ioctl", 1, UINT32_MAX, TIOCGWINSZ},
+#ifdef __s390__
+    {"mmap", 0, 0, 0}, /* takes its arguments in memory, which cannot be judged */
+#else
+    {"mmap", 2, PROT_EXEC, 0}, /* no new code */
+#endif
+    {"mmap2", 2, PROT_EXEC, 0},
+    {"mprotect", 2, PROT_EXEC, 0},
+    {"prlimit64", 2, UINT64_MAX, 0}, /* getrlimit(3) */
+    {"open", 1, WRITING, O_RDONLY},
+    {"openat", 2, WRITING, O_RDONLY},
+    {0},
+};
+
+static const struct limited folder_limited[] = {
+    {"ioctl", 1, UINT32_MAX, FS_IOC_GETFLAGS}, {"ioctl", 1, UINT32_MAX, FS_IOC_SETFLAGS},
+    {"utimensat", 1, UINT64_MAX, 0}, /* without a path, the times of what is open */
+    {"utimensat_time64", 1, UINT64_MAX, 0},    {0},
+};
+
+static const struct limited folder_modes[] = {
+    {"fchmod", 1, S_ISUID | S_ISGID, 0},
+    {0},
+};
+
+static const struct limited folder_all_modes[] = {
+    {"fchmod", 1, 0, 0},
+    {0},
+};
+
+static const struct limited connecting_limited[] = {
+    {"ioctl", 1, UINT32_MAX, FIONREAD}, /* of an answer about a name */
+    {"socket", 0, UINT32_MAX, AF_INET},
+    {"socket", 0, UINT32_MAX, AF_INET6},
+    {"socket", 0, UINT32_MAX, AF_NETLINK}, /* which addresses this machine has */
+    {0},
+};
+
+/* Services of this machine, some of which do for root whatever they are asked to. */
+static const struct limited connecting_unix[] = {
+    {"socket", 0, UINT32_MAX, AF_UNIX},
+    {0},
+};
+
+static int allow_limited(scmp_filter_ctx filter, const struct limited *limited)
+{
+    int number = seccomp_syscall_resolve_name(limited->name);
+    return number == __NR_SCMP_ERROR
+               ? 0
+               : seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 1,
+                                  SCMP_CMP64(limited->argument, SCMP_CMP_MASKED_EQ, limited->mask,
+                                             limited->value));
+}
+
+static int allow_all_limited(scmp_filter_ctx filter, const struct limited *limited)
+{
+    int problem = 0;
+    for (; limited->name && !problem; limited++)
+        problem = allow_limited(filter, limited);
+    return problem;
+}
+
+static int allow_all(scmp_filter_ctx filter, const char *const *names)
+{
+    int problem = 0;
+    for (; *names && !problem; names++) {
+        int number = seccomp_syscall_resolve_name(*names);
+        if (number != __NR_SCMP_ERROR)
+            problem = seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 0);
+    }
+    return problem;
+}
+
+/* Signals go to no other process. The flags of clone3() are out of reach here; without it, the C
+ * library takes clone(). */
+static int allow_special(scmp_filter_ctx filter)
+{
+    const struct limited own = {"tgkill", 0, UINT32_MAX, (uint64_t)getpid()};
+    int number = seccomp_syscall_resolve_name("clone3");
+    int problem =
+        number == __NR_SCMP_ERROR ? 0 : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), number, 0);
+    return problem ? problem : allow_limited(filter, &own);
+}
+
+static int allow_calls(scmp_filter_ctx filter, struct system_calls wanted)
+{
+    int problem = allow_all(filter, allowed_always);
+    if (!problem && wanted.folder)
+        problem = allow_all(filter, folder_calls);
+    if (!problem && wanted.paths)
+        problem = allow_all(filter, maker_calls);
+    if (!problem && wanted.folder && !wanted.paths)
+        problem = allow_all_limited(filter, folder_limited);
+    if (!problem && wanted.folder && !wanted.paths)
+        problem = allow_all_limited(filter, wanted.preserves ? folder_all_modes : folder_modes);
+    if (!problem && wanted.serves)
+        problem = allow_all(filter, serving_calls);
+    if (!problem && wanted.servers != BW_SERVERS_NOTHING)
+        problem = allow_all(filter, connected_calls);
+    if (!problem && wanted.servers >= BW_SERVERS_CONNECT)
+        problem = allow_all(filter, connecting_calls);
+    if (!problem && wanted.servers >= BW_SERVERS_CONNECT)
+        problem = allow_all_limited(filter, connecting_limited);
+    if (!problem && wanted.servers >= BW_SERVERS_CONNECT_UNIX)
+        problem = allow_all_limited(filter, connecting_unix);
+    if (!problem && (wanted.folder || wanted.outputs))
+        problem = allow_all(filter, output_calls);
+    if (!problem)
+        problem = allow_all_limited(filter, always_limited);
+    return problem ? problem : allow_special(filter);
+}
+
+/* Allows the calls that the process needs from now on, and no others, in all threads. Returns 0 or
+ * a number of errno: nothing has changed then. */
+static int confine_calls(struct system_calls wanted)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+    if (!filter)
+        return ENOMEM;
+    seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
+    /* A tree of comparisons; and no slower branches, for it is data that is not trusted, not code.
+     */
+    seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+    seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
+    int problem = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+    if (!problem)
+        problem = allow_calls(filter, wanted);
+    if (!problem)
+        problem = seccomp_load(filter);
+    seccomp_release(filter);
+    return -problem;
+}
+
+#else
+
+static int confine_calls(struct system_calls wanted)
+{
+    (void)wanted;
+    return ENOSYS;
+}
+
+#endif
+
+/*
+ * Capabilities. A user has none, so nothing happens then. The ones that root keeps belong to system
+ * calls that are allowed above.
+ */
+
+#define BIT(capability) (UINT64_C(1) << (capability))
+
+/* Images of other users are opened, and their access times stay as they are (O_NOATIME). */
+static const uint64_t reading_capabilities = BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_FOWNER);
+
+/* Owners are restored, in folders of other users, and files that have other owners by then are
+ * changed. Attributes of the kinds trusted and security need the last one. */
+static const uint64_t folder_capabilities =
+    BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHOWN) | BIT(CAP_FOWNER) | BIT(CAP_SYS_ADMIN);
+
+static const uint64_t preserving_capabilities =
+    BIT(CAP_FSETID) | BIT(CAP_SETFCAP) | BIT(CAP_LINUX_IMMUTABLE);
+
+static uint64_t needed_capabilities(const struct system_calls *wanted)
+{
+    uint64_t all = reading_capabilities;
+    if (wanted->outputs)
+        all |= BIT(CAP_DAC_OVERRIDE);
+    if (wanted->folder)
+        all |= folder_capabilities;
+    if (wanted->folder && wanted->preserves)
+        all |= preserving_capabilities;
+    if (wanted->paths && wanted->preserves)
+        all |= BIT(CAP_MKNOD); /* device nodes are made by the maker alone */
+    return all;
+}
+
+/* Drops all capabilities of the calling thread but the ones that these calls need. Returns 0 or a
+ * number of errno. */
+static int confine_capabilities(const struct system_calls *wanted)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+    const uint64_t kept = needed_capabilities(wanted);
+    if (syscall(SYS_capget, &head, data))
+        return errno;
+    for (unsigned i = 0; i < 2; i++) {
+        data[i].permitted &= (uint32_t)(kept >> (32 * i));
+        data[i].effective &= data[i].permitted;
+        data[i].inheritable = 0;
+    }
+    return syscall(SYS_capset, &head, data) ? errno : 0;
+}
+
+/* Files: Landlock. */
 
 /* The files that a process may open. */
 struct files {
     int rules;       /* descriptor of the Landlock rules; -1: there are none */
     uint64_t rights; /* those that the kernel knows */
-    struct cmd_system_calls calls;
+    struct system_calls calls;
 };
 
 #if defined BW_SANDBOX && defined SYS_landlock_create_ruleset && defined LANDLOCK_ACCESS_FS_READ_DIR
@@ -41,7 +431,7 @@ enum {
 static const struct {
     const char *path;
     unsigned rights;
-} always[] = {
+} readable_always[] = {
     {"/sys/dev", READ | LIST}, /* what is below a block device; how many processors there are */
     {"/sys/devices", READ | LIST}, {"/sys/fs/btrfs", READ | LIST},
     {"/proc/self/mounts", READ}, /* whether an image is mounted */
@@ -84,8 +474,9 @@ static int make_rules(struct files *files, const char *folder)
     files->rules = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
     if (files->rules < 0)
         return errno;
-    for (size_t i = 0; !files->calls.paths && i < sizeof always / sizeof *always; i++)
-        allow(files, always[i].path, always[i].rights);
+    for (size_t i = 0; !files->calls.paths && i < sizeof readable_always / sizeof *readable_always;
+         i++)
+        allow(files, readable_always[i].path, readable_always[i].rights);
     for (; path && *path; path++)
         allow(files, *path, READ);
     if (folder)
@@ -135,12 +526,14 @@ static struct bw_error *allow_file(void *context, const char *path, bool written
     return NULL;
 }
 
+/* Entering the sandbox. */
+
 static const char *outcome(int problem)
 {
     return problem ? strerror(problem) : "on";
 }
 
-static void tell(const struct cmd_common *common, struct bw_error *note)
+static void report_note(const struct cmd_common *common, struct bw_error *note)
 {
     cmd_tell((void *)(uintptr_t)common, BW_NOTE, note);
     bw_error_free(note);
@@ -158,12 +551,12 @@ static struct bw_error *confine(const struct cmd_common *common, const struct bw
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (!landlock)
         landlock = apply_rules(files);
-    capabilities = cmd_confine_capabilities(&files->calls);
-    seccomp = cmd_confine_calls(files->calls);
-    tell(common, bw_error_create(BW_ERROR_USAGE, "sandbox: Landlock: %s; seccomp: %s%s%s",
-                                 outcome(landlock), outcome(seccomp),
-                                 capabilities ? "; dropping capabilities: " : "",
-                                 capabilities ? strerror(capabilities) : ""));
+    capabilities = confine_capabilities(&files->calls);
+    seccomp = confine_calls(files->calls);
+    report_note(common, bw_error_create(BW_ERROR_USAGE, "sandbox: Landlock: %s; seccomp: %s%s%s",
+                                        outcome(landlock), outcome(seccomp),
+                                        capabilities ? "; dropping capabilities: " : "",
+                                        capabilities ? strerror(capabilities) : ""));
     return NULL;
 }
 
@@ -176,8 +569,8 @@ void cmd_sandbox_enter_maker(const struct cmd_common *common)
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (!landlock)
         apply_rules(&files);
-    cmd_confine_capabilities(&files.calls);
-    cmd_confine_calls(files.calls);
+    confine_capabilities(&files.calls);
+    confine_calls(files.calls);
     if (files.rules >= 0)
         close(files.rules);
 }
@@ -215,7 +608,7 @@ struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct
         return NULL;
     entered = true;
     if (reason) {
-        tell(common, bw_error_create(BW_ERROR_USAGE, "no sandbox: %s", reason));
+        report_note(common, bw_error_create(BW_ERROR_USAGE, "no sandbox: %s", reason));
         return NULL;
     }
     struct bw_error *error = confine(common, fs, &files);

@@ -24,22 +24,4 @@ bool cmd_sandbox_is_on(const struct cmd_common *common);
 /** Confines a child that makes files in common->folder for the process, and reads no image. */
 void cmd_sandbox_enter_maker(const struct cmd_common *common);
 
-/** What is to be allowed besides reading what is open. */
-struct cmd_system_calls {
-    bool outputs;   /**< opening files for writing */
-    bool folder;    /**< making files and directories, and changing those that are open */
-    bool preserves; /**< giving them privileges */
-    bool paths;     /**< making nodes and changing files by their paths */
-    bool serves; /**< answering the kernel through a descriptor that another process hands over */
-    enum bw_servers_need servers; /**< the network, as far as it is needed */
-};
-
-/** Allows the system calls that the program needs from now on, and no others, in all threads.
- * Returns 0 or a number of errno: nothing has changed then. system_calls.c has the list. */
-int cmd_confine_calls(struct cmd_system_calls wanted);
-
-/** Drops all capabilities of the calling thread, which are those of root, but the ones that these
- * calls need. Returns 0 or a number of errno. (capabilities.c) */
-int cmd_confine_capabilities(const struct cmd_system_calls *wanted);
-
 #endif
