@@ -21,9 +21,9 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from glob import glob
 from itertools import zip_longest
-from multiprocessing.pool import ThreadPool
 
 ESCAPES = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f",
            b"r": b"\r", b"\\": b"\\"}
@@ -80,11 +80,11 @@ def main(arguments):
     if arguments == ["--record"]:
         print(hashlib.sha256(of_reference(sys.stdin.buffer.read())).hexdigest())
     elif arguments[:1] == ["--sums"]:
-        with ThreadPool(2) as pool:
+        with ThreadPoolExecutor(2) as pool:
             print(*pool.map(lambda line: check(arguments[1], *line.split()),
                             sys.stdin.read().splitlines()), sep="\n")
     elif arguments == ["--compare"]:
-        with ThreadPool(2) as pool:
+        with ThreadPoolExecutor(2) as pool:
             print(*pool.map(compare, sys.stdin.read().splitlines()), sep="\n")
     else:
         sys.exit(__doc__)
