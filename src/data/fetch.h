@@ -15,50 +15,7 @@ enum {
 
 struct bw_data_fetch;
 
-struct bw_error *bw_data_fetch_create(struct bw_fs *fs, struct bw_data_fetch **result);
-void bw_data_fetch_destroy(struct bw_data_fetch *fetch);
-
-/**
- * Adds a piece of a file that has data to a block, as parts whose bytes are read later: until
- * bw_data_fetch_finish(), parts may only be added to the block. There must be room for the piece.
- * Fails only if memory runs out.
- */
-struct bw_error *bw_data_fetch_add(struct bw_data_fetch *fetch, const struct bw_data_file *file,
-                                   const struct bw_extent_piece *piece,
-                                   struct bw_data_block *block);
-
-/** Reads the bytes. Fails only if memory runs out. */
-struct bw_error *bw_data_fetch_finish(struct bw_data_fetch *fetch, struct bw_data_block *block);
-
-/** Forgets what was added. */
-void bw_data_fetch_drop(struct bw_data_fetch *fetch);
-
 /* Parts that turn out to be bad, or doubtful (bad_part.c). */
-
-/** Adds to an error the file and the offset in it that it is about; takes and returns it. */
-struct bw_error *bw_data_name_error(struct bw_error *error, const struct bw_data_file *file,
-                                    uint64_t offset) __attribute__((returns_nonnull));
-
-/** Turns part `at` of a block, which is of `file`, into a bad one; takes the error. */
-void bw_data_spoil_part(struct bw_data_block *block, size_t at, const struct bw_data_file *file,
-                        struct bw_error *error);
-
-/**
- * Handles the failed request for part `at` of a block, which is of `file`: reads it again sector by
- * sector, if that makes sense, and replaces the part by one for each sector. Takes the request's
- * error. Fails only if memory runs out.
- */
-struct bw_error *bw_data_divide_part(struct bw_fs *fs, struct bw_request *failed,
-                                     struct bw_data_block *block, size_t at,
-                                     const struct bw_data_file *file);
-
-/**
- * To be called for every request for data of `file` that was answered: warns, once a file, of bytes
- * that were computed from parity and that no checksum confirms. They are wrong if the parity is, as
- * it may be after a crash, or after a device was replaced.
- */
-void bw_data_check_rebuilt(struct bw_fs *fs, const struct bw_data_file *file,
-                           const struct bw_request *request);
 
 /*
  * Checksums of data, by logical address (checksums.c). Continuing from one extent to the next costs
@@ -101,19 +58,5 @@ struct bw_error *bw_data_checksums_get(struct bw_data_checksums *checksums, uint
 /* Decompression (decode.c). */
 
 struct bw_data_decoder;
-
-struct bw_error *bw_data_decoder_create(struct bw_fs *fs, struct bw_data_decoder **result);
-/** Frees it; NULL is allowed. */
-void bw_data_decoder_destroy(struct bw_data_decoder *decoder);
-
-/** Copies a part of a compressed extent from the extent that was decoded last and kept; false if
- * that is another one. */
-bool bw_data_decoded(const struct bw_data_decoder *decoder, const struct bw_data_file *file,
-                     const struct bw_extent *extent, uint8_t *output);
-
-/** Decodes a part of an extent from the bytes of the whole extent as they are stored. */
-struct bw_error *bw_data_decode(struct bw_data_decoder *decoder, const struct bw_data_file *file,
-                                const struct bw_extent_piece *piece, const uint8_t *stored,
-                                uint8_t *output);
 
 #endif

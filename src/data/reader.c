@@ -1,18 +1,596 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Filling a block with the pieces of a file. What has to be read becomes requests, which go down in
- * batches so that the layers below can join neighbours (fetch.c). Holes and bad ranges need no
- * request.
+ * Reads parts of files into blocks. Stored pieces become jobs and requests, which go down in
+ * batches so that the layers below can join neighbours; bad sectors are divided from good ones,
+ * checksums are verified, and compressed extents decompressed.
  */
-#include "data/reader.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "data/fetch.h"
+#include "data/reader.h"
 #include "fs/fs.h"
+#include "graph/wind.h"
+#include "ondisk/checksum.h"
+#include "ondisk/compression.h"
+#include "xlators/classes.h"
+
+enum {
+    MOST_SECTORS = BW_DATA_REQUEST / 4096, /* in a request */
+    STORED = 1 << 20,                      /* room for compressed bytes */
+    PIECE_REQUESTS = BW_MAX_COMPRESSED_EXTENT / BW_DATA_REQUEST + 1,
+    SHARED_JOBS = 4, /* how far back a job looks for one that reads the same extent */
+};
+
+struct bw_data_decoder {
+    struct bw_fs *fs;
+    struct bw_decompressor *decompressor;
+    uint8_t *bytes;        /* of the last extent of which only a part was wanted */
+    struct bw_extent kept; /* which one that is; logical 0: none */
+    bool unchecked;        /* its checksums were not looked at */
+};
+
+/* Frees it; NULL is allowed. */
+static void decoder_destroy(struct bw_data_decoder *decoder)
+{
+    if (!decoder)
+        return;
+    bw_decompressor_destroy(decoder->decompressor);
+    free(decoder->bytes);
+    free(decoder);
+}
+
+static struct bw_error *decoder_create(struct bw_fs *fs, struct bw_data_decoder **result)
+{
+    struct bw_data_decoder *decoder = calloc(1, sizeof *decoder);
+    if (!decoder)
+        return bw_error_no_memory();
+    decoder->fs = fs;
+    decoder->bytes = malloc(BW_MAX_COMPRESSED_EXTENT);
+    struct bw_error *error =
+        decoder->bytes ? bw_decompressor_create(fs->superblock.sectorsize, &decoder->decompressor)
+                       : bw_error_no_memory();
+    if (error)
+        decoder_destroy(decoder);
+    else
+        *result = decoder;
+    return error;
+}
+
+static struct bw_error *decode(struct bw_data_decoder *decoder, const struct bw_data_file *file,
+                               const struct bw_extent_piece *piece, const uint8_t *stored,
+                               uint8_t *output, size_t length)
+{
+    struct bw_probes *probes = bw_xlator_probes(decoder->fs->reader.top);
+    const struct bw_extent *extent = &piece->extent;
+    size_t size = piece->inline_data ? piece->inline_length : (size_t)extent->stored;
+    struct bw_codec_event event = {.algorithm = bw_compression_name(extent->compression),
+                                   .bytes_in = size,
+                                   .bytes_out = length,
+                                   .inode = file->inode,
+                                   .tree = file->subvolume->tree.id};
+    uint64_t start = BW_PROBE_START(probes, decompress__done);
+    BW_PROBE(probes, decompress__start, codec_start, &event);
+    struct bw_error *error =
+        bw_decompress(decoder->decompressor, extent->compression, stored, size, output, length);
+    event.event.error = error;
+    event.event.ns = start ? bw_probes_now(probes) - start : 0;
+    BW_PROBE(probes, decompress__done, codec_done, &event);
+    return error;
+}
+
+/* Copies a part of a compressed extent from the extent that was decoded last and kept; false if
+ * that is another one. */
+static bool decoded(const struct bw_data_decoder *decoder, const struct bw_data_file *file,
+                    const struct bw_extent *extent, uint8_t *output)
+{
+    const struct bw_extent *kept = &decoder->kept;
+    if (!kept->logical || kept->logical != extent->logical || kept->stored != extent->stored ||
+        kept->ram_bytes != extent->ram_bytes || kept->compression != extent->compression ||
+        (decoder->unchecked && !file->unchecked))
+        return false;
+    memcpy(output, decoder->bytes + extent->extent_offset, (size_t)extent->length);
+    return true;
+}
+
+/* Decodes a part of an extent from the bytes of the whole extent as they are stored. */
+static struct bw_error *data_decode(struct bw_data_decoder *decoder,
+                                    const struct bw_data_file *file,
+                                    const struct bw_extent_piece *piece, const uint8_t *stored,
+                                    uint8_t *output)
+{
+    const struct bw_extent *extent = &piece->extent;
+    if (extent->extent_offset == 0 && extent->length == extent->ram_bytes)
+        return decode(decoder, file, piece, stored, output, (size_t)extent->length);
+    if (decoded(decoder, file, extent, output))
+        return NULL;
+    decoder->kept.logical = 0;
+    BW_TRY(decode(decoder, file, piece, stored, decoder->bytes, (size_t)extent->ram_bytes));
+    decoder->kept = *extent; /* an inline one has no address */
+    decoder->unchecked = file->unchecked;
+    memcpy(output, decoder->bytes + extent->extent_offset, (size_t)extent->length);
+    return NULL;
+}
+
+/* Bad parts. A request is for up to 64 KiB; only the sectors of it that are bad are given up. */
+
+/* Adds to an error the file and the offset in it that it is about; takes and returns it. */
+static struct bw_error *name_error(struct bw_error *error, const struct bw_data_file *file,
+                                   uint64_t offset)
+{
+    return bw_error_prefix(error, "inode %" PRIu64 " of tree %" PRIu64 " at %" PRIu64, file->inode,
+                           file->subvolume->tree.id, offset);
+}
+
+/* Turns part `at` of a block, which is of `file`, into a bad one; takes the error. */
+static void spoil_part(struct bw_data_block *block, size_t at, const struct bw_data_file *file,
+                       struct bw_error *error)
+{
+    struct bw_data_part *part = &block->parts[at];
+    part->error = name_error(error, file, part->offset);
+    part->kind = BW_DATA_BAD;
+    part->bytes = NULL;
+}
+
+/*
+ * To be called for every request for data of `file` that was answered: warns, once a file, of bytes
+ * that were computed from parity and that no checksum confirms. They are wrong if the parity is, as
+ * it may be after a crash, or after a device was replaced.
+ */
+static void check_rebuilt(struct bw_fs *fs, const struct bw_data_file *file,
+                          const struct bw_request *request)
+{
+    if (!request->rebuilt || request->error || request->data ||
+        !bw_fs_first_doubt(fs, file->subvolume->tree.id, file->inode))
+        return;
+    struct bw_error *warning =
+        bw_error_create(BW_ERROR_CORRUPT,
+                        "inode %" PRIu64 " of tree %" PRIu64
+                        ": data are computed from parity, and there is no checksum to verify them",
+                        file->inode, file->subvolume->tree.id);
+    const struct bw_place place = {file->subvolume, file->inode, BW_FILE_REGULAR, 0};
+    BW_AUTO_FREE char *path = NULL;
+    BW_AUTO_ERROR struct bw_error *nameless = bw_inode_path(fs, &place, &path, NULL);
+    if (!nameless)
+        warning = bw_error_prefix(warning, "%s", path);
+    bw_fs_report(fs, BW_WARNING, warning);
+}
+
+/* Repeats a failed request sector by sector: the rest may be good. */
+static unsigned read_sectors(const struct bw_fs *fs, const struct bw_request *whole,
+                             struct bw_request *sectors)
+{
+    uint32_t sectorsize = fs->superblock.sectorsize;
+    struct bw_data_expectation expectations[MOST_SECTORS];
+    unsigned count = 0;
+    for (uint32_t at = 0; at < whole->length; at += sectorsize, count++) {
+        sectors[count] = *whole;
+        sectors[count].address += at;
+        sectors[count].length = sectorsize;
+        sectors[count].buffer = (uint8_t *)whole->buffer + at;
+        sectors[count].error = NULL;
+        sectors[count].rebuilt = false;
+        if (!whole->data)
+            continue;
+        expectations[count] = *whole->data;
+        expectations[count].checksums +=
+            (size_t)count * bw_checksum_size(fs->superblock.checksum_type);
+        sectors[count].data = &expectations[count];
+    }
+    bw_wind(NULL, fs->reader.top, sectors, count);
+    return count;
+}
+
+/* Whether memory ran out for one of the sectors: then it is unknown which of them are bad, and the
+ * errors of all are freed. */
+static bool lacked_memory(struct bw_request *sectors, unsigned count)
+{
+    bool lacked = false;
+    for (unsigned i = 0; i < count; i++)
+        lacked |= sectors[i].error && sectors[i].error->code == BW_ERROR_NO_MEMORY;
+    for (unsigned i = 0; lacked && i < count; i++)
+        bw_error_free(sectors[i].error);
+    return lacked;
+}
+
+/* Replaces the part that failed as a whole by parts for single sectors. */
+static struct bw_error *divide(struct bw_fs *fs, const struct bw_request *failed,
+                               struct bw_data_block *block, size_t at,
+                               const struct bw_data_file *file)
+{
+    struct bw_request sectors[MOST_SECTORS];
+    struct bw_data_part parts[MOST_SECTORS];
+    unsigned count = read_sectors(fs, failed, sectors);
+    if (lacked_memory(sectors, count))
+        return bw_error_no_memory();
+    const struct bw_data_part whole = block->parts[at];
+    for (unsigned i = 0; i < count; i++) {
+        uint32_t skip = i * fs->superblock.sectorsize;
+        parts[i] = whole;
+        parts[i].offset += skip;
+        parts[i].length = sectors[i].length;
+        parts[i].bytes += skip;
+        check_rebuilt(fs, file, &sectors[i]);
+        if (!sectors[i].error)
+            continue;
+        parts[i].kind = BW_DATA_BAD;
+        parts[i].bytes = NULL;
+        parts[i].error = name_error(sectors[i].error, file, parts[i].offset);
+    }
+    block->parts[at] = parts[0];
+    return count > 1 ? bw_data_block_insert(block, at + 1, parts + 1, count - 1) : NULL;
+}
+
+/*
+ * Handles the failed request for part `at` of a block, which is of `file`: reads it again sector by
+ * sector, if that makes sense, and replaces the part by one for each sector. Takes the request's
+ * error. Fails only if memory runs out.
+ */
+static struct bw_error *divide_part(struct bw_fs *fs, struct bw_request *failed,
+                                    struct bw_data_block *block, size_t at,
+                                    const struct bw_data_file *file)
+{
+    struct bw_error *error = BW_TAKE(failed->error);
+    if (error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    /* No sector of it is there. */
+    if (error->code == BW_ERROR_MISSING_DEVICE || failed->length <= fs->superblock.sectorsize) {
+        spoil_part(block, at, file, error);
+        return NULL;
+    }
+    bw_error_free(error);
+    return divide(fs, failed, block, at, file);
+}
+
+/*
+ * Fetching. Every piece becomes one job or several: a job is a part of the block and the requests
+ * that it needs. When there are enough of them, all requests go down as one batch. Then the jobs
+ * are ended, from the last to the first: a part that is divided into several moves only parts that
+ * are done.
+ *
+ * Requests are cut at multiples of 64 KiB, as the stripes of the RAID profiles are; the bottom
+ * layer joins them again where they are adjacent.
+ */
+
+struct job {
+    struct bw_data_file file;
+    size_t part;           /* of the block */
+    unsigned first, count; /* requests; of a plain job exactly one */
+    bool compressed;
+    struct bw_extent_piece piece; /* of a compressed job */
+    const uint8_t *stored;        /* the bytes of its extent */
+};
+
+struct bw_data_fetch {
+    struct bw_fs *fs;
+    struct bw_data_checksums checksums;
+    struct bw_data_decoder *decoder;
+    struct job jobs[BW_BATCH];
+    unsigned job_count;
+    struct bw_request requests[BW_BATCH];
+    struct bw_data_expectation expectations[BW_BATCH];
+    uint8_t sums[BW_BATCH][MOST_SECTORS * BW_CSUM_SIZE];
+    unsigned request_count;
+    uint8_t *stored; /* bytes of compressed extents */
+    size_t stored_used;
+};
+
+static void fetch_destroy(struct bw_data_fetch *fetch)
+{
+    if (!fetch)
+        return;
+    bw_data_checksums_free(&fetch->checksums);
+    decoder_destroy(fetch->decoder);
+    free(fetch->stored);
+    free(fetch);
+}
+
+static struct bw_error *fetch_create(struct bw_fs *fs, struct bw_data_fetch **result)
+{
+    struct bw_data_fetch *fetch = calloc(1, sizeof *fetch);
+    if (!fetch)
+        return bw_error_no_memory();
+    fetch->fs = fs;
+    bw_data_checksums_init(&fetch->checksums, fs);
+    fetch->stored = aligned_alloc(4096, STORED);
+    struct bw_error *error =
+        fetch->stored ? decoder_create(fs, &fetch->decoder) : bw_error_no_memory();
+    if (error)
+        fetch_destroy(fetch);
+    else
+        *result = fetch;
+    return error;
+}
+
+/* Forgets what was added. */
+static void fetch_drop(struct bw_data_fetch *fetch)
+{
+    fetch->job_count = fetch->request_count = 0;
+    fetch->stored_used = 0;
+}
+
+/* Plain extents. */
+
+static struct bw_error *end_plain(struct bw_data_fetch *fetch, const struct job *job,
+                                  struct bw_data_block *block)
+{
+    struct bw_request *request = &fetch->requests[job->first];
+    check_rebuilt(fetch->fs, &job->file, request);
+    return request->error ? divide_part(fetch->fs, request, block, job->part, &job->file) : NULL;
+}
+
+static struct bw_error *no_checksum(uint64_t logical, const struct bw_checksum_run *run)
+{
+    if (run->lost)
+        return bw_error_create(
+            BW_ERROR_CORRUPT,
+            "data at %" PRIu64 ": tree block %" PRIu64
+            " of the checksum tree, which has their checksums, is lost; they can only be "
+            "read without checksums",
+            logical, run->lost);
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "data at %" PRIu64 ": the checksum tree has no checksum of them",
+                           logical);
+}
+
+static struct bw_request *add_request(struct bw_data_fetch *fetch, uint64_t logical,
+                                      uint32_t length, void *buffer, bool checked)
+{
+    unsigned at = fetch->request_count++;
+    fetch->expectations[at] =
+        (struct bw_data_expectation){fetch->sums[at], fetch->checksums.sectorsize};
+    fetch->requests[at] = (struct bw_request){.kind = BW_REQUEST_DATA,
+                                              .length = length,
+                                              .address = logical,
+                                              .buffer = buffer,
+                                              .data = checked ? &fetch->expectations[at] : NULL};
+    return &fetch->requests[at];
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The next request of a plain piece, `length` bytes of which are left; or a bad part, if it has no
+ * checksums. `step` is set to the bytes that this covers. */
+static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct bw_data_file *file,
+                                       uint64_t logical, uint64_t offset, uint64_t length,
+                                       uint8_t *bytes, struct bw_data_block *block, uint64_t *step)
+{
+    struct bw_checksum_run run = {
+        .length = least(length, BW_DATA_REQUEST - logical % BW_DATA_REQUEST), .known = true};
+    if (!file->unchecked)
+        BW_TRY(bw_data_checksums_get(&fetch->checksums, logical, run.length,
+                                     fetch->sums[fetch->request_count], &run));
+    *step = run.length;
+    bool checked = !file->unchecked && run.known;
+    if (!run.known && (run.lost || !file->may_lack_checksums))
+        return bw_data_block_add_bad(block, offset, run.length,
+                                     name_error(no_checksum(logical, &run), file, offset));
+    fetch->jobs[fetch->job_count++] = (struct job){
+        .file = *file, .part = block->count, .first = fetch->request_count, .count = 1};
+    add_request(fetch, logical, (uint32_t)run.length, bytes, checked);
+    return bw_data_block_add(
+        block, (struct bw_data_part){
+                   .kind = BW_DATA_BYTES, .offset = offset, .length = run.length, .bytes = bytes});
+}
+
+static struct bw_error *fetch_finish(struct bw_data_fetch *fetch, struct bw_data_block *block);
+
+static struct bw_error *add_plain(struct bw_data_fetch *fetch, const struct bw_data_file *file,
+                                  const struct bw_extent_piece *piece, struct bw_data_block *block)
+{
+    const struct bw_extent *extent = &piece->extent;
+    uint8_t *bytes = bw_data_block_take(block, (size_t)extent->length);
+    for (uint64_t done = 0, step; done < extent->length; done += step) {
+        if (fetch->request_count == BW_BATCH || fetch->job_count == BW_BATCH)
+            BW_TRY(fetch_finish(fetch, block));
+        BW_TRY(add_plain_step(fetch, file, extent->used_logical + done, extent->offset + done,
+                              extent->length - done, bytes + done, block, &step));
+    }
+    return NULL;
+}
+
+/* Compressed extents. */
+
+/* Names the extent, and its copy if there is only one: of several, it is not known which it was. */
+static struct bw_error *name_copy(struct bw_data_fetch *fetch, const struct bw_extent *extent,
+                                  struct bw_error *error)
+{
+    struct bw_map_reply reply;
+    BW_AUTO_ERROR struct bw_error *unknown = bw_wind_map(
+        NULL, fetch->fs->reader.top, extent->logical, (uint32_t)extent->stored, 1, &reply);
+    if (unknown || reply.copies > 1)
+        return bw_error_prefix(error, "extent at %" PRIu64, extent->logical);
+    return bw_error_prefix(error,
+                           "extent at %" PRIu64 " (copy 1 on device %" PRIu64 " at %" PRIu64 ")",
+                           extent->logical, reply.location.devid, reply.location.offset);
+}
+
+/* Several jobs may share requests: the error stays with the request. */
+static const struct bw_error *failed_request(const struct bw_data_fetch *fetch,
+                                             const struct job *job)
+{
+    for (unsigned i = job->first; i < job->first + job->count; i++)
+        if (fetch->requests[i].error)
+            return fetch->requests[i].error;
+    return NULL;
+}
+
+static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct job *job,
+                                       struct bw_data_block *block)
+{
+    const struct bw_data_part *part = &block->parts[job->part];
+    const struct bw_error *failed = failed_request(fetch, job);
+    struct bw_error *error = NULL;
+    for (unsigned i = job->first; i < job->first + job->count; i++)
+        check_rebuilt(fetch->fs, &job->file, &fetch->requests[i]);
+    if (failed)
+        error = bw_error_create(failed->code, "%s", failed->message);
+    else if ((error = data_decode(fetch->decoder, &job->file, &job->piece, job->stored,
+                                  (uint8_t *)(uintptr_t)part->bytes)))
+        error = name_copy(fetch, &job->piece.extent, error);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (error)
+        spoil_part(block, job->part, &job->file, error);
+    return NULL;
+}
+
+/* Reads the bytes. Fails only if memory runs out. */
+static struct bw_error *fetch_finish(struct bw_data_fetch *fetch, struct bw_data_block *block)
+{
+    struct bw_error *error = NULL;
+    bw_wind(NULL, fetch->fs->reader.top, fetch->requests, fetch->request_count);
+    for (unsigned i = fetch->job_count; i-- > 0 && !error;)
+        error = fetch->jobs[i].compressed ? end_compressed(fetch, &fetch->jobs[i], block)
+                                          : end_plain(fetch, &fetch->jobs[i], block);
+    for (unsigned i = 0; i < fetch->request_count; i++)
+        bw_error_free(fetch->requests[i].error);
+    fetch_drop(fetch);
+    return error;
+}
+
+/* A job of this batch that reads the same extent; NULL if there is none. */
+static const struct job *find_shared(const struct bw_data_fetch *fetch, const struct job *wanted)
+{
+    const struct bw_extent *extent = &wanted->piece.extent;
+    for (unsigned back = 1; back <= SHARED_JOBS && back <= fetch->job_count; back++) {
+        const struct job *job = &fetch->jobs[fetch->job_count - back];
+        if (job->compressed && job->piece.extent.logical == extent->logical &&
+            job->piece.extent.stored == extent->stored &&
+            job->file.unchecked == wanted->file.unchecked)
+            return job;
+    }
+    return NULL;
+}
+
+/* Requests for all of a compressed extent. `missing` is set to an error if a part of it has no
+ * checksum. */
+static struct bw_error *request_extent(struct bw_data_fetch *fetch, const struct job *job,
+                                       struct bw_error **missing)
+{
+    const struct bw_extent *extent = &job->piece.extent;
+    for (uint64_t done = 0; done < extent->stored;) {
+        uint64_t logical = extent->logical + done;
+        uint64_t length = least(extent->stored - done, BW_DATA_REQUEST - logical % BW_DATA_REQUEST);
+        struct bw_checksum_run run = {.length = length, .known = true};
+        if (!job->file.unchecked)
+            BW_TRY(bw_data_checksums_get(&fetch->checksums, logical, length,
+                                         fetch->sums[fetch->request_count], &run));
+        if (!run.known || run.length < length) {
+            *missing = no_checksum(run.known ? logical + run.length : logical, &run);
+            return NULL;
+        }
+        add_request(fetch, logical, (uint32_t)length, fetch->stored + fetch->stored_used,
+                    !job->file.unchecked);
+        fetch->stored_used += (size_t)length;
+        done += length;
+    }
+    return NULL;
+}
+
+static bool has_room(const struct bw_data_fetch *fetch)
+{
+    return fetch->job_count < BW_BATCH && fetch->request_count + PIECE_REQUESTS <= BW_BATCH &&
+           fetch->stored_used + BW_MAX_COMPRESSED_EXTENT <= STORED;
+}
+
+static struct bw_error *start_compressed(struct bw_data_fetch *fetch, struct job *job,
+                                         struct bw_error **missing)
+{
+    const struct job *shared = find_shared(fetch, job);
+    job->first = fetch->request_count;
+    job->stored = fetch->stored + fetch->stored_used;
+    if (shared) {
+        job->first = shared->first;
+        job->count = shared->count;
+        job->stored = shared->stored;
+    } else {
+        BW_TRY(request_extent(fetch, job, missing));
+        job->count = fetch->request_count - job->first;
+    }
+    return NULL;
+}
+
+static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct bw_data_file *file,
+                                       const struct bw_extent_piece *piece,
+                                       struct bw_data_block *block)
+{
+    struct job job = {.file = *file, .compressed = true, .piece = *piece};
+    struct bw_data_part part = {
+        .kind = BW_DATA_BYTES, .offset = piece->extent.offset, .length = piece->extent.length};
+    struct bw_error *missing = NULL;
+    if (!has_room(fetch))
+        BW_TRY(fetch_finish(fetch, block));
+    job.part = block->count;
+    uint8_t *bytes = bw_data_block_take(block, (size_t)part.length);
+    part.bytes = bytes;
+    if (decoded(fetch->decoder, file, &piece->extent, bytes))
+        return bw_data_block_add(block, part);
+    unsigned requests = fetch->request_count;
+    BW_TRY(start_compressed(fetch, &job, &missing));
+    if (missing) {
+        fetch->request_count = requests;
+        return bw_data_block_add_bad(block, part.offset, part.length,
+                                     name_error(missing, file, part.offset));
+    }
+    BW_TRY(bw_data_block_add(block, part));
+    fetch->jobs[fetch->job_count++] = job;
+    return NULL;
+}
+
+/* Inline extents. */
+
+static struct bw_error *add_inline(struct bw_data_fetch *fetch, const struct bw_data_file *file,
+                                   const struct bw_extent_piece *piece, struct bw_data_block *block)
+{
+    const struct bw_extent *extent = &piece->extent;
+    uint8_t *bytes = bw_data_block_take(block, (size_t)extent->length);
+    struct bw_error *error = NULL;
+    if (fetch->fs->no_data)
+        error = bw_error_create(BW_ERROR_NOT_FOUND, "a dump of btrfs-image has no data");
+    else if (extent->compression == BW_COMPRESS_NONE)
+        memcpy(bytes, piece->inline_data + extent->extent_offset, (size_t)extent->length);
+    else
+        error = data_decode(fetch->decoder, file, piece, piece->inline_data, bytes);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    BW_TRY(bw_data_block_add(block, (struct bw_data_part){.kind = BW_DATA_BYTES,
+                                                          .offset = extent->offset,
+                                                          .length = extent->length,
+                                                          .bytes = bytes,
+                                                          .in_tree = true}));
+    if (error)
+        spoil_part(block, block->count - 1, file, bw_error_prefix(error, "inline extent"));
+    return NULL;
+}
+
+/* All of them. */
+
+/*
+ * Adds a piece of a file that has data to a block, as parts whose bytes are read later: until
+ * fetch_finish(), parts may only be added to the block. There must be room for the piece.
+ * Fails only if memory runs out.
+ */
+static struct bw_error *fetch_add(struct bw_data_fetch *fetch, const struct bw_data_file *file,
+                                  const struct bw_extent_piece *piece, struct bw_data_block *block)
+{
+    if (piece->extent.kind == BW_EXTENT_INLINE)
+        return add_inline(fetch, file, piece, block);
+    return piece->extent.compression == BW_COMPRESS_NONE
+               ? add_plain(fetch, file, piece, block)
+               : add_compressed(fetch, file, piece, block);
+}
+
+/*
+ * Filling a block with the pieces of a file. What has to be read becomes requests, which go down in
+ * batches so that the layers below can join neighbours (fetch.c). Holes and bad ranges need no
+ * request.
+ */
 
 /* How far ahead of the reading the layers below are advised. */
 enum { ADVISE_BYTES = 16 << 20 };
@@ -33,7 +611,7 @@ struct bw_error *bw_data_reader_create(struct bw_fs *fs, struct bw_data_reader *
     reader->fs = fs;
     bw_extents_init(&reader->cursor, fs);
     bw_extents_init(&reader->advisor.cursor, fs);
-    struct bw_error *error = bw_data_fetch_create(fs, &reader->fetch);
+    struct bw_error *error = fetch_create(fs, &reader->fetch);
     if (error)
         bw_data_reader_destroy(reader);
     else
@@ -47,7 +625,7 @@ void bw_data_reader_destroy(struct bw_data_reader *reader)
         return;
     bw_extents_free(&reader->cursor);
     bw_extents_free(&reader->advisor.cursor);
-    bw_data_fetch_destroy(reader->fetch);
+    fetch_destroy(reader->fetch);
     bw_data_block_free(&reader->block);
     free(reader);
 }
@@ -69,7 +647,7 @@ static struct bw_error *add_empty(const struct bw_data_reader *reader,
     if (extent->kind == BW_EXTENT_BAD)
         return bw_data_block_add_bad(
             block, extent->offset, extent->length,
-            bw_data_name_error(extent->error, &reader->cursor.file, extent->offset));
+            name_error(extent->error, &reader->cursor.file, extent->offset));
     return bw_data_block_add(block, (struct bw_data_part){.kind = BW_DATA_HOLE,
                                                           .offset = extent->offset,
                                                           .length = extent->length});
@@ -91,7 +669,7 @@ static struct bw_error *add_pieces(struct bw_data_reader *reader, struct bw_data
         if (is_data && !cut_to_room(reader, block, &piece.extent))
             return NULL;
         uint64_t next = piece.extent.offset + piece.extent.length;
-        BW_TRY(is_data ? bw_data_fetch_add(reader->fetch, &reader->cursor.file, &piece, block)
+        BW_TRY(is_data ? fetch_add(reader->fetch, &reader->cursor.file, &piece, block)
                        : add_empty(reader, &piece.extent, block));
         bool cut = next < reader->cursor.offset;
         *end = next;
@@ -116,9 +694,9 @@ struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_dat
     bw_extents_seek(&reader->cursor, file, offset - offset % sectorsize, rounded);
     struct bw_error *error = add_pieces(reader, block, &reached);
     if (!error)
-        error = bw_data_fetch_finish(reader->fetch, block);
+        error = fetch_finish(reader->fetch, block);
     else
-        bw_data_fetch_drop(reader->fetch);
+        fetch_drop(reader->fetch);
     if (error)
         return error;
     *end = reached < offset ? offset : reached < last ? reached : last;

@@ -1,20 +1,50 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opening the images and choosing the best of each image's superblock copies. */
-#include "fs/image.h"
-
+/* Opening the images, also dumps of btrfs-image, and choosing the best superblock copy of each. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <uuid/uuid.h>
 
 #include "base/block_device.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "ondisk/superblock.h"
 #include "fs/disk.h"
+#include "fs/image.h"
 #include "fs/opening.h"
 #include "fs/superblock_log.h"
 #include "graph/identify.h"
+#include "ondisk/superblock.h"
+#include "xlators/layout/metadump_index.h"
+
+#define METADUMP_TYPE "layout/metadump"
+
+/* Whether an image is a dump of btrfs-image, and shown as a device. (metadump.c) */
+static bool image_is_dump(const struct bw_xlator *storage)
+{
+    while (strcmp(bw_xlator_type(storage), METADUMP_TYPE) != 0 && bw_xlator_child_count(storage))
+        storage = bw_xlator_child(storage, 0);
+    return bw_xlator_child_count(storage);
+}
+
+/* If an image that has no superblock is a dump, puts the layer above it that shows it as a device,
+ * below the same place of the chunk map; image->bad is NULL then. */
+static struct bw_error *image_show_dump(const struct bw_fs *fs, struct bw_xlator *map,
+                                        struct bw_image *image)
+{
+    const struct bw_text_place nowhere = {NULL, 0, 0};
+    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+    struct bw_xlator *layer;
+    if (!image->bad || image->is_dump || !bw_is_metadump(&frame, image->storage))
+        return NULL;
+    bw_error_free(BW_TAKE(image->bad));
+    BW_TRY(bw_graph_insert_above(fs->graph, bw_graph_index(image->storage), METADUMP_TYPE, nowhere,
+                                 &layer));
+    BW_TRY(bw_graph_check_layer(layer));
+    return bw_graph_start(fs->graph, map);
+}
+
+/* Opening the images and choosing the best of each image's superblock copies. */
 
 void bw_images_free(struct bw_image_set *set)
 {
@@ -376,7 +406,7 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
 {
     image->storage = bw_xlator_child(map, index);
     image->index = index;
-    image->is_dump = bw_image_is_dump(image->storage);
+    image->is_dump = image_is_dump(image->storage);
     BW_TRY(name_image(image));
     BW_PROBE(fs->graph->probes, image__open, image,
              &(struct bw_image_event){image->path, bw_xlator_size(image->storage), index});
@@ -385,7 +415,7 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
     if (!image->disk || image->partition)
         BW_TRY(choose_copy(fs, image, wanted_copy(options)));
     bool had_none = image->bad;
-    BW_TRY(bw_image_show_dump(fs, map, image));
+    BW_TRY(image_show_dump(fs, map, image));
     if (had_none && !image->bad)
         return open_image(fs, map, options, index, image);
     if (image->disk && !image->partition)

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the tree of a subvolume holds of one inode: its item, its names, the target of a symbolic
- * link, the number of its extents. */
-#include "fs/inode.h"
-
+/*
+ * Inodes: the items of one, and reading many of them, with the attributes that listings show, in
+ * one scan that skips the blocks between them.
+ */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "ondisk/compression.h"
+#include "base/search.h"
 #include "fs/fs.h"
+#include "fs/inode.h"
+#include "ondisk/acl.h"
+#include "ondisk/checksum.h"
+#include "ondisk/compression.h"
+#include "record/file.h"
 
 static struct bw_error *decode(const struct bw_item *item, uint64_t tree, struct bw_inode *inode)
 {
@@ -196,4 +202,236 @@ struct bw_error *bw_file_count_extents(struct bw_fs *fs, const struct bw_place *
     return bw_fs_items(
         fs, &place->subvolume->tree, (struct bw_key){place->inode, BW_EXTENT_DATA, 0},
         (struct bw_key){place->inode, BW_EXTENT_DATA, UINT64_MAX}, count_item, &counting);
+}
+
+/*
+ * Reading many inodes, with the extended attributes that listings show, in one scan that leaves out
+ * the blocks between them. Used by the walk for rows, and by `ls`.
+ */
+
+static const char property[] = BW_COMPRESSION_PROPERTY;
+
+static size_t first_from(const struct bw_inode_query *query, uint64_t number)
+{
+    return BW_FIRST_INDEX(i, query->count, query->attributes[i].number >= number);
+}
+
+/* The first key of an inode that is not before the beginning of a block; NULL if there is none. */
+static const struct bw_key *first_key_from(const struct bw_inode_query *query, uint64_t number,
+                                           const struct bw_key *begin)
+{
+    for (unsigned i = 0; i < query->key_count; i++) {
+        struct bw_key key = query->keys[i];
+        key.objectid = number;
+        if (bw_key_compare(&key, begin) >= 0)
+            return &query->keys[i];
+    }
+    return NULL;
+}
+
+static bool is_in(const struct bw_block_pointer *pointer, const struct bw_key *key)
+{
+    return bw_key_compare(key, &pointer->expectation.first_key) >= 0 &&
+           bw_key_compare(key, &pointer->expectation.end_key) < 0;
+}
+
+/* Whether any key that is wanted belongs below a pointer. */
+static bool has_wanted(const struct bw_inode_query *query, const struct bw_block_pointer *pointer)
+{
+    const struct bw_key *begin = &pointer->expectation.first_key, *found = NULL;
+    size_t next = first_from(query, begin->objectid);
+    /* At most two steps: only the first inode can have all its keys before the block. */
+    while (next < query->count &&
+           !(found = first_key_from(query, query->attributes[next].number, begin)))
+        next++;
+    if (!found)
+        return false;
+    struct bw_key key = *found;
+    key.objectid = query->attributes[next].number;
+    return is_in(pointer, &key);
+}
+
+static void mark_lost(const struct bw_inode_query *query, const struct bw_block_pointer *pointer)
+{
+    const uint64_t first = pointer->expectation.first_key.objectid,
+                   last = pointer->expectation.end_key.objectid;
+    for (size_t i = first_from(query, first);
+         i < query->count && query->attributes[i].number <= last; i++) {
+        struct bw_inode_attributes *wanted = &query->attributes[i];
+        for (unsigned k = 0; k < query->key_count; k++) {
+            const struct bw_key key = {wanted->number, query->keys[k].type, query->keys[k].offset};
+            uint8_t *state =
+                key.type == BW_INODE_ITEM ? &wanted->inode_state : &wanted->compression_state;
+            if (*state == BW_ITEM_MISSING && is_in(pointer, &key))
+                *state = BW_ITEM_LOST;
+        }
+    }
+}
+
+static bool is_selected(void *context, const struct bw_block_pointer *pointer)
+{
+    const struct bw_inode_query *query = context;
+    if (!has_wanted(query, pointer))
+        return false;
+    if (pointer->expectation.level || !query->lost_blocks ||
+        bw_map_get(query->lost_blocks, pointer->bytenr) == UINT32_MAX)
+        return true;
+    mark_lost(query, pointer);
+    return false;
+}
+
+/* Several attributes may have the same hash. */
+static void take_xattrs(struct bw_inode_query *query, struct bw_inode_attributes *wanted,
+                        const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_xattr xattr;
+    bool is_default;
+    while (bw_xattr_next(&cursor, &xattr)) {
+        wanted->has_acl |= query->acls && bw_acl_is_one(&xattr, &is_default);
+        if (!query->compression || wanted->compression_state == BW_ITEM_FOUND ||
+            xattr.name_length != sizeof property - 1 ||
+            memcmp(xattr.name, property, xattr.name_length) != 0)
+            continue;
+        wanted->compression = (uint32_t)query->values.length;
+        wanted->compression_length = xattr.value_length;
+        wanted->compression_state = BW_ITEM_FOUND;
+        bw_buffer_append(&query->values, xattr.value, xattr.value_length);
+    }
+    if (bw_cursor_bad(&cursor) && wanted->compression_state == BW_ITEM_MISSING)
+        wanted->compression_state = BW_ITEM_CUT_OFF;
+}
+
+/* The wanted inode with a number: most often the present or the next one. */
+static struct bw_inode_attributes *find(struct bw_inode_query *query, uint64_t number)
+{
+    const struct bw_inode_attributes *all = query->attributes;
+    size_t at = query->at;
+    if (at >= query->count || all[at].number != number)
+        at = at + 1 < query->count && all[at].number < number && all[at + 1].number >= number
+                 ? at + 1
+                 : first_from(query, number);
+    query->at = at;
+    return at < query->count && all[at].number == number ? &query->attributes[at] : NULL;
+}
+
+static bool is_wanted_key(const struct bw_inode_query *query, const struct bw_item *item)
+{
+    for (unsigned i = 0; i < query->key_count; i++)
+        if (query->keys[i].type == item->key.type && query->keys[i].offset == item->key.offset)
+            return true;
+    return false;
+}
+
+static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+{
+    struct bw_inode_query *query = context;
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        const uint8_t type = bw_node_disk_item(leaf, slot)->key.type;
+        struct bw_item item;
+        if (type != BW_INODE_ITEM && (type != BW_XATTR_ITEM || query->key_count == 1))
+            continue;
+        bool inside = bw_leaf_item(leaf, slot, &item);
+        struct bw_inode_attributes *wanted = find(query, item.key.objectid);
+        if (!wanted || !is_wanted_key(query, &item))
+            continue;
+        if (type == BW_INODE_ITEM)
+            wanted->inode_state = !inside || item.size < sizeof(struct bw_disk_inode_item)
+                                      ? BW_ITEM_CUT_OFF
+                                  : bw_inode_decode(&item, &wanted->inode) ? BW_ITEM_FOUND
+                                                                           : BW_ITEM_INVALID;
+        else if (inside)
+            take_xattrs(query, wanted, &item);
+        else
+            wanted->compression_state = BW_ITEM_CUT_OFF;
+    }
+    return NULL;
+}
+
+static struct bw_error *report_lost(void *context, const struct bw_block_pointer *pointer,
+                                    struct bw_error *error)
+{
+    const struct bw_inode_query *query = context;
+    bw_fs_report_lost(query->fs, pointer->bytenr, error);
+    mark_lost(query, pointer);
+    return NULL;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    return bw_key_compare(a, b);
+}
+
+static void add_xattr_key(struct bw_inode_query *query, const char *name)
+{
+    query->keys[query->key_count++] =
+        (struct bw_key){0, BW_XATTR_ITEM, bw_name_hash(name, strlen(name))};
+}
+
+static void set_keys(struct bw_inode_query *query)
+{
+    query->keys[0] = (struct bw_key){0, BW_INODE_ITEM, 0};
+    query->key_count = 1;
+    if (query->compression)
+        add_xattr_key(query, property);
+    if (query->acls) {
+        add_xattr_key(query, BW_ACL_ACCESS);
+        add_xattr_key(query, BW_ACL_DEFAULT);
+    }
+    qsort(query->keys, query->key_count, sizeof *query->keys, by_offset);
+}
+
+struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct bw_tree *tree,
+                                    struct bw_inode_attributes *attributes, size_t count)
+{
+    if (!count)
+        return NULL;
+    if (!query->key_count)
+        set_keys(query);
+    query->attributes = attributes;
+    query->count = count;
+    query->at = query->values.length = 0;
+    for (size_t i = 0; i < count; i++) {
+        attributes[i].inode_state = attributes[i].compression_state = BW_ITEM_MISSING;
+        attributes[i].has_acl = false;
+    }
+    struct bw_scan scan = {.first = query->keys[0],
+                           .last = query->keys[query->key_count - 1],
+                           .adopt = true,
+                           .announce = true,
+                           .buffers = &query->buffers,
+                           .wants = is_selected,
+                           .leaf = take_leaf,
+                           .lost = report_lost,
+                           .context = query};
+    scan.first.objectid = attributes[0].number;
+    scan.last.objectid = attributes[count - 1].number;
+    BW_TRY(bw_tree_scan(&query->fs->reader, tree, &scan));
+    return query->values.failed ? bw_error_no_memory() : NULL;
+}
+
+void bw_inode_query_free(struct bw_inode_query *query)
+{
+    bw_scan_buffers_free(&query->buffers);
+    bw_buffer_free(&query->values);
+}
+
+struct bw_error *bw_inodes_get(struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                               struct bw_wanted_inode *wanted, size_t count, bool acls)
+{
+    struct bw_inode_query query = {.fs = fs, .acls = acls, .compression = acls};
+    BW_AUTO_FREE struct bw_inode_attributes *attributes = calloc(count + 1, sizeof *attributes);
+    if (!attributes)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < count; i++)
+        attributes[i].number = wanted[i].number;
+    struct bw_error *error = bw_inode_query_run(&query, &subvolume->tree, attributes, count);
+    for (size_t i = 0; i < count; i++) {
+        wanted[i].found = attributes[i].inode_state == BW_ITEM_FOUND;
+        wanted[i].inode = attributes[i].inode;
+        wanted[i].has_acl = attributes[i].has_acl;
+        wanted[i].no_compression = acls && attributes[i].compression_state == BW_ITEM_MISSING;
+    }
+    bw_inode_query_free(&query);
+    return error;
 }

@@ -104,8 +104,8 @@ static bool settle(struct bw_inode_paths *paths, size_t first, const struct bw_b
 
 /* Climbs from a directory to one whose path is known, or to the top. `*base` is NULL if the way up
  * is damaged. */
-static struct bw_error *climb(struct bw_inode_paths *paths, uint64_t inode, struct bw_buffer *path,
-                              const struct bw_known_directory **base)
+static struct bw_error *find_base(struct bw_inode_paths *paths, uint64_t inode,
+                                  struct bw_buffer *path, const struct bw_known_directory **base)
 {
     uint32_t known;
     *base = NULL;
@@ -136,7 +136,7 @@ static struct bw_error *learn(struct bw_inode_paths *paths, uint64_t inode)
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     const struct bw_known_directory *base;
     const size_t first = paths->count;
-    BW_TRY(climb(paths, inode, &inside, &base));
+    BW_TRY(find_base(paths, inode, &inside, &base));
     if (inside.length >= LONGEST_PATH || (base && inside.length + base->length > LONGEST_PATH))
         return settle(paths, first, NULL) ? NULL : bw_error_no_memory();
     if (!base || !base->length)

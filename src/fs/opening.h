@@ -25,14 +25,6 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *options,
 struct bw_error *bw_wire_images(struct bw_fs *fs, const struct bw_fs_options *options,
                                 struct bw_image_set *set);
 
-/** Whether an image is a dump of btrfs-image, and shown as a device. (metadump.c) */
-bool bw_image_is_dump(const struct bw_xlator *storage);
-
-/** If an image that has no superblock is a dump, puts the layer above it that shows it as a device,
- * below the same place of the chunk map; image->bad is NULL then. */
-struct bw_error *bw_image_show_dump(const struct bw_fs *fs, struct bw_xlator *map,
-                                    struct bw_image *image);
-
 /** From these to a graph of layers above the devices of one file system: matches the images, starts
  * the rest, and sets fs->reader, fs->superblock and fs->images. No tree is read yet. */
 struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set);

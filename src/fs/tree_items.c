@@ -1,14 +1,124 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The items of any tree, one after another, and the root blocks of trees by their id. */
+/*
+ * Single tree blocks by their address, root blocks of trees by their id, and the items of any
+ * tree.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "fs/tree_items.h"
 #include "base/cleanup.h"
+#include "btree/block.h"
 #include "btree/find_leaf.h"
 #include "btrfs-walk/tree.h"
-#include "ondisk/items.h"
 #include "fs/fs.h"
+#include "fs/tree_items.h"
+#include "ondisk/items.h"
+
+struct bw_tree_block {
+    struct bw_node node;
+    uint8_t bytes[];
+};
+
+/* What the header of a copy says, unverified; then the block can be asked for as its parent would.
+ */
+static struct bw_error *read_header(struct bw_fs *fs, uint64_t bytenr, unsigned copy,
+                                    struct bw_block_pointer *pointer)
+{
+    struct bw_disk_header header;
+    struct bw_request request = {.kind = BW_REQUEST_RAW,
+                                 .copy = (uint8_t)copy,
+                                 .length = sizeof header,
+                                 .address = bytenr,
+                                 .buffer = &header};
+    bw_wind(NULL, fs->reader.top, &request, 1);
+    if (request.error)
+        return request.error;
+    *pointer = (struct bw_block_pointer){bytenr,
+                                         {.owner = bw_get64(header.owner),
+                                          .generation = bw_get64(header.generation),
+                                          .end_key = BW_KEY_MAX,
+                                          .level = header.level,
+                                          .lenient = true}};
+    if (bw_get64(header.bytenr) == bytenr && header.level < BW_MAX_LEVEL)
+        return NULL;
+    return bw_error_create(BW_ERROR_CORRUPT, "there is no tree block at %" PRIu64, bytenr);
+}
+
+static struct bw_error *read_block(struct bw_fs *fs, uint64_t bytenr, struct bw_tree_block *block)
+{
+    struct bw_mapping mapping;
+    BW_TRY(bw_fs_map(fs, bytenr, fs->reader.nodesize, 1, &mapping));
+    struct bw_error *error = NULL;
+    for (unsigned copy = 1; copy <= mapping.copies; copy++) {
+        struct bw_block_pointer pointer;
+        struct bw_error *failure = read_header(fs, bytenr, copy, &pointer);
+        if (!failure)
+            failure = bw_block_read(&fs->reader, &pointer, block->bytes);
+        if (!failure) {
+            bw_error_free(error);
+            return NULL;
+        }
+        if (error)
+            bw_error_add_cause(error, failure);
+        else
+            error = failure;
+    }
+    return error;
+}
+
+struct bw_error *bw_tree_block_read(struct bw_fs *fs, uint64_t bytenr, struct bw_tree_block **block)
+{
+    struct bw_tree_block *result = malloc(sizeof *result + fs->reader.nodesize);
+    if (!result)
+        return bw_error_no_memory();
+    struct bw_error *error = bytenr % fs->superblock.sectorsize
+                                 ? bw_error_create(BW_ERROR_NOT_FOUND,
+                                                   "%" PRIu64 " is not a multiple of the sector "
+                                                   "size, as addresses of tree blocks are",
+                                                   bytenr)
+                                 : read_block(fs, bytenr, result);
+    if (error) {
+        free(result);
+        return error;
+    }
+    result->node = bw_node_view(result->bytes, fs->reader.nodesize);
+    *block = result;
+    return NULL;
+}
+
+void bw_tree_block_free(struct bw_tree_block *block)
+{
+    free(block);
+}
+
+struct bw_tree_block_header bw_tree_block_header(const struct bw_tree_block *block)
+{
+    const struct bw_disk_header *disk = (const void *)block->bytes;
+    return (struct bw_tree_block_header){.bytenr = bw_get64(disk->bytenr),
+                                         .flags = bw_get64(disk->flags),
+                                         .generation = bw_get64(disk->generation),
+                                         .owner = bw_get64(disk->owner),
+                                         .item_count = block->node.item_count,
+                                         .level = block->node.level};
+}
+
+bool bw_tree_block_item(const struct bw_tree_block *block, uint32_t slot, struct bw_item *item)
+{
+    return block->node.level == 0 && slot < block->node.item_count &&
+           bw_leaf_item(&block->node, slot, item);
+}
+
+bool bw_tree_block_pointer(const struct bw_tree_block *block, uint32_t slot,
+                           struct bw_block_key_pointer *pointer)
+{
+    if (block->node.level == 0 || slot >= block->node.item_count)
+        return false;
+    const struct bw_node_pointer entry = bw_node_pointer_at(&block->node, slot);
+    *pointer = (struct bw_block_key_pointer){entry.key, entry.bytenr, entry.generation};
+    return true;
+}
+
+/* The items of any tree, one after another, and the root blocks of trees by their id. */
 
 struct bw_items {
     struct bw_item_range range;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/fs/inspect.c: whether images were changed since they were opened, and which they are. */
+/* src/fs/introspection.c: whether images were changed since they were opened, and which. */
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -76,8 +76,9 @@ struct bw_error *bw_path_prepend(struct bw_buffer *path, const char *name, size_
     return NULL;
 }
 
-static struct bw_error *climb(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
-                              struct bw_buffer *path, struct bw_map *passed)
+static struct bw_error *step_up_to_root(const struct bw_fs *fs, const struct bw_tree *tree,
+                                        uint64_t inode, struct bw_buffer *path,
+                                        struct bw_map *passed)
 {
     while (inode != BW_SUBVOLUME_ROOT_INODE) {
         struct bw_parent_step step;
@@ -99,7 +100,7 @@ static struct bw_error *put_inside(const struct bw_fs *fs, const struct bw_tree 
                                    uint64_t inode, struct bw_buffer *path)
 {
     struct bw_map passed = {0};
-    struct bw_error *error = inode ? climb(fs, tree, inode, path, &passed)
+    struct bw_error *error = inode ? step_up_to_root(fs, tree, inode, path, &passed)
                                    : bw_error_create(BW_ERROR_CORRUPT, "inode 0 is no directory");
     bw_map_free(&passed);
     return error;
