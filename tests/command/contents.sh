@@ -52,7 +52,7 @@ as_expected() {
             }
             return all
         }
-        / bytes(, no checksums)?$/ { sub(/ bytes(, no checksums)?$/, ""); print; next }
+        / bytes?(, no checksums)?$/ { sub(/ bytes?(, no checksums)?$/, ""); print; next }
         /^ *ext: / || /^[0-9]+ extents?$/ { next }
         {
             sub(/^ */, "")

@@ -133,7 +133,7 @@ images raid1-2 # nothing tells the uuid of a device
 python3 "$ROOT/tests/support/erase_trees.py" 3 "${copies[@]}"
 expect "a device that nothing describes" 1 'device 2 \(uuid not known\) is missing' \
     devices --json "${copies[0]}"
-is "is a number" "$(tail -n 1 "$WORK/out")" '{"id":2,"state":"missing"}'
+is "is a number" "$(tail -n 1 "$WORK/out")" '{"id":2,"state":"missing","incomplete_chunks":0}'
 is "only" "$("$PROGRAM" info -q "${copies[0]}" | grep 'Device 2')" \
     'Device 2:      missing, size not known'
 # The device tree says where chunks are, also those of which nothing is in use.
