@@ -98,7 +98,7 @@ ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
 endif
 
 NEED_FUSE       := $(if $(filter 0,$(FUSE)),$(wildcard src/mount/*.c src/cli/mount/mount_process.c \
-    tests/unit/test_mount*.c))
+    tests/unit/test_mount*.c tests/unit/mount/*.c))
 EXPORT_SOURCES  := $(filter-out $(NEED_FUSE),$(wildcard src/export/*.c src/draw/*.c \
     src/mount/*.c))
 LIBRARY_SOURCES := $(filter-out src/cli/% src/export/% src/draw/% src/mount/%,\
@@ -106,9 +106,9 @@ LIBRARY_SOURCES := $(filter-out src/cli/% src/export/% src/draw/% src/mount/%,\
 PROGRAM_SOURCES := $(filter-out $(NEED_FUSE),$(shell find src/cli -name '*.c' | sort))
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
 COMMAND_TESTS   ?= $(wildcard tests/command/*.sh)
-WITHOUT         := $(NEED_FUSE) $(if $(filter 0,$(NBD)),tests/unit/test_storage_nbd.c) \
-    $(if $(filter 1,$(STATIC)),tests/unit/test_plugin.c)
-TEST_SOURCES    := $(filter-out $(WITHOUT),$(wildcard tests/unit/test_*.c))
+WITHOUT         := $(NEED_FUSE) $(if $(filter 0,$(NBD)),%/test_storage_nbd.c) \
+    $(if $(filter 1,$(STATIC)),%/test_plugin.c)
+TEST_SOURCES    := $(filter-out $(WITHOUT),$(shell find tests/unit -name 'test_*.c' | sort))
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 LIBRARY_OBJECTS := $(call objects,$(LIBRARY_SOURCES))
@@ -116,8 +116,8 @@ PROGRAM_OBJECTS := $(call objects,$(PROGRAM_SOURCES))
 EXPORT_OBJECTS  := $(call objects,$(EXPORT_SOURCES))
 SUPPORT_OBJECTS := $(call objects,$(SUPPORT_SOURCES))
 SOAK            := $(BUILD)/tests/soak/soak
-TESTS           := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SOURCES)) \
-    $(BUILD)/tests/fuzz-smoke $(SOAK)
+UNIT_TESTS      := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(TEST_SOURCES)))
+TESTS           := $(UNIT_TESTS) $(BUILD)/tests/fuzz-smoke $(SOAK)
 FUZZ_OBJECTS    := $(call objects,$(filter-out tests/fuzz/entry.c,$(wildcard tests/fuzz/*.c)))
 SOAK_OBJECTS    := $(call objects,$(wildcard tests/soak/*.c))
 
@@ -197,7 +197,9 @@ $(TESTED): $(SUPPORT_OBJECTS) $(EXPORT_OBJECTS) $(LIBRARY_OBJECTS)
 
 # There are many of them: gold takes a fraction of the time.
 GOLD := $(if $(shell command -v ld.gold),-fuse-ld=gold)
-$(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(TESTED)
+$(foreach source,$(TEST_SOURCES),$(eval $(BUILD)/tests/$(basename $(notdir $(source))): \
+    $(BUILD)/$(source:.c=.o)))
+$(UNIT_TESTS): $(TESTED)
 	$(call quiet,LD)$(CC) $(LDFLAGS) $(GOLD) -Wl,-rpath,'$$ORIGIN' -o $@ $^ $(LIBRARIES) -lcmocka
 
 # A test that loads layers: it finds the one object below the folder of its own name.

@@ -49,7 +49,7 @@ for type in $types; do
     file=${type/\//-}
     holds "docs/xlators/$file.md" [ -f "$ROOT/docs/xlators/$file.md" ]
     test=test_${file//-/_}.c
-    holds "tests/unit/$test" [ -f "$ROOT/tests/unit/$test" ]
+    holds "tests/unit/xlators/$test" [ -f "$ROOT/tests/unit/xlators/$test" ]
 done
 shows "two pages" 0 - storage/file features/verify
 holds "the first and the second" \
