@@ -131,10 +131,10 @@ if have sqfstar unsquashfs; then
     unsquashfs -n -q -d "$WORK/sqfstar" "$WORK/home.sqfs" > /dev/null 2>&1
     holds_home sqfstar "$WORK/sqfstar"
 else
-    skip "no sqfstar"
+    skip sqfstar "archives for squashfs"
 fi
 for reader in tar bsdtar; do
-    have $reader || { skip "no $reader"; continue; }
+    have $reader || { skip "$reader" "how it reads archives"; continue; }
     mkdir "$WORK/$reader-home"
     holds "$reader" $reader -xf "$WORK/home.tar" -C "$WORK/$reader-home"
     holds_home $reader "$WORK/$reader-home"
