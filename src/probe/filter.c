@@ -2,7 +2,7 @@
 /*
  * Filters: conditions on members of records, parsed, given types for each probe they are for
  * (records differ in the offset of a member and sometimes in its type), and evaluated. Whatever
- * cannot work is refused before anything is read.
+ * cannot work is refused before anything is read. btrfs-walk/probe.h documents the grammar.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -13,12 +13,76 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/condition.h"
 #include "base/glob.h"
+#include "base/human.h"
+#include "base/lexer.h"
 #include "base/nearest.h"
-#include "probe/filter.h"
+#include "btrfs-walk/probe.h"
+
+/* The symbols of a filter, by their index in the rules of its lexer. */
+enum symbol {
+    AND,
+    OR,
+    EQUAL,
+    DIFFERENT,
+    LIKE, /* this one and the next are for texts alone */
+    UNLIKE,
+    LESS_EQUAL, /* this one and the next three are for numbers alone */
+    GREATER_EQUAL,
+    LESS,
+    GREATER,
+    NOT,
+    OPEN,
+    CLOSE,
+    SINGLE,         /* from here on: & | =, which mean nothing by themselves */
+    IS = UINT8_MAX, /* no symbol: a member without an operator */
+};
+
+/* In the order of enum symbol; longer ones before their beginnings. */
+static const char *const symbols[] = {"&&", "||", "==", "!=", "~", "!~", "<=", ">=", "<",
+                                      ">",  "!",  "(",  ")",  "&", "|",  "=",  NULL};
+
+static const struct bw_lexer_rules lexer_rules = {.symbols = symbols};
+
+/* The value of a comparison. */
+struct value {
+    struct bw_token token;
+    bool is_number;
+    bool negative;               /* less than 0 */
+    bool too_large;              /* for 64 bits */
+    uint64_t number;             /* in two's complement if it is negative */
+    const struct bw_unit *units; /* bw_size_units or bw_time_units; NULL: it has no unit */
+};
+
+/* Instead of a member's index: the test is about the probe's name. */
+enum { PROBE_NAME = BW_RECORD_MEMBERS };
+
+struct test {
+    struct bw_token name; /* of the member */
+    enum symbol comparison;
+    struct bw_text_place at; /* of the operator */
+    struct value value;
+    uint8_t member[BW_PROBES_MAX]; /* by number of the probe: where the member is in its record */
+};
+
+struct bw_filter {
+    struct bw_probe_consumer consumer; /* to be added to probes in place of the inner one */
+    struct bw_probe_consumer *inner;   /* takes the events that match */
+    char *words;                       /* what the tokens point to */
+    struct bw_condition condition;     /* how the tests are joined */
+    struct test *tests;
+    size_t count, capacity;
+    bool typed[BW_PROBES_MAX];       /* the probes it is for */
+    uint64_t members[BW_PROBES_MAX]; /* what it reads */
+    struct bw_attributes attributes;
+};
+
+/* A word for a message: its length, limited so that the message stays readable, and its text. */
+#define SHOWN(token) (int)((token)->length < 64 ? (token)->length : 64), (token)->text
 
 /* What a test is about, for one probe. */
-struct subject {
+struct operand {
     const struct bw_member *member;
     char name[128]; /* "blockinfo.level" */
 };
@@ -37,7 +101,7 @@ static const char *near_name(const struct bw_record *record, const struct bw_tok
 {
     char wanted[65];
     struct bw_nearest nearest = {.wanted = wanted};
-    snprintf(wanted, sizeof wanted, "%.*s", BW_FILTER_SHOWN(name));
+    snprintf(wanted, sizeof wanted, "%.*s", SHOWN(name));
     for (unsigned i = 0; i < record->member_count; i++)
         bw_nearest_try(&nearest, record->members[i].name);
     bw_nearest_try(&nearest, probe_name.name);
@@ -48,66 +112,61 @@ static struct bw_error *refuse_name(const struct bw_record *record, const struct
 {
     const char *near = near_name(record, name);
     return bw_error_create(BW_ERROR_USAGE, "%s has no member '%.*s'%s%s%s", record->name,
-                           BW_FILTER_SHOWN(name), near ? "; did you mean '" : "", near ? near : "",
+                           SHOWN(name), near ? "; did you mean '" : "", near ? near : "",
                            near ? "'?" : "");
 }
 
 /* Types. */
 
-static struct bw_error *check_operator(const struct bw_filter_test *test,
-                                       const struct subject *subject)
+static struct bw_error *check_operator(const struct test *test, const struct operand *operand)
 {
-    bool text = is_text(subject->member);
-    const char *symbol = bw_filter_lexer_rules.symbols[test->comparison];
-    if (test->comparison >= BW_FILTER_LESS_EQUAL && text)
-        return BW_REFUSE(test->at, "'%s' is for numbers, and %s is a text", symbol, subject->name);
-    if ((test->comparison == BW_FILTER_LIKE || test->comparison == BW_FILTER_UNLIKE) && !text)
-        return BW_REFUSE(test->at, "'%s' is for texts, and %s is a number", symbol, subject->name);
+    bool text = is_text(operand->member);
+    const char *symbol = lexer_rules.symbols[test->comparison];
+    if (test->comparison >= LESS_EQUAL && text)
+        return BW_REFUSE(test->at, "'%s' is for numbers, and %s is a text", symbol, operand->name);
+    if ((test->comparison == LIKE || test->comparison == UNLIKE) && !text)
+        return BW_REFUSE(test->at, "'%s' is for texts, and %s is a number", symbol, operand->name);
     return NULL;
 }
 
-static struct bw_error *check_range(const struct bw_filter_value *value,
-                                    const struct subject *subject)
+static struct bw_error *check_range(const struct value *value, const struct operand *operand)
 {
-    bool with_sign = subject->member->type == BW_TYPE_I64;
+    bool with_sign = operand->member->type == BW_TYPE_I64;
     bool fits = !value->too_large &&
                 (with_sign ? value->negative || value->number <= INT64_MAX : !value->negative);
     return fits ? NULL
                 : BW_REFUSE(value->token.at, "%.*s does not fit %s: it goes from %s",
-                            BW_FILTER_SHOWN(&value->token), subject->name,
+                            SHOWN(&value->token), operand->name,
                             with_sign ? "-9223372036854775808 to 9223372036854775807"
                                       : "0 to 18446744073709551615");
 }
 
-static struct bw_error *check_unit(const struct bw_filter_value *value,
-                                   const struct subject *subject)
+static struct bw_error *check_unit(const struct value *value, const struct operand *operand)
 {
-    enum bw_member_format format = subject->member->format;
+    enum bw_member_format format = operand->member->format;
     bool time = format == BW_FORMAT_DURATION || format == BW_FORMAT_TIME;
     bool size = format == BW_FORMAT_SIZE || format == BW_FORMAT_NUMBER;
     bool is_time = value->units == bw_time_units;
     if (!value->units || (is_time ? time : size))
         return NULL;
-    return BW_REFUSE(value->token.at, "%.*s is a %s, and %s is none",
-                     BW_FILTER_SHOWN(&value->token), is_time ? "time" : "size", subject->name);
+    return BW_REFUSE(value->token.at, "%.*s is a %s, and %s is none", SHOWN(&value->token),
+                     is_time ? "time" : "size", operand->name);
 }
 
-static struct bw_error *check_value(const struct bw_filter_value *value,
-                                    const struct subject *subject)
+static struct bw_error *check_value(const struct value *value, const struct operand *operand)
 {
     const struct bw_token *token = &value->token;
-    bool text = is_text(subject->member);
+    bool text = is_text(operand->member);
     if (value->is_number && text)
         return BW_REFUSE(token->at, "%s is a text, and %.*s is a number; in quotes it is a text",
-                         subject->name, BW_FILTER_SHOWN(token));
+                         operand->name, SHOWN(token));
     if (text)
         return NULL;
     if (!value->is_number)
-        return BW_REFUSE(token->at, "%s is a number, and '%.*s' is %s", subject->name,
-                         BW_FILTER_SHOWN(token),
+        return BW_REFUSE(token->at, "%s is a number, and '%.*s' is %s", operand->name, SHOWN(token),
                          token->kind == BW_TOKEN_QUOTED ? "a text" : "none");
-    BW_TRY(check_unit(value, subject));
-    return check_range(value, subject);
+    BW_TRY(check_unit(value, operand));
+    return check_range(value, operand);
 }
 
 /* Members. */
@@ -134,7 +193,7 @@ static struct bw_error *find_member(struct bw_filter *filter, const struct bw_to
 {
     const struct bw_record *record = probe->record;
     if (is_probe_name(name)) {
-        *member = BW_FILTER_PROBE_NAME;
+        *member = PROBE_NAME;
         filter->attributes = bw_attributes_least(filter->attributes, probe->attributes);
         return NULL;
     }
@@ -150,21 +209,21 @@ static struct bw_error *find_member(struct bw_filter *filter, const struct bw_to
     return NULL;
 }
 
-static struct bw_error *type_test(struct bw_filter *filter, struct bw_filter_test *test,
+static struct bw_error *type_test(struct bw_filter *filter, struct test *test,
                                   const struct bw_probe *probe)
 {
-    struct subject subject = {.member = &probe_name, .name = "probe"};
+    struct operand operand = {.member = &probe_name, .name = "probe"};
     uint8_t *member = &test->member[probe->number];
     BW_TRY(find_member(filter, &test->name, probe, member));
-    if (*member != BW_FILTER_PROBE_NAME) {
-        subject.member = &probe->record->members[*member];
-        snprintf(subject.name, sizeof subject.name, "%s.%s", probe->record->name,
-                 subject.member->name);
+    if (*member != PROBE_NAME) {
+        operand.member = &probe->record->members[*member];
+        snprintf(operand.name, sizeof operand.name, "%s.%s", probe->record->name,
+                 operand.member->name);
     }
-    if (test->comparison == BW_FILTER_IS)
+    if (test->comparison == IS)
         return NULL;
-    BW_TRY(check_operator(test, &subject));
-    return check_value(&test->value, &subject);
+    BW_TRY(check_operator(test, &operand));
+    return check_value(&test->value, &operand);
 }
 
 /* Finds the members of the tests in the records of the probes, and checks that everything fits. */
@@ -185,27 +244,11 @@ static struct bw_error *filter_type(struct bw_filter *filter, const bool selecte
 /*
  * The words and the grammar of filters, by recursive descent with one word of lookahead. What the
  * names mean is decided above.
- *
- * The target of a test is known only when what follows it was read. Until then, the open ends of a
- * part of the filter are chains: each end holds the number of another one.
  */
 
 /* Where words end. A `!` ends the name of a member (a!=1), but not a value ([!a]*). */
 #define VALUE_ENDS "()&|<>=~\""
 #define NAME_ENDS  VALUE_ENDS "!"
-
-enum { CHAIN_END = UINT16_MAX };
-
-/* In the order of enum bw_filter_symbol; longer ones before their beginnings. */
-static const char *const symbols[] = {"&&", "||", "==", "!=", "~", "!~", "<=", ">=", "<",
-                                      ">",  "!",  "(",  ")",  "&", "|",  "=",  NULL};
-
-const struct bw_lexer_rules bw_filter_lexer_rules = {.symbols = symbols};
-
-/* The open ends of a part: those taken if it does not hold, and those if it does. */
-struct ends {
-    uint16_t chain[2];
-};
 
 struct parser {
     struct bw_filter *filter;
@@ -216,9 +259,9 @@ struct parser {
     bool alone;            /* the last word was a member: an operator may follow */
 };
 
-static struct bw_error *parse_alternatives(struct parser *parser, struct ends *ends);
+static struct bw_error *parse_alternatives(struct parser *parser, uint32_t *node);
 
-static bool is_symbol(const struct parser *parser, enum bw_filter_symbol symbol)
+static bool is_symbol(const struct parser *parser, enum symbol symbol)
 {
     return parser->token.kind == BW_TOKEN_SYMBOL && parser->token.symbol == symbol;
 }
@@ -227,7 +270,7 @@ static struct bw_error *accept(struct parser *parser, const char *ends)
 {
     struct bw_token *token = &parser->token;
     BW_TRY(bw_lexer_next(&parser->lexer, ends, token));
-    if (token->kind != BW_TOKEN_SYMBOL || token->symbol < BW_FILTER_SINGLE)
+    if (token->kind != BW_TOKEN_SYMBOL || token->symbol < SINGLE)
         return NULL;
     return BW_REFUSE(token->at, "expected '%s%s', not '%s' alone", token->text, token->text,
                      token->text);
@@ -245,7 +288,7 @@ static struct bw_error *refuse(const struct parser *parser, const char *expected
         return BW_REFUSE(token->at, "expected %s, not the end", expected);
     if (token->kind == BW_TOKEN_QUOTED)
         return BW_REFUSE(token->at, "expected %s, not a text in quotes", expected);
-    return BW_REFUSE(token->at, "expected %s, not '%.*s'", expected, BW_FILTER_SHOWN(token));
+    return BW_REFUSE(token->at, "expected %s, not '%.*s'", expected, SHOWN(token));
 }
 
 /* A complete test is followed by something that cannot follow. */
@@ -258,51 +301,17 @@ static struct bw_error *refuse_next(const struct parser *parser)
     return refuse(parser, expected[parser->alone][parser->open > 0]);
 }
 
-/* Open ends. */
-
-static uint16_t *end_of(struct bw_filter *filter, uint16_t end)
-{
-    return &filter->tests[end / 2].next[end % 2];
-}
-
-static void lead_to(struct bw_filter *filter, uint16_t chain, uint16_t target)
-{
-    while (chain != CHAIN_END) {
-        uint16_t *end = end_of(filter, chain);
-        chain = *end;
-        *end = target;
-    }
-}
-
-/* The second chain is the shorter one if the filter is long. */
-static uint16_t joined(struct bw_filter *filter, uint16_t left, uint16_t right)
-{
-    uint16_t *last = &right;
-    while (*last != CHAIN_END)
-        last = end_of(filter, *last);
-    *last = left;
-    return right;
-}
-
-/* Parts of a filter. */
-
-/* Adds a test with two open ends. The text is too short for more tests than 16 bits can number. */
-static struct bw_error *add_test(struct parser *parser, const struct bw_filter_test *test,
-                                 struct ends *ends)
+/* Adds a test, and a node for it. */
+static struct bw_error *add_test(struct parser *parser, const struct test *test, uint32_t *node)
 {
     struct bw_filter *filter = parser->filter;
     if (!BW_ARRAY_RESERVE(filter->tests, filter->count, filter->capacity))
         return bw_error_no_memory();
-    uint16_t number = (uint16_t)filter->count++;
-    filter->tests[number] = *test;
-    for (unsigned i = 0; i < 2; i++) {
-        filter->tests[number].next[i] = CHAIN_END;
-        ends->chain[i] = (uint16_t)(2 * number + i);
-    }
-    return NULL;
+    filter->tests[filter->count] = *test;
+    return bw_condition_add(&filter->condition, BW_CONDITION_TEST, (uint32_t)filter->count++, node);
 }
 
-static const struct bw_unit *take_unit(const char *name, struct bw_filter_value *value)
+static const struct bw_unit *find_unit(const char *name, struct value *value)
 {
     const size_t length = strlen(name);
     const struct bw_unit *unit = bw_unit_find(bw_size_units, name, length);
@@ -311,7 +320,7 @@ static const struct bw_unit *take_unit(const char *name, struct bw_filter_value 
 }
 
 /* Numbers are written as in C, and may be followed by a unit. */
-static bool read_number(struct bw_filter_value *value)
+static bool read_number(struct value *value)
 {
     const char *digits = value->token.text + (*value->token.text == '-');
     char *end;
@@ -320,7 +329,7 @@ static bool read_number(struct bw_filter_value *value)
     errno = 0;
     value->number = strtoull(digits, &end, 0);
     value->too_large = errno == ERANGE;
-    const struct bw_unit *unit = take_unit(end, value);
+    const struct bw_unit *unit = find_unit(end, value);
     if (!unit)
         return false;
     value->too_large |= __builtin_mul_overflow(value->number, unit->factor, &value->number);
@@ -332,119 +341,109 @@ static bool read_number(struct bw_filter_value *value)
 }
 
 /* The next word is an operator, which a value follows. */
-static struct bw_error *parse_comparison(struct parser *parser, struct bw_filter_test *test)
+static struct bw_error *parse_comparison(struct parser *parser, struct test *test)
 {
     const struct bw_token *token = &parser->token;
     const char *problem = NULL;
-    test->comparison = (enum bw_filter_symbol)token->symbol;
+    test->comparison = (enum symbol)token->symbol;
     test->at = token->at;
     BW_TRY(accept(parser, VALUE_ENDS));
     if (token->kind != BW_TOKEN_WORD && token->kind != BW_TOKEN_QUOTED)
         return refuse(parser, "a value");
     test->value.token = *token;
     test->value.is_number = read_number(&test->value);
-    if (test->comparison == BW_FILTER_LIKE || test->comparison == BW_FILTER_UNLIKE)
+    if (test->comparison == LIKE || test->comparison == UNLIKE)
         problem = bw_glob_problem(token->text, token->length);
     return problem ? BW_REFUSE(token->at, "in the pattern: %s", problem) : advance(parser);
 }
 
-static struct bw_error *parse_test(struct parser *parser, struct ends *ends)
+static struct bw_error *parse_test(struct parser *parser, uint32_t *node)
 {
-    struct bw_filter_test test = {.name = parser->token, .comparison = BW_FILTER_IS};
+    struct test test = {.name = parser->token, .comparison = IS};
     if (test.name.kind != BW_TOKEN_WORD ||
         !(isalpha((unsigned char)*test.name.text) || *test.name.text == '_'))
         return refuse(parser, "a member, '!' or '('");
     BW_TRY(advance(parser));
-    parser->alone = parser->token.kind != BW_TOKEN_SYMBOL ||
-                    parser->token.symbol < BW_FILTER_EQUAL ||
-                    parser->token.symbol > BW_FILTER_GREATER;
+    parser->alone = parser->token.kind != BW_TOKEN_SYMBOL || parser->token.symbol < EQUAL ||
+                    parser->token.symbol > GREATER;
     if (!parser->alone)
         BW_TRY(parse_comparison(parser, &test));
-    return add_test(parser, &test, ends);
+    return add_test(parser, &test, node);
 }
 
-static struct bw_error *parse_parentheses(struct parser *parser, struct ends *ends)
+static struct bw_error *parse_parentheses(struct parser *parser, uint32_t *node)
 {
     parser->open++;
     BW_TRY(advance(parser));
-    BW_TRY(parse_alternatives(parser, ends));
-    if (!is_symbol(parser, BW_FILTER_CLOSE))
+    BW_TRY(parse_alternatives(parser, node));
+    if (!is_symbol(parser, CLOSE))
         return refuse_next(parser);
     parser->open--;
     parser->alone = false;
     return advance(parser);
 }
 
-static struct bw_error *parse_one(struct parser *parser, struct ends *ends)
+static struct bw_error *parse_one(struct parser *parser, uint32_t *node)
 {
-    bool inverted = is_symbol(parser, BW_FILTER_NOT);
-    if (!inverted && !is_symbol(parser, BW_FILTER_OPEN))
-        return parse_test(parser, ends);
+    bool inverted = is_symbol(parser, NOT);
+    if (!inverted && !is_symbol(parser, OPEN))
+        return parse_test(parser, node);
     if (parser->depth == BW_FILTER_DEPTH)
         return BW_REFUSE(parser->token.at, "more than %d of '(' and '!' in one another",
                          BW_FILTER_DEPTH);
     parser->depth++;
     if (inverted) {
         BW_TRY(advance(parser));
-        BW_TRY(parse_one(parser, ends));
-        *ends = (struct ends){{ends->chain[true], ends->chain[false]}};
+        BW_TRY(parse_one(parser, node));
+        parser->filter->condition.nodes[*node].negated ^= true;
     } else {
-        BW_TRY(parse_parentheses(parser, ends));
+        BW_TRY(parse_parentheses(parser, node));
     }
     parser->depth--;
     return NULL;
 }
 
-/* Parts joined by the same operator. `decided` is the result of the left part with which the right
- * one does not matter. */
+/* Parts joined by the same operator. */
 static struct bw_error *
-parse_list(struct parser *parser, enum bw_filter_symbol between, bool decided,
-           struct bw_error *(*parse_part)(struct parser *parser, struct ends *ends),
-           struct ends *ends)
+parse_list(struct parser *parser, enum symbol between, enum bw_condition_kind kind,
+           struct bw_error *(*parse_part)(struct parser *parser, uint32_t *node), uint32_t *node)
 {
-    struct ends right = {0};
-    *ends = right;
-    BW_TRY(parse_part(parser, ends));
+    uint32_t more;
+    BW_TRY(parse_part(parser, node));
     while (is_symbol(parser, between)) {
-        lead_to(parser->filter, ends->chain[!decided], (uint16_t)parser->filter->count);
         BW_TRY(advance(parser));
-        BW_TRY(parse_part(parser, &right));
-        ends->chain[!decided] = right.chain[!decided];
-        ends->chain[decided] = joined(parser->filter, ends->chain[decided], right.chain[decided]);
+        BW_TRY(parse_part(parser, &more));
+        BW_TRY(bw_condition_join(&parser->filter->condition, kind, *node, more));
     }
     return NULL;
 }
 
-static struct bw_error *parse_conditions(struct parser *parser, struct ends *ends)
+static struct bw_error *parse_conditions(struct parser *parser, uint32_t *node)
 {
-    return parse_list(parser, BW_FILTER_AND, false, parse_one, ends);
+    return parse_list(parser, AND, BW_CONDITION_ALL, parse_one, node);
 }
 
-static struct bw_error *parse_alternatives(struct parser *parser, struct ends *ends)
+static struct bw_error *parse_alternatives(struct parser *parser, uint32_t *node)
 {
-    return parse_list(parser, BW_FILTER_OR, true, parse_conditions, ends);
+    return parse_list(parser, OR, BW_CONDITION_ANY, parse_conditions, node);
 }
 
 static struct bw_error *parse_all(struct parser *parser)
 {
-    struct ends ends;
+    uint32_t root;
     BW_TRY(advance(parser));
     if (parser->token.kind == BW_TOKEN_END)
         return bw_error_create(BW_ERROR_USAGE, "the filter is empty");
-    BW_TRY(parse_alternatives(parser, &ends));
-    if (parser->token.kind != BW_TOKEN_END)
-        return refuse_next(parser);
-    lead_to(parser->filter, ends.chain[false], BW_FILTER_NO_MATCH);
-    lead_to(parser->filter, ends.chain[true], BW_FILTER_MATCH);
-    return NULL;
+    BW_TRY(parse_alternatives(parser, &root));
+    return parser->token.kind == BW_TOKEN_END ? NULL : refuse_next(parser);
 }
 
 /* Makes the tests of a filter from its text. */
 static struct bw_error *filter_parse(struct bw_filter *filter, const char *text)
 {
     struct parser parser = {.filter = filter};
-    BW_TRY(bw_lexer_open(&bw_filter_lexer_rules, (struct bw_text_place){0}, text, strlen(text),
-                         &parser.lexer));
+    BW_TRY(
+        bw_lexer_open(&lexer_rules, (struct bw_text_place){0}, text, strlen(text), &parser.lexer));
     filter->words = parser.lexer.words;
     return parse_all(&parser);
 }
@@ -479,6 +478,7 @@ void bw_filter_destroy(struct bw_filter *filter)
         return;
     free(filter->words);
     free(filter->tests);
+    bw_condition_free(&filter->condition);
     free(filter);
 }
 
@@ -489,15 +489,15 @@ struct bw_attributes bw_filter_attributes(const struct bw_filter *filter)
 
 /* Evaluating. */
 
-static bool number_holds(const struct bw_filter_test *test, uint64_t number, bool with_sign)
+static bool number_holds(const struct test *test, uint64_t number, bool with_sign)
 {
     /* Bits: less than the value, equal, greater. */
     static const uint8_t results[] = {
-        [BW_FILTER_EQUAL] = 2,      [BW_FILTER_DIFFERENT] = 5,     [BW_FILTER_LESS] = 1,
-        [BW_FILTER_LESS_EQUAL] = 3, [BW_FILTER_GREATER_EQUAL] = 6, [BW_FILTER_GREATER] = 4,
+        [EQUAL] = 2,      [DIFFERENT] = 5,     [LESS] = 1,
+        [LESS_EQUAL] = 3, [GREATER_EQUAL] = 6, [GREATER] = 4,
     };
     uint64_t value = test->value.number;
-    if (test->comparison == BW_FILTER_IS)
+    if (test->comparison == IS)
         return number != 0;
     /* Inverting the sign bit gives signed numbers the order of unsigned ones. */
     if (with_sign) {
@@ -508,25 +508,25 @@ static bool number_holds(const struct bw_filter_test *test, uint64_t number, boo
 }
 
 /* Negations: they hold for a member without a value, which equals nothing. */
-static bool is_negation(const struct bw_filter_test *test)
+static bool is_negation(const struct test *test)
 {
-    return test->comparison == BW_FILTER_DIFFERENT || test->comparison == BW_FILTER_UNLIKE;
+    return test->comparison == DIFFERENT || test->comparison == UNLIKE;
 }
 
-static bool text_holds(const struct bw_filter_test *test, const char *text, size_t length)
+static bool text_holds(const struct test *test, const char *text, size_t length)
 {
     const struct bw_token *value = &test->value.token;
     if (!text)
         return is_negation(test);
-    if (test->comparison == BW_FILTER_IS)
+    if (test->comparison == IS)
         return length > 0;
-    bool same = test->comparison == BW_FILTER_LIKE || test->comparison == BW_FILTER_UNLIKE
+    bool same = test->comparison == LIKE || test->comparison == UNLIKE
                     ? bw_glob_matches(value->text, value->length, text, length)
                     : length == value->length && memcmp(text, value->text, length) == 0;
     return same != is_negation(test);
 }
 
-static bool bytes_hold(const struct bw_filter_test *test, const struct bw_bytes *bytes,
+static bool bytes_hold(const struct test *test, const struct bw_bytes *bytes,
                        enum bw_member_format format)
 {
     char uuid[UUID_STR_LEN];
@@ -536,8 +536,7 @@ static bool bytes_hold(const struct bw_filter_test *test, const struct bw_bytes 
     return text_holds(test, uuid, sizeof uuid - 1);
 }
 
-static bool member_holds(const struct bw_filter_test *test, const struct bw_member *member,
-                         const void *at)
+static bool member_holds(const struct test *test, const struct bw_member *member, const void *at)
 {
     switch (member->type) {
     case BW_TYPE_U64:
@@ -555,10 +554,10 @@ static bool member_holds(const struct bw_filter_test *test, const struct bw_memb
     return text_holds(test, text, text ? strlen(text) : 0);
 }
 
-static bool test_holds(const struct bw_filter_test *test, const struct bw_probe_event *event)
+static bool test_holds(const struct test *test, const struct bw_probe_event *event)
 {
     uint8_t index = test->member[event->probe->number];
-    if (index == BW_FILTER_PROBE_NAME)
+    if (index == PROBE_NAME)
         return text_holds(test, event->probe->name, strlen(event->probe->name));
     if (!(event->members >> index & 1))
         return is_negation(test);
@@ -566,22 +565,26 @@ static bool test_holds(const struct bw_filter_test *test, const struct bw_probe_
     return member_holds(test, member, (const char *)event->record + member->offset);
 }
 
-bool bw_filter_matches(const struct bw_filter *filter, const struct bw_probe_event *event)
+/* What the tests are about. */
+struct question {
+    const struct test *tests;
+    const struct bw_probe_event *event;
+};
+
+static enum bw_verdict evaluate_test(const void *context, uint32_t number, bool negated)
 {
-    if (!filter->typed[event->probe->number])
-        return false;
-    unsigned next = 0;
-    while (next < filter->count)
-        next = filter->tests[next].next[test_holds(&filter->tests[next], event)];
-    return next == BW_FILTER_MATCH;
+    const struct question *question = context;
+    return test_holds(&question->tests[number], question->event) != negated ? BW_STRONG_YES : BW_NO;
 }
 
 /* Before a consumer. */
 
-static void take(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
+static void forward_matching(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
     struct bw_filter *filter = (struct bw_filter *)consumer; /* its first member */
-    if (bw_filter_matches(filter, event))
+    if (filter->typed[event->probe->number] &&
+        bw_condition_evaluate(&filter->condition, evaluate_test,
+                              &(struct question){filter->tests, event}))
         filter->inner->take(filter->inner, event);
 }
 
@@ -589,7 +592,7 @@ struct bw_probe_consumer *bw_filter_before(struct bw_filter *filter,
                                            struct bw_probe_consumer *inner)
 {
     filter->inner = inner;
-    filter->consumer.take = take;
+    filter->consumer.take = forward_matching;
     memcpy(filter->consumer.selected, inner->selected, sizeof inner->selected);
     for (unsigned i = 0; i < BW_PROBES_MAX; i++)
         filter->consumer.lazy[i] = inner->lazy[i] | filter->members[i];

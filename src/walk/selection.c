@@ -1,44 +1,394 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Building a selection: the operators, and names of users and groups; judge.c tests files. */
+/*
+ * Selections: the tests of find(1), how arguments are read, and how files are tested.
+ *
+ * Names are decided first, when the tests of inodes pass; then everything is decided again, if an
+ * inode is needed.
+ */
 #include "walk/selection.h"
 
-#include <locale.h>
+#include <regex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/glob.h"
+#include "base/human.h"
+#include "base/mode.h"
 #include "btrfs-walk/people.h"
-#include "walk/condition.h"
+#include "walk/entry_choice.h"
 
-/* Adds a node to the set, and so to all that it is in. */
-static struct bw_error *append(struct bw_selection *selection, const struct bw_condition *node)
+#define SECOND INT64_C(1000000000)
+#define DAY    (86400 * SECOND)
+#define MINUTE (60 * SECOND)
+
+enum { MODE_BITS = 07777 };
+
+/* What is tested: a name, or a file with its inode. */
+struct candidate {
+    const struct bw_selection *selection;
+    const struct bw_named *named;      /* for tests of names */
+    const struct bw_walked_file *file; /* for those of inodes */
+};
+
+/* What a test needs, and how it takes part in a set of tests. */
+enum test_class {
+    ANY_NAME, /* of these one has to pass, if there are any; up to the next "and" */
+    ANY_TYPE, /* likewise */
+    NAME,
+    TYPE,
+    INODE,
+    EXCLUDE, /* no part of the test: none of these may pass, wherever they stand */
+};
+
+/* A kind of test, by the name it has on the command line. */
+struct test_kind {
+    const char *name;
+    enum test_class class;
+    struct bw_error *(*read)(const char *argument, struct bw_file_test *test); /* NULL: it has no
+                                                                                  argument */
+    bool (*passes)(const struct candidate *candidate, const struct bw_file_test *test);
+    size_t member; /* of struct bw_inode: what is compared */
+};
+
+struct bw_file_test {
+    const struct test_kind *kind; /* NULL: it is about the type */
+    enum test_class class;        /* that of the kind; NAME for a negated name */
+    unsigned types;               /* a bit for each BW_FILE_* */
+    char *text;                   /* a pattern, or the name of a user or group; owned */
+    size_t text_length;
+    regex_t *regex; /* owned */
+    enum { EQUAL, MORE, LESS } comparison;
+    enum { MODE_IS, MODE_HAS_ALL, MODE_HAS_ANY } mode_test;
+    bool is_unknown;         /* a user or group that has no number: no file is theirs */
+    uint64_t number;         /* also the mode */
+    uint64_t of_directories; /* the mode for those */
+    uint64_t unit;           /* of a size: bytes */
+    int64_t time;            /* nanoseconds since 1970 */
+};
+
+/* Arguments. */
+
+/* The caller puts the argument in front of this. */
+static struct bw_error *refuse(const char *reason)
 {
-    if (!BW_ARRAY_RESERVE(selection->nodes, selection->node_count, selection->capacity))
+    return bw_error_create(BW_ERROR_USAGE, "%s", reason);
+}
+
+static struct bw_error *keep_text(const char *argument, struct bw_file_test *test)
+{
+    test->text = strdup(argument);
+    test->text_length = strlen(argument);
+    return test->text ? NULL : bw_error_no_memory();
+}
+
+static struct bw_error *read_pattern(const char *argument, struct bw_file_test *test)
+{
+    const char *problem = bw_glob_problem(argument, strlen(argument));
+    if (problem)
+        return refuse(problem);
+    return keep_text(argument, test);
+}
+
+static struct bw_error *read_regex(const char *argument, struct bw_file_test *test)
+{
+    const int folded = *test->kind->name == 'i' ? REG_ICASE : 0;
+    char problem[128];
+    regex_t *regex = malloc(sizeof *regex);
+    if (!regex)
         return bw_error_no_memory();
-    selection->nodes[selection->node_count++] = *node;
-    for (unsigned i = 0; i <= selection->depth; i++)
-        selection->nodes[selection->open[i].group].end =
-            selection->nodes[selection->open[i].set].end = selection->node_count;
+    int failed = regcomp(regex, argument, REG_EXTENDED | folded);
+    if (!failed) {
+        test->regex = regex;
+        return NULL;
+    }
+    regerror(failed, regex, problem, sizeof problem);
+    free(regex);
+    return refuse(problem);
+}
+
+static int read_sign(const char **text)
+{
+    const int comparison = **text == '+' ? MORE : **text == '-' ? LESS : EQUAL;
+    *text += comparison != EQUAL;
+    return comparison;
+}
+
+static struct bw_error *read_number(const char *argument, struct bw_file_test *test)
+{
+    test->comparison = (unsigned)read_sign(&argument);
+    return bw_parse_digits(&argument, 10, &test->number) && !*argument
+               ? NULL
+               : refuse("this is a number, perhaps with + or - before it: +3");
+}
+
+/* Units of find(1) which are none of other tools; without any, blocks are meant. */
+static uint64_t own_unit(const char *name)
+{
+    return strcmp(name, "b") == 0 || !*name ? 512
+           : strcmp(name, "w") == 0         ? 2
+           : strcmp(name, "c") == 0         ? 1
+                                            : 0;
+}
+
+static struct bw_error *read_size(const char *argument, struct bw_file_test *test)
+{
+    char one[8]; /* of its unit */
+    const char *unit = one;
+    test->comparison = (unsigned)read_sign(&argument);
+    bool good = bw_parse_digits(&argument, 10, &test->number);
+    test->unit = own_unit(argument);
+    if (!test->unit && snprintf(one, sizeof one, "1%s", argument) < (int)sizeof one)
+        good = good && bw_parse_size(&unit, &test->unit) && !*unit;
+    return good && test->unit
+               ? NULL
+               : refuse("a size is a number, perhaps with + or - before and one of c w b k M G T, "
+                        "or MB and the like after it: +1M");
+}
+
+static struct bw_error *read_mode(const char *argument, struct bw_file_test *test)
+{
+    uint32_t mode, of_directories;
+    test->mode_test = *argument == '-' ? MODE_HAS_ALL : *argument == '/' ? MODE_HAS_ANY : MODE_IS;
+    argument += test->mode_test != MODE_IS;
+    const bool is_old = argument[0] == '+' && argument[1] >= '0' && argument[1] <= '9';
+    if (is_old || !bw_parse_mode(argument, false, &mode) ||
+        !bw_parse_mode(argument, true, &of_directories))
+        return refuse("a mode is octal, at most 7777, or symbolic, perhaps with - (all of) or / "
+                      "(any of) before it: -022, /u+s,g+s");
+    test->number = mode;
+    test->of_directories = of_directories;
     return NULL;
 }
 
-static struct bw_error *begin_set(struct bw_selection *selection)
+static struct bw_error *read_time(const char *argument, struct bw_file_test *test)
 {
-    selection->open[selection->depth].set = selection->node_count;
-    return append(selection, &(struct bw_condition){.list = BW_SET});
+    return bw_parse_date(argument, &test->time)
+               ? NULL
+               : refuse("a time is YYYY-MM-DD, perhaps followed by HH:MM[:SS[.N]] and Z or +HH:MM, "
+                        "or @SECONDS since 1970");
+}
+
+/* Tests of names. */
+
+static bool matches_name(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    const struct bw_named *named = candidate->named;
+    return bw_glob_matches(test->text, test->text_length,
+                           named->path + named->path_length - named->name_length,
+                           named->name_length);
+}
+
+static bool matches_folded(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    const struct bw_named *named = candidate->named;
+    return bw_glob_matches_folded(candidate->selection->locale, test->text, test->text_length,
+                                  named->path + named->path_length - named->name_length,
+                                  named->name_length);
+}
+
+static bool matches_path(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    return bw_glob_matches(test->text, test->text_length, candidate->named->path,
+                           candidate->named->path_length);
+}
+
+static bool matches_folded_path(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    return bw_glob_matches_folded(candidate->selection->locale, test->text, test->text_length,
+                                  candidate->named->path, candidate->named->path_length);
+}
+
+static bool matches_either(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    return matches_name(candidate, test) || matches_path(candidate, test);
+}
+
+/* Of the matches that begin first, regexec() reports the longest: if the whole path can match, it
+ * is that one. */
+static bool matches_regex(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    regmatch_t match;
+    return regexec(test->regex, candidate->named->path, 1, &match, 0) == 0 && match.rm_so == 0 &&
+           (size_t)match.rm_eo == candidate->named->path_length;
+}
+
+static bool compares(const struct bw_file_test *test, uint64_t value)
+{
+    return test->comparison == MORE   ? value > test->number
+           : test->comparison == LESS ? value < test->number
+                                      : value == test->number;
+}
+
+static bool has_number(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    return compares(test, candidate->named->number);
+}
+
+/* Tests of inodes. */
+
+static bool has_size(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    uint64_t size = candidate->file->inode->size;
+    return compares(test, size / test->unit + (size % test->unit != 0));
+}
+
+/* The member of the inode that a test compares. */
+static const void *member_of(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    return (const char *)candidate->file->inode + test->kind->member;
+}
+
+static bool is_newer(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    return bw_time_nanoseconds(member_of(candidate, test)) > test->time;
+}
+
+static int64_t age_of(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    const struct timespec *time = member_of(candidate, test);
+    int64_t age;
+    return !__builtin_sub_overflow(candidate->selection->now, bw_time_nanoseconds(time), &age) ? age
+           : time->tv_sec < 0 ? INT64_MAX
+                              : INT64_MIN;
+}
+
+/* Whole days must have passed; a time in the future is less than any number of days ago, and none
+ * exactly. */
+static bool has_days(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    const int64_t age = age_of(candidate, test);
+    return age < 0 ? test->comparison == LESS : compares(test, (uint64_t)(age / DAY));
+}
+
+/* Unlike days, minutes are counted to the next whole one: 0 is what was changed in the minute
+ * to come. */
+static bool has_minutes(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    const int64_t age = age_of(candidate, test);
+    const uint64_t most = INT64_MAX / MINUTE;
+    const int64_t limit = (int64_t)(test->number < most ? test->number : most) * MINUTE;
+    return test->comparison == MORE   ? age > limit
+           : test->comparison == LESS ? age < limit
+                                      : age < limit && age >= limit - MINUTE;
+}
+
+/* Owner, group and links are alike. */
+static bool has_value(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    return compares(test, *(const uint32_t *)member_of(candidate, test));
+}
+
+/* A name is looked up when the selection is prepared. */
+static struct bw_error *read_owner(const char *argument, struct bw_file_test *test)
+{
+    const char *digits = argument;
+    if (bw_parse_digits(&digits, 10, &test->number) && !*digits)
+        return NULL;
+    if (!*argument)
+        return refuse("this is a number or a name");
+    test->is_unknown = true;
+    return keep_text(argument, test);
+}
+
+static bool is_of(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    return !test->is_unknown && has_value(candidate, test);
+}
+
+static bool has_mode(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    const uint64_t mode = candidate->file->inode->mode & MODE_BITS;
+    const uint64_t wanted =
+        S_ISDIR(candidate->file->inode->mode) ? test->of_directories : test->number;
+    const bool is_any = test->number || test->of_directories;
+    return test->mode_test == MODE_IS                  ? mode == wanted
+           : test->mode_test == MODE_HAS_ANY && is_any ? (mode & wanted) != 0
+                                                       : (mode & wanted) == wanted;
+}
+
+/* The size of a directory is that of the names in it, counted twice. */
+static bool is_empty(const struct candidate *candidate, const struct bw_file_test *test)
+{
+    const struct bw_walked_file *file = candidate->file;
+    (void)test;
+    return (file->type == BW_FILE_REGULAR || file->type == BW_FILE_DIRECTORY) &&
+           file->inode->size == 0;
+}
+
+/* The table of tests. */
+
+#define MEMBER(name) offsetof(struct bw_inode, name)
+
+static const struct test_kind kinds[] = {
+    {"name", ANY_NAME, read_pattern, matches_name, 0},
+    {"iname", ANY_NAME, read_pattern, matches_folded, 0},
+    {"path", NAME, read_pattern, matches_path, 0},
+    {"wholename", NAME, read_pattern, matches_path, 0},
+    {"ipath", NAME, read_pattern, matches_folded_path, 0},
+    {"regex", NAME, read_regex, matches_regex, 0},
+    {"iregex", NAME, read_regex, matches_regex, 0},
+    {"inum", NAME, read_number, has_number, 0},
+    {"exclude", EXCLUDE, read_pattern, matches_either, 0},
+    {"size", INODE, read_size, has_size, 0},
+    {"empty", INODE, NULL, is_empty, 0},
+    {"newer", INODE, read_time, is_newer, MEMBER(mtime)},
+    {"newermt", INODE, read_time, is_newer, MEMBER(mtime)},
+    {"newerat", INODE, read_time, is_newer, MEMBER(atime)},
+    {"newerct", INODE, read_time, is_newer, MEMBER(ctime)},
+    {"newerBt", INODE, read_time, is_newer, MEMBER(otime)},
+    {"mtime", INODE, read_number, has_days, MEMBER(mtime)},
+    {"atime", INODE, read_number, has_days, MEMBER(atime)},
+    {"ctime", INODE, read_number, has_days, MEMBER(ctime)},
+    {"mmin", INODE, read_number, has_minutes, MEMBER(mtime)},
+    {"amin", INODE, read_number, has_minutes, MEMBER(atime)},
+    {"cmin", INODE, read_number, has_minutes, MEMBER(ctime)},
+    {"uid", INODE, read_number, has_value, MEMBER(uid)},
+    {"gid", INODE, read_number, has_value, MEMBER(gid)},
+    {"user", INODE, read_owner, is_of, MEMBER(uid)},
+    {"group", INODE, read_owner, is_of, MEMBER(gid)},
+    {"links", INODE, read_number, has_value, MEMBER(link_count)},
+    {"perm", INODE, read_mode, has_mode, 0},
+};
+
+static const struct test_kind *find_kind(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+static void release_test(struct bw_file_test *test)
+{
+    free(test->text);
+    if (test->regex)
+        regfree(test->regex);
+    free(test->regex);
+}
+
+/* Building a selection. */
+
+static struct bw_error *begin_set(struct bw_selection *selection, uint32_t *set)
+{
+    selection->open[selection->depth].has_test = false;
+    selection->open[selection->depth].run[0] = selection->open[selection->depth].run[1] = 0;
+    return bw_condition_add(&selection->condition, BW_CONDITION_ALL, 0, set);
 }
 
 /* At the level that the caller has chosen. */
 static struct bw_error *begin_group(struct bw_selection *selection)
 {
-    const size_t number = selection->node_count;
-    const struct bw_condition group = {.list = BW_GROUP, .negated = selection->negates};
-    selection->open[selection->depth].group = selection->open[selection->depth].set = number;
+    struct bw_selection_level *level = &selection->open[selection->depth];
+    level->negated = selection->negates;
     selection->negates = false;
-    BW_TRY(append(selection, &group));
-    return begin_set(selection);
+    BW_TRY(begin_set(selection, &level->group));
+    level->set = level->group;
+    return NULL;
 }
 
 struct bw_error *bw_selection_create(struct bw_selection **result)
@@ -65,9 +415,10 @@ void bw_selection_destroy(struct bw_selection *selection)
 {
     if (!selection)
         return;
-    for (size_t i = 0; i < selection->node_count; i++)
-        bw_condition_release(&selection->nodes[i]);
-    free(selection->nodes);
+    for (size_t i = 0; i < selection->count; i++)
+        release_test(&selection->tests[i]);
+    free(selection->tests);
+    bw_condition_free(&selection->condition);
     if (selection->locale)
         freelocale(selection->locale);
     free(selection);
@@ -75,14 +426,8 @@ void bw_selection_destroy(struct bw_selection *selection)
 
 /* Operators. */
 
-/* Whether the set has something in it. */
-static bool is_begun(const struct bw_selection *selection)
-{
-    return selection->node_count > selection->open[selection->depth].set + 1;
-}
-
-/* What is wrong if nothing more comes; NULL: nothing. */
-static struct bw_error *want_condition(const struct bw_selection *selection)
+/* An error if an operator waits for a test after it. */
+static struct bw_error *expect_no_operator(const struct bw_selection *selection)
 {
     if (selection->negates)
         return bw_error_create(BW_ERROR_USAGE, "--not: no condition follows");
@@ -92,11 +437,12 @@ static struct bw_error *want_condition(const struct bw_selection *selection)
     return NULL;
 }
 
+/* "or" and "and" stand between two tests. */
 static struct bw_error *join(struct bw_selection *selection, const char *operator)
 {
-    BW_TRY(want_condition(selection));
+    BW_TRY(expect_no_operator(selection));
     selection->pending = operator;
-    return is_begun(selection) ? NULL : want_condition(selection);
+    return selection->open[selection->depth].has_test ? NULL : expect_no_operator(selection);
 }
 
 struct bw_error *bw_selection_not(struct bw_selection *selection)
@@ -107,15 +453,18 @@ struct bw_error *bw_selection_not(struct bw_selection *selection)
 
 struct bw_error *bw_selection_or(struct bw_selection *selection)
 {
+    struct bw_selection_level *level = &selection->open[selection->depth];
     BW_TRY(join(selection, "--or"));
     selection->is_flat = false;
-    return begin_set(selection);
+    BW_TRY(begin_set(selection, &level->set));
+    return bw_condition_join(&selection->condition, BW_CONDITION_ANY, level->group, level->set);
 }
 
 struct bw_error *bw_selection_and(struct bw_selection *selection)
 {
     BW_TRY(join(selection, "--and"));
-    return append(selection, &(struct bw_condition){.list = BW_AND});
+    memset(selection->open[selection->depth].run, 0, sizeof selection->open->run);
+    return NULL;
 }
 
 struct bw_error *bw_selection_open(struct bw_selection *selection)
@@ -125,29 +474,61 @@ struct bw_error *bw_selection_open(struct bw_selection *selection)
                                BW_MOST_GROUPS - 1);
     selection->is_flat = false;
     selection->pending = NULL;
-    selection->depth++;
-    return begin_group(selection);
+    struct bw_selection_level *outer = &selection->open[selection->depth++];
+    BW_TRY(begin_group(selection));
+    outer->has_test = true;
+    return bw_condition_join(&selection->condition, BW_CONDITION_ALL, outer->set,
+                             selection->open[selection->depth].group);
 }
 
 struct bw_error *bw_selection_close(struct bw_selection *selection)
 {
+    const struct bw_selection_level *level = &selection->open[selection->depth];
     if (!selection->depth)
         return bw_error_create(BW_ERROR_USAGE, "a ')' has no '(' before it");
-    BW_TRY(want_condition(selection));
-    if (!is_begun(selection))
+    BW_TRY(expect_no_operator(selection));
+    if (!level->has_test)
         return bw_error_create(BW_ERROR_USAGE, "there is nothing between '(' and ')'");
+    selection->condition.nodes[level->group].negated = level->negated;
     selection->depth--;
     return NULL;
 }
 
-/* Conditions. */
+/* Tests. */
 
-static struct bw_error *add(struct bw_selection *selection, const struct bw_condition *condition)
+/* Adds a test to the current set. Of names and of types one has to pass, up to the next "and". */
+static struct bw_error *add_node(struct bw_selection *selection, const struct bw_file_test *test)
 {
-    BW_TRY(append(selection, condition));
-    selection->count++;
-    selection->has_exclude |= condition->list == BW_EXCLUDE;
-    selection->has_inodes |= condition->list == BW_INODES;
+    struct bw_selection_level *level = &selection->open[selection->depth];
+    struct bw_condition *condition = &selection->condition;
+    const bool joins_run = test->class == ANY_NAME || test->class == ANY_TYPE;
+    uint32_t *run = &level->run[test->class == ANY_TYPE], node;
+    level->has_test = true;
+    if (test->class == EXCLUDE)
+        return NULL;
+    BW_TRY(bw_condition_add(condition, BW_CONDITION_TEST, (uint32_t)selection->count, &node));
+    condition->nodes[node].negated = selection->negates;
+    if (joins_run && *run)
+        return bw_condition_join(condition, BW_CONDITION_ANY, *run, node);
+    if (joins_run)
+        *run = node;
+    return bw_condition_join(condition, BW_CONDITION_ALL, level->set, node);
+}
+
+/* Takes over what the test owns. */
+static struct bw_error *add_test(struct bw_selection *selection, struct bw_file_test *test)
+{
+    struct bw_error *error =
+        BW_ARRAY_RESERVE(selection->tests, selection->count, selection->capacity)
+            ? add_node(selection, test)
+            : bw_error_no_memory();
+    if (error) {
+        release_test(test);
+        return error;
+    }
+    selection->tests[selection->count++] = *test;
+    selection->has_exclude |= test->class == EXCLUDE;
+    selection->has_inodes |= test->class == INODE;
     selection->negates = false;
     selection->pending = NULL;
     return NULL;
@@ -155,10 +536,8 @@ static struct bw_error *add(struct bw_selection *selection, const struct bw_cond
 
 struct bw_error *bw_selection_add_types(struct bw_selection *selection, unsigned types)
 {
-    const struct bw_condition condition = {.list = selection->negates ? BW_TYPES : BW_ANY_TYPE,
-                                           .negated = selection->negates,
-                                           .types = types};
-    return add(selection, &condition);
+    return add_test(selection, &(struct bw_file_test){.class = selection->negates ? TYPE : ANY_TYPE,
+                                                      .types = types});
 }
 
 unsigned bw_selection_default_types(struct bw_selection *selection, unsigned types)
@@ -167,11 +546,10 @@ unsigned bw_selection_default_types(struct bw_selection *selection, unsigned typ
     return bw_selection_types(selection);
 }
 
-static struct bw_error *read_argument(struct bw_condition *condition, const char *name,
+static struct bw_error *read_argument(struct bw_file_test *test, const char *name,
                                       const char *argument)
 {
-    struct bw_error *error =
-        condition->kind->read ? condition->kind->read(argument, condition) : NULL;
+    struct bw_error *error = test->kind->read ? test->kind->read(argument, test) : NULL;
     return error && error->code == BW_ERROR_USAGE
                ? bw_error_prefix(error, "--%s '%s'", name, argument)
                : error;
@@ -180,41 +558,36 @@ static struct bw_error *read_argument(struct bw_condition *condition, const char
 struct bw_error *bw_selection_add(struct bw_selection *selection, const char *name,
                                   const char *argument)
 {
-    struct bw_condition condition = {.kind = bw_condition_find(name),
-                                     .negated = selection->negates};
-    if (!condition.kind)
+    struct bw_file_test test = {.kind = find_kind(name)};
+    if (!test.kind)
         return bw_error_create(BW_ERROR_USAGE, "unknown condition %s", name);
-    condition.list = condition.kind->list;
-    if (condition.negated && condition.list == BW_EXCLUDE)
+    test.class = test.kind->class;
+    if (selection->negates && test.class == EXCLUDE)
         return bw_error_create(BW_ERROR_USAGE, "--not goes before a condition, not --%s", name);
-    if (condition.negated && condition.list == BW_ANY_NAME)
-        condition.list = BW_NAMES;
-    struct bw_error *error = read_argument(&condition, name, argument);
-    if (!error)
-        error = add(selection, &condition);
-    if (error)
-        bw_condition_release(&condition);
-    return error;
+    if (selection->negates && test.class == ANY_NAME)
+        test.class = NAME;
+    BW_TRY(read_argument(&test, name, argument));
+    return add_test(selection, &test);
 }
 
 /* Names of users and groups. */
 
-static struct bw_error *find_person(struct bw_condition *condition, const struct bw_people *people)
+static struct bw_error *look_up_owner(struct bw_file_test *test, const struct bw_people *people)
 {
-    const bool is_user = strcmp(condition->kind->name, "user") == 0;
+    const bool is_user = strcmp(test->kind->name, "user") == 0;
     uint32_t number;
-    if (!(is_user ? bw_people_find_user : bw_people_find_group)(people, condition->text, &number))
+    if (!(is_user ? bw_people_find_user : bw_people_find_group)(people, test->text, &number))
         return bw_error_create(BW_ERROR_NOT_FOUND, "--%s '%s': %s%s has no such name",
-                               condition->kind->name, condition->text, bw_people_place(people),
+                               test->kind->name, test->text, bw_people_place(people),
                                is_user ? "/etc/passwd" : "/etc/group");
-    condition->number = number;
-    condition->is_unknown = false;
+    test->number = number;
+    test->is_unknown = false;
     return NULL;
 }
 
-static bool names_person(const struct bw_condition *condition)
+static bool has_owner_name(const struct bw_file_test *test)
 {
-    return condition->is_unknown && condition->text;
+    return test->is_unknown && test->text;
 }
 
 struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_fs *fs,
@@ -222,17 +595,134 @@ struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_
 {
     struct bw_people *people = NULL;
     struct bw_error *error = NULL;
-    BW_TRY(want_condition(selection));
+    BW_TRY(expect_no_operator(selection));
     if (selection->depth)
         return bw_error_create(BW_ERROR_USAGE, "a '(' has no ')' after it");
-    for (size_t i = 0; i < selection->node_count && !error; i++) {
-        if (!names_person(&selection->nodes[i]))
+    for (size_t i = 0; i < selection->count && !error; i++) {
+        if (!has_owner_name(&selection->tests[i]))
             continue;
         if (!people)
             error = bw_people_read(fs, from, &people);
         if (!error)
-            error = find_person(&selection->nodes[i], people);
+            error = look_up_owner(&selection->tests[i], people);
     }
     bw_people_destroy(people);
     return error;
+}
+/* Testing a file. */
+
+/* A file that passes a test of its type is selected whatever the default types are. Without a name
+ * or file, the tests of it are not known yet, or no longer in question: then they pass. */
+static enum bw_verdict evaluate_test(const void *context, uint32_t number, bool negated)
+{
+    const struct candidate *candidate = context;
+    const struct bw_named *named = candidate->named;
+    const struct bw_file_test *test = &candidate->selection->tests[number];
+    bool passes;
+    switch (test->class) {
+    case ANY_TYPE:
+    case TYPE:
+        return !named || (test->types >> named->type & 1) != negated ? BW_STRONG_YES : BW_NO;
+    case INODE:
+        passes = !candidate->file ||
+                 (candidate->file->inode && test->kind->passes(candidate, test) != negated);
+        break;
+    default:
+        passes = !named || !named->path || test->kind->passes(candidate, test) != negated;
+    }
+    return passes ? BW_YES : BW_NO;
+}
+
+static bool accepts(const struct candidate *candidate)
+{
+    const struct bw_selection *selection = candidate->selection;
+    const enum bw_verdict verdict =
+        bw_condition_evaluate(&selection->condition, evaluate_test, candidate);
+    const unsigned types = verdict == BW_STRONG_YES ? BW_WALK_ALL : selection->default_types;
+    return verdict && (!candidate->named || types >> candidate->named->type & 1);
+}
+
+unsigned bw_selection_types(const struct bw_selection *selection)
+{
+    unsigned types = 0;
+    for (unsigned type = 0; type <= BW_FILE_SYMLINK; type++) {
+        const struct bw_named named = {.type = (uint8_t)type};
+        types |= (unsigned)accepts(&(struct candidate){selection, &named, NULL}) << type;
+    }
+    return types;
+}
+
+bool bw_selection_needs_inode(const struct bw_selection *selection)
+{
+    return selection->has_inodes;
+}
+
+bool bw_selection_excludes(const struct bw_selection *selection, const struct bw_named *named)
+{
+    const struct candidate candidate = {selection, named, NULL};
+    for (size_t i = 0; selection && selection->has_exclude && i < selection->count; i++)
+        if (selection->tests[i].class == EXCLUDE &&
+            selection->tests[i].kind->passes(&candidate, &selection->tests[i]))
+            return true;
+    return false;
+}
+
+bool bw_selection_takes_name(const struct bw_selection *selection, const struct bw_named *named)
+{
+    return accepts(&(struct candidate){selection, named, NULL});
+}
+
+static struct bw_named name_of(const char *path, size_t length)
+{
+    const char *slash = memrchr(path, '/', length);
+    size_t before = slash && length > 1 ? (size_t)(slash + 1 - path) : 0;
+    return (struct bw_named){path, length, length - before, 0, 0};
+}
+
+bool bw_selection_takes_inode(const struct bw_selection *selection,
+                              const struct bw_walked_file *file)
+{
+    struct bw_named named;
+    struct candidate candidate = {selection, NULL, file};
+    if (!selection->has_inodes)
+        return true;
+    if (!selection->is_flat) {
+        named = name_of(file->path, file->path_length);
+        named.number = file->number;
+        named.type = file->type;
+        candidate.named = &named;
+    }
+    return accepts(&candidate);
+}
+
+/* The same for entries of the public headers. */
+
+static struct bw_named name_of_entry(const struct bw_entry *entry)
+{
+    struct bw_named named = name_of(entry->path, entry->path_length);
+    named.number = entry->place.inode;
+    named.type = bw_known_type(entry->place.type);
+    return named;
+}
+
+bool bw_selection_excludes_entry(const struct bw_selection *selection, const struct bw_entry *entry)
+{
+    const struct bw_named named = name_of_entry(entry);
+    return bw_selection_excludes(selection, &named);
+}
+
+bool bw_selection_accepts_name(const struct bw_selection *selection, const struct bw_entry *entry)
+{
+    const struct bw_named named = name_of_entry(entry);
+    return bw_selection_takes_name(selection, &named);
+}
+
+bool bw_selection_accepts_inode(const struct bw_selection *selection, const struct bw_entry *entry)
+{
+    const struct bw_walked_file file = {.path = entry->path,
+                                        .path_length = entry->path_length,
+                                        .number = entry->place.inode,
+                                        .type = bw_known_type(entry->place.type),
+                                        .inode = entry->inode};
+    return bw_selection_takes_inode(selection, &file);
 }

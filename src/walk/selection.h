@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <wctype.h>
 
+#include "base/condition.h"
 #include "btrfs-walk/selection.h"
 #include "record/file.h"
 
@@ -26,21 +27,25 @@ struct bw_named {
 /** How many parentheses may stand in each other. */
 enum { BW_MOST_GROUPS = 64 };
 
-/** The nodes are a tree, written from its root: a group, in it sets, in these conditions and
- * further groups. */
+/** A level of parentheses, while the selection is built. */
+struct bw_selection_level {
+    uint32_t group, set; /**< nodes of the condition: all sets, and the one that tests go to */
+    uint32_t run[2];     /**< nodes of names and of types, of which one has to pass; 0: none */
+    bool has_test;       /**< the set is not empty */
+    bool negated;
+};
+
 struct bw_selection {
-    struct bw_condition *nodes;
-    size_t node_count, capacity;
-    size_t count; /**< of conditions */
-    struct {
-        size_t group, set; /**< the last one of each level: its node */
-    } open[BW_MOST_GROUPS];
-    unsigned depth;         /**< of the level that conditions are added to */
-    unsigned default_types; /**< of files that meet a set without a type */
+    struct bw_condition condition; /**< the tests but for "exclude" */
+    struct bw_file_test *tests;
+    size_t count, capacity;
+    struct bw_selection_level open[BW_MOST_GROUPS];
+    unsigned depth;         /**< of the level that tests are added to */
+    unsigned default_types; /**< of files that pass a set without a type */
     bool is_flat;           /**< one set only: names need not be tested again */
     bool has_exclude, has_inodes;
-    const char *pending; /**< the operator that wants a condition after it; NULL: none */
-    bool negates;        /**< the next condition or group is to be negated */
+    const char *pending; /**< the operator that needs a test after it; NULL: none */
+    bool negates;        /**< the next test or group is to be negated */
     int64_t now;         /**< nanoseconds since 1970 */
     locale_t locale;     /**< knows the case of all letters; 0: only those of ASCII are known */
 };

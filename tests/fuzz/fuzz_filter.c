@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz/targets.h"
-#include "probe/filter.h"
+#include "support/filter_matches.h"
 
 /* A record of any kind, with what its texts point to. */
 struct any_record {
@@ -51,7 +51,7 @@ static void expect_same(const char *front, const char *text, const char *back,
                         const struct bw_probe_event *event, bool expected)
 {
     struct bw_filter *filter = create(front, text, back, event->probe->number);
-    if (filter && bw_filter_matches(filter, event) != expected)
+    if (filter && filter_matches(filter, event) != expected)
         fuzz_fail("%s%s%s has another answer than %s", front, text, back, text);
     bw_filter_destroy(filter);
 }
@@ -63,10 +63,10 @@ static void check(const char *text, const struct bw_probe *probe, struct any_rec
     struct bw_filter *filter = create("", text, "", probe->number);
     if (!filter)
         return;
-    if (filter->members[probe->number] & ~bw_probe_members(probe))
+    if (filter_members(filter, probe->number) & ~bw_probe_members(probe))
         fuzz_fail("it reads members that are not there");
     for (unsigned i = 0; i < 2; i++) {
-        bool matches = bw_filter_matches(filter, &event);
+        bool matches = filter_matches(filter, &event);
         expect_same("((", text, "))", &event, matches);
         expect_same("!(", text, ")", &event, !matches);
         expect_same("!probe || (", text, ") && probe", &event, matches);

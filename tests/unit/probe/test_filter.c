@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/probe/filter*.c: what matches, and the exact words of each refusal. */
-#include "support/walk_helpers.h"
-
-#include "probe/filter.h"
+/* src/probe/filter.c: what matches, and the exact words of each refusal. */
 #include "probe/probe.h"
+#include "support/filter_matches.h"
+#include "support/walk_helpers.h"
 
 static struct bw_filter *filter;
 
@@ -35,7 +34,7 @@ static void expect_matches(unsigned number, const void *record, const struct exp
     const struct bw_probe_event event = event_of(number, record);
     for (size_t i = 0; i < count; i++) {
         expect_success(create(event.probe->name, cases[i].text));
-        if (bw_filter_matches(filter, &event) != cases[i].matches)
+        if (filter_matches(filter, &event) != cases[i].matches)
             fail_msg("%s", cases[i].text);
     }
 }
@@ -219,7 +218,7 @@ static void test_absent_members(void **state)
     event.members = bw_super_bad_xlate.members;
     for (size_t i = 0; i < COUNT(cases); i++) {
         expect_success(create("super-read", cases[i].text));
-        if (bw_filter_matches(filter, &event) != cases[i].matches)
+        if (filter_matches(filter, &event) != cases[i].matches)
             fail_msg("%s", cases[i].text);
     }
 }
@@ -237,17 +236,17 @@ static void test_several_probes(void **state)
         event_of(BW_PROBE_dev__read__done, &io), event_of(BW_PROBE_path__emit, &path)};
     expect_success(create("block-verify,cache-hit", "logical == 7 && bytes == 4K"));
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(bw_filter_matches(filter, &events[i]), i < 2);
+        assert_int_equal(filter_matches(filter, &events[i]), i < 2);
     expect_success(create("dev-read-done,path-emit", "path ~ /?"));
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(bw_filter_matches(filter, &events[i]), i >= 2);
+        assert_int_equal(filter_matches(filter, &events[i]), i >= 2);
     expect_success(create("*", "probe ~ *-hit || probe == path-emit"));
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(bw_filter_matches(filter, &events[i]), i == 1 || i == 3);
+        assert_int_equal(filter_matches(filter, &events[i]), i == 1 || i == 3);
     bool none[BW_PROBES_MAX] = {false};
     bw_filter_destroy(filter);
     expect_success(bw_filter_create("anything", none, &filter));
-    assert_false(bw_filter_matches(filter, &events[0]));
+    assert_false(filter_matches(filter, &events[0]));
 }
 
 static void test_precedence(void **state)
@@ -322,7 +321,7 @@ static void test_random_filters(void **state)
             const struct bw_mapinfo record = {
                 .copy = k & 1, .copies = k >> 1 & 1, .rebuilt = k >> 2 & 1, .missing = k >> 3};
             const struct bw_probe_event event = event_of(BW_PROBE_chunk__map, &record);
-            if (bw_filter_matches(filter, &event) != (expected >> k & 1))
+            if (filter_matches(filter, &event) != (expected >> k & 1))
                 fail_msg("record %u: %s", k, text.data);
         }
         bw_buffer_free(&text);
@@ -335,9 +334,9 @@ static void test_members_and_attributes(void **state)
     expect_success(
         create("block-read-done,block-verify", "probe ~ block-* && (level == 0 || !error)"));
     uint64_t members = UINT64_C(1) << BW_blockinfo_level | UINT64_C(1) << BW_blockinfo_error;
-    assert_int_equal(filter->members[BW_PROBE_block__read__done], members);
-    assert_int_equal(filter->members[BW_PROBE_block__verify], members);
-    assert_int_equal(filter->members[BW_PROBE_block__retry], 0);
+    assert_int_equal(filter_members(filter, BW_PROBE_block__read__done), members);
+    assert_int_equal(filter_members(filter, BW_PROBE_block__verify), members);
+    assert_int_equal(filter_members(filter, BW_PROBE_block__retry), 0);
     struct bw_attributes attributes = bw_filter_attributes(filter);
     assert_int_equal(attributes.name, BW_STABILITY_EVOLVING);
     assert_int_equal(attributes.data, BW_STABILITY_EVOLVING);

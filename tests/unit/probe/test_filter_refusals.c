@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/probe/filter*.c: the exact words of each refusal, the limits, and texts that mean harm. */
-#include "support/walk_helpers.h"
-
-#include "probe/filter.h"
+/* src/probe/filter.c: the exact words of each refusal, the limits, and texts that mean harm. */
 #include "probe/probe.h"
+#include "support/filter_matches.h"
+#include "support/walk_helpers.h"
 
 static struct bw_error *create(const char *probes, const char *text, struct bw_filter **filter)
 {
@@ -211,7 +210,7 @@ static void expect_answer(const char *front, const char *text, size_t times, con
         expect_success(create("error", whole, &filter));
         const struct bw_errinfo record = {.code = 0};
         const struct bw_probe *probe = &bw_probe_table(NULL)[BW_PROBE_error];
-        bw_filter_matches(filter, &(struct bw_probe_event){.probe = probe,
+        filter_matches(filter, &(struct bw_probe_event){.probe = probe,
                                                            .record = &record,
                                                            .members = bw_probe_members(probe)});
         bw_filter_destroy(filter);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Conditions: trees of tests. */
+#include "base/condition.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+
+struct bw_error *bw_condition_add(struct bw_condition *condition, enum bw_condition_kind kind,
+                                  uint32_t test, uint32_t *node)
+{
+    if (condition->count == UINT32_MAX ||
+        !BW_ARRAY_RESERVE(condition->nodes, condition->count, condition->capacity))
+        return bw_error_no_memory();
+    *node = (uint32_t)condition->count++;
+    condition->nodes[*node] = (struct bw_condition_node){.kind = kind, .test = test};
+    return NULL;
+}
+
+/* Puts a copy of the node into a new group, which takes its number and its place. */
+static struct bw_error *wrap(struct bw_condition *condition, enum bw_condition_kind kind,
+                             uint32_t number)
+{
+    uint32_t copy;
+    BW_TRY(bw_condition_add(condition, BW_CONDITION_TEST, 0, &copy));
+    struct bw_condition_node *nodes = condition->nodes;
+    nodes[copy] = nodes[number];
+    nodes[copy].next = 0;
+    nodes[number] = (struct bw_condition_node){
+        .kind = kind, .first = copy, .last = copy, .next = nodes[number].next};
+    return NULL;
+}
+
+struct bw_error *bw_condition_join(struct bw_condition *condition, enum bw_condition_kind kind,
+                                   uint32_t node, uint32_t other)
+{
+    if (condition->nodes[node].kind != kind || condition->nodes[node].negated)
+        BW_TRY(wrap(condition, kind, node));
+    struct bw_condition_node *group = &condition->nodes[node];
+    *(group->last ? &condition->nodes[group->last].next : &group->first) = other;
+    group->last = other;
+    return NULL;
+}
+
+static enum bw_verdict evaluate(const struct bw_condition_node *nodes, uint32_t number,
+                                bool negated, bw_condition_test *test, const void *context)
+{
+    const struct bw_condition_node *node = &nodes[number];
+    negated ^= node->negated;
+    if (node->kind == BW_CONDITION_TEST)
+        return test(context, node->test, negated);
+    const bool needs_all = (node->kind == BW_CONDITION_ALL) != negated;
+    enum bw_verdict verdict = needs_all ? BW_YES : BW_NO;
+    for (uint32_t i = node->first; i; i = nodes[i].next) {
+        const enum bw_verdict one = evaluate(nodes, i, negated, test, context);
+        if (one == (needs_all ? BW_NO : BW_STRONG_YES))
+            return one;
+        verdict = one > verdict ? one : verdict;
+    }
+    return verdict;
+}
+
+enum bw_verdict bw_condition_evaluate(const struct bw_condition *condition, bw_condition_test *test,
+                                      const void *context)
+{
+    return evaluate(condition->nodes, 0, false, test, context);
+}
+
+void bw_condition_free(struct bw_condition *condition)
+{
+    free(condition->nodes);
+}
