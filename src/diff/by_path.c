@@ -53,7 +53,7 @@ struct walk {
 
 /* Reading. */
 
-static struct bw_error *take_entry(void *context, const struct bw_item *item)
+static struct bw_error *add_entries(void *context, const struct bw_item *item)
 {
     struct entries *entries = context;
     struct bw_cursor cursor = bw_cursor_of(item);
@@ -107,8 +107,8 @@ static struct bw_error *read_entries(struct walk *walk, unsigned side)
     }
     if (!bw_map_put(&walk->entered[side], inode, 1))
         return bw_error_no_memory();
-    BW_TRY(bw_diff_items(tree, &tree->climb, (struct bw_key){inode, BW_DIR_INDEX, 0},
-                         (struct bw_key){inode, BW_DIR_INDEX, UINT64_MAX}, take_entry, entries,
+    BW_TRY(bw_diff_items(tree, &tree->directories, (struct bw_key){inode, BW_DIR_INDEX, 0},
+                         (struct bw_key){inode, BW_DIR_INDEX, UINT64_MAX}, add_entries, entries,
                          &entries->lost));
     return NULL;
 }
@@ -171,11 +171,11 @@ static struct bw_error *path_of(struct walk *walk, const struct match *match,
 }
 
 /* Whether a path that is asked for may be in a directory. */
-static bool may_hold_wanted(const struct bw_diff *diff, struct bw_diff_text path)
+static bool may_contain_selected(const struct bw_diff *diff, struct bw_diff_text path)
 {
     const struct bw_buffer *filter = &diff->filter;
     const size_t length = path.length > 1 ? path.length : 0;
-    return bw_diff_wants(diff, path) ||
+    return bw_diff_is_selected(diff, path) ||
            (filter->length > length && filter->data[length] == '/' &&
             memcmp(diff->rows.texts.data + path.at, filter->data, length) == 0);
 }
@@ -183,7 +183,7 @@ static bool may_hold_wanted(const struct bw_diff *diff, struct bw_diff_text path
 static struct bw_error *push(struct walk *walk, const uint64_t inodes[2], struct bw_diff_text path,
                              bool unknown)
 {
-    if ((!inodes[0] && !inodes[1]) || !may_hold_wanted(walk->diff, path))
+    if ((!inodes[0] && !inodes[1]) || !may_contain_selected(walk->diff, path))
         return NULL;
     if (!BW_ARRAY_RESERVE(walk->stack, walk->depth, walk->capacity))
         return bw_error_no_memory();
@@ -260,7 +260,7 @@ static struct bw_error *compare_match(struct walk *walk, const struct match *mat
     }
     if (!match->entries[0] || !match->entries[1])
         row = row_of_only(walk, match->entries[1] != NULL, &files[match->entries[1] != NULL]);
-    else if (bw_diff_wants(diff, path))
+    else if (bw_diff_is_selected(diff, path))
         BW_TRY(compare_files(diff, files, &row));
     else
         row.status = 0;

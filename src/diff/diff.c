@@ -20,7 +20,7 @@ struct family {
     size_t count, capacity;
 };
 
-static struct bw_error *take_member(void *context, const struct bw_subvolume_info *info)
+static struct bw_error *add_member(void *context, const struct bw_subvolume_info *info)
 {
     struct family *family = context;
     if (!BW_ARRAY_RESERVE(family->members, family->count, family->capacity))
@@ -82,7 +82,7 @@ static struct bw_error *have_same_origin(struct bw_diff *diff, struct family *fa
             bw_fs_report(fs, BW_DAMAGE, error);
         memcpy(origins[side], info.uuid, BW_UUID_SIZE);
         if (!side || fs != diff->trees[0].fs)
-            BW_TRY(bw_fs_subvolumes(fs, false, take_member, family));
+            BW_TRY(bw_fs_subvolumes(fs, false, add_member, family));
     }
     if (family->count)
         qsort(family->members, family->count, sizeof *family->members, by_uuid);
@@ -93,7 +93,7 @@ static struct bw_error *have_same_origin(struct bw_diff *diff, struct family *fa
 }
 
 /* Decides on the way. */
-static struct bw_error *choose_way(struct bw_diff *diff)
+static struct bw_error *choose_method(struct bw_diff *diff)
 {
     const struct bw_fs *fs[2] = {diff->trees[0].fs, diff->trees[1].fs};
     struct family family = {.members = NULL};
@@ -132,13 +132,13 @@ struct bw_error *bw_diff_set_filter(const char *path, struct bw_buffer *filter)
 static struct bw_error *run(struct bw_diff *diff)
 {
     BW_TRY(bw_diff_set_filter(diff->options.path, &diff->filter));
-    BW_TRY(choose_way(diff));
+    BW_TRY(choose_method(diff));
     diff->summary.by_path = diff->by_path;
     BW_TRY(diff->by_path ? bw_diff_by_path(diff) : bw_diff_by_inode(diff));
     return bw_diff_rows_hand_out(diff);
 }
 
-static void release(struct bw_diff *diff)
+static void free_all(struct bw_diff *diff)
 {
     for (unsigned side = 0; side < 2; side++)
         bw_diff_tree_free(&diff->trees[side]);
@@ -160,7 +160,7 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
     bw_diff_tree_init(&diff.trees[0], before);
     bw_diff_tree_init(&diff.trees[1], after);
     struct bw_error *error = run(&diff);
-    release(&diff);
+    free_all(&diff);
     if (summary)
         *summary = diff.summary;
     return error;

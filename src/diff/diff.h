@@ -2,12 +2,11 @@
 /*
  * A comparison of two subvolumes, as its parts share it:
  *
- *     pairs.c: items that differ --> touched.c: inodes --> inodes.c --+
- *                                                                     +--> rows.c --> the caller
- *     by_path.c: directories side by side ----------------------------+
+ *     pairs.c: items that differ --> touched.c: inodes --> by_inode.c --+
+ *                                                                       +--> results.c --> caller
+ *     by_path.c: directories side by side ------------------------------+
  *
- * inodes.c and by_path.c ask tree.c for items, names.c for names and paths, and compare.c and
- * content.c for what differs in a file.
+ * Both read items, names and paths with side.c, and compare files with file_changes.c.
  */
 #ifndef BW_DIFF_DIFF_H
 #define BW_DIFF_DIFF_H
@@ -27,17 +26,17 @@ struct bw_diff_part {
     uint16_t length;
 };
 
-/** One of the two subvolumes, and the way to its items. */
+/** One of the two subvolumes, and what was read of it. */
 struct bw_diff_tree {
     struct bw_fs *fs;
     const struct bw_subvolume *subvolume;
-    struct bw_leaf_finder finder; /**< for inodes, in ascending order */
-    struct bw_leaf_finder climb;  /**< for the names of directories */
-    struct bw_map part_of;        /**< numbers of the parts, by inode */
+    struct bw_leaf_finder finder;      /**< for inodes, in ascending order */
+    struct bw_leaf_finder directories; /**< for the names of directories */
+    struct bw_map part_of;             /**< numbers of the parts, by inode */
     struct bw_diff_part *parts;
     size_t part_count, part_capacity;
     struct bw_buffer names; /**< of the parts */
-    bool lost;              /**< something of it that was asked for */
+    bool lost;              /**< some items that were requested */
 };
 
 /** What is touched of an inode. */
@@ -112,7 +111,7 @@ struct bw_diff {
     struct bw_diff_summary summary;
 };
 
-/* Items (tree.c). */
+/* Items (side.c). */
 
 /** Starts with a subvolume. */
 void bw_diff_tree_init(struct bw_diff_tree *tree, const struct bw_diff_side *side);
@@ -150,7 +149,7 @@ const struct bw_touched *bw_touched_get(const struct bw_touched_list *list, uint
 /** Frees the list. */
 void bw_touched_free(struct bw_touched_list *list);
 
-/* Names and paths (names.c). */
+/* Names and paths (side.c). */
 
 /** A name. */
 struct bw_diff_name {
@@ -190,7 +189,7 @@ struct bw_error *bw_diff_path(struct bw_diff *diff, unsigned side, uint64_t dire
 struct bw_error *bw_diff_may_have(struct bw_diff_tree *tree, const char *path, size_t length,
                                   bool *possible);
 
-/* What differs in a file (compare.c, content.c). */
+/* What differs in a file (file_changes.c). */
 
 /** The result of comparing two files. */
 struct bw_diff_result {
@@ -202,22 +201,16 @@ struct bw_diff_result {
 struct bw_error *bw_diff_compare(struct bw_diff *diff, const struct bw_diff_file files[2],
                                  const struct bw_touched *touched, struct bw_diff_result *result);
 
-/** Compares the contents of two files in these ranges, up to the end of the shorter one. */
-struct bw_error *bw_diff_contents(struct bw_diff *diff, const struct bw_diff_file files[2],
-                                  const struct bw_diff_range *ranges, size_t count,
-                                  struct bw_diff_result *result);
-
 /** Frees what that has kept; NULL is allowed. */
 void bw_diff_content_free(struct bw_diff_content *content);
 
-/* Rows (rows.c). */
+/* Rows (results.c). */
 
-/** Adds a row, unless it is outside of the path that is asked for. Fails only if memory runs out.
- */
+/** Adds a row, unless it is outside of the requested path. Fails only if memory runs out. */
 struct bw_error *bw_diff_rows_add(struct bw_diff *diff, const struct bw_diff_row *row);
 
-/** Whether a path is that which is asked for, or below it. */
-bool bw_diff_wants(const struct bw_diff *diff, struct bw_diff_text path);
+/** Whether a path is the requested one, or below it. */
+bool bw_diff_is_selected(const struct bw_diff *diff, struct bw_diff_text path);
 
 /** A row about a file on either side; NULL: it is not there. */
 struct bw_diff_row bw_diff_row_of(enum bw_difference_status status,
@@ -227,7 +220,7 @@ struct bw_diff_row bw_diff_row_of(enum bw_difference_status status,
 /** Sorts the rows, makes one of what was deleted and added at the same path, and hands them out. */
 struct bw_error *bw_diff_rows_hand_out(struct bw_diff *diff);
 
-/* The two ways. */
+/* The two methods (by_inode.c, by_path.c). */
 
 /** By what the trees do not share. */
 struct bw_error *bw_diff_by_inode(struct bw_diff *diff);

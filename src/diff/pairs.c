@@ -102,13 +102,13 @@ static struct bw_error *check_items(const struct open_block *block)
                            block->pointer.bytenr);
 }
 
-static struct bw_error *lose(const struct cursor *cursor, const struct bw_block_pointer *pointer,
-                             struct bw_error *error)
+static struct bw_error *report_lost(const struct cursor *cursor,
+                                    const struct bw_block_pointer *pointer, struct bw_error *error)
 {
     const struct bw_pairs *pairs = cursor->pairs;
     return error->code == BW_ERROR_NO_MEMORY
                ? error
-               : pairs->lose(pairs->context, cursor->side, pointer, error);
+               : pairs->lost(pairs->context, cursor->side, pointer, error);
 }
 
 /* Opens the block of the pointer that the cursor stands at. Fails only if memory runs out. */
@@ -130,7 +130,7 @@ static struct bw_error *open_block(struct cursor *cursor)
     }
     if (error) {
         cursor->front = AT_LOSS;
-        return lose(cursor, &cursor->pointer, error);
+        return report_lost(cursor, &cursor->pointer, error);
     }
     cursor->depth++;
     settle(cursor);
@@ -199,7 +199,7 @@ static bool is_shared(const struct cursor *a, const struct cursor *b)
 }
 
 /* The item that a cursor stands at; NULL if its bytes are lost, which is told. */
-static struct bw_error *take_item(struct cursor *cursor, struct bw_item_pair *pair)
+static struct bw_error *set_item(struct cursor *cursor, struct bw_item_pair *pair)
 {
     if (!cursor->item_lost) {
         pair->items[cursor->side] = &cursor->item;
@@ -209,17 +209,18 @@ static struct bw_error *take_item(struct cursor *cursor, struct bw_item_pair *pa
     struct bw_block_pointer place = block->pointer;
     place.expectation.first_key = cursor->start;
     pair->unknown = true;
-    return lose(cursor, &place,
-                bw_error_create(BW_ERROR_CORRUPT,
-                                "tree block %" PRIu64 ": item %" PRIu32 " lies outside its leaf",
-                                block->pointer.bytenr, block->slot));
+    return report_lost(cursor, &place,
+                       bw_error_create(BW_ERROR_CORRUPT,
+                                       "tree block %" PRIu64 ": item %" PRIu32
+                                       " lies outside its leaf",
+                                       block->pointer.bytenr, block->slot));
 }
 
 /* Hands out an item that only one tree has, or that has no counterpart because of a loss. */
 static struct bw_error *hand_out(struct cursor *cursor, bool unknown)
 {
     struct bw_item_pair pair = {.key = cursor->start, .unknown = unknown};
-    BW_TRY(take_item(cursor, &pair));
+    BW_TRY(set_item(cursor, &pair));
     BW_TRY(cursor->pairs->take(cursor->pairs->context, &pair));
     pass(cursor);
     return NULL;
@@ -228,8 +229,8 @@ static struct bw_error *hand_out(struct cursor *cursor, bool unknown)
 static struct bw_error *hand_out_both(struct cursor *a, struct cursor *b)
 {
     struct bw_item_pair pair = {.key = a->start};
-    BW_TRY(take_item(a, &pair));
-    BW_TRY(take_item(b, &pair));
+    BW_TRY(set_item(a, &pair));
+    BW_TRY(set_item(b, &pair));
     bool equal = !pair.unknown && a->item.size == b->item.size &&
                  memcmp(a->item.data, b->item.data, a->item.size) == 0;
     if (!equal)

@@ -25,13 +25,13 @@ struct bw_pairs {
     struct bw_error *(*take)(void *context, const struct bw_item_pair *pair);
     /** Receives what cannot be read of a tree (0 or 1), with the key it begins at, and takes
      * `error`. What it returns ends the comparison. */
-    struct bw_error *(*lose)(void *context, unsigned side, const struct bw_block_pointer *pointer,
+    struct bw_error *(*lost)(void *context, unsigned side, const struct bw_block_pointer *pointer,
                              struct bw_error *error);
     void *context;
     uint64_t blocks; /**< result: how many were read, or were lost */
 };
 
-/** Compares. Returns the error of `take` or `lose`, or one of memory. */
+/** Compares. Returns the error of `take` or `lost`, or one of memory. */
 struct bw_error *bw_pairs_compare(struct bw_pairs *pairs);
 
 #endif

@@ -56,7 +56,7 @@ static uint64_t end_of_extent(const struct bw_diff_tree *tree, const struct bw_i
                                                                                      : end;
 }
 
-static struct bw_error *take_extent(struct bw_diff *diff, const struct bw_item_pair *pair)
+static struct bw_error *add_extent_range(struct bw_diff *diff, const struct bw_item_pair *pair)
 {
     uint64_t before = end_of_extent(&diff->trees[0], pair->items[0]);
     uint64_t after = end_of_extent(&diff->trees[1], pair->items[1]);
@@ -65,7 +65,7 @@ static struct bw_error *take_extent(struct bw_diff *diff, const struct bw_item_p
 }
 
 /* The number may have gone to another file. */
-static struct bw_error *take_inode(struct bw_diff *diff, const struct bw_item_pair *pair)
+static struct bw_error *add_inode(struct bw_diff *diff, const struct bw_item_pair *pair)
 {
     struct bw_inode inodes[2];
     bool replaced = pair->items[0] && pair->items[1] &&
@@ -77,7 +77,7 @@ static struct bw_error *take_inode(struct bw_diff *diff, const struct bw_item_pa
 }
 
 /* Entries of files are known from the files; those of nested subvolumes only from here. */
-static struct bw_error *take_entry(struct bw_diff *diff, const struct bw_item_pair *pair)
+static struct bw_error *add_nested_entries(struct bw_diff *diff, const struct bw_item_pair *pair)
 {
     struct bw_touched_list *list = &diff->touched;
     for (uint8_t side = 0; side < 2; side++) {
@@ -103,7 +103,7 @@ static struct bw_error *take_entry(struct bw_diff *diff, const struct bw_item_pa
     return list->names.failed ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *take(void *context, const struct bw_item_pair *pair)
+static struct bw_error *on_pair(void *context, const struct bw_item_pair *pair)
 {
     struct bw_diff *diff = context;
     const uint64_t number = pair->key.objectid;
@@ -111,24 +111,25 @@ static struct bw_error *take(void *context, const struct bw_item_pair *pair)
         return NULL;
     switch (pair->key.type) {
     case BW_INODE_ITEM:
-        return take_inode(diff, pair);
+        return add_inode(diff, pair);
     case BW_INODE_REF:
     case BW_INODE_EXTREF:
         return touch(&diff->touched, number, BW_TOUCHED_NAMES);
     case BW_XATTR_ITEM:
         return touch(&diff->touched, number, BW_TOUCHED_XATTRS);
     case BW_EXTENT_DATA:
-        return take_extent(diff, pair);
+        return add_extent_range(diff, pair);
     case BW_DIR_INDEX:
-        return take_entry(diff, pair);
+        return add_nested_entries(diff, pair);
     default:
         return NULL;
     }
 }
 
 /* A loss may begin in the midst of an inode. */
-static struct bw_error *lose(void *context, unsigned side, const struct bw_block_pointer *pointer,
-                             struct bw_error *error)
+static struct bw_error *on_lost_block(void *context, unsigned side,
+                                      const struct bw_block_pointer *pointer,
+                                      struct bw_error *error)
 {
     struct bw_diff *diff = context;
     const struct bw_key *first = &pointer->expectation.first_key;
@@ -143,7 +144,8 @@ static struct bw_error *lose(void *context, unsigned side, const struct bw_block
 
 struct bw_error *bw_touched_find(struct bw_diff *diff)
 {
-    struct bw_pairs pairs = {.shared = diff->shared, .take = take, .lose = lose, .context = diff};
+    struct bw_pairs pairs = {
+        .shared = diff->shared, .take = on_pair, .lost = on_lost_block, .context = diff};
     for (unsigned side = 0; side < 2; side++) {
         pairs.readers[side] = diff->trees[side].fs->reader;
         pairs.trees[side] = diff->trees[side].subvolume->tree;

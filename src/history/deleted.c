@@ -268,7 +268,7 @@ static struct bw_error *compare(struct finding *finding, const struct bw_fs *new
         .trees = {finding->subvolume->tree, newer->tree},
         .shared = true,
         .take = take_pair,
-        .lose = report_lost_side,
+        .lost = report_lost_side,
         .context = finding,
     };
     return bw_pairs_compare(&pairs);

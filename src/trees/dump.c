@@ -4,26 +4,398 @@
  * btrfs-progs: level by level, for which a tree is scanned once a level, or depth first. Memory is
  * a batch of leaves and some text.
  */
-#include "btrfs-walk/dump.h"
-
 #include <inttypes.h>
+#include <stdlib.h>
 #include <uuid/uuid.h>
 
-#include "trees/dump.h"
-#include "trees/dump_pages.h"
 #include "base/cleanup.h"
+#include "base/decimal.h"
+#include "base/pool.h"
 #include "base/struct_size.h"
+#include "btree/block.h"
 #include "btree/scan.h"
-#include "ondisk/disk_items.h"
+#include "btrfs-walk/dump.h"
+#include "btrfs-walk/tree.h"
 #include "graph/wind.h"
 #include "ondisk/block_text.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/structure.h"
+#include "owners/tree_list.h"
+#include "trees/dump.h"
+
+/* The trees of a file system in the order of btrfs-progs: those that the superblock points to, then
+ * those of the root tree, then those of the log. */
+
+/* A tree to be printed. */
+struct dump_tree {
+    struct bw_tree tree;
+    const char *name;         /* as btrfs-progs call it: "checksum" */
+    const struct bw_key *key; /* of its root item; NULL: the superblock points to it */
+    bool deleted;             /* it is being deleted: blocks may be gone */
+};
+
+/* Receives a tree; a view that ends with the call. An error ends the iteration. */
+typedef struct bw_error *tree_taker(void *context, const struct dump_tree *tree);
+
+struct iteration {
+    struct bw_fs *fs;
+    const uint64_t *id; /* the only one wanted; NULL: all */
+    bool replayed;      /* with the changes of the log */
+    tree_taker *take;
+    void *context;
+};
+
+static const char *name_of(uint64_t id)
+{
+    static const struct bw_value_name names[] = {
+        {BW_ROOT_TREE, "root", false},
+        {BW_EXTENT_TREE, "extent", false},
+        {BW_CHUNK_TREE, "chunk", false},
+        {BW_DEVICE_TREE, "device", false},
+        {BW_TOP_SUBVOLUME, "fs", false},
+        {BW_ROOT_TREE_DIR, "directory", false},
+        {BW_CSUM_TREE, "checksum", false},
+        {BW_QUOTA_TREE, "quota", false},
+        {BW_UUID_TREE, "uuid", false},
+        {BW_FREE_SPACE_TREE, "free space", false},
+        {BW_BLOCK_GROUP_TREE, "block group", false},
+        {BW_RAID_STRIPE_TREE, "raid stripe", false},
+        {BW_REMAP_TREE, "remap", false},
+        {BW_ORPHAN, "orphan", false},
+        {BW_TREE_LOG, "log", false},
+        {BW_TREE_LOG_FIXUP, "log fixup", false},
+        {BW_TREE_RELOC, "reloc", false},
+        {BW_DATA_RELOC_TREE, "data reloc", false},
+        {BW_EXTENT_CSUM_OBJECT, "extent checksum", false},
+        {BW_MULTIPLE_OBJECTS, "multiple", false},
+        {0, NULL, false},
+    };
+    for (const struct bw_value_name *name = names; name->name; name++)
+        if (name->value == id)
+            return name->name;
+    return "file";
+}
+
+static bool is_chosen(const struct iteration *iteration, uint64_t id)
+{
+    return !iteration->id || *iteration->id == id;
+}
+
+static struct bw_error *give_superblock_tree(const struct iteration *iteration,
+                                             const struct bw_tree *tree, const char *name)
+{
+    const struct dump_tree found = {.tree = *tree, .name = name};
+    return is_chosen(iteration, tree->id) ? iteration->take(iteration->context, &found) : NULL;
+}
+
+/* The tree after the replay of the log; NULL if that does not change it. */
+static const struct bw_tree *replayed_tree(const struct bw_fs *fs, const struct bw_key *key)
+{
+    const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, key->objectid);
+    if (subvolume)
+        return &subvolume->tree;
+    bool has_checksums = key->objectid == BW_CSUM_TREE && !key->offset && fs->checksum_trees.count;
+    return has_checksums ? &fs->checksum_trees.trees[0] : NULL;
+}
+
+static struct bw_error *give_root(void *context, const struct bw_item *item)
+{
+    const struct iteration *iteration = context;
+    struct bw_root_item root;
+    if (item->key.type != BW_ROOT_ITEM || !is_chosen(iteration, item->key.objectid))
+        return NULL;
+    struct bw_error *bad = bw_root_item_decode(item, &root);
+    if (bad) {
+        bw_fs_report(iteration->fs, BW_DAMAGE, bad);
+        return NULL;
+    }
+    struct dump_tree tree = {.tree = {item->key.objectid, root.root, root.last_snapshot},
+                             .name = name_of(item->key.objectid),
+                             .key = &item->key,
+                             .deleted = !root.references};
+    const struct bw_tree *replayed =
+        iteration->replayed ? replayed_tree(iteration->fs, &item->key) : NULL;
+    if (replayed)
+        tree.tree.root = replayed->root;
+    return iteration->take(iteration->context, &tree);
+}
+
+static struct bw_error *give_roots(struct iteration *iteration, const struct bw_tree *tree)
+{
+    const uint64_t *id = iteration->id;
+    struct bw_key first = {id ? *id : 0, id ? BW_ROOT_ITEM : 0, 0}, last = BW_KEY_MAX;
+    if (id)
+        last = (struct bw_key){*id, BW_ROOT_ITEM, UINT64_MAX};
+    return bw_fs_items(iteration->fs, tree, first, last, give_root, iteration);
+}
+
+/* Hands out the trees of an id, or all of them if `id` is NULL; with `replayed`, as they are after
+ * the replay of the log. Roots that cannot be read are reported. */
+static struct bw_error *each_tree(struct bw_fs *fs, const uint64_t *id, bool replayed,
+                                  tree_taker *take, void *context)
+{
+    struct iteration iteration = {fs, id, replayed, take, context};
+    const struct bw_tree remap = {BW_REMAP_TREE, fs->superblock.remap_root, 0};
+    struct bw_tree log = {0};
+    BW_TRY(give_superblock_tree(&iteration, &fs->root_tree, "root"));
+    BW_TRY(give_superblock_tree(&iteration, &fs->chunk_tree, "chunk"));
+    if (!id || *id == BW_TREE_LOG)
+        BW_TRY(bw_log_tree_find(fs, &log));
+    if (log.id)
+        BW_TRY(give_superblock_tree(&iteration, &log, "log root"));
+    if (remap.root.bytenr)
+        BW_TRY(give_superblock_tree(&iteration, &remap, "remap"));
+    BW_TRY(give_roots(&iteration, &fs->root_tree));
+    return log.id ? give_roots(&iteration, &log) : NULL;
+}
+
+/* What there is, for a message: not more than a line or two. */
+struct found {
+    struct bw_buffer names;
+    uint64_t wanted, last;
+    unsigned count;
+    bool there;
+};
+
+static struct bw_error *add_name(void *context, const struct dump_tree *tree)
+{
+    enum { MOST = 20 };
+    struct found *found = context;
+    uint64_t id = tree->tree.id;
+    found->there |= id == found->wanted;
+    if (found->there)
+        return bw_error_create(BW_ERROR_STOPPED, "found");
+    if (found->count && id == found->last)
+        return NULL;
+    found->last = id;
+    if (found->count++ > MOST)
+        return NULL;
+    if (found->names.length)
+        bw_buffer_append(&found->names, ", ", 2);
+    if (found->count > MOST)
+        bw_buffer_append(&found->names, "...", 3);
+    else
+        bw_print_objectid(&found->names, id, 0);
+    return NULL;
+}
+
+struct bw_error *bw_dump_tree_check(struct bw_fs *fs, uint64_t id)
+{
+    struct found found = {.wanted = id};
+    struct bw_error *error = each_tree(fs, &id, false, add_name, &found);
+    if (!error)
+        error = each_tree(fs, NULL, false, add_name, &found);
+    if (found.there) {
+        bw_error_free(error);
+        error = NULL;
+    } else if (!error) {
+        error = bw_error_create(BW_ERROR_NOT_FOUND, "there is no tree %" PRId64 "; there are %.*s",
+                                (int64_t)id, (int)found.names.length,
+                                found.names.data ? found.names.data : "none");
+    }
+    bw_buffer_free(&found.names);
+    return error;
+}
+
+/* Pages of text, and the threads that print leaves. A leaf is small, so that the text of all that
+ * are gathered is, too. */
+
+enum {
+    PAGES = 32,            /* leaves that are gathered at most */
+    LEAF_BYTES = 512 << 10, /* and their bytes */
+};
+
+/* A text under way. */
+struct page {
+    struct bw_buffer text;
+    struct bw_json json;
+    struct bw_printer printer;
+};
+
+/* What is printed, where it goes, and the leaves that have been gathered. */
+struct bw_dump {
+    struct bw_fs *fs;
+    struct bw_dump_options options;
+    struct bw_key first, last;
+    bool part;     /* of the keys: no internal nodes are printed */
+    uint64_t tree; /* id of the present tree */
+    bw_consumer *consume;
+    void *context;
+    struct page page; /* of all but leaves */
+    uint8_t *leaves;
+    unsigned gathered;
+    struct page leaf_pages[PAGES];
+    struct bw_pool *pool;
+};
+
+/* A printer for items of a file system. */
+static struct bw_printer printer_of(const struct bw_fs *fs, const struct bw_dump_options *options)
+{
+    return (struct bw_printer){
+        .checksum_items = options->checksum_items,
+        .hide_names = options->hide_names,
+        .sectorsize = fs->superblock.sectorsize,
+        .checksum_size = (uint32_t)bw_checksum_size(fs->superblock.checksum_type),
+    };
+}
+
+static void begin_page(const struct bw_dump *dump, struct page *page)
+{
+    page->json = bw_json_start(&page->text, false);
+    page->printer = printer_of(dump->fs, &dump->options);
+    page->printer.text = &page->text;
+    page->printer.json = dump->options.json ? &page->json : NULL;
+}
+
+static unsigned most_leaves(const struct bw_dump *dump)
+{
+    unsigned most = LEAF_BYTES / dump->fs->reader.nodesize;
+    return most < PAGES ? most : PAGES;
+}
+
+/* Begins; the members from `fs` to `context` but for `tree` are set. */
+static struct bw_error *begin_dump(struct bw_dump *dump)
+{
+    begin_page(dump, &dump->page);
+    for (unsigned i = 0; i < PAGES; i++)
+        begin_page(dump, &dump->leaf_pages[i]);
+    dump->leaves = bw_block_buffer(&dump->fs->reader, most_leaves(dump));
+    dump->pool = bw_pool_create(bw_pool_workers(0));
+    return dump->leaves && dump->pool ? NULL : bw_error_no_memory();
+}
+
+static struct bw_error *give_page(struct bw_dump *dump, struct page *page)
+{
+    struct bw_error *error = page->text.failed ? bw_error_no_memory() : NULL;
+    if (!error && page->text.length)
+        error = dump->consume(dump->context, page->text.data, page->text.length);
+    page->text.length = 0;
+    return error;
+}
+
+static bool is_wanted(const struct bw_dump *dump, const struct bw_key *key)
+{
+    return bw_key_compare(key, &dump->first) >= 0 && bw_key_compare(key, &dump->last) <= 0;
+}
+
+static void print_item(const struct bw_dump *dump, const struct bw_block_print *block,
+                       uint32_t slot)
+{
+    block->printer->cut_off = false;
+    bool inside = bw_block_print_item(block, slot);
+    if (!inside || block->printer->cut_off)
+        bw_fs_report(dump->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT, "leaf %" PRIu64 " slot %" PRIu32 ": %s",
+                                     block->bytenr, slot,
+                                     inside ? "part of the item is cut off"
+                                            : "the item lies outside of the leaf"));
+}
+
+/* The header, then the items or pointers that are wanted. */
+static void print_block(const struct bw_dump *dump, const struct bw_block_print *block)
+{
+    const struct bw_node *node = &block->node;
+    bool begun = !dump->part;
+    if (begun)
+        bw_block_print_header(block);
+    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+        if (node->level) {
+            bw_block_print_pointer(block, slot);
+            continue;
+        }
+        struct bw_key key = bw_leaf_key(node, slot);
+        if (!is_wanted(dump, &key))
+            continue;
+        if (!begun)
+            bw_block_print_header(block);
+        begun = true;
+        print_item(dump, block, slot);
+    }
+}
+
+static struct bw_block_print block_of(const struct bw_dump *dump, struct page *page,
+                                      const struct bw_node *node, uint64_t bytenr)
+{
+    return (struct bw_block_print){.printer = &page->printer,
+                                   .node = *node,
+                                   .tree = dump->tree,
+                                   .bytenr = bytenr,
+                                   .checksum_header = dump->options.checksum_headers};
+}
+
+static void print_leaf(void *context, unsigned worker, size_t task)
+{
+    struct bw_dump *dump = context;
+    (void)worker;
+    const uint32_t nodesize = dump->fs->reader.nodesize;
+    const struct bw_node leaf = bw_node_view(dump->leaves + task * nodesize, nodesize);
+    const struct bw_disk_header *header = (const void *)leaf.block;
+    const struct bw_block_print block =
+        block_of(dump, &dump->leaf_pages[task], &leaf, bw_get64(header->bytenr));
+    print_block(dump, &block);
+}
+
+static struct bw_error *give_leaves(struct bw_dump *dump)
+{
+    struct bw_error *error = NULL;
+    if (dump->gathered)
+        bw_pool_run(dump->pool, dump->gathered, print_leaf, dump);
+    for (unsigned i = 0; i < dump->gathered; i++) {
+        if (!error)
+            error = give_page(dump, &dump->leaf_pages[i]);
+        dump->leaf_pages[i].text.length = 0;
+    }
+    dump->gathered = 0;
+    return error;
+}
+
+/* Passes on all text, leaves that have been gathered first. */
+static struct bw_error *give_all(struct bw_dump *dump)
+{
+    BW_TRY(give_leaves(dump));
+    return give_page(dump, &dump->page);
+}
+
+/* Gathers a leaf. */
+static struct bw_error *gather_leaf(struct bw_dump *dump, const struct bw_node *leaf)
+{
+    if (!dump->gathered)
+        BW_TRY(give_page(dump, &dump->page));
+    memcpy(dump->leaves + (size_t)dump->gathered++ * leaf->nodesize, leaf->block, leaf->nodesize);
+    return dump->gathered == most_leaves(dump) ? give_leaves(dump) : NULL;
+}
+
+/* Prints a block at once. */
+static struct bw_error *print_now(struct bw_dump *dump, const struct bw_node *node, uint64_t bytenr,
+                                  bool damaged)
+{
+    BW_TRY(give_leaves(dump));
+    struct bw_block_print block = block_of(dump, &dump->page, node, bytenr);
+    block.damaged = damaged;
+    print_block(dump, &block);
+    return dump->page.text.length > LEAF_BYTES ? give_page(dump, &dump->page) : NULL;
+}
+
+/* Takes the error that ended the work, or NULL; passes on what is left and frees everything. */
+static struct bw_error *end_dump(struct bw_dump *dump, struct bw_error *error)
+{
+    struct bw_error *last = error || !dump->pool ? NULL : give_all(dump);
+    bw_pool_destroy(dump->pool);
+    free(dump->leaves);
+    bw_buffer_free(&dump->page.text);
+    for (unsigned i = 0; i < PAGES; i++)
+        bw_buffer_free(&dump->leaf_pages[i].text);
+    return bw_error_first(error, last);
+}
+
+/* Trees and blocks. */
 
 enum { ALL_LEVELS = UINT8_MAX };
 
 /* Trees under way. */
 struct trees {
     struct bw_dump dump;
-    const struct bw_dump_tree *tree;
+    const struct dump_tree *tree;
     uint8_t level; /* blocks of other levels are not printed; or ALL_LEVELS */
 };
 
@@ -39,8 +411,8 @@ static struct bw_error *begin(struct trees *trees, struct bw_fs *fs,
     dump->first = dump->options.first ? *dump->options.first : (struct bw_key){0};
     dump->last = dump->options.last ? *dump->options.last : BW_KEY_MAX;
     dump->part = dump->options.first || dump->options.last;
-    struct bw_error *error = bw_dump_begin(dump);
-    return error ? bw_dump_end(dump, error) : NULL;
+    struct bw_error *error = begin_dump(dump);
+    return error ? end_dump(dump, error) : NULL;
 }
 
 static uint64_t bytenr_of(const struct bw_node *node)
@@ -48,18 +420,18 @@ static uint64_t bytenr_of(const struct bw_node *node)
     return bw_get64(((const struct bw_disk_header *)node->block)->bytenr);
 }
 
-static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
     struct trees *trees = context;
-    return bw_dump_leaf(&trees->dump, leaf);
+    return gather_leaf(&trees->dump, leaf);
 }
 
-static struct bw_error *take_node(void *context, const struct bw_node *node)
+static struct bw_error *on_node(void *context, const struct bw_node *node)
 {
     struct trees *trees = context;
     if (trees->dump.part || (trees->level != ALL_LEVELS && trees->level != node->level))
         return NULL;
-    return bw_dump_print(&trees->dump, node, bytenr_of(node), false);
+    return print_now(&trees->dump, node, bytenr_of(node), false);
 }
 
 /* Damage. */
@@ -95,13 +467,13 @@ static struct bw_error *print_damaged(struct bw_dump *dump, uint64_t bytenr)
     struct bw_node node = bw_block_view(bytes, dump->fs->reader.nodesize);
     if (bytenr_of(&node) != bytenr)
         node.item_count = 0;
-    return bw_dump_print(dump, &node, bytenr, true);
+    return print_now(dump, &node, bytenr, true);
 }
 
 /* Nodes above the present level were reported when that level was printed. Blocks of a subvolume
  * that is being deleted may be gone. */
-static struct bw_error *take_lost(void *context, const struct bw_block_pointer *pointer,
-                                  struct bw_error *error)
+static struct bw_error *on_lost(void *context, const struct bw_block_pointer *pointer,
+                                struct bw_error *error)
 {
     struct trees *trees = context;
     struct bw_dump *dump = &trees->dump;
@@ -109,7 +481,7 @@ static struct bw_error *take_lost(void *context, const struct bw_block_pointer *
     if (trees->level == ALL_LEVELS || trees->level == pointer->expectation.level)
         failure = print_damaged(dump, pointer->bytenr);
     if (!failure)
-        failure = bw_dump_give(dump);
+        failure = give_all(dump);
     if (trees->tree->deleted)
         bw_fs_report(dump->fs, BW_NOTE, error);
     else
@@ -126,17 +498,17 @@ static struct bw_error *scan(struct trees *trees, uint8_t level, uint8_t lowest)
         .last = trees->dump.last,
         .adopt = true,
         .announce = true,
-        .leaf = take_leaf,
-        .node = take_node,
+        .leaf = on_leaf,
+        .node = on_node,
         .lowest_level = lowest,
-        .lost = take_lost,
+        .lost = on_lost,
         .context = trees,
     };
     trees->level = level;
     return bw_tree_scan(&trees->dump.fs->reader, &trees->tree->tree, &plan);
 }
 
-static struct bw_error *print_levels(struct trees *trees, const struct bw_dump_tree *tree)
+static struct bw_error *print_levels(struct trees *trees, const struct dump_tree *tree)
 {
     if (trees->dump.options.depth_first || trees->dump.part)
         return scan(trees, ALL_LEVELS, 0);
@@ -145,18 +517,18 @@ static struct bw_error *print_levels(struct trees *trees, const struct bw_dump_t
     return scan(trees, 0, 0);
 }
 
-static struct bw_error *print_tree(struct trees *trees, const struct bw_dump_tree *tree)
+static struct bw_error *print_tree(struct trees *trees, const struct dump_tree *tree)
 {
     trees->tree = tree;
     trees->dump.tree = tree->tree.id;
     BW_TRY(print_levels(trees, tree));
-    return bw_dump_give(&trees->dump);
+    return give_all(&trees->dump);
 }
 
-static struct bw_error *take_tree(void *context, const struct bw_dump_tree *tree)
+static struct bw_error *print_listed(void *context, const struct dump_tree *tree)
 {
     struct trees *trees = context;
-    struct bw_buffer *text = &trees->dump.sheet.text;
+    struct bw_buffer *text = &trees->dump.page.text;
     if (!trees->dump.options.json) {
         bw_buffer_format(text, "%s tree", tree->name);
         if (tree->key) {
@@ -175,7 +547,7 @@ static void print_totals(struct bw_dump *dump)
     const struct bw_superblock *superblock = &dump->fs->superblock;
     uuid_unparse_lower(superblock->fsid, uuid);
     if (!dump->options.json)
-        bw_buffer_format(&dump->sheet.text,
+        bw_buffer_format(&dump->page.text,
                          "total bytes %" PRIu64 "\nbytes used %" PRIu64 "\nuuid %s\n",
                          superblock->total_bytes, superblock->bytes_used, uuid);
 }
@@ -194,12 +566,12 @@ struct bw_error *bw_dump_trees(struct bw_fs *fs, const uint64_t *ids, size_t cou
         totals |= ids[i] != BW_ROOT_TREE && ids[i] != BW_CHUNK_TREE && ids[i] != BW_TREE_LOG;
     }
     if (!count)
-        error = bw_dump_each_tree(fs, NULL, replayed, take_tree, &trees);
+        error = each_tree(fs, NULL, replayed, print_listed, &trees);
     for (size_t i = 0; i < count && !error; i++)
-        error = bw_dump_each_tree(fs, &ids[i], replayed, take_tree, &trees);
+        error = each_tree(fs, &ids[i], replayed, print_listed, &trees);
     if (!error && totals)
         print_totals(&trees.dump);
-    return bw_dump_end(&trees.dump, error);
+    return end_dump(&trees.dump, error);
 }
 
 /* A block is printed as the root of a tree of its own. */
@@ -207,14 +579,14 @@ static struct bw_error *print_root_block(struct trees *trees, uint64_t bytenr,
                                          const struct bw_tree_block *block)
 {
     const struct bw_tree_block_header header = bw_tree_block_header(block);
-    const struct bw_dump_tree tree = {
+    const struct dump_tree tree = {
         .tree = {header.owner, {bytenr, header.generation, header.level}, header.generation}};
     trees->tree = &tree;
     trees->dump.tree = header.owner;
     if (trees->dump.options.follow)
         return print_tree(trees, &tree);
     BW_TRY(scan(trees, ALL_LEVELS, header.level));
-    return bw_dump_give(&trees->dump);
+    return give_all(&trees->dump);
 }
 
 struct bw_error *bw_dump_block(struct bw_fs *fs, uint64_t bytenr,
@@ -230,12 +602,12 @@ struct bw_error *bw_dump_block(struct bw_fs *fs, uint64_t bytenr,
     } else if (error->code != BW_ERROR_NOT_FOUND && error->code != BW_ERROR_NO_MEMORY) {
         struct bw_error *failure = print_damaged(&trees.dump, bytenr);
         if (!failure)
-            failure = bw_dump_give(&trees.dump);
+            failure = give_all(&trees.dump);
         bw_fs_report_lost(fs, bytenr, error);
         error = failure;
     }
     bw_tree_block_free(block);
-    return bw_dump_end(&trees.dump, error);
+    return end_dump(&trees.dump, error);
 }
 
 struct bw_error *bw_item_format(const struct bw_fs *fs, const struct bw_item *item,
@@ -245,7 +617,7 @@ struct bw_error *bw_item_format(const struct bw_fs *fs, const struct bw_item *it
     struct bw_buffer buffer = {0};
     struct bw_json json = bw_json_start(&buffer, false);
     BW_TRY(BW_TAKE_OPTIONS(&ours, options));
-    struct bw_printer printer = bw_dump_printer(fs, &ours);
+    struct bw_printer printer = printer_of(fs, &ours);
     printer.text = &buffer;
     printer.json = ours.json ? &json : NULL;
     if (ours.json)

@@ -127,7 +127,7 @@ static uint64_t compare(struct trees *trees, bool shared)
                              .trees = {trees->before, trees->editor.tree},
                              .shared = shared,
                              .take = take,
-                             .lose = lose,
+                             .lost = lose,
                              .context = trees};
     memset(trees->told, 0, sizeof trees->told);
     trees->losses = 0;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names of inodes, and paths. A path is climbed from directory to directory; each directory is
- * looked up once in a tree, and once in both if they agree on it.
+ * One of two subvolumes that are compared: its items, inodes, names and paths. Items that are lost
+ * are distinguished from items that are not there.
+ *
+ * A path is followed from directory to directory upwards. Each directory is looked up once in a
+ * tree, and once in both if they agree on it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,6 +14,107 @@
 #include "base/cleanup.h"
 #include "diff/diff.h"
 #include "ondisk/checksum.h"
+
+void bw_diff_tree_init(struct bw_diff_tree *tree, const struct bw_diff_side *side)
+{
+    *tree = (struct bw_diff_tree){.fs = side->fs, .subvolume = side->subvolume};
+    bw_leaf_finder_init(&tree->finder, &side->fs->reader, &side->subvolume->tree);
+    bw_leaf_finder_init(&tree->directories, &side->fs->reader, &side->subvolume->tree);
+}
+
+void bw_diff_tree_free(struct bw_diff_tree *tree)
+{
+    bw_leaf_finder_free(&tree->finder);
+    bw_leaf_finder_free(&tree->directories);
+    bw_map_free(&tree->part_of);
+    free(tree->parts);
+    bw_buffer_free(&tree->names);
+}
+
+/* Passes on the items of the finder's leaf. */
+static struct bw_error *give_items(struct bw_diff_tree *tree, const struct bw_leaf_finder *finder,
+                                   const struct bw_key *first, const struct bw_key *last,
+                                   bw_item_taker *take, void *context, bool *lost)
+{
+    const struct bw_node *leaf = &finder->leaf;
+    uint32_t slot = finder->ordered ? bw_node_count_until(leaf, first) : 0;
+    for (slot -= slot > 0; slot < leaf->item_count; slot++) {
+        struct bw_item item;
+        bool inside = bw_leaf_item(leaf, slot, &item);
+        if (finder->ordered && bw_key_compare(&item.key, last) > 0)
+            return NULL;
+        if (bw_key_compare(&item.key, first) < 0 || bw_key_compare(&item.key, last) > 0)
+            continue;
+        if (inside) {
+            BW_TRY(take(context, &item));
+            continue;
+        }
+        *lost = true;
+        bw_fs_report_lost(tree->fs, finder->bytenr,
+                          bw_error_create(BW_ERROR_CORRUPT,
+                                          "tree block %" PRIu64 ": item %" PRIu32
+                                          " lies outside its leaf",
+                                          finder->bytenr, slot));
+    }
+    return NULL;
+}
+
+struct bw_error *bw_diff_items(struct bw_diff_tree *tree, struct bw_leaf_finder *finder,
+                               struct bw_key first, struct bw_key last, bw_item_taker *take,
+                               void *context, bool *lost)
+{
+    const struct bw_key no_limit = BW_KEY_MAX;
+    bool missing = false;
+    for (struct bw_key at = first;; at = finder->end) {
+        BW_TRY(bw_fs_find_leaf(tree->fs, finder, &at));
+        missing |= finder->lost || (bw_key_compare(&finder->unknown, &finder->end) < 0 &&
+                                    bw_key_compare(&finder->unknown, &last) <= 0);
+        if (!finder->lost)
+            BW_TRY(give_items(tree, finder, &first, &last, take, context, &missing));
+        if (bw_key_compare(&finder->end, &last) > 0 || bw_key_compare(&finder->end, &no_limit) == 0)
+            break;
+    }
+    *lost |= missing;
+    tree->lost |= missing;
+    return NULL;
+}
+
+/* An inode that is being read. */
+struct reading {
+    struct bw_diff_file *file;
+    bool found;
+};
+
+static struct bw_error *decode_inode(void *context, const struct bw_item *item)
+{
+    struct reading *reading = context;
+    struct bw_diff_file *file = reading->file;
+    reading->found = true;
+    if (bw_inode_decode(item, &file->inode)) {
+        file->exists = file->inode.link_count || file->number == BW_SUBVOLUME_ROOT_INODE;
+        return NULL;
+    }
+    file->lost = true;
+    bw_fs_report(file->tree->fs, BW_DAMAGE,
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "tree %" PRIu64 ": inode %" PRIu64 " cannot be read",
+                                 file->tree->subvolume->tree.id, file->number));
+    return NULL;
+}
+
+struct bw_error *bw_diff_file_read(struct bw_diff_tree *tree, uint64_t number,
+                                   struct bw_diff_file *file)
+{
+    const struct bw_key key = {number, BW_INODE_ITEM, 0};
+    struct reading reading = {.file = file};
+    bool lost = false;
+    *file = (struct bw_diff_file){.tree = tree, .number = number};
+    BW_TRY(bw_diff_items(tree, &tree->finder, key, key, decode_inode, &reading, &lost));
+    file->lost |= lost && !reading.found;
+    return NULL;
+}
+
+/* Names of inodes, and paths. */
 
 /* Sixteen times what the kernel takes. In a crafted chain of directories, all paths together would
  * otherwise be as long as the square of their number. */
@@ -23,7 +127,7 @@ struct naming {
     bool first_only;
 };
 
-static struct bw_error *take_names(void *context, const struct bw_item *item)
+static struct bw_error *add_names(void *context, const struct bw_item *item)
 {
     const struct naming *naming = context;
     struct bw_diff_names *names = naming->names;
@@ -68,7 +172,7 @@ static struct bw_error *read_names(struct bw_diff_tree *tree, struct bw_leaf_fin
     names->count = names->bytes.length = 0;
     names->lost = false;
     return bw_diff_items(tree, finder, (struct bw_key){inode, BW_INODE_REF, 0},
-                         (struct bw_key){inode, BW_INODE_EXTREF, UINT64_MAX}, take_names, &naming,
+                         (struct bw_key){inode, BW_INODE_EXTREF, UINT64_MAX}, add_names, &naming,
                          &names->lost);
 }
 
@@ -94,7 +198,7 @@ static struct bw_error *add_part(struct bw_diff_tree *tree, uint64_t inode)
 {
     struct bw_diff_names found = {0};
     struct bw_diff_part part = {.name = tree->names.length};
-    struct bw_error *error = read_names(tree, &tree->climb, inode, true, &found);
+    struct bw_error *error = read_names(tree, &tree->directories, inode, true, &found);
     if (!error && found.count) {
         part.parent = found.items[0].parent;
         part.length = found.items[0].length;
@@ -179,7 +283,7 @@ struct step {
     uint64_t inode; /* result: 0: there is no such entry */
 };
 
-static struct bw_error *take_step(void *context, const struct bw_item *item)
+static struct bw_error *find_entry(void *context, const struct bw_item *item)
 {
     struct step *step = context;
     struct bw_cursor cursor = bw_cursor_of(item);
@@ -201,7 +305,7 @@ struct bw_error *bw_diff_may_have(struct bw_diff_tree *tree, const char *path, s
         end = slash ? (size_t)(slash - path) : length;
         struct step step = {path + at, end - at, 0};
         const struct bw_key key = {inode, BW_DIR_ITEM, bw_name_hash(step.name, step.length)};
-        BW_TRY(bw_diff_items(tree, &tree->climb, key, key, take_step, &step, &lost));
+        BW_TRY(bw_diff_items(tree, &tree->directories, key, key, find_entry, &step, &lost));
         inode = step.inode;
     }
     *possible = inode || lost;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Differences until they are handed out: all of them are kept, so that they come in the order of
- * their paths, and so that what takes the place of something else is told in one row. */
+ * their paths, and so that what takes the place of something else is reported in one row. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@ static const char *text_of(const struct bw_diff *diff, size_t at)
     return diff->rows.texts.data + at;
 }
 
-bool bw_diff_wants(const struct bw_diff *diff, struct bw_diff_text path)
+bool bw_diff_is_selected(const struct bw_diff *diff, struct bw_diff_text path)
 {
     const struct bw_buffer *filter = &diff->filter;
     const size_t length = filter->length;
@@ -28,9 +28,9 @@ bool bw_diff_wants(const struct bw_diff *diff, struct bw_diff_text path)
 struct bw_error *bw_diff_rows_add(struct bw_diff *diff, const struct bw_diff_row *row)
 {
     struct bw_diff_rows *rows = &diff->rows;
-    if (!bw_diff_wants(diff, (struct bw_diff_text){row->path, row->path_length}) &&
+    if (!bw_diff_is_selected(diff, (struct bw_diff_text){row->path, row->path_length}) &&
         !(row->old_path_length &&
-          bw_diff_wants(diff, (struct bw_diff_text){row->old_path, row->old_path_length})))
+          bw_diff_is_selected(diff, (struct bw_diff_text){row->old_path, row->old_path_length})))
         return NULL;
     if (!BW_ARRAY_RESERVE(rows->items, rows->count, rows->capacity))
         return bw_error_no_memory();
@@ -95,7 +95,7 @@ static bool have_same_path(const struct bw_diff *diff, const struct bw_diff_row 
 }
 
 /* Whether a name was taken from one file and given to another. A directory that was renamed, and
- * another one that got its path, are told apart: then names in them are not the same. */
+ * another one that got its path, are reported apart: then names in them are not the same. */
 static bool is_replacement(const struct bw_diff *diff, const struct bw_diff_row *old,
                            const struct bw_diff_row *new)
 {
@@ -121,13 +121,15 @@ static bool is_doubtful(const struct bw_diff *diff, const struct bw_diff_row *a,
     return only[0] && only[1] && (is_unknown(a) || is_unknown(b)) && have_same_path(diff, a, b);
 }
 
-/* Compares the files; both have been read before. `*told`: there is something to be told. */
-static struct bw_error *compare_replaced(struct bw_diff *diff, struct bw_diff_row *row, bool *told)
+/* Compares the files; both have been read before. `*reported`: there is something to be reported.
+ */
+static struct bw_error *compare_replaced(struct bw_diff *diff, struct bw_diff_row *row,
+                                         bool *reported)
 {
     struct bw_diff_file files[2];
     struct bw_diff_result result;
-    *told = row->inode != BW_EMPTY_DIRECTORY && row->old_inode != BW_EMPTY_DIRECTORY;
-    if (!*told)
+    *reported = row->inode != BW_EMPTY_DIRECTORY && row->old_inode != BW_EMPTY_DIRECTORY;
+    if (!*reported)
         return NULL;
     BW_TRY(bw_diff_file_read(&diff->trees[0], row->old_inode, &files[0]));
     BW_TRY(bw_diff_file_read(&diff->trees[1], row->inode, &files[1]));
@@ -136,13 +138,14 @@ static struct bw_error *compare_replaced(struct bw_diff *diff, struct bw_diff_ro
     row->unknown = (uint16_t)result.unknown;
     row->bytes = result.bytes;
     row->status = result.changes ? BW_DIFFERENCE_MODIFIED : BW_DIFFERENCE_UNKNOWN;
-    *told = result.changes || result.unknown;
+    *reported = result.changes || result.unknown;
     return NULL;
 }
 
 /* Makes one row of two. */
 static struct bw_error *replace(struct bw_diff *diff, const struct bw_diff_row *old,
-                                const struct bw_diff_row *new, struct bw_diff_row *row, bool *told)
+                                const struct bw_diff_row *new, struct bw_diff_row *row,
+                                bool *reported)
 {
     *row = *new;
     row->old_inode = old->old_inode;
@@ -150,10 +153,10 @@ static struct bw_error *replace(struct bw_diff *diff, const struct bw_diff_row *
     row->old_type = old->old_type;
     row->changes = row->unknown = 0;
     if (row->type == row->old_type)
-        return compare_replaced(diff, row, told);
+        return compare_replaced(diff, row, reported);
     row->status = BW_DIFFERENCE_TYPE;
     row->bytes = old->bytes > new->bytes ? old->bytes : new->bytes;
-    *told = true;
+    *reported = true;
     return NULL;
 }
 
@@ -166,7 +169,7 @@ static void make_unknown(struct bw_diff_row *row)
 
 /* A path that only one tree is known to have may be in the other one, if that has lost something: a
  * file that has taken the place may be lost. */
-static struct bw_error *doubt(struct bw_diff *diff, struct bw_diff_row *row)
+static struct bw_error *mark_doubtful(struct bw_diff *diff, struct bw_diff_row *row)
 {
     struct bw_diff_tree *other = &diff->trees[row->status == BW_DIFFERENCE_DELETED];
     bool possible;
@@ -225,17 +228,17 @@ struct bw_error *bw_diff_rows_hand_out(struct bw_diff *diff)
         const struct bw_diff_row *old = &rows->items[i],
                                  *new = i + 1 < rows->count ? old + 1 : NULL;
         struct bw_diff_row row = *old;
-        bool told = true;
+        bool reported = true;
         if (new &&is_replacement(diff, old, new)) {
-            BW_TRY(replace(diff, old, new, &row, &told));
+            BW_TRY(replace(diff, old, new, &row, &reported));
             if (!bw_map_put(&rows->replaced, row.inode, (uint32_t)i++))
                 return bw_error_no_memory();
         } else if (new &&is_doubtful(diff, old, new)) {
             make_unknown(&row);
             i++;
         }
-        BW_TRY(doubt(diff, &row));
-        if (told)
+        BW_TRY(mark_doubtful(diff, &row));
+        if (reported)
             BW_TRY(hand_out(diff, &row));
     }
     return NULL;

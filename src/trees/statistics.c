@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Figures of a tree, from one scan: an internal node tells where its children lie, a leaf what is
- * in it. */
-#include "btrfs-walk/tree_stats.h"
-
-#include "trees/dump.h"
-#include "fs/tree_items.h"
+/*
+ * Figures of a tree, from one scan: an internal node tells where its children lie, a leaf what is
+ * in it. And how many bytes of tree blocks there are to read, for progress.
+ */
 #include "base/cleanup.h"
 #include "btree/scan.h"
+#include "btrfs-walk/tree_stats.h"
+#include "fs/fs.h"
+#include "fs/tree_items.h"
+#include "ondisk/items.h"
+#include "trees/dump.h"
 
 static_assert((int)BW_TREE_LEVELS == (int)BW_MAX_LEVEL, "levels of a tree");
 
@@ -128,4 +131,60 @@ struct bw_error *bw_tree_stats_read(struct bw_fs *fs, uint64_t tree_id, struct b
                                     .lowest = tree.root.bytenr,
                                     .highest = tree.root.bytenr};
     return bw_tree_scan(&fs->reader, &tree, &scan);
+}
+
+/* How much there is to read for a command that reads all trees: for progress, not for answers. */
+
+/* What is added up. */
+struct sum {
+    bool subvolumes;       /* of these alone */
+    const uint64_t *trees; /* or of these; NULL: of all */
+    size_t count;
+    uint64_t bytes;
+};
+
+static bool is_wanted(const struct sum *sum, uint64_t id)
+{
+    for (size_t i = 0; i < sum->count; i++)
+        if (sum->trees[i] == id)
+            return true;
+    if (sum->trees)
+        return false;
+    return !sum->subvolumes || id == BW_TOP_SUBVOLUME ||
+           (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
+}
+
+static struct bw_error *add_roots_of(void *context, const struct bw_node *leaf)
+{
+    struct sum *sum = context;
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        struct bw_root_item root;
+        struct bw_item item;
+        if (!bw_leaf_item(leaf, slot, &item) || item.key.type != BW_ROOT_ITEM ||
+            !is_wanted(sum, item.key.objectid))
+            continue;
+        BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(&item, &root);
+        const struct bw_disk_root_item *disk = (const void *)item.data;
+        if (!bad && root.references)
+            sum->bytes += bw_get64(disk->bytes_used);
+    }
+    return NULL;
+}
+
+static uint64_t add_up(struct bw_fs *fs, struct sum sum)
+{
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_roots_of, .lost = bw_scan_ignore_lost,
+                                 .context = &sum};
+    bw_error_free(bw_tree_scan(&fs->reader, &fs->root_tree, &scan));
+    return sum.bytes < fs->superblock.bytes_used ? sum.bytes : fs->superblock.bytes_used;
+}
+
+uint64_t bw_fs_tree_bytes(struct bw_fs *fs, bool subvolumes)
+{
+    return add_up(fs, (struct sum){.subvolumes = subvolumes});
+}
+
+uint64_t bw_fs_tree_bytes_of(struct bw_fs *fs, const uint64_t *trees, size_t count)
+{
+    return add_up(fs, (struct sum){.trees = trees, .count = count});
 }

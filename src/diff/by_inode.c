@@ -57,8 +57,8 @@ static struct bw_error *add_row(const struct pair *pair, struct bw_diff_row row,
 
 /* A name that one tree has, and the other one lacks, if that is known. `changes` is that of links,
  * if the file is in both. */
-static struct bw_error *tell_only(const struct pair *pair, unsigned side, size_t i,
-                                  unsigned changes)
+static struct bw_error *report_only(const struct pair *pair, unsigned side, size_t i,
+                                    unsigned changes)
 {
     struct bw_diff_text path;
     bool unknown = pair->files[!side].lost || pair->names[!side]->lost;
@@ -75,16 +75,16 @@ static struct bw_error *tell_only(const struct pair *pair, unsigned side, size_t
     return add_row(pair, row, path);
 }
 
-static struct bw_error *tell_all(const struct pair *pair, unsigned side)
+static struct bw_error *report_all(const struct pair *pair, unsigned side)
 {
     for (size_t i = 0; i < pair->names[side]->count; i++)
-        BW_TRY(tell_only(pair, side, i, 0));
+        BW_TRY(report_only(pair, side, i, 0));
     return NULL;
 }
 
 /* What else differs in a file, told for a name of it. */
-static struct bw_error *tell_changes(const struct pair *pair, struct bw_diff_text path,
-                                     const struct bw_diff_result *result)
+static struct bw_error *report_changes(const struct pair *pair, struct bw_diff_text path,
+                                       const struct bw_diff_result *result)
 {
     struct bw_diff_row row =
         bw_diff_row_of(result->changes ? BW_DIFFERENCE_MODIFIED : BW_DIFFERENCE_UNKNOWN,
@@ -95,8 +95,8 @@ static struct bw_error *tell_changes(const struct pair *pair, struct bw_diff_tex
     return result->changes || result->unknown ? add_row(pair, row, path) : NULL;
 }
 
-static struct bw_error *tell_rename(const struct pair *pair, size_t i, size_t j,
-                                    const struct bw_diff_result *result)
+static struct bw_error *report_rename(const struct pair *pair, size_t i, size_t j,
+                                      const struct bw_diff_result *result)
 {
     struct bw_diff_text old, new;
     struct bw_diff_row row =
@@ -108,7 +108,7 @@ static struct bw_error *tell_rename(const struct pair *pair, size_t i, size_t j,
     if (!old.length)
         return NULL;
     BW_TRY(add_row(pair, row, new));
-    return tell_changes(pair, new, result);
+    return report_changes(pair, new, result);
 }
 
 /* The next name from `*i` on that the other tree lacks; the count if there is none. */
@@ -120,21 +120,21 @@ static size_t next_only(const struct pair *pair, unsigned side, const bool *comm
 }
 
 /* Goes through both lists: renames, then hard links that came or went. */
-static struct bw_error *tell_moves(const struct pair *pair, bool *const common[2],
-                                   const struct bw_diff_result *result)
+static struct bw_error *report_moves(const struct pair *pair, bool *const common[2],
+                                     const struct bw_diff_result *result)
 {
     const size_t ends[2] = {pair->names[0]->count, pair->names[1]->count};
     bool lost = pair->names[0]->lost || pair->names[1]->lost;
     size_t i = next_only(pair, 0, common[0], 0), j = next_only(pair, 1, common[1], 0);
     while (!lost && i < ends[0] && j < ends[1]) {
-        BW_TRY(tell_rename(pair, i, j, result));
+        BW_TRY(report_rename(pair, i, j, result));
         i = next_only(pair, 0, common[0], i + 1);
         j = next_only(pair, 1, common[1], j + 1);
     }
     for (; i < ends[0]; i = next_only(pair, 0, common[0], i + 1))
-        BW_TRY(tell_only(pair, 0, i, BW_CHANGE_LINKS));
+        BW_TRY(report_only(pair, 0, i, BW_CHANGE_LINKS));
     for (; j < ends[1]; j = next_only(pair, 1, common[1], j + 1))
-        BW_TRY(tell_only(pair, 1, j, BW_CHANGE_LINKS));
+        BW_TRY(report_only(pair, 1, j, BW_CHANGE_LINKS));
     return NULL;
 }
 
@@ -149,13 +149,13 @@ static struct bw_error *compare_lists(const struct pair *pair, bool *const commo
             common[0][i] = common[1][j] = true;
             if (result->changes || result->unknown) {
                 BW_TRY(path_of(pair, 1, j, &path));
-                BW_TRY(tell_changes(pair, path, result));
+                BW_TRY(report_changes(pair, path, result));
             }
         }
         i += order <= 0;
         j += order >= 0;
     }
-    return tell_moves(pair, common, result);
+    return report_moves(pair, common, result);
 }
 
 static struct bw_error *compare_same(const struct pair *pair)
@@ -167,7 +167,7 @@ static struct bw_error *compare_same(const struct pair *pair)
         struct bw_diff_text top = {pair->diff->rows.texts.length, 1};
         bw_buffer_append_byte(&pair->diff->rows.texts, '/');
         return pair->diff->rows.texts.failed ? bw_error_no_memory()
-                                             : tell_changes(pair, top, &result);
+                                             : report_changes(pair, top, &result);
     }
     BW_AUTO_FREE bool *common = calloc(counts[0] + counts[1] + 1, sizeof *common);
     if (!common)
@@ -203,8 +203,8 @@ static struct bw_error *compare(struct pair *pair)
                   !((files[0].inode.mode ^ files[1].inode.mode) & S_IFMT)));
     if (same)
         return compare_same(pair);
-    BW_TRY(tell_all(pair, 0));
-    return tell_all(pair, 1);
+    BW_TRY(report_all(pair, 0));
+    return report_all(pair, 1);
 }
 
 /* Nested subvolumes. */
@@ -225,8 +225,8 @@ static struct bw_error *nested_path(struct bw_diff *diff, const struct bw_nested
 }
 
 /* Tells of an entry; `before`: the same subvolume had that one. */
-static struct bw_error *tell_nested(struct bw_diff *diff, const struct bw_nested_entry *before,
-                                    const struct bw_nested_entry *entry)
+static struct bw_error *report_nested(struct bw_diff *diff, const struct bw_nested_entry *before,
+                                      const struct bw_nested_entry *entry)
 {
     struct bw_diff_text path, old = {0};
     BW_TRY(nested_path(diff, entry, &path));
@@ -276,7 +276,7 @@ static struct bw_error *compare_nested(struct bw_diff *diff)
         if (moved)
             i++;
         if (!moved || !are_equal(diff, entry, entry + 1))
-            BW_TRY(tell_nested(diff, moved ? entry : NULL, moved ? entry + 1 : entry));
+            BW_TRY(report_nested(diff, moved ? entry : NULL, moved ? entry + 1 : entry));
     }
     return NULL;
 }
