@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "btrfs-walk/fs.h"
+#include "btrfs-walk/rows.h"
 #include "cli/probes/probes.h"
 
 /** Exit statuses. */
@@ -83,6 +84,17 @@ struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, con
 struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *argument,
                                   const char *allowed);
 
+/** What the options of commands that print records have set: see cli/common/answer.h. */
+struct cmd_answer_settings {
+    const char *columns;   /**< as given; NULL: all, if it is JSON */
+    const char *separator; /**< as given; NULL: a tab */
+    enum bw_rows_style style;
+    bool json_header, header;
+    bool iec, si, raw;
+    unsigned times; /**< enum bw_rows_times */
+    bool times_given;
+};
+
 /** What the options common to all commands have set. */
 struct cmd_common {
     const char **images; /**< IMAGE, then what -d gave; for commands without operands, all arguments
@@ -121,8 +133,9 @@ struct cmd_common {
     /** Opens what the command writes to, besides stdout, when it is known what will be read: in the
      * sandbox it could not be opened. NULL: nothing. */
     struct bw_error *(*open_outputs)(void *context, const struct bw_fs *planned);
-    void *outputs;    /**< passed to open_outputs */
-    unsigned sandbox; /**< enum cmd_sandbox_mode */
+    void *outputs;                     /**< passed to open_outputs */
+    unsigned sandbox;                  /**< enum cmd_sandbox_mode */
+    struct cmd_answer_settings answer; /**< of a command with a record */
     bool quiet;
     unsigned verbose; /**< 1: also notes; 2: also the way of every error */
 };
@@ -156,7 +169,7 @@ struct command {
     const char *details;              /**< text of --help between usage and options; may be empty */
     const char *examples;             /**< lines of --help after the options */
     const struct cmd_option *options; /**< of its own, for its state */
-    const char *record;               /**< of its rows, if it has cmd_rows_options */
+    const char *record;               /**< that it prints: it has cmd_answer_options; may be NULL */
     const char *other_record;         /**< of its rows, if its flag at `other` is set; NULL: none */
     size_t other;                     /**< CMD_AT(state, flag, bool) */
     /** Does the work; returns the exit status. */
@@ -198,6 +211,11 @@ extern const struct cmd_option cmd_image_options[], cmd_common_options[];
 /** Among the first: the options for a struct cmd_probe_settings, and for a struct bw_state_choice.
  */
 extern const struct cmd_option cmd_probe_options[], cmd_state_options[];
+
+/** Of a command that has no options of its own. */
+extern const struct cmd_option cmd_no_options[];
+/** The options of a command that prints records, for a struct cmd_answer_settings. */
+extern const struct cmd_option cmd_answer_options[];
 
 /** The options of a command with takes_list, for a struct cmd_common. */
 extern const struct cmd_option cmd_list_options[];

@@ -83,6 +83,8 @@ static void add_command(struct bw_json *json, const struct command *command)
     bw_json_bool(json, "needs_no_image", command->needs_no_image);
     bw_json_begin_array(json, "options");
     add_entries(json, command->options, NULL);
+    if (command->record)
+        add_entries(json, cmd_answer_options, NULL);
     if (command->takes_list)
         add_entries(json, cmd_list_options, NULL);
     bw_json_end(json);

@@ -40,7 +40,6 @@ static const struct cmd_option options[] = {
      .take = check_take_report},
     {'j', "threads", "N", "check with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct check_settings, threads)},
-    CMD_GROUP(cmd_rows_options, struct check_settings, rows),
     {0},
 };
 
@@ -188,7 +187,7 @@ static struct bw_error *make_rows(struct check *check, struct bw_rows **rows)
 {
     check->output.at_once = isatty(STDOUT_FILENO);
     BW_TRY(
-        cmd_rows_create(&check->settings->rows, "findinginfo", '\n', check->output.at_once, rows));
+        cmd_answer_rows(&check->common->answer, "findinginfo", '\n', check->output.at_once, rows));
     check->stream =
         (struct bw_rows_stream){.rows = *rows, .consume = cmd_write, .context = &check->output};
     return NULL;

@@ -11,7 +11,7 @@
 #include "btrfs-walk/check.h"
 #include "cli/common/output_file.h"
 #include "cli/common/progress.h"
-#include "cli/common/rows.h"
+#include "cli/common/answer.h"
 #include "export/manifest.h"
 
 /** The exit statuses: bits, as those of fsck(8). */
@@ -24,7 +24,6 @@ enum {
 
 /** What the options have set. */
 struct check_settings {
-    struct cmd_rows_settings rows;
     bool quick, data, all, strict;
     unsigned tolerate; /**< 1: what is mendable is no error */
     unsigned threads;

@@ -18,6 +18,7 @@ static inline struct bw_names cmd_change_names(unsigned changes,
         if (changes >> bit & 1)
             names[result.length++] = (struct bw_bytes){name, strlen(name)};
     }
+    result.data = result.length ? names : NULL;
     return result;
 }
 

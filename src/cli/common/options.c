@@ -169,16 +169,17 @@ static bool is_listed(const struct cmd_option_list *list, const char *name)
     return false;
 }
 
-/* A heading is that of all entries up to the end of the table. */
+/* A heading is that of all entries up to the end of the table. `plain`: only what comes before the
+ * first group; an entry that is listed is not listed again. */
 static void list_options(struct cmd_option_list *list, const struct cmd_option *table,
-                         void *settings, const char *heading)
+                         void *settings, const char *heading, bool plain)
 {
     bool rare = false;
-    for (; table->name || table->group; table++) {
+    for (; table->name || (table->group && !plain); table++) {
         heading = table->heading ? table->heading : heading;
         rare |= table->rare;
         if (table->group) {
-            list_options(list, table->group, (char *)settings + table->offset, heading);
+            list_options(list, table->group, (char *)settings + table->offset, heading, false);
         } else if (list->count < CMD_MAX_OPTIONS && !is_listed(list, table->name)) {
             list->items[list->count].option = table;
             list->items[list->count].heading = heading;
@@ -188,16 +189,21 @@ static void list_options(struct cmd_option_list *list, const struct cmd_option *
     }
 }
 
+const struct cmd_option cmd_no_options[] = {{0}};
+
 struct cmd_option_list cmd_options_of(const struct command *command, struct cmd_common *common,
                                       void *state)
 {
     struct cmd_option_list list = {.count = 0};
-    list_options(&list, command->options, state, NULL);
+    list_options(&list, command->options, state, NULL, true);
+    if (command->record)
+        list_options(&list, cmd_answer_options, &common->answer, NULL, false);
+    list_options(&list, command->options, state, NULL, false);
     if (command->takes_list)
-        list_options(&list, cmd_list_options, common, NULL);
+        list_options(&list, cmd_list_options, common, NULL, false);
     if (!command->needs_no_image)
-        list_options(&list, cmd_image_options, common, NULL);
-    list_options(&list, cmd_common_options, common, NULL);
+        list_options(&list, cmd_image_options, common, NULL, false);
+    list_options(&list, cmd_common_options, common, NULL, false);
     return list;
 }
 

@@ -9,14 +9,13 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "btrfs-walk/records.h"
-#include "cli/common/listing.h"
+#include "cli/common/answer.h"
 #include "cli/common/progress.h"
 #include "cli/common/states.h"
 #include "cli/export/extract.h"
 
 struct deleted_state {
     struct extract_settings extract;
-    struct cmd_rows_settings rows;
     struct cmd_states_settings states;
     uint64_t since;
     bool no_data, unproven, null_terminated;
@@ -30,7 +29,7 @@ struct deleting {
     struct cmd_states states;
     struct bw_deleted *deleted;
     struct bw_deleted_state state; /* the one at hand */
-    struct cmd_listing *listing;
+    struct cmd_answer *answer;
     struct bw_feed *feed;
     struct bw_left left; /* of the file whose parts are coming */
     /* Of an extraction: */
@@ -69,7 +68,6 @@ static const struct cmd_option options[] = {
     {'0', "null", NULL, "end each row with NUL; without -o and --json, rows are paths",
      CMD_FLAG(struct deleted_state, null_terminated)},
     CMD_SELECTION(struct deleted_state, extract.export.selection),
-    CMD_GROUP(cmd_rows_options, struct deleted_state, rows),
     {0},
 };
 
@@ -177,6 +175,7 @@ static struct bw_names ranges_of(const struct bw_left *left, char (*texts)[RANGE
                               left->ranges[i].length);
         names[result.length++] = (struct bw_bytes){texts[i], (size_t)length};
     }
+    result.data = result.length ? names : NULL;
     return result;
 }
 
@@ -205,9 +204,9 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_fee
         .bad = ranges_of(left, texts, names),
     };
     deleting->unproven += !unread && bw_left_kind(left, unchecked) == BW_LEFT_UNPROVEN;
-    return cmd_listing_write(deleting->listing, &row, sizeof row,
-                             (has_size ? 0 : BW_MEMBER(deletedinfo, size)) |
-                                 (unread ? BW_MEMBER(deletedinfo, left) : 0));
+    return cmd_answer_write(deleting->answer, &row, sizeof row,
+                            (has_size ? 0 : BW_MEMBER(deletedinfo, size)) |
+                                (unread ? BW_MEMBER(deletedinfo, left) : 0));
 }
 
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
@@ -241,11 +240,11 @@ static struct bw_error *list_state(struct deleting *deleting)
     return error;
 }
 
-static struct bw_error *list(struct cmd_listing *listing, void *context)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct deleting *deleting = context;
-    deleting->listing = listing;
-    struct bw_error *error = begin(deleting, listing->session.fs);
+    deleting->answer = answer;
+    struct bw_error *error = begin(deleting, answer->session.fs);
     if (!error)
         error = for_each_state(deleting, list_state);
     end(deleting);
@@ -378,18 +377,18 @@ static int run_extract(struct deleting *deleting, const struct cmd_common *commo
 static int run_list(struct deleting *deleting, const struct cmd_common *common,
                     struct deleted_state *settings)
 {
-    const struct cmd_listing_plan plan = {
+    const struct cmd_answer_plan plan = {
         .record = cmd_deleted.record,
         .columns = "left,generation,date,type,size,path",
         .list = list,
         .context = deleting,
         .null_terminated = settings->null_terminated,
     };
-    const bool for_people = !settings->null_terminated && !settings->rows.columns &&
-                            settings->rows.style == BW_ROWS_TEXT;
-    if (settings->null_terminated && !settings->rows.columns)
-        settings->rows.columns = "path";
-    const int status = cmd_listing_run(common, &settings->rows, &plan);
+    const bool for_people = !settings->null_terminated && cmd_answer_is_for_people(common);
+    struct cmd_common own = *common;
+    if (settings->null_terminated && !own.answer.columns)
+        own.answer.columns = "path";
+    const int status = cmd_answer_run(&own, &plan);
     if (for_people)
         note_unproven(deleting);
     return status;
@@ -434,7 +433,7 @@ const struct command cmd_deleted = {
         "that are partly lost are left out unless --on-error=zero is given, and those that are\n"
         "unproven unless --unproven is. If several were deleted at the same path, the newest one\n"
         "that is whole gets it, and each of the others .~GENERATION~ behind "
-        "it.\n" CMD_LISTING_DETAILS,
+        "it.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk deleted disk.img /users/joe                        what was there\n"
                 "  btrfs-walk deleted --extract DEST disk.img /users/joe         get it back\n"
                 "  btrfs-walk deleted --since 1234 --name '*.odt' --json disk.img\n"

@@ -4,10 +4,9 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
-#include "cli/common/listing.h"
+#include "cli/common/answer.h"
 
 struct chunks_state {
-    struct cmd_rows_settings rows;
     unsigned by;
 };
 
@@ -15,9 +14,9 @@ enum { BY_CHUNK, BY_DEVICE };
 static const char *const orders[] = {
     [BY_CHUNK] = "chunk", [BY_DEVICE] = "device", [BY_DEVICE + 1] = NULL};
 
-/* The listing under way. */
+/* The answer under way. */
 struct list {
-    struct cmd_listing *listing;
+    struct cmd_answer *answer;
     struct bw_block_groups *groups;
 };
 
@@ -25,7 +24,6 @@ static const struct cmd_option options[] = {
     {0, "by", "WORD",
      "chunk: a line for each chunk (default); device: one for each stripe and hole of the devices",
      CMD_WORD(struct chunks_state, by, orders)},
-    CMD_GROUP(cmd_rows_options, struct chunks_state, rows),
     {0},
 };
 
@@ -42,7 +40,7 @@ static struct bw_error *find_used(const struct list *list, struct bw_spaceinfo *
         return error;
     *absent |= BW_MEMBER(spaceinfo, used);
     if (error->code == BW_ERROR_NOT_FOUND)
-        bw_fs_report(list->listing->session.fs, BW_DAMAGE, error);
+        bw_fs_report(list->answer->session.fs, BW_DAMAGE, error);
     else
         bw_error_free(error); /* that it is lost has been reported */
     return NULL;
@@ -61,7 +59,7 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *ch
                                .stripe_length = bw_chunk_stripe_length(chunk),
                                .flags = chunk->type};
     BW_TRY(find_used(list, &row, &absent));
-    return cmd_listing_write(list->listing, &row, sizeof row, absent);
+    return cmd_answer_write(list->answer, &row, sizeof row, absent);
 }
 
 static struct bw_error *write_range(const struct list *list, const struct bw_device_range *range)
@@ -83,27 +81,27 @@ static struct bw_error *write_range(const struct list *list, const struct bw_dev
         row.stripe = range->stripe;
         BW_TRY(find_used(list, &row, &absent));
     }
-    return cmd_listing_write(list->listing, &row, sizeof row, absent);
+    return cmd_answer_write(list->answer, &row, sizeof row, absent);
 }
 
 static struct bw_error *list_devices(const struct list *list)
 {
     struct bw_device_map *map;
-    struct bw_error *error = bw_device_map_open(list->listing->session.fs, &map);
+    struct bw_error *error = bw_device_map_open(list->answer->session.fs, &map);
     for (size_t i = 0; !error && i < bw_device_map_count(map); i++)
         error = write_range(list, bw_device_map_range(map, i));
     bw_device_map_close(map);
     return error;
 }
 
-static struct bw_error *list_all(struct cmd_listing *listing, void *context)
+static struct bw_error *list_all(struct cmd_answer *answer, void *context)
 {
     const struct chunks_state *chunks = context;
-    struct list list = {.listing = listing};
-    BW_TRY(bw_block_groups_open(listing->session.fs, &list.groups));
+    struct list list = {.answer = answer};
+    BW_TRY(bw_block_groups_open(answer->session.fs, &list.groups));
     struct bw_error *error = chunks->by == BY_DEVICE
                                  ? list_devices(&list)
-                                 : bw_fs_chunks(listing->session.fs, take_chunk, &list);
+                                 : bw_fs_chunks(answer->session.fs, take_chunk, &list);
     bw_block_groups_close(list.groups);
     return error;
 }
@@ -111,7 +109,7 @@ static struct bw_error *list_all(struct cmd_listing *listing, void *context)
 static int run(const struct cmd_common *common, void *state)
 {
     const struct chunks_state *chunks = state;
-    const struct cmd_listing_plan plan = {
+    const struct cmd_answer_plan plan = {
         .record = cmd_chunks.record,
         .columns = chunks->by == BY_DEVICE
                        ? "devid,offset,stripe_length,type,profile,logical,length,used"
@@ -119,7 +117,7 @@ static int run(const struct cmd_common *common, void *state)
         .list = list_all,
         .context = state,
     };
-    return cmd_listing_run(common, &chunks->rows, &plan);
+    return cmd_answer_run(common, &plan);
 }
 
 const struct command cmd_chunks = {
@@ -134,7 +132,7 @@ const struct command cmd_chunks = {
         "line is a range of a\ndevice: a stripe of a chunk, or what lies between stripes.\n\n"
         "What is used is counted once, however many copies there are. In file systems on zoned "
         "devices,\nspace that was written and cannot be used before its zone is reset is not "
-        "counted: only a mounted\nfile system knows it.\n" CMD_LISTING_DETAILS,
+        "counted: only a mounted\nfile system knows it.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk chunks disk.img                           a table\n"
                 "  btrfs-walk chunks --by device disk.img               with the holes\n"
                 "  btrfs-walk chunks --json disk.img | jq .stripes      for programs\n"

@@ -10,13 +10,12 @@
 #include "base/human.h"
 #include "base/scale.h"
 #include "btrfs-walk/records.h"
-#include "cli/common/listing.h"
+#include "cli/common/answer.h"
 #include "cli/common/paths.h"
 #include "cli/common/progress.h"
 #include "cli/common/selection.h"
 
 struct compression_state {
-    struct cmd_rows_settings rows;
     struct cmd_selection selection;
     const char *subvolume;
     unsigned nested; /* enum bw_nested */
@@ -24,7 +23,6 @@ struct compression_state {
 };
 
 static const struct cmd_option options[] = {
-    CMD_GROUP(cmd_rows_options, struct compression_state, rows),
     CMD_SELECTION(struct compression_state, selection),
     CMD_SUBVOLUME_OPTION(struct compression_state, subvolume),
     CMD_NESTED_OPTION(struct compression_state, nested),
@@ -38,43 +36,51 @@ static uint64_t percent_of(const struct bw_compression_sizes *sizes)
 
 /* Text. */
 
-static void append_line(struct bw_buffer *text, const struct compression_state *state,
-                        const char *type, const struct bw_compression_sizes *sizes)
+static void append_size(struct bw_buffer *text, const struct cmd_answer_settings *settings,
+                        uint64_t size)
 {
-    const uint64_t numbers[] = {sizes->disk, sizes->uncompressed, sizes->referenced};
     char number[BW_SIZE_ROOM];
-    bw_buffer_format(text, "%-10s %3" PRIu64 "%%     ", type, percent_of(sizes));
-    for (unsigned i = 0; i < 3; i++) {
-        if (state->rows.raw)
-            snprintf(number, sizeof number, "%" PRIu64, numbers[i]);
-        else
-            *bw_write_size(number, numbers[i], state->rows.si) = '\0';
-        bw_buffer_format(text, "%-12s%c", number, i < 2 ? ' ' : '\n');
-    }
+    if (settings->raw)
+        snprintf(number, sizeof number, "%" PRIu64, size);
+    else
+        *bw_write_size(number, size, settings->si) = '\0';
+    bw_buffer_format(text, "%-12s", number);
 }
 
-static struct bw_error *write_text(struct cmd_listing *listing,
-                                   const struct compression_state *state,
-                                   const struct bw_compression_info *info)
+/* The first line has what is known of all types together. */
+static void append_heading(struct bw_buffer *text, const struct bw_compressioninfo *row)
 {
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    bw_buffer_format(&text,
+    bw_buffer_format(text,
                      "Processed %" PRIu64 " file%s, %" PRIu64 " regular extents (%" PRIu64
                      " refs), %" PRIu64 " inline.\n",
-                     info->files, bw_plural(info->files), info->extents, info->references,
-                     info->inlined);
-    bw_buffer_format(&text, "%-10s %-8s %-12s %-12s %-12s\n", "Type", "Perc", "Disk Usage",
+                     row->files, bw_plural(row->files), row->extents, row->references,
+                     row->inlined);
+    bw_buffer_format(text, "%-10s %-8s %-12s %-12s %-12s\n", "Type", "Perc", "Disk Usage",
                      "Uncompressed", "Referenced");
-    append_line(&text, state, "TOTAL", &info->total);
-    for (unsigned type = 0; type < BW_COMPRESSION_KINDS; type++)
-        if (info->types[type].uncompressed)
-            append_line(&text, state, bw_compression_kind_name(type), &info->types[type]);
-    return text.failed ? bw_error_no_memory() : cmd_write(&listing->output, text.data, text.length);
+}
+
+static struct bw_error *print_line(struct cmd_answer *answer, const void *record, uint64_t absent)
+{
+    const struct bw_compressioninfo *row = record;
+    const struct cmd_answer_settings *settings = &answer->common->answer;
+    struct bw_buffer *text = &answer->text;
+    const bool is_total = !(absent & BW_MEMBER(compressioninfo, files));
+    if (is_total)
+        append_heading(text, row);
+    bw_buffer_format(text, "%-10s %3" PRIu64 "%%     ", is_total ? "TOTAL" : row->type,
+                     row->percent);
+    append_size(text, settings, row->disk);
+    bw_buffer_append_byte(text, ' ');
+    append_size(text, settings, row->uncompressed);
+    bw_buffer_append_byte(text, ' ');
+    append_size(text, settings, row->referenced);
+    bw_buffer_append_byte(text, '\n');
+    return NULL;
 }
 
 /* Rows. */
 
-static struct bw_error *write_row(struct cmd_listing *listing, const char *type,
+static struct bw_error *write_row(struct cmd_answer *answer, const char *type,
                                   const struct bw_compression_sizes *sizes,
                                   const struct bw_compression_info *total)
 {
@@ -94,20 +100,18 @@ static struct bw_error *write_row(struct cmd_listing *listing, const char *type,
     }
     if (!sizes->uncompressed)
         absent |= BW_MEMBER(compressioninfo, percent);
-    return cmd_listing_write(listing, &row, sizeof row, absent);
+    return cmd_answer_write(answer, &row, sizeof row, absent);
 }
 
-static struct bw_error *write_rows(struct cmd_listing *listing,
+static struct bw_error *write_rows(struct cmd_answer *answer,
                                    const struct bw_compression_info *info)
 {
-    BW_TRY(write_row(listing, "total", &info->total, info));
+    BW_TRY(write_row(answer, "total", &info->total, info));
     for (unsigned type = 0; type < BW_COMPRESSION_KINDS; type++)
         if (info->types[type].uncompressed)
-            BW_TRY(write_row(listing, bw_compression_kind_name(type), &info->types[type], NULL));
+            BW_TRY(write_row(answer, bw_compression_kind_name(type), &info->types[type], NULL));
     return NULL;
 }
-
-/* Both. */
 
 static struct bw_error *add(const struct cmd_common *common, struct compression_state *state,
                             struct bw_compression_count *count, const char *path)
@@ -133,7 +137,7 @@ static struct bw_error *add_all(const struct cmd_common *common, struct compress
     return NULL;
 }
 
-static struct bw_error *list(struct cmd_listing *listing, void *context)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct compression_state *state = context;
     const struct bw_compression_options wanted = {
@@ -146,27 +150,27 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
     };
     struct bw_compression_info info = {0};
     struct bw_compression_count *count;
-    BW_TRY(cmd_selection_prepare(&state->selection, listing->session.fs, state->subvolume));
-    cmd_progress_expect_trees(listing->session.fs, true);
-    BW_TRY(bw_compression_begin(listing->session.fs, &wanted, &count));
-    struct bw_error *error = add_all(listing->common, state, count);
+    BW_TRY(cmd_selection_prepare(&state->selection, answer->session.fs, state->subvolume));
+    cmd_progress_expect_trees(answer->session.fs, true);
+    BW_TRY(bw_compression_begin(answer->session.fs, &wanted, &count));
+    struct bw_error *error = add_all(answer->common, state, count);
     if (!error)
         error = bw_compression_sum(count, &info);
     bw_compression_end(count);
     if (error)
         return error;
-    return listing->stream.rows ? write_rows(listing, &info) : write_text(listing, state, &info);
+    return write_rows(answer, &info);
 }
 
 static int run(const struct cmd_common *common, void *context)
 {
     struct compression_state *state = context;
-    struct cmd_rows_settings rows = state->rows;
-    const struct cmd_listing_plan plan = {
-        .record = cmd_compression.record, .list = list, .context = state};
-    if (!rows.columns && rows.style == BW_ROWS_TEXT) /* the lines have units, too */
-        rows.iec = rows.si = false;
-    const int status = cmd_listing_run(common, &rows, &plan);
+    const struct cmd_answer_plan plan = {.record = cmd_compression.record,
+                                         .print = print_line,
+                                         .has_units = true,
+                                         .list = list,
+                                         .context = state};
+    const int status = cmd_answer_run(common, &plan);
     return status > state->status ? status : state->status;
 }
 

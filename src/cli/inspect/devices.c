@@ -6,21 +6,12 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
-#include "cli/common/answers.h"
-#include "cli/common/listing.h"
+#include "cli/inspect/plans.h"
+#include "cli/common/answer.h"
 
-struct devices_state {
-    struct cmd_rows_settings rows;
-};
-
-static const struct cmd_option options[] = {
-    CMD_GROUP(cmd_rows_options, struct devices_state, rows),
-    {0},
-};
-
-/* A listing under way. */
+/* The answer under way. */
 struct devices {
-    struct cmd_listing *listing;
+    struct cmd_answer *answer;
     struct bw_usage *usage; /* NULL: no device is missing */
 };
 
@@ -50,8 +41,8 @@ static struct bw_error *take(void *context, const struct bw_device_info *device)
         .path_bytes = path,
         .partition = device->partition,
         .incomplete_chunks = incomplete_chunks_of(devices, device->devid)};
-    return cmd_listing_write(
-        devices->listing, &row, sizeof row,
+    return cmd_answer_write(
+        devices->answer, &row, sizeof row,
         (missing ? BW_MEMBER(deviceinfo, generation) : BW_MEMBER(deviceinfo, incomplete_chunks)) |
             (device->total_bytes ? 0 : unsized) |
             (device->partition ? 0 : BW_MEMBER(deviceinfo, partition)));
@@ -70,11 +61,11 @@ static void warn_if_incomplete(struct bw_fs *fs, const struct bw_usage *usage)
                                      usage->chunks == 1 ? "" : "s"));
 }
 
-static struct bw_error *list(struct cmd_listing *listing, void *context)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     (void)context;
-    struct bw_fs *fs = listing->session.fs;
-    struct devices devices = {.listing = listing};
+    struct bw_fs *fs = answer->session.fs;
+    struct devices devices = {.answer = answer};
     if (bw_fs_status(fs).missing_devices)
         BW_TRY(bw_fs_usage(fs, &devices.usage));
     warn_if_incomplete(fs, devices.usage);
@@ -83,7 +74,7 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
     return error;
 }
 
-const struct cmd_listing_plan cmd_devices_plan = {
+const struct cmd_answer_plan cmd_devices_plan = {
     .record = "deviceinfo",
     .columns = "id,state,size,allocated,generation,uuid,path",
     .list = list,
@@ -91,8 +82,8 @@ const struct cmd_listing_plan cmd_devices_plan = {
 
 static int run(const struct cmd_common *common, void *state)
 {
-    const struct devices_state *devices = state;
-    return cmd_listing_run(common, &devices->rows, &cmd_devices_plan);
+    (void)state;
+    return cmd_answer_run(common, &cmd_devices_plan);
 }
 
 const struct command cmd_devices = {
@@ -106,12 +97,11 @@ const struct command cmd_devices = {
                "image. A device is\nstale if it missed transactions that others have, as after "
                "it was disconnected for a while. A message\nsays if chunks cannot be read as a "
                "whole without "
-               "those that are missing.\n" CMD_LISTING_DETAILS,
+               "those that are missing.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk devices a.img b.img               a table\n"
                 "  btrfs-walk devices -o id,path --raw a.img    columns\n"
                 "  btrfs-walk devices --json a.img | jq .state  for programs\n",
-    .options = options,
+    .options = cmd_no_options,
     .record = "deviceinfo",
     .run = run,
-    .state_size = sizeof(struct devices_state),
 };

@@ -13,12 +13,11 @@
 #include "base/human.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/changes.h"
-#include "cli/common/listing.h"
+#include "cli/common/answer.h"
 #include "cli/common/progress.h"
 #include "cli/common/states.h"
 
 struct diff_state {
-    struct cmd_rows_settings rows;
     const char **others; /* images of the second file system */
     size_t other_count, other_capacity;
     const char *only; /* letters of the status that are wanted; NULL: all */
@@ -28,11 +27,10 @@ struct diff_state {
 
 /* The comparison under way. */
 struct diffing {
-    struct cmd_listing *listing;
+    struct cmd_answer *answer;
     const struct diff_state *state;
     struct bw_fs *other;     /* NULL: there is one file system */
     struct bw_fs *states[2]; /* of A and B, if another state is meant */
-    struct bw_buffer line;
 };
 
 static struct bw_error *take_other(void *target, const struct cmd_option *option,
@@ -73,47 +71,51 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct diff_state, stat)},
     {'0', "null", NULL, "end each field of a line with NUL, and do not escape names",
      CMD_FLAG(struct diff_state, null_terminated)},
-    CMD_GROUP(cmd_rows_options, struct diff_state, rows),
     {0},
 };
 
 /* Lines. */
 
-static char sign_of(enum bw_difference_status status)
+static char sign_of(char status)
 {
-    return status == BW_DIFFERENCE_ADDED     ? '+'
-           : status == BW_DIFFERENCE_DELETED ? '-'
-                                             : (char)status;
+    return status == BW_DIFFERENCE_ADDED ? '+' : status == BW_DIFFERENCE_DELETED ? '-' : status;
+}
+
+static char letter_of_type(const char *name)
+{
+    static const char letters[] = "?F/CB|=@"; /* by enum bw_file_type */
+    for (uint8_t type = 1; letters[type]; type++)
+        if (strcmp(bw_file_type_name(type), name) == 0)
+            return letters[type];
+    return *letters;
 }
 
 /* A tab or a newline in a name is escaped, so that fields and lines are what they seem. */
-static void append_name(struct diffing *diffing, const char *name, size_t length)
+static void append_name(struct bw_buffer *line, bool raw, struct bw_bytes name)
 {
-    bool raw = diffing->state->null_terminated;
-    bw_buffer_append_byte(&diffing->line, raw ? '\0' : '\t');
-    (raw ? bw_buffer_append : bw_escape_line)(&diffing->line, name, length);
+    bw_buffer_append_byte(line, raw ? '\0' : '\t');
+    (raw ? bw_buffer_append : bw_escape_line)(line, name.data, name.length);
 }
 
-static struct bw_error *write_line(struct diffing *diffing, const struct bw_difference *difference)
+static struct bw_error *print_line(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
-    static const char types[] = "?F/CB|=@"; /* by enum bw_file_type */
-    struct bw_buffer *line = &diffing->line;
-    const uint8_t type = difference->type ? difference->type : difference->old_type;
-    const char separator = diffing->state->null_terminated ? '\0' : '\t';
-    line->length = 0;
-    bw_buffer_append_byte(line, sign_of(difference->status));
+    const struct bw_diffinfo *row = record;
+    const struct diff_state *state = answer->plan->context;
+    struct bw_buffer *line = &answer->text;
+    const char separator = state->null_terminated ? '\0' : '\t';
+    (void)absent;
+    bw_buffer_append_byte(line, sign_of(*row->status));
     bw_buffer_append_byte(line, separator);
-    bw_buffer_append_byte(line, types[type < sizeof types - 1 ? type : 0]);
-    if (diffing->state->stat) {
+    bw_buffer_append_byte(line, letter_of_type(row->type));
+    if (state->stat) {
         bw_buffer_append_byte(line, separator);
-        bw_buffer_format(line, "%" PRIu64, difference->bytes);
+        bw_buffer_format(line, "%" PRIu64, row->bytes);
     }
-    if (difference->old_path)
-        append_name(diffing, difference->old_path, difference->old_path_length);
-    append_name(diffing, difference->path, difference->path_length);
-    bw_buffer_append_byte(line, diffing->state->null_terminated ? '\0' : '\n');
-    return line->failed ? bw_error_no_memory()
-                        : cmd_write(&diffing->listing->output, line->data, line->length);
+    if (row->old_path.data)
+        append_name(line, state->null_terminated, row->old_path);
+    append_name(line, state->null_terminated, row->path);
+    bw_buffer_append_byte(line, state->null_terminated ? '\0' : '\n');
+    return NULL;
 }
 
 /* Rows. */
@@ -151,7 +153,7 @@ static struct bw_error *write_row(struct diffing *diffing, const struct bw_diffe
         .old_inode = difference->old_inode,
         .inode = difference->inode,
     };
-    return cmd_listing_write(diffing->listing, &row, sizeof row, absent_members(difference));
+    return cmd_answer_write(diffing->answer, &row, sizeof row, absent_members(difference));
 }
 
 static struct bw_error *take(void *context, const struct bw_difference *difference)
@@ -160,8 +162,7 @@ static struct bw_error *take(void *context, const struct bw_difference *differen
     const char *only = diffing->state->only;
     if (only && !strchr(only, (char)difference->status))
         return NULL;
-    return diffing->listing->stream.rows ? write_row(diffing, difference)
-                                         : write_line(diffing, difference);
+    return write_row(diffing, difference);
 }
 
 /* Opening, and the end. */
@@ -201,7 +202,7 @@ static struct bw_error *find_side(struct diffing *diffing, unsigned number, cons
     bw_error_free(error);
     if (!name)
         return bw_error_no_memory();
-    BW_TRY(cmd_open_state(diffing->listing->common, state, &diffing->states[number]));
+    BW_TRY(cmd_open_state(diffing->answer->common, state, &diffing->states[number]));
     side->fs = diffing->states[number];
     return bw_subvolume_by_name(side->fs, name, &side->subvolume);
 }
@@ -209,7 +210,7 @@ static struct bw_error *find_side(struct diffing *diffing, unsigned number, cons
 /* The present state of A is B, unless there is one. */
 static struct bw_error *find_sides(struct diffing *diffing, struct bw_diff_side sides[2])
 {
-    const struct cmd_common *common = diffing->listing->common;
+    const struct cmd_common *common = diffing->answer->common;
     const char *at = strrchr(common->paths[0], '@');
     BW_TRY(find_side(diffing, 0, common->paths[0], &sides[0]));
     if (common->path_count > 1)
@@ -236,9 +237,9 @@ static void expect(const struct bw_diff_side sides[2])
 
 static struct bw_error *compare(struct diffing *diffing)
 {
-    const struct cmd_common *common = diffing->listing->common;
+    const struct cmd_common *common = diffing->answer->common;
     const struct diff_state *state = diffing->state;
-    struct bw_fs *fs = diffing->listing->session.fs;
+    struct bw_fs *fs = diffing->answer->session.fs;
     struct bw_diff_side sides[2] = {{.fs = fs}, {.fs = diffing->other ? diffing->other : fs}};
     struct bw_diff_summary summary = {0};
     const struct bw_diff_options how = {
@@ -254,43 +255,43 @@ static struct bw_error *compare(struct diffing *diffing)
     struct bw_error *error = how.path ? check_path(sides, how.path) : NULL;
     if (error) {
         cmd_fail(common, error);
-        diffing->listing->status = STATUS_PARTIAL;
+        diffing->answer->status = STATUS_PARTIAL;
         return NULL;
     }
     expect(sides);
     BW_TRY(bw_diff(&sides[0], &sides[1], &how, &summary));
     for (unsigned i = 0; i < 2; i++)
         if (sides[i].fs != fs && bw_fs_status(sides[i].fs).damages)
-            diffing->listing->status = STATUS_PARTIAL;
+            diffing->answer->status = STATUS_PARTIAL;
     if (state->stat && !common->quiet)
         print_summary(&summary);
     return NULL;
 }
 
-static struct bw_error *list(struct cmd_listing *listing, void *context)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
-    struct diffing diffing = {.listing = listing, .state = context};
+    struct diffing diffing = {.answer = answer, .state = context};
     struct bw_error *error =
-        listing->common->other_count ? cmd_open_other(listing->common, &diffing.other) : NULL;
+        answer->common->other_count ? cmd_open_other(answer->common, &diffing.other) : NULL;
     if (error) {
-        listing->status = cmd_fail(listing->common, error);
+        answer->status = cmd_fail(answer->common, error);
         return NULL;
     }
     error = compare(&diffing);
     bw_fs_close(diffing.states[0]);
     bw_fs_close(diffing.states[1]);
     bw_fs_close(diffing.other);
-    bw_buffer_free(&diffing.line);
     return error;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
     struct diff_state *diff = state;
-    const struct cmd_listing_plan plan = {.record = cmd_diff.record,
-                                          .list = list,
-                                          .context = state,
-                                          .null_terminated = diff->null_terminated};
+    const struct cmd_answer_plan plan = {.record = cmd_diff.record,
+                                         .print = print_line,
+                                         .list = list,
+                                         .context = state,
+                                         .null_terminated = diff->null_terminated};
     struct cmd_common with_others = *common;
     with_others.others = diff->others;
     with_others.other_count = diff->other_count;
@@ -298,7 +299,7 @@ static int run(const struct cmd_common *common, void *state)
                      ? cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
                                                         "two subvolumes are compared, and at most "
                                                         "one path in them: IMAGE A B [PATH]"))
-                     : cmd_listing_run(&with_others, &diff->rows, &plan);
+                     : cmd_answer_run(&with_others, &plan);
     free(diff->others);
     return status;
 }

@@ -7,13 +7,12 @@
 #include "base/escape.h"
 #include "base/human.h"
 #include "btrfs-walk/records.h"
-#include "cli/common/listing.h"
+#include "cli/common/answer.h"
 #include "cli/common/paths.h"
 #include "cli/common/progress.h"
 #include "cli/common/selection.h"
 
 struct du_state {
-    struct cmd_rows_settings rows;
     struct cmd_selection selection;
     const char *subvolume;
     unsigned nested; /* enum bw_nested */
@@ -24,13 +23,11 @@ struct du_state {
 /* The work under way. */
 struct du {
     struct du_state *state;
-    struct cmd_listing *listing;
-    struct bw_buffer line;
+    struct cmd_answer *answer;
 };
 
 static const struct cmd_option options[] = {
     {'s', "summarize", NULL, "only a total for each PATH", CMD_FLAG(struct du_state, summarize)},
-    CMD_GROUP(cmd_rows_options, struct du_state, rows),
     CMD_SELECTION(struct du_state, selection),
     CMD_SUBVOLUME_OPTION(struct du_state, subvolume),
     CMD_NESTED_OPTION(struct du_state, nested),
@@ -53,46 +50,45 @@ static struct bw_error *write_row(struct du *du, const struct bw_du_entry *entry
                                   .set_shared = entry->set_shared};
     const uint64_t unknown =
         BW_MEMBER(duinfo, exclusive) | BW_MEMBER(duinfo, shared) | BW_MEMBER(duinfo, set_shared);
-    return cmd_listing_write(du->listing, &row, sizeof row,
-                             !entry->sharing_known ? unknown
-                             : entry->depth        ? BW_MEMBER(duinfo, set_shared)
-                                                   : 0);
+    return cmd_answer_write(du->answer, &row, sizeof row,
+                            !entry->sharing_known ? unknown
+                            : entry->depth        ? BW_MEMBER(duinfo, set_shared)
+                                                  : 0);
 }
 
 /* A column of 10, as btrfs-progs have it. */
-static void append_size(const struct du *du, struct bw_buffer *line, bool known, uint64_t size)
+static void append_size(const struct cmd_answer_settings *settings, struct bw_buffer *line,
+                        bool known, uint64_t size)
 {
     static const char padding[] = "          ";
-    const struct cmd_rows_settings *rows = &du->state->rows;
     char number[BW_SIZE_ROOM] = "-", *end = number + 1;
     if (known)
-        end = rows->raw ? bw_decimal(number, size) : bw_write_size(number, size, rows->si);
+        end = settings->raw ? bw_decimal(number, size) : bw_write_size(number, size, settings->si);
     const size_t length = (size_t)(end - number), width = sizeof padding - 1;
     bw_buffer_append(line, padding, length < width ? width - length : 0);
     bw_buffer_append(line, number, length);
     bw_buffer_append(line, padding, 2);
 }
 
-static struct bw_error *write_line(struct du *du, const struct bw_du_entry *entry)
+static struct bw_error *print_line(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
-    struct bw_buffer *line = &du->line;
-    struct cmd_output *output = &du->listing->output;
-    line->length = 0;
-    append_size(du, line, true, entry->total);
-    append_size(du, line, entry->sharing_known, entry->exclusive);
-    append_size(du, line, entry->sharing_known && !entry->depth, entry->set_shared);
-    (output->at_once ? bw_escape_append : bw_buffer_append)(line, entry->path, entry->path_length);
+    const struct bw_duinfo *row = record;
+    const struct cmd_answer_settings *settings = &answer->common->answer;
+    struct bw_buffer *line = &answer->text;
+    append_size(settings, line, true, row->total);
+    append_size(settings, line, !(absent & BW_MEMBER(duinfo, exclusive)), row->exclusive);
+    append_size(settings, line, !(absent & BW_MEMBER(duinfo, set_shared)), row->set_shared);
+    (answer->output.at_once ? bw_escape_append : bw_buffer_append)(line, row->path.data,
+                                                                   row->path.length);
     bw_buffer_append_byte(line, '\n');
-    return line->failed ? bw_error_no_memory() : cmd_write(output, line->data, line->length);
+    return NULL;
 }
 
 static struct bw_error *take(void *context, const struct bw_du_entry *entry)
 {
     struct du *du = context;
     const unsigned types = du->state->selection.types;
-    if (types && !(types & 1u << entry->place.type))
-        return NULL;
-    return (du->listing->stream.rows ? write_row : write_line)(du, entry);
+    return types && !(types & 1u << entry->place.type) ? NULL : write_row(du, entry);
 }
 
 static struct bw_error *list_path(struct du *du, const char *path)
@@ -110,39 +106,39 @@ static struct bw_error *list_path(struct du *du, const char *path)
         .context = du,
         .mindepth = du->state->summarize ? 0 : selection->mindepth,
     };
-    cmd_progress_expect_trees(du->listing->session.fs, true);
-    struct bw_error *error = bw_du(du->listing->session.fs, &wanted);
+    cmd_progress_expect_trees(du->answer->session.fs, true);
+    struct bw_error *error = bw_du(du->answer->session.fs, &wanted);
     if (!error || error->code != BW_ERROR_NOT_FOUND)
         return error;
-    cmd_fail(du->listing->common, error);
+    cmd_fail(du->answer->common, error);
     du->state->status = STATUS_PARTIAL;
     return NULL;
 }
 
-static struct bw_error *list(struct cmd_listing *listing, void *context)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     static const char heading[] = "     Total   Exclusive  Set shared  Filename\n";
-    const struct cmd_common *common = listing->common;
-    struct du du = {.state = context, .listing = listing};
-    BW_TRY(cmd_selection_prepare(&du.state->selection, listing->session.fs, du.state->subvolume));
+    const struct cmd_common *common = answer->common;
+    struct du du = {.state = context, .answer = answer};
+    BW_TRY(cmd_selection_prepare(&du.state->selection, answer->session.fs, du.state->subvolume));
     struct bw_error *error =
-        listing->stream.rows ? NULL : cmd_write(&listing->output, heading, sizeof heading - 1);
+        answer->stream.rows ? NULL : cmd_write(&answer->output, heading, sizeof heading - 1);
     if (!error && !common->path_count)
         error = list_path(&du, NULL);
     for (size_t i = 0; !error && i < common->path_count; i++)
         error = list_path(&du, common->paths[i]);
-    bw_buffer_free(&du.line);
     return error;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
     struct du_state *du = state;
-    struct cmd_rows_settings rows = du->rows;
-    const struct cmd_listing_plan plan = {.record = cmd_du.record, .list = list, .context = du};
-    if (!rows.columns && rows.style == BW_ROWS_TEXT) /* the lines have units, too */
-        rows.iec = rows.si = false;
-    const int status = cmd_listing_run(common, &rows, &plan);
+    const struct cmd_answer_plan plan = {.record = cmd_du.record,
+                                         .print = print_line,
+                                         .has_units = true,
+                                         .list = list,
+                                         .context = du};
+    const int status = cmd_answer_run(common, &plan);
     return status > du->status ? status : du->status;
 }
 

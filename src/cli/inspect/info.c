@@ -14,7 +14,7 @@
 #include "base/human.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/space.h"
-#include "cli/common/answers.h"
+#include "cli/inspect/plans.h"
 #include "cli/common/partitions.h"
 #include "cli/inspect/info.h"
 

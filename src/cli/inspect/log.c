@@ -15,7 +15,7 @@
 #include "btrfs-walk/log.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/subvolume.h"
-#include "cli/common/listing.h"
+#include "cli/common/answer.h"
 
 /* The inode at hand, without the log or with it. */
 struct side {
@@ -28,18 +28,13 @@ struct side {
     size_t count, capacity;
 };
 
-/* The listing under way. */
+/* The answer under way. */
 struct changes {
-    struct cmd_listing *listing;
+    struct cmd_answer *answer;
     struct side before, after;
 };
 
 /* Rows. */
-
-static const struct cmd_option options[] = {
-    CMD_GROUP(cmd_rows_options, struct cmd_rows_settings, columns),
-    {0},
-};
 
 static struct bw_bytes bytes_of(const struct bw_buffer *text)
 {
@@ -65,7 +60,7 @@ static struct bw_error *write_row(struct changes *changes, struct bw_logchange *
     row->after = row->after_bytes = bytes_of(after ? after : &none);
     absent |= ranged ? 0 : BW_MEMBER(logchange, offset);
     absent |= sized ? 0 : BW_MEMBER(logchange, length);
-    return cmd_listing_write(changes->listing, row, sizeof *row, absent);
+    return cmd_answer_write(changes->answer, row, sizeof *row, absent);
 }
 
 /* Ranges of data. */
@@ -428,7 +423,7 @@ static struct bw_error *take_inode(void *context, const struct bw_log_inode *ino
 
 static struct bw_error *list_changes(struct changes *changes)
 {
-    struct bw_fs_options without = cmd_fs_options(changes->listing->common);
+    struct bw_fs_options without = cmd_fs_options(changes->answer->common);
     without.log = BW_LOG_IGNORE;
     BW_TRY(bw_fs_open(&without, &changes->before.fs));
     BW_TRY(bw_xattr_reader_create(changes->before.fs, &changes->before.xattrs));
@@ -436,12 +431,12 @@ static struct bw_error *list_changes(struct changes *changes)
     return bw_log_inodes(changes->after.fs, take_inode, changes);
 }
 
-static struct bw_error *list(struct cmd_listing *listing, void *context)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
-    struct changes changes = {.listing = listing, .after.fs = listing->session.fs};
+    struct changes changes = {.answer = answer, .after.fs = answer->session.fs};
     (void)context;
     struct bw_error *error =
-        bw_fs_status(listing->session.fs).log_replayed ? list_changes(&changes) : NULL;
+        bw_fs_status(answer->session.fs).log_replayed ? list_changes(&changes) : NULL;
     struct side *sides[] = {&changes.before, &changes.after};
     for (size_t i = 0; i < 2; i++) {
         forget(sides[i]);
@@ -454,14 +449,15 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
 
 static int run(const struct cmd_common *common, void *state)
 {
-    const struct cmd_listing_plan plan = {
+    const struct cmd_answer_plan plan = {
         .record = cmd_log.record,
         .columns = "change,type,path,offset,length,attribute,before,after",
         .list = list,
     };
+    (void)state;
     struct cmd_common replaying = *common;
     replaying.log = BW_LOG_REPLAY;
-    return cmd_listing_run(&replaying, state, &plan);
+    return cmd_answer_run(&replaying, &plan);
 }
 
 const struct command cmd_log = {
@@ -477,12 +473,11 @@ const struct command cmd_log = {
         "log, nothing is listed.\n\n"
         "A directory that is renamed is listed once, without what is in it. Times are seconds "
         "since 1970,\nmodes are octal. Data that were written in place, without copying, do not "
-        "differ.\n" CMD_LISTING_DETAILS,
+        "differ.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk log disk.img                     a table\n"
                 "  btrfs-walk log -o change,path disk.img      columns\n"
                 "  btrfs-walk log --json disk.img              for programs\n",
-    .options = options,
+    .options = cmd_no_options,
     .record = "logchange",
     .run = run,
-    .state_size = sizeof(struct cmd_rows_settings),
 };

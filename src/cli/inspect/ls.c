@@ -63,7 +63,6 @@ static const struct cmd_option options[] = {
      "is set",
      .take = take_color, .offset = CMD_AT(struct ls_state, color, unsigned), .words = whens},
     {'1', "one", NULL, "one name a line, which is so anyway", CMD_FLAG(struct ls_state, one)},
-    CMD_GROUP(cmd_rows_options, struct ls_state, rows),
     CMD_SELECTION(struct ls_state, selection),
     CMD_SUBVOLUME_OPTION(struct ls_state, subvolume),
     CMD_NESTED_OPTION(struct ls_state, nested),
@@ -116,7 +115,7 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct ls_st
     if (ls->full_times)
         ls->times = (struct bw_time_style){0};
     ls->color = ls->color && ls_colors_read(common, &ls->colors) ? ls->color : NEVER;
-    return cmd_rows_create(&ls->rows, cmd_ls.record, '\n', terminal, rows);
+    return cmd_answer_rows(&common->answer, cmd_ls.record, '\n', terminal, rows);
 }
 
 static int run(const struct cmd_common *common, void *state)

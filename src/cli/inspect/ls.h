@@ -9,7 +9,7 @@
 #include "btrfs-walk/directory.h"
 #include "btrfs-walk/people.h"
 #include "cli/common/paths.h"
-#include "cli/common/rows.h"
+#include "cli/common/answer.h"
 #include "cli/common/selection.h"
 
 /** What entries are sorted by. */
@@ -75,7 +75,6 @@ struct ls_state {
     enum ls_time time;
     const char *time_style;
     unsigned color; /**< enum ls_when */
-    struct cmd_rows_settings rows;
     struct cmd_selection selection;
     bool selects; /**< whether there are filters */
     struct bw_time_style times;

@@ -277,7 +277,8 @@ static struct bw_error *prepare(struct ls *ls)
     struct ls_state *state = ls->options;
     struct bw_fs *fs = ls->paths.session.fs;
     BW_TRY(cmd_selection_prepare(&state->selection, fs, state->subvolume));
-    const char *columns = state->rows.columns ? state->rows.columns : "";
+    const char *columns = ls->paths.common->answer.columns;
+    columns = columns ? columns : "";
     if ((state->names && !state->numeric) || strstr(columns, "user") || strstr(columns, "group"))
         BW_TRY(bw_people_read(fs, state->subvolume ? ls->paths.from : NULL, &state->owners));
     return NULL;

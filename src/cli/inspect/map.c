@@ -8,10 +8,9 @@
 #include "base/search.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
-#include "cli/common/listing.h"
+#include "cli/common/answer.h"
 
 struct map_state {
-    struct cmd_rows_settings rows;
     uint64_t devid;
     bool by_device;
 };
@@ -41,7 +40,7 @@ struct device {
 /* The work under way. */
 struct map {
     const struct map_state *state;
-    struct cmd_listing *listing;
+    struct cmd_answer *answer;
     struct bw_fs *fs;
     struct question *questions;
     size_t question_count;
@@ -65,7 +64,6 @@ static struct bw_error *take_devid(void *target, const struct cmd_option *option
 static const struct cmd_option options[] = {
     {0, "devid", "DEVID", "ADDRESS is an offset on the device with this id: find what lies there",
      .take = take_devid},
-    CMD_GROUP(cmd_rows_options, struct map_state, rows),
     {0},
 };
 
@@ -183,7 +181,7 @@ static struct bw_error *write_row(const struct map *map, struct bw_placeinfo *ro
     row->path = row->path_bytes = (struct bw_bytes){path, path ? strlen(path) : 0};
     if (!row->copy)
         absent |= BW_MEMBER(placeinfo, copy);
-    return cmd_listing_write(map->listing, row, sizeof *row, absent);
+    return cmd_answer_write(map->answer, row, sizeof *row, absent);
 }
 
 /* Copies, then the parity of the row: of the copies that are computed, the first one names P and
@@ -283,11 +281,11 @@ static struct bw_error *answer_all(struct map *map)
     return NULL;
 }
 
-static struct bw_error *list(struct cmd_listing *listing, void *context)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct map *map = context;
-    map->listing = listing;
-    map->fs = listing->session.fs;
+    map->answer = answer;
+    map->fs = answer->session.fs;
     struct bw_error *error = answer_all(map);
     bw_device_map_close(map->device_map);
     free(map->chunks.items);
@@ -297,7 +295,7 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
 
 static int map_all(const struct cmd_common *common, struct map *map)
 {
-    const struct cmd_listing_plan plan = {
+    const struct cmd_answer_plan plan = {
         .record = cmd_map.record,
         .columns = map->state->by_device ? "devid,offset,length,kind,logical,copy"
                                          : "logical,length,kind,copy,devid,offset,path",
@@ -309,7 +307,7 @@ static int map_all(const struct cmd_common *common, struct map *map)
         if (error)
             return cmd_fail(common, error);
     }
-    return cmd_listing_run(common, &map->state->rows, &plan);
+    return cmd_answer_run(common, &plan);
 }
 
 static int run(const struct cmd_common *common, void *state)
@@ -334,7 +332,7 @@ const struct command cmd_map = {
         "to a chunk, but without data.\n\n"
         "An ADDRESS is a decimal number with an optional K, M, G, T, P or E, or 0x and "
         "hexadecimal digits.\nFurther devices follow IMAGE; if --graph names the images, "
-        "all operands are addresses.\n" CMD_LISTING_DETAILS,
+        "all operands are addresses.\n" CMD_ANSWER_DETAILS,
     .examples =
         "  btrfs-walk map disk.img 30408704                   its copies\n"
         "  btrfs-walk map a.img b.img c.img 0x6500000+1M         each piece of a range\n"

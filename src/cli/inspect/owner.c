@@ -10,12 +10,11 @@
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "btrfs-walk/tree.h"
-#include "cli/common/listing.h"
+#include "cli/common/answer.h"
 #include "cli/common/progress.h"
 #include "cli/inspect/bad_map.h"
 
 struct owner_state {
-    struct cmd_rows_settings rows;
     const char *devid, *bad_map, *subvolume;
     uint64_t block_size, map_offset;
     bool extent, scan;
@@ -24,7 +23,7 @@ struct owner_state {
 /* The work under way. */
 struct asking {
     const struct owner_state *state;
-    struct cmd_listing *listing;
+    struct cmd_answer *answer;
     struct bw_fs *fs;
     size_t subvolume_length;    /* of the path of --subvol, which paths are printed without */
     struct bad_ranges given;    /* as they were asked for */
@@ -33,7 +32,6 @@ struct asking {
     size_t lost;                /* how many of `ranges` are of the first kind */
     uint64_t devid, devices;
     struct bw_device_map *device_map;
-    struct bw_buffer line;
     bool has_header;
 };
 
@@ -54,7 +52,6 @@ static const struct cmd_option options[] = {
      CMD_TEXT(struct owner_state, subvolume)},
     {0, "all-trees", NULL, "read all trees, even if the extent tree is good",
      CMD_FLAG(struct owner_state, scan)},
-    CMD_GROUP(cmd_rows_options, struct owner_state, rows),
     {0},
 };
 
@@ -70,12 +67,12 @@ static void append_number(struct bw_buffer *line, int width, uint64_t value, boo
 }
 
 /* Lines for people: they are not aligned afterwards, since there may be millions of them. */
-static struct bw_error *write_line(struct asking *asking, const struct bw_ownerinfo *row,
-                                   uint64_t absent)
+static struct bw_error *print_line(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
-    struct bw_buffer *line = &asking->line;
+    const struct bw_ownerinfo *row = record;
+    struct asking *asking = answer->plan->context;
+    struct bw_buffer *line = &answer->text;
     const bool on_device = absent & BW_MEMBER(ownerinfo, logical);
-    line->length = 0;
     if (!asking->has_header)
         bw_buffer_format(line, "%-11s %15s %10s %6s %10s %12s  %s\n", "kind", "address", "length",
                          "tree", "inode", "offset", "path");
@@ -96,16 +93,13 @@ static struct bw_error *write_line(struct asking *asking, const struct bw_owneri
     while (line->length && line->data[line->length - 1] == ' ')
         line->length--;
     bw_buffer_append_byte(line, '\n');
-    return line->failed ? bw_error_no_memory()
-                        : cmd_write(&asking->listing->output, line->data, line->length);
+    return NULL;
 }
 
 static struct bw_error *write_row(struct asking *asking, const struct bw_ownerinfo *row,
                                   uint64_t absent)
 {
-    return asking->listing->stream.rows
-               ? cmd_listing_write(asking->listing, row, sizeof *row, absent)
-               : write_line(asking, row, absent);
+    return cmd_answer_write(asking->answer, row, sizeof *row, absent);
 }
 
 enum absent_members {
@@ -361,11 +355,11 @@ static struct bw_error *ask(struct asking *asking)
     return by_device && !state->subvolume ? map_ranges(asking, true) : NULL;
 }
 
-static struct bw_error *list(struct cmd_listing *listing, void *context)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct asking *asking = context;
-    asking->listing = listing;
-    asking->fs = listing->session.fs;
+    asking->answer = answer;
+    asking->fs = answer->session.fs;
     struct bw_error *error = ask(asking);
     bw_device_map_close(asking->device_map);
     return error;
@@ -394,18 +388,16 @@ static struct bw_error *take_operands(const struct cmd_common *common, struct as
 static int run(const struct cmd_common *common, void *state)
 {
     struct asking asking = {.state = state};
-    const struct cmd_listing_plan plan = {
-        .record = cmd_owner.record, .list = list, .context = &asking};
+    const struct cmd_answer_plan plan = {
+        .record = cmd_owner.record, .print = print_line, .list = list, .context = &asking};
     struct cmd_common own = *common;
     if (!common->log_given)
         own.log = BW_LOG_IGNORE;
     struct bw_error *error = take_operands(common, &asking);
-    const int status =
-        error ? cmd_fail(common, error) : cmd_listing_run(&own, &asking.state->rows, &plan);
+    const int status = error ? cmd_fail(common, error) : cmd_answer_run(&own, &plan);
     free(asking.given.items);
     free(asking.ranges.items);
     free(asking.mendable.items);
-    bw_buffer_free(&asking.line);
     return status;
 }
 
@@ -437,7 +429,7 @@ const struct command cmd_owner = {
         "             of a device, what has no logical address\n\n"
         "Files come first, by tree and inode. A file without a path is in a subvolume that is "
         "being deleted,\nor belongs to the file system itself. The log is ignored, unless "
-        "--log=replay is given.\n" CMD_LISTING_DETAILS,
+        "--log=replay is given.\n" CMD_ANSWER_DETAILS,
     .examples =
         "  btrfs-walk owner disk.img 13631488                    who has this byte\n"
         "  btrfs-walk owner --extent disk.img 0xd00000+64K       and who uses its extents\n"

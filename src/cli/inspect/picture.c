@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/common/listing.h"
+#include "cli/common/answer.h"
 #include "cli/common/output_file.h"
 #include "draw/picture.h"
 

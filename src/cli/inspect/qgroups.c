@@ -6,23 +6,21 @@
 
 #include "base/cleanup.h"
 #include "btrfs-walk/records.h"
-#include "cli/common/listing.h"
+#include "cli/common/answer.h"
 
 struct qgroups_state {
-    struct cmd_rows_settings rows;
     bool status;
 };
 
 static const struct cmd_option options[] = {
     {0, "status", NULL, "print the state of quotas instead of the groups",
      CMD_FLAG(struct qgroups_state, status)},
-    CMD_GROUP(cmd_rows_options, struct qgroups_state, rows),
     {0},
 };
 
-/* A listing under way. */
+/* The answer under way. */
 struct qgroups {
-    struct cmd_listing *listing;
+    struct cmd_answer *answer;
     struct bw_buffer words; /* of one group: its id, parents and members, each with a NUL */
 };
 
@@ -40,11 +38,11 @@ static const char *state_of(const struct bw_quota_status *status)
     return status->rescanning ? "rescanning" : status->inconsistent ? "inconsistent" : "consistent";
 }
 
-static struct bw_error *write_status(struct cmd_listing *listing, void *context)
+static struct bw_error *write_status(struct cmd_answer *answer, void *context)
 {
     struct bw_quota_status status;
     (void)context;
-    BW_TRY(bw_fs_quota_status(listing->session.fs, &status));
+    BW_TRY(bw_fs_quota_status(answer->session.fs, &status));
     const struct bw_quotainfo row = {.mode = mode_of(&status),
                                      .state = status.is_known ? state_of(&status) : NULL,
                                      .generation = status.generation,
@@ -57,7 +55,7 @@ static struct bw_error *write_status(struct cmd_listing *listing, void *context)
     uint64_t absent = status.is_known ? 0 : all;
     absent |= status.rescanning ? 0 : BW_MEMBER(quotainfo, rescan);
     absent |= status.enable_generation ? 0 : BW_MEMBER(quotainfo, enable_generation);
-    return cmd_listing_write(listing, &row, sizeof row, absent);
+    return cmd_answer_write(answer, &row, sizeof row, absent);
 }
 
 /* As the reference warns: the numbers of such groups cannot be relied on. */
@@ -135,16 +133,17 @@ static struct bw_error *take(void *context, const struct bw_qgroup_info *info)
                                       .referenced_compressed = info->referenced_compressed,
                                       .exclusive_compressed = info->exclusive_compressed,
                                       .limit_flags = info->limits};
-    return cmd_listing_write(qgroups->listing, &row, sizeof row, absent_members(info));
+    return cmd_answer_write(qgroups->answer, &row, sizeof row, absent_members(info));
 }
 
-static struct bw_error *write_groups(struct cmd_listing *listing, void *context)
+static struct bw_error *write_groups(struct cmd_answer *answer, void *context)
 {
-    const struct qgroups_state *state = context;
-    struct qgroups qgroups = {.listing = listing};
-    bool paths = !state->rows.columns || strstr(state->rows.columns, "path");
-    BW_TRY(warn(listing->session.fs));
-    struct bw_error *error = bw_fs_qgroups(listing->session.fs, paths, take, &qgroups);
+    (void)context;
+    struct qgroups qgroups = {.answer = answer};
+    const char *columns = answer->common->answer.columns;
+    bool paths = !columns || strstr(columns, "path");
+    BW_TRY(warn(answer->session.fs));
+    struct bw_error *error = bw_fs_qgroups(answer->session.fs, paths, take, &qgroups);
     bw_buffer_free(&qgroups.words);
     return error;
 }
@@ -153,7 +152,7 @@ static int run(const struct cmd_common *common, void *state)
 {
     const struct qgroups_state *qgroups = state;
     const bool status = qgroups->status;
-    const struct cmd_listing_plan plan = {
+    const struct cmd_answer_plan plan = {
         .record = cmd_record_of(&cmd_qgroups, state),
         .columns = status ? "mode,state,generation"
                           : "id,referenced,exclusive,max_referenced,max_exclusive,parents,"
@@ -161,7 +160,7 @@ static int run(const struct cmd_common *common, void *state)
         .list = status ? write_status : write_groups,
         .context = state,
     };
-    return cmd_listing_run(common, &qgroups->rows, &plan);
+    return cmd_answer_run(common, &plan);
 }
 
 const struct command cmd_qgroups = {
@@ -175,7 +174,7 @@ const struct command cmd_qgroups = {
         "limit or a relation that is not there is '-'. If there are no quotas, if they are off, "
         "or if\ntheir numbers need a rescan, stderr says so, and the exit status is 0. --status "
         "prints mode\n(none, off, full, simple), state (consistent, rescanning, inconsistent) and "
-        "generation; in\n--json everything that is known of it.\n" CMD_LISTING_DETAILS,
+        "generation; in\n--json everything that is known of it.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk qgroups disk.img                      a table\n"
                 "  btrfs-walk qgroups -o id,referenced disk.img     two columns, in bytes\n"
                 "  btrfs-walk qgroups --status --json disk.img      are the numbers good?\n",

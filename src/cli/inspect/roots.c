@@ -8,11 +8,10 @@
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/tree.h"
-#include "cli/common/listing.h"
+#include "cli/common/answer.h"
 #include "cli/common/states.h"
 
 struct roots_state {
-    struct cmd_rows_settings rows;
     struct cmd_states_settings states;
     unsigned threads;
     bool trees;
@@ -21,7 +20,7 @@ struct roots_state {
 /* The command under way. */
 struct roots {
     const struct roots_state *state;
-    struct cmd_listing *listing;
+    struct cmd_answer *answer;
     struct cmd_index index;
     struct bw_past *past;
     const struct bw_state_info *info; /* whose trees are listed */
@@ -32,7 +31,6 @@ static const struct cmd_option options[] = {
     {0, "trees", NULL, "list the trees of each state", CMD_FLAG(struct roots_state, trees)},
     {'j', "threads", "N", "scan with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct roots_state, threads)},
-    CMD_GROUP(cmd_rows_options, struct roots_state, rows),
     {0},
 };
 
@@ -55,6 +53,7 @@ static struct bw_names sources_of(const struct bw_state_info *info, struct bw_by
         words[names.length++] = word(backups[info->backup]);
     if (info->sources & BW_STATE_OF_SCAN)
         words[names.length++] = word("scan");
+    names.data = names.length ? words : NULL;
     return names;
 }
 
@@ -87,9 +86,9 @@ static struct bw_error *write_state(struct roots *roots, const struct bw_state_i
         .tree_root = info->tree_root,
         .chunk_root = info->chunk_root,
     };
-    return cmd_listing_write(roots->listing, &row, sizeof row,
-                             (info->judged ? 0 : judged) | (date ? 0 : BW_MEMBER(stateinfo, date)) |
-                                 (info->chunk_root ? 0 : BW_MEMBER(stateinfo, chunk_root)));
+    return cmd_answer_write(roots->answer, &row, sizeof row,
+                            (info->judged ? 0 : judged) | (date ? 0 : BW_MEMBER(stateinfo, date)) |
+                                (info->chunk_root ? 0 : BW_MEMBER(stateinfo, chunk_root)));
 }
 
 static struct bw_error *write_tree(void *context, const struct bw_state_tree *tree)
@@ -112,18 +111,18 @@ static struct bw_error *write_tree(void *context, const struct bw_state_tree *tr
         .overwritten = tree->missing - tree->trimmed,
         .deleted = tree->is_deleted,
     };
-    return cmd_listing_write(roots->listing, &row, sizeof row, tree->judged ? 0 : judged);
+    return cmd_answer_write(roots->answer, &row, sizeof row, tree->judged ? 0 : judged);
 }
 
 /* The command. */
 
-static struct bw_error *list(struct cmd_listing *listing, void *context)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct roots *roots = context;
-    roots->listing = listing;
+    roots->answer = answer;
     struct bw_past_options how = {.struct_size = sizeof how, .threads = roots->state->threads};
-    struct bw_error *error = cmd_past_open(&roots->index, listing->session.fs,
-                                           &roots->state->states, &how, &roots->past);
+    struct bw_error *error =
+        cmd_past_open(&roots->index, answer->session.fs, &roots->state->states, &how, &roots->past);
     for (size_t i = 0; !error && i < bw_past_count(roots->past); i++) {
         roots->info = bw_past_state(roots->past, i);
         error = roots->state->trees ? bw_past_trees(roots->past, i, write_tree, roots)
@@ -139,7 +138,7 @@ static int run(const struct cmd_common *common, void *context)
     struct roots roots = {.state = state};
     struct cmd_common own;
     struct bw_error *error = cmd_index_begin(&roots.index, common, &state->states, &own);
-    const struct cmd_listing_plan plan = {
+    const struct cmd_answer_plan plan = {
         .record = cmd_record_of(&cmd_roots, state),
         .columns = state->trees
                        ? "generation,tree_root,name,root,tree_generation,left,missing,trimmed"
@@ -148,7 +147,7 @@ static int run(const struct cmd_common *common, void *context)
         .list = list,
         .context = &roots,
     };
-    const int status = error ? cmd_fail(common, error) : cmd_listing_run(&own, &state->rows, &plan);
+    const int status = error ? cmd_fail(common, error) : cmd_answer_run(&own, &plan);
     cmd_index_end(&roots.index);
     return status;
 }
@@ -169,7 +168,7 @@ const struct command cmd_roots = {
         "place. A subvolume is readable if its root block is left.\n\n"
         "With --generation N, or --tree-root ADDRESS@N, other commands show that state. A "
         "transaction may\nwrite several root trees, and abandon all but the last; they have the "
-        "same generation.\n" CMD_LISTING_DETAILS,
+        "same generation.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk roots disk.img                      which states are left\n"
                 "  btrfs-walk roots --trees disk.img              and which of their trees\n"
                 "  btrfs-walk roots --index disk.idx disk.img     the next time without a scan\n"

@@ -8,12 +8,11 @@
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/shares.h"
 #include "btrfs-walk/subvolume.h"
-#include "cli/common/answers.h"
-#include "cli/common/listing.h"
+#include "cli/inspect/plans.h"
+#include "cli/common/answer.h"
 #include "cli/common/progress.h"
 
 struct space_state {
-    struct cmd_rows_settings rows;
     unsigned threads;
     bool shared;
     struct bw_buffer free_if; /* names of subvolumes, each with a NUL */
@@ -47,13 +46,12 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct space_state, shared)},
     {'j', "threads", "N", "number of threads, 1 to 32 (default: processors, at most 8)",
      CMD_THREADS(struct space_state, threads)},
-    CMD_GROUP(cmd_rows_options, struct space_state, rows),
     {0},
 };
 
-/* A listing under way. */
+/* The answer under way. */
 struct space {
-    struct cmd_listing *listing;
+    struct cmd_answer *answer;
     const struct bw_shares *shares;
     struct bw_buffer text;
 };
@@ -75,7 +73,7 @@ static struct bw_error *take_subvolume(void *context, const struct bw_subvolume_
                                      .path_bytes = path,
                                      .deleted = known->is_deleted,
                                      .lost_blocks = known->lost_blocks};
-    return cmd_listing_write(space->listing, &row, sizeof row, 0);
+    return cmd_answer_write(space->answer, &row, sizeof row, 0);
 }
 
 /* Sets. */
@@ -97,7 +95,7 @@ static struct bw_error *take_set(void *context, const struct bw_shared_set *set)
                                       .count = set->subvolume_count,
                                       .subvolumes = space->text.data,
                                       .deleted = set->are_deleted};
-    return cmd_listing_write(space->listing, &row, sizeof row, 0);
+    return cmd_answer_write(space->answer, &row, sizeof row, 0);
 }
 
 /* What would be freed. */
@@ -114,7 +112,7 @@ static struct bw_error *find_all(struct space *space, const struct bw_buffer *na
     const char *end = names->data + names->length;
     for (const char *name = names->data; name < end; name += strlen(name) + 1) {
         const struct bw_subvolume *subvolume;
-        BW_TRY(bw_subvolume_by_name(space->listing->session.fs, name, &subvolume));
+        BW_TRY(bw_subvolume_by_name(space->answer->session.fs, name, &subvolume));
         if (!BW_ARRAY_RESERVE(ids->ids, ids->count, ids->capacity))
             return bw_error_no_memory();
         ids->ids[ids->count++] = bw_subvolume_id(subvolume);
@@ -133,31 +131,31 @@ static struct bw_error *write_freed(struct space *space, const struct ids *ids)
                                     .referenced = sum.referenced,
                                     .freed = sum.exclusive,
                                     .lost_blocks = sum.lost_blocks};
-    return cmd_listing_write(space->listing, &row, sizeof row, 0);
+    return cmd_answer_write(space->answer, &row, sizeof row, 0);
 }
 
 /* The whole. */
 
 /* Names are looked up before the long work. */
-static struct bw_error *list(struct cmd_listing *listing, void *context)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     const struct space_state *state = context;
     const struct bw_shares_options wanted = {.struct_size = sizeof wanted,
                                              .threads = state->threads};
-    struct space space = {.listing = listing};
+    struct space space = {.answer = answer};
     struct bw_shares *shares = NULL;
     struct ids ids = {0};
     struct bw_error *error = state->free_if.length ? find_all(&space, &state->free_if, &ids) : NULL;
-    cmd_progress_expect_trees(listing->session.fs, false);
+    cmd_progress_expect_trees(answer->session.fs, false);
     if (!error)
-        error = bw_shares_open(listing->session.fs, &wanted, &shares);
+        error = bw_shares_open(answer->session.fs, &wanted, &shares);
     space.shares = shares;
     if (!error && state->free_if.length)
         error = write_freed(&space, &ids);
     else if (!error && state->shared)
         error = bw_shares_sets(shares, take_set, &space);
     else if (!error)
-        error = bw_fs_subvolumes(listing->session.fs, true, take_subvolume, &space);
+        error = bw_fs_subvolumes(answer->session.fs, true, take_subvolume, &space);
     bw_shares_close(shares);
     bw_buffer_free(&space.text);
     free(ids.ids);
@@ -166,7 +164,7 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
 
 static const struct space_state all;
 
-const struct cmd_listing_plan cmd_space_plan = {
+const struct cmd_answer_plan cmd_space_plan = {
     .record = "shareinfo",
     .columns = "id,referenced,exclusive,path",
     .list = list,
@@ -177,7 +175,7 @@ static int run(const struct cmd_common *common, void *state)
 {
     const struct space_state *space = state;
     const bool freed = space->free_if.length;
-    struct cmd_listing_plan plan = cmd_space_plan;
+    struct cmd_answer_plan plan = cmd_space_plan;
     plan.context = state;
     if (space->shared || freed) {
         plan.record = freed ? "freeinfo" : "sharedinfo";
@@ -185,7 +183,7 @@ static int run(const struct cmd_common *common, void *state)
     }
     if (freed && space->shared)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--free-if excludes --shared"));
-    return cmd_listing_run(common, &space->rows, &plan);
+    return cmd_answer_run(common, &plan);
 }
 
 const struct command cmd_space = {
@@ -206,7 +204,7 @@ const struct command cmd_space = {
         "Each tree block is read once, however many snapshots share it. Subvolumes that are being "
         "deleted\ncount for what nothing else reaches. If blocks are lost, stderr says of which "
         "subvolumes: their\nnumbers are lower bounds then, and the exit status is "
-        "1.\n" CMD_LISTING_DETAILS,
+        "1.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk space disk.img                               a table\n"
                 "  btrfs-walk space --free-if /old,/older disk.img         what both would free\n"
                 "  btrfs-walk space --shared disk.img                      who shares with whom\n"

@@ -6,12 +6,11 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/records.h"
-#include "cli/common/answers.h"
-#include "cli/common/listing.h"
+#include "cli/inspect/plans.h"
+#include "cli/common/answer.h"
 #include "cli/inspect/subvolume_tree.h"
 
 struct subvolumes_state {
-    struct cmd_rows_settings rows;
     bool deleted, snapshots, read_only, tree;
 };
 
@@ -22,14 +21,13 @@ static const struct cmd_option options[] = {
     {0, "read-only", NULL, "list only what is read-only",
      CMD_FLAG(struct subvolumes_state, read_only)},
     {0, "tree", NULL, "show which is in which, as text", CMD_FLAG(struct subvolumes_state, tree)},
-    CMD_GROUP(cmd_rows_options, struct subvolumes_state, rows),
     {0},
 };
 
-/* A listing under way. */
+/* The answer under way. */
 struct subvolumes {
     const struct subvolumes_state *state;
-    struct cmd_listing *listing;
+    struct cmd_answer *answer;
     struct subvolume_tree tree;
 };
 
@@ -88,7 +86,7 @@ static uint64_t absent_members(const struct bw_subvolume_info *info)
     return absent;
 }
 
-static struct bw_error *write_row(struct cmd_listing *listing, const struct bw_subvolume_info *info,
+static struct bw_error *write_row(struct cmd_answer *answer, const struct bw_subvolume_info *info,
                                   const char *attributes)
 {
     const struct bw_bytes path = {info->path, info->path_length};
@@ -122,7 +120,7 @@ static struct bw_error *write_row(struct cmd_listing *listing, const struct bw_s
         .last_snapshot = info->last_snapshot,
         .directory = info->directory,
     };
-    return cmd_listing_write(listing, &row, sizeof row, absent_members(info));
+    return cmd_answer_write(answer, &row, sizeof row, absent_members(info));
 }
 
 static struct bw_error *take(void *context, const struct bw_subvolume_info *info)
@@ -133,25 +131,26 @@ static struct bw_error *take(void *context, const struct bw_subvolume_info *info
         return NULL;
     const char *attributes = attributes_of(info, text);
     return subvolumes->state->tree ? subvolume_tree_add(&subvolumes->tree, info, attributes)
-                                   : write_row(subvolumes->listing, info, attributes);
+                                   : write_row(subvolumes->answer, info, attributes);
 }
 
 /* Paths are not looked up for columns that have none. */
-static struct bw_error *list(struct cmd_listing *listing, void *context)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     const struct subvolumes_state *state = context;
-    struct subvolumes subvolumes = {.state = state, .listing = listing};
-    bool paths = !state->rows.columns || strstr(state->rows.columns, "path");
-    struct bw_error *error = bw_fs_subvolumes(listing->session.fs, paths, take, &subvolumes);
+    struct subvolumes subvolumes = {.state = state, .answer = answer};
+    const char *columns = answer->common->answer.columns;
+    bool paths = !columns || strstr(columns, "path");
+    struct bw_error *error = bw_fs_subvolumes(answer->session.fs, paths, take, &subvolumes);
     if (!error && state->tree)
-        error = subvolume_tree_write(&subvolumes.tree, &listing->output);
+        error = subvolume_tree_write(&subvolumes.tree, &answer->output);
     subvolume_tree_free(&subvolumes.tree);
     return error;
 }
 
 static const struct subvolumes_state all;
 
-const struct cmd_listing_plan cmd_subvolumes_plan = {
+const struct cmd_answer_plan cmd_subvolumes_plan = {
     .record = "subvolinfo",
     .columns = "id,generation,parent,otime,attributes,path",
     .list = list,
@@ -161,14 +160,13 @@ const struct cmd_listing_plan cmd_subvolumes_plan = {
 static int run(const struct cmd_common *common, void *state)
 {
     const struct subvolumes_state *subvolumes = state;
-    const struct cmd_rows_settings *rows = &subvolumes->rows;
-    struct cmd_listing_plan plan = cmd_subvolumes_plan;
+    struct cmd_answer_plan plan = cmd_subvolumes_plan;
     plan.context = state;
     if (subvolumes->tree)
         plan.columns = NULL;
-    if (subvolumes->tree && (rows->columns || rows->style != BW_ROWS_TEXT))
+    if (subvolumes->tree && !cmd_answer_is_for_people(common))
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--tree excludes -o and --json"));
-    return cmd_listing_run(common, rows, &plan);
+    return cmd_answer_run(common, &plan);
 }
 
 const struct command cmd_subvolumes = {
@@ -181,7 +179,7 @@ const struct command cmd_subvolumes = {
                "on a mount of it.\nThe columns have all that 'btrfs subvolume list -apcuqR' tells "
                "and more: parent is its 'parent'\nand 'top level', generation its 'gen', otransid "
                "its 'cgen'. Subvolumes that are being deleted\nhave no path any more, and are only "
-               "listed with --deleted.\n" CMD_LISTING_DETAILS,
+               "listed with --deleted.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk subvolumes disk.img                       a table\n"
                 "  btrfs-walk subvolumes --tree disk.img                which is in which\n"
                 "  btrfs-walk subvolumes -o id,path --snapshots disk.img    snapshots only\n"

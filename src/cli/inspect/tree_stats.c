@@ -11,7 +11,7 @@
 #include "base/human.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/tree.h"
-#include "cli/common/listing.h"
+#include "cli/common/answer.h"
 #include "cli/common/progress.h"
 
 /* A tree that is asked for. */
@@ -21,10 +21,10 @@ struct wanted {
 };
 
 struct tree_stats_state {
-    struct cmd_rows_settings rows;
     struct wanted *trees;
     size_t count, capacity;
     bool items;
+    struct bw_tree_stats now; /* of the tree that is printed */
 };
 
 static struct bw_error *take_tree(void *state, const struct cmd_option *option, const char *text)
@@ -50,7 +50,6 @@ static const struct cmd_option options[] = {
      .take = take_tree, .words = bw_tree_names, .release = release_trees},
     {0, "items", NULL, "list the items of each tree by type",
      CMD_FLAG(struct tree_stats_state, items)},
-    CMD_GROUP(cmd_rows_options, struct tree_stats_state, rows),
     {0},
 };
 
@@ -153,24 +152,28 @@ static void append_items(struct bw_buffer *text, const struct bw_tree_stats *sta
                              stats->types[type].count);
 }
 
-static struct bw_error *write_text(struct cmd_listing *listing, const struct wanted *tree,
-                                   const struct bw_tree_stats *stats, bool bytes)
+/* Of the record, and of what only the text has. */
+static struct bw_error *print_tree(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
-    struct bw_buffer BW_AUTO_BUFFER text = {0};
-    bool number = *tree->name == '-' || (*tree->name >= '0' && *tree->name <= '9');
-    bw_buffer_format(&text, "Calculating size of %s%s%s\n", number ? "tree " : "", tree->name,
+    const struct bw_treeinfo *row = record;
+    const struct bw_tree_stats *stats = &((struct tree_stats_state *)answer->plan->context)->now;
+    struct bw_buffer *text = &answer->text;
+    const bool bytes = answer->common->answer.raw;
+    const bool number = *row->name == '-' || (*row->name >= '0' && *row->name <= '9');
+    (void)absent;
+    bw_buffer_format(text, "Calculating size of %s%s%s\n", number ? "tree " : "", row->name,
                      number ? "" : " tree");
-    append_size(&text, "\tTotal size", stats->bytes, bytes);
-    append_size(&text, "\t\tInline data", stats->inline_bytes, bytes);
-    append_places(&text, stats, bytes);
-    append_levels(&text, stats);
-    append_items(&text, stats);
-    return text.failed ? bw_error_no_memory() : cmd_write(&listing->output, text.data, text.length);
+    append_size(text, "\tTotal size", stats->bytes, bytes);
+    append_size(text, "\t\tInline data", stats->inline_bytes, bytes);
+    append_places(text, stats, bytes);
+    append_levels(text, stats);
+    append_items(text, stats);
+    return NULL;
 }
 
 /* Rows. */
 
-static struct bw_error *write_items(struct cmd_listing *listing, const struct bw_tree_stats *stats)
+static struct bw_error *write_items(struct cmd_answer *answer, const struct bw_tree_stats *stats)
 {
     for (unsigned type = 0; type < BW_KEY_TYPES; type++) {
         const struct bw_itemsinfo row = {.tree = stats->id,
@@ -179,12 +182,12 @@ static struct bw_error *write_items(struct cmd_listing *listing, const struct bw
                                          .items = stats->types[type].count,
                                          .bytes = stats->types[type].bytes};
         if (row.items)
-            BW_TRY(cmd_listing_write(listing, &row, sizeof row, 0));
+            BW_TRY(cmd_answer_write(answer, &row, sizeof row, 0));
     }
     return NULL;
 }
 
-static struct bw_error *write_row(struct cmd_listing *listing, const struct wanted *tree,
+static struct bw_error *write_row(struct cmd_answer *answer, const struct wanted *tree,
                                   const struct bw_tree_stats *stats)
 {
     struct bw_buffer BW_AUTO_BUFFER levels = {0};
@@ -218,15 +221,15 @@ static struct bw_error *write_row(struct cmd_listing *listing, const struct want
         .spread = stats->highest - stats->lowest,
         .read_ns = read_time(stats),
     };
-    return cmd_listing_write(listing, &row, sizeof row, 0);
+    return cmd_answer_write(answer, &row, sizeof row, 0);
 }
 
 /* A tree that the user has named must be there. Of the usual ones, one that is missing is damage.
  */
-static struct bw_error *read_tree(struct cmd_listing *listing, const struct wanted *tree,
-                                  bool named, struct bw_tree_stats *stats, bool *known)
+static struct bw_error *read_tree(struct cmd_answer *answer, const struct wanted *tree, bool named,
+                                  struct bw_tree_stats *stats, bool *known)
 {
-    struct bw_error *error = bw_tree_stats_read(listing->session.fs, tree->id, stats);
+    struct bw_error *error = bw_tree_stats_read(answer->session.fs, tree->id, stats);
     *known = !error;
     if (!error || error->code == BW_ERROR_NO_MEMORY)
         return error;
@@ -234,7 +237,7 @@ static struct bw_error *read_tree(struct cmd_listing *listing, const struct want
         error->code = BW_ERROR_USAGE;
         return error;
     }
-    bw_fs_report(listing->session.fs, BW_DAMAGE, error);
+    bw_fs_report(answer->session.fs, BW_DAMAGE, error);
     return NULL;
 }
 
@@ -250,25 +253,23 @@ static struct bw_error *expect(struct bw_fs *fs, const struct wanted *trees, siz
     return NULL;
 }
 
-static struct bw_error *list(struct cmd_listing *listing, void *context)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     static const struct wanted usual[] = {{BW_TREE_ROOT, "root"},
                                           {BW_TREE_EXTENT, "extent"},
                                           {BW_TREE_CHECKSUM, "csum"},
                                           {BW_TOP_SUBVOLUME, "fs"}};
-    const struct tree_stats_state *state = context;
+    struct tree_stats_state *state = context;
     const struct wanted *trees = state->count ? state->trees : usual;
     size_t count = state->count ? state->count : sizeof usual / sizeof *usual;
-    struct bw_tree_stats stats;
-    BW_TRY(expect(listing->session.fs, trees, count));
+    struct bw_tree_stats *stats = &state->now;
+    BW_TRY(expect(answer->session.fs, trees, count));
     for (size_t i = 0; i < count; i++) {
         bool known;
-        BW_TRY(read_tree(listing, &trees[i], state->count, &stats, &known));
+        BW_TRY(read_tree(answer, &trees[i], state->count, stats, &known));
         if (!known)
             continue;
-        BW_TRY(state->items           ? write_items(listing, &stats)
-               : listing->stream.rows ? write_row(listing, &trees[i], &stats)
-                                      : write_text(listing, &trees[i], &stats, state->rows.raw));
+        BW_TRY(state->items ? write_items(answer, stats) : write_row(answer, &trees[i], stats));
     }
     return NULL;
 }
@@ -276,13 +277,14 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
 static int run(const struct cmd_common *common, void *state)
 {
     struct tree_stats_state *stats = state;
-    const struct cmd_listing_plan plan = {
+    const struct cmd_answer_plan plan = {
         .record = cmd_record_of(&cmd_tree_stats, state),
         .columns = stats->items ? "tree,type,items,bytes" : NULL,
+        .print = print_tree,
         .list = list,
         .context = state,
     };
-    return cmd_listing_run(common, &stats->rows, &plan);
+    return cmd_answer_run(common, &plan);
 }
 
 const struct command cmd_tree_stats = {
@@ -298,7 +300,7 @@ const struct command cmd_tree_stats = {
         "a block does not lie right\nbehind the one before it below the same node. The time is an "
         "estimate for a hard disk that takes\n8 ms for a seek and reads 160 MB a "
         "second.\nThe columns of --items are tree, type, number, items and "
-        "bytes.\n" CMD_LISTING_DETAILS,
+        "bytes.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk tree-stats disk.img                      root, extent, csum, fs\n"
                 "  btrfs-walk tree-stats -b -t 256 -t uuid disk.img    other trees\n"
                 "  btrfs-walk tree-stats --items -t fs disk.img        items by type\n"

@@ -10,8 +10,8 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "btrfs-walk/space.h"
-#include "cli/common/answers.h"
-#include "cli/common/listing.h"
+#include "cli/inspect/plans.h"
+#include "cli/common/answer.h"
 
 struct usage_state {
     bool raw, si, json;
@@ -227,25 +227,24 @@ void cmd_usage_append(struct bw_buffer *text, const struct bw_usage *usage)
     append_text(text, &(struct usage_state){.raw = false}, usage);
 }
 
-static struct bw_error *list(struct cmd_listing *listing, void *context)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     const struct usage_state *state = context;
     struct bw_usage *usage;
     struct bw_buffer BW_AUTO_BUFFER text = {0};
-    BW_TRY(bw_fs_usage(listing->session.fs, &usage));
+    BW_TRY(bw_fs_usage(answer->session.fs, &usage));
     if (state->json)
         append_json(&text, usage);
     else
         append_text(&text, state, usage);
     bw_usage_free(usage);
-    return text.failed ? bw_error_no_memory() : cmd_write(&listing->output, text.data, text.length);
+    return text.failed ? bw_error_no_memory() : cmd_write(&answer->output, text.data, text.length);
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
-    const struct cmd_rows_settings no_rows = {0};
-    const struct cmd_listing_plan plan = {.list = list, .context = state};
-    return cmd_listing_run(common, &no_rows, &plan);
+    const struct cmd_answer_plan plan = {.list = list, .context = state};
+    return cmd_answer_run(common, &plan);
 }
 
 const struct command cmd_usage = {

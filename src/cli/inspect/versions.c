@@ -9,21 +9,20 @@
 #include "btrfs-walk/deleted.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/changes.h"
-#include "cli/common/listing.h"
+#include "cli/common/answer.h"
 #include "cli/common/paths.h"
 #include "cli/common/progress.h"
 #include "cli/common/states.h"
 
 struct versions_state {
-    struct cmd_rows_settings rows;
     struct cmd_states_settings states;
     const char *subvolume;
     bool all, no_data;
 };
 
-/* A listing under way. */
+/* The answer under way. */
 struct versions {
-    struct cmd_listing *listing;
+    struct cmd_answer *answer;
     const struct versions_state *state;
     struct cmd_index index;
 };
@@ -35,7 +34,6 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct versions_state, no_data)},
     CMD_SUBVOLUME_OPTION(struct versions_state, subvolume),
     CMD_GROUP(cmd_states_options, struct versions_state, states),
-    CMD_GROUP(cmd_rows_options, struct versions_state, rows),
     {0},
 };
 
@@ -86,21 +84,21 @@ static struct bw_error *take(void *context, const struct bw_version *version)
         .inode = version->place.inode,
     };
     const bool unread = versions->state->no_data && S_ISREG(inode->mode);
-    return cmd_listing_write(versions->listing, &row, sizeof row,
-                             unread ? BW_MEMBER(versioninfo, left) : 0);
+    return cmd_answer_write(versions->answer, &row, sizeof row,
+                            unread ? BW_MEMBER(versioninfo, left) : 0);
 }
 
-static struct bw_error *list(struct cmd_listing *listing, void *context)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct versions *versions = context;
     const struct versions_state *state = versions->state;
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     struct cmd_states states;
-    versions->listing = listing;
-    BW_TRY(cmd_paths_absolute(listing->common->paths[0], &path));
+    versions->answer = answer;
+    BW_TRY(cmd_paths_absolute(answer->common->paths[0], &path));
     bw_buffer_append_byte(&path, '\0');
     struct bw_error *error =
-        cmd_states_find(&versions->index, listing->session.fs, &state->states, &states);
+        cmd_states_find(&versions->index, answer->session.fs, &state->states, &states);
     const struct bw_versions_options how = {
         .struct_size = sizeof how,
         .images = &states.images,
@@ -116,7 +114,7 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
     if (!error && path.failed)
         error = bw_error_no_memory();
     if (!error)
-        error = bw_versions(listing->session.fs, &how);
+        error = bw_versions(answer->session.fs, &how);
     cmd_states_free(&states);
     return error;
 }
@@ -126,7 +124,7 @@ static int run(const struct cmd_common *common, void *state)
     const struct versions_state *settings = state;
     struct versions versions = {.state = settings};
     struct cmd_common own;
-    const struct cmd_listing_plan plan = {
+    const struct cmd_answer_plan plan = {
         .record = cmd_versions.record,
         .columns = "generation,first,date,left,size,mtime,changes,path",
         .list = list,
@@ -135,8 +133,7 @@ static int run(const struct cmd_common *common, void *state)
     if (common->path_count > 1)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "more than one PATH is given"));
     struct bw_error *error = cmd_index_begin(&versions.index, common, &settings->states, &own);
-    const int status =
-        error ? cmd_fail(common, error) : cmd_listing_run(&own, &settings->rows, &plan);
+    const int status = error ? cmd_fail(common, error) : cmd_answer_run(&own, &plan);
     cmd_index_end(&versions.index);
     return status;
 }
@@ -154,7 +151,7 @@ const struct command cmd_versions = {
         "looked for under other names. \"changes\" is what differs from the version before, the\n"
         "next row. What is left of its contents is read and held against the checksums of its\n"
         "own time: all of it (proven), all but for ranges (partly), nothing (lost), or what may\n"
-        "be anything as the file has no checksums (unproven).\n" CMD_LISTING_DETAILS,
+        "be anything as the file has no checksums (unproven).\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk versions disk.img /etc/fstab\n"
                 "  btrfs-walk cat --generation 1234 disk.img /etc/fstab    one of them\n"
                 "  btrfs-walk versions -o generation,size --raw disk.img /etc/fstab\n",

@@ -13,12 +13,11 @@
 #include "cli/command.h"
 #include "cli/common/paths.h"
 #include "cli/common/progress.h"
-#include "cli/common/rows.h"
+#include "cli/common/answer.h"
 #include "cli/common/selection.h"
 
 struct walk_state {
     struct bw_walk_options options;
-    struct cmd_rows_settings rows;
     struct cmd_selection selection;
     bool null_terminated;
     bool summary;
@@ -50,7 +49,6 @@ static struct bw_error *take_order(void *target, const struct cmd_option *option
 static const struct cmd_option options[] = {
     {'0', "print0", NULL, "end each path or row with a NUL byte instead of a newline",
      CMD_FLAG(struct walk_state, null_terminated)},
-    CMD_GROUP(cmd_rows_options, struct walk_state, rows),
     {0, "long", NULL, "print lines like those of 'ls -l', with times in UTC and whole paths",
      CMD_FLAG(struct walk_state, options.long_lines)},
     {0, "names", NULL,
@@ -139,14 +137,16 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
 }
 
 /* What is to be written, and of which files. */
-static struct bw_error *make_ready(struct walk_state *walk, struct bw_rows **rows)
+static struct bw_error *make_ready(const struct cmd_common *common, struct walk_state *walk,
+                                   struct bw_rows **rows)
 {
     bool terminal = !walk->null_terminated && isatty(STDOUT_FILENO);
     walk->options.struct_size = sizeof walk->options;
     walk->options.escape = terminal;
     walk->options.terminator = walk->null_terminated ? '\0' : '\n';
     cmd_selection_apply(&walk->selection, BW_WALK_FILES, &walk->options);
-    BW_TRY(cmd_rows_create(&walk->rows, cmd_walk.record, walk->options.terminator, terminal, rows));
+    BW_TRY(cmd_answer_rows(&common->answer, cmd_walk.record, walk->options.terminator, terminal,
+                           rows));
     walk->options.rows = *rows;
     if (*rows && walk->options.long_lines)
         return bw_error_create(BW_ERROR_USAGE, "--long excludes -o and --json");
@@ -164,7 +164,7 @@ static int run(const struct cmd_common *common, void *state)
 {
     struct walk_state *walk = state;
     struct bw_rows *rows = NULL;
-    struct bw_error *error = make_ready(walk, &rows);
+    struct bw_error *error = make_ready(common, walk, &rows);
     int status = error ? cmd_fail(common, error) : walk_image(common, walk);
     bw_rows_destroy(rows);
     return status;

@@ -17,12 +17,12 @@ static bool show_progress(void *context, const struct bw_check_progress *progres
     return true;
 }
 
-static struct bw_error *list(struct cmd_listing *listing, void *context)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     static const struct check_settings settings;
     struct report *report = context;
     struct check check = {
-        .common = listing->common, .settings = &settings, .stream = listing->stream};
+        .common = answer->common, .settings = &settings, .stream = answer->stream};
     const struct bw_check_options wanted = {
         .struct_size = sizeof wanted,
         .quick = report->settings->check == REPORT_CHECK_QUICK,
@@ -32,20 +32,20 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
         .context = &check,
     };
     cmd_progress_expect(0);
-    struct bw_error *error = bw_check(listing->session.fs, &wanted, &report->summary);
-    listing->stream = check.stream;
+    struct bw_error *error = bw_check(answer->session.fs, &wanted, &report->summary);
+    answer->stream = check.stream;
     bw_buffer_free(&check.message);
     return error;
 }
 
-static struct bw_error *gather(struct report *report, const struct cmd_listing_plan *plan,
+static struct bw_error *gather(struct report *report, const struct cmd_answer_plan *plan,
                                struct bw_buffer *table)
 {
     struct bw_fs_options how = cmd_fs_options(report->common);
     struct cmd_session session = {0};
     how.log = BW_LOG_IGNORE;
     BW_TRY(bw_fs_open(&how, &session.fs));
-    struct bw_error *error = cmd_listing_gather(report->common, &session, plan, table);
+    struct bw_error *error = cmd_answer_gather(report->common, &session, plan, table);
     bw_fs_close(session.fs);
     return error;
 }
@@ -80,10 +80,10 @@ static void append_result(struct report *report)
 struct bw_error *report_findings(struct report *report)
 {
     struct bw_buffer BW_AUTO_BUFFER table = {0};
-    const struct cmd_listing_plan plan = {.record = "findinginfo",
-                                          .columns = "severity,code,paths,message",
-                                          .list = list,
-                                          .context = report};
+    const struct cmd_answer_plan plan = {.record = "findinginfo",
+                                         .columns = "severity,code,paths,message",
+                                         .list = list,
+                                         .context = report};
     if (report->settings->check == REPORT_CHECK_NONE)
         return NULL;
     report_section(&report->body, "check", "Check");

@@ -31,7 +31,7 @@ void report_size(struct bw_buffer *page, uint64_t size)
 }
 
 /* Whether a column has numbers. The names of the columns are good. */
-static bool is_number(const struct cmd_listing_plan *plan, unsigned column)
+static bool is_number(const struct cmd_answer_plan *plan, unsigned column)
 {
     const struct bw_record *record = bw_record_find(plan->record);
     const char *name = plan->columns;
@@ -42,8 +42,8 @@ static bool is_number(const struct cmd_listing_plan *plan, unsigned column)
            record->members[member].type == BW_TYPE_I64;
 }
 
-static void append_row(struct bw_buffer *page, const struct cmd_listing_plan *plan,
-                       const char *line, size_t length, bool heading)
+static void append_row(struct bw_buffer *page, const struct cmd_answer_plan *plan, const char *line,
+                       size_t length, bool heading)
 {
     const char *const tag = heading ? "th" : "td";
     bw_buffer_format(page, "<tr>");
@@ -73,7 +73,7 @@ static bool take_line(const struct bw_buffer *text, size_t *at, const char **lin
     return true;
 }
 
-void report_table(struct bw_buffer *page, const struct cmd_listing_plan *plan,
+void report_table(struct bw_buffer *page, const struct cmd_answer_plan *plan,
                   const struct bw_buffer *table, const char *command)
 {
     const char *line;

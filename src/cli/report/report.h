@@ -9,7 +9,7 @@
 
 #include "base/buffer.h"
 #include "btrfs-walk/check.h"
-#include "cli/common/answers.h"
+#include "cli/inspect/plans.h"
 
 enum report_check { REPORT_CHECK_FULL, REPORT_CHECK_QUICK, REPORT_CHECK_NONE };
 
@@ -49,7 +49,7 @@ void report_section_end(struct bw_buffer *page);
 void report_remark(struct bw_buffer *page, const char *text);
 /** The text of a listing, of which the first line names the columns, as a table. `command` lists
  * what does not fit. */
-void report_table(struct bw_buffer *page, const struct cmd_listing_plan *plan,
+void report_table(struct bw_buffer *page, const struct cmd_answer_plan *plan,
                   const struct bw_buffer *table, const char *command);
 /** Lines of "Name: value" as a list. */
 void report_lines(struct bw_buffer *page, const struct bw_buffer *lines);

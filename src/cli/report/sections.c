@@ -151,11 +151,11 @@ struct bw_error *report_pictures(struct report *report)
 
 /* Listings. */
 
-static struct bw_error *append_listing(struct report *report, const struct cmd_listing_plan *plan,
+static struct bw_error *append_listing(struct report *report, const struct cmd_answer_plan *plan,
                                        const char *command)
 {
     struct bw_buffer BW_AUTO_BUFFER table = {0};
-    struct bw_error *error = cmd_listing_gather(report->common, &report->session, plan, &table);
+    struct bw_error *error = cmd_answer_gather(report->common, &report->session, plan, &table);
     report_table(&report->body, plan, &table, command);
     return error;
 }

@@ -4,10 +4,10 @@
 #define BW_CMD_ANSWERS_H
 
 #include "btrfs-walk/space.h"
-#include "cli/common/listing.h"
+#include "cli/common/answer.h"
 
-/** For cmd_listing_gather(). */
-extern const struct cmd_listing_plan cmd_devices_plan, cmd_subvolumes_plan, cmd_space_plan;
+/** For cmd_answer_gather(). */
+extern const struct cmd_answer_plan cmd_devices_plan, cmd_subvolumes_plan, cmd_space_plan;
 
 /** The lines of `info`, "Name: value", with names escaped. The caller frees the text. */
 struct bw_error *cmd_info_lines(const struct cmd_common *common, struct bw_fs *fs,

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Answers: what the options make of records. A table is first written with tabs between its
+ * columns, and then aligned: escaped names hold neither tabs nor newlines.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/utf8.h"
+#include "btrfs-walk/record.h"
+#include "cli/common/answer.h"
+
+/* The options. */
+
+/* Takes the next byte of a separator; false if a backslash is followed by anything unknown. */
+static bool next_byte(const char **text, char *byte)
+{
+    static const char escapes[] = "tn0\\", bytes[] = "\t\n\0\\";
+    *byte = *(*text)++;
+    if (*byte != '\\')
+        return true;
+    const char *escape = **text ? strchr(escapes, *(*text)++) : NULL;
+    if (escape)
+        *byte = bytes[escape - escapes];
+    return escape != NULL;
+}
+
+static bool separator_is_good(const char *text)
+{
+    char byte;
+    while (*text)
+        if (!next_byte(&text, &byte))
+            return false;
+    return true;
+}
+
+/* Decodes a separator; `bytes` has room for as many as the text has. */
+static size_t decode_separator(const char *text, char *bytes)
+{
+    size_t length = 0;
+    while (*text)
+        next_byte(&text, &bytes[length++]);
+    return length;
+}
+
+/* '-o help' lists the columns. */
+static int show_columns(const struct command *command, const void *state, const char *argument)
+{
+    const struct bw_record *record = bw_record_find(cmd_record_of(command, state));
+    (void)argument;
+    for (unsigned i = 0; i < record->member_count; i++)
+        printf("%-14s %s%s\n", record->members[i].name, record->members[i].documentation,
+               record->members[i].lazy ? " (only if named)" : "");
+    return STATUS_OK;
+}
+
+static struct bw_error *take_json(void *target, const struct cmd_option *option, const char *form)
+{
+    struct cmd_answer_settings *settings = target;
+    bool array = form && strcmp(form, "array") == 0;
+    settings->style = array ? BW_ROWS_JSON_ARRAY : BW_ROWS_JSON_LINES;
+    return array || !form || strcmp(form, "lines") == 0
+               ? NULL
+               : cmd_bad_argument(option, form, "lines, array");
+}
+
+static struct bw_error *take_separator(void *target, const struct cmd_option *option,
+                                       const char *text)
+{
+    struct cmd_answer_settings *settings = target;
+    settings->separator = text;
+    return separator_is_good(text)
+               ? NULL
+               : cmd_bad_argument(option, text, "a text; escapes in it are \\t, \\n, \\0 and \\\\");
+}
+
+static const char *const times[] = {"ns", "iso", "seconds", NULL}; /* enum bw_rows_times */
+
+static struct bw_error *take_times(void *target, const struct cmd_option *option, const char *word)
+{
+    struct cmd_answer_settings *settings = target;
+    settings->times_given = true;
+    return cmd_take_word(&settings->times, option, word);
+}
+
+const struct cmd_option cmd_answer_options[] = {
+    {'o', "output", "COLUMNS", "write these columns, separated by commas ('-o help' lists all)",
+     CMD_TEXT(struct cmd_answer_settings, columns), .show = show_columns,
+     .heading = "Columns and JSON"},
+    {0, "json", "[=array]",
+     "write all columns, or those of -o, as JSON: one object per line, or one array",
+     .take = take_json},
+    {0, "json-header", NULL, "begin with the versions of the program and of the record, as JSON",
+     CMD_FLAG(struct cmd_answer_settings, json_header)},
+    {0, "header", NULL, "begin with the names of the columns",
+     CMD_FLAG(struct cmd_answer_settings, header)},
+    {0, "separator", "TEXT", "separator of columns (default: a tab)", .take = take_separator},
+    {0, "times", "WORD",
+     "times in columns and JSON: nanoseconds since 1970 (ns, the default), iso, or seconds",
+     .take = take_times, .words = times},
+    {0, "iec", NULL, "print sizes like 1.50MiB (default on a terminal, together with dates)",
+     CMD_FLAG(struct cmd_answer_settings, iec)},
+    {0, "si", NULL, "print sizes like 1.57MB", CMD_FLAG(struct cmd_answer_settings, si)},
+    {'b', "raw", NULL, "print sizes and times as plain numbers (default unless on a terminal)",
+     CMD_FLAG(struct cmd_answer_settings, raw)},
+    {0},
+};
+
+/* Why the settings make no sense; NULL if they do. */
+static const char *nonsense(const struct cmd_answer_settings *settings, char terminator)
+{
+    bool json = settings->style != BW_ROWS_TEXT;
+    bool units = settings->iec || settings->si;
+    const struct {
+        bool is_so;
+        const char *reason;
+    } cases[] = {
+        {settings->header && json, "--header is for columns; with --json it is --json-header"},
+        {settings->separator && json, "--separator is for columns, not for --json"},
+        {units && json, "--iec and --si are for columns; with --json all numbers are decimal"},
+        {settings->json_header && !json,
+         "--json-header is for --json; with columns it is --header"},
+        {settings->iec && settings->si, "--iec and --si exclude each other"},
+        {settings->raw && units, "--raw excludes --iec and --si"},
+        {!json && !settings->columns && (settings->header || settings->separator || units),
+         "--header, --separator, --iec and --si are for columns, which -o chooses"},
+        {!json && !settings->columns && settings->times_given,
+         "--times is for columns and JSON, which -o and --json choose"},
+        {settings->style == BW_ROWS_JSON_ARRAY && !terminator,
+         "-0 is for lines, not for --json=array"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (cases[i].is_so)
+            return cases[i].reason;
+    return NULL;
+}
+
+/* Programs get numbers, people units and dates, unless options say otherwise. */
+static struct bw_rows_options options_of(const struct cmd_answer_settings *settings,
+                                         char terminator, bool terminal)
+{
+    bool people = terminal && !settings->raw;
+    return (struct bw_rows_options){
+        .struct_size = sizeof(struct bw_rows_options),
+        .members = settings->columns,
+        .style = settings->style,
+        .terminator = terminator,
+        .header = settings->header || settings->json_header,
+        .escape = terminal,
+        .units = settings->si              ? BW_ROWS_SI
+                 : settings->iec || people ? BW_ROWS_IEC
+                                           : BW_ROWS_BYTES,
+        .iso_times = people && !settings->times_given,
+        .times = settings->times,
+    };
+}
+
+/* The error of bw_rows_create(), with a hint. */
+static struct bw_error *with_hint(struct bw_error *error)
+{
+    if (!error || error->code != BW_ERROR_USAGE)
+        return error;
+    struct bw_error *hinted =
+        bw_error_create(BW_ERROR_USAGE, "%s; '-o help' lists all columns", error->message);
+    bw_error_free(error);
+    return hinted;
+}
+
+bool cmd_answer_is_for_people(const struct cmd_common *common)
+{
+    return !common->answer.columns && common->answer.style == BW_ROWS_TEXT;
+}
+
+struct bw_error *cmd_answer_rows(const struct cmd_answer_settings *settings, const char *record,
+                                 char terminator, bool terminal, struct bw_rows **rows)
+{
+    struct bw_rows_options options = options_of(settings, terminator, terminal);
+    const char *reason = nonsense(settings, terminator);
+    BW_AUTO_FREE char *separator = NULL;
+    *rows = NULL;
+    if (reason)
+        return bw_error_create(BW_ERROR_USAGE, "%s", reason);
+    if (!settings->columns && settings->style == BW_ROWS_TEXT)
+        return NULL;
+    if (settings->separator) {
+        separator = malloc(strlen(settings->separator) + 1);
+        if (!separator)
+            return bw_error_no_memory();
+        options.separator_length = decode_separator(settings->separator, separator);
+        options.separator = separator;
+    }
+    return with_hint(bw_rows_create(record, &options, rows));
+}
+
+const char *cmd_record_of(const struct command *command, const void *state)
+{
+    const bool *other = (const void *)((const char *)state + command->other);
+    return command->other_record && *other ? command->other_record : command->record;
+}
+
+/* The table. */
+
+struct column {
+    size_t width;
+    bool right; /* numbers are */
+};
+
+static struct bw_error *gather(void *context, const char *rows, size_t length)
+{
+    struct bw_buffer *text = context;
+    bw_buffer_append(text, rows, length);
+    return text->failed ? bw_error_no_memory() : NULL;
+}
+
+/* Takes the next cell off the text; `*last`: it ends its line. */
+static size_t next_cell(const char **text, const char *end, const char **cell, bool *last)
+{
+    *cell = *text;
+    while (*text < end && **text != '\t' && **text != '\n')
+        ++*text;
+    size_t length = (size_t)(*text - *cell);
+    *last = *text == end || **text == '\n';
+    *text += *text < end;
+    return length;
+}
+
+static void measure(const struct bw_buffer *table, struct column *columns)
+{
+    const char *text = table->data, *end = text + table->length, *cell;
+    size_t number = 0;
+    for (bool last; text < end; number = last ? 0 : number + 1) {
+        size_t length = next_cell(&text, end, &cell, &last);
+        size_t width = bw_utf8_count(cell, length);
+        if (width > columns[number].width)
+            columns[number].width = width;
+    }
+}
+
+static void append_cell(struct bw_buffer *line, const char *cell, size_t length,
+                        const struct column *column, bool last)
+{
+    int padding = (int)(column->width - bw_utf8_count(cell, length));
+    bw_buffer_format(line, "%*s", column->right ? padding : 0, "");
+    bw_buffer_append(line, cell, length);
+    bw_buffer_format(line, "%*s", last ? 0 : 2 + (column->right ? 0 : padding), "");
+    if (last)
+        bw_buffer_append_byte(line, '\n');
+}
+
+static struct bw_error *write_aligned(struct cmd_answer *answer, const struct column *columns)
+{
+    const char *text = answer->text.data, *end = text + answer->text.length, *cell;
+    struct bw_buffer BW_AUTO_BUFFER line = {0};
+    size_t number = 0;
+    for (bool last; text < end; number = last ? 0 : number + 1) {
+        size_t length = next_cell(&text, end, &cell, &last);
+        append_cell(&line, cell, length, &columns[number], last);
+        if (!last)
+            continue;
+        if (line.failed)
+            return bw_error_no_memory();
+        BW_TRY(cmd_write(&answer->output, line.data, line.length));
+        line.length = 0;
+    }
+    return NULL;
+}
+
+/* The names of the columns are good: bw_rows_create() took them. */
+static struct bw_error *write_table(struct cmd_answer *answer, const struct cmd_answer_plan *plan)
+{
+    const struct bw_record *record = bw_record_find(plan->record);
+    struct column columns[BW_RECORD_MEMBERS] = {{0}};
+    const char *name = plan->columns;
+    for (unsigned i = 0; *name; i++) {
+        size_t length = strcspn(name, ",");
+        int member = bw_record_member(record, name, length);
+        enum bw_member_type type = record->members[member].type;
+        columns[i].right = type == BW_TYPE_U64 || type == BW_TYPE_I64;
+        name += length + (name[length] == ',');
+    }
+    measure(&answer->text, columns);
+    return write_aligned(answer, columns);
+}
+
+/* The frame. */
+
+static struct bw_error *print(struct cmd_answer *answer, const void *record, uint64_t absent)
+{
+    struct bw_buffer *text = &answer->text;
+    text->length = 0;
+    BW_TRY(answer->plan->print(answer, record, absent));
+    return text->failed ? bw_error_no_memory()
+                        : cmd_write(&answer->output, text->data, text->length);
+}
+
+struct bw_error *cmd_answer_write(struct cmd_answer *answer, const void *record, size_t size,
+                                  uint64_t absent)
+{
+    return answer->stream.rows ? bw_rows_write(&answer->stream, record, size, absent)
+                               : print(answer, record, absent);
+}
+
+static struct bw_error *list(struct cmd_answer *answer, const struct cmd_answer_plan *plan)
+{
+    bool aligned = answer->stream.consume == gather;
+    struct bw_error *error = plan->list(answer, plan->context);
+    if (!answer->stream.rows || (error && error->code == BW_ERROR_USAGE))
+        return error;
+    error = bw_error_first(error, bw_rows_end(&answer->stream));
+    return aligned ? bw_error_first(error, write_table(answer, plan)) : error;
+}
+
+static int finish(struct cmd_answer *answer, struct bw_error *error)
+{
+    error = bw_error_first(error, cmd_flush(&answer->output));
+    int failed = error ? cmd_fail_answer(answer->common, error) : answer->status;
+    int status = cmd_close(answer->common, &answer->session);
+    return status > failed ? status : failed;
+}
+
+/* A table has its own columns, and is for people even if it is not written to a terminal. What is
+ * printed has units by itself. */
+static struct bw_error *make_rows(struct cmd_answer *answer,
+                                  const struct cmd_answer_settings *settings, struct bw_rows **rows)
+{
+    const struct cmd_answer_plan *plan = answer->plan;
+    struct cmd_answer_settings chosen = *settings;
+    bool for_people = !settings->columns && settings->style == BW_ROWS_TEXT;
+    bool table = plan->columns && for_people;
+    bool aligned = table && !settings->separator;
+    if (table)
+        chosen.columns = plan->columns;
+    chosen.header |= aligned;
+    if (for_people && plan->has_units)
+        chosen.iec = chosen.si = false;
+    BW_TRY(cmd_answer_rows(&chosen, plan->record, plan->null_terminated ? '\0' : '\n',
+                           table || answer->output.at_once, rows));
+    answer->stream.rows = *rows;
+    answer->stream.consume = aligned ? gather : cmd_write;
+    answer->stream.context = aligned ? (void *)&answer->text : &answer->output;
+    return NULL;
+}
+
+int cmd_answer_run(const struct cmd_common *common, const struct cmd_answer_plan *plan)
+{
+    struct cmd_answer answer = {
+        .common = common, .plan = plan, .output.at_once = isatty(STDOUT_FILENO)};
+    struct bw_rows *rows = NULL;
+    struct bw_error *error = make_rows(&answer, &common->answer, &rows);
+    int status = error ? cmd_fail(common, error) : cmd_open(common, &answer.session);
+    if (!status)
+        status = finish(&answer, list(&answer, plan));
+    free(answer.stream.row);
+    bw_buffer_free(&answer.text);
+    bw_rows_destroy(rows);
+    return status;
+}
+
+struct bw_error *cmd_answer_gather(const struct cmd_common *common,
+                                   const struct cmd_session *session,
+                                   const struct cmd_answer_plan *plan, struct bw_buffer *text)
+{
+    const struct cmd_answer_settings columns = {.iec = true};
+    struct cmd_answer answer = {.common = common, .plan = plan, .session = *session};
+    struct bw_rows *rows = NULL;
+    struct bw_error *error = make_rows(&answer, &columns, &rows);
+    if (!error)
+        error = plan->list(&answer, plan->context);
+    if (!error && rows)
+        error = bw_rows_end(&answer.stream);
+    free(answer.stream.row);
+    bw_rows_destroy(rows);
+    *text = answer.text;
+    return error;
+}
