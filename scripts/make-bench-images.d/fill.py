@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Makes the files of the images of scripts/make-bench-images: fill.py KIND MOUNTPOINT [NUMBER]."""
-import fcntl, hashlib, os, struct, sys
+import fcntl, hashlib, os, random, struct, sys
 
 SUBVOL_CREATE = 0x5000940e      # BTRFS_IOC_SUBVOL_CREATE
 SNAP_CREATE = 0x50009417        # BTRFS_IOC_SNAP_CREATE_V2
@@ -122,6 +122,65 @@ def contents(top):
                         file.write(piece(number, at, min(1 << 20, size - at), half == "packed"))
                 number += 1
 
+def tenth(top):
+    """The directories of the million, with a tenth of its files."""
+    number = 0
+    for i in range(100):
+        for j in range(200):
+            path = "%s/section-%03d/group-%03d" % (top, i, j)
+            os.makedirs(path)
+            for _ in range(5):
+                with open("%s/item-%07d.txt" % (path, number), "w") as file:
+                    file.write("file number %d\n" % number)
+                number += 1
+
+def changes(top):
+    """Every fifth of the changes is of one kind: longer, shorter, gone, renamed, new."""
+    for i, number in enumerate(random.Random(5).sample(range(1000000), 1000)):
+        group = number // 50
+        path = "%s/section-%03d/group-%03d/item-%07d.txt" % (
+            top, group // 200, group % 200, number)
+        if i % 5 == 0:
+            open(path, "a").write("changed")
+        elif i % 5 == 1:
+            os.truncate(path, 3)
+        elif i % 5 == 2:
+            os.unlink(path)
+        elif i % 5 == 3:
+            os.rename(path, path + ".renamed")
+        else:
+            open(path + ".new", "w").write("new")
+
+def directories(top):
+    """A million directories, a hundred in each."""
+    for i in range(100):
+        for j in range(100):
+            path = "%s/section-%03d/group-%03d" % (top, i, j)
+            os.makedirs(path)
+            fd = opendir(path)
+            for k in range(99):
+                os.mkdir("directory-%03d" % k, dir_fd=fd)
+            os.close(fd)
+
+def names(top):
+    """120,000 files with data outside of the tree, and 61 snapshots of them with a change each."""
+    fcntl.ioctl(opendir(top), SUBVOL_CREATE, bytearray(struct.pack("=q4088s", 0, b"origin")))
+    origin, place = None, opendir(top)
+    for number in range(120000):
+        path = "%s/origin/group-%04d" % (top, number // 100)
+        os.makedirs(path, exist_ok=True)
+        with open("%s/item-%06d" % (path, number), "wb") as file:
+            file.write(b"x" * 4096)
+    os.sync()
+    origin = opendir(top + "/origin")
+    for i in range(61):
+        fcntl.ioctl(place, SNAP_CREATE, bytearray(
+            struct.pack("=qQQ32x4040s", origin, 0, 0, b"snapshot-%05d" % i)))
+        for number in range(i, 120000, 4000):
+            path = "%s/origin/group-%04d" % (top, number // 100)
+            with open("%s/item-%06d" % (path, number), "wb") as file:
+                file.write(b"changed")
+
 kind, top = sys.argv[1], sys.argv[2]
 if kind == "million":
     skeleton(top, 100, 200)
@@ -138,3 +197,5 @@ elif kind == "subvolumes":
     subvolumes(top, int(sys.argv[3]))
 elif kind == "contents":
     contents(top)
+else:
+    {"tenth": tenth, "changes": changes, "directories": directories, "names": names}[kind](top)

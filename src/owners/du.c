@@ -35,6 +35,7 @@ struct du {
     struct bw_fs *fs;
     const struct bw_du_options *options;
     struct bw_sharing *sharing;
+    uint64_t file_count;                    /* until all of the extent tree is read */
     bool sharing_unknown, has_replayed;     /* has_replayed: a tree that the log has changed */
     enum bw_sharing_kind way[BW_MAX_LEVEL]; /* by level: of the present block and those above it */
     struct bw_extent_scan scan;
@@ -98,7 +99,11 @@ static struct bw_error *read_sharing(struct du *du, const struct bw_file_window 
 {
     if (du->sharing_unknown || bw_sharing_is_full(du->sharing))
         return NULL;
-    BW_TRY(ask_for_window(du, window));
+    du->file_count += window->wanted_count;
+    if (du->file_count >= BW_SHARING_MOST)
+        bw_sharing_ask_all(du->sharing);
+    else
+        BW_TRY(ask_for_window(du, window));
     struct bw_error *error = bw_sharing_read(du->sharing);
     if (error && error->code != BW_ERROR_CORRUPT)
         return error;

@@ -452,4 +452,14 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
 else
     skip "root, a kernel with btrfs, and rsync" "a comparison with a mount"
 fi
+
+# Each directory costs the system calls that it needs: its owner is set only if it is another one.
+if [ "$EUID" -eq 0 ] && have strace && strace -o "$WORK/calls" true 2> /dev/null; then
+    strace -f -qq -o "$WORK/calls" -e trace=mkdirat,fchown,fchownat "$PROGRAM" extract -q \
+        -C "$WORK/traced" --user 0 --group 0 "$plain" 2> "$WORK/err"
+    holds "directories are made" grep -q mkdirat "$WORK/calls"
+    is "owners that were right and are set again" "$(grep -c fchown "$WORK/calls")" 0
+else
+    skip "no root, or no strace: system calls are not counted"
+fi
 finish
