@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Chunks that were found, the best first: what they make of addresses, and whether the blocks that
- * were seen on the devices agree with that.
+ * Chunks that were found: items of lost trees, extents on devices and block groups (facts), and
+ * the set of chunks that are known so far, with which the places of tree blocks agree or not.
  */
 #ifndef BW_RESCUE_CHUNK_SET_H
 #define BW_RESCUE_CHUNK_SET_H
@@ -41,5 +41,38 @@ enum bw_agreement {
 enum bw_agreement bw_chunk_set_test(const struct bw_chunk_set *set,
                                     const struct bw_device_scan *scan,
                                     const struct bw_block_match *match);
+
+/*
+ * Chunks without a chunk tree. Leaves of the chunk tree that are left have the items of most of
+ * them. The others are known from the device tree, which tells whose extent lies where, and from
+ * block groups, which tell length and profile. All of these leaves count only
+ * where the chunks known so far put them.
+ */
+
+/** A range of a device that belongs to a chunk. */
+struct bw_found_extent {
+    uint64_t chunk; /**< its logical address */
+    uint64_t devid, offset, length;
+};
+
+/** What leaves of several trees say of chunks. All zeros is nothing. */
+struct bw_chunk_facts {
+    struct bw_newest chunks;         /**< items of the chunk tree */
+    struct bw_newest devices;        /**< of the device tree: extents of devices */
+    struct bw_newest groups;         /**< block groups */
+    struct bw_found_extent *extents; /**< of the device tree: ascending by chunk */
+    size_t extent_count;
+    struct bw_data_place {
+        uint64_t address; /**< by its checksum */
+        uint64_t offset;
+        size_t image;
+    } * seen; /**< data that were seen on the devices */
+    size_t seen_count, seen_capacity;
+};
+
+void bw_chunk_facts_free(struct bw_chunk_facts *facts);
+
+/** Finds the extents in facts->devices. BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_chunk_facts_extents(struct bw_chunk_facts *facts);
 
 #endif

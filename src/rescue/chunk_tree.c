@@ -16,8 +16,7 @@
 #include "fs/opening.h"
 #include "ondisk/disk_items.h"
 #include "rescue/chunk_set.h"
-#include "rescue/chunk_tree.h"
-#include "rescue/found_extents.h"
+#include "rescue/stripe_search.h"
 #include "rescue/rescue.h"
 
 /* Chunks that have no item: from their extents on the devices, and their block groups. */

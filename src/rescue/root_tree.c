@@ -19,7 +19,7 @@
 #include "owners/references.h"
 #include "rescue/newest_items.h"
 #include "rescue/rescue.h"
-#include "rescue/tree_roots.h"
+#include "rescue/root_tree.h"
 #include <pthread.h>
 #include "base/buffer.h"
 

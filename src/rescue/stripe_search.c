@@ -11,8 +11,7 @@
 #include "base/search.h"
 #include "btree/block.h"
 #include "ondisk/disk_items.h"
-#include "rescue/found_extents.h"
-#include "rescue/stripe_order.h"
+#include "rescue/stripe_search.h"
 
 /* How many sectors of data are tried, and how many votes for each extent are enough. */
 enum { MOST_SECTORS = 4096, ENOUGH = 32 };

@@ -12,7 +12,7 @@
 #include "base/search.h"
 #include "graph/wind.h"
 #include "ondisk/disk_items.h"
-#include "rescue/chunk_tree.h"
+#include "rescue/chunk_set.h"
 #include "rescue/rescue.h"
 #include "rescue/device_scan.h"
 

@@ -6,7 +6,7 @@
 #include "rescue/device_scan.h"
 #include "history/history.h"
 #include "history/scan.h"
-#include "rescue/stripe_order.h"
+#include "rescue/stripe_search.h"
 #include "support/walk_helpers.h"
 
 static struct bw_found_block block_at(uint64_t bytenr, uint64_t generation)

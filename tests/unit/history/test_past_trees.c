@@ -3,7 +3,7 @@
  * of trees without a root tree. */
 #include "history/completeness.h"
 #include "history/scan.h"
-#include "rescue/tree_roots.h"
+#include "rescue/root_tree.h"
 #include "support/walk_helpers.h"
 
 enum { NODESIZE = 4096, FILES = 210 };

@@ -6,8 +6,8 @@
  * committed last has an item for its own root, and for that of the root tree. Without an extent
  * tree, the newest block of each tree has to do.
  */
-#ifndef BW_RESCUE_TREE_ROOTS_H
-#define BW_RESCUE_TREE_ROOTS_H
+#ifndef BW_RESCUE_ROOT_TREE_H
+#define BW_RESCUE_ROOT_TREE_H
 
 #include "history/block_index.h"
 
