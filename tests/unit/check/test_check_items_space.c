@@ -184,7 +184,7 @@ static void test_references_in_extent_items(void **state)
         {.good = &owned,
          .changes = {SET(extent_item, references, 0)},
          .features = BW_INCOMPAT_SIMPLE_QUOTA,
-         BAD(extent_ref, "1 references, but it counts 0")},
+         BAD(extent_ref, "1 reference, but it counts 0")},
         {.good = &data,
          .changes = {{HEAD + 1, 8, BW_CSUM_TREE, NULL}},
          BAD(extent_ref, "data ref of tree 7")},
