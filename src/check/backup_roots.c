@@ -16,6 +16,26 @@
 #include "graph/wind.h"
 #include "xlators/classes.h"
 
+#define ROOTS 6 /* of each backup */
+
+/* What is at the address of a root. */
+struct found {
+    bool exists;
+    uint64_t generation;
+    uint8_t level;
+};
+
+/* The roots read so far. Several backups have the same root if transactions did not change it. */
+struct reading {
+    struct bw_check *check;
+    uint8_t *block;
+    size_t count;
+    struct {
+        uint64_t tree, bytenr;
+        struct found found;
+    } roots[ROOTS * BW_BACKUP_ROOTS];
+};
+
 /* One root of a backup. */
 struct backup {
     struct bw_check *check;
@@ -23,13 +43,6 @@ struct backup {
     uint64_t made_in; /* the backup was made in this transaction or a later one */
     uint64_t tree;
     struct bw_root_pointer root;
-};
-
-/* What is at the address of a root. */
-struct found {
-    bool exists;
-    uint64_t generation;
-    uint8_t level;
 };
 
 static void report(const struct backup *backup, const char *what, uint64_t has, uint64_t is)
@@ -91,12 +104,25 @@ static bool has_wrong_generation(const struct backup *backup, const struct found
            (backup->root.generation != next || is_in_use(backup));
 }
 
-static void check_root(const struct backup *backup, uint8_t *block)
+static struct found read_root(const struct backup *backup, struct reading *reading)
 {
     const struct bw_checked_chunk *chunk = bw_check_chunk(backup->check, backup->root.bytenr);
+    for (size_t i = 0; i < reading->count; i++)
+        if (reading->roots[i].tree == backup->tree &&
+            reading->roots[i].bytenr == backup->root.bytenr)
+            return reading->roots[i].found;
     struct found found = {0};
     for (unsigned copy = 1; chunk && copy <= chunk->copies; copy++)
-        read_copy(backup, copy, block, &found);
+        read_copy(backup, copy, reading->block, &found);
+    reading->roots[reading->count].tree = backup->tree;
+    reading->roots[reading->count].bytenr = backup->root.bytenr;
+    reading->roots[reading->count++].found = found;
+    return found;
+}
+
+static void check_root(const struct backup *backup, struct reading *reading)
+{
+    const struct found found = read_root(backup, reading);
     if (!found.exists)
         return;
     if (has_wrong_generation(backup, &found))
@@ -119,25 +145,26 @@ static uint64_t find_transaction(const struct bw_check *check, const struct bw_b
     return backup->tree_root.generation ? backup->tree_root.generation - 1 : 0;
 }
 
-static void check_backup(struct bw_check *check, unsigned number, uint8_t *block)
+static void check_backup(struct reading *reading, unsigned number)
 {
+    struct bw_check *check = reading->check;
     const struct bw_backup_root *backup = &check->fs->superblock.backup_roots[number];
     const struct {
         uint64_t tree;
         const struct bw_root_pointer *root;
-    } members[] = {
+    } members[ROOTS] = {
         {BW_ROOT_TREE, &backup->tree_root},     {BW_CHUNK_TREE, &backup->chunk_root},
         {BW_EXTENT_TREE, &backup->extent_root}, {BW_TOP_SUBVOLUME, &backup->fs_root},
         {BW_DEVICE_TREE, &backup->device_root}, {BW_CSUM_TREE, &backup->csum_root},
     };
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+    for (size_t i = 0; i < ROOTS; i++) {
         const struct backup root = {.check = check,
                                     .number = number,
                                     .made_in = find_transaction(check, backup),
                                     .tree = members[i].tree,
                                     .root = *members[i].root};
         if (root.root.bytenr)
-            check_root(&root, block);
+            check_root(&root, reading);
     }
 }
 
@@ -151,7 +178,8 @@ struct bw_error *bw_check_backup_roots(struct bw_check *check)
     BW_AUTO_FREE uint8_t *block = bw_block_buffer(&fs->reader, 1);
     if (!block)
         return bw_error_no_memory();
+    struct reading reading = {.check = check, .block = block};
     for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++)
-        check_backup(check, i, block);
+        check_backup(&reading, i);
     return NULL;
 }

@@ -91,8 +91,8 @@ static struct bw_error *read_all(struct bw_check *check)
     return NULL;
 }
 
-/* What is used of the chunks tells how much there is to read, in all
- * copies. */
+/* What is used of the chunks tells how much there is to read, in all copies, besides what has been
+ * read already: the superblocks and their backup roots. */
 static void estimate(struct bw_check *check)
 {
     const struct bw_check_options *options = check->options;
@@ -103,6 +103,8 @@ static void estimate(struct bw_check *check)
         if (chunk && (options->data || group->flags & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)))
             check->expected += used * chunk->copies;
     }
+    if (check->expected)
+        check->expected += bw_fs_bytes_read(check->fs);
 }
 
 struct bw_error *bw_check_load_groups(struct bw_check *check)
