@@ -460,6 +460,6 @@ if [ "$EUID" -eq 0 ] && have strace && strace -o "$WORK/calls" true 2> /dev/null
     holds "directories are made" grep -q mkdirat "$WORK/calls"
     is "owners that were right and are set again" "$(grep -c fchown "$WORK/calls")" 0
 else
-    skip "no root, or no strace: system calls are not counted"
+    skip "root and strace" "the number of system calls"
 fi
 finish
