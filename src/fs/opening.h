@@ -64,7 +64,7 @@ struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk
 /** Which of the trees that only the superblock knows. */
 enum bw_super_root { BW_SUPER_CHUNK_ROOT, BW_SUPER_TREE_ROOT };
 
-/** Refuses a choice of several generations at once, and an impossible one. (generation.c) */
+/** Refuses a choice of several generations at once, and an impossible one. (root_blocks.c) */
 struct bw_error *bw_state_choice_check(const struct bw_state_choice *choice);
 
 /** The backup root that fs->choice leads to; NULL if it leads elsewhere. */
@@ -79,7 +79,7 @@ struct bw_error *bw_named_root(struct bw_fs *fs, uint64_t owner, uint64_t bytenr
                                uint64_t generation, struct bw_root_pointer *root);
 
 /** Reads the root block of the chunk tree or root tree; the error says why it cannot be used.
- * (roots.c) */
+ * (root_blocks.c) */
 struct bw_error *bw_root_try(const struct bw_fs *fs, const struct bw_tree *tree);
 
 /**
