@@ -58,7 +58,7 @@ struct bw_subject {
     struct bw_key end_key;
 };
 
-struct bw_ledger;
+struct bw_reference_counts;
 struct bw_log_space;
 struct bw_sectors;
 struct bw_simple_quota;
@@ -103,12 +103,12 @@ struct bw_check {
     struct bw_visited *visited;  /**< tree blocks that have been checked */
 
     /* Left by `space` for `trees` and `extents`. */
-    struct bw_ledger *references; /**< references to extents: those that the extent tree has, less
-                                     those that exist */
-    struct bw_map full_backrefs;  /**< addresses of tree blocks whose pointers are counted by
-                                     address, not by tree */
-    struct bw_map shared_blocks;  /**< addresses of tree blocks with more than one reference */
-    struct bw_sectors *unsummed;  /**< data that are allocated and have no checksums */
+    struct bw_reference_counts *references; /**< references to extents: those that the extent tree
+                                     has, less those that exist */
+    struct bw_map full_backrefs;     /**< addresses of tree blocks whose pointers are counted by
+                                        address, not by tree */
+    struct bw_map shared_blocks;     /**< addresses of tree blocks with more than one reference */
+    struct bw_sectors *unsummed;     /**< data that are allocated and have no checksums */
     struct bw_map moved_directories; /**< left by `trees` for `inodes`; see directories.h */
     bool extents_known;              /**< nothing of the extent tree is lost */
     bool checksums_known;            /**< nothing of the checksum trees is lost */

@@ -19,7 +19,7 @@
 #include "base/cleanup.h"
 #include "btree/scan.h"
 #include "check/data.h"
-#include "check/inode_facts.h"
+#include "check/inode_sums.h"
 #include "data/fetch.h"
 #include "graph/wind.h"
 #include "ondisk/compression.h"

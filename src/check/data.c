@@ -8,8 +8,6 @@
  * each copy into tasks. Two copies on one device are read one after the other, so that its head
  * stays where it is; otherwise the devices are read side by side.
  */
-#include "check/data.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +15,172 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "btree/block.h"
-#include "check/bad_ranges.h"
-#include "ondisk/checksum.h"
+#include "btree/scan.h"
+#include "check/data.h"
 #include "graph/wind.h"
+#include "ondisk/checksum.h"
+
+/* Reading the checksum trees for the data they are about. What is wrong with the trees themselves
+ * is found elsewhere. */
+
+struct reading {
+    struct bw_check *check;
+    uint64_t done; /* ranges before this have been handed out */
+    bw_summed_taker *take;
+    void *context;
+};
+
+/* Hands out a range chunk by chunk. */
+static struct bw_error *hand_out(const struct bw_check *check, uint64_t logical, uint64_t end,
+                                 const uint8_t *checksums, bw_summed_taker *take, void *context)
+{
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    const size_t size = bw_checksum_size(superblock->checksum_type);
+    for (uint64_t next = logical; next < end;) {
+        const struct bw_checked_chunk *chunk = bw_check_chunk(check, next);
+        if (!chunk) {
+            next += superblock->sectorsize;
+            continue;
+        }
+        const uint64_t left = chunk->length - (next - chunk->logical);
+        const struct bw_summed range = {chunk, next, end - next < left ? end - next : left,
+                                        checksums +
+                                            (next - logical) / superblock->sectorsize * size};
+        BW_TRY(take(context, &range));
+        next += range.length;
+    }
+    return NULL;
+}
+
+struct bw_error *bw_summed_item(const struct bw_check *check, const struct bw_item *item,
+                                uint64_t *done, bw_summed_taker *take, void *context)
+{
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    const size_t size = bw_checksum_size(superblock->checksum_type);
+    const uint64_t length = item->size / size * superblock->sectorsize, from = item->key.offset;
+    if (item->key.objectid != BW_EXTENT_CSUM_OBJECT || item->key.type != BW_EXTENT_CSUM ||
+        from % superblock->sectorsize || from > UINT64_MAX - length || from + length <= *done)
+        return NULL;
+    const uint64_t first = from > *done ? from : *done;
+    *done = from + length;
+    return hand_out(check, first, from + length,
+                    item->data + (first - from) / superblock->sectorsize * size, take, context);
+}
+
+static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+{
+    struct reading *reading = context;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
+        BW_TRY(
+            bw_summed_item(reading->check, &item, &reading->done, reading->take, reading->context));
+    return NULL;
+}
+
+struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_taker *take, void *context)
+{
+    const struct bw_checksum_trees *trees = &check->fs->checksum_trees;
+    for (size_t i = 0; i < trees->count; i++) {
+        struct reading reading = {check, 0, take, context};
+        const struct bw_scan scan = {BW_SCAN_ALL, .announce = true, .leaf = take_leaf,
+                                     .lost = bw_scan_ignore_lost, .context = &reading};
+        BW_TRY(bw_tree_scan(&check->fs->reader, &trees->trees[i], &scan));
+    }
+    return NULL;
+}
+
+/* Ranges of data that are bad in a copy: sorted by their place, joined, reported. */
+
+void bw_bad_ranges_init(struct bw_bad_ranges *bad)
+{
+    *bad = (struct bw_bad_ranges){0};
+    pthread_mutex_init(&bad->lock, NULL);
+}
+
+void bw_bad_ranges_free(struct bw_bad_ranges *bad)
+{
+    pthread_mutex_destroy(&bad->lock);
+    free(bad->ranges);
+}
+
+void bw_bad_ranges_add(struct bw_check *check, struct bw_bad_ranges *bad,
+                       const struct bw_bad_range *range)
+{
+    struct bw_bad_range placed = *range;
+    struct bw_finding finding = {0};
+    bw_check_place(check, range->logical, range->copy, &finding);
+    placed.is_placed = finding.known & BW_KNOWN_DEVICE;
+    placed.devid = finding.devid;
+    placed.offset = finding.offset;
+    bw_check_note_bad(check, range->logical, range->length);
+    pthread_mutex_lock(&bad->lock);
+    if (BW_ARRAY_RESERVE(bad->ranges, bad->count, bad->capacity))
+        bad->ranges[bad->count++] = placed;
+    else
+        bad->no_memory = true;
+    pthread_mutex_unlock(&bad->lock);
+}
+
+static int by_place(const void *first, const void *second)
+{
+    const struct bw_bad_range *a = first, *b = second;
+    const uint64_t left[] = {a->code, a->copy, a->mendable, a->devid, a->offset, a->logical};
+    const uint64_t right[] = {b->code, b->copy, b->mendable, b->devid, b->offset, b->logical};
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+        if (left[i] != right[i])
+            return left[i] < right[i] ? -1 : 1;
+    return 0;
+}
+
+static bool continues(const struct bw_bad_range *a, const struct bw_bad_range *b)
+{
+    return a->code == b->code && a->message == b->message && a->copy == b->copy &&
+           a->mendable == b->mendable && a->logical + a->length == b->logical &&
+           a->is_placed == b->is_placed && a->devid == b->devid &&
+           (!a->is_placed || a->offset + a->length == b->offset);
+}
+
+static void join(struct bw_bad_ranges *bad)
+{
+    size_t last = 0;
+    for (size_t i = 1; i < bad->count; i++) {
+        if (continues(&bad->ranges[last], &bad->ranges[i]))
+            bad->ranges[last].length += bad->ranges[i].length;
+        else
+            bad->ranges[++last] = bad->ranges[i];
+    }
+    bad->count = bad->count ? last + 1 : 0;
+}
+
+static void report(struct bw_check *check, const struct bw_bad_range *range)
+{
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH | BW_KNOWN_COPY |
+                             (range->is_placed ? BW_KNOWN_DEVICE | BW_KNOWN_OFFSET : 0),
+                    .mendable = range->mendable,
+                    .logical = range->logical,
+                    .length = range->length,
+                    .devid = range->devid,
+                    .offset = range->offset,
+                    .copy = range->copy},
+        .touches = BW_TOUCHES_EACH};
+    bw_check_find(check, range->code, &subject, "%s", range->message);
+}
+
+void bw_bad_ranges_report(struct bw_check *check, struct bw_bad_ranges *bad, uint64_t open)
+{
+    size_t kept = 0;
+    if (bad->count)
+        qsort(bad->ranges, bad->count, sizeof *bad->ranges, by_place);
+    join(bad);
+    for (size_t i = 0; i < bad->count; i++) {
+        if (bad->ranges[i].logical + bad->ranges[i].length == open)
+            bad->ranges[kept++] = bad->ranges[i];
+        else
+            report(check, &bad->ranges[i]);
+    }
+    bad->count = kept;
+}
 
 enum {
     PIECE = 256 << 10,       /* bytes of a request at most */

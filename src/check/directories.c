@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
-#include "check/inode_facts.h"
+#include "check/inode_sums.h"
 
 /* Directories that have a lower number than their parent, in any subvolume. */
 struct moved {

@@ -1,17 +1,287 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `extents`: the books of references are closed. If they do not balance, the extent tree
- * and all other trees are read again, for the extents in the accounts that are open, and as often
- * as their number needs.
+ * The pass `extents`: the reference counts are evaluated. If both sides do not agree, the extent
+ * tree and all other trees are read again, for the references of extents in the buckets that are
+ * not zero, and as often as their number needs.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "btree/scan.h"
 #include "check/blocks.h"
-#include "check/entries.h"
+#include "check/extents.h"
+#include "check/reference_counts.h"
 #include "owners/item_stream.h"
-#include "check/ledger.h"
+
+/* Lists of references of both sides. Their memory is bounded: if there are too many, those of the
+ * later buckets are left for another time. */
+
+enum { MOST = 1 << 18 };
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+/* By extent, its item first; of references that differ in nothing but the length, those with the
+ * same one stand together. */
+static int compare(const void *left, const void *right)
+{
+    const struct bw_reference *a = &((const struct bw_reference_entry *)left)->reference,
+                              *b = &((const struct bw_reference_entry *)right)->reference;
+    int order = compare_numbers(a->bytenr, b->bytenr);
+    order = order ? order : (b->kind == BW_EXTENT_ITEM) - (a->kind == BW_EXTENT_ITEM);
+    order = order ? order : compare_numbers(a->kind, b->kind);
+    order = order || !a->kind ? order : compare_numbers(a->source, b->source);
+    order = order || !a->kind ? order : compare_numbers(a->inode, b->inode);
+    order = order ? order : compare_numbers(a->offset, b->offset);
+    order = order ? order : compare_numbers(a->length, b->length);
+    order = order ? order : compare_numbers(a->source, b->source);
+    return order ? order : compare_numbers(a->inode, b->inode);
+}
+
+void bw_entries_merge(struct bw_entries *list)
+{
+    size_t kept = 0;
+    if (list->count)
+        qsort(list->entries, list->count, sizeof *list->entries, compare);
+    for (size_t i = 0; i < list->count;) {
+        struct bw_reference_entry merged = list->entries[i++];
+        for (; i < list->count && compare(&merged, &list->entries[i]) == 0; i++) {
+            merged.promised += list->entries[i].promised;
+            merged.made += list->entries[i].made;
+            merged.tree = merged.tree ? merged.tree : list->entries[i].tree;
+        }
+        if (merged.promised != merged.made || merged.reference.kind == BW_EXTENT_ITEM)
+            list->entries[kept++] = merged;
+    }
+    list->count = kept;
+}
+
+/* Leaves the upper half of the buckets for another time. */
+static void halve(struct bw_entries *list)
+{
+    size_t kept = 0;
+    list->end = list->first + (list->end - list->first + 1) / 2;
+    for (size_t i = 0; i < list->count; i++)
+        if (bw_reference_bucket(list->entries[i].reference.bytenr) < list->end)
+            list->entries[kept++] = list->entries[i];
+    list->count = kept;
+}
+
+static bool make_room(struct bw_entries *list)
+{
+    if (list->count < MOST || list->count < list->capacity)
+        return BW_ARRAY_RESERVE(list->entries, list->count, list->capacity);
+    bw_entries_merge(list);
+    while (list->count > MOST / 2 && list->end - list->first > 1)
+        halve(list);
+    return BW_ARRAY_RESERVE(list->entries, list->count, list->capacity);
+}
+
+void bw_entries_add(struct bw_entries *list, const struct bw_reference_entry *entry)
+{
+    const uint32_t bucket = bw_reference_bucket(entry->reference.bytenr);
+    if (bucket < list->first || bucket >= list->end ||
+        bw_reference_bucket_agrees(list->check->references, bucket))
+        return;
+    if (!make_room(list)) {
+        list->no_memory = true;
+        return;
+    }
+    if (bucket < list->end)
+        list->entries[list->count++] = *entry;
+}
+
+/* What is wrong with the references to an extent, once both sides of them are known. */
+
+/* The entries of one extent. */
+struct extent {
+    struct bw_check *check;
+    const struct bw_reference_entry *item; /* NULL: it has none */
+    const struct bw_reference_entry *entries;
+    size_t count;
+    bool complete;
+};
+
+static bool is_block(const struct bw_reference_entry *entry)
+{
+    return !entry->reference.length;
+}
+
+/* A finding about an extent touches the file that refers to it, if one is known, or those that
+ * have data there. */
+static struct bw_subject subject_of(const struct bw_reference_entry *entry)
+{
+    const struct bw_reference *reference = &entry->reference;
+    struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL,
+                                             .tree = entry->tree ? entry->tree : BW_EXTENT_TREE,
+                                             .logical = reference->bytenr,
+                                             .length = reference->length}};
+    if (!is_block(entry)) {
+        subject.finding.known |= BW_KNOWN_LENGTH;
+        subject.touches = BW_TOUCHES_DATA;
+    }
+    if (reference->kind == BW_EXTENT_DATA_REF && entry->made) {
+        subject.finding.known |= BW_KNOWN_INODE;
+        subject.finding.inode = reference->inode;
+        subject.touches = BW_TOUCHES_INODE;
+    }
+    return subject;
+}
+
+static void describe(const struct bw_reference *reference, char text[128])
+{
+    switch (reference->kind) {
+    case BW_EXTENT_DATA_REF:
+        snprintf(text, 128, "tree %" PRIu64 " inode %" PRIu64 " offset %" PRId64, reference->source,
+                 reference->inode, (int64_t)reference->offset);
+        break;
+    case BW_TREE_BLOCK_REF:
+        snprintf(text, 128, "tree %" PRIu64, reference->source);
+        break;
+    default:
+        snprintf(text, 128, "tree block %" PRIu64, reference->source);
+        break;
+    }
+}
+
+/* Whether two entries are of one reference that gives the extent another length. */
+static bool differ_in_length(const struct bw_reference_entry *a, const struct bw_reference_entry *b)
+{
+    return a->reference.kind == b->reference.kind && a->reference.source == b->reference.source &&
+           a->reference.inode == b->reference.inode && a->reference.offset == b->reference.offset &&
+           a->reference.kind;
+}
+
+static void report_reference(const struct extent *extent, const struct bw_reference_entry *entry)
+{
+    const struct bw_subject subject = subject_of(entry);
+    char source[128];
+    describe(&entry->reference, source);
+    if (entry->made <= entry->promised && !extent->complete)
+        return;
+    if (!entry->made)
+        bw_check_find(extent->check, BW_CODE_reference_extra, &subject,
+                      "the extent tree has a reference from %s, which is not there", source);
+    else if (!entry->promised)
+        bw_check_find(extent->check, BW_CODE_reference_missing, &subject,
+                      "the extent tree does not have the reference from %s", source);
+    else
+        bw_check_find(extent->check, BW_CODE_reference_count, &subject,
+                      "references from %s: %" PRIu64 ", the extent tree has %" PRIu64, source,
+                      entry->made, entry->promised);
+}
+
+static void report_length(const struct extent *extent, const struct bw_reference_entry *entry)
+{
+    const struct bw_subject subject = subject_of(entry);
+    bw_check_find(extent->check, BW_CODE_extent_differs, &subject,
+                  "a file extent of %" PRIu64 " bytes, the extent item has %" PRIu64,
+                  entry->reference.length, extent->item->reference.length);
+}
+
+/* What the extent item says of a tree block, and what its header says. */
+static void report_block(const struct extent *extent, const struct bw_reference_entry *promised,
+                         const struct bw_reference_entry *made)
+{
+    const struct bw_subject subject = subject_of(made);
+    bw_check_find(extent->check, BW_CODE_extent_differs, &subject,
+                  "generation %" PRIu64 " level %" PRIu64
+                  ", the extent item has generation %" PRIu64 " level %" PRIu64,
+                  made->reference.source, made->reference.inode, promised->reference.source,
+                  promised->reference.inode);
+}
+
+static void report_references(const struct extent *extent)
+{
+    const struct bw_reference_entry *blocks[2] = {NULL, NULL}; /* promised, made */
+    for (size_t i = 0; i < extent->count; i++) {
+        const struct bw_reference_entry *entry = &extent->entries[i];
+        const bool has_next = i + 1 < extent->count && differ_in_length(entry, entry + 1);
+        if (!entry->reference.kind)
+            blocks[entry->made > entry->promised] = entry;
+        else if (has_next)
+            report_length(extent, entry->made ? entry : entry + 1);
+        else
+            report_reference(extent, entry);
+        i += has_next && entry->reference.kind;
+    }
+    if (blocks[0] && blocks[1])
+        report_block(extent, blocks[0], blocks[1]);
+}
+
+static void report_missing(const struct extent *extent)
+{
+    const struct bw_reference_entry *first = NULL;
+    uint64_t references = 0;
+    for (size_t i = 0; i < extent->count; i++) {
+        const struct bw_reference_entry *entry = &extent->entries[i];
+        references += entry->reference.kind ? entry->made : 0;
+        if (entry->made && (!first || !first->reference.kind))
+            first = entry;
+    }
+    const struct bw_fs *fs = extent->check->fs;
+    if (!references || bw_memory_block(fs->reader.memory, subject_of(first).finding.logical))
+        return;
+    const struct bw_subject subject = subject_of(first);
+    bw_check_find(extent->check, BW_CODE_extent_missing, &subject,
+                  "the extent tree does not have the %s, to which there are references: %" PRIu64,
+                  is_block(first) ? "tree block" : "data", references);
+}
+
+/* Whether nothing refers to an extent: all references that its item promises are left over. */
+static bool is_unreferenced(const struct extent *extent)
+{
+    uint64_t left = 0;
+    for (size_t i = 0; i < extent->count; i++) {
+        if (extent->entries[i].made)
+            return false;
+        left += extent->entries[i].reference.kind ? extent->entries[i].promised : 0;
+    }
+    return left == extent->item->promised;
+}
+
+static void report_unreferenced(const struct extent *extent)
+{
+    struct bw_subject subject = subject_of(extent->item);
+    subject.touches = BW_TOUCHES_NOTHING;
+    if (extent->complete)
+        bw_check_find(extent->check, BW_CODE_extent_unreferenced, &subject,
+                      "nothing refers to the %s, which has references: %" PRIu64,
+                      is_block(extent->item) ? "tree block" : "data", extent->item->promised);
+}
+
+static void report_extent(const struct extent *extent)
+{
+    if (!extent->count)
+        return;
+    if (!extent->item)
+        report_missing(extent);
+    else if (is_unreferenced(extent))
+        report_unreferenced(extent);
+    else
+        report_references(extent);
+}
+
+/* Reports what is wrong with merged entries. If not `complete`, a part of some tree is lost, and
+ * references that nothing makes are no findings. */
+static void entries_report(const struct bw_entries *list, bool complete)
+{
+    for (size_t i = 0; i < list->count;) {
+        const struct bw_reference_entry *first = &list->entries[i];
+        const bool has_item = first->reference.kind == BW_EXTENT_ITEM;
+        size_t end = i;
+        while (end < list->count && list->entries[end].reference.bytenr == first->reference.bytenr)
+            end++;
+        report_extent(&(struct extent){list->check, has_item ? first : NULL, first + has_item,
+                                       end - i - has_item, complete});
+        i = end;
+    }
+}
 
 /* How often the trees are read again at most: if so much is wrong, more of it helps nobody. */
 enum { ROUNDS = 16 };
@@ -119,7 +389,7 @@ static struct bw_error *add_all_made(struct bw_entries *list, struct bw_visited 
     return NULL;
 }
 
-/* The extents of as many accounts as memory has room for. */
+/* The extents of as many buckets as memory has room for. */
 static struct bw_error *settle(struct bw_entries *list, bool complete)
 {
     struct bw_visited *visited = bw_visited_create();
@@ -132,7 +402,7 @@ static struct bw_error *settle(struct bw_entries *list, bool complete)
     if (error)
         return error;
     bw_entries_merge(list);
-    bw_entries_report(list, complete);
+    entries_report(list, complete);
     return NULL;
 }
 
@@ -140,14 +410,14 @@ static struct bw_error *settle_all(struct bw_check *check, bool complete)
 {
     struct bw_entries list = {.check = check};
     struct bw_error *error = NULL;
-    for (unsigned round = 0; !error && round < ROUNDS && list.end < BW_LEDGER_ACCOUNTS; round++) {
+    for (unsigned round = 0; !error && round < ROUNDS && list.end < BW_REFERENCE_BUCKETS; round++) {
         list.first = list.end;
-        list.end = BW_LEDGER_ACCOUNTS;
+        list.end = BW_REFERENCE_BUCKETS;
         list.count = 0;
         error = settle(&list, complete);
     }
     free(list.entries);
-    if (!error && list.end < BW_LEDGER_ACCOUNTS)
+    if (!error && list.end < BW_REFERENCE_BUCKETS)
         bw_check_unable(check, bw_error_create(BW_ERROR_CORRUPT,
                                                "so many references are wrong that not all of them "
                                                "were looked at"));
@@ -161,10 +431,10 @@ struct bw_error *bw_pass_extents(struct bw_check *check)
     for (size_t i = 0; i < check->trees.count; i++) {
         complete &= !check->trees.entries[i].incomplete;
         if (bw_reference_to_root(&check->trees.entries[i].tree, &root))
-            bw_reference_made(check, &root);
+            bw_count_reference(check, &root);
     }
     /* Without the whole extent tree it is not even known who is the source of a reference. */
-    if (!check->extents_known || !bw_ledger_open_accounts(check->references))
+    if (!check->extents_known || !bw_reference_counts_disagreeing(check->references))
         return NULL;
     return settle_all(check, complete);
 }

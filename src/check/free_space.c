@@ -3,16 +3,24 @@
  * The comparison of free space. The runs of a block group that a source has are joined where they
  * touch, cut where superblocks lie, and compared one by one with those that are expected.
  */
-#include "check/free_space.h"
-
+#include "base/human.h"
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "btrfs-walk/space.h"
+#include "check/free_space.h"
+#include "data/reader.h"
+#include "fs/inode.h"
+#include "base/human.h"
+#include "ondisk/checksum.h"
 #include "ondisk/chunk.h"
+#include "ondisk/disk_items.h"
 
 static struct bw_error *add_superblock(struct bw_free_space *self, uint64_t start, uint64_t length)
 {
@@ -24,7 +32,7 @@ static struct bw_error *add_superblock(struct bw_free_space *self, uint64_t star
 
 /* The stripes of a chunk in which superblocks lie, as the kernel sets them apart. Source:
  * btrfs_rmap_block() and exclude_super_stripes() in fs/btrfs/block-group.c. */
-static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *chunk)
+static struct bw_error *add_superblocks_of_chunk(void *context, const struct bw_chunk_info *chunk)
 {
     struct bw_free_space *self = context;
     const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
@@ -49,28 +57,15 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *ch
     return NULL;
 }
 
-static int compare(const void *left, const void *right)
+static int by_start(const void *left, const void *right)
 {
     const struct bw_run *a = left, *b = right;
     return a->start < b->start ? -1 : a->start > b->start;
 }
 
-struct bw_error *bw_free_space_begin(struct bw_free_space *self, struct bw_check *check)
-{
-    *self = (struct bw_free_space){.check = check};
-    BW_TRY(bw_free_space_tree_begin(self));
-    if (!self->source)
-        BW_TRY(bw_space_cache_begin(self));
-    if (!self->source)
-        return NULL;
-    BW_TRY(bw_fs_chunks(check->fs, take_chunk, self));
-    if (self->superblock_count)
-        qsort(self->superblocks, self->superblock_count, sizeof *self->superblocks, compare);
-    return NULL;
-}
-
-struct bw_subject bw_free_space_subject(const struct bw_free_space *self, uint64_t tree,
-                                        const struct bw_key *key)
+/* For sources: a subject about the present block group, with the key of its item in a tree. */
+static struct bw_subject free_space_subject(const struct bw_free_space *self, uint64_t tree,
+                                            const struct bw_key *key)
 {
     return (struct bw_subject){
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
@@ -80,7 +75,9 @@ struct bw_subject bw_free_space_subject(const struct bw_free_space *self, uint64
                     .length = self->group->length}};
 }
 
-bool bw_free_space_bits(const uint8_t *bytes, uint64_t bits, uint32_t *bit, uint32_t *first)
+/* For sources: the next run of set bits from `*bit` on, which moves behind it: from `*first` to
+ * before `*bit`. False if there is none. */
+static bool free_space_bits(const uint8_t *bytes, uint64_t bits, uint32_t *bit, uint32_t *first)
 {
     while (*bit < bits && !(bytes[*bit / 8] >> *bit % 8 & 1))
         ++*bit;
@@ -90,7 +87,8 @@ bool bw_free_space_bits(const uint8_t *bytes, uint64_t bits, uint32_t *bit, uint
     return *first < *bit;
 }
 
-uint64_t bw_free_space_superblocks(const struct bw_free_space *self)
+/* For sources: bytes of superblocks in the present block group. */
+static uint64_t free_space_superblocks(const struct bw_free_space *self)
 {
     uint64_t position = self->group->start, sum = 0;
     const uint64_t end = position + self->group->length;
@@ -222,4 +220,626 @@ struct bw_error *bw_free_space_end(struct bw_free_space *self, struct bw_error *
         error = self->failure;
     free(self->superblocks);
     return self->source ? self->source->end(self, error) : error;
+}
+
+/* The free space tree as a source of runs: extents, or bits of bitmaps. */
+
+enum { BITMAPS = 1 }; /* flag of FREE_SPACE_INFO */
+
+static struct bw_subject tree_subject(const struct bw_free_space *self)
+{
+    const struct bw_key key = {self->group->start, BW_FREE_SPACE_INFO, self->group->length};
+    return free_space_subject(self, BW_FREE_SPACE_TREE, &key);
+}
+
+static bool is_before_all_groups(const struct bw_free_space *self, const struct bw_key *key)
+{
+    const struct bw_group_list *list = &self->check->groups;
+    return list->count && key->offset <= list->groups[0].start &&
+           key->objectid <= list->groups[0].start - key->offset;
+}
+
+/* New chunks begin behind all others. If the free space tree already has records there, it cannot
+ * take those of the new block group, and the kernel aborts the transaction. */
+static bool is_after_all_groups(const struct bw_free_space *self, const struct bw_key *key)
+{
+    const struct bw_group_list *list = &self->check->groups;
+    const struct bw_checked_group *last = list->count ? &list->groups[list->count - 1] : NULL;
+    return last && key->objectid >= last->start && key->objectid - last->start >= last->length;
+}
+
+static void note_stray(struct bw_free_space *self, const struct bw_key *key)
+{
+    if (is_after_all_groups(self, key)) {
+        if (!self->ahead_count++)
+            self->first_ahead = *key;
+    } else if (!self->stray_count++) {
+        self->first_stray = *key;
+    }
+}
+
+/* All records of a block group that does not exist have come. Those that mkfs.btrfs leaves are
+ * empty: one record says that all of it is free. */
+static void end_extra(struct bw_free_space *self)
+{
+    if (self->extra.type && !self->extra_is_free)
+        note_stray(self, &self->extra);
+    self->extra = (struct bw_key){0};
+}
+
+static void begin_extra(struct bw_free_space *self, const struct bw_key *key)
+{
+    const struct bw_disk_free_space_info *info = (const void *)self->stream.item.data;
+    self->extra = *key;
+    self->extra_promised = self->stream.item.size < sizeof *info ? 0 : bw_get32(info->extent_count);
+    self->extra_is_free = is_after_all_groups(self, key);
+    if (self->extra_is_free)
+        note_stray(self, key);
+    else if (is_before_all_groups(self, key))
+        self->leftover_count++;
+    else if (!self->extra_count++)
+        self->first_extra = *key;
+}
+
+/* An item in no block group. The records of one that does not exist go with it. */
+static void skip_item(struct bw_free_space *self)
+{
+    const struct bw_key *key = &self->stream.item.key;
+    if (key->type == BW_FREE_SPACE_INFO) {
+        end_extra(self);
+        begin_extra(self, key);
+    } else if (key->objectid - self->extra.objectid >= self->extra.offset) {
+        note_stray(self, key);
+    } else if (key->type == BW_FREE_SPACE_EXTENT && key->objectid == self->extra.objectid &&
+               key->offset == self->extra.offset && self->extra_promised == 1) {
+        self->extra_is_free = true;
+    }
+    bw_item_stream_next(&self->stream);
+}
+
+static bool is_before(const struct bw_free_space *self, uint64_t address)
+{
+    return !self->stream.ended && self->stream.item.key.objectid < address;
+}
+
+/* The next run of set bits of the present item; false if there are no more. */
+static bool next_in_bitmap(struct bw_free_space *self, struct bw_run *run)
+{
+    const struct bw_item *item = &self->stream.item;
+    const uint64_t sector = self->check->fs->superblock.sectorsize;
+    uint64_t bits = item->key.offset / sector;
+    if (bits > item->size * UINT64_C(8))
+        bits = item->size * UINT64_C(8);
+    uint32_t first;
+    const bool found = free_space_bits(item->data, bits, &self->bit, &first);
+    *run = (struct bw_run){item->key.objectid + first * sector,
+                           item->key.objectid + self->bit * sector};
+    return found;
+}
+
+static bool next_tree_run(struct bw_free_space *self, struct bw_run *run)
+{
+    while (is_before(self, self->group->start + self->group->length)) {
+        const struct bw_key key = self->stream.item.key;
+        if (self->stream.after_loss)
+            self->known = false;
+        if (key.type == BW_FREE_SPACE_BITMAP && next_in_bitmap(self, run))
+            return true;
+        self->bit = 0;
+        if (key.type == BW_FREE_SPACE_INFO) {
+            skip_item(self);
+            continue;
+        }
+        bw_item_stream_next(&self->stream);
+        *run = (struct bw_run){key.objectid, key.objectid + key.offset};
+        if (key.type == BW_FREE_SPACE_EXTENT)
+            return true;
+    }
+    return false;
+}
+
+/* Reads the information of the block group, if the tree has it. */
+static bool read_info(struct bw_free_space *self)
+{
+    const struct bw_item *item = &self->stream.item;
+    const struct bw_disk_free_space_info *info = (const void *)item->data;
+    if (self->stream.ended || item->key.objectid != self->group->start ||
+        item->key.type != BW_FREE_SPACE_INFO || item->key.offset != self->group->length ||
+        item->size < sizeof *info)
+        return false;
+    self->promised = bw_get32(info->extent_count);
+    self->flags = bw_get32(info->flags);
+    bw_item_stream_next(&self->stream);
+    return true;
+}
+
+/* All records of a block group are of one kind. */
+static void check_kind(const struct bw_free_space *self)
+{
+    const struct bw_key *key = &self->stream.item.key;
+    const bool promised = self->flags & BITMAPS;
+    if (!is_before(self, self->group->start + self->group->length) ||
+        (key->type != BW_FREE_SPACE_BITMAP && key->type != BW_FREE_SPACE_EXTENT) ||
+        promised == (key->type == BW_FREE_SPACE_BITMAP))
+        return;
+    const struct bw_subject subject = tree_subject(self);
+    bw_check_find(self->check, BW_CODE_free_space_item, &subject,
+                  "flags %" PRIu32 ", but its records are %s", self->flags,
+                  promised ? "extents" : "bitmaps");
+}
+
+static struct bw_error *enter_tree_group(struct bw_free_space *self)
+{
+    const struct bw_checked_group *group = self->group;
+    bool loss = false;
+    while (is_before(self, group->start)) {
+        loss |= self->stream.after_loss;
+        skip_item(self);
+    }
+    loss |= self->stream.after_loss || (self->stream.ended && self->stream.lost);
+    self->bit = 0;
+    self->promised = self->flags = 0;
+    self->known = read_info(self);
+    /* With the remap-tree feature, nothing more is allocated in what was moved away. */
+    if (!self->known && !loss && !(group->flags & (BW_GROUP_REMAPPED | BW_GROUP_METADATA_REMAP))) {
+        const struct bw_subject subject = tree_subject(self);
+        bw_check_find(self->check, BW_CODE_free_space_missing, &subject,
+                      "the free space tree does not have this block group");
+    }
+    self->known &= !loss;
+    if (self->known)
+        check_kind(self);
+    return NULL;
+}
+
+static void leave_tree_group(const struct bw_free_space *self)
+{
+    const struct bw_subject subject = tree_subject(self);
+    if (self->run_count != self->promised)
+        bw_check_find(self->check, BW_CODE_free_space_count, &subject,
+                      "%" PRIu64 " run%s, the block group has %" PRIu64, self->promised,
+                      bw_plural(self->promised), self->run_count);
+}
+
+static struct bw_subject subject_of_extra(const struct bw_key *key)
+{
+    return (struct bw_subject){
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
+                    .tree = BW_FREE_SPACE_TREE,
+                    .key = *key,
+                    .logical = key->objectid,
+                    .length = key->offset}};
+}
+
+/* mkfs.btrfs before 6.16.1 kept the records of the block groups that it began with, and that lie
+ * before all others. They are no news, so their note is short. */
+static void report_leftovers(const struct bw_free_space *self)
+{
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_TREE, .tree = BW_FREE_SPACE_TREE}};
+    if (self->leftover_count)
+        bw_check_find(self->check, BW_CODE_free_space_extra, &subject,
+                      "%zu block group%s left behind by mkfs.btrfs before 6.16.1",
+                      self->leftover_count, bw_plural(self->leftover_count));
+}
+
+static void report_extra(const struct bw_free_space *self, enum bw_code_number code,
+                         const struct bw_key *key, size_t count, const char *what)
+{
+    const struct bw_subject subject = subject_of_extra(key);
+    if (count)
+        bw_check_find(self->check, code, &subject, "from here on, %s: %zu", what, count);
+}
+
+static void report_all_extra(const struct bw_free_space *self)
+{
+    if (self->check->groups.incomplete)
+        return;
+    report_leftovers(self);
+    report_extra(self, BW_CODE_free_space_extra, &self->first_extra, self->extra_count,
+                 "block groups that do not exist");
+    /* What is lost may be the information of their block group. */
+    if (self->stream.lost)
+        return;
+    report_extra(self, BW_CODE_free_space_stray, &self->first_stray, self->stray_count,
+                 "records of no block group that mkfs.btrfs does not leave");
+    report_extra(self, BW_CODE_free_space_ahead, &self->first_ahead, self->ahead_count,
+                 "records where the next block group will be");
+}
+
+static struct bw_error *end_tree(struct bw_free_space *self, struct bw_error *error)
+{
+    while (!error && !self->stream.ended)
+        skip_item(self);
+    end_extra(self);
+    if (!error)
+        report_all_extra(self);
+    return bw_item_stream_end(&self->stream, error);
+}
+
+static struct bw_error *begin_tree(struct bw_free_space *self)
+{
+    static const struct bw_free_space_source source = {
+        "free space tree", BW_CODE_free_space_differs, tree_subject, enter_tree_group,
+        next_tree_run,     leave_tree_group,           end_tree};
+    struct bw_check *check = self->check;
+    const uint64_t features = check->fs->superblock.compat_ro_flags,
+                   wanted = BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
+    if ((features & wanted) == BW_COMPAT_RO_FREE_SPACE_TREE)
+        bw_check_find(check, BW_CODE_free_space_invalid, &(struct bw_subject){0},
+                      "the free space tree is not valid: it will be made anew");
+    if ((features & wanted) != wanted || !bw_tree_list_find(&check->trees, BW_FREE_SPACE_TREE))
+        return NULL;
+    self->source = &source;
+    return bw_item_stream_begin(&self->stream, check->fs, &check->trees, BW_FREE_SPACE_TREE);
+}
+
+/*
+ * Space caches of version 1 as a source of runs: for each block group a file in the root tree,
+ * which a FREE_SPACE item leads to. Its first page begins with the checksum of each page and a
+ * generation; entries follow, page by page, then a page for each entry that is a bitmap. The size
+ * of a page is that of the machine that wrote it.
+ *
+ * A cache of another generation, and one whose total is not what the block group has free, is not
+ * used by any kernel, which makes it anew. Source: __load_free_space_cache() in the kernel's
+ * fs/btrfs/free-space-cache.c.
+ */
+
+enum {
+    LARGEST_PAGE = 64 << 10,
+    CHECKSUM = 4,        /* bytes of the checksum of a page */
+    MOST_RUNS = 1 << 22, /* of a block group: more than any kernel writes */
+    EXTENT = 1,          /* type of an entry; all others are bitmaps */
+};
+
+struct entry {
+    bw_le64 offset, bytes;
+    uint8_t type;
+} __attribute__((packed));
+
+struct bw_space_cache {
+    struct bw_data_reader *reader;
+    struct bw_subvolume root_tree; /* as the reader wants it */
+    struct bw_run *runs;           /* of the present block group */
+    size_t count, capacity, next;
+
+    /* While it is being read. */
+    struct bw_free_space *self;
+    struct bw_data_file file;
+    uint64_t entries, bitmaps, generation;
+    uint64_t page_count, page; /* and the number of the next one */
+    uint32_t page_size;
+    uint8_t *checksums; /* the first page */
+    uint8_t *bytes;     /* the present one */
+    uint32_t used;      /* of it */
+    bool bad;           /* it cannot be read */
+    bool missing;       /* nor could it, as it is on a missing device */
+    uint64_t total;
+    uint64_t left; /* bytes that may still be read, of all caches: they do not share any */
+};
+
+/* Reports why the kernel would not use the cache. */
+__attribute__((format(printf, 2, 3))) static bool damaged(struct bw_space_cache *cache,
+                                                          const char *format, ...)
+{
+    char message[120];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    const struct bw_subject subject = cache->self->source->subject(cache->self);
+    if (!cache->missing)
+        bw_check_find(cache->self->check, BW_CODE_space_cache_damaged, &subject, "%s", message);
+    return false;
+}
+
+/* Pages. */
+
+struct reading {
+    struct bw_space_cache *cache;
+    uint64_t start;
+    uint8_t *bytes;
+};
+
+static struct bw_error *append_part(void *context, const struct bw_data_part *part)
+{
+    struct reading *reading = context;
+    if (part->kind == BW_DATA_BYTES)
+        memcpy(reading->bytes + (part->offset - reading->start), part->bytes, (size_t)part->length);
+    if (part->kind == BW_DATA_BAD) {
+        reading->cache->bad = true;
+        reading->cache->missing |= part->error->code == BW_ERROR_MISSING_DEVICE;
+    }
+    return NULL;
+}
+
+static struct bw_error *read_bytes(struct bw_space_cache *cache, uint64_t offset, uint32_t length,
+                                   uint8_t *bytes)
+{
+    struct reading reading = {cache, offset, bytes};
+    memset(bytes, 0, length);
+    return bw_data_read(cache->reader, &cache->file, offset, length, append_part, &reading);
+}
+
+/* The checksum of the first page leaves out the checksums. */
+static bool page_matches(const struct bw_space_cache *cache, uint64_t page, const uint8_t *bytes)
+{
+    uint8_t found[32];
+    const size_t skipped = page ? 0 : (size_t)cache->page_count * CHECKSUM;
+    bw_checksum_compute(BW_CHECKSUM_CRC32C, bytes + skipped, cache->page_size - skipped, found);
+    return memcmp(found, cache->checksums + page * CHECKSUM, CHECKSUM) == 0;
+}
+
+/* Reads the next page; false: it is damaged, which has been reported, or `*error` is set. */
+static bool next_page(struct bw_space_cache *cache, struct bw_error **error)
+{
+    const uint64_t page = cache->page++;
+    if (page >= cache->page_count || cache->left < cache->page_size)
+        return damaged(cache, "the space cache has more entries than fit into %" PRIu64 " page%s",
+                       cache->page_count, bw_plural(cache->page_count));
+    cache->left -= cache->page_size;
+    *error = read_bytes(cache, page * cache->page_size, cache->page_size, cache->bytes);
+    cache->used = 0;
+    if (*error)
+        return false;
+    if (cache->bad)
+        return damaged(cache, "page %" PRIu64 " of the space cache cannot be read", page);
+    return page_matches(cache, page, cache->bytes) ||
+           damaged(cache, "the checksum of page %" PRIu64 " of the space cache does not match",
+                   page);
+}
+
+/* Finds out the size of a page: it is the one with which the first checksum matches. */
+static bool find_page_size(struct bw_space_cache *cache, struct bw_error **error)
+{
+    static const uint32_t sizes[] = {4 << 10, 64 << 10, 16 << 10, 8 << 10, 32 << 10};
+    *error = read_bytes(cache, 0, LARGEST_PAGE, cache->checksums);
+    if (*error)
+        return false;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        cache->page_size = sizes[i];
+        cache->page_count = cache->file.size / sizes[i];
+        if (cache->file.size % sizes[i] == 0 &&
+            cache->page_count <= (sizes[i] - sizeof(bw_le64)) / CHECKSUM &&
+            page_matches(cache, 0, cache->checksums))
+            return true;
+    }
+    return damaged(cache, cache->bad ? "the space cache cannot be read"
+                                     : "the first checksum of the space cache does not match");
+}
+
+/* Entries. */
+
+static bool add_run(struct bw_space_cache *cache, uint64_t start, uint64_t length,
+                    struct bw_error **error)
+{
+    if (cache->count >= MOST_RUNS)
+        return damaged(cache, "the space cache has too many entries");
+    if (!BW_ARRAY_RESERVE(cache->runs, cache->count, cache->capacity))
+        *error = bw_error_no_memory();
+    else
+        cache->runs[cache->count++] = (struct bw_run){start, start + length};
+    return !*error;
+}
+
+/* A bitmap is a run of no length until its page is read, and stays one. */
+static bool add_cache_entry(struct bw_space_cache *cache, struct bw_error **error)
+{
+    if (cache->page_size - cache->used < sizeof(struct entry) && !next_page(cache, error))
+        return false;
+    const struct entry *entry = (const void *)(cache->bytes + cache->used);
+    const uint64_t bytes = bw_get64(entry->bytes);
+    cache->used += (uint32_t)sizeof *entry;
+    cache->total += bytes;
+    if (!bytes)
+        return damaged(cache, "the space cache has an entry without bytes");
+    if (bw_get64(entry->offset) > UINT64_MAX - bytes)
+        return damaged(cache, "the space cache has an entry of %" PRIu64 " bytes", bytes);
+    return add_run(cache, bw_get64(entry->offset), entry->type == EXTENT ? bytes : 0, error);
+}
+
+static bool add_bitmap(struct bw_space_cache *cache, uint64_t start, struct bw_error **error)
+{
+    const uint64_t sector = cache->self->check->fs->superblock.sectorsize;
+    uint32_t bit = 0, first;
+    if (!next_page(cache, error))
+        return false;
+    while (free_space_bits(cache->bytes, cache->page_size * UINT64_C(8), &bit, &first))
+        if (!add_run(cache, start + first * sector, (bit - first) * sector, error))
+            return false;
+    return true;
+}
+
+static bool add_cache_entries(struct bw_space_cache *cache, struct bw_error **error)
+{
+    if (!next_page(cache, error))
+        return false;
+    cache->used = (uint32_t)(cache->page_count * CHECKSUM);
+    if (bw_get64(*(const bw_le64 *)(cache->bytes + cache->used)) != cache->generation)
+        return damaged(cache, "the space cache does not have generation %" PRIu64 " inside",
+                       cache->generation);
+    cache->used += (uint32_t)sizeof(bw_le64);
+    for (uint64_t i = 0; i < cache->entries; i++)
+        if (!add_cache_entry(cache, error))
+            return false;
+    const size_t entries = cache->count;
+    uint64_t bitmaps = 0;
+    for (size_t i = 0; i < entries; i++) {
+        if (cache->runs[i].start != cache->runs[i].end)
+            continue;
+        if (!add_bitmap(cache, cache->runs[i].start, error))
+            return false;
+        bitmaps++;
+    }
+    if (bitmaps != cache->bitmaps)
+        return damaged(cache, "the space cache has %" PRIu64 " bitmap%s, not %" PRIu64, bitmaps,
+                       bw_plural(bitmaps), cache->bitmaps);
+    if (cache->count)
+        qsort(cache->runs, cache->count, sizeof *cache->runs, by_start);
+    return true;
+}
+
+/* What the log takes while the transaction is open is missing in the cache, and is free again if
+ * the system stops then. */
+static bool has_right_total(struct bw_space_cache *cache)
+{
+    const struct bw_free_space *self = cache->self;
+    const struct bw_checked_group *group = self->group;
+    const uint64_t free = group->length - group->used - free_space_superblocks(self);
+    const struct bw_subject subject = self->source->subject(self);
+    if (cache->total != free)
+        bw_check_find(self->check, BW_CODE_space_cache_stale, &subject,
+                      "the space cache has %" PRIu64 " bytes, %" PRIu64 " are free", cache->total,
+                      free);
+    return cache->total == free;
+}
+
+/* The files. */
+
+static struct bw_key key_of(const struct bw_free_space *self)
+{
+    return (struct bw_key){BW_FREE_SPACE_OBJECT, BW_UNTYPED, self->group->start};
+}
+
+/* Reads the item of the block group; false if there is none, or it is not known. */
+static bool read_header(struct bw_space_cache *cache, struct bw_error **error)
+{
+    const struct bw_key key = key_of(cache->self);
+    const struct bw_disk_free_space_header *header;
+    struct bw_item_range range;
+    struct bw_tree_reader reader = cache->self->check->fs->reader;
+    reader.adopter = NULL; /* what is lost is not to be replaced */
+    bw_item_range_begin(&range, &reader, &cache->root_tree.tree, key, key);
+    const bool found =
+        bw_item_range_next(&range) && !range.error && range.item.size >= sizeof *header;
+    if (found) {
+        header = (const void *)range.item.data;
+        cache->file.inode = bw_get64(header->location.objectid);
+        cache->generation = bw_get64(header->generation);
+        cache->entries = bw_get64(header->entries);
+        cache->bitmaps = bw_get64(header->bitmaps);
+    }
+    *error = bw_item_range_end(&range, NULL);
+    return found && !*error;
+}
+
+/* Whether the file is one that a mount would read. The kernel sets the generation of the inode to 0
+ * before it writes to the file. */
+static bool is_in_use(struct bw_space_cache *cache, struct bw_error **error)
+{
+    struct bw_free_space *self = cache->self;
+    struct bw_inode inode;
+    BW_AUTO_ERROR struct bw_error *unknown =
+        bw_inode_read(self->check->fs, &cache->root_tree.tree, cache->file.inode, &inode);
+    if (unknown && unknown->code == BW_ERROR_NO_MEMORY)
+        *error = BW_TAKE(unknown);
+    else if (unknown && unknown->code == BW_ERROR_NOT_FOUND)
+        damaged(cache, "inode %" PRIu64 " of the space cache does not exist", cache->file.inode);
+    if (*error || unknown || !inode.size || !inode.generation || !cache->entries)
+        return false;
+    cache->file.size = inode.size < INT64_MAX ? inode.size : INT64_MAX;
+    const struct bw_subject subject = self->source->subject(self);
+    if (inode.generation != cache->generation)
+        bw_check_find(self->check, BW_CODE_space_cache_stale, &subject,
+                      "the space cache is of generation %" PRIu64 ", its file of %" PRIu64,
+                      cache->generation, inode.generation);
+    return inode.generation == cache->generation;
+}
+
+/* The source. */
+
+static struct bw_error *enter_cache_group(struct bw_free_space *self)
+{
+    struct bw_space_cache *cache = self->cache;
+    struct bw_error *error = NULL;
+    cache->count = cache->next = 0;
+    cache->page = cache->total = 0;
+    cache->bad = cache->missing = false;
+    self->known = read_header(cache, &error) && is_in_use(cache, &error) &&
+                  find_page_size(cache, &error) && add_cache_entries(cache, &error) &&
+                  has_right_total(cache);
+    return error;
+}
+
+static bool next_cache_run(struct bw_free_space *self, struct bw_run *run)
+{
+    struct bw_space_cache *cache = self->cache;
+    if (!self->known || cache->next == cache->count)
+        return false;
+    *run = cache->runs[cache->next++];
+    return true;
+}
+
+static struct bw_subject cache_subject(const struct bw_free_space *self)
+{
+    const struct bw_key key = key_of(self);
+    return free_space_subject(self, BW_ROOT_TREE, &key);
+}
+
+static struct bw_error *end_cache(struct bw_free_space *self, struct bw_error *error)
+{
+    struct bw_space_cache *cache = self->cache;
+    if (cache) {
+        bw_data_reader_destroy(cache->reader);
+        free(cache->runs);
+        free(cache->checksums);
+        free(cache->bytes);
+        free(cache);
+    }
+    return error;
+}
+
+static struct bw_error *add_device(void *context, const struct bw_device_info *device)
+{
+    struct bw_space_cache *cache = context;
+    cache->left += device->image_bytes;
+    return NULL;
+}
+
+/* Each source sets `source` if it is the one that is in use. */
+static struct bw_error *begin_space_cache(struct bw_free_space *self)
+{
+    static const struct bw_free_space_source source = {"space cache",  BW_CODE_space_cache_differs,
+                                                       cache_subject,  enter_cache_group,
+                                                       next_cache_run, NULL,
+                                                       end_cache};
+    struct bw_fs *fs = self->check->fs;
+    const struct bw_superblock *superblock = &fs->superblock;
+    const uint64_t generation = superblock->cache_generation;
+    if ((superblock->compat_ro_flags & BW_COMPAT_RO_FREE_SPACE_TREE) || !generation ||
+        generation == UINT64_MAX || fs->is_past) /* caches are written in place */
+        return NULL;
+    if (generation != superblock->generation) {
+        bw_check_find(self->check, BW_CODE_space_cache_stale, &(struct bw_subject){0},
+                      "the space caches are of generation %" PRIu64 ", the last one is %" PRIu64,
+                      generation, superblock->generation);
+        return NULL;
+    }
+    struct bw_space_cache *cache = self->cache = calloc(1, sizeof *cache);
+    self->source = &source;
+    if (!cache)
+        return bw_error_no_memory();
+    cache->self = self;
+    cache->root_tree.tree = fs->root_tree;
+    cache->file = (struct bw_data_file){.subvolume = &cache->root_tree, .unchecked = true};
+    cache->checksums = malloc(LARGEST_PAGE);
+    cache->bytes = malloc(LARGEST_PAGE);
+    if (!cache->checksums || !cache->bytes)
+        return bw_error_no_memory();
+    BW_TRY(bw_fs_devices(fs, add_device, cache));
+    return bw_data_reader_create(fs, &cache->reader);
+}
+
+struct bw_error *bw_free_space_begin(struct bw_free_space *self, struct bw_check *check)
+{
+    *self = (struct bw_free_space){.check = check};
+    BW_TRY(begin_tree(self));
+    if (!self->source)
+        BW_TRY(begin_space_cache(self));
+    if (!self->source)
+        return NULL;
+    BW_TRY(bw_fs_chunks(check->fs, add_superblocks_of_chunk, self));
+    if (self->superblock_count)
+        qsort(self->superblocks, self->superblock_count, sizeof *self->superblocks, by_start);
+    return NULL;
 }

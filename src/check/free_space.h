@@ -2,7 +2,7 @@
 /*
  * What the file system has written down about free space, held against what is free: block group by
  * block group, in ascending order. There are two sources, of which a file system uses one: the free
- * space tree (free_space_tree.c), or the space caches of version 1 (space_cache.c). Superblocks lie
+ * space tree, or the space caches of version 1. Superblocks lie
  * in block groups as well; whether they are free is left open.
  */
 #ifndef BW_CHECK_FREE_SPACE_H
@@ -83,20 +83,5 @@ void bw_free_space_leave(struct bw_free_space *self, bool unsure);
 
 /** Ends; returns `error`, or one of memory. */
 struct bw_error *bw_free_space_end(struct bw_free_space *self, struct bw_error *error);
-
-/* Each source sets `source` if it is the one that is in use. */
-struct bw_error *bw_free_space_tree_begin(struct bw_free_space *self);
-struct bw_error *bw_space_cache_begin(struct bw_free_space *self);
-
-/** For sources: the next run of set bits from `*bit` on, which moves behind it: from `*first` to
- * before `*bit`. False if there is none. */
-bool bw_free_space_bits(const uint8_t *bytes, uint64_t bits, uint32_t *bit, uint32_t *first);
-
-/** For sources: bytes of superblocks in the present block group. */
-uint64_t bw_free_space_superblocks(const struct bw_free_space *self);
-
-/** For sources: a subject about the present block group, with the key of its item in a tree. */
-struct bw_subject bw_free_space_subject(const struct bw_free_space *self, uint64_t tree,
-                                        const struct bw_key *key);
 
 #endif

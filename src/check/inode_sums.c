@@ -2,8 +2,6 @@
 /* The sums of leaves, and how they are put together. */
 #include "check/inode_sums.h"
 
-#include "check/inode_facts.h"
-
 #define NONE UINT64_MAX
 
 /* A leaf that is being summed up. */

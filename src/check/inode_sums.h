@@ -1,5 +1,194 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
+ * The facts that two items of a subvolume tell of its inodes, as hashes: what one item adds, the
+ * other takes away. inode_sums.c adds them up for whole trees, inodes.c by inode.
+ *
+ * Source of what has to agree: what fs/btrfs of the kernel writes together, in one transaction.
+ */
+#ifndef BW_CHECK_INODE_SUMS_H
+#define BW_CHECK_INODE_SUMS_H
+
+#include <xxhash.h>
+
+#include "check/check.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/items.h"
+
+/** Random odd numbers, so that no image can be made whose facts cancel out. */
+struct bw_fact_secrets {
+    uint64_t name, number[6];
+};
+
+static inline uint64_t bw_fact_mix(uint64_t number)
+{
+    number = (number ^ number >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    return number ^ number >> 32;
+}
+
+static inline struct bw_fact_secrets bw_fact_secrets_of(const struct bw_fs *fs)
+{
+    struct bw_fact_secrets secrets = {.name = fs->seed};
+    uint64_t number = fs->seed;
+    for (unsigned i = 0; i < 6; i++) {
+        number = bw_fact_mix(number + UINT64_C(0x9e3779b97f4a7c15));
+        secrets.number[i] = bw_fact_mix(number) | 1;
+    }
+    return secrets;
+}
+
+/** A name in a directory. The facts about it start from this. */
+static inline uint64_t bw_fact_name(const struct bw_fact_secrets *secrets, uint64_t directory,
+                                    const uint8_t *name, size_t length)
+{
+    return XXH3_64bits_withSeed(name, length, secrets->name + directory * secrets->number[0]);
+}
+
+/** Where an entry leads, which DIR_ITEM and DIR_INDEX both say. */
+static inline uint64_t bw_fact_entry(const struct bw_fact_secrets *secrets, uint64_t name,
+                                     const struct bw_dir_entry *entry)
+{
+    return bw_fact_mix(name + entry->location.objectid * secrets->number[1] +
+                       entry->location.offset * secrets->number[2] +
+                       ((uint64_t)entry->location.type << 8 | entry->type) * secrets->number[3]);
+}
+
+/** That an inode has a name, which DIR_INDEX and INODE_REF or INODE_EXTREF say. */
+static inline uint64_t bw_fact_reference(const struct bw_fact_secrets *secrets, uint64_t name,
+                                         uint64_t index, uint64_t inode)
+{
+    return bw_fact_mix(name + index * secrets->number[4] + inode * secrets->number[5]);
+}
+
+/** What is said of an inode alone. */
+enum bw_fact_kind {
+    BW_FACT_LINK = 256, /**< a name, or one of its link count; the type is added */
+    BW_FACT_ORPHAN = 512,
+    BW_FACT_TOP,   /**< the ".." of a top directory */
+    BW_FACT_SIZE,  /**< bytes of the names in a directory */
+    BW_FACT_BYTES, /**< bytes that a file takes */
+};
+
+static inline uint64_t bw_fact_of_inode(const struct bw_fact_secrets *secrets, uint64_t inode,
+                                        unsigned kind)
+{
+    return bw_fact_mix(inode * secrets->number[1] + kind * secrets->number[2]) | 1;
+}
+
+/** Whether items with this number belong to an inode. */
+static inline bool bw_is_inode_number(uint64_t objectid)
+{
+    return objectid <= BW_LAST_SUBVOLUME;
+}
+
+/** Whether a name is that of a top directory in itself: "..". */
+static inline bool bw_is_top_reference(uint64_t inode, const struct bw_inode_ref *reference)
+{
+    return inode == BW_SUBVOLUME_ROOT_INODE && reference->parent == inode &&
+           reference->name_length == 2 && memcmp(reference->name, "..", 2) == 0;
+}
+
+/** Whether an entry leads to an inode of the same tree, not to a subvolume. */
+static inline bool bw_is_inode_entry(const struct bw_dir_entry *entry)
+{
+    return entry->location.type != BW_ROOT_ITEM;
+}
+
+/** Whether an entry is of a directory that has a lower number than the one it lies in, or the same.
+ */
+static inline bool bw_is_moved_directory(const struct bw_key *key, const struct bw_dir_entry *entry)
+{
+    return bw_is_inode_entry(entry) && entry->type == BW_FILE_DIRECTORY &&
+           entry->location.objectid <= key->objectid;
+}
+
+/** How many names an inode must have: top directories have none but "..". */
+static inline uint64_t bw_names_of(uint64_t inode, const struct bw_inode *item)
+{
+    return item->link_count - (uint64_t)(inode == BW_SUBVOLUME_ROOT_INODE);
+}
+
+static inline bool bw_has_extents(uint8_t type)
+{
+    return type == BW_FILE_REGULAR || type == BW_FILE_SYMLINK;
+}
+
+/** The bytes that an inode says its extents have. What mkfs.btrfs writes into top directories means
+ * nothing. */
+static inline uint64_t bw_bytes_to_count(uint64_t number, const struct bw_inode *inode)
+{
+    return number == BW_SUBVOLUME_ROOT_INODE ? 0 : inode->bytes;
+}
+
+/** Whether the size of a symbolic link is not that of its target. The target that mkfs.btrfs
+ * writes counts the NUL behind it. */
+static inline bool bw_has_wrong_target(const struct bw_inode *inode)
+{
+    return bw_file_type_of_mode(inode->mode) == BW_FILE_SYMLINK && inode->bytes - inode->size > 1;
+}
+
+/** How much of a file its extents have to cover without a gap; 0: nothing. A symbolic link has a
+ * target. */
+static inline uint64_t bw_size_to_cover(const struct bw_fs *fs, const struct bw_inode *inode)
+{
+    if (bw_file_type_of_mode(inode->mode) == BW_FILE_SYMLINK && inode->link_count)
+        return inode->size ? inode->size : 1;
+    const bool no_holes = fs->superblock.incompat_flags & BW_INCOMPAT_NO_HOLES;
+    return no_holes || !inode->link_count || !bw_has_extents(bw_file_type_of_mode(inode->mode))
+               ? 0
+               : inode->size;
+}
+
+/** How much of a file may be stored in an item: not more than its size. More than that is only
+ * known not to be there of files that are not being deleted, and uncompressed. */
+static inline uint64_t bw_most_stored(const struct bw_inode *inode)
+{
+    return bw_file_type_of_mode(inode->mode) == BW_FILE_REGULAR && inode->link_count ? inode->size
+                                                                                     : UINT64_MAX;
+}
+
+/** What an EXTENT_DATA item means to its inode. */
+struct bw_extent_fact {
+    uint64_t end;    /**< where in the file it ends */
+    uint64_t bytes;  /**< that count for the inode: not those of holes */
+    uint64_t stored; /**< in the item itself, and uncompressed */
+};
+
+/** Where the first NUL in the bytes is that an item stores uncompressed; UINT64_MAX: nowhere, or
+ * btrfs-image has overwritten them. */
+static inline uint64_t bw_stored_nul(const struct bw_fs *fs, const struct bw_item *item,
+                                     uint64_t stored)
+{
+    if (fs->no_data || !stored)
+        return UINT64_MAX;
+    const size_t head = offsetof(struct bw_disk_file_extent, disk_bytenr);
+    const size_t size = item->size - head, length = stored < size ? (size_t)stored : size;
+    const uint8_t *bytes = item->data + head, *nul = memchr(bytes, 0, length);
+    return nul ? (uint64_t)(nul - bytes) : UINT64_MAX;
+}
+
+/** Reads it, whatever the item claims; false if it is cut off. */
+static inline bool bw_extent_fact_of(const struct bw_item *item, uint32_t sectorsize,
+                                     struct bw_extent_fact *fact)
+{
+    const struct bw_disk_file_extent *disk = (const void *)item->data;
+    if (item->size < offsetof(struct bw_disk_file_extent, disk_bytenr))
+        return false;
+    if (disk->type == BW_FILE_EXTENT_INLINE) {
+        fact->bytes = bw_get64(disk->ram_bytes);
+        fact->stored = disk->compression ? 0 : fact->bytes;
+        fact->end = (fact->bytes + sectorsize - 1) & ~(uint64_t)(sectorsize - 1);
+        return true;
+    }
+    if (item->size < sizeof *disk)
+        return false;
+    fact->stored = 0;
+    fact->end = bw_get64(disk->num_bytes);
+    fact->bytes = bw_get64(disk->disk_bytenr) ? fact->end : 0;
+    fact->end += item->key.offset;
+    return true;
+}
+
+/*
  * What the items of a subvolume say about its inodes, as a sum: links, names, sizes and extents
  * enter it so that a consistent subvolume adds up to zero, in whatever order its leaves are read.
  * The sum of a node is that of its children, so a block that snapshots share is read once. A tree
@@ -9,10 +198,6 @@
  * its INODE_ITEM, and its file extents follow each other. Of a range, that is open for the inode
  * that it begins with, and for the one it ends with.
  */
-#ifndef BW_CHECK_INODE_SUMS_H
-#define BW_CHECK_INODE_SUMS_H
-
-#include "check/check.h"
 
 /** The sum of a range of leaves that follow each other. All zeros: of none. 80 bytes, kept for
  * each block that snapshots share. */

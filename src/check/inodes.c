@@ -1,28 +1,88 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `inodes`: subvolumes whose inodes do not add up to zero are looked at again, one by one.
- * Of several with the same rest, as snapshots have, only the first is: the others share its faults.
+ * The pass `inodes`: subvolumes whose inodes do not add up to zero are read again, one by one. Of
+ * several with the same sum, as snapshots have, only the first is: the others share its errors.
  *
- * A subvolume is read twice, whatever its size: first into accounts, 1.5 MiB of them, and then for
- * what is said of the inodes in accounts that do not balance. If that is more than 16 MiB, it is
- * done in several readings.
+ * Such a subvolume is read twice, whatever its size. On the first reading, what the items of one
+ * inode must be is checked as they come, and what directories and inodes say of each other is added
+ * up in buckets by inode, 1.5 MiB of them. On the second one, what is said of the inodes in buckets
+ * that do not add up to zero is collected, and checked name by name. If that is more than 16 MiB,
+ * there are several readings. What would be in keys that are lost is taken to be there.
  */
-#include "check/inodes.h"
-
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "btree/scan.h"
+#include "base/human.h"
 #include "check/directories.h"
+#include "ondisk/checksum.h"
+#include "check/inode_sums.h"
+#include "recovery/recovery.h"
 
-enum {
-    ACCOUNTS = 1 << 17,
-    MOST_RECORDS = 1 << 18, /* of 56 bytes, unless a single account has more */
+/* The inode whose items  are being read. */
+struct present_inode {
+    uint64_t number; /**< 0: none yet */
+    struct bw_inode inode;
+    bool has_item;   /**< `inode` is known */
+    bool incomplete; /**< some of its items are lost */
+    bool has_top_reference;
+    bool overlaps;                    /**< that was reported */
+    uint64_t extents, entries;        /**< how many items it has of these */
+    uint64_t item_names, index_names; /**< bytes of the names in it, as a directory */
+    uint64_t bytes, end, gap;         /**< of its extents; no gap: UINT64_MAX */
+    uint64_t stored;                  /**< in them; see struct bw_extent_fact */
+    uint64_t nul;                     /**< where the first NUL in what is stored is */
 };
 
-struct bw_subject bw_examination_subject(const struct bw_examination *examination, uint64_t inode,
-                                         struct bw_key key)
+/* What an item says of an inode, kept until all that is said of it is known. */
+struct name_record {
+    uint64_t inode;
+    uint64_t directory; /**< of a name */
+    uint64_t name;      /**< its hash; 0: this is about the inode itself */
+    uint64_t value;     /**< index of the name; links of the inode */
+    uint32_t name_hash; /**< as in the key of a DIR_ITEM */
+    uint8_t kind;       /**< enum record_kind */
+    uint8_t type;       /**< of the file */
+    bool is_subvolume;  /**< the entry leads to one: `inode` is its id */
+};
+
+enum record_kind {
+    RECORD_INODE,     /**< INODE_ITEM */
+    RECORD_HEADLESS,  /**< it has items, but no INODE_ITEM */
+    RECORD_ORPHAN,    /**< ORPHAN_ITEM */
+    RECORD_ITEM,      /**< DIR_ITEM */
+    RECORD_INDEX,     /**< DIR_INDEX */
+    RECORD_REFERENCE, /**< INODE_REF or INODE_EXTREF */
+};
+
+/* A subvolume that is being looked at. */
+struct examination {
+    struct bw_check *check;
+    const struct bw_listed_tree *tree;
+    uint64_t more_subvolumes; /**< with the same rest */
+    struct bw_fact_secrets secrets;
+    struct bw_lost_ranges lost;    /**< keys that could not be read */
+    struct bw_lost_list lost_list; /**< the same, once all are known */
+    struct bw_key lost_end;        /**< the greatest of them so far, exclusive */
+    struct present_inode present;
+    bool collecting;                   /**< this is not the first reading */
+    uint64_t *sums;                    /**< of the buckets */
+    uint32_t *counts;                  /**< records in each bucket */
+    uint32_t first_bucket, end_bucket; /**< that are being collected */
+    struct name_record *records;
+    size_t count, capacity;
+};
+
+enum {
+    BUCKETS = 1 << 17,
+    MOST_RECORDS = 1 << 18, /* of 56 bytes, unless a single bucket has more */
+};
+
+/* A subject of a finding about an inode of the tree, and an item of it. */
+static struct bw_subject inode_subject(const struct examination *examination, uint64_t inode,
+                                       struct bw_key key)
 {
     return (struct bw_subject){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE,
                                            .tree = examination->tree->tree.id,
@@ -32,29 +92,30 @@ struct bw_subject bw_examination_subject(const struct bw_examination *examinatio
                                .touches = BW_TOUCHES_INODE};
 }
 
-bool bw_examination_lost(const struct bw_examination *examination, struct bw_key first,
-                         struct bw_key last)
+/* Whether any key in a range, both ends included, is lost. */
+static bool is_lost(const struct examination *examination, struct bw_key first, struct bw_key last)
 {
     return bw_lost_list_overlaps(&examination->lost_list, &first, &last, 0);
 }
 
-static uint32_t account_of(const struct bw_examination *examination, uint64_t inode)
+static uint32_t bucket_of(const struct examination *examination, uint64_t inode)
 {
-    return (uint32_t)(bw_fact_of_inode(&examination->secrets, inode, BW_FACT_LINK) >> 32) %
-           ACCOUNTS;
+    return (uint32_t)(bw_fact_of_inode(&examination->secrets, inode, BW_FACT_LINK) >> 32) % BUCKETS;
 }
 
-struct bw_error *bw_examination_enter(struct bw_examination *examination,
-                                      const struct bw_name_record *record, uint64_t fact)
+/* Counts what is said of an inode, or collects it if its bucket is one of those that are looked
+ * at. `fact` is what it adds to the bucket. */
+static struct bw_error *enter_record(struct examination *examination,
+                                     const struct name_record *record, uint64_t fact)
 {
-    const uint32_t account = account_of(examination, record->inode);
+    const uint32_t bucket = bucket_of(examination, record->inode);
     if (!examination->collecting) {
-        examination->rests[account] += fact;
-        examination->counts[account]++;
+        examination->sums[bucket] += fact;
+        examination->counts[bucket]++;
         return NULL;
     }
-    if (account < examination->first_account || account >= examination->end_account ||
-        !examination->rests[account])
+    if (bucket < examination->first_bucket || bucket >= examination->end_bucket ||
+        !examination->sums[bucket])
         return NULL;
     if (!BW_ARRAY_RESERVE(examination->records, examination->count, examination->capacity))
         return bw_error_no_memory();
@@ -62,33 +123,545 @@ struct bw_error *bw_examination_enter(struct bw_examination *examination,
     return NULL;
 }
 
-/* Reading the tree. */
-
-static struct bw_error *lose_keys(struct bw_examination *examination,
-                                  const struct bw_lost_range *range)
+static struct bw_error *add_lost_keys(struct examination *examination,
+                                      const struct bw_lost_range *range)
 {
-    struct bw_inode_run *run = &examination->run;
-    run->incomplete |= range->low.objectid <= run->number;
+    struct present_inode *present = &examination->present;
+    present->incomplete |= range->low.objectid <= present->number;
     if (bw_key_compare(&range->high, &examination->lost_end) > 0)
         examination->lost_end = range->high;
     return examination->collecting ? NULL : bw_lost_ranges_add(&examination->lost, range);
 }
 
-static struct bw_error *lose_block(void *context, const struct bw_block_pointer *pointer,
-                                   struct bw_error *error)
-{
-    const struct bw_lost_range range = bw_lost_range_of(pointer, 0);
-    bw_error_free(error);
-    return lose_keys(context, &range);
-}
-
-struct bw_error *bw_examination_lose_item(struct bw_examination *examination,
-                                          const struct bw_key *key)
+/* Notes that an item cannot be read: nothing may follow from what it is missing. */
+static struct bw_error *add_lost_item(struct examination *examination, const struct bw_key *key)
 {
     struct bw_lost_range range = {.bytenr = BW_NO_BLOCK, .low = *key, .high = *key};
     range.high.offset++;
     range.high.type = (uint8_t)(key->type + !range.high.offset);
-    return lose_keys(examination, &range);
+    return add_lost_keys(examination, &range);
+}
+
+/*
+ * The items of one inode, which follow each other: that there is an INODE_ITEM, what sizes they add
+ * up to, and whether its extents follow each other. If some of them are lost, nothing is reported.
+ */
+
+#define NONE UINT64_MAX
+
+static void begin_inode(struct examination *examination, uint64_t number)
+{
+    const struct bw_key first = {.objectid = number};
+    examination->present = (struct present_inode){
+        .number = number,
+        .gap = NONE,
+        .nul = NONE,
+        .incomplete = bw_key_compare(&examination->lost_end, &first) > 0,
+    };
+}
+
+static struct bw_error *add_file_extent(struct examination *examination, const struct bw_item *item)
+{
+    struct present_inode *present = &examination->present;
+    struct bw_extent_fact fact;
+    if (!bw_extent_fact_of(item, examination->check->fs->superblock.sectorsize, &fact))
+        return add_lost_item(examination, &item->key);
+    present->extents++;
+    if (item->key.offset < present->end && !present->overlaps && !examination->collecting) {
+        const struct bw_subject subject = inode_subject(examination, present->number, item->key);
+        bw_check_find(examination->check, BW_CODE_file_overlap, &subject,
+                      "begins before %" PRIu64 ", where the extent before it ends", present->end);
+    }
+    present->overlaps |= item->key.offset < present->end;
+    if (item->key.offset > present->end && present->gap == NONE)
+        present->gap = present->end;
+    present->end = fact.end > present->end ? fact.end : present->end;
+    present->bytes += fact.bytes;
+    if (present->nul == NONE)
+        present->nul = bw_stored_nul(examination->check->fs, item, fact.stored);
+    present->stored += fact.stored;
+    return NULL;
+}
+
+static void add_entry_names(struct present_inode *present, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    while (bw_dir_entry_next(&cursor, &entry))
+        *(item->key.type == BW_DIR_ITEM ? &present->item_names : &present->index_names) +=
+            entry.name_length;
+    present->entries++;
+}
+
+static void note_top_reference(struct present_inode *present, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_inode_ref ref;
+    while (bw_inode_ref_next(&cursor, &item->key, &ref))
+        present->has_top_reference |= bw_is_top_reference(present->number, &ref);
+}
+
+/* The next item of the tree. */
+static struct bw_error *add_item_of_inode(struct examination *examination,
+                                          const struct bw_item *item)
+{
+    struct present_inode *present = &examination->present;
+    switch (item->key.type) {
+    case BW_INODE_ITEM:
+        present->has_item = bw_inode_decode(item, &present->inode);
+        return present->has_item ? NULL : add_lost_item(examination, &item->key);
+    case BW_INODE_REF:
+        note_top_reference(present, item);
+        break;
+    case BW_DIR_ITEM:
+    case BW_DIR_INDEX:
+        add_entry_names(present, item);
+        break;
+    case BW_EXTENT_DATA:
+        return add_file_extent(examination, item);
+    }
+    return NULL;
+}
+
+/* An entry that is missing on one side makes the sums differ: that is found by its name. */
+static void check_directory(struct examination *examination, const struct bw_subject *subject)
+{
+    const struct present_inode *present = &examination->present;
+    if (present->inode.size != present->item_names * 2 &&
+        present->inode.size != present->index_names * 2)
+        bw_check_find(examination->check, BW_CODE_directory_size, subject,
+                      "directory size wrong, want %" PRIu64 " have %" PRIu64,
+                      present->item_names + present->index_names, present->inode.size);
+    if (present->number == BW_SUBVOLUME_ROOT_INODE && !present->has_top_reference)
+        bw_check_find(examination->check, BW_CODE_inode_ref_missing, subject,
+                      "the top directory has no reference to itself");
+}
+
+static void check_target(struct examination *examination, const struct bw_subject *subject)
+{
+    const struct present_inode *present = &examination->present;
+    const struct bw_fs *fs = examination->check->fs;
+    const uint64_t size = bw_size_to_cover(fs, &present->inode);
+    if (bw_file_type_of_mode(present->inode.mode) != BW_FILE_SYMLINK)
+        return;
+    if (present->end < size)
+        bw_check_find(examination->check, BW_CODE_link_target, subject,
+                      "a symbolic link without a target");
+    else if (present->nul < size && !fs->no_data) /* btrfs-image overwrites targets with zeros */
+        bw_check_find(examination->check, BW_CODE_link_target, subject,
+                      "the target of a symbolic link has a NUL at %" PRIu64 " of %" PRIu64 " bytes",
+                      present->nul, present->inode.size);
+}
+
+/* The bytes that an inode counts are those of its extents. While an inode without links is being
+ * deleted, over several transactions, its extents go and the number stays. */
+static bool has_wrong_bytes(const struct present_inode *present)
+{
+    return present->inode.link_count ? present->bytes != present->inode.bytes
+                                     : present->bytes > present->inode.bytes;
+}
+
+static void check_file(struct examination *examination, const struct bw_subject *subject)
+{
+    const struct present_inode *present = &examination->present;
+    const uint64_t size = bw_size_to_cover(examination->check->fs, &present->inode);
+    const uint64_t gap = present->gap < present->end ? present->gap : present->end;
+    if (has_wrong_bytes(present))
+        bw_check_find(examination->check, BW_CODE_file_bytes, subject,
+                      "bytes wrong, want %" PRIu64 " have %" PRIu64, present->bytes,
+                      present->inode.bytes);
+    if (bw_has_wrong_target(&present->inode))
+        bw_check_find(examination->check, BW_CODE_link_size, subject,
+                      "size of a symbolic link wrong, want %" PRIu64 " have %" PRIu64,
+                      present->bytes, present->inode.size);
+    if (present->stored > bw_most_stored(&present->inode))
+        bw_check_find(examination->check, BW_CODE_file_size, subject,
+                      "size %" PRIu64 ", but %" PRIu64 " byte%s stored", present->inode.size,
+                      present->stored, present->stored == 1 ? " is" : "s are");
+    check_target(examination, subject);
+    if (gap < size && bw_file_type_of_mode(present->inode.mode) == BW_FILE_REGULAR)
+        bw_check_find(examination->check, BW_CODE_file_gap, subject,
+                      "no extent at %" PRIu64 " of %" PRIu64 " bytes", gap, size);
+}
+
+static void check_present(struct examination *examination)
+{
+    const struct present_inode *present = &examination->present;
+    const struct bw_subject subject = inode_subject(
+        examination, present->number, (struct bw_key){present->number, BW_INODE_ITEM, 0});
+    const uint8_t type = bw_file_type_of_mode(present->inode.mode);
+    if (!present->has_item) {
+        bw_check_find(examination->check, BW_CODE_inode_missing, &subject,
+                      "it has items, but no INODE_ITEM");
+        return;
+    }
+    if (type == BW_FILE_DIRECTORY)
+        check_directory(examination, &subject);
+    if (bw_has_extents(type))
+        check_file(examination, &subject);
+    else if (bw_bytes_to_count(present->number, &present->inode) && !present->extents)
+        bw_check_find(examination->check, BW_CODE_file_bytes, &subject, "%s of %" PRIu64 " bytes",
+                      bw_file_type_name(type), present->inode.bytes);
+    if ((present->entries && type != BW_FILE_DIRECTORY) ||
+        (present->extents && !bw_has_extents(type)))
+        bw_check_find(
+            examination->check, BW_CODE_inode_items, &subject, "%s has %s", bw_file_type_name(type),
+            present->extents && !bw_has_extents(type) ? "file extents" : "directory entries");
+}
+
+static struct bw_error *end_inode(struct examination *examination)
+{
+    const struct present_inode *present = &examination->present;
+    const struct name_record headless = {.inode = present->number, .kind = RECORD_HEADLESS};
+    if (!present->number || present->incomplete)
+        return NULL;
+    if (!examination->collecting)
+        check_present(examination);
+    return present->has_item ? NULL : enter_record(examination, &headless, 0);
+}
+
+/*
+ * Names, as a directory has them twice (DIR_ITEM, DIR_INDEX) and the inode once (INODE_REF or
+ * INODE_EXTREF); and how many of them an inode says that it has. What would be in keys that are
+ * lost is taken to be there.
+ */
+
+/* Begins with the next inode if the key belongs to another one than the last item. */
+static struct bw_error *enter_inode(struct examination *examination, const struct bw_key *key)
+{
+    if (examination->present.number == key->objectid)
+        return NULL;
+    BW_TRY(end_inode(examination));
+    begin_inode(examination, key->objectid);
+    return NULL;
+}
+
+/* What is known of one name of an inode. */
+struct name {
+    const struct name_record *item, *index, *reference; /* NULL: there is none */
+    const struct name_record *any;
+    unsigned items, indexes, references;
+};
+
+/* What is known of one inode. */
+struct inode {
+    uint64_t number;
+    const struct name_record *item; /* NULL: there is none */
+    bool has_items, is_orphan, is_subvolume;
+    uint64_t names;    /* that anything tells of */
+    uint64_t complete; /* that all agree on */
+};
+
+/* Entering items. */
+
+static struct bw_error *enter_inode_item(struct examination *examination,
+                                         const struct bw_item *item)
+{
+    const struct bw_fact_secrets *secrets = &examination->secrets;
+    const uint64_t number = item->key.objectid;
+    struct bw_inode inode;
+    if (!bw_inode_decode(item, &inode))
+        return NULL;
+    const struct name_record record = {.inode = number,
+                                       .kind = RECORD_INODE,
+                                       .value = inode.link_count,
+                                       .type = bw_file_type_of_mode(inode.mode)};
+    uint64_t fact =
+        bw_names_of(number, &inode) * bw_fact_of_inode(secrets, number, BW_FACT_LINK + record.type);
+    if (!inode.link_count)
+        fact += bw_fact_of_inode(secrets, number, BW_FACT_ORPHAN);
+    return enter_record(examination, &record, -fact);
+}
+
+static struct bw_error *enter_references(struct examination *examination,
+                                         const struct bw_item *item)
+{
+    const struct bw_fact_secrets *secrets = &examination->secrets;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_inode_ref ref;
+    while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
+        const struct name_record record = {
+            .inode = item->key.objectid,
+            .directory = ref.parent,
+            .name = bw_fact_name(secrets, ref.parent, ref.name, ref.name_length) | 1,
+            .value = ref.index,
+            .name_hash = bw_name_hash(ref.name, ref.name_length),
+            .kind = RECORD_REFERENCE};
+        if (!bw_is_top_reference(record.inode, &ref))
+            BW_TRY(enter_record(examination, &record,
+                                -bw_fact_reference(secrets, record.name, ref.index, record.inode)));
+    }
+    return bw_cursor_bad(&cursor) ? add_lost_item(examination, &item->key) : NULL;
+}
+
+static struct bw_error *enter_entries(struct examination *examination, const struct bw_item *item)
+{
+    const struct bw_fact_secrets *secrets = &examination->secrets;
+    const bool is_index = item->key.type == BW_DIR_INDEX;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    while (bw_dir_entry_next(&cursor, &entry)) {
+        const struct name_record record = {
+            .inode = entry.location.objectid,
+            .directory = item->key.objectid,
+            .name = bw_fact_name(secrets, item->key.objectid, entry.name, entry.name_length) | 1,
+            .value = item->key.offset,
+            .name_hash = bw_name_hash(entry.name, entry.name_length),
+            .kind = is_index ? RECORD_INDEX : RECORD_ITEM,
+            .type = entry.type,
+            .is_subvolume = !bw_is_inode_entry(&entry)};
+        uint64_t fact = bw_fact_entry(secrets, record.name, &entry);
+        fact = is_index ? -fact : fact;
+        if (is_index && !record.is_subvolume)
+            fact += bw_fact_reference(secrets, record.name, record.value, record.inode) +
+                    bw_fact_of_inode(secrets, record.inode, BW_FACT_LINK + entry.type);
+        BW_TRY(enter_record(examination, &record, fact));
+    }
+    return bw_cursor_bad(&cursor) ? add_lost_item(examination, &item->key) : NULL;
+}
+
+/* Enters the names that an item tells, or that an inode exists or is an orphan. */
+static struct bw_error *enter_names(struct examination *examination, const struct bw_item *item)
+{
+    switch (item->key.type) {
+    case BW_INODE_ITEM:
+        return enter_inode_item(examination, item);
+    case BW_INODE_REF:
+    case BW_INODE_EXTREF:
+        return enter_references(examination, item);
+    case BW_DIR_ITEM:
+    case BW_DIR_INDEX:
+        return enter_entries(examination, item);
+    case BW_ORPHAN_ITEM: {
+        const struct name_record record = {.inode = item->key.offset, .kind = RECORD_ORPHAN};
+        return enter_record(examination, &record,
+                            bw_fact_of_inode(&examination->secrets, record.inode, BW_FACT_ORPHAN));
+    }
+    }
+    return NULL;
+}
+
+/* Names. */
+
+static bool references_lost(const struct examination *examination, uint64_t inode)
+{
+    return is_lost(examination, (struct bw_key){inode, BW_INODE_REF, 0},
+                   (struct bw_key){inode, BW_INODE_EXTREF, UINT64_MAX});
+}
+
+static struct bw_key item_key(const struct name *name)
+{
+    return (struct bw_key){name->any->directory, BW_DIR_ITEM, name->any->name_hash};
+}
+
+static struct bw_key index_key(const struct name *name)
+{
+    const struct name_record *known = name->index ? name->index : name->reference;
+    return (struct bw_key){name->any->directory, BW_DIR_INDEX, known ? known->value : 0};
+}
+
+static bool item_lost(const struct examination *examination, const struct name *name)
+{
+    return is_lost(examination, item_key(name), item_key(name));
+}
+
+static bool index_lost(const struct examination *examination, const struct name *name)
+{
+    struct bw_key first = index_key(name), last = first;
+    if (!name->reference)
+        last.offset = UINT64_MAX;
+    return is_lost(examination, first, last);
+}
+
+/* The subject of a finding about a name: its path is read from an item that has it. */
+static struct bw_subject name_subject(const struct examination *examination,
+                                      const struct name *name, struct bw_key key)
+{
+    struct bw_subject subject = inode_subject(examination, name->any->inode, key);
+    subject.touches = BW_TOUCHES_NAME;
+    subject.end_key = name->index ? index_key(name)
+                      : name->item
+                          ? item_key(name)
+                          : (struct bw_key){name->any->inode, BW_INODE_REF, name->any->directory};
+    return subject;
+}
+
+static void check_entries(struct examination *examination, const struct name *name)
+{
+    const bool no_item = !name->item && !item_lost(examination, name);
+    const bool no_index = !name->index && !index_lost(examination, name);
+    const struct bw_subject subject =
+        name_subject(examination, name, no_item ? item_key(name) : index_key(name));
+    if (no_item || no_index)
+        bw_check_find(examination->check, BW_CODE_entry_missing, &subject,
+                      "a name in directory %" PRIu64 " has no %s", name->any->directory,
+                      no_item && no_index ? "DIR_ITEM and no DIR_INDEX"
+                      : no_item           ? "DIR_ITEM"
+                                          : "DIR_INDEX");
+    if (name->indexes > 1 && name->items < 2) /* the pass `trees` finds two in a DIR_ITEM */
+        bw_check_find(examination->check, BW_CODE_entry_duplicate, &subject,
+                      "a name is in directory %" PRIu64 " more than once", name->any->directory);
+}
+
+static void check_entry_type(struct examination *examination, const struct inode *inode,
+                             const struct name *name)
+{
+    const struct name_record *wrong = name->index ? name->index : name->item;
+    const uint8_t want = inode->item ? inode->item->type : name->item ? name->item->type : 0;
+    if (name->item && name->item->type != want)
+        wrong = name->item;
+    if (!wrong || (wrong->type == want && (!name->item || name->item->type == want)) ||
+        (!inode->item && (!name->item || !name->index)))
+        return;
+    const struct bw_subject subject =
+        name_subject(examination, name, wrong == name->item ? item_key(name) : index_key(name));
+    bw_check_find(examination->check, BW_CODE_entry_type, &subject,
+                  "type of a directory entry wrong, want %s have %s", bw_file_type_name(want),
+                  bw_file_type_name(wrong->type));
+}
+
+static void check_reference(struct examination *examination, const struct inode *inode,
+                            const struct name *name)
+{
+    const struct bw_subject subject = name_subject(
+        examination, name, (struct bw_key){inode->number, BW_INODE_REF, name->any->directory});
+    if (name->references > 1)
+        bw_check_find(examination->check, BW_CODE_inode_ref_duplicate, &subject,
+                      "a name in directory %" PRIu64 " has more than one INODE_REF",
+                      name->any->directory);
+    if (!name->reference && inode->item && !references_lost(examination, inode->number))
+        bw_check_find(examination->check, BW_CODE_inode_ref_missing, &subject,
+                      "a name in directory %" PRIu64 " has no INODE_REF", name->any->directory);
+    else if (name->references == 1 && name->indexes == 1 &&
+             name->reference->value != name->index->value)
+        bw_check_find(examination->check, BW_CODE_entry_index, &subject,
+                      "index of a name in directory %" PRIu64 " wrong, want %" PRIu64
+                      " have %" PRIu64,
+                      name->any->directory, name->index->value, name->reference->value);
+}
+
+static void check_name(struct examination *examination, struct inode *inode,
+                       const struct name *name)
+{
+    inode->names++;
+    inode->complete += name->item && name->index && (name->reference || inode->is_subvolume);
+    check_entries(examination, name);
+    if (inode->is_subvolume && (!name->item || !name->index))
+        return;
+    check_entry_type(examination, inode, name);
+    if (!inode->is_subvolume)
+        check_reference(examination, inode, name);
+}
+
+static void check_links(struct examination *examination, const struct inode *inode)
+{
+    const struct bw_key key = {inode->number, BW_INODE_ITEM, 0};
+    const struct bw_key orphan = {BW_ORPHAN, BW_ORPHAN_ITEM, inode->number};
+    const struct bw_subject subject = inode_subject(examination, inode->number, key);
+    if (!inode->item) {
+        if (inode->names && !inode->has_items && !is_lost(examination, key, key))
+            bw_check_find(examination->check, BW_CODE_inode_missing, &subject,
+                          "it has names, but no INODE_ITEM");
+        return;
+    }
+    const uint64_t links = inode->item->value,
+                   want = inode->names + (inode->number == BW_SUBVOLUME_ROOT_INODE),
+                   least = want - inode->names + inode->complete;
+    if ((links < least || links > want) && !references_lost(examination, inode->number))
+        bw_check_find(examination->check, BW_CODE_link_count, &subject,
+                      "link count wrong, want %" PRIu64 " have %" PRIu64, want, links);
+    else if (!links && !inode->is_orphan && !is_lost(examination, orphan, orphan))
+        bw_check_find(examination->check, BW_CODE_orphan_missing, &subject,
+                      "it has no links and no ORPHAN_ITEM");
+}
+
+/* The records of one name, which follow each other. */
+static struct name name_of(const struct name_record *records, size_t count)
+{
+    struct name name = {.any = &records[0]};
+    for (size_t i = 0; i < count; i++) {
+        const struct name_record *record = &records[i];
+        if (record->kind == RECORD_ITEM) {
+            name.item = record;
+            name.items++;
+        } else if (record->kind == RECORD_INDEX) {
+            name.index = record;
+            name.indexes++;
+        } else {
+            name.reference = record;
+            name.references++;
+        }
+    }
+    return name;
+}
+
+static bool is_same_name(const struct name_record *a, const struct name_record *b)
+{
+    return a->directory == b->directory && a->name == b->name;
+}
+
+/* The records of one inode: first those about itself. */
+static void check_records(struct examination *examination, const struct name_record *records,
+                          size_t count)
+{
+    struct inode inode = {.number = records[0].inode, .is_subvolume = records[0].is_subvolume};
+    size_t i = 0;
+    for (; i < count && !records[i].name; i++) {
+        if (records[i].kind == RECORD_INODE)
+            inode.item = &records[i];
+        inode.has_items |= records[i].kind == RECORD_HEADLESS;
+        inode.is_orphan |= records[i].kind == RECORD_ORPHAN;
+    }
+    while (i < count) {
+        size_t end = i + 1;
+        while (end < count && is_same_name(&records[i], &records[end]))
+            end++;
+        const struct name name = name_of(&records[i], end - i);
+        check_name(examination, &inode, &name);
+        i = end;
+    }
+    if (!inode.is_subvolume)
+        check_links(examination, &inode);
+}
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int by_name(const void *first, const void *second)
+{
+    const struct name_record *a = first, *b = second;
+    int order = a->is_subvolume - b->is_subvolume;
+    order = order ? order : compare_numbers(a->inode, b->inode);
+    order = order ? order : compare_numbers(a->name != 0, b->name != 0);
+    order = order ? order : compare_numbers(a->directory, b->directory);
+    order = order ? order : compare_numbers(a->name, b->name);
+    return order ? order : compare_numbers(a->value, b->value);
+}
+
+/* Reports what is wrong in what was collected. */
+static void check_names(struct examination *examination)
+{
+    const struct name_record *records = examination->records;
+    if (examination->count)
+        qsort(examination->records, examination->count, sizeof *records, by_name);
+    for (size_t i = 0, end; i < examination->count; i = end) {
+        for (end = i + 1; end < examination->count && records[end].inode == records[i].inode &&
+                          records[end].is_subvolume == records[i].is_subvolume;)
+            end++;
+        check_records(examination, &records[i], end - i);
+    }
+}
+
+/* Reading the tree. */
+
+static struct bw_error *on_lost_block(void *context, const struct bw_block_pointer *pointer,
+                                      struct bw_error *error)
+{
+    const struct bw_lost_range range = bw_lost_range_of(pointer, 0);
+    bw_error_free(error);
+    return add_lost_keys(context, &range);
 }
 
 static bool is_in_order(const struct bw_node *leaf)
@@ -103,80 +676,80 @@ static bool is_in_order(const struct bw_node *leaf)
 
 /* A leaf whose keys are out of order, which has been reported: where its items belong is not known.
  */
-static struct bw_error *lose_leaf(struct bw_examination *examination, const struct bw_node *leaf)
+static struct bw_error *add_lost_leaf(struct examination *examination, const struct bw_node *leaf)
 {
     struct bw_lost_range range = {.bytenr = BW_NO_BLOCK,
                                   .low = bw_leaf_key(leaf, 0),
                                   .high = bw_leaf_key(leaf, leaf->item_count - 1)};
     range.high.offset += range.high.offset != UINT64_MAX;
-    return bw_key_compare(&range.low, &range.high) < 0 ? lose_keys(examination, &range) : NULL;
+    return bw_key_compare(&range.low, &range.high) < 0 ? add_lost_keys(examination, &range) : NULL;
 }
 
-static struct bw_error *take_item(struct bw_examination *examination, const struct bw_item *item,
-                                  bool inside)
+static struct bw_error *on_item(struct examination *examination, const struct bw_item *item,
+                                bool inside)
 {
     const bool is_orphan = item->key.objectid == BW_ORPHAN && item->key.type == BW_ORPHAN_ITEM;
     if (!bw_is_inode_number(item->key.objectid) && !is_orphan)
         return NULL;
     if (!is_orphan)
-        BW_TRY(bw_inode_run_enter(examination, &item->key));
+        BW_TRY(enter_inode(examination, &item->key));
     if (!inside)
-        return bw_examination_lose_item(examination, &item->key);
+        return add_lost_item(examination, &item->key);
     if (!is_orphan)
-        BW_TRY(bw_inode_run_take(examination, item));
-    return bw_names_take(examination, item);
+        BW_TRY(add_item_of_inode(examination, item));
+    return enter_names(examination, item);
 }
 
-static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
     struct bw_item item;
     if (!is_in_order(leaf))
-        return lose_leaf(context, leaf);
+        return add_lost_leaf(context, leaf);
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         const bool inside = bw_leaf_item(leaf, slot, &item);
-        BW_TRY(take_item(context, &item, inside));
+        BW_TRY(on_item(context, &item, inside));
     }
     return NULL;
 }
 
-static struct bw_error *read_tree(struct bw_examination *examination)
+static struct bw_error *read_tree(struct examination *examination)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = lose_block,
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = on_leaf, .lost = on_lost_block,
                                  .context = examination};
-    examination->run = (struct bw_inode_run){0};
+    examination->present = (struct present_inode){0};
     examination->lost_end = (struct bw_key){0};
     BW_TRY(bw_tree_scan(&examination->check->fs->reader, &examination->tree->tree, &scan));
-    return bw_inode_run_end(examination);
+    return end_inode(examination);
 }
 
 /* Looking at a tree. */
 
-/* Chooses accounts from the first on that have as many records as memory may hold. */
-static void choose_accounts(struct bw_examination *examination)
+/* Chooses buckets from the first on that have as many records as memory may hold. */
+static void choose_buckets(struct examination *examination)
 {
     uint64_t records = 0;
-    uint32_t end = examination->first_account;
-    for (; end < ACCOUNTS && records <= MOST_RECORDS; end++)
-        if (examination->rests[end])
+    uint32_t end = examination->first_bucket;
+    for (; end < BUCKETS && records <= MOST_RECORDS; end++)
+        if (examination->sums[end])
             records += examination->counts[end];
-    examination->end_account = end;
+    examination->end_bucket = end;
     examination->count = 0;
 }
 
-static struct bw_error *examine(struct bw_examination *examination)
+static struct bw_error *examine(struct examination *examination)
 {
-    examination->rests = calloc(ACCOUNTS, sizeof *examination->rests);
-    examination->counts = calloc(ACCOUNTS, sizeof *examination->counts);
-    if (!examination->rests || !examination->counts)
+    examination->sums = calloc(BUCKETS, sizeof *examination->sums);
+    examination->counts = calloc(BUCKETS, sizeof *examination->counts);
+    if (!examination->sums || !examination->counts)
         return bw_error_no_memory();
     BW_TRY(read_tree(examination));
     BW_TRY(bw_lost_list_make(&examination->lost, 0, &examination->lost_list));
     examination->collecting = true;
-    while (examination->first_account < ACCOUNTS && bw_check_goes_on(examination->check, 0)) {
-        choose_accounts(examination);
+    while (examination->first_bucket < BUCKETS && bw_check_goes_on(examination->check, 0)) {
+        choose_buckets(examination);
         BW_TRY(read_tree(examination));
-        bw_names_judge(examination);
-        examination->first_account = examination->end_account;
+        check_names(examination);
+        examination->first_bucket = examination->end_bucket;
     }
     return NULL;
 }
@@ -184,14 +757,14 @@ static struct bw_error *examine(struct bw_examination *examination)
 static struct bw_error *examine_tree(struct bw_check *check, const struct bw_listed_tree *tree,
                                      uint64_t more_subvolumes)
 {
-    struct bw_examination examination = {.check = check,
-                                         .tree = tree,
-                                         .more_subvolumes = more_subvolumes,
-                                         .secrets = bw_fact_secrets_of(check->fs)};
+    struct examination examination = {.check = check,
+                                      .tree = tree,
+                                      .more_subvolumes = more_subvolumes,
+                                      .secrets = bw_fact_secrets_of(check->fs)};
     struct bw_error *error = examine(&examination);
     bw_lost_list_free(&examination.lost_list);
     free(examination.lost.items);
-    free(examination.rests);
+    free(examination.sums);
     free(examination.counts);
     free(examination.records);
     return error;

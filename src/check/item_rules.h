@@ -1,36 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The judges of items, one for each type of key or for several that are alike; items.c calls them
- * for items whose size their type allows. Everything that the kernel's tree-checker (fs/btrfs/
- * tree-checker.c) refuses is a fault, and so is what `btrfs check` finds in a single item.
+ * Whether the contents of a single item are what the format allows, as strictly as the kernel
+ * before it uses or writes one. Only the item, its key and a few facts of the file system are
+ * looked at; what other items say is the business of the passes.
  */
 #ifndef BW_CHECK_ITEM_RULES_H
 #define BW_CHECK_ITEM_RULES_H
 
 #include <inttypes.h>
 
-#include "check/items.h"
+#include "check/codes.h"
 #include "ondisk/disk_items.h"
+#include "ondisk/items.h"
+
+/** What an item is checked against. */
+struct bw_item_rules {
+    uint32_t sectorsize, nodesize, checksum_size;
+    uint64_t generation;            /**< of the superblock */
+    uint64_t leaf_generation;       /**< of the leaf that contains the item; UINT64_MAX: unknown */
+    uint64_t incompat;              /**< features of the superblock */
+    bool in_log;                    /**< the tree is a log tree: some rules are less strict there */
+    uint64_t owner;                 /**< tree that the leaf was written for */
+    const struct bw_item *previous; /**< the item before it in the leaf; NULL: it is the first, or
+                                       the two are not in order */
+};
+
+/** What is wrong with an item. */
+struct bw_item_fault {
+    enum bw_code_number code;
+    char message[160]; /**< as of bw_check_find() */
+};
+
+/** Checks an item; true, with `*fault` set, if something is wrong with it. */
+bool bw_check_item(const struct bw_item_rules *rules, const struct bw_item *item,
+                   struct bw_item_fault *fault);
+
+/*
+ * The checks of items, one for each type of key or for several that are alike. bw_check_item()
+ * calls them for items whose size their type allows. Everything that the kernel's tree-checker
+ * (fs/btrfs/ tree-checker.c) refuses is a fault, and so is what `btrfs check` finds in a single
+ * item.
+ */
 
 /** Returns true if something is wrong, after bw_item_wrong(). The code in `fault` is already that
  * of the type of the item. */
-typedef bool bw_item_judge_of_type(const struct bw_item_rules *rules, const struct bw_item *item,
-                                   struct bw_item_fault *fault);
+typedef bool bw_item_check(const struct bw_item_rules *rules, const struct bw_item *item,
+                           struct bw_item_fault *fault);
 
-/* items_inodes.c */
-bw_item_judge_of_type bw_judge_inode_item, bw_judge_inode_ref, bw_judge_dir_item,
-    bw_judge_orphan_item, bw_judge_dir_log, bw_judge_verity, bw_judge_verity_piece,
-    bw_judge_file_extent;
-/* items_extents.c */
-bw_item_judge_of_type bw_judge_extent_item, bw_judge_keyed_ref, bw_judge_extent_data_ref,
-    bw_judge_block_group, bw_judge_checksums;
-/* items_devices.c */
-bw_item_judge_of_type bw_judge_chunk, bw_judge_device_item, bw_judge_device_extent,
-    bw_judge_persistent, bw_judge_device_replace;
-/* items_trees.c */
-bw_item_judge_of_type bw_judge_root_item, bw_judge_root_ref, bw_judge_uuid, bw_judge_free_space,
-    bw_judge_free_space_header, bw_judge_qgroup, bw_judge_raid_stripe, bw_judge_remap,
-    bw_judge_temporary;
+/* file_items.c */
+bw_item_check bw_check_inode_item, bw_check_inode_ref, bw_check_dir_item, bw_check_orphan_item,
+    bw_check_dir_log, bw_check_verity, bw_check_verity_piece, bw_check_file_extent;
 
 /** Says what is wrong; always true. */
 bool bw_item_wrong(struct bw_item_fault *fault, const char *format, ...)
@@ -41,10 +60,6 @@ bool bw_item_wrong_as(struct bw_item_fault *fault, enum bw_code_number code, con
 /** The same, with the words of a decoder. Takes the error; false if it is NULL. The words are those
  * behind the name of the item, which its key tells. */
 bool bw_item_refused(struct bw_item_fault *fault, struct bw_error *error);
-
-/** Whether the type, the profile or another bit of a block group or chunk is wrong. */
-bool bw_group_type_wrong(const struct bw_item_rules *rules, struct bw_item_fault *fault,
-                         uint64_t type);
 
 /** Whether a number is no multiple of the sector size. */
 static inline bool bw_unaligned(const struct bw_item_rules *rules, struct bw_item_fault *fault,

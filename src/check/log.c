@@ -84,7 +84,7 @@ static struct bw_error *gather(struct log_check *self)
     return NULL;
 }
 
-static int compare(const void *first, const void *second)
+static int by_logical(const void *first, const void *second)
 {
     const struct stored *a = first, *b = second;
     return (a->logical > b->logical) - (a->logical < b->logical);
@@ -178,7 +178,7 @@ static struct bw_error *check_stored(struct log_check *self)
 {
     uint64_t done = 0;
     if (self->count)
-        qsort(self->stored, self->count, sizeof *self->stored, compare);
+        qsort(self->stored, self->count, sizeof *self->stored, by_logical);
     for (size_t i = 0; i < self->count && bw_check_goes_on(self->check, 0); i++) {
         const struct stored *stored = &self->stored[i];
         const uint64_t end = stored->logical + stored->length;
@@ -219,7 +219,7 @@ struct trees {
     size_t count, capacity;
 };
 
-static struct bw_error *take_root(void *context, const struct bw_item *item)
+static struct bw_error *add_log_root(void *context, const struct bw_item *item)
 {
     struct trees *trees = context;
     struct bw_listed_tree tree;
@@ -258,8 +258,8 @@ struct bw_error *bw_pass_log(struct bw_check *check)
     struct bw_error *error =
         check->log_space ? bw_walk_trees(check, &root, 1, true) : bw_error_no_memory();
     if (!error)
-        error =
-            bw_fs_items(check->fs, &root.tree, (struct bw_key){0}, BW_KEY_MAX, take_root, &trees);
+        error = bw_fs_items(check->fs, &root.tree, (struct bw_key){0}, BW_KEY_MAX, add_log_root,
+                            &trees);
     if (!error)
         error = check_logs(&trees);
     if (!error && check->extents_known)

@@ -45,7 +45,7 @@ void bw_log_space_free(struct bw_log_space *space)
     free(space);
 }
 
-static void add(struct bw_log_space *space, const struct claim *claim)
+static void add_claim(struct bw_log_space *space, const struct claim *claim)
 {
     pthread_mutex_lock(&space->lock);
     if (BW_ARRAY_RESERVE(space->claims, space->count, space->capacity))
@@ -57,17 +57,17 @@ static void add(struct bw_log_space *space, const struct claim *claim)
 
 void bw_log_space_block(struct bw_log_space *space, uint64_t bytenr, uint32_t length)
 {
-    add(space, &(struct claim){bytenr, bytenr + length, 0, 0});
+    add_claim(space, &(struct claim){bytenr, bytenr + length, 0, 0});
 }
 
 void bw_log_space_data(struct bw_log_space *space, uint64_t bytenr, uint64_t length,
                        uint64_t subvolume, uint64_t inode)
 {
     if (length && bytenr <= UINT64_MAX - length)
-        add(space, &(struct claim){bytenr, bytenr + length, subvolume, inode});
+        add_claim(space, &(struct claim){bytenr, bytenr + length, subvolume, inode});
 }
 
-static int compare(const void *left, const void *right)
+static int by_range(const void *left, const void *right)
 {
     const struct claim *a = left, *b = right;
     if (a->start != b->start)
@@ -203,7 +203,7 @@ struct bw_error *bw_log_space_check(struct bw_log_space *space, struct bw_check 
         return bw_error_no_memory();
     if (!space->count)
         return NULL;
-    qsort(space->claims, space->count, sizeof *space->claims, compare);
+    qsort(space->claims, space->count, sizeof *space->claims, by_range);
     join_equal(space, check);
     for (size_t i = 0; i < space->count; i++)
         check_chunk(check, &space->claims[i]);

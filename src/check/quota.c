@@ -1,16 +1,233 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The pass `quota`: groups that others rely on exist; and what each group reaches, and what nothing
- * but the group reaches, is counted anew, from the trees. */
-#include "check/quota.h"
-
+/*
+ * The pass `quota`: groups that others rely on exist; and what each group reaches, and what nothing
+ * but the group reaches, is counted again, from the trees. Simple quotas count what subvolumes have
+ * allocated.
+ */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "btrfs-walk/shares.h"
+#include "check/quota.h"
 #include "ondisk/disk_items.h"
+#include "owners/references.h"
+
+/*
+ * Simple quotas: each extent is paid for by one subvolume, the one that allocated it, whoever
+ * refers to it now. Of a tree block that is the owner in its header, of data the EXTENT_OWNER_REF
+ * in its extent item. Extents from before quotas were enabled are paid for by nobody. A group of a
+ * higher level pays what the groups in it pay. Source: btrfs_record_squota_delta() in the kernel's
+ * fs/btrfs/qgroup.c.
+ *
+ * Tree blocks are counted while the pass `trees` meets them, and data when it has ended.
+ */
+
+/* The numbers of a group, in bytes. */
+struct quota_numbers {
+    uint64_t referenced, exclusive;
+};
+
+struct payer {
+    uint64_t subvolume;
+    uint64_t bytes;
+};
+
+struct simple_group {
+    uint64_t id;
+    struct quota_numbers has;
+    bool is_counted;
+    uint64_t *members;
+    size_t member_count;
+    size_t met; /* in the sum of which group it was met last */
+};
+
+struct bw_simple_quota {
+    struct bw_fs *fs;
+    uint64_t since; /* generation of the first extents that count */
+    pthread_mutex_t lock;
+    struct bw_map numbers; /* of payers, by the id of the subvolume */
+    struct payer *payers;
+    size_t count, capacity;
+    bool no_memory;
+    struct simple_group *groups; /* by id */
+    size_t group_count, group_capacity;
+};
+
+struct bw_error *bw_simple_quota_begin(struct bw_check *check)
+{
+    struct bw_quota_status status;
+    if (check->options->quick)
+        return NULL;
+    BW_TRY(bw_fs_quota_status(check->fs, &status));
+    if (!status.is_known || !status.enabled || !status.simple)
+        return NULL;
+    struct bw_simple_quota *self = calloc(1, sizeof *self);
+    if (!self)
+        return bw_error_no_memory();
+    self->fs = check->fs;
+    self->since = status.enable_generation;
+    pthread_mutex_init(&self->lock, NULL);
+    check->simple_quota = self;
+    return NULL;
+}
+
+void bw_simple_quota_free(struct bw_simple_quota *self)
+{
+    if (!self)
+        return;
+    for (size_t i = 0; i < self->group_count; i++)
+        free(self->groups[i].members);
+    free(self->groups);
+    free(self->payers);
+    bw_map_free(&self->numbers);
+    pthread_mutex_destroy(&self->lock);
+    free(self);
+}
+
+static bool pay(struct bw_simple_quota *self, uint64_t subvolume, uint64_t bytes)
+{
+    uint32_t number = bw_map_get(&self->numbers, subvolume);
+    if (number == UINT32_MAX) {
+        number = (uint32_t)self->count;
+        if (!BW_ARRAY_RESERVE(self->payers, self->count, self->capacity) ||
+            !bw_map_put(&self->numbers, subvolume, number))
+            return false;
+        self->payers[self->count++] = (struct payer){.subvolume = subvolume};
+    }
+    self->payers[number].bytes += bytes;
+    return true;
+}
+
+void bw_simple_quota_block(struct bw_simple_quota *self, uint64_t owner, uint64_t generation,
+                           uint32_t bytes)
+{
+    if (!self || generation < self->since)
+        return;
+    pthread_mutex_lock(&self->lock);
+    self->no_memory |= !pay(self, owner, bytes);
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* Data that name an owner: that reference comes first. */
+static struct bw_error *pay_for_extent(void *context, const struct bw_item *item)
+{
+    struct bw_simple_quota *self = context;
+    struct bw_extent_entry extent;
+    struct bw_reference reference;
+    if (!bw_extent_entry_decode(self->fs, item, &extent) || extent.is_block ||
+        extent.generation < self->since || !bw_extent_reference_step(&extent, &reference) ||
+        reference.kind)
+        return NULL;
+    return pay(self, reference.source, extent.length) ? NULL : bw_error_no_memory();
+}
+
+static struct bw_subject subject_of(uint64_t objectid, uint8_t type, uint64_t offset)
+{
+    return (struct bw_subject){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
+                                           .tree = BW_QUOTA_TREE,
+                                           .key = {objectid, type, offset}}};
+}
+
+/* Reports a group whose numbers are not those that were counted; does nothing if they are. */
+static void compare_numbers(struct bw_check *check, uint64_t group, struct quota_numbers has,
+                            struct quota_numbers counted)
+{
+    const struct bw_subject subject = subject_of(0, BW_QGROUP_INFO, group);
+    if (has.referenced != counted.referenced || has.exclusive != counted.exclusive)
+        bw_check_find(check, BW_CODE_qgroup_count, &subject,
+                      "group %" PRIu64 "/%" PRIu64 " has %" PRIu64 " bytes, %" PRIu64
+                      " exclusive; there are %" PRIu64 " and %" PRIu64,
+                      BW_QGROUP_LEVEL(group), BW_QGROUP_NUMBER(group), has.referenced,
+                      has.exclusive, counted.referenced, counted.exclusive);
+}
+
+static struct bw_error *add_simple_group(void *context, const struct bw_qgroup_info *info)
+{
+    struct bw_simple_quota *self = context;
+    uint64_t *members = malloc((info->member_count + 1) * sizeof *members);
+    if (!members || !BW_ARRAY_RESERVE(self->groups, self->group_count, self->group_capacity)) {
+        free(members);
+        return bw_error_no_memory();
+    }
+    if (info->member_count)
+        memcpy(members, info->members, info->member_count * sizeof *members);
+    self->groups[self->group_count++] =
+        (struct simple_group){.id = info->id,
+                              .has = {info->referenced, info->exclusive},
+                              .is_counted = info->is_counted,
+                              .members = members,
+                              .member_count = info->member_count};
+    return NULL;
+}
+
+/* Adds what a group pays to a sum; false if that is not certain: a group in it is gone, or is in it
+ * twice, which is counted once or twice depending on what came first. */
+static bool add_group(struct bw_simple_quota *self, uint64_t id, size_t sum, unsigned depth,
+                      uint64_t *bytes)
+{
+    enum { DEEPEST = 100 };
+    const size_t i = BW_FIRST_INDEX(k, self->group_count, self->groups[k].id >= id);
+    struct simple_group *group = &self->groups[i];
+    if (i == self->group_count || group->id != id || group->met == sum || depth > DEEPEST)
+        return false;
+    group->met = sum;
+    if (!BW_QGROUP_LEVEL(id)) {
+        const uint32_t number = bw_map_get(&self->numbers, id);
+        *bytes += number == UINT32_MAX ? 0 : self->payers[number].bytes;
+        return true;
+    }
+    for (size_t k = 0; k < group->member_count; k++)
+        if (!add_group(self, group->members[k], sum, depth + 1, bytes))
+            return false;
+    return true;
+}
+
+/* Subvolumes that pay and have no group: the kernel keeps the group of a deleted subvolume while it
+ * pays for anything, and fails when it frees an extent without one. */
+static void find_without_group(const struct bw_simple_quota *self, struct bw_check *check)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        const uint64_t id = self->payers[i].subvolume;
+        const size_t k = BW_FIRST_INDEX(j, self->group_count, self->groups[j].id >= id);
+        const bool has_group = k < self->group_count && self->groups[k].id == id;
+        const struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
+                                                       .tree = BW_QUOTA_TREE,
+                                                       .key = {0, BW_QGROUP_INFO, id}}};
+        const bool is_subvolume =
+            id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
+        if (is_subvolume && !(has_group && self->groups[k].is_counted))
+            bw_check_find(check, BW_CODE_qgroup_owner, &subject,
+                          "%" PRIu64 " bytes of extents belong to subvolume %" PRIu64
+                          ", which has no group",
+                          self->payers[i].bytes, id);
+    }
+}
+
+/* When all tree blocks have come: counts data, and compares the groups. */
+static struct bw_error *simple_quota_check(struct bw_check *check)
+{
+    struct bw_simple_quota *self = check->simple_quota;
+    if (!self || self->no_memory)
+        return self ? bw_error_no_memory() : NULL;
+    BW_TRY(bw_fs_scan(check->fs, &check->fs->extent_tree, "extent tree", pay_for_extent, self));
+    BW_TRY(bw_fs_qgroups(check->fs, false, add_simple_group, self));
+    find_without_group(self, check);
+    for (size_t i = 0; i < self->group_count && bw_check_goes_on(check, 0); i++) {
+        const struct simple_group *group = &self->groups[i];
+        uint64_t bytes = 0;
+        if (group->is_counted && add_group(self, group->id, i + 1, 0, &bytes))
+            compare_numbers(check, group->id, group->has, (struct quota_numbers){bytes, bytes});
+    }
+    return NULL;
+}
+
+/* The pass `quota`: groups that others rely on exist; and what each group reaches, and what nothing
+ * but the group reaches, is counted anew, from the trees. */
 
 struct group {
     uint64_t id, referenced, exclusive;
@@ -30,7 +247,7 @@ struct quota {
     bool no_memory;
 };
 
-static struct bw_error *take_group(void *context, const struct bw_qgroup_info *info)
+static struct bw_error *add_group_of_quota(void *context, const struct bw_qgroup_info *info)
 {
     struct quota *quota = context;
     const size_t members = info->member_count, count = members + info->parent_count;
@@ -58,13 +275,6 @@ static struct group *group_of(const struct quota *quota, uint64_t id)
 {
     const size_t i = BW_FIRST_INDEX(k, quota->group_count, quota->groups[k].id >= id);
     return i < quota->group_count && quota->groups[i].id == id ? &quota->groups[i] : NULL;
-}
-
-static struct bw_subject subject_of(uint64_t objectid, uint8_t type, uint64_t offset)
-{
-    return (struct bw_subject){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
-                                           .tree = BW_QUOTA_TREE,
-                                           .key = {objectid, type, offset}}};
 }
 
 /* The kernel makes and deletes the items of a group together; with one that has no numbers, it says
@@ -139,18 +349,6 @@ static bool gather(struct quota *quota, uint64_t id)
     return complete;
 }
 
-void bw_quota_compare(struct bw_check *check, uint64_t group, struct bw_quota_numbers has,
-                      struct bw_quota_numbers counted)
-{
-    const struct bw_subject subject = subject_of(0, BW_QGROUP_INFO, group);
-    if (has.referenced != counted.referenced || has.exclusive != counted.exclusive)
-        bw_check_find(check, BW_CODE_qgroup_count, &subject,
-                      "group %" PRIu64 "/%" PRIu64 " has %" PRIu64 " bytes, %" PRIu64
-                      " exclusive; there are %" PRIu64 " and %" PRIu64,
-                      BW_QGROUP_LEVEL(group), BW_QGROUP_NUMBER(group), has.referenced,
-                      has.exclusive, counted.referenced, counted.exclusive);
-}
-
 static struct bw_error *compare_groups(struct quota *quota)
 {
     for (size_t i = 0; i < quota->group_count && bw_check_goes_on(quota->check, 0); i++) {
@@ -160,9 +358,9 @@ static struct bw_error *compare_groups(struct quota *quota)
         if (!group->is_counted || !gather(quota, group->id))
             continue;
         BW_TRY(bw_shares_of(quota->shares, quota->subvolumes, quota->subvolume_count, &sum));
-        bw_quota_compare(quota->check, group->id,
-                         (struct bw_quota_numbers){group->referenced, group->exclusive},
-                         (struct bw_quota_numbers){sum.referenced, sum.exclusive});
+        compare_numbers(quota->check, group->id,
+                        (struct quota_numbers){group->referenced, group->exclusive},
+                        (struct quota_numbers){sum.referenced, sum.exclusive});
     }
     return quota->no_memory ? bw_error_no_memory() : NULL;
 }
@@ -211,7 +409,7 @@ static bool is_stale(struct bw_check *check, const struct bw_quota_status *statu
     return true;
 }
 
-static bool goes_on(void *check)
+static bool should_continue(void *check)
 {
     return bw_check_goes_on(check, 0);
 }
@@ -220,7 +418,7 @@ static struct bw_error *count(struct quota *quota)
 {
     const struct bw_shares_options options = {.struct_size = sizeof options,
                                               .threads = quota->check->options->threads,
-                                              .progress = goes_on,
+                                              .progress = should_continue,
                                               .context = quota->check};
     struct bw_shares_info info;
     BW_TRY(bw_shares_open(quota->check->fs, &options, &quota->shares));
@@ -236,7 +434,7 @@ struct bw_error *bw_pass_quota(struct bw_check *check)
     if (!status.is_known || !status.enabled)
         return NULL;
     const char *reason = excuse(check, &status);
-    struct bw_error *error = bw_fs_qgroups(check->fs, false, take_group, &quota);
+    struct bw_error *error = bw_fs_qgroups(check->fs, false, add_group_of_quota, &quota);
     if (!error) {
         find_missing(&quota);
         find_one_sided(&quota);
@@ -246,7 +444,7 @@ struct bw_error *bw_pass_quota(struct bw_check *check)
     else if (reason)
         bw_check_find(check, BW_CODE_qgroup_unchecked, &(struct bw_subject){0}, "%s", reason);
     else
-        error = status.simple ? bw_simple_quota_check(check) : count(&quota);
+        error = status.simple ? simple_quota_check(check) : count(&quota);
     release(&quota);
     return error;
 }

@@ -1,32 +1,370 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `roots`: the root tree is read into a book, whose parts are then held against each
- * other, against the directories of subvolumes and against the uuid tree. What the root tree has
- * lost cannot be told from what it never had: then the pass finds nothing.
+ * The pass `roots`: root items, the links between subvolumes and orphan items are listed from the
+ * root tree, and compared with each other, with the directories of subvolumes and with the uuid
+ * tree. What the root tree has lost cannot be told from what it never had: then the pass finds
+ * nothing.
  */
-#include "check/roots.h"
-
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "base/search.h"
+#include "ondisk/checksum.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
+#include "base/buffer.h"
+#include "check/check.h"
 
-struct bw_subject bw_root_subject(uint64_t objectid, uint8_t type, uint64_t offset)
+/*
+ * The uuid tree, which finds subvolumes by their uuids: both sides are listed, sorted and compared.
+ * It is current only if the superblock says so; otherwise the next mount makes it anew.
+ */
+
+/* A subvolume. */
+struct root_facts {
+    uint64_t id;
+    struct bw_key key; /**< of its ROOT_ITEM */
+    uint32_t references;
+    bool is_dropping; /**< part of it is gone */
+    bool has_orphan;  /**< an ORPHAN_ITEM has its id */
+    unsigned links;   /**< ROOT_REF items that lead to it */
+    uint64_t parent;  /**< the subvolume that it lies in; 0: there is none */
+    size_t path;      /**< the first one up that it is on; see find_cycles() */
+    uint8_t uuid[BW_UUID_SIZE], received_uuid[BW_UUID_SIZE]; /**< zeros: it has none */
+};
+
+/* One of the two items that link a subvolume to the one it hangs in. */
+struct root_side {
+    uint64_t parent, child;
+    uint64_t directory, index;
+    size_t name; /**< in the list's names */
+    uint16_t name_length;
+    bool is_backref;
+};
+
+/* All of it. */
+struct root_list {
+    struct bw_check *check;
+    struct root_facts *roots; /**< ascending */
+    size_t root_count, root_capacity;
+    struct root_side *sides;
+    size_t side_count, side_capacity;
+    struct bw_buffer names;
+    uint64_t *orphans;
+    size_t orphan_count, orphan_capacity;
+    uint64_t default_id;  /**< 0: there is no entry for it */
+    bool has_balance;     /**< one is under way */
+    uint64_t relocations; /**< trees that relocation has left */
+};
+
+/* Who says that a uuid is that of a subvolume. */
+enum side {
+    REQUIRED, /* the root item */
+    ALLOWED,  /* that of a subvolume that is being deleted */
+    ENTERED,  /* the uuid tree */
+};
+
+struct fact {
+    uint8_t type;
+    enum side side;
+    uint8_t uuid[BW_UUID_SIZE];
+    uint64_t id;
+};
+
+struct facts {
+    struct fact *facts;
+    size_t count, capacity;
+};
+
+static struct bw_error *add_fact(struct facts *facts, const struct fact *fact)
+{
+    if (!BW_ARRAY_RESERVE(facts->facts, facts->count, facts->capacity))
+        return bw_error_no_memory();
+    facts->facts[facts->count++] = *fact;
+    return NULL;
+}
+
+static struct bw_error *add_root_uuid(struct facts *facts, const struct root_facts *root,
+                                      uint8_t type, const uint8_t uuid[BW_UUID_SIZE])
+{
+    static const uint8_t none[BW_UUID_SIZE];
+    struct fact fact = {
+        .type = type, .side = root->references ? REQUIRED : ALLOWED, .id = root->id};
+    memcpy(fact.uuid, uuid, BW_UUID_SIZE);
+    return memcmp(uuid, none, BW_UUID_SIZE) ? add_fact(facts, &fact) : NULL;
+}
+
+/* The key holds the uuid. */
+static struct bw_error *add_uuid_item(void *context, const struct bw_item *item)
+{
+    const bw_le64 halves[2] = {bw_put64(item->key.objectid), bw_put64(item->key.offset)};
+    struct fact fact = {.type = item->key.type, .side = ENTERED};
+    if (item->key.type != BW_UUID_SUBVOLUME && item->key.type != BW_UUID_RECEIVED)
+        return NULL; /* items.c reports it */
+    memcpy(fact.uuid, halves, BW_UUID_SIZE);
+    for (uint32_t at = 0; item->size - at >= sizeof(bw_le64); at += sizeof(bw_le64)) {
+        bw_le64 id;
+        memcpy(&id, item->data + at, sizeof id);
+        fact.id = bw_get64(id);
+        struct bw_error *error = add_fact(context, &fact);
+        if (error)
+            return error;
+    }
+    return NULL;
+}
+
+static int compare_uuids(const struct fact *a, const struct fact *b)
+{
+    const int order = a->type == b->type ? memcmp(a->uuid, b->uuid, BW_UUID_SIZE)
+                                         : (a->type > b->type) - (a->type < b->type);
+    return order ? order : (a->id > b->id) - (a->id < b->id);
+}
+
+static int by_uuid_and_side(const void *first, const void *second)
+{
+    const struct fact *a = first, *b = second;
+    const int order = compare_uuids(a, b);
+    return order ? order : (a->side > b->side) - (a->side < b->side);
+}
+
+/* Facts about one uuid of one subvolume. */
+static void report_difference(struct bw_check *check, const struct fact *fact, unsigned sides)
+{
+    bw_le64 halves[2];
+    memcpy(halves, fact->uuid, sizeof halves);
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
+                    .tree = BW_UUID_TREE,
+                    .key = {bw_get64(halves[0]), fact->type, bw_get64(halves[1])}}};
+    if ((sides & 1u << REQUIRED) && !(sides & 1u << ENTERED))
+        bw_check_find(check, BW_CODE_uuid_missing, &subject, "subvolume %" PRIu64 " is not entered",
+                      fact->id);
+    if (sides == 1u << ENTERED)
+        bw_check_find(check, BW_CODE_uuid_extra, &subject,
+                      "subvolume %" PRIu64 " does not have this uuid", fact->id);
+}
+
+static void compare_facts(struct bw_check *check, struct facts *facts)
+{
+    unsigned sides = 0;
+    if (facts->count)
+        qsort(facts->facts, facts->count, sizeof *facts->facts, by_uuid_and_side);
+    for (size_t i = 0; i < facts->count; i++) {
+        const struct fact *fact = &facts->facts[i];
+        sides |= 1u << fact->side;
+        if (i + 1 < facts->count && compare_uuids(fact, fact + 1) == 0)
+            continue;
+        report_difference(check, fact, sides);
+        sides = 0;
+    }
+}
+
+static struct bw_error *list_facts(struct root_list *list, const struct bw_tree *tree,
+                                   struct facts *facts)
+{
+    struct bw_error *error = NULL;
+    for (size_t i = 0; !error && i < list->root_count; i++) {
+        const struct root_facts *root = &list->roots[i];
+        error = add_root_uuid(facts, root, BW_UUID_SUBVOLUME, root->uuid);
+        if (!error)
+            error = add_root_uuid(facts, root, BW_UUID_RECEIVED, root->received_uuid);
+    }
+    return error ? error
+                 : bw_fs_items(list->check->fs, tree, (struct bw_key){0}, BW_KEY_MAX, add_uuid_item,
+                               facts);
+}
+
+/* The uuid tree, both ways. */
+static struct bw_error *root_uuids(struct root_list *list)
+{
+    const struct bw_superblock *superblock = &list->check->fs->superblock;
+    const struct bw_listed_tree *tree = bw_tree_list_find(&list->check->trees, BW_UUID_TREE);
+    struct facts facts = {0};
+    if (!tree || tree->incomplete || list->check->fs->is_past ||
+        superblock->uuid_tree_generation != superblock->generation)
+        return NULL;
+    struct bw_error *error = list_facts(list, &tree->tree, &facts);
+    if (!error)
+        compare_facts(list->check, &facts);
+    free(facts.facts);
+    return error;
+}
+
+/*
+ * How subvolumes hang together: each ROOT_REF with its ROOT_BACKREF, and both with the entries of
+ * the directory they name. The other way round nothing can be said of an entry: in a snapshot,
+ * those of nested subvolumes have no ROOT_REF.
+ */
+
+static int by_link(const void *first, const void *second)
+{
+    const struct root_side *a = first, *b = second;
+    const uint64_t left[] = {a->parent, a->child, a->is_backref};
+    const uint64_t right[] = {b->parent, b->child, b->is_backref};
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+        if (left[i] != right[i])
+            return left[i] < right[i] ? -1 : 1;
+    return 0;
+}
+
+/* A subject: an item of the root tree. */
+static struct bw_subject root_subject(uint64_t objectid, uint8_t type, uint64_t offset)
 {
     return (struct bw_subject){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
                                            .tree = BW_ROOT_TREE,
                                            .key = {objectid, type, offset}}};
 }
 
-struct bw_root_facts *bw_root_facts_of(const struct bw_root_book *book, uint64_t id)
+static struct bw_subject subject_of(const struct root_side *side)
 {
-    const size_t i = BW_FIRST_INDEX(k, book->root_count, book->roots[k].id >= id);
-    return i < book->root_count && book->roots[i].id == id ? &book->roots[i] : NULL;
+    return side->is_backref ? root_subject(side->child, BW_ROOT_BACKREF, side->parent)
+                            : root_subject(side->parent, BW_ROOT_REF, side->child);
+}
+
+static bool are_pair(const struct root_side *a, const struct root_side *b)
+{
+    return a->parent == b->parent && a->child == b->child && a->is_backref != b->is_backref;
+}
+
+static bool say_the_same(const struct root_list *list, const struct root_side *a,
+                         const struct root_side *b)
+{
+    return a->directory == b->directory && a->index == b->index &&
+           a->name_length == b->name_length &&
+           memcmp(list->names.data + a->name, list->names.data + b->name, a->name_length) == 0;
+}
+
+/* A directory entry that is looked for. */
+struct search {
+    const struct root_list *list;
+    const struct root_side *side;
+    bool found;
+};
+
+static struct bw_error *find_entry(void *context, const struct bw_item *item)
+{
+    struct search *search = context;
+    const struct root_side *side = search->side;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    while (bw_dir_entry_next(&cursor, &entry))
+        search->found |=
+            entry.location.objectid == side->child && entry.location.type == BW_ROOT_ITEM &&
+            entry.name_length == side->name_length &&
+            memcmp(entry.name, search->list->names.data + side->name, side->name_length) == 0;
+    return NULL;
+}
+
+/* Looks for an entry of the parent in the item with a key. */
+static struct bw_error *check_entry(const struct root_list *list, const struct root_side *side,
+                                    const struct bw_listed_tree *parent, uint8_t type,
+                                    uint64_t offset)
+{
+    const struct bw_key key = {side->directory, type, offset};
+    struct search search = {list, side, false};
+    BW_TRY(bw_fs_items(list->check->fs, &parent->tree, key, key, find_entry, &search));
+    if (search.found)
+        return NULL;
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE,
+                    .tree = side->parent,
+                    .key = key,
+                    .inode = side->directory},
+        .touches = BW_TOUCHES_INODE};
+    bw_check_find(list->check, BW_CODE_root_entry, &subject,
+                  "no entry for subvolume %" PRIu64 ", which its ROOT_REF says is here",
+                  side->child);
+    return NULL;
+}
+
+/* The subvolume with an id; NULL if there is none. */
+static struct root_facts *root_facts_of(const struct root_list *list, uint64_t id)
+{
+    const size_t i = BW_FIRST_INDEX(k, list->root_count, list->roots[k].id >= id);
+    return i < list->root_count && list->roots[i].id == id ? &list->roots[i] : NULL;
+}
+
+static struct bw_error *check_entries(const struct root_list *list, const struct root_side *side)
+{
+    const struct bw_listed_tree *parent = bw_tree_list_find(&list->check->trees, side->parent);
+    const char *name = list->names.data + side->name;
+    if (!parent || parent->incomplete)
+        return NULL;
+    BW_TRY(check_entry(list, side, parent, BW_DIR_INDEX, side->index));
+    return check_entry(list, side, parent, BW_DIR_ITEM, bw_name_hash(name, side->name_length));
+}
+
+/* A ROOT_REF with its ROOT_BACKREF; if one is missing, the other one, and `other` is NULL. */
+static struct bw_error *check_link(const struct root_list *list, const struct root_side *side,
+                                   const struct root_side *other)
+{
+    const struct bw_subject subject = subject_of(side);
+    struct root_facts *child = root_facts_of(list, side->child);
+    if (!child || !root_facts_of(list, side->parent)) {
+        bw_check_find(list->check, BW_CODE_root_link, &subject,
+                      "subvolume %" PRIu64 " does not exist", child ? side->parent : side->child);
+        return NULL;
+    }
+    child->links++;
+    child->parent = side->parent;
+    if (!other || !say_the_same(list, side, other)) {
+        bw_check_find(list->check, BW_CODE_root_link, &subject, "%s",
+                      other              ? "the ROOT_BACKREF says otherwise"
+                      : side->is_backref ? "there is no ROOT_REF"
+                                         : "there is no ROOT_BACKREF");
+        return NULL;
+    }
+    return check_entries(list, side);
+}
+
+/* A subvolume lies in itself: reports all that lie in each other once, as the one with the lowest
+ * id. */
+static void report_cycle(const struct root_list *list, const struct root_facts *root)
+{
+    const struct root_facts *lowest = root;
+    size_t count = 1;
+    for (const struct root_facts *next = root_facts_of(list, root->parent); next != root;
+         next = root_facts_of(list, next->parent), count++)
+        lowest = next->id < lowest->id ? next : lowest;
+    const struct bw_subject subject = root_subject(lowest->id, BW_ROOT_BACKREF, lowest->parent);
+    if (count == 1)
+        bw_check_find(list->check, BW_CODE_root_cycle, &subject,
+                      "subvolume %" PRIu64 " lies in itself", lowest->id);
+    else
+        bw_check_find(list->check, BW_CODE_root_cycle, &subject,
+                      "subvolume %" PRIu64 " is one of %zu that lie in each other", lowest->id,
+                      count);
+}
+
+/* Follows the path from each subvolume up to the top, or to where an earlier path came by. */
+static void find_cycles(const struct root_list *list)
+{
+    for (size_t path = 1; path <= list->root_count; path++) {
+        struct root_facts *root = &list->roots[path - 1];
+        for (; root && !root->path; root = root_facts_of(list, root->parent))
+            root->path = path;
+        if (root && root->path == path)
+            report_cycle(list, root);
+    }
+}
+
+/* Links, both ways, and the directory entries they name; counts root->links. */
+static struct bw_error *root_links(struct root_list *list)
+{
+    if (list->side_count)
+        qsort(list->sides, list->side_count, sizeof *list->sides, by_link);
+    for (size_t i = 0; i < list->side_count && bw_check_goes_on(list->check, 0); i++) {
+        const struct root_side *side = &list->sides[i];
+        const bool paired = i + 1 < list->side_count && are_pair(side, side + 1);
+        BW_TRY(check_link(list, side, paired ? side + 1 : NULL));
+        i += paired;
+    }
+    find_cycles(list);
+    return NULL;
 }
 
 static bool is_subvolume(uint64_t id)
@@ -45,23 +383,23 @@ static bool has_uuids(const struct bw_item *item)
            bw_get64(disk->generation) == bw_get64(disk->generation_v2);
 }
 
-static struct bw_error *add_root(struct bw_root_book *book, const struct bw_item *item)
+static struct bw_error *add_root(struct root_list *list, const struct bw_item *item)
 {
     static const struct bw_key nothing;
     struct bw_root_item root;
     BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(item, &root);
-    book->relocations += item->key.objectid == BW_TREE_RELOC;
+    list->relocations += item->key.objectid == BW_TREE_RELOC;
     if (bad || !is_subvolume(item->key.objectid))
         return NULL;
-    if (!BW_ARRAY_RESERVE(book->roots, book->root_count, book->root_capacity))
+    if (!BW_ARRAY_RESERVE(list->roots, list->root_count, list->root_capacity))
         return bw_error_no_memory();
-    struct bw_root_facts *facts = &book->roots[book->root_count++];
+    struct root_facts *facts = &list->roots[list->root_count++];
     const struct bw_disk_root_item *disk = (const void *)item->data;
     const struct bw_key progress = bw_key_decode(&disk->drop_progress);
-    *facts = (struct bw_root_facts){.id = item->key.objectid,
-                                    .key = item->key,
-                                    .references = root.references,
-                                    .is_dropping = bw_key_compare(&progress, &nothing) != 0};
+    *facts = (struct root_facts){.id = item->key.objectid,
+                                 .key = item->key,
+                                 .references = root.references,
+                                 .is_dropping = bw_key_compare(&progress, &nothing) != 0};
     if (has_uuids(item)) {
         memcpy(facts->uuid, disk->uuid, BW_UUID_SIZE);
         memcpy(facts->received_uuid, disk->received_uuid, BW_UUID_SIZE);
@@ -69,62 +407,62 @@ static struct bw_error *add_root(struct bw_root_book *book, const struct bw_item
     return NULL;
 }
 
-static struct bw_error *add_side(struct bw_root_book *book, const struct bw_item *item)
+static struct bw_error *add_side(struct root_list *list, const struct bw_item *item)
 {
     const bool back = item->key.type == BW_ROOT_BACKREF;
     struct bw_root_ref ref;
     if (!bw_root_ref_decode(item, &ref))
         return NULL;
-    if (!BW_ARRAY_RESERVE(book->sides, book->side_count, book->side_capacity))
+    if (!BW_ARRAY_RESERVE(list->sides, list->side_count, list->side_capacity))
         return bw_error_no_memory();
-    book->sides[book->side_count++] =
-        (struct bw_root_side){.parent = back ? item->key.offset : item->key.objectid,
-                              .child = back ? item->key.objectid : item->key.offset,
-                              .directory = ref.directory,
-                              .index = ref.index,
-                              .name = book->names.length,
-                              .name_length = ref.name_length,
-                              .is_backref = back};
-    bw_buffer_append(&book->names, ref.name, ref.name_length);
-    return book->names.failed ? bw_error_no_memory() : NULL;
+    list->sides[list->side_count++] =
+        (struct root_side){.parent = back ? item->key.offset : item->key.objectid,
+                           .child = back ? item->key.objectid : item->key.offset,
+                           .directory = ref.directory,
+                           .index = ref.index,
+                           .name = list->names.length,
+                           .name_length = ref.name_length,
+                           .is_backref = back};
+    bw_buffer_append(&list->names, ref.name, ref.name_length);
+    return list->names.failed ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *add_orphan(struct bw_root_book *book, uint64_t id)
+static struct bw_error *add_orphan(struct root_list *list, uint64_t id)
 {
-    if (!BW_ARRAY_RESERVE(book->orphans, book->orphan_count, book->orphan_capacity))
+    if (!BW_ARRAY_RESERVE(list->orphans, list->orphan_count, list->orphan_capacity))
         return bw_error_no_memory();
-    book->orphans[book->orphan_count++] = id;
+    list->orphans[list->orphan_count++] = id;
     return NULL;
 }
 
-static void take_default(struct bw_root_book *book, const struct bw_item *item)
+static void read_default(struct root_list *list, const struct bw_item *item)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_dir_entry entry;
     while (bw_dir_entry_next(&cursor, &entry))
         if (entry.name_length == 7 && memcmp(entry.name, "default", 7) == 0)
-            book->default_id = entry.location.objectid;
+            list->default_id = entry.location.objectid;
 }
 
 static struct bw_error *gather(void *context, const struct bw_item *item)
 {
-    struct bw_root_book *book = context;
+    struct root_list *list = context;
     const struct bw_key *key = &item->key;
     if (key->type == BW_ROOT_ITEM)
-        return add_root(book, item);
+        return add_root(list, item);
     if (key->type == BW_ROOT_REF || key->type == BW_ROOT_BACKREF)
-        return add_side(book, item);
+        return add_side(list, item);
     if (key->type == BW_ORPHAN_ITEM && key->objectid == BW_ORPHAN)
-        return add_orphan(book, key->offset);
+        return add_orphan(list, key->offset);
     if (key->type == BW_DIR_ITEM && key->objectid == BW_ROOT_TREE_DIR)
-        take_default(book, item);
-    book->has_balance |= key->type == BW_TEMPORARY_ITEM && key->objectid == BW_BALANCE;
+        read_default(list, item);
+    list->has_balance |= key->type == BW_TEMPORARY_ITEM && key->objectid == BW_BALANCE;
     return NULL;
 }
 
 /* Checking. */
 
-static struct bw_error *note_item(void *context, const struct bw_item *item)
+static struct bw_error *on_root_item(void *context, const struct bw_item *item)
 {
     (void)item;
     *(bool *)context = true;
@@ -133,114 +471,114 @@ static struct bw_error *note_item(void *context, const struct bw_item *item)
 
 /* An orphan of the root tree is a subvolume that is to be deleted, or an inode of the root tree: a
  * free space cache of old kernels. */
-static struct bw_error *check_orphan(const struct bw_root_book *book, uint64_t id)
+static struct bw_error *check_orphan(const struct root_list *list, uint64_t id)
 {
-    struct bw_root_facts *root = bw_root_facts_of(book, id);
-    const struct bw_subject subject = bw_root_subject(BW_ORPHAN, BW_ORPHAN_ITEM, id);
+    struct root_facts *root = root_facts_of(list, id);
+    const struct bw_subject subject = root_subject(BW_ORPHAN, BW_ORPHAN_ITEM, id);
     bool is_inode = false;
     if (root && !root->references) {
         root->has_orphan = true;
         return NULL;
     }
     const struct bw_key key = {id, BW_INODE_ITEM, 0};
-    BW_TRY(
-        bw_fs_items(book->check->fs, &book->check->fs->root_tree, key, key, note_item, &is_inode));
+    BW_TRY(bw_fs_items(list->check->fs, &list->check->fs->root_tree, key, key, on_root_item,
+                       &is_inode));
     if (!is_inode)
-        bw_check_find(book->check, BW_CODE_root_orphan, &subject, "%s",
+        bw_check_find(list->check, BW_CODE_root_orphan, &subject, "%s",
                       root ? "the subvolume is not deleted" : "there is no such subvolume");
     return NULL;
 }
 
-static void check_root(const struct bw_root_book *book, const struct bw_root_facts *root)
+static void check_root(const struct root_list *list, const struct root_facts *root)
 {
-    const struct bw_subject subject = bw_root_subject(root->id, BW_ROOT_ITEM, root->key.offset);
+    const struct bw_subject subject = root_subject(root->id, BW_ROOT_ITEM, root->key.offset);
     const bool is_top = root->id == BW_TOP_SUBVOLUME;
     if (root->references && !is_top && !root->links)
-        bw_check_find(book->check, BW_CODE_root_unlinked, &subject,
+        bw_check_find(list->check, BW_CODE_root_unlinked, &subject,
                       "no ROOT_REF leads to subvolume %" PRIu64, root->id);
     if (root->links && !root->references)
-        bw_check_find(book->check, BW_CODE_root_references, &subject, "deleted, but still linked");
+        bw_check_find(list->check, BW_CODE_root_references, &subject, "deleted, but still linked");
     else if (root->links + is_top > 1 || root->references > 1)
-        bw_check_find(book->check, BW_CODE_root_references, &subject,
+        bw_check_find(list->check, BW_CODE_root_references, &subject,
                       "%u link%s, and %" PRIu32 " reference%s in the root item", root->links,
                       bw_plural(root->links), root->references, bw_plural(root->references));
     if (!root->references && is_top)
-        bw_check_find(book->check, BW_CODE_root_references, &subject,
+        bw_check_find(list->check, BW_CODE_root_references, &subject,
                       "the top-level subvolume is deleted");
     if (!root->references && !is_top && !root->links && !root->has_orphan)
-        bw_check_find(book->check, BW_CODE_root_leaked, &subject,
+        bw_check_find(list->check, BW_CODE_root_leaked, &subject,
                       "deleted, but without an orphan item: its space is never freed");
     if (root->references && root->is_dropping)
-        bw_check_find(book->check, BW_CODE_root_dropping, &subject,
+        bw_check_find(list->check, BW_CODE_root_dropping, &subject,
                       "not deleted, but has a drop progress");
 }
 
-static void check_default(const struct bw_root_book *book)
+static void check_default(const struct root_list *list)
 {
-    const struct bw_root_facts *root = bw_root_facts_of(book, book->default_id);
-    struct bw_subject subject = bw_root_subject(BW_ROOT_TREE_DIR, BW_DIR_ITEM, 0);
+    const struct root_facts *root = root_facts_of(list, list->default_id);
+    struct bw_subject subject = root_subject(BW_ROOT_TREE_DIR, BW_DIR_ITEM, 0);
     subject.finding.known &= ~(unsigned)BW_KNOWN_KEY;
-    if (book->default_id && (!root || !root->references))
-        bw_check_find(book->check, BW_CODE_default_lost, &subject, "subvolume %" PRIu64 " %s",
-                      book->default_id, root ? "is deleted" : "does not exist");
+    if (list->default_id && (!root || !root->references))
+        bw_check_find(list->check, BW_CODE_default_lost, &subject, "subvolume %" PRIu64 " %s",
+                      list->default_id, root ? "is deleted" : "does not exist");
 }
 
 /* Items that the inode cache of kernels before 5.11 left in a subvolume. */
-static struct bw_error *check_inode_cache(const struct bw_root_book *book,
-                                          const struct bw_root_facts *root)
+static struct bw_error *check_inode_cache(const struct root_list *list,
+                                          const struct root_facts *root)
 {
-    const struct bw_listed_tree *tree = bw_tree_list_find(&book->check->trees, root->id);
+    const struct bw_listed_tree *tree = bw_tree_list_find(&list->check->trees, root->id);
     const struct bw_key first = {BW_FREE_INODE, 0, 0},
                         last = {BW_FREE_INODE, UINT8_MAX, UINT64_MAX};
     const struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE, .tree = root->id}};
     bool found = false;
     if (!tree || tree->incomplete || root->is_dropping)
         return NULL;
-    BW_TRY(bw_fs_items(book->check->fs, &tree->tree, first, last, note_item, &found));
+    BW_TRY(bw_fs_items(list->check->fs, &tree->tree, first, last, on_root_item, &found));
     if (found)
-        bw_check_find(book->check, BW_CODE_inode_cache, &subject, "left by a kernel before 5.11");
+        bw_check_find(list->check, BW_CODE_inode_cache, &subject, "left by a kernel before 5.11");
     return NULL;
 }
 
-static void check_relocation(const struct bw_root_book *book)
+static void check_relocation(const struct root_list *list)
 {
-    if (book->relocations)
-        bw_check_find(book->check, BW_CODE_relocation, &(struct bw_subject){0},
-                      "%" PRIu64 " relocation tree%s, %s", book->relocations,
-                      bw_plural(book->relocations),
-                      book->has_balance ? "of a balance that was interrupted"
+    if (list->relocations)
+        bw_check_find(list->check, BW_CODE_relocation, &(struct bw_subject){0},
+                      "%" PRIu64 " relocation tree%s, %s", list->relocations,
+                      bw_plural(list->relocations),
+                      list->has_balance ? "of a balance that was interrupted"
                                         : "and no balance is under way");
-    else if (book->has_balance)
-        bw_check_find(book->check, BW_CODE_relocation, &(struct bw_subject){0},
+    else if (list->has_balance)
+        bw_check_find(list->check, BW_CODE_relocation, &(struct bw_subject){0},
                       "a balance is paused or was interrupted");
 }
 
-static struct bw_error *check_book(struct bw_root_book *book)
+static struct bw_error *check_book(struct root_list *list)
 {
-    BW_TRY(bw_fs_items(book->check->fs, &book->check->fs->root_tree, (struct bw_key){0}, BW_KEY_MAX,
-                       gather, book));
-    BW_TRY(bw_check_root_links(book));
-    for (size_t i = 0; i < book->orphan_count; i++)
-        BW_TRY(check_orphan(book, book->orphans[i]));
-    for (size_t i = 0; i < book->root_count && bw_check_goes_on(book->check, 0); i++) {
-        check_root(book, &book->roots[i]);
-        BW_TRY(check_inode_cache(book, &book->roots[i]));
+    BW_TRY(bw_fs_items(list->check->fs, &list->check->fs->root_tree, (struct bw_key){0}, BW_KEY_MAX,
+                       gather, list));
+    BW_TRY(root_links(list));
+    for (size_t i = 0; i < list->orphan_count; i++)
+        BW_TRY(check_orphan(list, list->orphans[i]));
+    for (size_t i = 0; i < list->root_count && bw_check_goes_on(list->check, 0); i++) {
+        check_root(list, &list->roots[i]);
+        BW_TRY(check_inode_cache(list, &list->roots[i]));
     }
-    check_default(book);
-    check_relocation(book);
-    return bw_check_root_uuids(book);
+    check_default(list);
+    check_relocation(list);
+    return root_uuids(list);
 }
 
 struct bw_error *bw_pass_roots(struct bw_check *check)
 {
     const struct bw_listed_tree *root_tree = bw_tree_list_find(&check->trees, BW_ROOT_TREE);
-    struct bw_root_book book = {.check = check};
+    struct root_list list = {.check = check};
     if (!root_tree || root_tree->incomplete)
         return NULL;
-    struct bw_error *error = check_book(&book);
-    free(book.roots);
-    free(book.sides);
-    free(book.orphans);
-    bw_buffer_free(&book.names);
+    struct bw_error *error = check_book(&list);
+    free(list.roots);
+    free(list.sides);
+    free(list.orphans);
+    bw_buffer_free(&list.names);
     return error;
 }

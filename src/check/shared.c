@@ -8,7 +8,7 @@
 #include "base/search.h"
 #include "check/blocks.h"
 #include "check/check.h"
-#include "check/ledger.h"
+#include "check/reference_counts.h"
 #include "check/log_space.h"
 #include "check/quota.h"
 #include "check/sectors.h"
@@ -82,7 +82,7 @@ void bw_check_end(struct bw_check *check)
     bw_findings_free(check);
     bw_pool_destroy(check->pool);
     bw_visited_destroy(check->visited);
-    bw_ledger_destroy(check->references);
+    bw_reference_counts_destroy(check->references);
     bw_sectors_destroy(check->unsummed);
     bw_simple_quota_free(check->simple_quota);
     bw_log_space_free(check->log_space);

@@ -11,8 +11,8 @@
 #include "check/free_space.h"
 #include "check/groups.h"
 #include "owners/item_stream.h"
-#include "check/ledger.h"
-#include "check/references.h"
+#include "check/reference_counts.h"
+#include "check/reference_counts.h"
 #include "check/sectors.h"
 #include "check/unreadable.h"
 
@@ -166,7 +166,7 @@ static void take_reference(struct space *space, const struct bw_reference *refer
 {
     space->counted += reference->count;
     if (reference->count)
-        bw_reference_promised(space->check, reference);
+        bw_count_promised_reference(space->check, reference);
 }
 
 /* All references of the extent have been counted, unless some are lost. */
@@ -214,7 +214,7 @@ static struct bw_error *begin_extent(struct space *space)
         take_reference(space, &reference);
     if (extent->is_block) {
         reference = bw_extent_itself(extent);
-        bw_reference_promised(check, &reference);
+        bw_count_promised_reference(check, &reference);
     }
     return keep_block(check, extent) ? place_extent(space) : bw_error_no_memory();
 }
@@ -310,7 +310,7 @@ static struct bw_error *run(struct space *space)
 struct bw_error *bw_pass_space(struct bw_check *check)
 {
     struct space space = {.check = check};
-    check->references = bw_ledger_create();
+    check->references = bw_reference_counts_create();
     check->unsummed = bw_sectors_create();
     if (!check->references || !check->unsummed)
         return bw_error_no_memory();

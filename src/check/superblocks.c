@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The pass `superblocks`: every copy in every image by itself, with the other copies of its device
- * and with those of the other devices. state.c goes on with what the superblock in use says.
+ * and with those of the other devices; then what the superblock in use says of the state of the
+ * file system, and its backup roots.
  */
-#include "check/superblocks.h"
-
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +11,340 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "fs/image.h"
+#include "graph/wind.h"
 #include "ondisk/disk.h"
+#include "ondisk/disk_items.h"
+#include "xlators/classes.h"
+#include "check/check.h"
+
+/*
+ * The backup roots of the superblock, with which a mount can try older transactions: each must have
+ * the generation and level of the block at its address, as long as no later transaction has written
+ * another block there.
+ *
+ * The kernel fills them in while the next transaction may have begun already, whose roots are then
+ * among them (backup_super_roots() in fs/btrfs/disk-io.c): those may never have been written.
+ */
+
+#define ROOTS 6 /* of each backup */
+
+/* What is at the address of a root. */
+struct found {
+    bool exists;
+    uint64_t generation;
+    uint8_t level;
+};
+
+/* The roots read so far. Several backups have the same root if transactions did not change it. */
+struct reading {
+    struct bw_check *check;
+    uint8_t *block;
+    size_t count;
+    struct {
+        uint64_t tree, bytenr;
+        struct found found;
+    } roots[ROOTS * BW_BACKUP_ROOTS];
+};
+
+/* One root of a backup. */
+struct backup {
+    struct bw_check *check;
+    unsigned number;  /* of the backup, from 0 on */
+    uint64_t made_in; /* the backup was made in this transaction or a later one */
+    uint64_t tree;
+    struct bw_root_pointer root;
+};
+
+static void report_backup(const struct backup *backup, const char *what, uint64_t has, uint64_t is)
+{
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
+                    .tree = backup->tree,
+                    .logical = backup->root.bytenr,
+                    .length = backup->check->fs->superblock.nodesize}};
+    bw_check_find(backup->check, BW_CODE_backup_root, &subject,
+                  "%s %" PRIu64 " in backup root %u, the root has %" PRIu64, what, has,
+                  backup->number, is);
+}
+
+/* Reads one copy of a block of the tree. One that missed a write is older than another copy. */
+static void read_block_copy(const struct backup *backup, unsigned copy, uint8_t *block,
+                            struct found *found)
+{
+    const struct bw_fs *fs = backup->check->fs;
+    const struct bw_block_pointer pointer = {.bytenr = backup->root.bytenr};
+    const struct bw_disk_header *header = (const void *)block;
+    struct bw_request request = bw_block_request(&fs->reader, &pointer, block);
+    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(fs->reader.top));
+    frame.metadata = true;
+    request.kind = BW_REQUEST_RAW;
+    request.copy = (uint8_t)copy;
+    bw_wind(&frame, fs->reader.top, &request, 1);
+    BW_AUTO_ERROR struct bw_error *error = request.error;
+    if (error ||
+        !bw_checksum_matches_block(fs->superblock.checksum_type, block, fs->reader.nodesize) ||
+        memcmp(header->fsid, fs->superblock.metadata_uuid, BW_UUID_SIZE) != 0 ||
+        bw_get64(header->bytenr) != backup->root.bytenr ||
+        bw_get64(header->owner) != backup->tree ||
+        (found->exists && found->generation >= bw_get64(header->generation)))
+        return;
+    *found = (struct found){true, bw_get64(header->generation), header->level};
+}
+
+/* Whether the address is that of the present root. Neither the transaction before nor the next one
+ * can have another root there. */
+static bool is_in_use(const struct backup *backup)
+{
+    const struct bw_superblock *superblock = &backup->check->fs->superblock;
+    const struct bw_listed_tree *tree = bw_tree_list_find(&backup->check->trees, backup->tree);
+    return backup->root.bytenr == superblock->root.bytenr ||
+           backup->root.bytenr == superblock->chunk_root.bytenr ||
+           (tree && backup->root.bytenr == tree->tree.root.bytenr);
+}
+
+/* Whether a root has another generation than the block, and that cannot be because the block was
+ * written later, or by a transaction that never ended. */
+static bool has_wrong_generation(const struct backup *backup, const struct found *found)
+{
+    const uint64_t next = backup->check->fs->superblock.generation + 1;
+    if (found->generation > backup->root.generation)
+        return found->generation <= backup->made_in ||
+               (is_in_use(backup) && backup->made_in + 2 >= next);
+    return found->generation < backup->root.generation &&
+           (backup->root.generation != next || is_in_use(backup));
+}
+
+static struct found read_root(const struct backup *backup, struct reading *reading)
+{
+    const struct bw_checked_chunk *chunk = bw_check_chunk(backup->check, backup->root.bytenr);
+    for (size_t i = 0; i < reading->count; i++)
+        if (reading->roots[i].tree == backup->tree &&
+            reading->roots[i].bytenr == backup->root.bytenr)
+            return reading->roots[i].found;
+    struct found found = {0};
+    for (unsigned copy = 1; chunk && copy <= chunk->copies; copy++)
+        read_block_copy(backup, copy, reading->block, &found);
+    reading->roots[reading->count].tree = backup->tree;
+    reading->roots[reading->count].bytenr = backup->root.bytenr;
+    reading->roots[reading->count++].found = found;
+    return found;
+}
+
+static void check_backup_root(const struct backup *backup, struct reading *reading)
+{
+    const struct found found = read_root(backup, reading);
+    if (!found.exists)
+        return;
+    if (has_wrong_generation(backup, &found))
+        report_backup(backup, "generation", backup->root.generation, found.generation);
+    else if (found.generation == backup->root.generation && found.level != backup->root.level)
+        report_backup(backup, "level", backup->root.level, found.level);
+}
+
+/* The earliest transaction that can have made a backup. Its root tree is that of this transaction
+ * or of the next. If the root tree and the extent tree, which each transaction writes anew, are the
+ * present ones, it is the present transaction, whatever the generation says. */
+static uint64_t find_transaction(const struct bw_check *check, const struct bw_backup_root *backup)
+{
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    const struct bw_listed_tree *extents = bw_tree_list_find(&check->trees, BW_EXTENT_TREE);
+    if (extents && backup->tree_root.bytenr == superblock->root.bytenr &&
+        backup->extent_root.bytenr == extents->tree.root.bytenr &&
+        backup->extent_root.generation == extents->tree.root.generation)
+        return superblock->generation;
+    return backup->tree_root.generation ? backup->tree_root.generation - 1 : 0;
+}
+
+static void check_backup(struct reading *reading, unsigned number)
+{
+    struct bw_check *check = reading->check;
+    const struct bw_backup_root *backup = &check->fs->superblock.backup_roots[number];
+    const struct {
+        uint64_t tree;
+        const struct bw_root_pointer *root;
+    } members[ROOTS] = {
+        {BW_ROOT_TREE, &backup->tree_root},     {BW_CHUNK_TREE, &backup->chunk_root},
+        {BW_EXTENT_TREE, &backup->extent_root}, {BW_TOP_SUBVOLUME, &backup->fs_root},
+        {BW_DEVICE_TREE, &backup->device_root}, {BW_CSUM_TREE, &backup->csum_root},
+    };
+    for (size_t i = 0; i < ROOTS; i++) {
+        const struct backup root = {.check = check,
+                                    .number = number,
+                                    .made_in = find_transaction(check, backup),
+                                    .tree = members[i].tree,
+                                    .root = *members[i].root};
+        if (root.root.bytenr)
+            check_backup_root(&root, reading);
+    }
+}
+
+/* Fails only if memory runs out. check->trees is loaded. */
+static struct bw_error *check_backup_roots(struct bw_check *check)
+{
+    const struct bw_fs *fs = check->fs;
+    /* btrfs-image writes a chunk tree of its own, and none of its tools makes the backups fit. */
+    if (fs->is_past || fs->is_dump || fs->root_tree.root.bytenr != fs->superblock.root.bytenr ||
+        fs->superblock.flags & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2))
+        return NULL;
+    BW_AUTO_FREE uint8_t *block = bw_block_buffer(&fs->reader, 1);
+    if (!block)
+        return bw_error_no_memory();
+    struct reading reading = {.check = check, .block = block};
+    for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++)
+        check_backup(&reading, i);
+    return NULL;
+}
+
+/*
+ * The state that a file system was left in: devices that are missing or stale, roots that are lost,
+ * what has not come to its end, and what is not known here.
+ */
+
+enum { KNOWN_COMPAT_RO = 0xf };
+
+/* A flag, and what it means that it is set. Source: BTRFS_SUPER_FLAG_* in the kernel's
+ * uapi/linux/btrfs_tree.h; those of changes are set by btrfstune. */
+static const struct {
+    unsigned bit;
+    enum bw_code_number code;
+    const char *message;
+} flags[] = {
+    {2, BW_CODE_super_flags, "the file system was marked as one with errors"},
+    {33, BW_CODE_metadump, "made by btrfs-image: there are no data"},
+    {34, BW_CODE_metadump, "made by btrfs-image: there are no data"},
+    {35, BW_CODE_half_done, "a change of the file system's id has not come to its end"},
+    {36, BW_CODE_half_done, "a change of the file system's id has not come to its end"},
+    {38, BW_CODE_half_done, "the conversion to or from a block group tree has not come to its end"},
+    {39, BW_CODE_half_done, "a change of the checksums of data has not come to its end"},
+    {40, BW_CODE_half_done, "a change of the checksums of tree blocks has not come to its end"},
+};
+
+static const struct bw_subject nothing;
+
+static void check_flags(struct bw_check *check)
+{
+    uint64_t left = check->fs->superblock.flags & ~UINT64_C(3) & ~BW_SUPER_FLAG_SEEDING;
+    if (check->fs->is_dump)
+        bw_check_find(check, BW_CODE_metadump, &nothing,
+                      "a dump of btrfs-image: there are no data");
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        if (left >> flags[i].bit & 1)
+            bw_check_find(check, flags[i].code, &nothing, "%s", flags[i].message);
+        left &= ~(UINT64_C(1) << flags[i].bit);
+    }
+    if (left)
+        bw_check_find(check, BW_CODE_super_flags, &nothing, "unknown flags 0x%" PRIx64, left);
+    const uint64_t features = check->fs->superblock.compat_ro_flags & ~(uint64_t)KNOWN_COMPAT_RO;
+    if (features)
+        bw_check_find(check, BW_CODE_feature_unknown, &nothing,
+                      "unknown features that a writer has to know, compat_ro_flags 0x%" PRIx64,
+                      features);
+}
+
+/* Features that need others. A mount refuses a block group tree without its needs. */
+static void check_features(struct bw_check *check)
+{
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    const uint64_t bits = superblock->compat_ro_flags;
+    if ((bits & BW_COMPAT_RO_FREE_SPACE_TREE_VALID) && !(bits & BW_COMPAT_RO_FREE_SPACE_TREE))
+        bw_check_find(check, BW_CODE_feature_bits, &nothing,
+                      "compat_ro_flags has FREE_SPACE_TREE_VALID and not FREE_SPACE_TREE");
+    if ((bits & BW_COMPAT_RO_BLOCK_GROUP_TREE) &&
+        !((bits & BW_COMPAT_RO_FREE_SPACE_TREE_VALID) &&
+          superblock->incompat_flags & BW_INCOMPAT_NO_HOLES))
+        bw_check_find(check, BW_CODE_super_values, &nothing,
+                      "the feature block-group-tree without a valid free space tree or no-holes: "
+                      "a mount refuses that");
+}
+
+/* A root that the superblock promises, and another one that was found in its place. */
+static void check_used_root(struct bw_check *check, const struct bw_tree *used,
+                            const struct bw_root_pointer *promised)
+{
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
+                    .tree = used->id,
+                    .logical = promised->bytenr,
+                    .length = check->fs->superblock.nodesize}};
+    if (used->root.bytenr != promised->bytenr || used->root.generation != promised->generation)
+        bw_check_find(check, BW_CODE_root_lost, &subject,
+                      "the root of generation %" PRIu64 " is lost; that of generation %" PRIu64
+                      " is checked in its place",
+                      promised->generation, used->root.generation);
+    else if (used->root.level != promised->level)
+        bw_check_find(check, BW_CODE_super_values, &subject,
+                      "level %u of the root, which has level %u", promised->level,
+                      used->root.level);
+}
+
+static struct bw_error *report_device(void *context, const struct bw_device_info *device)
+{
+    struct bw_check *check = context;
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_DEVICE, .devid = device->devid}};
+    if (device->state == BW_DEVICE_MISSING)
+        bw_check_find(check, BW_CODE_device_missing, &subject, "the device was not given");
+    else if (device->state == BW_DEVICE_STALE)
+        bw_check_find(check, BW_CODE_device_stale, &subject,
+                      "generation %" PRIu64 ", other devices have %" PRIu64, device->generation,
+                      check->fs->superblock.generation);
+    return NULL;
+}
+
+static struct bw_error *report_balance(void *context, const struct bw_item *item)
+{
+    (void)item;
+    bw_check_find(context, BW_CODE_operation_open, &nothing,
+                  "a balance goes on with the next mount");
+    return NULL;
+}
+
+/* States: 1 is started, 4 is suspended. Source: BTRFS_IOCTL_DEV_REPLACE_STATE_* in the kernel's
+ * uapi/linux/btrfs.h. */
+static struct bw_error *report_replacement(void *context, const struct bw_item *item)
+{
+    const struct bw_disk_device_replace *disk = (const void *)item->data;
+    if (item->size < sizeof *disk)
+        return NULL;
+    const uint64_t state = bw_get64(disk->state);
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_DEVICE, .devid = bw_get64(disk->source_devid)}};
+    if (state == 1 || state == 4)
+        bw_check_find(context, BW_CODE_operation_open, &subject,
+                      "the replacement of the device goes on with the next mount");
+    return NULL;
+}
+
+static struct bw_error *check_operations(struct bw_check *check)
+{
+    struct bw_fs *fs = check->fs;
+    const struct bw_key balance = {BW_BALANCE, BW_TEMPORARY_ITEM, 0},
+                        replace = {0, BW_DEVICE_REPLACE, 0};
+    BW_TRY(bw_fs_items(fs, &fs->root_tree, balance, balance, report_balance, check));
+    BW_TRY(bw_tree_list_load(check->fs, &check->trees));
+    const struct bw_listed_tree *devices = bw_tree_list_find(&check->trees, BW_DEVICE_TREE);
+    return devices ? bw_fs_items(fs, &devices->tree, replace, replace, report_replacement, check)
+                   : NULL;
+}
+
+/* What the superblock in use says of the state of the file system. */
+static struct bw_error *check_state(struct bw_check *check)
+{
+    struct bw_fs *fs = check->fs;
+    check_flags(check);
+    check_features(check);
+    if (!fs->is_past) {
+        check_used_root(check, &fs->root_tree, &fs->superblock.root);
+        check_used_root(check, &fs->chunk_tree, &fs->superblock.chunk_root);
+    }
+    if (fs->superblock.log_root && !fs->is_past)
+        bw_check_find(check, BW_CODE_log_present, &nothing,
+                      "there is a log tree, which the next mount replays");
+    BW_TRY(bw_fs_devices(fs, report_device, check));
+    BW_TRY(check_operations(check));
+    return check_backup_roots(check);
+}
 
 /* A copy of a superblock. */
 struct copy {
@@ -102,8 +434,8 @@ static bool has_other_log(const struct bw_superblock *copy, const struct bw_supe
 }
 
 /* Holds a good copy against another one: of the same device, or of another one. */
-static void compare(struct bw_check *check, const struct copy *copy, const uint8_t *other,
-                    const struct bw_superblock *superblock, bool same_device)
+static void compare_copies(struct bw_check *check, const struct copy *copy, const uint8_t *other,
+                           const struct bw_superblock *superblock, bool same_device)
 {
     const size_t place = find_difference(copy->bytes, other, same_device);
     if (copy->superblock.generation != superblock->generation)
@@ -185,7 +517,7 @@ static void check_image(struct bw_check *check, const struct bw_image *image, st
         else if (copies[i].bad)
             find(check, BW_CODE_super_bad, &copies[i], best, "%s", copies[i].bad->message);
         else if (best && &copies[i] != best)
-            compare(check, &copies[i], best->bytes, &best->superblock, true);
+            compare_copies(check, &copies[i], best->bytes, &best->superblock, true);
         bw_error_free(BW_TAKE(copies[i].bad));
     }
     if (!best)
@@ -194,7 +526,7 @@ static void check_image(struct bw_check *check, const struct bw_image *image, st
     if (image->role != BW_IMAGE_DEVICE || bw_image_is_stale(check->fs, image))
         return;
     if (first->image) {
-        compare(check, best, first->bytes, &first->superblock, false);
+        compare_copies(check, best, first->bytes, &first->superblock, false);
         return;
     }
     *first = *best;
@@ -238,7 +570,7 @@ struct bw_error *bw_pass_superblocks(struct bw_check *check)
 {
     check_images(check);
     if (!check->why)
-        return bw_check_state(check);
+        return check_state(check);
     report_why(check);
     return NULL;
 }

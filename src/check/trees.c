@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "check/blocks.h"
 #include "check/directories.h"
-#include "check/leaf.h"
+#include "check/block_contents.h"
 #include "check/log_space.h"
 #include "check/quota.h"
 #include "check/unreadable.h"

@@ -34,12 +34,4 @@ bool bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_no
 struct bw_verity_files;
 void bw_verity_files_free(struct bw_verity_files *files);
 
-/** Checks the Merkle tree of a file and, with a reader, its data; reports what is wrong
- * (merkle.c). Fails only if memory runs out. Safe from any thread. */
-struct bw_error *bw_merkle_check(struct bw_check *check, const struct bw_verity *verity,
-                                 const struct bw_data_file *file, struct bw_data_reader *reader);
-
-/** A subject about a file. */
-struct bw_subject bw_verity_subject(const struct bw_data_file *file);
-
 #endif

@@ -49,7 +49,7 @@ static void expect_verdict(const struct item_case *expected, size_t number)
         previous = make(expected->previous, expected->previous_key, 0);
         rules.previous = &previous;
     }
-    const bool wrong = bw_item_judge(&rules, &item, &fault);
+    const bool wrong = bw_check_item(&rules, &item, &fault);
     if (wrong != !!expected->message ||
         (wrong && (fault.code != expected->code || strcmp(fault.message, expected->message) != 0)))
         fail_msg("case %zu: %s, not %s", number, wrong ? fault.message : "good",

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Items as tables: good ones, and what is changed in them for each case. They are judged by
- * check/items.h, with sectors of 4 KiB, nodes of 16 KiB, checksums of 4 bytes and the generation
- * 100.
+ * check/item_rules.h, with sectors of 4 KiB, nodes of 16 KiB, checksums of 4 bytes and the
+ * generation 100.
  */
 #ifndef BW_TESTS_ITEM_CASES_H
 #define BW_TESTS_ITEM_CASES_H
 
-#include "check/items.h"
+#include "check/item_rules.h"
 #include "ondisk/disk_items.h"
 #include "support/walk_helpers.h"
 

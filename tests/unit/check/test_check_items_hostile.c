@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/check/items*.c: items of all types and of all sizes up to some hundred bytes, made of random
- * bytes. Whatever they are taken for, nothing outside of them is read. */
+/* src/check/{file,tree}_items.c: items of all types and of all sizes up to some hundred bytes, made
+ * of random bytes. Whatever they are taken for, nothing outside of them is read. */
 #include "support/item_cases.h"
 
 enum { LARGEST = 300, ROUNDS = 12 };
@@ -51,7 +51,7 @@ static void judge(uint64_t *state, unsigned type)
         .owner = random_number(state) % 16,
         .previous = random_number(state) % 2 ? &previous : NULL,
     };
-    if (bw_item_judge(&rules, &item, &fault)) {
+    if (bw_check_item(&rules, &item, &fault)) {
         assert_true(fault.code < BW_CODES);
         assert_true(strlen(fault.message) > 0);
     }

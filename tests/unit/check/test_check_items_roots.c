@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/check/items_trees.c: items of the root tree; for each rule an item that breaks it, and one
+/* src/check/tree_items.c: items of the root tree; for each rule an item that breaks it, and one
  * that just does not. */
 #include "support/item_cases.h"
 

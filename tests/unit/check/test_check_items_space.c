@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/check/items_extents.c: for each rule an item that breaks it, and one that just does not. */
+/* src/check/tree_items.c: for each rule an item that breaks it, and one that just does not. */
 #include "support/item_cases.h"
 
 enum {

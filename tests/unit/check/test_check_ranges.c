@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/check/bad_ranges.c, summed.c and data.c: bad sectors are joined to findings, checksums are
+/* src/check/data.c: bad sectors are joined to findings, checksums are
  * handed out chunk by chunk, and data are read in windows. Also what shared.c knows of chunks, and
  * the order of what a log takes (log_space.c). */
-#include "check/bad_ranges.h"
 #include "check/data.h"
 #include "check/log_space.h"
-#include "check/summed.h"
 #include "support/walk_helpers.h"
 
 enum { SECTOR = 4096, LENGTH = 4 << 20 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Judging the items of subvolumes and log trees: inodes, their names, attributes and extents. */
+/* The items of subvolumes and log trees: inodes, their names, attributes and extents. */
 #include <sys/stat.h>
 
 #include "check/item_rules.h"
@@ -65,7 +65,7 @@ static bool odd_inode(const struct bw_item_rules *rules, const struct bw_disk_in
                               bw_get64(inode->transid));
 }
 
-bool bw_judge_inode_item(const struct bw_item_rules *rules, const struct bw_item *item,
+bool bw_check_inode_item(const struct bw_item_rules *rules, const struct bw_item *item,
                          struct bw_item_fault *fault)
 {
     const struct bw_disk_inode_item *inode = (const void *)item->data;
@@ -99,7 +99,7 @@ static bool wrong_name(const struct bw_item *item, const struct bw_inode_ref *re
                             "the top directory has index %" PRIu64 " in itself", ref->index);
 }
 
-bool bw_judge_inode_ref(const struct bw_item_rules *rules, const struct bw_item *item,
+bool bw_check_inode_ref(const struct bw_item_rules *rules, const struct bw_item *item,
                         struct bw_item_fault *fault)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
@@ -209,7 +209,7 @@ static bool wrong_entry(const struct bw_item *item, const struct bw_disk_dir_ite
     return wrong_location(item, entry, fault);
 }
 
-bool bw_judge_dir_item(const struct bw_item_rules *rules, const struct bw_item *item,
+bool bw_check_dir_item(const struct bw_item_rules *rules, const struct bw_item *item,
                        struct bw_item_fault *fault)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
@@ -227,14 +227,14 @@ bool bw_judge_dir_item(const struct bw_item_rules *rules, const struct bw_item *
     return wrong_index(item, fault) || odd_entries(rules, item, fault);
 }
 
-bool bw_judge_orphan_item(const struct bw_item_rules *rules, const struct bw_item *item,
+bool bw_check_orphan_item(const struct bw_item_rules *rules, const struct bw_item *item,
                           struct bw_item_fault *fault)
 {
     (void)rules;
     return item->key.objectid != BW_ORPHAN && bw_item_wrong(fault, "no orphan has this key");
 }
 
-bool bw_judge_dir_log(const struct bw_item_rules *rules, const struct bw_item *item,
+bool bw_check_dir_log(const struct bw_item_rules *rules, const struct bw_item *item,
                       struct bw_item_fault *fault)
 {
     (void)rules;
@@ -248,7 +248,7 @@ bool bw_judge_dir_log(const struct bw_item_rules *rules, const struct bw_item *i
  * be shorter; a tree with blocks of 1 KiB lies in pieces of these. Those of the descriptor are
  * counted from 1 on, as 0 is what btrfs knows of it. Source: write_key_bytes() in the kernel's
  * fs/btrfs/verity.c. */
-bool bw_judge_verity_piece(const struct bw_item_rules *rules, const struct bw_item *item,
+bool bw_check_verity_piece(const struct bw_item_rules *rules, const struct bw_item *item,
                            struct bw_item_fault *fault)
 {
     const struct bw_item *previous = rules->previous;
@@ -264,12 +264,12 @@ bool bw_judge_verity_piece(const struct bw_item_rules *rules, const struct bw_it
     return !follows && bw_item_wrong(fault, "no piece ends at %" PRIu64, at);
 }
 
-bool bw_judge_verity(const struct bw_item_rules *rules, const struct bw_item *item,
+bool bw_check_verity(const struct bw_item_rules *rules, const struct bw_item *item,
                      struct bw_item_fault *fault)
 {
     const struct bw_disk_verity_descriptor *verity = (const void *)item->data;
     if (item->key.offset)
-        return bw_judge_verity_piece(rules, item, fault);
+        return bw_check_verity_piece(rules, item, fault);
     if (item->size != sizeof *verity)
         return bw_item_wrong(fault, "size is %" PRIu32 ", not %zu", item->size, sizeof *verity);
     if (bw_get64(verity->reserved[0]) || bw_get64(verity->reserved[1]))
@@ -309,7 +309,7 @@ static bool wrong_piece(const struct bw_item *item, const struct bw_file_extent 
     return false;
 }
 
-bool bw_judge_file_extent(const struct bw_item_rules *rules, const struct bw_item *item,
+bool bw_check_file_extent(const struct bw_item_rules *rules, const struct bw_item *item,
                           struct bw_item_fault *fault)
 {
     struct bw_file_extent extent;

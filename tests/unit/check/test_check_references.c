@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/check: ledgers, sets of sectors, references as the extent tree has them, and lists of the
- * references of both sides. */
-#include "check/entries.h"
-#include "check/ledger.h"
+/* src/check: reference counts, sets of sectors, references as the extent tree has them, and lists
+ * of the references of both sides. */
+#include "check/extents.h"
+#include "check/reference_counts.h"
 #include "check/sectors.h"
 #include "support/walk_helpers.h"
 
-static void test_ledger_balances(void **state)
+static void test_counts_agree(void **state)
 {
     (void)state;
-    struct bw_ledger *ledger = bw_ledger_create();
-    const uint64_t first = bw_ledger_hash(1, 2, 3, 4), second = bw_ledger_hash(2, 2, 3, 4);
-    bw_ledger_enter(ledger, 4096, first, 3);
-    bw_ledger_enter(ledger, 4096, second, 1);
-    assert_int_equal(bw_ledger_open_accounts(ledger), 1);
-    assert_false(bw_ledger_balances(ledger, bw_ledger_account(4096)));
-    bw_ledger_enter(ledger, 4096, second, UINT64_MAX);
-    bw_ledger_enter(ledger, 4096, first, (uint64_t)-2);
-    assert_int_equal(bw_ledger_open_accounts(ledger), 1);
-    bw_ledger_enter(ledger, 4096, first, UINT64_MAX);
-    assert_int_equal(bw_ledger_open_accounts(ledger), 0);
-    bw_ledger_destroy(ledger);
+    struct bw_reference_counts *counts = bw_reference_counts_create();
+    const uint64_t first = bw_reference_hash(1, 2, 3, 4), second = bw_reference_hash(2, 2, 3, 4);
+    bw_reference_counts_add(counts, 4096, first, 3);
+    bw_reference_counts_add(counts, 4096, second, 1);
+    assert_int_equal(bw_reference_counts_disagreeing(counts), 1);
+    assert_false(bw_reference_bucket_agrees(counts, bw_reference_bucket(4096)));
+    bw_reference_counts_add(counts, 4096, second, UINT64_MAX);
+    bw_reference_counts_add(counts, 4096, first, (uint64_t)-2);
+    assert_int_equal(bw_reference_counts_disagreeing(counts), 1);
+    bw_reference_counts_add(counts, 4096, first, UINT64_MAX);
+    assert_int_equal(bw_reference_counts_disagreeing(counts), 0);
+    bw_reference_counts_destroy(counts);
 }
 
 /* Every argument of the hash matters, and so does its place. */
-static void test_ledger_hash(void **state)
+static void test_reference_hash(void **state)
 {
     (void)state;
-    const uint64_t hashes[] = {bw_ledger_hash(1, 2, 3, 4), bw_ledger_hash(0, 2, 3, 4),
-                               bw_ledger_hash(1, 3, 2, 4), bw_ledger_hash(1, 2, 4, 3),
-                               bw_ledger_hash(1, 2, 3, 5), bw_ledger_hash(2, 1, 3, 4)};
+    const uint64_t hashes[] = {bw_reference_hash(1, 2, 3, 4), bw_reference_hash(0, 2, 3, 4),
+                               bw_reference_hash(1, 3, 2, 4), bw_reference_hash(1, 2, 4, 3),
+                               bw_reference_hash(1, 2, 3, 5), bw_reference_hash(2, 1, 3, 4)};
     for (size_t i = 0; i < 6; i++)
         for (size_t k = 0; k < i; k++)
             assert_int_not_equal(hashes[i], hashes[k]);
@@ -124,12 +124,12 @@ static void test_entries(void **state)
     static struct bw_check check;
     static struct bw_fs fs;
     make_check(&check, &fs);
-    check.references = bw_ledger_create();
-    struct bw_entries list = {.check = &check, .end = BW_LEDGER_ACCOUNTS};
+    check.references = bw_reference_counts_create();
+    struct bw_entries list = {.check = &check, .end = BW_REFERENCE_BUCKETS};
     struct bw_reference_entry entry = entry_of(8192, BW_TREE_BLOCK_REF, 5, false);
     bw_entries_add(&list, &entry);
     assert_int_equal(list.count, 0);
-    bw_ledger_enter(check.references, 8192, 1, 1);
+    bw_reference_counts_add(check.references, 8192, 1, 1);
     bw_entries_add(&list, &entry);
     entry = entry_of(8192, BW_TREE_BLOCK_REF, 5, true);
     bw_entries_add(&list, &entry);
@@ -143,7 +143,7 @@ static void test_entries(void **state)
     assert_int_equal(list.entries[0].reference.kind, BW_EXTENT_ITEM);
     assert_int_equal(list.entries[1].reference.source, 257);
     free(list.entries);
-    bw_ledger_destroy(check.references);
+    bw_reference_counts_destroy(check.references);
 }
 
 /* Too many entries: those of the later accounts are left for another time. */
@@ -153,28 +153,28 @@ static void test_entries_bounded(void **state)
     static struct bw_check check;
     static struct bw_fs fs;
     make_check(&check, &fs);
-    check.references = bw_ledger_create();
-    struct bw_entries list = {.check = &check, .end = BW_LEDGER_ACCOUNTS};
+    check.references = bw_reference_counts_create();
+    struct bw_entries list = {.check = &check, .end = BW_REFERENCE_BUCKETS};
     for (uint64_t i = 1; i <= 300000; i++) {
         const struct bw_reference_entry entry = entry_of(i * 4096, BW_TREE_BLOCK_REF, 5, true);
-        bw_ledger_enter(check.references, i * 4096, i, 1);
+        bw_reference_counts_add(check.references, i * 4096, i, 1);
         bw_entries_add(&list, &entry);
     }
     assert_false(list.no_memory);
-    assert_true(list.end < BW_LEDGER_ACCOUNTS);
+    assert_true(list.end < BW_REFERENCE_BUCKETS);
     assert_true(list.count < 200000);
     for (size_t i = 0; i < list.count; i++)
-        assert_true(bw_ledger_account(list.entries[i].reference.bytenr) < list.end);
+        assert_true(bw_reference_bucket(list.entries[i].reference.bytenr) < list.end);
     free(list.entries);
-    bw_ledger_destroy(check.references);
+    bw_reference_counts_destroy(check.references);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ledger_balances), cmocka_unit_test(test_ledger_hash),
-        cmocka_unit_test(test_sectors),         cmocka_unit_test(test_extent_item),
-        cmocka_unit_test(test_entries),         cmocka_unit_test(test_entries_bounded),
+        cmocka_unit_test(test_counts_agree), cmocka_unit_test(test_reference_hash),
+        cmocka_unit_test(test_sectors),      cmocka_unit_test(test_extent_item),
+        cmocka_unit_test(test_entries),      cmocka_unit_test(test_entries_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* References of both sides, collected for the accounts that do not balance, and what is wrong with
+/* References of both sides, collected for the buckets that do not balance, and what is wrong with
  * them. */
-#ifndef BW_CHECK_ENTRIES_H
-#define BW_CHECK_ENTRIES_H
+#ifndef BW_CHECK_EXTENTS_H
+#define BW_CHECK_EXTENTS_H
 
-#include "check/references.h"
+#include "check/reference_counts.h"
 
 /** A reference, as both sides have it. Of kind BW_EXTENT_ITEM: the extent item itself, with
  * `promised` references. */
@@ -14,24 +14,20 @@ struct bw_reference_entry {
     uint64_t tree; /**< through which it was made */
 };
 
-/** A list of them, of the extents in a range of accounts. */
+/** A list of them, of the extents in a range of buckets. */
 struct bw_entries {
     struct bw_check *check;
     struct bw_reference_entry *entries;
     size_t count, capacity;
-    uint32_t first, end; /**< accounts; the end moves down if there are too many entries */
+    uint32_t first, end; /**< buckets; the end moves down if there are too many entries */
     bool no_memory;
 };
 
-/** Adds an entry, if it belongs to an account of the list that does not balance. */
+/** Adds an entry, if it belongs to an bucket of the list that does not balance. */
 void bw_entries_add(struct bw_entries *list, const struct bw_reference_entry *entry);
 
 /** Puts entries of the same reference together, in the order of the extents. Those that agree are
  * left out. */
 void bw_entries_merge(struct bw_entries *list);
-
-/** Reports what is wrong with merged entries. If not `complete`, a part of some tree is lost, and
- * references that nothing makes are no findings. */
-void bw_entries_report(const struct bw_entries *list, bool complete);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a tree block says by itself, and what it contributes to the books. Called by trees.c for
- * every block, once, with a good copy. All functions are safe from any thread. */
-#ifndef BW_CHECK_LEAF_H
-#define BW_CHECK_LEAF_H
+/* What a tree block says by itself, and what it contributes to the reference counts. Called by
+ * trees.c for every block, once, with a good copy. All functions are safe from any thread. */
+#ifndef BW_CHECK_BLOCK_CONTENTS_H
+#define BW_CHECK_BLOCK_CONTENTS_H
 
 #include "check/check.h"
 
@@ -27,17 +27,17 @@ struct bw_last_inode {
 /** Checks the flags of the header. */
 void bw_check_header(const struct bw_reached_block *block);
 
-/** Whether the subvolume that the header names as the owner contains the block (block_owner.c). */
+/** Whether the subvolume that the header names as the owner contains the block. */
 void bw_check_owner(const struct bw_reached_block *block);
 
-/** Order and places of the items of a leaf, and what is in each (leaf.c, items.c). */
+/** Order and places of the items of a leaf, and what is in each. */
 void bw_check_leaf(const struct bw_reached_block *leaf);
 
-/** Enters the references that a block holds, to its children or to data, into the books
- * (references.c). Slots before `first_slot` are left out. */
+/** Counts the references that a block holds, to its children or to data.
+ * Slots before `first_slot` are left out. */
 void bw_check_references(const struct bw_reached_block *block, uint32_t first_slot);
 
-/** Whether the file extents of a leaf have checksums, or rightly none (data_checksums.c). */
+/** Whether the file extents of a leaf have checksums, or rightly none. */
 void bw_check_checksummed(const struct bw_reached_block *leaf, struct bw_last_inode *last);
 
 #endif

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a tree block says by itself: its header, its owner, the items in it; and what it contributes
+ * to the reference counts, and to the data that need checksums.
+ */
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "check/blocks.h"
+#include "check/reference_counts.h"
+#include "check/item_rules.h"
+#include "check/block_contents.h"
+#include "check/sectors.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/items.h"
+
+/*
+ * The owner in the header of a tree block that subvolumes share. The kernel decides by it whose
+ * reference is dropped when the block is copied or its subvolume is deleted, unless the references
+ * of the block are counted by its address. It is the subvolume that wrote the block, and that still
+ * contains it: when it lets go of the block, the kernel goes over to counting by address.
+ *
+ * Trees are walked by ascending ids, and snapshots have higher ids than their source, so that
+ * nearly all blocks are reached through their owner first. Only for others is it searched.
+ */
+
+/* The first key in a block; false if it is empty. */
+static bool first_key(const struct bw_node *node, struct bw_key *key)
+{
+    struct bw_item item;
+    if (!node->item_count)
+        return false;
+    if (node->level)
+        *key = bw_node_key(node, 0);
+    else if (bw_leaf_item(node, 0, &item))
+        *key = item.key;
+    else
+        return false;
+    return true;
+}
+
+/* Follows a key from the root of a tree down to a level, and sets the address of the block there.
+ * False if there is none; an error if a block could not be read. */
+static struct bw_error *find_block(const struct bw_tree_reader *reader, const struct bw_tree *tree,
+                                   const struct bw_key *key, uint8_t level, uint64_t *bytenr)
+{
+    struct bw_block_pointer pointer = bw_tree_root_pointer(tree, false);
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(reader, 1);
+    if (!buffer)
+        return bw_error_no_memory();
+    *bytenr = 0;
+    while (pointer.expectation.level > level) {
+        BW_TRY(bw_block_read(reader, &pointer, buffer));
+        const struct bw_node node = bw_node_view(buffer, reader->nodesize);
+        if (!node.item_count)
+            return NULL;
+        pointer = bw_tree_child_pointer(&pointer, &node, bw_child_slot(&node, key));
+    }
+    if (pointer.expectation.level == level)
+        *bytenr = pointer.bytenr;
+    return NULL;
+}
+
+static bool is_in_owner(const struct bw_reached_block *block)
+{
+    const struct bw_check *check = block->check;
+    const struct bw_listed_tree *owner = bw_tree_list_find(&check->trees, block->owner);
+    struct bw_key key;
+    uint64_t bytenr;
+    if (!owner)
+        return false;
+    if (!first_key(&block->node, &key))
+        return true;
+    BW_AUTO_ERROR struct bw_error *error =
+        find_block(&check->fs->reader, &owner->tree, &key, block->node.level, &bytenr);
+    return error || bytenr == block->pointer->bytenr;
+}
+
+void bw_check_owner(const struct bw_reached_block *block)
+{
+    const struct bw_check *check = block->check;
+    const uint64_t tree = block->tree->tree.id;
+    if (block->in_log || !check->extents_known || !block->tree->is_subvolume ||
+        block->owner == tree ||
+        bw_map_get(&check->full_backrefs, block->pointer->bytenr) != UINT32_MAX ||
+        is_in_owner(block))
+        return;
+    struct bw_subject subject = bw_block_subject(&block->tree->tree, block->pointer);
+    subject.finding.length = block->node.nodesize;
+    bw_check_find(block->check, BW_CODE_block_owner, &subject,
+                  "the owner is tree %" PRIu64 ", which does not contain the block", block->owner);
+}
+
+/*
+ * Whether data have checksums where their inode wants them. Of an uncompressed extent only the part
+ * that a file refers to must have them: of one that was allocated ahead, what was never written has
+ * none. Extents that are still marked as such are left out.
+ */
+
+static void note_inode(const struct bw_reached_block *leaf, const struct bw_item *item,
+                       struct bw_last_inode *last)
+{
+    const struct bw_disk_inode_item *inode = (const void *)item->data;
+    *last = (struct bw_last_inode){.tree = leaf->tree, .number = item->key.objectid};
+    last->known = item->size >= sizeof *inode;
+    if (last->known)
+        last->flags = bw_get64(inode->flags);
+}
+
+/* Finds an inode whose item is in an earlier leaf. */
+static void search(const struct bw_reached_block *leaf, uint64_t number, struct bw_last_inode *last)
+{
+    const struct bw_key key = {number, BW_INODE_ITEM, 0};
+    struct bw_leaf_finder finder;
+    struct bw_item item;
+    bw_leaf_finder_init(&finder, &leaf->check->fs->reader, &leaf->tree->tree);
+    BW_AUTO_ERROR struct bw_error *error = bw_find_leaf(&finder, &key);
+    const int64_t slot = error || finder.lost ? -1 : bw_leaf_last_until(&finder, &key);
+    *last = (struct bw_last_inode){.tree = leaf->tree, .number = number};
+    if (slot >= 0 && bw_leaf_item(&finder.leaf, (uint32_t)slot, &item) &&
+        bw_key_compare(&item.key, &key) == 0)
+        note_inode(leaf, &item, last);
+    bw_leaf_finder_free(&finder);
+}
+
+/* The bytes that must have checksums; false if there are none. */
+static bool find_bytes(const struct bw_file_extent *extent, uint64_t *start, uint64_t *length)
+{
+    *start = extent->disk_bytenr;
+    *length = extent->disk_num_bytes;
+    if (!extent->compression) {
+        *start += extent->offset;
+        *length = extent->num_bytes;
+    }
+    return extent->type == BW_FILE_EXTENT_REGULAR && extent->disk_bytenr;
+}
+
+static struct bw_subject data_subject(const struct bw_reached_block *leaf,
+                                      const struct bw_item *item, uint64_t start, uint64_t length,
+                                      uint64_t shown)
+{
+    return (struct bw_subject){
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH |
+                             BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET | BW_KNOWN_FILE_LENGTH,
+                    .tree = leaf->tree->tree.id,
+                    .key = item->key,
+                    .logical = start,
+                    .length = length,
+                    .inode = item->key.objectid,
+                    .file_offset = item->key.offset,
+                    .file_length = shown},
+        .touches = BW_TOUCHES_INODE};
+}
+
+static void report_data(const struct bw_reached_block *leaf, const struct bw_item *item,
+                        uint64_t start, uint64_t length, uint64_t missing, uint64_t shown,
+                        bool wanted)
+{
+    if (wanted ? !missing : missing == length || !leaf->check->checksums_known)
+        return;
+    const struct bw_subject subject = data_subject(leaf, item, start, length, shown);
+    if (wanted)
+        bw_check_find(leaf->check, BW_CODE_checksum_missing, &subject,
+                      "%" PRIu64 " of %" PRIu64 " bytes have no checksums", missing, length);
+    else
+        bw_check_find(leaf->check, BW_CODE_checksum_unwanted, &subject,
+                      "%" PRIu64 " of %" PRIu64 " bytes have checksums, of a file without",
+                      length - missing, length);
+}
+
+/* Kernels before 5.3 wrote such extents, and all read them. */
+static void report_compressed(const struct bw_reached_block *leaf, const struct bw_item *item,
+                              const struct bw_file_extent *extent)
+{
+    const struct bw_subject subject =
+        data_subject(leaf, item, extent->disk_bytenr, extent->disk_num_bytes, extent->num_bytes);
+    bw_check_find(leaf->check, BW_CODE_compressed_unsummed, &subject,
+                  "compressed, although the inode has NODATASUM");
+}
+
+static void check_extent(const struct bw_reached_block *leaf, const struct bw_item *item,
+                         struct bw_last_inode *last)
+{
+    const struct bw_check *check = leaf->check;
+    struct bw_file_extent extent;
+    uint64_t start, length;
+    BW_AUTO_ERROR struct bw_error *bad =
+        bw_file_extent_decode(item, check->fs->superblock.sectorsize, &extent);
+    if (bad || !find_bytes(&extent, &start, &length))
+        return;
+    if (last->tree != leaf->tree || last->number != item->key.objectid)
+        search(leaf, item->key.objectid, last);
+    if (!last->known)
+        return;
+    const bool summed = !(last->flags & BW_INODE_NODATASUM);
+    if (extent.compression && !summed)
+        report_compressed(leaf, item, &extent);
+    report_data(leaf, item, start, length, bw_sectors_covered(check->unsummed, start, length),
+                extent.num_bytes, summed);
+}
+
+void bw_check_checksummed(const struct bw_reached_block *leaf, struct bw_last_inode *last)
+{
+    struct bw_item item;
+    if (!leaf->check->unsummed || leaf->in_log || !leaf->check->extents_known)
+        return;
+    for (uint32_t slot = 0; slot < leaf->node.item_count; slot++) {
+        const uint8_t type = bw_node_disk_item(&leaf->node, slot)->key.type;
+        if ((type != BW_INODE_ITEM && type != BW_EXTENT_DATA) ||
+            !bw_leaf_item(&leaf->node, slot, &item))
+            continue;
+        if (type == BW_INODE_ITEM)
+            note_inode(leaf, &item, last);
+        else
+            check_extent(leaf, &item, last);
+    }
+}
+
+static void count_reference(void *context, const struct bw_reference *reference)
+{
+    bw_count_reference(context, reference);
+}
+
+void bw_check_references(const struct bw_reached_block *block, uint32_t first_slot)
+{
+    struct bw_check *check = block->check;
+    if (check->references && !block->in_log && bw_tree_has_references(block->tree->tree.id))
+        bw_check_references_of(check, &block->node, first_slot, count_reference, check);
+}
+
+/* The items of a leaf: their keys ascend, their bytes fill the leaf from its end without a gap, and
+ * items.c checks what is in each. */
+
+static struct bw_subject subject_of(const struct bw_reached_block *leaf, const struct bw_key *key)
+{
+    struct bw_subject subject = bw_block_subject(&leaf->tree->tree, leaf->pointer);
+    subject.finding.length = leaf->node.nodesize;
+    subject.finding.key = *key;
+    subject.finding.known |= BW_KNOWN_KEY;
+    return subject;
+}
+
+/* The subject of a finding about an item: it touches the inode that the item belongs to. */
+static struct bw_subject subject_of_item(const struct bw_reached_block *leaf,
+                                         const struct bw_key *key)
+{
+    struct bw_subject subject = subject_of(leaf, key);
+    subject.touches = leaf->tree->is_subvolume ? BW_TOUCHES_INODE : BW_TOUCHES_NOTHING;
+    subject.finding.inode = key->objectid;
+    subject.finding.known |= leaf->tree->is_subvolume ? BW_KNOWN_INODE : 0;
+    return subject;
+}
+
+static bool has_right_place(const struct bw_reached_block *leaf, uint32_t slot, uint32_t *end)
+{
+    const struct bw_disk_item *disk = bw_node_disk_item(&leaf->node, slot);
+    const uint64_t offset = bw_get32(disk->offset), size = bw_get32(disk->size);
+    const bool right = offset + size == *end;
+    *end = (uint32_t)offset;
+    return right;
+}
+
+/* Whether the key and the bytes of an item are where they should be. */
+static bool is_in_place(const struct bw_reached_block *leaf, uint32_t slot,
+                        const struct bw_item *item, const struct bw_item *before, bool inside,
+                        uint32_t *end)
+{
+    const bool follows = has_right_place(leaf, slot, end);
+    const bool ascends = !before || bw_key_compare(&before->key, &item->key) < 0;
+    if (follows && ascends && inside)
+        return true;
+    const struct bw_subject subject = subject_of(leaf, &item->key);
+    if (!ascends)
+        bw_check_find(leaf->check, BW_CODE_block_keys, &subject, "keys out of order, slot %" PRIu32,
+                      slot);
+    if (!follows)
+        bw_check_find(leaf->check, BW_CODE_block_layout, &subject,
+                      "slot %" PRIu32 " does not end where the one before it begins", slot);
+    else if (!inside)
+        bw_check_find(leaf->check, BW_CODE_block_layout, &subject,
+                      "slot %" PRIu32 " reaches into the table of items", slot);
+    return false;
+}
+
+/* The transaction that wrote a leaf last: nothing in it is later. A log tree has items of the
+ * transaction under way, and leaves in memory have the header of the leaf they stand for. */
+static uint64_t generation_of(const struct bw_reached_block *leaf)
+{
+    const struct bw_block_memory *memory = leaf->check->fs->reader.memory;
+    const bool unknown = leaf->in_log || bw_memory_block(memory, leaf->pointer->bytenr);
+    return unknown ? UINT64_MAX : leaf->generation;
+}
+
+static struct bw_item_rules rules_of(const struct bw_reached_block *leaf)
+{
+    const struct bw_superblock *superblock = &leaf->check->fs->superblock;
+    return (struct bw_item_rules){
+        .sectorsize = superblock->sectorsize,
+        .nodesize = superblock->nodesize,
+        .checksum_size = (uint32_t)bw_checksum_size(superblock->checksum_type),
+        .generation = superblock->generation,
+        .leaf_generation = generation_of(leaf),
+        .incompat = superblock->incompat_flags,
+        .in_log = leaf->in_log,
+        .owner = leaf->owner,
+    };
+}
+
+static void check_item(const struct bw_reached_block *leaf, const struct bw_item_rules *rules,
+                       const struct bw_item *item)
+{
+    struct bw_item_fault fault;
+    if (!bw_check_item(rules, item, &fault))
+        return;
+    const struct bw_subject subject = subject_of_item(leaf, &item->key);
+    bw_check_find(leaf->check, fault.code, &subject, "%s", fault.message);
+}
+
+/* The last byte is the revision of back references, 0 or 1. Source: BTRFS_HEADER_FLAG_* in the
+ * kernel's uapi/linux/btrfs_tree.h; the tree-checker wants WRITTEN. */
+enum { WRITTEN = 1 << 0, RELOCATED = 1 << 1, REVISION_SHIFT = 56 };
+
+void bw_check_header(const struct bw_reached_block *block)
+{
+    const struct bw_disk_header *header = (const void *)block->node.block;
+    const uint64_t flags = bw_get64(header->flags);
+    const uint64_t unknown = flags & ~(WRITTEN | RELOCATED | UINT64_C(1) << REVISION_SHIFT);
+    struct bw_subject subject = bw_block_subject(&block->tree->tree, block->pointer);
+    subject.finding.length = block->node.nodesize;
+    if (unknown)
+        bw_check_find(block->check, BW_CODE_block_header, &subject,
+                      "flags 0x%" PRIx64 " are not known", unknown);
+    else if (!(flags & WRITTEN))
+        bw_check_find(block->check, BW_CODE_block_header, &subject,
+                      "the flag that it was written is missing");
+}
+
+/* Whether a leaf may have no items: the root of a tree that may be empty. Source: the kernel's
+ * check_leaf() in fs/btrfs/tree-checker.c; and a subvolume has at least its top directory. */
+static bool may_be_empty(const struct bw_reached_block *leaf)
+{
+    const struct bw_listed_tree *tree = leaf->tree;
+    const uint64_t incompat = leaf->check->fs->superblock.incompat_flags;
+    if (leaf->in_log || leaf->pointer->expectation.has_first_key)
+        return leaf->in_log;
+    switch (tree->tree.id) {
+    case BW_ROOT_TREE:
+    case BW_CHUNK_TREE:
+    case BW_DEVICE_TREE:
+    case BW_DATA_RELOC_TREE:
+        return false;
+    case BW_EXTENT_TREE:
+        return incompat & BW_INCOMPAT_EXTENT_TREE_V2;
+    default:
+        return !tree->is_subvolume || !tree->references;
+    }
+}
+
+void bw_check_leaf(const struct bw_reached_block *leaf)
+{
+    const struct bw_subject subject = bw_block_subject(&leaf->tree->tree, leaf->pointer);
+    if (!leaf->node.item_count && !may_be_empty(leaf))
+        bw_check_find(leaf->check, BW_CODE_block_empty, &subject, "a leaf without items");
+    uint32_t end = leaf->node.nodesize - (uint32_t)sizeof(struct bw_disk_header);
+    struct bw_item_rules rules = rules_of(leaf);
+    struct bw_item items[2], *before = NULL;
+    for (uint32_t slot = 0; slot < leaf->node.item_count; slot++) {
+        struct bw_item *item = &items[slot % 2];
+        const bool inside = bw_leaf_item(&leaf->node, slot, item);
+        const bool in_place = is_in_place(leaf, slot, item, before, inside, &end);
+        if (!in_place)
+            rules.previous = NULL;
+        if (inside)
+            check_item(leaf, &rules, item);
+        rules.previous = in_place ? item : NULL;
+        before = item;
+    }
+}

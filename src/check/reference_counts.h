@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Reference counts as multiset hashes. The hash of each reference that the extent tree promises is
+ * added, and that of each reference that exists is subtracted. If the sum is zero the two sides
+ * agree, in whatever order they were read, and nothing had to be remembered or searched. References
+ * are spread over buckets by extent: only those in a bucket that is not zero are read again.
+ */
+#ifndef BW_CHECK_REFERENCE_COUNTS_H
+#define BW_CHECK_REFERENCE_COUNTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "check/check.h"
+#include "owners/references.h"
+
+enum { BW_REFERENCE_BUCKETS = 1 << 16 };
+
+struct bw_reference_counts;
+
+/** All buckets are zero; NULL if memory runs out. */
+struct bw_reference_counts *bw_reference_counts_create(void);
+void bw_reference_counts_destroy(struct bw_reference_counts *counts);
+
+/** The hash of a reference: of four numbers. `kind` distinguishes facts of different kinds. */
+uint64_t bw_reference_hash(uint64_t kind, uint64_t a, uint64_t b, uint64_t c);
+
+/** The bucket of an extent. */
+uint32_t bw_reference_bucket(uint64_t bytenr);
+
+/** Adds the hash of a reference to an extent `count` times (negative: subtracts it). Safe from any
+ * thread. */
+void bw_reference_counts_add(struct bw_reference_counts *counts, uint64_t bytenr, uint64_t hash,
+                             uint64_t count);
+
+/** Whether both sides of a bucket agree; and how many buckets disagree. */
+bool bw_reference_bucket_agrees(const struct bw_reference_counts *counts, uint32_t bucket);
+size_t bw_reference_counts_disagreeing(const struct bw_reference_counts *counts);
+
+/** Counts a reference that the extent tree promises, or one that exists. Safe from any thread. */
+void bw_count_promised_reference(struct bw_check *check, const struct bw_reference *reference);
+void bw_count_reference(struct bw_check *check, const struct bw_reference *reference);
+
+/** As bw_references_of_block(), by what `space` knows of the block. */
+void bw_check_references_of(struct bw_check *check, const struct bw_node *node, uint32_t first_slot,
+                            bw_reference_taker *take, void *context);
+
+#endif
