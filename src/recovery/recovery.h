@@ -3,8 +3,9 @@
  * Recovery: what takes the place of lost blocks. The leaves below a lost node are found through the
  * extent tree, the names of a directory through the inodes that they belong to; and the size of a
  * file whose inode is lost through its extents (recovery.c). fs/ uses the first two through struct
- * bw_recovery, which is set when a file system is opened (recovery.c); the walk (walk/recover.c)
- * uses the parts themselves.
+ * bw_recovery, which is set when a file system is opened (recovery.c); walk/subvolume_walk.c uses
+ * the parts themselves.
+
  */
 #ifndef BW_RECOVERY_RECOVERY_H
 #define BW_RECOVERY_RECOVERY_H

@@ -1,17 +1,277 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Choosing and reading leaves: one batch of requests for the next wanted leaves that the window
- * does not hold. */
-#include "walk/leaves.h"
-
+/* The leaves below a node: choosing and reading them, and the entry lists that replace them. */
+#include <pthread.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+#include "walk/leaves.h"
 #include "xlators/classes.h"
 
+/*
+ * Making and reading entry lists. They are kept in memory only, so numbers are in the byte order of
+ * the machine. A directory is a header followed by its entries. An entry is a kind, the length of
+ * the name, the name, and the id that it points to; for files, the id is left out unless the list
+ * is `numbered`.
+ */
+
+struct directory_header {
+    uint64_t inode;
+    uint32_t length; /* bytes of the entries that follow */
+};
+
+/* The kind of an entry with an id is KIND_SUBVOLUME, or KIND_TYPE plus its BW_FILE_*. */
+enum { KIND_FILE, KIND_SUBVOLUME, KIND_TYPE };
+
+static void append_entry(struct bw_buffer *list, const struct bw_dir_entry *entry, bool numbered)
+{
+    bool subvolume = entry->location.type == BW_ROOT_ITEM,
+         directory = entry->type == BW_FILE_DIRECTORY;
+    if (!subvolume && !directory && entry->type != BW_FILE_REGULAR && !numbered)
+        return;
+    const uint8_t head[2] = {subvolume               ? KIND_SUBVOLUME
+                             : directory || numbered ? (uint8_t)(KIND_TYPE + entry->type)
+                                                     : KIND_FILE,
+                             (uint8_t)entry->name_length};
+    bw_buffer_append(list, head, sizeof head);
+    bw_buffer_append(list, entry->name, entry->name_length);
+    if (head[0] != KIND_FILE)
+        bw_buffer_append(list, &entry->location.objectid, sizeof entry->location.objectid);
+}
+
+static bool append_item(struct bw_buffer *list, const struct bw_item *item, bool numbered)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    if (item->size == 0)
+        return false;
+    while (bw_dir_entry_next(&cursor, &entry)) {
+        if (!bw_name_is_valid(entry.name, entry.name_length))
+            return false;
+        append_entry(list, &entry, numbered);
+    }
+    return !bw_cursor_bad(&cursor);
+}
+
+static void close_directory(struct bw_buffer *list, size_t start)
+{
+    if (start == SIZE_MAX || list->failed)
+        return;
+    struct directory_header header;
+    memcpy(&header, list->data + start, sizeof header);
+    header.length = (uint32_t)(list->length - start - sizeof header);
+    memcpy(list->data + start, &header, sizeof header);
+}
+
+bool bw_entry_list_make(const struct bw_node *leaf, bool numbered, struct bw_buffer *list)
+{
+    struct directory_header header = {0};
+    size_t start = SIZE_MAX;
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        const struct bw_disk_item *disk = bw_node_disk_item(leaf, slot);
+        struct bw_item item;
+        if (disk->key.type != BW_DIR_INDEX)
+            continue;
+        uint64_t inode = bw_get64(disk->key.objectid);
+        if (start == SIZE_MAX || inode != header.inode) {
+            if (inode < header.inode)
+                return false;
+            close_directory(list, start);
+            header.inode = inode;
+            start = list->length;
+            bw_buffer_append(list, &header, sizeof header);
+        }
+        if (!bw_leaf_item(leaf, slot, &item) || !append_item(list, &item, numbered))
+            return false;
+    }
+    close_directory(list, start);
+    return !list->failed;
+}
+
+bool bw_entry_list_next_directory(struct bw_entry_list_cursor *cursor, uint64_t *inode,
+                                  struct bw_entry_list_cursor *entries)
+{
+    struct directory_header header;
+    if (cursor->next == cursor->end)
+        return false;
+    memcpy(&header, cursor->next, sizeof header);
+    *inode = header.inode;
+    entries->next = cursor->next + sizeof header;
+    entries->end = cursor->next = entries->next + header.length;
+    return true;
+}
+
+bool bw_entry_list_next_entry(struct bw_entry_list_cursor *cursor, struct bw_dir_entry *entry)
+{
+    if (cursor->next == cursor->end)
+        return false;
+    uint8_t kind = (uint8_t)cursor->next[0];
+    *entry = (struct bw_dir_entry){.location = {0, BW_INODE_ITEM, 0},
+                                   .name = (const uint8_t *)cursor->next + 2,
+                                   .name_length = (uint8_t)cursor->next[1],
+                                   .type = kind == KIND_FILE        ? BW_FILE_REGULAR
+                                           : kind == KIND_SUBVOLUME ? BW_FILE_DIRECTORY
+                                                                    : (uint8_t)(kind - KIND_TYPE)};
+    cursor->next += 2 + entry->name_length;
+    if (kind == KIND_SUBVOLUME)
+        entry->location.type = BW_ROOT_ITEM;
+    if (kind != KIND_FILE) {
+        memcpy(&entry->location.objectid, cursor->next, sizeof entry->location.objectid);
+        cursor->next += sizeof entry->location.objectid;
+    }
+    return true;
+}
+
+/*
+ * The cache of entry lists: a hash table
+ from addresses to byte strings, with one lock, which is held
+ * while one or two KiB are copied. When the cache is full, the CLOCK algorithm chooses a list
+ * that has not been used lately. New lists count as unused: if the snapshots are larger than the
+ * cache, those read first stay, and the cache is of some use rather than of none.
+ */
+
+enum { BUCKETS = 4096, HAND_STEPS = 64 };
+
+struct cached_list {
+    struct cached_list *next; /* in its bucket */
+    uint64_t bytenr, generation;
+    struct bw_key first_key, end_key;
+    uint32_t length;
+    bool used;
+    char bytes[];
+};
+
+struct bw_entry_cache {
+    pthread_mutex_t lock;
+    size_t size, limit;
+    struct cached_list *buckets[BUCKETS];
+    struct cached_list **clock; /* all lists, in no order */
+    size_t count, capacity, hand;
+};
+
+struct bw_entry_cache *bw_entry_cache_create(size_t size)
+{
+    struct bw_entry_cache *cache = calloc(1, sizeof *cache);
+    if (!cache)
+        return NULL;
+    cache->limit = size;
+    pthread_mutex_init(&cache->lock, NULL);
+    return cache;
+}
+
+void bw_entry_cache_destroy(struct bw_entry_cache *cache)
+{
+    if (!cache)
+        return;
+    while (cache->count)
+        free(cache->clock[--cache->count]);
+    free(cache->clock);
+    pthread_mutex_destroy(&cache->lock);
+    free(cache);
+}
+
+static struct cached_list **bucket_of(struct bw_entry_cache *cache, uint64_t bytenr)
+{
+    return &cache->buckets[(bytenr >> 12) * UINT64_C(0x9E3779B97F4A7C15) >> 52];
+}
+
+static bool is_list_of(const struct cached_list *list, const struct bw_block_pointer *leaf)
+{
+    return list->bytenr == leaf->bytenr && list->generation == leaf->expectation.generation &&
+           bw_key_compare(&list->first_key, &leaf->expectation.first_key) == 0 &&
+           bw_key_compare(&list->end_key, &leaf->expectation.end_key) <= 0;
+}
+
+static struct cached_list *find(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf)
+{
+    struct cached_list *list = *bucket_of(cache, leaf->bytenr);
+    while (list && !is_list_of(list, leaf))
+        list = list->next;
+    return list;
+}
+
+bool bw_entry_cache_has(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf)
+{
+    pthread_mutex_lock(&cache->lock);
+    bool found = find(cache, leaf) != NULL;
+    pthread_mutex_unlock(&cache->lock);
+    return found;
+}
+
+bool bw_entry_cache_get(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf,
+                        struct bw_buffer *copy)
+{
+    copy->length = 0;
+    pthread_mutex_lock(&cache->lock);
+    struct cached_list *list = find(cache, leaf);
+    if (list) {
+        list->used = true;
+        bw_buffer_append(copy, list->bytes, list->length);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return list && !copy->failed;
+}
+
+static void give_up(struct bw_entry_cache *cache, size_t index)
+{
+    struct cached_list *list = cache->clock[index];
+    struct cached_list **link = bucket_of(cache, list->bytenr);
+    while (*link != list)
+        link = &(*link)->next;
+    *link = list->next;
+    cache->clock[index] = cache->clock[--cache->count];
+    cache->size -= sizeof *list + list->length;
+    free(list);
+}
+
+/* Makes room for `wanted` bytes. Gives up after some steps, so that lists in use stay. */
+static bool make_room(struct bw_entry_cache *cache, size_t wanted)
+{
+    for (unsigned step = 0; cache->size + wanted > cache->limit; step++) {
+        if (!cache->count || step == HAND_STEPS)
+            return false;
+        cache->hand %= cache->count;
+        if (cache->clock[cache->hand]->used)
+            cache->clock[cache->hand++]->used = false;
+        else
+            give_up(cache, cache->hand);
+    }
+    return true;
+}
+
+void bw_entry_cache_put(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf,
+                        const struct bw_buffer *from)
+{
+    size_t size = sizeof(struct cached_list) + from->length;
+    pthread_mutex_lock(&cache->lock);
+    struct cached_list *list = NULL;
+    if (!find(cache, leaf) && make_room(cache, size) &&
+        BW_ARRAY_RESERVE(cache->clock, cache->count, cache->capacity))
+        list = malloc(size);
+    if (list) {
+        struct cached_list **bucket = bucket_of(cache, leaf->bytenr);
+        *list = (struct cached_list){.next = *bucket,
+                                     .bytenr = leaf->bytenr,
+                                     .generation = leaf->expectation.generation,
+                                     .first_key = leaf->expectation.first_key,
+                                     .end_key = leaf->expectation.end_key,
+                                     .length = (uint32_t)from->length};
+        if (from->length)
+            memcpy(list->bytes, from->data, from->length);
+        *bucket = list;
+        cache->clock[cache->count++] = list;
+        cache->size += size;
+    }
+    pthread_mutex_unlock(&cache->lock);
+}
+
+/* Choosing and reading leaves: one batch of requests for the next wanted leaves that the window
+ * does not hold. */
+
 struct bw_error *bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader,
-                                  struct bw_digest_cache *digests, bool numbered)
+                                  struct bw_entry_cache *lists, bool numbered)
 {
     leaves->reader = reader;
-    leaves->digests = digests;
+    leaves->lists = lists;
     leaves->numbered = numbered;
     leaves->batch = bw_block_batch(reader);
     leaves->node_block = bw_block_buffer(reader, 1);
@@ -26,6 +286,8 @@ void bw_leaves_destroy(struct bw_leaves *leaves)
     free(leaves->blocks);
     free(leaves->slot_leaf);
 }
+
+static struct bw_block_pointer bw_leaves_pointer(const struct bw_leaves *leaves, uint32_t leaf);
 
 static void skip_lost(struct bw_leaves *leaves, const struct bw_map *lost)
 {
@@ -61,7 +323,8 @@ uint32_t bw_leaves_find(const struct bw_leaves *leaves, const struct bw_key *key
     return leaves->node.item_count ? bw_child_slot(&leaves->node, key) : 0;
 }
 
-struct bw_block_pointer bw_leaves_pointer(const struct bw_leaves *leaves, uint32_t leaf)
+/* The pointer to a leaf. */
+static struct bw_block_pointer bw_leaves_pointer(const struct bw_leaves *leaves, uint32_t leaf)
 {
     if (leaves->pointer.expectation.level == 0)
         return leaves->pointer;
@@ -89,12 +352,12 @@ static void unwant(struct bw_leaves *leaves, uint32_t leaf)
 /* Whether other trees may come to the same leaf. */
 static bool is_shared(const struct bw_leaves *leaves, const struct bw_block_pointer *pointer)
 {
-    return leaves->digests && pointer->expectation.generation <= leaves->tree->shared_until;
+    return leaves->lists && pointer->expectation.generation <= leaves->tree->shared_until;
 }
 
-static bool has_digest(const struct bw_leaves *leaves, const struct bw_block_pointer *pointer)
+static bool has_list(const struct bw_leaves *leaves, const struct bw_block_pointer *pointer)
 {
-    return is_shared(leaves, pointer) && bw_digest_cache_has(leaves->digests, pointer);
+    return is_shared(leaves, pointer) && bw_entry_cache_has(leaves->lists, pointer);
 }
 
 void bw_leaves_advise(struct bw_leaves *leaves)
@@ -103,7 +366,7 @@ void bw_leaves_advise(struct bw_leaves *leaves)
     for (uint32_t leaf = next_wanted(leaves, 0); leaf < leaves->count;
          leaf = next_wanted(leaves, leaf + 1)) {
         struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf);
-        if (!has_digest(leaves, &pointer))
+        if (!has_list(leaves, &pointer))
             leaves->ranges[count++] = (struct bw_range){pointer.bytenr, leaves->reader->nodesize};
     }
     if (count > 1)
@@ -126,7 +389,7 @@ static unsigned find_missing(const struct bw_leaves *leaves, uint32_t first,
             continue;
         }
         pointers[count] = bw_leaves_pointer(leaves, leaf);
-        if (leaf != first && has_digest(leaves, &pointers[count]))
+        if (leaf != first && has_list(leaves, &pointers[count]))
             continue;
         missing[count++] = leaf;
         slots++;
@@ -169,22 +432,21 @@ static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost 
     }
 }
 
-static bool take_digest(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
+static bool get_list(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
 {
     struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf->number);
-    return is_shared(leaves, &pointer) &&
-           bw_digest_cache_get(leaves->digests, &pointer, &leaf->digest);
+    return is_shared(leaves, &pointer) && bw_entry_cache_get(leaves->lists, &pointer, &leaf->list);
 }
 
-/* Makes the digest of a shared leaf that was read, for this walk and for later ones. */
-static bool make_digest(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
+/* Makes the list of a shared leaf that was read, for this walk and for later ones. */
+static bool make_list(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
 {
     struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf->number);
-    leaf->digest.length = 0;
+    leaf->list.length = 0;
     if (!is_shared(leaves, &pointer) ||
-        !bw_digest_make(&leaf->view, leaves->numbered, &leaf->digest))
+        !bw_entry_list_make(&leaf->view, leaves->numbered, &leaf->list))
         return false;
-    bw_digest_cache_put(leaves->digests, &pointer, &leaf->digest);
+    bw_entry_cache_put(leaves->lists, &pointer, &leaf->list);
     return true;
 }
 
@@ -195,16 +457,16 @@ bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_le
         leaf->number = next_wanted(leaves, 0);
         if (leaf->number >= leaves->count)
             return false;
-        leaf->has_digest = take_digest(leaves, leaf);
-        if (leaf->has_digest || leaves->slot_of[leaf->number] != BW_NO_SLOT)
+        leaf->has_list = get_list(leaves, leaf);
+        if (leaf->has_list || leaves->slot_of[leaf->number] != BW_NO_SLOT)
             break;
         read_missing(leaves, leaf->number, lost, context);
     }
     unwant(leaves, leaf->number);
-    if (leaf->has_digest)
+    if (leaf->has_list)
         return true;
     size_t offset = (size_t)leaves->slot_of[leaf->number] * leaves->reader->nodesize;
     leaf->view = bw_node_view(leaves->blocks + offset, leaves->reader->nodesize);
-    leaf->has_digest = make_digest(leaves, leaf);
+    leaf->has_list = make_list(leaves, leaf);
     return true;
 }

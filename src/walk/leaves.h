@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The leaves below one internal node of level 1 (or one leaf that is a whole tree): which of them
- * are wanted, and a window of those that have been read (leaves.c). The wanted leaf with the lowest
+ * are wanted, and a window of those that have been read. The wanted leaf with the lowest
  * number always comes next. A leaf may become wanted again at any time, and is not read again while
  * the window holds it. This is the hot path of a walk: unlike a scan, it knows while it reads which
  * leaves it will need next.
  *
- * A leaf that several snapshots share is read and checked once. Its digest, about a tenth of its
- * size, takes its place from then on (digest.c, digest_cache.c): the regular files, directories and
- * subvolumes in it, by directory. Inodes of files, and other types, are in it only if it is
- * `numbered`, since plain lists of paths do not need them.
+ * A leaf that several snapshots share is read and checked once. From then on an entry list replaces
+ * it, about a tenth of its size: the regular files, directories and subvolumes in it, by directory.
+ * Inodes of files, and other types, are in the list only if it is `numbered`, since plain lists of
+ * paths do not need them.
  */
 #ifndef BW_WALK_LEAVES_H
 #define BW_WALK_LEAVES_H
@@ -19,52 +19,53 @@
 #include "btree/block.h"
 #include "ondisk/items.h"
 
-/* Digests. */
+/* Entry lists. */
 
-/** Appends the digest of a leaf; false if the leaf has flaws that deserve a closer look (or memory
+/** Appends the list of a leaf; false if the leaf has flaws that deserve a closer look (or memory
  * runs out).
  */
-bool bw_digest_make(const struct bw_node *leaf, bool numbered, struct bw_buffer *digest);
+bool bw_entry_list_make(const struct bw_node *leaf, bool numbered, struct bw_buffer *list);
 
-/** A position in a digest. */
-struct bw_digest_cursor {
+/** A position in a list. */
+struct bw_entry_list_cursor {
     const char *next, *end;
 };
 
-/** The beginning of a digest, which may be empty. */
-static inline struct bw_digest_cursor bw_digest_cursor_of(const struct bw_buffer *digest)
+/** The beginning of a list, which may be empty. */
+static inline struct bw_entry_list_cursor bw_entry_list_begin(const struct bw_buffer *list)
 {
-    return (struct bw_digest_cursor){digest->data,
-                                     digest->length ? digest->data + digest->length : digest->data};
+    return (struct bw_entry_list_cursor){list->data,
+                                         list->length ? list->data + list->length : list->data};
 }
 
 /** Next directory: its inode, and a cursor over its entries. False at the end. */
-bool bw_digest_next_directory(struct bw_digest_cursor *cursor, uint64_t *inode,
-                              struct bw_digest_cursor *entries);
+bool bw_entry_list_next_directory(struct bw_entry_list_cursor *cursor, uint64_t *inode,
+                                  struct bw_entry_list_cursor *entries);
 
-/** Next entry of a directory, as it was in the leaf, but that a file's inode is 0 if the digest is
+/** Next entry of a directory, as it was in the leaf, but that a file's inode is 0 if the list is
  * not numbered. False at the end. */
-bool bw_digest_next_entry(struct bw_digest_cursor *cursor, struct bw_dir_entry *entry);
+bool bw_entry_list_next_entry(struct bw_entry_list_cursor *cursor, struct bw_dir_entry *entry);
 
-/** Digests of leaves, by address; bounded in size, safe from any thread. */
-struct bw_digest_cache;
+/** Entry lists of leaves, by address; bounded in size, safe from any thread. */
+
+struct bw_entry_cache;
 
 /** Makes a cache of at most `size` bytes; NULL if memory runs out. */
-struct bw_digest_cache *bw_digest_cache_create(size_t size);
+struct bw_entry_cache *bw_entry_cache_create(size_t size);
 /** Frees a cache; NULL is allowed. */
-void bw_digest_cache_destroy(struct bw_digest_cache *cache);
+void bw_entry_cache_destroy(struct bw_entry_cache *cache);
 
-/** Whether the digest of a leaf is there. It must have been read with the same expectation: only
+/** Whether the list of a leaf is there. It must have been read with the same expectation: only
  * then was it checked. */
-bool bw_digest_cache_has(struct bw_digest_cache *cache, const struct bw_block_pointer *leaf);
+bool bw_entry_cache_has(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf);
 
-/** Copies it to `digest`, replacing what that holds; false if it is not there. */
-bool bw_digest_cache_get(struct bw_digest_cache *cache, const struct bw_block_pointer *leaf,
-                         struct bw_buffer *digest);
+/** Copies it to `list`, replacing what that holds; false if it is not there. */
+bool bw_entry_cache_get(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf,
+                        struct bw_buffer *list);
 
-/** Remembers a digest, if there is room or something less used gives way. */
-void bw_digest_cache_put(struct bw_digest_cache *cache, const struct bw_block_pointer *leaf,
-                         const struct bw_buffer *digest);
+/** Remembers a list, if there is room or something less used gives way. */
+void bw_entry_cache_put(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf,
+                        const struct bw_buffer *list);
 
 /* The leaves of a node. */
 
@@ -76,8 +77,8 @@ enum {
 
 struct bw_leaves {
     const struct bw_tree_reader *reader;
-    struct bw_digest_cache *digests; /**< NULL: no leaf is shared */
-    bool numbered;                   /**< digests tell the inodes of files */
+    struct bw_entry_cache *lists; /**< NULL: no leaf is shared */
+    bool numbered;                /**< lists tell the inodes of files */
     const struct bw_tree *tree;
     struct bw_block_pointer pointer; /**< of the node */
     struct bw_node node;             /**< no items if the block of `pointer` is itself a leaf */
@@ -91,10 +92,10 @@ struct bw_leaves {
     struct bw_range ranges[BW_MAX_CHILDREN + 1];
 };
 
-/** Allocates the buffers, which must be destroyed even after an error. `digests` may be NULL;
- * `numbered` is the same for all digests in the cache. */
+/** Allocates the buffers, which must be destroyed even after an error. `lists` may be NULL;
+ * `numbered` is the same for all lists in the cache. */
 struct bw_error *bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader,
-                                  struct bw_digest_cache *digests, bool numbered);
+                                  struct bw_entry_cache *lists, bool numbered);
 /** Frees the buffers. */
 void bw_leaves_destroy(struct bw_leaves *leaves);
 
@@ -108,9 +109,6 @@ struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *
 
 /** The last leaf whose first key is at most `key`; 0 if there is none. */
 uint32_t bw_leaves_find(const struct bw_leaves *leaves, const struct bw_key *key);
-
-/** The pointer to a leaf. */
-struct bw_block_pointer bw_leaves_pointer(const struct bw_leaves *leaves, uint32_t leaf);
 
 static inline void bw_leaves_want(struct bw_leaves *leaves, uint32_t leaf)
 {
@@ -127,10 +125,10 @@ typedef void bw_leaf_lost(void *context, const struct bw_block_pointer *pointer,
 /** The lowest wanted leaf, which is wanted no more. */
 struct bw_wanted_leaf {
     uint32_t number;
-    struct bw_node view;     /**< valid until the next call; no block if there is a digest */
-    struct bw_buffer digest; /**< of a shared leaf; owned by whoever owns the structure, reused from
+    struct bw_node view;   /**< valid until the next call; no block if there is a list */
+    struct bw_buffer list; /**< of a shared leaf; owned by whoever owns the structure, reused from
                                 call to call */
-    bool has_digest;
+    bool has_list;
 };
 
 /** Moves on to the lowest wanted leaf; false when none is wanted. */

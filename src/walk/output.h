@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What a walk writes, and in which order. Tasks run side by side and each writes text of its own;
- * that leaves in the order of the tasks (ordered_output.c). What is written for a file depends on a
- * writer (writers.c): rows, lines as of `ls -l`, paths, or records in memory for visitors. A sorted
- * walk collects all of it first (sorted.c).
+ * that leaves in the order of the tasks. What is written for a file depends on a
+ * writer: rows, lines as of `ls -l`, paths, or records in memory for visitors. A sorted
+ * walk collects all of it first.
  */
 #ifndef BW_WALK_OUTPUT_H
 #define BW_WALK_OUTPUT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Waves of tasks: cutting the pending directories into tasks, running them, and merging what they
- * have found. */
-#include "walk/subvolume_walk.h"
-
+/*
+ * The walk of one subvolume: listing outside of tasks, waves of tasks, and recovery. A wave cuts
+ * the pending directories into tasks, runs them, and merges what they have found.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -11,9 +11,103 @@
 #include "base/search.h"
 #include "btree/scan.h"
 #include "fs/fs.h"
+#include "fs/lookup.h"
+#include "walk/subvolume_walk.h"
+
+/* Listing outside of tasks: the top directories of subvolumes, a start that is no directory, and
+ * recovered entries. */
+
+/* Writes what was listed outside of tasks; none may be running. */
+static struct bw_error *flush_listed(struct bw_subvolume_walk *walk)
+{
+    struct bw_buffer text = {0};
+    bw_output_restart(&walk->output);
+    bw_output_begin(&walk->output, 0, &text);
+    struct bw_error *error =
+        bw_collector_flush(walk->listed, &walk->scope, 0, &text, &walk->summary->files);
+    bw_output_finish(&walk->output, 0, &text);
+    return error;
+}
+
+/* Files are collected at most until the next wave, so that they are listed in order. */
+static struct bw_error *collect(struct bw_subvolume_walk *walk, const struct bw_named *named,
+                                const struct bw_collected *what)
+{
+    const size_t directory_length = named->path_length - named->name_length;
+    BW_TRY(bw_collector_enter(walk->listed, named->path, directory_length));
+    BW_TRY(
+        bw_collector_add(walk->listed, what, named->path + directory_length, named->name_length));
+    return bw_collector_is_full(walk->listed) ? flush_listed(walk) : NULL;
+}
+
+/* Lists the file with a path, whose end is the name. */
+static struct bw_error *list_path(struct bw_subvolume_walk *walk, struct bw_buffer *path,
+                                  const struct bw_collected *what, size_t name_length,
+                                  bool *included)
+{
+    bw_buffer_append_byte(path, '\0');
+    if (path->failed)
+        return bw_error_no_memory();
+    const struct bw_named named = {path->data, path->length - 1, name_length,
+                                   what->made_up ? BW_EMPTY_DIRECTORY : what->number,
+                                   bw_known_type(what->type)};
+    *included = !bw_selection_excludes(walk->choice.selection, &named);
+    if (!*included || walk->scope.silent ||
+        !bw_choice_lists(&walk->choice, &named,
+                         bw_choice_depth(&walk->choice, named.path, named.path_length)))
+        return NULL;
+    return collect(walk, &named, what);
+}
+
+bool bw_subvolume_walk_lists(const struct bw_subvolume_walk *walk, uint8_t type)
+{
+    return walk->choice.types >> bw_known_type(type) & 1;
+}
+
+/* Whether directories in a directory (index in the table) are entered, and not too deep. */
+static bool enters(const struct bw_subvolume_walk *walk, uint32_t directory)
+{
+    unsigned depth =
+        bw_choice_depth(&walk->choice, walk->scope.prefix, walk->scope.prefix_length) + 1;
+    size_t length = walk->scope.prefix_length;
+    for (; directory; directory = walk->directories.items[directory].parent) {
+        length += walk->directories.items[directory].name_length + 1u;
+        depth++;
+    }
+    return length < BW_LONGEST_PATH && bw_choice_enters(&walk->choice, depth);
+}
+
+/* Lists an entry of a directory (index in the table) if it is one of those listed. `*included`:
+ * whether it, and what may be below it, is not excluded. */
+static struct bw_error *list_entry(struct bw_subvolume_walk *walk, uint32_t directory,
+                                   const struct bw_collected *what, const void *name,
+                                   size_t name_length, bool *included)
+{
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    bw_buffer_append(&path, walk->scope.prefix, walk->scope.prefix_length);
+    bw_directories_path(&walk->directories, directory, &path);
+    bw_buffer_append(&path, name, name_length);
+    return list_path(walk, &path, what, name_length, included);
+}
+
+/* Lists the directory that the walk of a subvolume begins at, likewise. */
+static struct bw_error *list_top(struct bw_subvolume_walk *walk, uint64_t inode, bool *included)
+{
+    const struct bw_collected what = {.number = inode, .type = BW_FILE_DIRECTORY};
+    const char *prefix = walk->scope.prefix;
+    size_t length = walk->scope.prefix_length, start;
+    length -= length > 1; /* the '/' is the name of the top one */
+    for (start = length - 1; start && prefix[start - 1] != '/'; start--)
+        ;
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    bw_buffer_append(&path, prefix, length);
+    return list_path(walk, &path, &what, length - start, included);
+}
+
+/* Waves of tasks. */
 
 /* Enough for the leaves of about half a million files that snapshots share. */
-enum { DIGEST_CACHE_SIZE = 10 << 20 };
+enum { ENTRY_CACHE_SIZE = 10 << 20 };
 
 struct bw_error *bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct bw_fs *fs,
                                         const struct bw_walk_options *options,
@@ -32,8 +126,8 @@ struct bw_error *bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct b
     walk->pool = bw_pool_create(options->threads);
     walk->scratch = calloc(options->threads, sizeof *walk->scratch);
     if (snapshots)
-        walk->digests = bw_digest_cache_create(DIGEST_CACHE_SIZE);
-    if (!walk->pool || !walk->scratch || (snapshots && !walk->digests))
+        walk->lists = bw_entry_cache_create(ENTRY_CACHE_SIZE);
+    if (!walk->pool || !walk->scratch || (snapshots && !walk->lists))
         return bw_error_no_memory();
     return bw_collector_create(fs, writer, &walk->choice, &walk->listed);
 }
@@ -44,7 +138,7 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
         bw_task_scratch_destroy(walk->scratch[i]);
     free(walk->scratch);
     bw_pool_destroy(walk->pool);
-    bw_digest_cache_destroy(walk->digests);
+    bw_entry_cache_destroy(walk->lists);
     bw_directories_free(&walk->directories);
     free(walk->pending);
     free(walk->tasks);
@@ -73,7 +167,7 @@ static bool entries_begin_below(const struct bw_pending *pending, const struct b
 }
 
 /* A block that was lost stays lost, even if it could be read now: see bw_leaves_open(). */
-static bool wants(void *context, const struct bw_block_pointer *pointer)
+static bool has_pending_entries(void *context, const struct bw_block_pointer *pointer)
 {
     const struct bw_subvolume_walk *walk = context;
     if (bw_map_get(&walk->lost_blocks, pointer->bytenr) != UINT32_MAX)
@@ -97,8 +191,9 @@ static struct bw_error *add_task(void *context, const struct bw_block_pointer *p
     return NULL;
 }
 
-struct bw_error *bw_subvolume_walk_lose(struct bw_subvolume_walk *walk,
-                                        const struct bw_lost_range *range)
+/* Notes that a block is lost, and which keys with it. */
+static struct bw_error *add_lost_range(struct bw_subvolume_walk *walk,
+                                       const struct bw_lost_range *range)
 {
     if (range->bytenr != BW_NO_BLOCK && !bw_map_put(&walk->lost_blocks, range->bytenr, 1))
         return bw_error_no_memory();
@@ -111,17 +206,16 @@ static struct bw_error *lost_node(void *context, const struct bw_block_pointer *
     struct bw_subvolume_walk *walk = context;
     const struct bw_lost_range range = bw_lost_range_of(pointer, walk->wave);
     bw_fs_report_lost(walk->fs, pointer->bytenr, error);
-    return bw_subvolume_walk_lose(walk, &range);
+    return add_lost_range(walk, &range);
 }
 
 static void run_task(void *context, unsigned worker, size_t number)
 {
     struct bw_subvolume_walk *walk = context;
     struct bw_task_scratch **scratch = &walk->scratch[worker];
-    struct bw_error *error =
-        *scratch
-            ? NULL
-            : bw_task_scratch_create(walk->fs, walk->digests, walk->writer, &walk->choice, scratch);
+    struct bw_error *error = *scratch ? NULL
+                                      : bw_task_scratch_create(walk->fs, walk->lists, walk->writer,
+                                                               &walk->choice, scratch);
     if (!error) {
         bw_task_run(&walk->scope, *scratch, &walk->tasks[number], number);
         return;
@@ -140,18 +234,20 @@ static struct bw_error *add_pending(struct bw_subvolume_walk *walk, uint64_t ino
     return NULL;
 }
 
-struct bw_error *bw_subvolume_walk_add(struct bw_subvolume_walk *walk, uint64_t inode,
-                                       uint32_t parent, const void *name, size_t name_length,
-                                       uint32_t *index)
+/* Adds a directory to the table, at `*index`, and to the next wave. */
+static struct bw_error *add_directory(struct bw_subvolume_walk *walk, uint64_t inode,
+                                      uint32_t parent, const void *name, size_t name_length,
+                                      uint32_t *index)
 {
     BW_TRY(bw_directories_add(&walk->directories, inode, parent, name, name_length, walk->wave,
                               index));
     return add_pending(walk, inode, *index);
 }
 
-struct bw_error *bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id,
-                                             uint32_t directory, const char *name,
-                                             size_t name_length)
+/* Notes that a subvolume has the entry `name` in directory `directory` (index in the table). */
+static struct bw_error *add_subvolume_entry(struct bw_subvolume_walk *walk, uint64_t id,
+                                            uint32_t directory, const char *name,
+                                            size_t name_length)
 {
     if (!BW_ARRAY_RESERVE(walk->entries, walk->entry_count, walk->entry_capacity))
         return bw_error_no_memory();
@@ -177,10 +273,10 @@ static struct bw_error *merge_directory(struct bw_subvolume_walk *walk,
 {
     *place = bw_directories_find(&walk->directories, found->id);
     if (*place == BW_NO_DIRECTORY)
-        return found->walked ? bw_directories_add(&walk->directories, found->id, parent, name,
-                                                  found->name_length, walk->scope.wave, place)
-                             : bw_subvolume_walk_add(walk, found->id, parent, name,
-                                                     found->name_length, place);
+        return found->walked
+                   ? bw_directories_add(&walk->directories, found->id, parent, name,
+                                        found->name_length, walk->scope.wave, place)
+                   : add_directory(walk, found->id, parent, name, found->name_length, place);
     bw_fs_report(walk->fs, BW_DAMAGE,
                  bw_error_create(BW_ERROR_CORRUPT,
                                  "tree %" PRIu64 ": directory inode %" PRIu64
@@ -202,12 +298,11 @@ static struct bw_error *merge(struct bw_subvolume_walk *walk, const struct bw_ta
     }
     for (size_t i = 0; i < result->subvolume_count; i++) {
         const struct bw_found *found = &result->subvolumes[i];
-        BW_TRY(bw_subvolume_walk_add_entry(walk, found->id, resolve(found->parent, places),
-                                           result->names.data + found->name_offset,
-                                           found->name_length));
+        BW_TRY(add_subvolume_entry(walk, found->id, resolve(found->parent, places),
+                                   result->names.data + found->name_offset, found->name_length));
     }
     for (size_t i = 0; i < result->lost.count; i++)
-        BW_TRY(bw_subvolume_walk_lose(walk, &result->lost.items[i]));
+        BW_TRY(add_lost_range(walk, &result->lost.items[i]));
     walk->summary->files += result->files;
     return NULL;
 }
@@ -222,7 +317,7 @@ static struct bw_error *add_adopted_tasks(struct bw_subvolume_walk *walk)
 {
     for (size_t i = 0; i < walk->adopted.count; i++) {
         const struct bw_adopted_leaf *leaf = &walk->adopted.leaves[i];
-        if (!wants(walk, &leaf->pointer))
+        if (!has_pending_entries(walk, &leaf->pointer))
             continue;
         BW_TRY(add_task(walk, &leaf->pointer));
         walk->tasks[walk->task_count - 1].since = leaf->wave;
@@ -234,7 +329,7 @@ static struct bw_error *add_adopted_tasks(struct bw_subvolume_walk *walk)
  * are to be walked, and by those. */
 static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_adopted)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL, .wants = wants, .pointer = add_task,
+    const struct bw_scan scan = {BW_SCAN_ALL, .wants = has_pending_entries, .pointer = add_task,
                                  .lost = lost_node, .context = walk};
     walk->task_count = 0;
     qsort(walk->pending, walk->pending_count, sizeof *walk->pending, by_inode);
@@ -245,7 +340,7 @@ static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_ado
 
 static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopted)
 {
-    BW_TRY(bw_subvolume_walk_flush(walk));
+    BW_TRY(flush_listed(walk));
     walk->scope.wave = walk->wave;
     BW_TRY(make_tasks(walk, only_adopted));
     bw_output_restart(&walk->output);
@@ -261,7 +356,8 @@ static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopt
     return error;
 }
 
-struct bw_error *bw_subvolume_walk_adopted(struct bw_subvolume_walk *walk)
+/* Walks all directories known so far through the adopted leaves alone. */
+static struct bw_error *walk_adopted(struct bw_subvolume_walk *walk)
 {
     walk->pending_count = 0;
     for (uint32_t i = 0; i < walk->directories.count; i++)
@@ -269,12 +365,299 @@ struct bw_error *bw_subvolume_walk_adopted(struct bw_subvolume_walk *walk)
     return run_wave(walk, true);
 }
 
-struct bw_error *bw_subvolume_walk_waves(struct bw_subvolume_walk *walk)
+/* Runs waves until no directory is pending. */
+static struct bw_error *run_waves(struct bw_subvolume_walk *walk)
 {
     while (walk->pending_count && !bw_output_stopped(&walk->output))
         BW_TRY(run_wave(walk, false));
     return NULL;
 }
+
+/*
+ * Recovery in a walk. Every name of a directory is also kept with the inode it belongs to, so names
+ * whose directory entries were lost with a block can mostly be found in the rest of the tree
+ * (recovery/lost_names.c). Directories among them are walked like any other. The search may come to
+ * lost blocks that the walk had not needed; then it is repeated for what those held.
+
+ */
+
+/* A name whose directory was not known when it was found. The bytes are in the recovery's buffer.
+ */
+struct waiting_name {
+    struct bw_lost_name name; /* but for the bytes */
+    size_t offset;
+};
+
+struct recovery {
+    struct bw_subvolume_walk *walk;
+    struct bw_lost_names names;
+    struct bw_map unreachable; /* directories without a known path to the top */
+    struct bw_map listed;      /* hashes of directory and name of what was brought back */
+    struct waiting_name *waiting;
+    size_t waiting_count, waiting_capacity;
+    struct bw_buffer waiting_bytes;
+};
+
+static uint32_t wave_of(void *context, uint64_t directory)
+{
+    const struct bw_directory_table *table = &((struct recovery *)context)->walk->directories;
+    uint32_t index = bw_directories_find(table, directory);
+    return index == BW_NO_DIRECTORY ? UINT32_MAX : table->items[index].wave;
+}
+
+/* A directory above, and its name in the next one. */
+struct ancestor {
+    uint64_t inode;
+    struct bw_parent_step up;
+};
+
+struct ancestors {
+    struct ancestor *steps;
+    size_t count, capacity;
+};
+
+/* Follows parents from an unknown directory up to one in the table; `*index` is BW_NO_DIRECTORY if
+ * none is reached. Directories are marked on the way, and unmarked when the table is reached: a
+ * circle ends at its own mark. */
+static struct bw_error *find_known_ancestor(struct recovery *recovery, uint64_t inode,
+                                            struct ancestors *above, uint32_t *index)
+{
+    const struct bw_subvolume_walk *walk = recovery->walk;
+    while ((*index = bw_directories_find(&walk->directories, inode)) == BW_NO_DIRECTORY) {
+        if (inode <= BW_SUBVOLUME_ROOT_INODE || bw_map_get(&recovery->unreachable, inode) == 1)
+            return NULL;
+        if (!bw_map_put(&recovery->unreachable, inode, 1) ||
+            !BW_ARRAY_RESERVE(above->steps, above->count, above->capacity))
+            return bw_error_no_memory();
+        struct ancestor *ancestor = &above->steps[above->count];
+        ancestor->inode = inode;
+        struct bw_error *error = bw_inode_step_up(walk->fs, walk->scope.tree, inode, &ancestor->up);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        bw_error_free(error);
+        if (error)
+            return NULL;
+        inode = ancestor->up.parent;
+        above->count++;
+    }
+    return NULL;
+}
+
+/* What became of a name. */
+enum { LISTED = 1, LEFT_OUT = 2 };
+
+/* Lists a name, unless that was done before: a leaf that only a lenient scan can read may hold it
+ * once more. `*included` is false if it is left out, with all that is below it. */
+static struct bw_error *list_once(struct recovery *recovery, uint32_t directory,
+                                  const struct bw_collected *what, const void *name,
+                                  size_t name_length, bool *included)
+{
+    struct bw_subvolume_walk *walk = recovery->walk;
+    uint64_t hash =
+        bw_fs_name_hash(walk->fs, walk->directories.items[directory].inode, name, name_length);
+    uint32_t state = bw_map_get(&recovery->listed, hash);
+    *included = state == LISTED;
+    if (state != UINT32_MAX)
+        return NULL;
+    BW_TRY(list_entry(walk, directory, what, name, name_length, included));
+    return bw_map_put(&recovery->listed, hash, *included ? LISTED : LEFT_OUT)
+               ? NULL
+               : bw_error_no_memory();
+}
+
+/* Lists a directory and adds it to the table; `*index` is BW_NO_DIRECTORY if it is left out, or too
+ * deep. */
+static struct bw_error *restore_directory(struct recovery *recovery, uint64_t inode,
+                                          uint32_t parent, const void *name, size_t name_length,
+                                          uint32_t *index)
+{
+    const struct bw_collected what = {.number = inode, .type = BW_FILE_DIRECTORY};
+    bool included;
+    *index = BW_NO_DIRECTORY;
+    BW_TRY(list_once(recovery, parent, &what, name, name_length, &included));
+    if (!included || !enters(recovery->walk, parent))
+        return NULL;
+    if (!bw_map_put(&recovery->unreachable, inode, 0))
+        return bw_error_no_memory();
+    return add_directory(recovery->walk, inode, parent, name, name_length, index);
+}
+
+/* The table index of a directory, which is added with all the unknown ones above it;
+ * BW_NO_DIRECTORY if that cannot be done. */
+static struct bw_error *ensure_directory(struct recovery *recovery, uint64_t inode, uint32_t *index)
+{
+    struct ancestors above = {0};
+    struct bw_error *error = find_known_ancestor(recovery, inode, &above, index);
+    while (!error && *index != BW_NO_DIRECTORY && above.count) {
+        const struct ancestor *ancestor = &above.steps[--above.count];
+        error = restore_directory(recovery, ancestor->inode, *index, ancestor->up.name,
+                                  ancestor->up.name_length, index);
+    }
+    free(above.steps);
+    return error;
+}
+
+/* A directory may become known when others that were brought back are walked: its names wait. */
+static struct bw_error *wait_for_directory(struct recovery *recovery,
+                                           const struct bw_lost_name *found)
+{
+    size_t offset = recovery->waiting_bytes.length;
+    bw_buffer_append(&recovery->waiting_bytes, found->name, found->name_length);
+    if (recovery->waiting_bytes.failed ||
+        !BW_ARRAY_RESERVE(recovery->waiting, recovery->waiting_count, recovery->waiting_capacity))
+        return bw_error_no_memory();
+    recovery->waiting[recovery->waiting_count++] = (struct waiting_name){*found, offset};
+    return NULL;
+}
+
+/* Brings back a name: a directory is walked like any other, a file is listed. */
+static struct bw_error *restore_name(void *context, const struct bw_lost_name *found)
+{
+    struct recovery *recovery = context;
+    struct bw_subvolume_walk *walk = recovery->walk;
+    uint32_t directory, index;
+    bool included;
+    if (!bw_name_is_valid(found->name, found->name_length) ||
+        found->inode <= BW_SUBVOLUME_ROOT_INODE ||
+        (found->type != BW_FILE_DIRECTORY && !bw_subvolume_walk_lists(walk, found->type)))
+        return NULL;
+    BW_TRY(ensure_directory(recovery, found->directory, &directory));
+    if (directory == BW_NO_DIRECTORY)
+        return wait_for_directory(recovery, found);
+    const bool known = bw_directories_find(&walk->directories, found->inode) != BW_NO_DIRECTORY;
+    if (known && (found->type == BW_FILE_DIRECTORY || found->type == BW_FILE_UNKNOWN))
+        return NULL;
+    if (found->type == BW_FILE_DIRECTORY)
+        return restore_directory(recovery, found->inode, directory, found->name, found->name_length,
+                                 &index);
+    const struct bw_collected what = {.number = found->inode, .type = found->type};
+    return list_once(recovery, directory, &what, found->name, found->name_length, &included);
+}
+
+static struct bw_error *on_lost_range(void *context, const struct bw_lost_range *range)
+{
+    return add_lost_range(((struct recovery *)context)->walk, range);
+}
+
+/* Subvolumes whose entry was lost: the root tree has their names. */
+static struct bw_error *recover_subvolumes(struct recovery *recovery)
+{
+    struct bw_subvolume_walk *walk = recovery->walk;
+    const struct bw_subvolume_table *table = &walk->fs->subvolumes;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct bw_subvolume *subvolume = &table->items[i];
+        uint32_t directory;
+        if (subvolume->deleted || subvolume->parent != walk->scope.tree->id ||
+            !bw_lost_names_has(&recovery->names, subvolume->directory, subvolume->index))
+            continue;
+        BW_TRY(ensure_directory(recovery, subvolume->directory, &directory));
+        if (directory != BW_NO_DIRECTORY)
+            BW_TRY(add_subvolume_entry(walk, subvolume->tree.id, directory,
+                                       bw_subvolume_name(table, subvolume),
+                                       subvolume->name_length));
+    }
+    return NULL;
+}
+
+/* Tries again with names that wait; `*any`: whether one of their directories is known now. */
+static struct bw_error *retry_waiting_names(struct recovery *recovery, bool *any)
+{
+    size_t kept = 0, count = recovery->waiting_count;
+    for (size_t i = 0; i < count; i++) {
+        struct waiting_name waiting = recovery->waiting[i];
+        if (bw_directories_find(&recovery->walk->directories, waiting.name.directory) ==
+            BW_NO_DIRECTORY) {
+            recovery->waiting[kept++] = waiting;
+            continue;
+        }
+        waiting.name.name = (const uint8_t *)recovery->waiting_bytes.data + waiting.offset;
+        BW_TRY(restore_name(recovery, &waiting.name));
+    }
+    recovery->waiting_count = kept;
+    *any = kept < count;
+    return NULL;
+}
+
+static struct bw_error *recover_once(struct recovery *recovery)
+{
+    bool again = true;
+    recovery->waiting_count = recovery->waiting_bytes.length = 0;
+    BW_TRY(bw_lost_names_find(&recovery->names));
+    BW_TRY(recover_subvolumes(recovery));
+    while (again) {
+        BW_TRY(run_waves(recovery->walk));
+        BW_TRY(retry_waiting_names(recovery, &again));
+    }
+    return NULL;
+}
+
+/* A round may find that more is lost. Each block is lost only once, so that ends; hostile keys get
+ * no more rounds than this. */
+enum { MAX_ROUNDS = 8 };
+
+static struct bw_error *repeat_recovery(struct recovery *recovery)
+{
+    struct bw_subvolume_walk *walk = recovery->walk;
+    struct bw_lost_names *names = &recovery->names;
+    for (unsigned round = 0; round < MAX_ROUNDS && !bw_output_stopped(&walk->output); round++) {
+        bw_lost_list_free(&names->handled);
+        names->handled = names->lost;
+        names->lost = (struct bw_lost_list){0};
+        BW_TRY(bw_lost_list_make(&walk->lost, 0, &names->lost));
+        if (bw_lost_lists_equal(&names->lost, &names->handled))
+            break;
+        BW_TRY(recover_once(recovery));
+    }
+    return NULL;
+}
+
+/* Leaves below lost nodes first: they hold whole directories, in order. The walk has read only the
+ * nodes it needed. */
+static struct bw_error *adopt(struct bw_subvolume_walk *walk)
+{
+    struct bw_lost_ranges nodes = {0};
+    struct bw_error *error = bw_find_lost_nodes(walk->fs, walk->scope.tree, walk->wave, &nodes);
+    for (size_t i = 0; i < nodes.count && !error; i++)
+        error = add_lost_range(walk, &nodes.items[i]);
+    free(nodes.items);
+    BW_TRY(error);
+    BW_TRY(bw_adopt_leaves(walk->fs, walk->scope.tree, &walk->lost, &walk->adopted));
+    if (!walk->adopted.count)
+        return NULL;
+    BW_TRY(walk_adopted(walk));
+    return run_waves(walk);
+}
+
+/* Lists what lost blocks held, as far as the rest of the tree has it. Costs nothing if no block
+ * was lost. */
+static struct bw_error *recover(struct bw_subvolume_walk *walk)
+{
+    if (!walk->lost.count)
+        return NULL;
+    struct recovery recovery = {.walk = walk};
+    recovery.names = (struct bw_lost_names){.fs = walk->fs,
+                                            .tree = walk->scope.tree,
+                                            .adopted = &walk->adopted,
+                                            .wave = &walk->wave,
+                                            .wave_of = wave_of,
+                                            .take = restore_name,
+                                            .lose = on_lost_range,
+                                            .context = &recovery};
+    struct bw_error *error = adopt(walk);
+    if (!error)
+        error = repeat_recovery(&recovery);
+    walk->summary->lost_blocks += walk->lost_blocks.count;
+    bw_lost_list_free(&recovery.names.lost);
+    bw_lost_list_free(&recovery.names.handled);
+    bw_lost_names_free(&recovery.names);
+    bw_map_free(&recovery.unreachable);
+    bw_map_free(&recovery.listed);
+    free(recovery.waiting);
+    bw_buffer_free(&recovery.waiting_bytes);
+    return error;
+}
+
+/* Running the walk of a subvolume. */
 
 static struct bw_error *begin(struct bw_subvolume_walk *walk, const struct bw_walk_top *top)
 {
@@ -299,7 +682,7 @@ static struct bw_error *begin(struct bw_subvolume_walk *walk, const struct bw_wa
 /* Writes what was listed outside of tasks. */
 static struct bw_error *end(struct bw_subvolume_walk *walk)
 {
-    BW_TRY(bw_subvolume_walk_flush(walk));
+    BW_TRY(flush_listed(walk));
     bw_collector_report_rest(&walk->scope);
     return NULL;
 }
@@ -307,16 +690,16 @@ static struct bw_error *end(struct bw_subvolume_walk *walk)
 struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk,
                                        const struct bw_walk_top *top)
 {
-    bool taken;
+    bool included;
     BW_TRY(begin(walk, top));
-    BW_TRY(bw_subvolume_walk_list_top(walk, top->inode, &taken));
-    if (taken && !top->shallow &&
+    BW_TRY(list_top(walk, top->inode, &included));
+    if (included && !top->shallow &&
         bw_choice_enters(&walk->choice,
                          bw_choice_depth(&walk->choice, top->prefix, top->prefix_length))) {
         BW_TRY(add_pending(walk, top->inode, 0));
-        BW_TRY(bw_subvolume_walk_waves(walk));
+        BW_TRY(run_waves(walk));
     }
-    BW_TRY(bw_recover(walk));
+    BW_TRY(recover(walk));
     return end(walk);
 }
 
@@ -325,8 +708,8 @@ struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk,
                                           const struct bw_collected *what, const char *name,
                                           size_t name_length)
 {
-    bool taken;
+    bool included;
     BW_TRY(begin(walk, top));
-    BW_TRY(bw_subvolume_walk_list(walk, 0, what, name, name_length, &taken));
+    BW_TRY(list_entry(walk, 0, what, name, name_length, &included));
     return end(walk);
 }

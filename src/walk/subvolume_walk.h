@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The walk of one subvolume, in waves: the directories known so far make the tasks of a wave, in
- * key order; what they find makes the next wave (subvolume_walk.c). Top directories, a start that
- * is no directory, and recovered entries are listed outside of tasks (subvolume_list.c). If blocks
- * were lost, recover.c goes on.
+ * key order; the directories that these find make the next wave. Top directories, a start that is
+ * no directory, and recovered entries are listed outside of tasks.
  */
 #ifndef BW_WALK_SUBVOLUME_WALK_H
 #define BW_WALK_SUBVOLUME_WALK_H
@@ -39,7 +38,7 @@ struct bw_subvolume_walk {
     struct bw_ordered_output output;
     struct bw_pool *pool;
     struct bw_task_scratch **scratch; /**< one a worker, made when first needed */
-    struct bw_digest_cache *digests;  /**< NULL if there are no snapshots */
+    struct bw_entry_cache *lists;     /**< NULL if there are no snapshots */
 
     /* Of the subvolume being walked. */
     struct bw_task_scope scope;
@@ -80,51 +79,8 @@ struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk,
                                           const struct bw_collected *what, const char *name,
                                           size_t name_length);
 
-/* For recovery. */
-
-/** Lists what lost blocks held, as far as the rest of the tree has it. Costs nothing if no block
- * was lost. */
-struct bw_error *bw_recover(struct bw_subvolume_walk *walk);
-
-/** Walks all directories known so far through the adopted leaves alone. */
-struct bw_error *bw_subvolume_walk_adopted(struct bw_subvolume_walk *walk);
-
-/** Runs waves until no directory is pending. */
-struct bw_error *bw_subvolume_walk_waves(struct bw_subvolume_walk *walk);
-
-/** Adds a directory to the table, at `*index`, and to the next wave. */
-struct bw_error *bw_subvolume_walk_add(struct bw_subvolume_walk *walk, uint64_t inode,
-                                       uint32_t parent, const void *name, size_t name_length,
-                                       uint32_t *index);
-
-/** Notes that a block is lost, and which keys with it. */
-struct bw_error *bw_subvolume_walk_lose(struct bw_subvolume_walk *walk,
-                                        const struct bw_lost_range *range);
-
-/** Notes that a subvolume has the entry `name` in directory `directory` (index in the table). */
-struct bw_error *bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id,
-                                             uint32_t directory, const char *name,
-                                             size_t name_length);
-
-/* Listing outside of tasks. */
-
-/** Whether entries of a type are listed at all. */
+/** Whether
+ entries of a type are listed at all. */
 bool bw_subvolume_walk_lists(const struct bw_subvolume_walk *walk, uint8_t type);
-
-/** Whether directories in a directory (index in the table) are entered, and not too deep. */
-bool bw_subvolume_walk_enters(const struct bw_subvolume_walk *walk, uint32_t directory);
-
-/** Lists an entry of a directory (index in the table) if it is one of those listed. `*taken`:
- * whether it, and what may be below it, is not excluded. */
-struct bw_error *bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory,
-                                        const struct bw_collected *what, const void *name,
-                                        size_t name_length, bool *taken);
-
-/** Lists the directory that the walk of a subvolume begins at, likewise. */
-struct bw_error *bw_subvolume_walk_list_top(struct bw_subvolume_walk *walk, uint64_t inode,
-                                            bool *taken);
-
-/** Writes what was listed outside of tasks; none may be running. */
-struct bw_error *bw_subvolume_walk_flush(struct bw_subvolume_walk *walk);
 
 #endif

@@ -1,17 +1,296 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Running a task: choosing leaves by the directories known, reading them in batches, and going
- * through their DIR_INDEX items. This is the hot path of the whole program. Plain paths are
- * written right here, with the path of a directory made once for all its files; all else is done
- * in sweep.c.
+ * Running a task: it chooses leaves by the directories known, reads them in batches, and iterates
+ * over their DIR_INDEX items. This is the hot path of the whole program. Plain paths are written at
+ * once, with the path of a directory made once for all its files; the files of other writers are
+ * collected until their inodes are known (collect.c).
  */
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/escape.h"
 #include "fs/fs.h"
+#include "fs/lookup.h"
 #include "walk/task.h"
 
-struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_digest_cache *digests,
+/* A directory in reach of the task. */
+struct directory_record {
+    uint64_t inode;
+    uint32_t directory; /* index in the table, or in `found` with BW_FOUND_LOCAL */
+    uint32_t next_leaf; /* the first of its leaves that has not been gone through */
+};
+
+struct bw_task_scratch {
+    struct bw_leaves leaves;
+    struct bw_wanted_leaf leaf;
+    struct directory_record *records;
+    size_t record_count, record_capacity;
+    struct bw_map by_inode;  /* inode to record */
+    struct bw_buffer prefix; /* path of the present directory; as it is printed, for
+                                WRITE_PATHS */
+    struct bw_buffer raw;    /* the same before escaping */
+    struct bw_collector *collector;
+};
+
+/* What is done with the files of a leaf. */
+enum listing_method {
+    WRITE_PATHS,   /* all regular files: paths, which are written at once */
+    COLLECT_FILES, /* all regular files, with a writer that needs more */
+    CHOOSE_FILES,  /* what the choice says; also if files are not listed, or watched */
+};
+
+struct running_task {
+    const struct bw_task_scope *scope;
+    struct bw_task_scratch *scratch;
+    struct bw_task *task;
+    struct bw_task_result *result;
+    size_t number;
+    uint32_t leaf;      /* the present leaf; UINT32_MAX between leaves */
+    uint32_t depth;     /* of the directory whose prefix is set, if there is a greatest depth */
+    bool prefix_is_set; /* the prefix is that of the present directory */
+    bool entered;       /* and the collector has it */
+    enum listing_method method;
+    struct bw_buffer text;
+};
+
+/* Passes an error, if there is one, to the output: that ends the walk. */
+static void fail(struct running_task *run, struct bw_error *error)
+{
+    if (error)
+        bw_output_fail(run->scope->output, error);
+}
+
+/* Reports damage of a directory. */
+static void report_directory(struct running_task *run, uint64_t inode, const char *what)
+{
+    bw_fs_report(run->scope->fs, BW_DAMAGE,
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "tree %" PRIu64 ": directory inode %" PRIu64 ": %s",
+                                 run->scope->tree->id, inode, what));
+}
+
+/* Notes that keys are lost. */
+static void add_lost_range(struct running_task *run, const struct bw_lost_range *range)
+{
+    fail(run, bw_lost_ranges_add(&run->result->lost, range));
+}
+
+/*
+ * Brings a directory into reach. `position` is the inode whose entries are being gone through in
+ * the present leaf, or UINT64_MAX between leaves: entries of a greater inode are still to come in
+ * that leaf, so it need not be read again.
+ */
+static void add_record(struct running_task *run, uint64_t inode, uint32_t directory,
+                       uint64_t position)
+{
+    struct bw_task_scratch *scratch = run->scratch;
+    struct bw_key first_key = bw_first_entry_key(inode), last_key = bw_last_entry_key(inode);
+    uint32_t first = bw_leaves_find(&scratch->leaves, &first_key);
+    uint32_t last = bw_leaves_find(&scratch->leaves, &last_key);
+    if (!BW_ARRAY_RESERVE(scratch->records, scratch->record_count, scratch->record_capacity) ||
+        !bw_map_put(&scratch->by_inode, inode, (uint32_t)scratch->record_count)) {
+        fail(run, bw_error_no_memory());
+        return;
+    }
+    scratch->records[scratch->record_count++] = (struct directory_record){inode, directory, first};
+    for (uint32_t leaf = first; leaf <= last; leaf++)
+        if (leaf != run->leaf || inode < position)
+            bw_leaves_want(&scratch->leaves, leaf);
+}
+
+static bool is_in_reach(const struct running_task *run, uint64_t inode)
+{
+    const struct bw_block_pointer *pointer = &run->task->pointer;
+    struct bw_key first = bw_first_entry_key(inode), last = bw_last_entry_key(inode);
+    return bw_key_compare(&first, &pointer->expectation.first_key) >= 0 &&
+           bw_key_compare(&last, &pointer->expectation.end_key) < 0;
+}
+
+static uint32_t add_name(struct running_task *run, const struct bw_dir_entry *entry)
+{
+    uint32_t offset = (uint32_t)run->result->names.length;
+    bw_buffer_append(&run->result->names, entry->name, entry->name_length);
+    if (run->result->names.failed || run->result->names.length > UINT32_MAX - BW_NAME_MAX)
+        fail(run, bw_error_no_memory());
+    return offset;
+}
+
+/* Takes the entry of a directory, which will be walked; false if it is none, or already known. */
+static bool add_directory(struct running_task *run, const struct directory_record *parent,
+                          const struct bw_dir_entry *entry)
+{
+    struct bw_task_result *result = run->result;
+    uint64_t inode = entry->location.objectid, position = parent->inode;
+    uint32_t parent_directory = parent->directory;
+    if (inode <= BW_SUBVOLUME_ROOT_INODE) {
+        report_directory(run, parent->inode, "an entry points to an inode that cannot be one");
+        return false;
+    }
+    const struct bw_directory_table *directories = run->scope->directories;
+    uint32_t known = bw_directories_find(directories, inode);
+    if (known != BW_NO_DIRECTORY &&
+        bw_directories_is(directories, known, parent_directory, entry->name, entry->name_length))
+        return false; /* recovery has found it before */
+    if (known != BW_NO_DIRECTORY || bw_map_get(&run->scratch->by_inode, inode) != UINT32_MAX) {
+        report_directory(run, inode, "it has a second entry");
+        return false;
+    }
+    uint32_t index = (uint32_t)result->found_count | BW_FOUND_LOCAL;
+    if (index == UINT32_MAX ||
+        !BW_ARRAY_RESERVE(result->found, result->found_count, result->found_capacity)) {
+        fail(run, bw_error_no_memory());
+        return false;
+    }
+    bool walked = is_in_reach(run, inode);
+    result->found[result->found_count++] = (struct bw_found){
+        inode, parent_directory, add_name(run, entry), entry->name_length, walked};
+    if (walked)
+        add_record(run, inode, index, position);
+    return true;
+}
+
+static void add_subvolume(struct running_task *run, const struct directory_record *parent,
+                          const struct bw_dir_entry *entry)
+{
+    struct bw_task_result *result = run->result;
+    if (!BW_ARRAY_RESERVE(result->subvolumes, result->subvolume_count,
+                          result->subvolume_capacity)) {
+        fail(run, bw_error_no_memory());
+        return;
+    }
+    result->subvolumes[result->subvolume_count++] =
+        (struct bw_found){entry->location.objectid, parent->directory, add_name(run, entry),
+                          entry->name_length, false};
+}
+
+/* Appends the path of a directory, which may be one of the task's own, from the subvolume's top. */
+static void append_path(const struct running_task *run, uint32_t directory, struct bw_buffer *path)
+{
+    const struct bw_task_result *result = run->result;
+    size_t length = 0, start;
+    uint32_t at = directory;
+    for (; at & BW_FOUND_LOCAL; at = result->found[at & ~BW_FOUND_LOCAL].parent)
+        length += result->found[at & ~BW_FOUND_LOCAL].name_length + 1u;
+    bw_directories_path(run->scope->directories, at, path);
+    start = path->length;
+    if (!bw_buffer_reserve(path, length))
+        return;
+    path->length += length;
+    char *end = path->data + start + length;
+    for (at = directory; at & BW_FOUND_LOCAL; at = result->found[at & ~BW_FOUND_LOCAL].parent) {
+        const struct bw_found *found = &result->found[at & ~BW_FOUND_LOCAL];
+        *--end = '/';
+        end -= found->name_length;
+        memcpy(end, result->names.data + found->name_offset, found->name_length);
+    }
+}
+
+/* Sets the prefix to the path of a directory. */
+static void set_prefix(struct running_task *run, uint32_t directory)
+{
+    const struct bw_task_scope *scope = run->scope;
+    struct bw_buffer *prefix = &run->scratch->prefix, *raw = prefix;
+    const bool escape = run->method == WRITE_PATHS && scope->writer->options->escape;
+    if (escape)
+        raw = &run->scratch->raw;
+    raw->length = prefix->length = 0;
+    bw_buffer_append(raw, scope->prefix, scope->prefix_length);
+    append_path(run, directory, raw);
+    if (escape)
+        bw_escape_append(prefix, raw->data, raw->length);
+    if (raw->failed || prefix->failed)
+        fail(run, bw_error_no_memory());
+    else if (run->method == CHOOSE_FILES)
+        run->depth = bw_choice_depth(scope->choice, prefix->data, prefix->length);
+    run->prefix_is_set = true;
+    run->entered = false;
+}
+
+/* Adds an entry to the files that are written once their inodes are known. */
+static void collect_entry(struct running_task *run, const struct directory_record *directory,
+                          const struct bw_collected *what, const struct bw_dir_entry *entry)
+{
+    struct bw_collector *collector = run->scratch->collector;
+    const struct bw_buffer *prefix = &run->scratch->prefix;
+    if (!run->prefix_is_set)
+        set_prefix(run, directory->directory);
+    if (!run->entered)
+        fail(run, bw_collector_enter(collector, prefix->data, prefix->length));
+    run->entered = true;
+    fail(run, bw_collector_add(collector, what, entry->name, entry->name_length));
+}
+
+/* Writes the last name after the prefix, which keeps its length. */
+static bool name_entry(struct running_task *run, const struct bw_dir_entry *entry,
+                       struct bw_named *named)
+{
+    struct bw_buffer *path = &run->scratch->prefix;
+    const size_t length = path->length;
+    bw_buffer_append(path, entry->name, entry->name_length);
+    bw_buffer_append_byte(path, '\0');
+    path->length = length;
+    named->path = path->data;
+    named->path_length = length + entry->name_length;
+    named->name_length = entry->name_length;
+    if (path->failed)
+        fail(run, bw_error_no_memory());
+    return !path->failed;
+}
+
+/* Whether a directory has a path that may have others after it. A few thousand directories in each
+ * other would make gigabytes of paths. */
+static bool has_bounded_path(struct running_task *run, const struct directory_record *parent,
+                             const struct bw_dir_entry *entry)
+{
+    if (!run->prefix_is_set)
+        set_prefix(run, parent->directory);
+    if (run->scratch->prefix.length + entry->name_length < BW_LONGEST_PATH)
+        return true;
+    report_directory(run, parent->inode,
+                     "directories in it are left out: their paths are longer than 64 KiB");
+    return false;
+}
+
+/* Does with an entry what the choice says: finds directories and subvolumes, collects files. */
+static void choose_entry(struct running_task *run, const struct directory_record *directory,
+                         const struct bw_dir_entry *entry)
+{
+    const struct bw_task_scope *scope = run->scope;
+    const struct bw_choice *choice = scope->choice;
+    const bool subvolume = entry->location.type == BW_ROOT_ITEM;
+    /* In a snapshot, the entry of a nested subvolume looks like an empty directory. */
+    const bool stale = subvolume && !bw_subvolume_of_entry(&scope->fs->subvolumes, scope->tree->id,
+                                                           directory->inode, entry);
+    struct bw_named named = {.number = stale ? BW_EMPTY_DIRECTORY : entry->location.objectid,
+                             .type = subvolume ? BW_FILE_DIRECTORY : bw_known_type(entry->type)};
+    BW_PROBE(scope->fs->graph->probes, dirent, dirent,
+             &(struct bw_dirent_event){scope->tree->id, directory->inode, entry});
+    if (!run->prefix_is_set && run->method == CHOOSE_FILES)
+        set_prefix(run, directory->directory);
+    if (choice->selection &&
+        (!name_entry(run, entry, &named) || bw_selection_excludes(choice->selection, &named)))
+        return;
+    bool enters = (named.type == BW_FILE_DIRECTORY && !stale &&
+                   (subvolume || bw_choice_enters(choice, run->depth + 1)));
+    if (enters && !has_bounded_path(run, directory, entry))
+        return;
+    if (subvolume && !stale) {
+        add_subvolume(run, directory, entry); /* it is listed when it is walked */
+        return;
+    }
+    if (enters && !add_directory(run, directory, entry))
+        return;
+    if (scope->silent || !bw_choice_lists(choice, &named, run->depth + 1))
+        return;
+    const struct bw_collected what = {
+        .number = stale ? directory->inode : named.number, .type = named.type, .made_up = stale};
+    collect_entry(run, directory, &what, entry);
+}
+
+/* Running a task. */
+
+struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_entry_cache *lists,
                                         const struct bw_file_writer *writer,
                                         const struct bw_choice *choice,
                                         struct bw_task_scratch **result)
@@ -23,7 +302,7 @@ struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_digest_cache
     /* Probes show inodes as well, also those of leaves that are remembered. */
     bool numbered = !writer->is_path || !choice->is_plain || BW_PROBE_ON(probes, dirent) ||
                     BW_PROBE_ON(probes, path__emit);
-    struct bw_error *error = bw_leaves_create(&scratch->leaves, &fs->reader, digests, numbered);
+    struct bw_error *error = bw_leaves_create(&scratch->leaves, &fs->reader, lists, numbered);
     if (!error)
         error = bw_collector_create(fs, writer, choice, &scratch->collector);
     if (error)
@@ -38,7 +317,7 @@ void bw_task_scratch_destroy(struct bw_task_scratch *scratch)
     if (!scratch)
         return;
     bw_leaves_destroy(&scratch->leaves);
-    bw_buffer_free(&scratch->leaf.digest);
+    bw_buffer_free(&scratch->leaf.list);
     free(scratch->records);
     bw_map_free(&scratch->by_inode);
     bw_buffer_free(&scratch->prefix);
@@ -56,97 +335,98 @@ void bw_task_result_free(struct bw_task_result *result)
     *result = (struct bw_task_result){0};
 }
 
-static void lose(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+static void on_lost_leaf(void *context, const struct bw_block_pointer *pointer,
+                         struct bw_error *error)
 {
-    struct bw_sweep *sweep = context;
-    const struct bw_lost_range range = bw_lost_range_of(pointer, sweep->scope->wave);
-    bw_fs_report_lost(sweep->scope->fs, pointer->bytenr, error);
-    bw_sweep_lose(sweep, &range);
+    struct running_task *run = context;
+    const struct bw_lost_range range = bw_lost_range_of(pointer, run->scope->wave);
+    bw_fs_report_lost(run->scope->fs, pointer->bytenr, error);
+    add_lost_range(run, &range);
 }
 
 /* An entry that cannot be read, in a leaf that can: its name may be recovered from the inode. */
-static void lose_entry(struct bw_sweep *sweep, const struct bw_key *key, const char *what)
+static void report_bad_entry(struct running_task *run, const struct bw_key *key, const char *what)
 {
-    bw_sweep_complain(sweep, key->objectid, what);
+    report_directory(run, key->objectid, what);
     if (key->offset < UINT64_MAX)
-        bw_sweep_lose(sweep,
-                      &(struct bw_lost_range){.bytenr = BW_NO_BLOCK,
-                                              .low = *key,
-                                              .high = {key->objectid, key->type, key->offset + 1},
-                                              .wave = sweep->scope->wave});
+        add_lost_range(run,
+                       &(struct bw_lost_range){.bytenr = BW_NO_BLOCK,
+                                               .low = *key,
+                                               .high = {key->objectid, key->type, key->offset + 1},
+                                               .wave = run->scope->wave});
 }
 
-static inline void write_path(struct bw_sweep *sweep, const struct bw_sweep_record *directory,
+static inline void write_path(struct running_task *run, const struct directory_record *directory,
                               const struct bw_dir_entry *entry)
 {
-    if (!sweep->prefix_is_set)
-        bw_sweep_set_prefix(sweep, directory->directory);
-    const struct bw_buffer *prefix = &sweep->scratch->prefix;
-    struct bw_buffer *text = &sweep->text;
-    sweep->result->files++;
+    if (!run->prefix_is_set)
+        set_prefix(run, directory->directory);
+    const struct bw_buffer *prefix = &run->scratch->prefix;
+    struct bw_buffer *text = &run->text;
+    run->result->files++;
     if (!bw_buffer_reserve(text, prefix->length + entry->name_length + 1))
         return;
     memcpy(text->data + text->length, prefix->data, prefix->length);
     text->length += prefix->length;
-    if (sweep->scope->writer->options->escape)
+    if (run->scope->writer->options->escape)
         bw_escape_append(text, entry->name, entry->name_length);
     else
         bw_buffer_append(text, entry->name, entry->name_length);
-    bw_buffer_append_byte(text, sweep->scope->writer->options->terminator);
+    bw_buffer_append_byte(text, run->scope->writer->options->terminator);
 }
 
-static inline void take_entry(struct bw_sweep *sweep, const struct bw_sweep_record *directory,
-                              const struct bw_dir_entry *entry)
+static inline void handle_entry(struct running_task *run, const struct directory_record *directory,
+                                const struct bw_dir_entry *entry)
 {
     const struct bw_collected what = {.number = entry->location.objectid, .type = BW_FILE_REGULAR};
-    if (sweep->way == BW_CHOOSE_FILES || entry->type != BW_FILE_REGULAR ||
+    if (run->method == CHOOSE_FILES || entry->type != BW_FILE_REGULAR ||
         entry->location.type == BW_ROOT_ITEM)
-        bw_sweep_take(sweep, directory, entry);
-    else if (sweep->way == BW_WRITE_PATHS)
-        write_path(sweep, directory, entry);
+        choose_entry(run, directory, entry);
+    else if (run->method == WRITE_PATHS)
+        write_path(run, directory, entry);
     else
-        bw_sweep_collect(sweep, directory, &what, entry);
+        collect_entry(run, directory, &what, entry);
 }
 
 /* The record of a directory whose entries begin here, if it is known and they have not been gone
  * through. */
-static bool enter_directory(struct bw_sweep *sweep, uint64_t inode,
-                            struct bw_sweep_record *directory)
+static bool enter_directory(struct running_task *run, uint64_t inode,
+                            struct directory_record *directory)
 {
-    uint32_t index = bw_map_get(&sweep->scratch->by_inode, inode);
-    if (index == UINT32_MAX || sweep->scratch->records[index].next_leaf > sweep->leaf)
+    uint32_t index = bw_map_get(&run->scratch->by_inode, inode);
+    if (index == UINT32_MAX || run->scratch->records[index].next_leaf > run->leaf)
         return false;
-    sweep->scratch->records[index].next_leaf = sweep->leaf + 1;
-    *directory = sweep->scratch->records[index];
-    sweep->prefix_is_set = false;
+    run->scratch->records[index].next_leaf = run->leaf + 1;
+    *directory = run->scratch->records[index];
+    run->prefix_is_set = false;
     return true;
 }
 
-static void take_item(struct bw_sweep *sweep, const struct bw_node *leaf, uint32_t slot,
-                      const struct bw_sweep_record *directory)
+static void handle_item(struct running_task *run, const struct bw_node *leaf, uint32_t slot,
+                        const struct directory_record *directory)
 {
     struct bw_item item;
     struct bw_dir_entry entry;
     bool inside = bw_leaf_item(leaf, slot, &item);
     if (!inside || item.size == 0) {
-        lose_entry(sweep, &item.key,
-                   inside ? "an entry is empty" : "an item lies outside its leaf");
+        report_bad_entry(run, &item.key,
+                         inside ? "an entry is empty" : "an item lies outside its leaf");
         return;
     }
     struct bw_cursor cursor = bw_cursor_of(&item);
     while (bw_dir_entry_next(&cursor, &entry)) {
         if (bw_name_is_valid(entry.name, entry.name_length))
-            take_entry(sweep, directory, &entry);
+            handle_entry(run, directory, &entry);
         else
-            lose_entry(sweep, &item.key, "an entry has an invalid name");
+            report_bad_entry(run, &item.key, "an entry has an invalid name");
     }
     if (bw_cursor_bad(&cursor))
-        lose_entry(sweep, &item.key, "an entry is cut off");
+        report_bad_entry(run, &item.key, "an entry is cut off");
 }
 
-static void take_leaf(struct bw_sweep *sweep, const struct bw_node *leaf)
+static void handle_leaf(struct running_task *run, const struct bw_node *leaf)
 {
-    struct bw_sweep_record directory = {0};
+    struct directory_record directory = {0};
     bool entered = false;
     uint64_t current = 0;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
@@ -156,92 +436,93 @@ static void take_leaf(struct bw_sweep *sweep, const struct bw_node *leaf)
         uint64_t inode = bw_get64(disk->key.objectid);
         if (inode != current) {
             if (inode < current)
-                bw_sweep_complain(sweep, inode, "its entries are out of order");
+                report_directory(run, inode, "its entries are out of order");
             current = inode;
-            entered = enter_directory(sweep, inode, &directory);
+            entered = enter_directory(run, inode, &directory);
         }
         if (entered)
-            take_item(sweep, leaf, slot, &directory);
+            handle_item(run, leaf, slot, &directory);
     }
 }
 
-/* The same for the digest of a leaf. */
-static void take_digest(struct bw_sweep *sweep, const struct bw_buffer *digest)
+/* The same for the list of a leaf. */
+static void handle_entry_list(struct running_task *run, const struct bw_buffer *list)
 {
-    struct bw_digest_cursor cursor = bw_digest_cursor_of(digest), entries;
-    struct bw_sweep_record directory = {0};
+    struct bw_entry_list_cursor cursor = bw_entry_list_begin(list), entries;
+    struct directory_record directory = {0};
     struct bw_dir_entry entry;
     uint64_t inode;
-    while (bw_digest_next_directory(&cursor, &inode, &entries)) {
-        if (!enter_directory(sweep, inode, &directory))
+    while (bw_entry_list_next_directory(&cursor, &inode, &entries)) {
+        if (!enter_directory(run, inode, &directory))
             continue;
-        while (bw_digest_next_entry(&entries, &entry))
-            take_entry(sweep, &directory, &entry);
+        while (bw_entry_list_next_entry(&entries, &entry))
+            handle_entry(run, &directory, &entry);
     }
 }
 
-static void flush(struct bw_sweep *sweep)
+static void flush(struct running_task *run)
 {
-    bw_sweep_fail(sweep, bw_collector_flush(sweep->scratch->collector, sweep->scope, sweep->number,
-                                            &sweep->text, &sweep->result->files));
-    sweep->entered = false;
+    fail(run, bw_collector_flush(run->scratch->collector, run->scope, run->number, &run->text,
+                                 &run->result->files));
+    run->entered = false;
 }
 
 /* Decided for each leaf rather than for each entry. Probes may be switched on at any time. */
-static void choose_way(struct bw_sweep *sweep)
+static void choose_method(struct running_task *run)
 {
-    const struct bw_task_scope *scope = sweep->scope;
+    const struct bw_task_scope *scope = run->scope;
     const struct bw_probes *probes = scope->fs->graph->probes;
     if (!scope->choice->is_plain || scope->silent || BW_PROBE_ON(probes, dirent) ||
         BW_PROBE_ON(probes, path__emit))
-        sweep->way = BW_CHOOSE_FILES;
+        run->method = CHOOSE_FILES;
     else
-        sweep->way = scope->writer->is_path ? BW_WRITE_PATHS : BW_COLLECT_FILES;
-    if (sweep->way == BW_WRITE_PATHS || bw_collector_is_full(sweep->scratch->collector))
-        flush(sweep);
+        run->method = scope->writer->is_path ? WRITE_PATHS : COLLECT_FILES;
+    if (run->method == WRITE_PATHS || bw_collector_is_full(run->scratch->collector))
+        flush(run);
 }
 
-static void run(struct bw_sweep *sweep)
+static void run_leaves(struct running_task *run)
 {
-    struct bw_leaves *leaves = &sweep->scratch->leaves;
-    struct bw_wanted_leaf *leaf = &sweep->scratch->leaf;
-    for (size_t i = 0; i < sweep->task->pending_count; i++) {
-        const struct bw_pending *pending = &sweep->task->pending[i];
-        if (sweep->scope->directories->items[pending->directory].wave >= sweep->task->since)
-            bw_sweep_add_record(sweep, pending->inode, pending->directory, UINT64_MAX);
+    struct bw_leaves *leaves = &run->scratch->leaves;
+    struct bw_wanted_leaf *leaf = &run->scratch->leaf;
+    for (size_t i = 0; i < run->task->pending_count; i++) {
+        const struct bw_pending *pending = &run->task->pending[i];
+        if (run->scope->directories->items[pending->directory].wave >= run->task->since)
+            add_record(run, pending->inode, pending->directory, UINT64_MAX);
     }
     bw_leaves_advise(leaves);
-    while (!bw_output_stopped(sweep->scope->output) && bw_leaves_next(leaves, leaf, lose, sweep)) {
-        sweep->leaf = leaf->number;
-        choose_way(sweep);
-        if (leaf->has_digest)
-            take_digest(sweep, &leaf->digest);
+    while (!bw_output_stopped(run->scope->output) &&
+           bw_leaves_next(leaves, leaf, on_lost_leaf, run)) {
+        run->leaf = leaf->number;
+        choose_method(run);
+        if (leaf->has_list)
+            handle_entry_list(run, &leaf->list);
         else
-            take_leaf(sweep, &leaf->view);
-        bw_output_offer(sweep->scope->output, sweep->number, &sweep->text);
+            handle_leaf(run, &leaf->view);
+        bw_output_offer(run->scope->output, run->number, &run->text);
     }
-    flush(sweep);
+    flush(run);
 }
 
 void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch,
                  struct bw_task *task, size_t number)
 {
-    struct bw_sweep sweep = {.scope = scope,
-                             .scratch = scratch,
-                             .task = task,
-                             .result = &task->result,
-                             .number = number,
-                             .leaf = UINT32_MAX};
-    bw_output_begin(scope->output, number, &sweep.text);
+    struct running_task run = {.scope = scope,
+                               .scratch = scratch,
+                               .task = task,
+                               .result = &task->result,
+                               .number = number,
+                               .leaf = UINT32_MAX};
+    bw_output_begin(scope->output, number, &run.text);
     scratch->record_count = 0;
     bw_map_clear(&scratch->by_inode);
     if (!bw_output_stopped(scope->output)) {
         struct bw_error *error =
             bw_leaves_open(&scratch->leaves, scope->tree, &task->pointer, scope->lost_blocks);
         if (error)
-            lose(&sweep, &task->pointer, error);
+            on_lost_leaf(&run, &task->pointer, error);
         else
-            run(&sweep);
+            run_leaves(&run);
     }
-    bw_output_finish(scope->output, number, &sweep.text);
+    bw_output_finish(scope->output, number, &run.text);
 }

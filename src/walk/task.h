@@ -4,17 +4,17 @@
  * root that is a leaf).
  *
  * The node names its leaves with their first keys, so the known directories tell which leaves hold
- * entries; only those are read, in batches (task.c). A directory that is found on the way and
- * stored below the same node is walked at once; all others are left to a later wave of tasks
- * (sweep.c). Files whose rows need inodes are collected until their inodes have been looked
- * up (collect.c).
+ * entries; only those are read, in batches. A directory that is found there and stored below the
+ * same node is walked at once; all others are left to a later wave of tasks. Files whose rows need
+ * inodes are collected until their inodes have been looked up (collect.c).
+
  */
 #ifndef BW_WALK_TASK_H
 #define BW_WALK_TASK_H
 
 #include "fs/inode.h"
 #include "recovery/recovery.h"
-#include "walk/entry_choice.h"
+#include "walk/selection.h"
 #include "walk/directory_table.h"
 #include "walk/leaves.h"
 #include "walk/output.h"
@@ -85,8 +85,8 @@ struct bw_task {
 
 /** Buffers that a worker keeps from task to task. */
 struct bw_task_scratch;
-/** Allocates them. `digests` is NULL if no leaf is shared. */
-struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_digest_cache *digests,
+/** Allocates them. `lists` is NULL if no leaf is shared. */
+struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_entry_cache *lists,
                                         const struct bw_file_writer *writer,
                                         const struct bw_choice *choice,
                                         struct bw_task_scratch **scratch);
@@ -141,76 +141,5 @@ struct bw_error *bw_collector_flush(struct bw_collector *collector,
 
 /** Reports, at the end of a subvolume, how many more inodes were damaged than those reported. */
 void bw_collector_report_rest(const struct bw_task_scope *scope);
-
-/* A task under way, between task.c, which goes through leaves and lists plain paths, and sweep.c,
- * which does all else with an entry. */
-
-/** A directory in reach of the task. */
-struct bw_sweep_record {
-    uint64_t inode;
-    uint32_t directory; /**< index in the table, or in `found` with BW_FOUND_LOCAL */
-    uint32_t next_leaf; /**< the first of its leaves that has not been gone through */
-};
-
-struct bw_task_scratch {
-    struct bw_leaves leaves;
-    struct bw_wanted_leaf leaf;
-    struct bw_sweep_record *records;
-    size_t record_count, record_capacity;
-    struct bw_map by_inode;  /**< inode to record */
-    struct bw_buffer prefix; /**< path of the present directory; as it is printed, for
-                                BW_WRITE_PATHS */
-    struct bw_buffer raw;    /**< the same before escaping */
-    struct bw_collector *collector;
-};
-
-/** What is done with the files of a leaf. */
-enum bw_sweep_way {
-    BW_WRITE_PATHS,   /**< all regular files: paths, which are written at once */
-    BW_COLLECT_FILES, /**< all regular files, with a writer that needs more */
-    BW_CHOOSE_FILES,  /**< what the choice says; also if files are not listed, or watched */
-};
-
-struct bw_sweep {
-    const struct bw_task_scope *scope;
-    struct bw_task_scratch *scratch;
-    struct bw_task *task;
-    struct bw_task_result *result;
-    size_t number;
-    uint32_t leaf;      /**< the present leaf; UINT32_MAX between leaves */
-    uint32_t depth;     /**< of the directory whose prefix is set, if there is a greatest depth */
-    bool prefix_is_set; /**< the prefix is that of the present directory */
-    bool entered;       /**< and the collector has it */
-    enum bw_sweep_way way;
-    struct bw_buffer text;
-};
-
-/** Passes an error, if there is one, to the output: that ends the walk. */
-void bw_sweep_fail(struct bw_sweep *sweep, struct bw_error *error);
-
-/** Reports damage of a directory. */
-void bw_sweep_complain(struct bw_sweep *sweep, uint64_t inode, const char *what);
-
-/** Notes that keys are lost. */
-void bw_sweep_lose(struct bw_sweep *sweep, const struct bw_lost_range *range);
-
-/**
- * Brings a directory into reach. `position` is the inode whose entries are being gone through in
- * the present leaf, or UINT64_MAX between leaves: entries of a greater inode are still to come in
- * that leaf, so it need not be read again.
- */
-void bw_sweep_add_record(struct bw_sweep *sweep, uint64_t inode, uint32_t directory,
-                         uint64_t position);
-
-/** Sets the prefix to the path of a directory. */
-void bw_sweep_set_prefix(struct bw_sweep *sweep, uint32_t directory);
-
-/** Adds an entry to the files that are written once their inodes are known. */
-void bw_sweep_collect(struct bw_sweep *sweep, const struct bw_sweep_record *directory,
-                      const struct bw_collected *what, const struct bw_dir_entry *entry);
-
-/** Does with an entry what the choice says: finds directories and subvolumes, collects files. */
-void bw_sweep_take(struct bw_sweep *sweep, const struct bw_sweep_record *directory,
-                   const struct bw_dir_entry *entry);
 
 #endif

@@ -112,20 +112,20 @@ static void fuzz_item(uint8_t *bytes, size_t size)
 
 /* Blocks. */
 
-/* A digest says what the leaf says: as many regular files, directories and subvolumes. */
-static void read_digest(const struct bw_node *leaf)
+/* A list says what the leaf says: as many regular files, directories and subvolumes. */
+static void read_list(const struct bw_node *leaf)
 {
-    struct bw_buffer digest = {0};
-    if (bw_digest_make(leaf, false, &digest) && digest.length) {
-        struct bw_digest_cursor cursor = {digest.data, digest.data + digest.length}, entries;
+    struct bw_buffer list = {0};
+    if (bw_entry_list_make(leaf, false, &list) && list.length) {
+        struct bw_entry_list_cursor cursor = {list.data, list.data + list.length}, entries;
         struct bw_dir_entry entry;
         uint64_t inode;
-        while (bw_digest_next_directory(&cursor, &inode, &entries))
-            while (bw_digest_next_entry(&entries, &entry))
+        while (bw_entry_list_next_directory(&cursor, &inode, &entries))
+            while (bw_entry_list_next_entry(&entries, &entry))
                 if (!bw_name_is_valid(entry.name, entry.name_length))
-                    fuzz_fail("a digest holds a bad name");
+                    fuzz_fail("a list holds a bad name");
     }
-    bw_buffer_free(&digest);
+    bw_buffer_free(&list);
 }
 
 static void read_block(const struct bw_node *node)
@@ -138,7 +138,7 @@ static void read_block(const struct bw_node *node)
             read_item(&item);
     }
     if (!node->level)
-        read_digest(node);
+        read_list(node);
 }
 
 /* The header is made to fit what is asked, or nothing but headers would be looked at. */

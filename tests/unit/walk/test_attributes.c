@@ -89,7 +89,7 @@ static void test_names_only(void **state)
     iw_destroy(image);
 }
 
-/* Snapshots: most leaves are shared, and their names come from digests. */
+/* Snapshots: most leaves are shared, and their names come from lists. */
 
 static void change(struct iw_image *image, uint64_t subvolume, uint64_t number)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The parts of a walk by themselves: directory table, ordered output, worker pool, digests. */
+/* The parts of a walk by themselves: directory table, ordered output, worker pool, lists. */
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -198,9 +198,9 @@ static void test_first_error_counts(void **state)
     assert_int_equal(writing.written.length, 0);
 }
 
-/* Digests. */
+/* Entry lists. */
 
-static void test_digest(void **state)
+static void test_entry_list(void **state)
 {
     (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 16384});
@@ -213,9 +213,9 @@ static void test_digest(void **state)
     uint8_t block[16384];
     iw_block_bytes(image, iw_root_block(image, FS)->logical, block);
     struct bw_node leaf = bw_node_view(block, sizeof block);
-    struct bw_buffer digest = {0};
-    assert_true(bw_digest_make(&leaf, false, &digest));
-    struct bw_digest_cursor cursor = {digest.data, digest.data + digest.length}, entries;
+    struct bw_buffer list = {0};
+    assert_true(bw_entry_list_make(&leaf, false, &list));
+    struct bw_entry_list_cursor cursor = {list.data, list.data + list.length}, entries;
     static const struct {
         uint64_t inode, child;
         const char *name;
@@ -227,8 +227,8 @@ static void test_digest(void **state)
     size_t at = 0;
     uint64_t inode;
     struct bw_dir_entry entry;
-    while (bw_digest_next_directory(&cursor, &inode, &entries))
-        for (; bw_digest_next_entry(&entries, &entry); at++) {
+    while (bw_entry_list_next_directory(&cursor, &inode, &entries))
+        for (; bw_entry_list_next_entry(&entries, &entry); at++) {
             assert_true(at < COUNT(wanted));
             assert_int_equal(inode, wanted[at].inode);
             assert_int_equal(entry.type, wanted[at].type);
@@ -239,7 +239,7 @@ static void test_digest(void **state)
                 assert_int_equal(entry.location.objectid, wanted[at].child);
         }
     assert_int_equal(at, COUNT(wanted));
-    bw_buffer_free(&digest);
+    bw_buffer_free(&list);
     iw_destroy(image);
 }
 
@@ -252,33 +252,33 @@ static const struct bw_block_pointer *leaf_at(uint64_t bytenr, uint64_t generati
     return &pointer;
 }
 
-static void test_digest_cache(void **state)
+static void test_entry_cache(void **state)
 {
     (void)state;
-    struct bw_digest_cache *cache = bw_digest_cache_create(100000);
-    struct bw_buffer digest = {0}, found = {0};
+    struct bw_entry_cache *cache = bw_entry_cache_create(100000);
+    struct bw_buffer list = {0}, found = {0};
     size_t hits = 0;
     for (unsigned i = 0; i < 1000; i++)
-        bw_buffer_append_byte(&digest, (char)i);
+        bw_buffer_append_byte(&list, (char)i);
     for (uint64_t n = 0; n < 500; n++) {
-        digest.data[0] = (char)n;
-        bw_digest_cache_put(cache, leaf_at(n << 14, 7), &digest);
+        list.data[0] = (char)n;
+        bw_entry_cache_put(cache, leaf_at(n << 14, 7), &list);
     }
     for (uint64_t n = 0; n < 500; n++) {
-        bool has = bw_digest_cache_has(cache, leaf_at(n << 14, 7));
-        assert_int_equal(bw_digest_cache_get(cache, leaf_at(n << 14, 7), &found), has);
-        assert_false(bw_digest_cache_get(cache, leaf_at(n << 14, 8), &found));
-        if (has && bw_digest_cache_get(cache, leaf_at(n << 14, 7), &found)) {
+        bool has = bw_entry_cache_has(cache, leaf_at(n << 14, 7));
+        assert_int_equal(bw_entry_cache_get(cache, leaf_at(n << 14, 7), &found), has);
+        assert_false(bw_entry_cache_get(cache, leaf_at(n << 14, 8), &found));
+        if (has && bw_entry_cache_get(cache, leaf_at(n << 14, 7), &found)) {
             assert_int_equal(found.length, 1000);
             assert_int_equal(found.data[0], (char)n);
         }
         hits += has;
     }
     assert_in_range(hits, 50, 100);
-    bw_buffer_free(&digest);
+    bw_buffer_free(&list);
     bw_buffer_free(&found);
-    bw_digest_cache_destroy(cache);
-    bw_digest_cache_destroy(NULL);
+    bw_entry_cache_destroy(cache);
+    bw_entry_cache_destroy(NULL);
 }
 
 int main(void)
@@ -286,8 +286,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_directory_table),    cmocka_unit_test(test_pool),
         cmocka_unit_test(test_order_is_kept),      cmocka_unit_test(test_consumer_error),
-        cmocka_unit_test(test_first_error_counts), cmocka_unit_test(test_digest),
-        cmocka_unit_test(test_digest_cache),
+        cmocka_unit_test(test_first_error_counts), cmocka_unit_test(test_entry_list),
+        cmocka_unit_test(test_entry_cache),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The output of a walk: writers of files, the order of tasks, sorting, and rows of single entries.
+ */
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "btrfs-walk/people.h"
+#include "btrfs-walk/walk.h"
+#include "fs/fs.h"
+#include "fs/inode.h"
+#include "record/long_line.h"
+#include "record/rows.h"
+#include "walk/output.h"
+
+/* Writers: text for people and programs, and records in memory, so in the machine's own byte order.
+ */
+
+static void append_row(const struct bw_file_writer *writer, const struct bw_walked_file *file,
+                       struct bw_buffer *text)
+{
+    bw_rows_append_file(writer->options->rows, file, text);
+}
+
+static void append_path(const struct bw_file_writer *writer, const struct bw_walked_file *file,
+                        struct bw_buffer *text)
+{
+    if (writer->options->escape)
+        bw_escape_append(text, file->path, file->path_length);
+    else
+        bw_buffer_append(text, file->path, file->path_length);
+    bw_buffer_append_byte(text, writer->options->terminator);
+}
+
+static void append_long(const struct bw_file_writer *writer, const struct bw_walked_file *file,
+                        struct bw_buffer *text)
+{
+    bw_long_line_append(file, writer->times, text);
+    append_path(writer, file, text);
+}
+
+struct bw_file_writer bw_text_file_writer(const struct bw_walk_options *options)
+{
+    struct bw_file_writer writer = {.append = append_path, .is_path = true, .options = options};
+    if (options->rows) {
+        writer.append = append_row;
+        writer.is_path = false;
+        writer.needs = bw_rows_needs(options->rows);
+    } else if (options->long_lines) {
+        writer.append = append_long;
+        writer.is_path = false;
+        writer.needs = BW_FILE_NEEDS_INODE | (options->names ? BW_FILE_NEEDS_PEOPLE : 0);
+    }
+    return writer;
+}
+
+/* Comes before the path. */
+struct entry_header {
+    uint64_t subvolume, number;
+    uint32_t path_length;
+    uint8_t type;
+    bool has_inode; /* it follows the header */
+};
+
+static void append_entry(const struct bw_file_writer *writer, const struct bw_walked_file *file,
+                         struct bw_buffer *text)
+{
+    const struct entry_header header = {file->subvolume, file->number, (uint32_t)file->path_length,
+                                        file->type, file->inode != NULL};
+    (void)writer;
+    /* A record is written completely or not at all: the reader does not check where it ends. */
+    if (!bw_buffer_reserve(text, sizeof header + sizeof *file->inode + file->path_length))
+        return;
+    bw_buffer_append(text, &header, sizeof header);
+    if (file->inode)
+        bw_buffer_append(text, file->inode, sizeof *file->inode);
+    bw_buffer_append(text, file->path, file->path_length);
+}
+
+struct bw_file_writer bw_entry_file_writer(unsigned needs)
+{
+    return (struct bw_file_writer){.append = append_entry, .needs = needs};
+}
+
+void bw_entry_read(const char **bytes, struct bw_walked_file *file, struct bw_inode *inode)
+{
+    struct entry_header header;
+    memcpy(&header, *bytes, sizeof header);
+    *bytes += sizeof header;
+    if (header.has_inode) {
+        memcpy(inode, *bytes, sizeof *inode);
+        *bytes += sizeof *inode;
+    }
+    *file = (struct bw_walked_file){.path = *bytes,
+                                    .path_length = header.path_length,
+                                    .subvolume = header.subvolume,
+                                    .number = header.number,
+                                    .type = header.type,
+                                    .inode = header.has_inode ? inode : NULL};
+    *bytes += header.path_length;
+}
+
+/*
+ * Writing the output of tasks in their order. Only the task whose turn it is writes. It does so
+ * without the lock, since no other task gets its turn before it has finished. Then it also writes
+ * the output of the tasks after it that have already finished.
+ */
+
+void bw_output_init(struct bw_ordered_output *output, bw_bytes_taker *consume, void *context)
+{
+    memset(output, 0, sizeof *output);
+    output->consume = consume;
+    output->context = context;
+    output->window = 8;
+    pthread_mutex_init(&output->lock, NULL);
+    pthread_cond_init(&output->moved, NULL);
+}
+
+struct bw_error *bw_output_destroy(struct bw_ordered_output *output)
+{
+    bw_output_restart(output);
+    while (output->spare_count)
+        bw_buffer_free(&output->spare[--output->spare_count]);
+    pthread_cond_destroy(&output->moved);
+    pthread_mutex_destroy(&output->lock);
+    return output->error;
+}
+
+void bw_output_restart(struct bw_ordered_output *output)
+{
+    output->head = 0;
+    for (size_t i = 0; i < BW_OUTPUT_WINDOW; i++) {
+        bw_buffer_free(&output->held[i].buffer);
+        output->held[i].finished = false;
+    }
+}
+
+void bw_output_fail(struct bw_ordered_output *output, struct bw_error *error)
+{
+    pthread_mutex_lock(&output->lock);
+    output->error = bw_error_first(output->error, error);
+    atomic_store(&output->stopped, true);
+    pthread_mutex_unlock(&output->lock);
+}
+
+static void recycle(struct bw_ordered_output *output, struct bw_buffer *buffer)
+{
+    buffer->length = 0;
+    if (output->spare_count < BW_OUTPUT_WINDOW && !buffer->failed)
+        output->spare[output->spare_count++] = *buffer;
+    else
+        bw_buffer_free(buffer);
+    *buffer = (struct bw_buffer){0};
+}
+
+void bw_output_begin(struct bw_ordered_output *output, size_t number, struct bw_buffer *buffer)
+{
+    *buffer = (struct bw_buffer){0};
+    pthread_mutex_lock(&output->lock);
+    while (number >= output->head + output->window)
+        pthread_cond_wait(&output->moved, &output->lock);
+    if (output->spare_count)
+        *buffer = output->spare[--output->spare_count];
+    pthread_mutex_unlock(&output->lock);
+}
+
+/* Called without the lock, and only for the task whose turn it is. */
+static void write_out(struct bw_ordered_output *output, struct bw_buffer *buffer)
+{
+    struct bw_error *error = NULL;
+    if (buffer->failed)
+        error = bw_error_no_memory();
+    else if (buffer->length && !bw_output_stopped(output))
+        error = output->consume(output->context, buffer->data, buffer->length);
+    if (error)
+        bw_output_fail(output, error);
+    buffer->length = 0;
+}
+
+void bw_output_offer(struct bw_ordered_output *output, size_t number, struct bw_buffer *buffer)
+{
+    if (buffer->length < BW_OUTPUT_CHUNK)
+        return;
+    pthread_mutex_lock(&output->lock);
+    while (output->head != number && buffer->length >= BW_OUTPUT_LIMIT)
+        pthread_cond_wait(&output->moved, &output->lock);
+    bool turn = output->head == number;
+    pthread_mutex_unlock(&output->lock);
+    if (turn)
+        write_out(output, buffer);
+}
+
+void bw_output_finish(struct bw_ordered_output *output, size_t number, struct bw_buffer *buffer)
+{
+    pthread_mutex_lock(&output->lock);
+    size_t at = number % BW_OUTPUT_WINDOW;
+    output->held[at].buffer = *buffer;
+    output->held[at].finished = true;
+    *buffer = (struct bw_buffer){0};
+    if (output->head == number) {
+        while (at = output->head % BW_OUTPUT_WINDOW, output->held[at].finished) {
+            struct bw_buffer ready = output->held[at].buffer;
+            output->held[at].buffer = (struct bw_buffer){0};
+            output->held[at].finished = false;
+            pthread_mutex_unlock(&output->lock);
+            write_out(output, &ready);
+            pthread_mutex_lock(&output->lock);
+            recycle(output, &ready);
+            output->head++;
+        }
+        pthread_cond_broadcast(&output->moved);
+    }
+    pthread_mutex_unlock(&output->lock);
+}
+
+/* The sorting: headers with keys among the bytes, pointers to them, qsort(). */
+
+/* Worth passing on. */
+enum { CHUNK = 128 << 10 };
+
+/* Comes before the path or name (if entries are sorted by it) and the text. It is not aligned in
+ * the buffer, so it is copied before it is used. */
+struct sort_header {
+    uint64_t key;
+    uint32_t path_length, text_length;
+};
+
+/* What is compared, by enum bw_walk_order. */
+static const struct {
+    enum { NUMBER, SMALL_NUMBER, TIME, PATH, NAME, INODE } kind;
+    size_t member; /* of struct bw_inode */
+} keys[] = {
+    [BW_WALK_BY_PATH] = {PATH, 0},
+    [BW_WALK_BY_NAME] = {NAME, 0},
+    [BW_WALK_BY_INODE] = {INODE, 0},
+    [BW_WALK_BY_SIZE] = {NUMBER, offsetof(struct bw_inode, size)},
+    [BW_WALK_BY_BYTES] = {NUMBER, offsetof(struct bw_inode, bytes)},
+    [BW_WALK_BY_GENERATION] = {NUMBER, offsetof(struct bw_inode, generation)},
+    [BW_WALK_BY_TRANSID] = {NUMBER, offsetof(struct bw_inode, transid)},
+    [BW_WALK_BY_LINKS] = {SMALL_NUMBER, offsetof(struct bw_inode, link_count)},
+    [BW_WALK_BY_UID] = {SMALL_NUMBER, offsetof(struct bw_inode, uid)},
+    [BW_WALK_BY_GID] = {SMALL_NUMBER, offsetof(struct bw_inode, gid)},
+    [BW_WALK_BY_MTIME] = {TIME, offsetof(struct bw_inode, mtime)},
+    [BW_WALK_BY_ATIME] = {TIME, offsetof(struct bw_inode, atime)},
+    [BW_WALK_BY_CTIME] = {TIME, offsetof(struct bw_inode, ctime)},
+    [BW_WALK_BY_OTIME] = {TIME, offsetof(struct bw_inode, otime)},
+};
+
+bool bw_order_is_known(enum bw_walk_order order)
+{
+    return order < sizeof keys / sizeof *keys;
+}
+
+static bool has_bytes(enum bw_walk_order order)
+{
+    return keys[order].kind == PATH || keys[order].kind == NAME;
+}
+
+/* Times before 1970 come first. */
+static uint64_t number_of(enum bw_walk_order order, const struct bw_walked_file *file)
+{
+    const void *member = (const char *)file->inode + keys[order].member;
+    switch (keys[order].kind) {
+    case NUMBER:
+        return *(const uint64_t *)member;
+    case SMALL_NUMBER:
+        return *(const uint32_t *)member;
+    case TIME:
+        return (uint64_t)bw_time_nanoseconds(member) ^ UINT64_C(1) << 63;
+    default:
+        return file->number;
+    }
+}
+
+/* What is unknown comes last, whatever the direction. */
+static uint64_t key_of(const struct bw_file_writer *writer, const struct bw_walked_file *file)
+{
+    if (has_bytes(writer->order) || (!file->inode && keys[writer->order].kind != INODE))
+        return UINT64_MAX;
+    const uint64_t number = number_of(writer->order, file);
+    return writer->reverse ? ~number : number;
+}
+
+static void append_sortable(const struct bw_file_writer *writer, const struct bw_walked_file *file,
+                            struct bw_buffer *text)
+{
+    struct sort_header sort_header = {.key = key_of(writer, file)};
+    const size_t start = text->length;
+    const char *bytes = file->path;
+    if (keys[writer->order].kind == NAME && file->path_length > 1)
+        bytes = (const char *)memrchr(file->path, '/', file->path_length) + 1;
+    if (has_bytes(writer->order))
+        sort_header.path_length = (uint32_t)(file->path + file->path_length - bytes);
+    bw_buffer_append(text, &sort_header, sizeof sort_header);
+    bw_buffer_append(text, bytes, sort_header.path_length);
+    const size_t before = text->length;
+    writer->inner->append(writer->inner, file, text);
+    sort_header.text_length = (uint32_t)(text->length - before);
+    if (!text->failed)
+        memcpy(text->data + start, &sort_header, sizeof sort_header);
+}
+
+struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner,
+                                       const struct bw_walk_options *options)
+{
+    const enum bw_walk_order order = options->order;
+    const bool by_name = has_bytes(order) || keys[order].kind == INODE;
+    return (struct bw_file_writer){.append = append_sortable,
+                                   .needs = inner->needs | (by_name ? 0 : BW_FILE_NEEDS_INODE),
+                                   .people = inner->people,
+                                   .order = order,
+                                   .reverse = options->reverse,
+                                   .inner = inner};
+}
+
+struct bw_error *bw_sorted_take(void *context, const char *bytes, size_t length)
+{
+    struct bw_buffer *sorted = context;
+    bw_buffer_append(sorted, bytes, length);
+    return sorted->failed ? bw_error_no_memory() : NULL;
+}
+
+static struct sort_header header_at(const char *bytes)
+{
+    struct sort_header sort_header;
+    memcpy(&sort_header, bytes, sizeof sort_header);
+    return sort_header;
+}
+
+static int compare_bytes(const char *left, const struct sort_header *one, const char *right,
+                         const struct sort_header *other)
+{
+    const size_t common =
+        one->path_length < other->path_length ? one->path_length : other->path_length;
+    const int difference = memcmp(left + sizeof *one, right + sizeof *other, common);
+    return difference
+               ? difference
+               : (one->path_length > other->path_length) - (one->path_length < other->path_length);
+}
+
+/* Equal entries stay in the order in which they came, which is that of their addresses. */
+static int compare_in(const void *a, const void *b, int direction)
+{
+    const char *left = *(const char *const *)a, *right = *(const char *const *)b;
+    const struct sort_header one = header_at(left), other = header_at(right);
+    if (one.key != other.key)
+        return one.key < other.key ? -1 : 1;
+    const int difference = compare_bytes(left, &one, right, &other);
+    return difference ? direction * (difference > 0 ? 1 : -1) : left < right ? -1 : left > right;
+}
+
+static int compare_forward(const void *a, const void *b)
+{
+    return compare_in(a, b, 1);
+}
+
+static int compare_reversed(const void *a, const void *b)
+{
+    return compare_in(a, b, -1);
+}
+
+static size_t whole_length(const struct sort_header *sort_header)
+{
+    return sizeof *sort_header + sort_header->path_length + sort_header->text_length;
+}
+
+/* Where each begins; returns how many. */
+static size_t find_texts(const struct bw_buffer *bytes, const char **places)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < bytes->length; count++) {
+        const struct sort_header sort_header = header_at(bytes->data + at);
+        if (places)
+            places[count] = bytes->data + at;
+        at += whole_length(&sort_header);
+    }
+    return count;
+}
+
+struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bool reverse, bw_bytes_taker *consume,
+                               void *context)
+{
+    const size_t count = find_texts(sorted, NULL);
+    BW_AUTO_FREE const char **places = malloc((count + 1) * sizeof *places);
+    struct bw_buffer chunk = {0};
+    struct bw_error *error = places ? NULL : bw_error_no_memory();
+    if (!error) {
+        find_texts(sorted, places);
+        qsort(places, count, sizeof *places, reverse ? compare_reversed : compare_forward);
+    }
+    for (size_t i = 0; i < count && !error; i++) {
+        const struct sort_header sort_header = header_at(places[i]);
+        bw_buffer_append(&chunk, places[i] + sizeof sort_header + sort_header.path_length,
+                         sort_header.text_length);
+        if (chunk.length < CHUNK && i + 1 < count)
+            continue;
+        error = chunk.failed ? bw_error_no_memory() : consume(context, chunk.data, chunk.length);
+        chunk.length = 0;
+    }
+    bw_buffer_free(&chunk);
+    bw_buffer_free(sorted);
+    return error;
+}
+
+/* Rows of single entries. A walk writes those of many at once, and looks up their inodes together.
+ */
+
+/* The property of the file, if rows want it. Its value lies in the query. */
+static struct bw_error *find_compression(struct bw_inode_query *query, const struct bw_entry *entry,
+                                         struct bw_walked_file *file)
+{
+    struct bw_inode_attributes attributes = {.number = entry->place.inode};
+    query->compression = true;
+    BW_TRY(bw_inode_query_run(query, &entry->place.subvolume->tree, &attributes, 1));
+    if (attributes.compression_state != BW_ITEM_FOUND)
+        return NULL;
+    file->compression = query->values.length ? query->values.data + attributes.compression : "";
+    file->compression_length = attributes.compression_length;
+    return NULL;
+}
+
+static struct bw_error *write_row(struct bw_rows_stream *stream, const struct bw_walked_file *file)
+{
+    struct bw_buffer row = {.data = stream->row, .capacity = stream->row_capacity};
+    bw_rows_append_file(stream->rows, file, &row);
+    stream->row = row.data;
+    stream->row_capacity = row.capacity;
+    return row.failed ? bw_error_no_memory() : bw_rows_take(stream, row.data, row.length);
+}
+
+struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs *fs,
+                                     const struct bw_entry *entry, const struct bw_people *people)
+{
+    struct bw_inode_query query = {.fs = fs};
+    struct bw_walked_file file = {.path = entry->path,
+                                  .path_length = entry->path_length,
+                                  .subvolume = bw_subvolume_id(entry->place.subvolume),
+                                  .number = entry->place.inode,
+                                  .type = entry->place.type,
+                                  .inode = entry->inode};
+    struct bw_error *error = NULL;
+    if (bw_rows_record(stream->rows) != &bw_fileinfo_record)
+        return bw_error_create(BW_ERROR_USAGE, "rows of entries are of the record fileinfo");
+    if (file.inode) {
+        file.user = bw_people_user(people, file.inode->uid);
+        file.group = bw_people_group(people, file.inode->gid);
+    }
+    if (bw_rows_needs(stream->rows) & BW_FILE_NEEDS_COMPRESSION && !entry->no_compression &&
+        file.number != BW_EMPTY_DIRECTORY)
+        error = find_compression(&query, entry, &file);
+    if (!error)
+        error = write_row(stream, &file);
+    bw_inode_query_free(&query);
+    return error;
+}
