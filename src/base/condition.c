@@ -43,18 +43,22 @@ struct bw_error *bw_condition_join(struct bw_condition *condition, enum bw_condi
     return NULL;
 }
 
-static enum bw_verdict evaluate(const struct bw_condition_node *nodes, uint32_t number,
-                                bool negated, bw_condition_test *test, const void *context)
+static enum bw_verdict evaluate(const struct bw_condition_node *nodes,
+                                const struct bw_condition_node *node, bool negated,
+                                bw_condition_test *test, const void *context)
 {
-    const struct bw_condition_node *node = &nodes[number];
     negated ^= node->negated;
     if (node->kind == BW_CONDITION_TEST)
         return test(context, node->test, negated);
     const bool needs_all = (node->kind == BW_CONDITION_ALL) != negated;
+    const enum bw_verdict decides = needs_all ? BW_NO : BW_STRONG_YES;
     enum bw_verdict verdict = needs_all ? BW_YES : BW_NO;
     for (uint32_t i = node->first; i; i = nodes[i].next) {
-        const enum bw_verdict one = evaluate(nodes, i, negated, test, context);
-        if (one == (needs_all ? BW_NO : BW_STRONG_YES))
+        const enum bw_verdict one =
+            nodes[i].kind == BW_CONDITION_TEST /* saves a call */
+                ? test(context, nodes[i].test, negated ^ nodes[i].negated)
+                : evaluate(nodes, &nodes[i], negated, test, context);
+        if (one == decides)
             return one;
         verdict = one > verdict ? one : verdict;
     }
@@ -64,7 +68,7 @@ static enum bw_verdict evaluate(const struct bw_condition_node *nodes, uint32_t 
 enum bw_verdict bw_condition_evaluate(const struct bw_condition *condition, bw_condition_test *test,
                                       const void *context)
 {
-    return evaluate(condition->nodes, 0, false, test, context);
+    return evaluate(condition->nodes, condition->nodes, false, test, context);
 }
 
 void bw_condition_free(struct bw_condition *condition)
