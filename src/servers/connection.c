@@ -3,15 +3,19 @@
  * Connections, by libnbd. Its calls are made under a lock, which is free while sockets are waited
  * for: one of the threads that wait for answers polls for all of them, and hands on what has come.
  *
- * Servers answer so many requests of a line at a time, and no more; so there are several lines, if
- * the server allows that and there is much to do. If one of them is lost, all are given up.
+ * A server works on a limited number of requests of a handle at a time. So a connection has several
+ * handles, if the server allows that and there is much to do. If one of them is lost, all are given
+ * up.
  */
 #include "servers/connection.h"
 
 #ifdef BW_NBD
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <libnbd.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,33 +25,206 @@
 
 #include "base/cleanup.h"
 #include "servers/helper.h"
-#include "servers/libnbd.h"
-#include "servers/line.h"
 
 const bool bw_connection_is_built = true;
+
+/*
+ * libnbd. It is loaded when the first server is connected to, and not linked: with GnuTLS and all
+ * that belongs to it, it would take three times as long to start the program as all other libraries
+ * together.
+ */
+
+/* The functions, named as in libnbd but for the nbd_ in front. */
+#define BW_LIBNBD_FUNCTIONS(FUNCTION) \
+    FUNCTION(aio_connect_unix)        \
+    FUNCTION(aio_connect_uri)         \
+    FUNCTION(aio_disconnect)          \
+    FUNCTION(aio_get_direction)       \
+    FUNCTION(aio_get_fd)              \
+    FUNCTION(aio_in_flight)           \
+    FUNCTION(aio_is_closed)           \
+    FUNCTION(aio_is_dead)             \
+    FUNCTION(aio_is_processing)       \
+    FUNCTION(aio_is_ready)            \
+    FUNCTION(aio_notify_read)         \
+    FUNCTION(aio_notify_write)        \
+    FUNCTION(aio_pread)               \
+    FUNCTION(can_multi_conn)          \
+    FUNCTION(close)                   \
+    FUNCTION(create)                  \
+    FUNCTION(get_block_size)          \
+    FUNCTION(get_errno)               \
+    FUNCTION(get_error)               \
+    FUNCTION(get_size)                \
+    FUNCTION(set_uri_allow_local_file)
+
+struct libnbd {
+#define BW_LIBNBD_MEMBER(name) __typeof__(nbd_##name) *name;
+    BW_LIBNBD_FUNCTIONS(BW_LIBNBD_MEMBER)
+#undef BW_LIBNBD_MEMBER
+};
+
+/* That of all versions since 1.0. */
+#define SONAME "libnbd.so.0"
+
+/* As https://uapi-group.org/specifications/specs/elf_dlopen_metadata/ has it: packaging tools find
+ * in it what they find about linked libraries by themselves. */
+#define NOTE                                                                                     \
+    "[{\"feature\":\"nbd\",\"description\":\"Images on NBD servers, and in formats that need a " \
+    "helper\",\"priority\":\"recommended\",\"soname\":[\"" SONAME "\"]}]"
+
+static const struct {
+    uint32_t owner_size, text_size, type;
+    char owner[4], text[sizeof NOTE];
+} note __attribute__((used, section(".note.dlopen"), aligned(4))) = {sizeof "FDO", sizeof NOTE,
+                                                                     0x407c0c0a, "FDO", NOTE};
+
+/* Loads it, or finds that it is loaded; it stays so. */
+static struct bw_error *load_libnbd(struct libnbd *nbd)
+{
+    /* It cannot be unloaded: it leaves data of threads behind. */
+    void *library = dlopen(SONAME, RTLD_NOW | RTLD_NODELETE);
+    if (!library)
+        return bw_error_create(BW_ERROR_SYSTEM, "this takes libnbd: %s", dlerror());
+    const char *missing = NULL;
+#define LOAD(name)                                                   \
+    nbd->name = (__typeof__(nbd->name))dlsym(library, "nbd_" #name); \
+    missing = nbd->name ? missing : "nbd_" #name;
+    BW_LIBNBD_FUNCTIONS(LOAD)
+#undef LOAD
+    dlclose(library);
+    return missing ? bw_error_create(BW_ERROR_SYSTEM, SONAME " is too old: it has no %s()", missing)
+                   : NULL;
+}
+
+/*
+ * A handle of libnbd, from connecting to the description of the image. Messages of failures are
+ * views: valid until libnbd is called again in the same thread.
+ */
+
+enum {
+    USUAL_MAXIMUM = 32 << 20, /* of a server that names none, as the protocol has it */
+    SMALLEST_MAXIMUM = 512,
+    LARGEST_MINIMUM = 64 << 10, /* likewise from the protocol */
+};
+
+/* What libnbd says of its last failure in this thread. */
+static const char *last_failure(const struct libnbd *nbd)
+{
+    const char *text = nbd->get_error();
+    if (!text)
+        return "the server has closed the connection";
+    size_t function = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
+    return strncmp(text, "nbd_", 4) == 0 && strncmp(text + function, ": ", 2) == 0
+               ? text + function + 2
+               : text;
+}
+
+/* Begins to connect: to a socket, or by a URI (NULL: by the socket). The handle is the caller's in
+ * any case, to be ended with nbd_close(). NULL, or why that is not possible. */
+static const char *begin_connecting(const struct libnbd *nbd, const char *uri, const char *socket,
+                                    struct nbd_handle **handle)
+{
+    *handle = nbd->create();
+    if (!*handle)
+        return last_failure(nbd);
+    nbd->set_uri_allow_local_file(*handle, true); /* the user has written it */
+    int result = uri ? nbd->aio_connect_uri(*handle, uri) : nbd->aio_connect_unix(*handle, socket);
+    return result ? last_failure(nbd) : NULL;
+}
+
+/* What to wait for. */
+static struct pollfd events_to_await(const struct libnbd *nbd, struct nbd_handle *handle)
+{
+    unsigned direction = nbd->aio_get_direction(handle);
+    int events = (direction & LIBNBD_AIO_DIRECTION_READ ? POLLIN : 0) |
+                 (direction & LIBNBD_AIO_DIRECTION_WRITE ? POLLOUT : 0);
+    return (struct pollfd){.fd = nbd->aio_get_fd(handle), .events = (short)events};
+}
+
+/* Lets libnbd do what its socket is ready for, as poll() tells; false if the handle has ended. */
+static bool continue_handle(const struct libnbd *nbd, struct nbd_handle *handle, int ready)
+{
+    unsigned direction = nbd->aio_get_direction(handle);
+    int result = 0;
+    if ((ready & (POLLIN | POLLHUP | POLLERR)) && (direction & LIBNBD_AIO_DIRECTION_READ))
+        result = nbd->aio_notify_read(handle);
+    else if ((ready & (POLLOUT | POLLHUP | POLLERR)) && (direction & LIBNBD_AIO_DIRECTION_WRITE))
+        result = nbd->aio_notify_write(handle);
+    return result == 0 && !nbd->aio_is_dead(handle) && !nbd->aio_is_closed(handle);
+}
+
+/* What await_description() returns, as this pointer, if the time is over. */
+static const char server_is_silent[] = "the server has not answered";
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+}
+
+/* Waits until the server has described the image, at most for so many milliseconds (0: without a
+ * limit). NULL, or why it has not. */
+static const char *await_description(const struct libnbd *nbd, struct nbd_handle *handle,
+                                     unsigned timeout)
+{
+    const uint64_t end = now() + timeout;
+    while (!nbd->aio_is_ready(handle)) {
+        struct pollfd wanted = events_to_await(nbd, handle);
+        uint64_t time = now();
+        if (timeout && time >= end)
+            return server_is_silent;
+        int count = poll(&wanted, 1, timeout ? (int)(end - time) : -1);
+        if (count < 0 && errno != EINTR)
+            return strerror(errno);
+        if (count > 0 && !continue_handle(nbd, handle, wanted.revents))
+            return last_failure(nbd);
+    }
+    return NULL;
+}
+
+/* What the server has described. NULL, or what is wrong with it. */
+static const char *read_facts(const struct libnbd *nbd, struct nbd_handle *handle,
+                              struct bw_connection_facts *facts)
+{
+    int64_t size = nbd->get_size(handle), least = nbd->get_block_size(handle, LIBNBD_SIZE_MINIMUM),
+            most = nbd->get_block_size(handle, LIBNBD_SIZE_MAXIMUM);
+    *facts = (struct bw_connection_facts){.size = (uint64_t)size, .minimum = 1};
+    if (size < 0)
+        return "the server does not say how large the image is";
+    if (least > 1)
+        facts->minimum = least > LARGEST_MINIMUM ? 0 : (uint32_t)least;
+    facts->maximum = most <= 0 || most > USUAL_MAXIMUM ? USUAL_MAXIMUM : (uint32_t)most;
+    if (facts->maximum < SMALLEST_MAXIMUM || !facts->minimum || facts->maximum < facts->minimum)
+        return "the server says nonsense about the size of reads";
+    facts->maximum -= facts->maximum % facts->minimum;
+    facts->size -= facts->size % facts->minimum;
+    return NULL;
+}
 
 enum {
     ATTEMPTS = 5,
     FIRST_PAUSE = 100, /* milliseconds before the second attempt; doubled with each */
-    LINES = 4,
-    BUSY = 16, /* requests of a line that qemu-nbd and nbdkit work on at a time */
+    HANDLES = 4,
+    BUSY = 16, /* requests of a handle that qemu-nbd and nbdkit work on at a time */
 };
 
 struct bw_connection {
-    struct bw_libnbd nbd;
+    struct libnbd nbd;
     char *name, *uri;
     struct bw_helper *helper;
     unsigned timeout, attempts;
     struct bw_connection_facts facts;
     pthread_mutex_t lock; /* of all that follows */
     pthread_cond_t changed;
-    struct nbd_handle *lines[LINES]; /* the first can be used, others may not be ready yet */
-    unsigned line_count;             /* 0: the server has gone */
-    unsigned line_limit;
-    uint64_t epoch;        /* counts the beginnings and ends of the first line */
+    struct nbd_handle *handles[HANDLES]; /* the first can be used, others may not be ready yet */
+    unsigned handle_count;               /* 0: the server has gone */
+    unsigned handle_limit;
+    uint64_t epoch;        /* counts the beginnings and ends of the first handle */
     struct bw_error *lost; /* why there is no connection, nor will be; NULL: there may be */
     char *reason;          /* why the last one has ended */
-    unsigned barren;       /* connections in turn that have answered nothing */
+    unsigned unanswered;   /* connections in turn that have answered nothing */
     bool silent;           /* the last attempt or connection has ended with a timeout */
     char silence[96];      /* the message for that */
     bool polling;          /* one thread does */
@@ -74,55 +251,55 @@ static struct bw_error *describe_failure(const struct bw_connection *connection,
 static struct bw_error *connect_first(struct bw_connection *connection)
 {
     struct bw_connection_facts facts;
-    struct nbd_handle *line;
-    const struct bw_libnbd *nbd = &connection->nbd;
-    const char *why = bw_line_begin(nbd, connection->uri, socket_of(connection), &line);
+    struct nbd_handle *handle;
+    const struct libnbd *nbd = &connection->nbd;
+    const char *why = begin_connecting(nbd, connection->uri, socket_of(connection), &handle);
     if (!why)
-        why = bw_line_await(nbd, line, connection->helper ? 0 : connection->timeout);
-    connection->silent = why == bw_line_silent;
+        why = await_description(nbd, handle, connection->helper ? 0 : connection->timeout);
+    connection->silent = why == server_is_silent;
     why = connection->silent ? connection->silence : why;
     if (!why)
-        why = bw_line_facts(nbd, line, &facts);
+        why = read_facts(nbd, handle, &facts);
     if (!why && connection->epoch && facts.size != connection->facts.size)
         why = "the image has another size now";
     if (why) {
         struct bw_error *error = describe_failure(connection, why);
-        nbd->close(line);
+        nbd->close(handle);
         return error;
     }
-    connection->lines[0] = line;
-    connection->line_count = 1;
-    connection->line_limit = !connection->helper && nbd->can_multi_conn(line) > 0 ? LINES : 1;
+    connection->handles[0] = handle;
+    connection->handle_count = 1;
+    connection->handle_limit = !connection->helper && nbd->can_multi_conn(handle) > 0 ? HANDLES : 1;
     if (!connection->epoch)
         connection->facts = facts; /* which others may know by now */
     connection->epoch++;
-    connection->barren++;
+    connection->unanswered++;
     return NULL;
 }
 
 /* If that is not possible, it is not tried again. */
-static void begin_line(struct bw_connection *connection)
+static void add_handle(struct bw_connection *connection)
 {
-    struct nbd_handle *line;
-    if (bw_line_begin(&connection->nbd, connection->uri, NULL, &line)) {
-        connection->nbd.close(line);
-        connection->line_limit = connection->line_count;
+    struct nbd_handle *handle;
+    if (begin_connecting(&connection->nbd, connection->uri, NULL, &handle)) {
+        connection->nbd.close(handle);
+        connection->handle_limit = connection->handle_count;
         return;
     }
-    connection->lines[connection->line_count++] = line;
+    connection->handles[connection->handle_count++] = handle;
 }
 
-static void drop_line(struct bw_connection *connection, unsigned number)
+static void drop_handle(struct bw_connection *connection, unsigned number)
 {
-    connection->nbd.close(connection->lines[number]);
-    connection->lines[number] = connection->lines[--connection->line_count];
-    connection->line_limit = connection->line_count;
+    connection->nbd.close(connection->handles[number]);
+    connection->handles[number] = connection->handles[--connection->handle_count];
+    connection->handle_limit = connection->handle_count;
 }
 
-static void close_lines(struct bw_connection *connection)
+static void close_handles(struct bw_connection *connection)
 {
-    while (connection->line_count)
-        connection->nbd.close(connection->lines[--connection->line_count]);
+    while (connection->handle_count)
+        connection->nbd.close(connection->handles[--connection->handle_count]);
 }
 
 struct bw_error *bw_connection_open(const struct bw_connection_target *target,
@@ -141,7 +318,7 @@ struct bw_error *bw_connection_open(const struct bw_connection_target *target,
     struct bw_error *error =
         !connection->name || (target->uri && !connection->uri) ? bw_error_no_memory()
         : connection->wake < 0 ? bw_error_from_errno(errno, "cannot connect to %s", target->name)
-                               : bw_libnbd_load(&connection->nbd);
+                               : load_libnbd(&connection->nbd);
     if (!error)
         error = connect_first(connection);
     if (error)
@@ -155,9 +332,9 @@ void bw_connection_close(struct bw_connection *connection)
 {
     if (!connection)
         return;
-    for (unsigned i = 0; i < connection->line_count; i++)
-        connection->nbd.aio_disconnect(connection->lines[i], 0);
-    close_lines(connection);
+    for (unsigned i = 0; i < connection->handle_count; i++)
+        connection->nbd.aio_disconnect(connection->handles[i], 0);
+    close_handles(connection);
     if (connection->wake >= 0)
         close(connection->wake);
     pthread_cond_destroy(&connection->changed);
@@ -180,7 +357,7 @@ void bw_connection_limit(struct bw_connection *connection, unsigned timeout, uns
     connection->attempts = attempts;
     const bool whole = connection->timeout % 1000 == 0;
     snprintf(connection->silence, sizeof connection->silence, "%s for %u %s; --timeout allows more",
-             bw_line_silent, whole ? connection->timeout / 1000 : connection->timeout,
+             server_is_silent, whole ? connection->timeout / 1000 : connection->timeout,
              whole ? "s" : "ms");
 }
 
@@ -194,11 +371,11 @@ static void wake_poller(const struct bw_connection *connection)
         return;
 }
 
-static void lose(struct bw_connection *connection, const char *why)
+static void end_connection(struct bw_connection *connection, const char *why)
 {
     free(connection->reason);
     connection->reason = strdup(why);
-    close_lines(connection);
+    close_handles(connection);
     connection->epoch++;
     wake_poller(connection);
     pthread_cond_broadcast(&connection->changed);
@@ -231,10 +408,10 @@ static struct bw_error *describe_loss(const struct bw_connection *connection,
  * must not be silent again. */
 static bool reconnect(struct bw_connection *connection)
 {
-    const bool never = connection->helper || (connection->silent && connection->barren);
+    const bool never = connection->helper || (connection->silent && connection->unanswered);
     const unsigned attempts = never ? 0 : connection->attempts;
     struct bw_error *error = NULL;
-    for (unsigned i = 0, pause = FIRST_PAUSE; i < attempts && connection->barren <= attempts;
+    for (unsigned i = 0, pause = FIRST_PAUSE; i < attempts && connection->unanswered <= attempts;
          i++, pause *= 2) {
         bw_error_free(error);
         error = connect_first(connection);
@@ -259,7 +436,7 @@ struct bw_connection_call {
 };
 
 /* Called by libnbd, with the lock held. A read that was cut off is not answered by that. */
-static int answered(void *context, int *problem)
+static int note_answer(void *context, int *problem)
 {
     struct bw_connection_read *read = context;
     if (*problem == ENOTCONN)
@@ -267,41 +444,41 @@ static int answered(void *context, int *problem)
     struct bw_connection_call *call = read->call;
     read->problem = *problem;
     read->done = true;
-    call->connection->barren = 0;
+    call->connection->unanswered = 0;
     if (--call->left == 0)
         call->connection->finished = true;
     return 1;
 }
 
-/* The line that has least to do. */
-static struct nbd_handle *choose_line(const struct bw_connection *connection)
+/* The handle with the fewest requests in flight. */
+static struct nbd_handle *choose_handle(const struct bw_connection *connection)
 {
-    const struct bw_libnbd *nbd = &connection->nbd;
-    struct nbd_handle *chosen = connection->lines[0];
+    const struct libnbd *nbd = &connection->nbd;
+    struct nbd_handle *chosen = connection->handles[0];
     int least = nbd->aio_in_flight(chosen);
-    for (unsigned i = 1; i < connection->line_count; i++) {
-        struct nbd_handle *line = connection->lines[i];
-        int count = nbd->aio_in_flight(line);
-        bool is_ready = nbd->aio_is_ready(line) || nbd->aio_is_processing(line);
+    for (unsigned i = 1; i < connection->handle_count; i++) {
+        struct nbd_handle *handle = connection->handles[i];
+        int count = nbd->aio_in_flight(handle);
+        bool is_ready = nbd->aio_is_ready(handle) || nbd->aio_is_processing(handle);
         if (is_ready && count < least) {
-            chosen = line;
+            chosen = handle;
             least = count;
         }
     }
     return chosen;
 }
 
-/* False if the line has ended. */
-static bool send_read(struct nbd_handle *line, struct bw_connection_read *read)
+/* False if the handle has ended. */
+static bool send_read(struct nbd_handle *handle, struct bw_connection_read *read)
 {
-    const struct bw_libnbd *nbd = &read->call->connection->nbd;
-    const nbd_completion_callback callback = {.callback = answered, .user_data = read};
-    if (nbd->aio_pread(line, read->buffer, read->length, read->offset, callback, 0) >= 0)
+    const struct libnbd *nbd = &read->call->connection->nbd;
+    const nbd_completion_callback callback = {.callback = note_answer, .user_data = read};
+    if (nbd->aio_pread(handle, read->buffer, read->length, read->offset, callback, 0) >= 0)
         return true;
     int problem = nbd->get_errno() ? nbd->get_errno() : EIO;
-    if (nbd->aio_is_dead(line) || nbd->aio_is_closed(line))
+    if (nbd->aio_is_dead(handle) || nbd->aio_is_closed(handle))
         return false;
-    answered(read, &problem);
+    note_answer(read, &problem);
     return true;
 }
 
@@ -309,52 +486,51 @@ static void send_reads(struct bw_connection *connection, struct bw_connection_re
                        size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (!reads[i].done && !send_read(choose_line(connection), &reads[i])) {
-            lose(connection, bw_line_error(&connection->nbd));
+        if (!reads[i].done && !send_read(choose_handle(connection), &reads[i])) {
+            end_connection(connection, last_failure(&connection->nbd));
             return;
         }
-    while (connection->line_count < connection->line_limit &&
-           count > (size_t)BUSY * connection->line_count)
-        begin_line(connection);
+    while (connection->handle_count < connection->handle_limit &&
+           count > (size_t)BUSY * connection->handle_count)
+        add_handle(connection);
     wake_poller(connection); /* it may have to wait for more than it does */
 }
 
-/* What has come on a line. */
-static void take_event(struct bw_connection *connection, unsigned number, int ready)
+static void serve_handle(struct bw_connection *connection, unsigned number, int ready)
 {
-    const struct bw_libnbd *nbd = &connection->nbd;
-    struct nbd_handle *line = connection->lines[number];
-    bool was_ready = number == 0 || nbd->aio_is_ready(line) || nbd->aio_is_processing(line);
-    if (bw_line_advance(nbd, line, ready))
+    const struct libnbd *nbd = &connection->nbd;
+    struct nbd_handle *handle = connection->handles[number];
+    bool was_ready = number == 0 || nbd->aio_is_ready(handle) || nbd->aio_is_processing(handle);
+    if (continue_handle(nbd, handle, ready))
         return;
     if (was_ready)
-        lose(connection, bw_line_error(nbd));
+        end_connection(connection, last_failure(nbd));
     else
-        drop_line(connection, number);
+        drop_handle(connection, number);
 }
 
 static void poll_once(struct bw_connection *connection)
 {
-    struct pollfd wanted[LINES + 1] = {{connection->wake, POLLIN, 0}};
+    struct pollfd wanted[HANDLES + 1] = {{connection->wake, POLLIN, 0}};
     const uint64_t epoch = connection->epoch;
-    const unsigned lines = connection->line_count;
+    const unsigned handles = connection->handle_count;
     uint64_t event;
-    for (unsigned i = 0; i < lines; i++)
-        wanted[1 + i] = bw_line_poll(&connection->nbd, connection->lines[i]);
+    for (unsigned i = 0; i < handles; i++)
+        wanted[1 + i] = events_to_await(&connection->nbd, connection->handles[i]);
     connection->polling = true;
     pthread_mutex_unlock(&connection->lock);
-    int count = poll(wanted, 1 + lines, (int)connection->timeout);
+    int count = poll(wanted, 1 + handles, (int)connection->timeout);
     pthread_mutex_lock(&connection->lock);
     connection->polling = false;
     if (count > 0 && wanted[0].revents && read(connection->wake, &event, sizeof event) < 0)
         return;
     if (count == 0 && connection->epoch == epoch) {
         connection->silent = true;
-        lose(connection, connection->silence);
+        end_connection(connection, connection->silence);
     }
-    for (unsigned i = lines; count > 0 && i-- > 0 && connection->epoch == epoch;)
+    for (unsigned i = handles; count > 0 && i-- > 0 && connection->epoch == epoch;)
         if (wanted[1 + i].revents)
-            take_event(connection, i, wanted[1 + i].revents);
+            serve_handle(connection, i, wanted[1 + i].revents);
 }
 
 /* The thread that polls tells the others when the reads of one of them are done; or its own, so
@@ -384,7 +560,7 @@ unsigned bw_connection_read(struct bw_connection *connection, struct bw_connecti
     }
     pthread_mutex_lock(&connection->lock);
     while (call.left && !connection->lost) {
-        if (!connection->line_count) {
+        if (!connection->handle_count) {
             made += reconnect(connection);
         } else if (sent != connection->epoch) {
             sent = connection->epoch;
