@@ -15,7 +15,7 @@
 #include "fs/superblock_log.h"
 #include "graph/identify.h"
 #include "ondisk/superblock.h"
-#include "xlators/layout/metadump_index.h"
+#include "xlators/layout/metadump.h"
 
 #define METADUMP_TYPE "layout/metadump"
 

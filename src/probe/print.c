@@ -124,7 +124,7 @@ static void flush(struct bw_probe_printer *printer)
     text->length = 0;
 }
 
-static void take(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
+static void print_event(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
     struct bw_probe_printer *printer = (struct bw_probe_printer *)consumer; /* its first member */
     const struct bw_probe_printer_options *options = &printer->options;
@@ -154,7 +154,7 @@ struct bw_error *bw_probe_printer_create(const struct bw_probe_printer_options *
     if (!printer)
         return bw_error_no_memory();
     printer->options = options;
-    printer->consumer.take = take;
+    printer->consumer.take = print_event;
     memcpy(printer->consumer.selected, selected, sizeof printer->consumer.selected);
     pthread_mutex_init(&printer->lock, NULL);
     struct bw_error *error = bw_event_format_init(options.json, selected, &printer->format);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A black box, byte by byte: the ring of the flight recorder, in memory or in a file. recorder.c
- * writes it, recording.c reads it. All numbers are little-endian.
+ * A black box, byte by byte: the ring of the flight recorder, in memory or in a file. All
+ * numbers are little-endian.
  *
  *     offset    size
  *     0         128         struct bw_box_header, then zeros

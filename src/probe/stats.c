@@ -99,7 +99,7 @@ static uint64_t number_in(const struct bw_probe_event *event, struct number numb
     return value;
 }
 
-static void take_probe(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
+static void count_event(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
     struct bw_probe_stats *stats = (struct bw_probe_stats *)consumer; /* its first member */
     unsigned probe = event->probe->number;
@@ -136,7 +136,7 @@ static struct bw_error *watch_probes(struct bw_probe_stats *stats, const bool *s
     for (unsigned i = 0; i < count; i++)
         if (!selected || selected[i])
             BW_TRY(add_probe(stats, &probes[i]));
-    stats->consumer.take = take_probe;
+    stats->consumer.take = count_event;
     return NULL;
 }
 
@@ -182,7 +182,7 @@ static struct entry *entry_of_layer(struct bw_probe_stats *stats, const char *na
     return entry ? entry : add_layer(stats, name, type);
 }
 
-static void take_call(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
+static void count_call(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
     struct bw_probe_stats *stats = (struct bw_probe_stats *)consumer; /* its first member */
     const struct bw_fopinfo *call = event->record;
@@ -206,7 +206,7 @@ static void take_call(struct bw_probe_consumer *consumer, const struct bw_probe_
 
 static void watch_layers(struct bw_probe_stats *stats)
 {
-    stats->consumer.take = take_call;
+    stats->consumer.take = count_call;
     stats->consumer.selected[BW_PROBE_fop__unwind] = true;
     stats->consumer.lazy[BW_PROBE_fop__unwind] =
         UINT64_C(1) << BW_fopinfo_bytes | UINT64_C(1) << BW_fopinfo_errors;

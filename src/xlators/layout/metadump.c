@@ -2,7 +2,14 @@
 /*
  * layout/metadump: shows a dump of btrfs-image as a device on which everything lies at its logical
  * address. Stands above the storage layer of the dump; fs/ then tells the chunk map that nothing
- * has to be mapped. metadump_index.h describes the format.
+ * has to be mapped.
+ *
+ * A dump is a row of clusters. Each begins with a block of 1024 bytes: a header, and an entry for
+ * each piece that follows. The pieces are ranges of logical addresses, compressed or not, one
+ * directly after the other; the next cluster begins at the next multiple of 1024 bytes. The
+ * superblock is the piece at its own offset, 64 KiB.
+ *
+ * Source: the header image/metadump.h of btrfs-progs, and dumps.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -10,21 +17,195 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/endian.h"
+#include "base/search.h"
 #include "xlators/classes.h"
-#include "xlators/layout/metadump_index.h"
+#include "xlators/layout/metadump.h"
+
+/* The longest piece that is decompressed. btrfs-image makes them 256 KiB long, but does not cut
+ * what is longer. */
+#define LONGEST_PIECE (UINT32_C(4) << 20)
+
+/* A piece of the file system. */
+struct piece {
+    uint64_t logical; /* its first address */
+    uint64_t offset;  /* of its bytes in the dump */
+    uint32_t stored;  /* bytes there */
+    bool compressed;  /* by zlib; how long it is then, only decompressing tells */
+};
+
+struct piece_index {
+    struct piece *pieces; /* ascending by address */
+    size_t count, capacity;
+};
+
+enum { BLOCK = 1024 };
+#define MAGIC UINT64_C(0xbd5c25e27295668b)
+
+struct disk_header {
+    bw_le64 magic;
+    bw_le64 offset; /* of this cluster in the dump */
+    bw_le32 count;  /* of entries */
+    uint8_t compression;
+} __attribute__((packed));
+
+enum { COMPRESS_NONE, COMPRESS_ZLIB };
+
+struct disk_entry {
+    bw_le64 logical;
+    bw_le32 stored;
+} __attribute__((packed));
+
+enum { ENTRIES = (BLOCK - sizeof(struct disk_header)) / sizeof(struct disk_entry) };
+
+/* The first block of a cluster. */
+union block {
+    uint8_t bytes[BLOCK];
+    struct {
+        struct disk_header header;
+        struct disk_entry entries[ENTRIES];
+    } __attribute__((packed)) cluster;
+};
+
+static struct bw_error *read_block(const struct bw_frame *frame, struct bw_xlator *device,
+                                   uint64_t offset, union block *block)
+{
+    struct bw_request request = {
+        .kind = BW_REQUEST_RAW, .length = BLOCK, .address = offset, .buffer = block};
+    bw_wind(frame, device, &request, 1);
+    return request.error;
+}
+
+bool bw_is_metadump(const struct bw_frame *frame, struct bw_xlator *device)
+{
+    union block block;
+    if (bw_xlator_size(device) < BLOCK)
+        return false;
+    struct bw_error *error = read_block(frame, device, 0, &block);
+    bw_error_free(error);
+    return !error && bw_get64(block.cluster.header.magic) == MAGIC &&
+           !bw_get64(block.cluster.header.offset);
+}
+
+static struct bw_error *check_header(const struct disk_header *header, uint64_t offset)
+{
+    if (bw_get64(header->magic) != MAGIC || bw_get64(header->offset) != offset)
+        return bw_error_create(BW_ERROR_CORRUPT, "no cluster of the dump begins at %" PRIu64,
+                               offset);
+    if (bw_get32(header->count) > ENTRIES)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "the cluster at %" PRIu64 " of the dump has %" PRIu32 " pieces",
+                               offset, bw_get32(header->count));
+    if (header->compression > COMPRESS_ZLIB)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "the cluster at %" PRIu64 " of the dump has compression %u", offset,
+                               header->compression);
+    return NULL;
+}
+
+static bool add_piece(struct piece_index *index, const struct piece *piece)
+{
+    if (!BW_ARRAY_RESERVE(index->pieces, index->count, index->capacity))
+        return false;
+    index->pieces[index->count++] = *piece;
+    return true;
+}
+
+/* Adds the pieces of a cluster; `offset` becomes that of the next one. */
+static struct bw_error *add_cluster(struct piece_index *index, const union block *block,
+                                    uint64_t size, uint64_t *offset)
+{
+    const struct disk_header *header = &block->cluster.header;
+    const bool compressed = header->compression == COMPRESS_ZLIB;
+    uint64_t at = *offset + BLOCK;
+    for (uint32_t i = 0; i < bw_get32(header->count); i++) {
+        const struct disk_entry *entry = &block->cluster.entries[i];
+        const uint64_t room = at < size ? size - at : 0;
+        const bool cut = bw_get32(entry->stored) > room;
+        const uint32_t stored = cut ? (uint32_t)room : bw_get32(entry->stored);
+        if ((!cut || !compressed) &&
+            !add_piece(index, &(struct piece){bw_get64(entry->logical), at, stored, compressed}))
+            return bw_error_no_memory();
+        if (cut)
+            return bw_error_create(
+                BW_ERROR_CORRUPT,
+                "the dump is cut off: it ends at %" PRIu64 ", in the piece at %" PRIu64, size, at);
+        at += stored;
+    }
+    *offset = (at + BLOCK - 1) / BLOCK * BLOCK;
+    return NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct piece *first = a, *second = b;
+    return first->logical != second->logical
+               ? (first->logical < second->logical ? -1 : 1)
+               : (first->offset > second->offset) - (first->offset < second->offset);
+}
+
+/*
+ * Reads the index of a dump; free it with free_index(). A dump that is cut off, or goes
+ * on with something else, has an index up to there, and `*cut` is the error that says so; NULL: it
+ * is whole.
+ */
+static struct bw_error *read_index(const struct bw_frame *frame, struct bw_xlator *device,
+                                   struct piece_index *index, struct bw_error **cut)
+{
+    const uint64_t size = bw_xlator_size(device);
+    struct bw_error *error = NULL;
+    for (uint64_t offset = 0; !error && offset < size && size - offset >= BLOCK;) {
+        union block block;
+        error = read_block(frame, device, offset, &block);
+        if (!error)
+            error = check_header(&block.cluster.header, offset);
+        if (!error)
+            error = add_cluster(index, &block, size, &offset);
+    }
+    if (index->count)
+        qsort(index->pieces, index->count, sizeof *index->pieces, compare);
+    const bool fatal =
+        error && (error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_UNSUPPORTED);
+    *cut = fatal ? NULL : error;
+    return fatal ? error : NULL;
+}
+
+static void free_index(struct piece_index *index)
+{
+    free(index->pieces);
+    *index = (struct piece_index){0};
+}
+
+/* The last piece that begins at an address or before it; NULL if there is none. */
+static const struct piece *find_piece(const struct piece_index *index, uint64_t logical)
+{
+    const size_t next = BW_FIRST_INDEX(i, index->count, index->pieces[i].logical > logical);
+    return next ? &index->pieces[next - 1] : NULL;
+}
+
+/* The bytes a piece can have: those up to the next one, at most LONGEST_PIECE. */
+static uint32_t room_of(const struct piece_index *index, const struct piece *piece)
+{
+    const struct piece *end = index->pieces + index->count;
+    const uint64_t room = piece + 1 < end ? piece[1].logical - piece->logical : LONGEST_PIECE;
+    return room < LONGEST_PIECE ? (uint32_t)room : LONGEST_PIECE;
+}
+
+/* The layer. */
 
 enum { KEPT = 16 }; /* pieces that are kept after they were decompressed */
 
 struct kept {
-    const struct bw_metadump_piece *piece; /* NULL: none */
+    const struct piece *piece; /* NULL: none */
     uint8_t *bytes;
     uint32_t length;
     uint64_t used; /* when, in reads */
 };
 
 struct metadump {
-    struct bw_metadump_index index;
+    struct piece_index index;
     pthread_mutex_t lock; /* of what follows */
     struct kept kept[KEPT];
     uint64_t reads;
@@ -35,7 +216,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     struct metadump *dump = bw_xlator_private(xlator);
     struct bw_error *cut;
     pthread_mutex_init(&dump->lock, NULL);
-    BW_TRY(bw_metadump_index_read(NULL, bw_xlator_child(xlator, 0), &dump->index, &cut));
+    BW_TRY(read_index(NULL, bw_xlator_child(xlator, 0), &dump->index, &cut));
     if (cut)
         bw_xlator_report(xlator, BW_WARNING, cut);
     return NULL;
@@ -46,7 +227,7 @@ static void fini(struct bw_xlator *xlator)
     struct metadump *dump = bw_xlator_private(xlator);
     for (unsigned i = 0; i < KEPT; i++)
         free(dump->kept[i].bytes);
-    bw_metadump_index_free(&dump->index);
+    free_index(&dump->index);
     pthread_mutex_destroy(&dump->lock);
 }
 
@@ -55,21 +236,19 @@ static void fini(struct bw_xlator *xlator)
 static uint64_t size(struct bw_xlator *xlator)
 {
     const struct metadump *dump = bw_xlator_private(xlator);
-    const struct bw_metadump_piece *last =
+    const struct piece *last =
         dump->index.count ? &dump->index.pieces[dump->index.count - 1] : NULL;
-    const uint64_t room = last && last->compressed ? BW_METADUMP_PIECE : last ? last->stored : 0;
+    const uint64_t room = last && last->compressed ? LONGEST_PIECE : last ? last->stored : 0;
     return !last ? 0 : last->logical > INT64_MAX - room ? INT64_MAX : last->logical + room;
 }
 
 /* Between pieces there is nothing. Those of the dump of a large file system lie far apart. */
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
-    const struct bw_metadump_index *index = &((struct metadump *)bw_xlator_private(xlator))->index;
-    const struct bw_metadump_piece *piece = bw_metadump_find(index, address);
-    const struct bw_metadump_piece *next = piece ? piece + 1 : index->pieces;
-    const uint32_t room = !piece              ? 0
-                          : piece->compressed ? bw_metadump_room(index, piece)
-                                              : piece->stored;
+    const struct piece_index *index = &((struct metadump *)bw_xlator_private(xlator))->index;
+    const struct piece *piece = find_piece(index, address);
+    const struct piece *next = piece ? piece + 1 : index->pieces;
+    const uint32_t room = !piece ? 0 : piece->compressed ? room_of(index, piece) : piece->stored;
     if (piece && address - piece->logical < room)
         return address;
     return next < index->pieces + index->count ? next->logical : UINT64_MAX;
@@ -87,7 +266,7 @@ static struct bw_error *not_there(const struct bw_request *request)
 /* Compressed pieces. */
 
 /* Copies from a piece that is kept; false if it is not. Under the lock. */
-static bool copy_kept(struct metadump *dump, const struct bw_metadump_piece *piece, uint64_t from,
+static bool copy_kept(struct metadump *dump, const struct piece *piece, uint64_t from,
                       uint8_t *buffer, uint32_t *length)
 {
     for (unsigned i = 0; i < KEPT; i++) {
@@ -145,7 +324,7 @@ static struct bw_error *decompress(const struct bw_frame *frame, struct bw_xlato
                                    struct kept *result)
 {
     struct metadump *dump = bw_xlator_private(xlator);
-    const struct bw_metadump_piece *piece = result->piece;
+    const struct piece *piece = result->piece;
     BW_AUTO_FREE uint8_t *stored = malloc((size_t)piece->stored + 1);
     z_stream stream = {.next_in = stored, .avail_in = piece->stored};
     if (!stored || inflateInit(&stream) != Z_OK)
@@ -158,15 +337,15 @@ static struct bw_error *decompress(const struct bw_frame *frame, struct bw_xlato
         bw_wind(frame, bw_xlator_child(xlator, 0), &request, 1);
     struct bw_error *error = request.error;
     if (!error)
-        error = inflate_piece(&stream, bw_metadump_room(&dump->index, piece), result);
+        error = inflate_piece(&stream, room_of(&dump->index, piece), result);
     inflateEnd(&stream);
     return error;
 }
 
 /* Reads from a piece, and tells how much of what was wanted it holds. */
 static struct bw_error *read_compressed(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                        const struct bw_metadump_piece *piece, uint64_t from,
-                                        uint8_t *buffer, uint32_t *length)
+                                        const struct piece *piece, uint64_t from, uint8_t *buffer,
+                                        uint32_t *length)
 {
     struct metadump *dump = bw_xlator_private(xlator);
     struct kept fresh = {.piece = piece};
@@ -193,16 +372,15 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
 {
     struct metadump *dump = bw_xlator_private(xlator);
     const uint64_t address = whole->address + done;
-    const struct bw_metadump_piece *piece = bw_metadump_find(&dump->index, address);
+    const struct piece *piece = find_piece(&dump->index, address);
     uint8_t *buffer = (uint8_t *)whole->buffer + done;
     const uint64_t from = piece ? address - piece->logical : 0;
     *length = whole->length - done;
     if (!piece || (!piece->compressed && from >= piece->stored))
         return not_there(whole);
     if (piece->compressed) {
-        BW_TRY(from < BW_METADUMP_PIECE
-                   ? read_compressed(frame, xlator, piece, from, buffer, length)
-                   : not_there(whole));
+        BW_TRY(from < LONGEST_PIECE ? read_compressed(frame, xlator, piece, from, buffer, length)
+                                    : not_there(whole));
         return *length ? NULL : not_there(whole);
     }
     if (*length > piece->stored - from)
@@ -221,7 +399,7 @@ static bool place(const struct bw_frame *frame, struct bw_xlator *xlator,
                   struct bw_request *request, struct bw_request *copy)
 {
     const struct metadump *dump = bw_xlator_private(xlator);
-    const struct bw_metadump_piece *piece = bw_metadump_find(&dump->index, request->address);
+    const struct piece *piece = find_piece(&dump->index, request->address);
     const uint64_t from = piece ? request->address - piece->logical : 0;
     if (piece && !piece->compressed && from < piece->stored &&
         request->length <= piece->stored - from) {

@@ -22,24 +22,4 @@ void bw_partition_table_free(struct bw_partition_table *table);
 struct bw_error *bw_partition_find(const struct bw_partition_table *table, const char *wanted,
                                    const struct bw_partition_info **found);
 
-/* The copy of a disk that libblkid looks at (partition_copy.c). */
-
-struct bw_table_copy {
-    const struct bw_frame *frame;
-    struct bw_xlator *disk;
-    uint64_t size; /**< of the disk, in bytes */
-    uint32_t sector_size;
-    int file; /**< sparse, in memory; -1: there is none */
-    bool failed;
-};
-
-/** Makes the file; all members before it are set. Free it in any case. */
-struct bw_error *bw_table_copy_make(struct bw_table_copy *copy);
-
-/** Makes the file as long as its GPT says that the disk is; false if it does not say more than the
- * disk has. libblkid takes no GPT of a disk that was cut off. */
-bool bw_table_copy_extend(struct bw_table_copy *copy);
-
-void bw_table_copy_free(struct bw_table_copy *copy);
-
 #endif
