@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fetching stored pieces of files for the reader: requests and which parts of them are bad
- * (fetch.c, bad_part.c), checksums (checksums.c), decompression (decode.c).
+ * Fetching stored pieces of files for the reader: requests, their bad
+ * parts, decompression (reader.c), and checksums (checksums.c).
  */
 #ifndef BW_DATA_FETCH_H
 #define BW_DATA_FETCH_H
@@ -14,8 +14,6 @@ enum {
 };
 
 struct bw_data_fetch;
-
-/* Parts that turn out to be bad, or doubtful (bad_part.c). */
 
 /*
  * Checksums of data, by logical address (checksums.c). Continuing from one extent to the next costs
@@ -54,9 +52,5 @@ struct bw_checksum_run {
 struct bw_error *bw_data_checksums_get(struct bw_data_checksums *checksums, uint64_t logical,
                                        uint64_t length, uint8_t *result,
                                        struct bw_checksum_run *run);
-
-/* Decompression (decode.c). */
-
-struct bw_data_decoder;
 
 #endif

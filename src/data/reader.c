@@ -588,7 +588,7 @@ static struct bw_error *fetch_add(struct bw_data_fetch *fetch, const struct bw_d
 
 /*
  * Filling a block with the pieces of a file. What has to be read becomes requests, which go down in
- * batches so that the layers below can join neighbours (fetch.c). Holes and bad ranges need no
+ * batches so that the layers below can join neighbours. Holes and bad ranges need no
  * request.
  */
 

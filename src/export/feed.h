@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The files that leave an image, one after the other: walks, on a thread of their own, turned into
- * a queue that a stream (data/stream.h) can ask for the next one.
+ * a queue that a stream (btrfs-walk/stream.h) can ask for the next one.
  */
 #ifndef BW_EXPORT_FEED_H
 #define BW_EXPORT_FEED_H

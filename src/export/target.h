@@ -10,7 +10,7 @@
  * restored, at the end, they are closed to all others.
  *
  * Paths are relative to the folder, raw bytes that do not end with NUL, without a '/' at either
- * end; the folder itself is the empty path. target_file.h makes regular files, target_attributes.h
+ * end; the folder itself is the empty path. target_file.c makes regular files, target_attributes.c
  * restores what is known of them.
  */
 #ifndef BW_EXPORT_TARGET_H

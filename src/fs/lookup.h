@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Names: from a path to the inode it names, as a mount of a subvolume at / would find it
- * (lookup.c), and from an inode up to its path (directory.c).
+ * (lookup.c), and from an inode up to its path (parents.c).
  */
 #ifndef BW_FS_LOOKUP_H
 #define BW_FS_LOOKUP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Decompression of one extent, or of the data of an inline extent, from memory to memory. Nothing
- * is known of files here: file_extent.h says how long an extent is and how it is compressed.
+ * is known of files here: items.h says how long an extent is and how it is compressed.
  *
  * Sources: the "Compression" chapter of the btrfs documentation, and the kernel's
  * fs/btrfs/compression.h for the numbers and limits. The streams are:

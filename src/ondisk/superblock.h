@@ -67,7 +67,7 @@ uint64_t bw_superblock_offset(unsigned copy);
 /**
  * Validates the 4096 bytes read at `offset` (magic, own address, checksum, sane sizes and levels)
  * and decodes them. BW_ERROR_NOT_BTRFS if the magic is absent, BW_ERROR_UNSUPPORTED for a checksum
- * type unknown here, else BW_ERROR_CORRUPT. Feature bits are not judged; see features.h.
+ * type unknown here, else BW_ERROR_CORRUPT. Feature bits are not judged; see features.c.
  */
 struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
                                       struct bw_superblock *superblock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * All files below a starting point, for du.c and compression_sum.c: in the order in which
+ * All files below a starting point, for du.c and compression.c: in the order in which
  * readdir(3) lists them on a mount, a directory after its contents. They come in windows of some
  * thousand entries, and the files of a window also sorted by inode, so that one scan of a part of a
  * tree finds what belongs to them. What is remembered beyond a window is a bit for each inode of

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Statistics of probes (btrfs-walk/probe.h): the numbers between counting (stats.c) and the report
- * (stats_report.c). */
+/* Statistics of probes (btrfs-walk/probe.h): the counts, and the report (stats.c). */
 #ifndef BW_PROBE_STATS_H
 #define BW_PROBE_STATS_H
 

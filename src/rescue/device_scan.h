@@ -3,7 +3,7 @@
  * The physical scan: reads devices, for tree blocks wherever they lie. It is for what comes before
  * chunks are known, and for nothing else: a block that is found in this way may be part of a file,
  * such as an image of another file system, or of this one. What proves a block is that chunks put
- * its address to the place where it was found; lost_chunks.c asks for that.
+ * its address to the place where it was found; chunk_set.c tests that.
  */
 #ifndef BW_RESCUE_DEVICE_SCAN_H
 #define BW_RESCUE_DEVICE_SCAN_H

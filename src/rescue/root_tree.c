@@ -501,7 +501,7 @@ static const struct bw_subvolume_name *subvolume_name_of(const struct bw_subvolu
 
 /*
  * The root tree is lost: a new one is made. Leaves of it that are still in use are taken as they
- * are. For all other trees the present root is found (tree_roots.h); what a root item says besides
+ * are. For all other trees the present root is found; what a root item says besides
  * comes from older leaves of the root tree, and names of subvolumes from the directories.
  */
 

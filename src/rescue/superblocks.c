@@ -130,8 +130,7 @@ static struct bw_error *block_kinds_find(const struct bw_image_set *set,
  * extents of devices tell: that of whose places most blocks lie in. Blocks that are copies in a
  * file do not lie in their places; so the file system wins which has most blocks that do.
  *
- * The new superblock names no roots: chunks and trees are searched as well (lost_chunks.c,
- * lost_roots.c).
+ * The new superblock names no roots: chunk_tree.c and root_tree.c search for them.
  */
 
 enum {
@@ -316,7 +315,7 @@ static struct bw_error *score_candidate(struct candidate *candidate)
 
 /* Making. */
 
-/* Every transaction writes these two trees. Whether it was committed is for lost_roots.c to say. */
+/* Every transaction writes these two trees. Whether it was committed is decided by root_tree.c. */
 static uint64_t newest_generation(const struct candidate *candidate)
 {
     const struct bw_device_scan *scan = &candidate->scan;

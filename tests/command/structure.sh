@@ -42,6 +42,8 @@ at_most 0 "calls upward" upward
 at_most 10 "circles of files" circles
 at_most 0 "public functions that are not where src/README.md says" headers
 
+at_most 0 "mentions of source files that do not exist" mentions
+
 # rule DESCRIPTION LINES: the lines must be empty.
 rule() { if [ -z "$2" ]; then pass; else fail "$1: $(head -n 5 <<< "$2")"; fi; }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/graph/check_plan.c and check_output.c: what a plan is refused for, and where. Plans come from
+/* src/graph/check.c: what a plan is refused for, and where. Plans come from
  * volfiles.
  */
 #include <sys/stat.h>
