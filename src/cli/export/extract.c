@@ -139,7 +139,7 @@ static void list_missed(struct extract *extract)
                 "btrfs-walk: note: %" PRIu64 " device node%s left out: --preserve makes %s\n",
                 extract->devices, extract->devices == 1 ? " was" : "s were",
                 extract->devices == 1 ? "it" : "them");
-    if (extract->target.foreign)
+    if (extract->target.foreign && extract->target.options.preserve)
         fprintf(stderr,
                 "btrfs-walk: note: %" PRIu64
                 " file%s of other owners or groups %s yours now: only root can "

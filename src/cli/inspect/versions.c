@@ -62,8 +62,10 @@ static struct bw_error *take(void *context, const struct bw_version *version)
     struct bw_bytes changes[BW_DIFFERENCE_CHANGES + 1], unknown[BW_DIFFERENCE_CHANGES];
     struct bw_names changed = cmd_change_names(version->changes, changes);
     struct bw_left left = {0};
-    if (version->renamed)
+    if (version->renamed) {
+        changed.data = changes;
         changes[changed.length++] = (struct bw_bytes){"renamed", strlen("renamed")};
+    }
     if (!versions->state->no_data)
         BW_TRY(read_all(version, &left));
     const struct bw_versioninfo row = {
