@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Arithmetic in GF(2^8), for xlators/cluster/rebuild.c and check/parity.c. */
+/* Arithmetic in GF(2^8), for xlators/cluster/chunk_map.c and check/parity.c. */
 #include "base/galois.h"
 
 #include <string.h>

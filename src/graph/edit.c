@@ -109,8 +109,8 @@ static struct bw_error *new_name(const struct bw_graph *graph, const char *type,
 }
 
 /* Every parent of the volume below gets the new one as its child instead. */
-static struct bw_error *take_its_place(struct bw_graph *graph, const char *below,
-                                       struct bw_xlator *inserted)
+static struct bw_error *replace_child(struct bw_graph *graph, const char *below,
+                                      struct bw_xlator *inserted)
 {
     for (size_t i = 0; i < graph->size; i++) {
         struct bw_xlator *parent = graph->layers[i];
@@ -155,7 +155,7 @@ struct bw_error *bw_graph_insert_above(struct bw_graph *graph, size_t index, con
     BW_TRY(new_name(graph, type, below, &name));
     BW_TRY(bw_graph_add(graph, index + 1, name, at, inserted));
     BW_TRY(bw_layer_set_type(*inserted, type, at));
-    BW_TRY(take_its_place(graph, below, *inserted));
+    BW_TRY(replace_child(graph, below, *inserted));
     return bw_layer_add_child(*inserted, below, at);
 }
 

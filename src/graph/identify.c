@@ -36,7 +36,7 @@ static bool read_area(const struct bw_frame *frame, struct bw_xlator *layer, uin
 }
 
 /* An end that cannot be read is taken for zeros. */
-static bool take_sample(const struct bw_frame *frame, struct bw_xlator *layer, uint64_t offset,
+static bool read_sample(const struct bw_frame *frame, struct bw_xlator *layer, uint64_t offset,
                         struct sample *sample)
 {
     sample->head = sample->length < HEAD ? (size_t)sample->length : HEAD;
@@ -115,7 +115,7 @@ static bool probe_file(blkid_probe probe, int file, struct bw_buffer *text)
            blkid_do_probe(probe) == 0 && append_result(probe, text);
 }
 
-static bool ask_libblkid(const struct sample *sample, struct bw_buffer *text)
+static bool identify_by_libblkid(const struct sample *sample, struct bw_buffer *text)
 {
     int file = make_file(sample);
     blkid_probe probe = file < 0 ? NULL : blkid_new_probe();
@@ -152,9 +152,9 @@ enum bw_identity bw_identify(const struct bw_frame *frame, struct bw_xlator *lay
         return BW_FOREIGN;
     }
     enum bw_identity identity = BW_UNIDENTIFIED;
-    if (take_sample(frame, layer, offset, &sample)) {
+    if (read_sample(frame, layer, offset, &sample)) {
         identity = append_zeros(&sample, text);
-        if (!identity && (append_by_magic(&sample, text) || ask_libblkid(&sample, text)))
+        if (!identity && (append_by_magic(&sample, text) || identify_by_libblkid(&sample, text)))
             identity = BW_FOREIGN;
     }
     free(sample.bytes);

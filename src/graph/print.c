@@ -60,7 +60,7 @@ static void append_word(struct bw_buffer *text, const char *word)
 }
 
 /* An empty text mostly means "none", and is noise if it is the default. */
-static bool is_worth_telling(const struct bw_option *option, const char *value)
+static bool is_worth_printing(const struct bw_option *option, const char *value)
 {
     return *value || !option->default_value || *option->default_value;
 }
@@ -73,7 +73,7 @@ static void print_layer(const struct bw_xlator *layer, struct bw_buffer *text)
     append_word(text, layer->type->type);
     const struct bw_option *option = layer->type->options;
     for (const char *const *value = layer->values; option && option->name; option++, value++) {
-        if (!is_worth_telling(option, *value))
+        if (!is_worth_printing(option, *value))
             continue;
         bw_buffer_format(text, "\n    option");
         append_word(text, option->name);

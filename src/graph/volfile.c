@@ -65,7 +65,7 @@ static enum keyword keyword_of(const struct bw_token *token)
 }
 
 /* Takes a word that is no keyword. `what` says what it is to be. */
-static struct bw_error *take_word(struct parser *parser, const char *what, struct bw_token *word)
+static struct bw_error *expect_word(struct parser *parser, const char *what, struct bw_token *word)
 {
     *word = parser->token;
     if (word->kind == BW_TOKEN_END)
@@ -80,9 +80,9 @@ static struct bw_error *take_word(struct parser *parser, const char *what, struc
 }
 
 /* Names stand in arguments of the command line too, where some characters mean something. */
-static struct bw_error *take_name(struct parser *parser, const char *what, struct bw_token *name)
+static struct bw_error *expect_name(struct parser *parser, const char *what, struct bw_token *name)
 {
-    BW_TRY(take_word(parser, what, name));
+    BW_TRY(expect_word(parser, what, name));
     if (!*name->text)
         return BW_REFUSE(name->at, "the name of a volume cannot be empty");
     for (const char *next = name->text; *next; next++) {
@@ -107,7 +107,7 @@ static struct bw_error *parse_type(struct parser *parser)
                          "volume %s has a second type; the first stands in line %u",
                          parser->volume->name.text, first->at.line);
     BW_TRY(advance(parser));
-    BW_TRY(take_word(parser, "a type", &type));
+    BW_TRY(expect_word(parser, "a type", &type));
     return bw_layer_set_type(parser->volume, type.text, type.at);
 }
 
@@ -128,9 +128,9 @@ static struct bw_error *parse_option(struct parser *parser)
 {
     struct bw_token name, value;
     BW_TRY(advance(parser));
-    BW_TRY(take_word(parser, "the name of an option", &name));
+    BW_TRY(expect_word(parser, "the name of an option", &name));
     BW_TRY(check_option_name(parser->volume, &name));
-    BW_TRY(take_word(parser, "the value of an option", &value));
+    BW_TRY(expect_word(parser, "the value of an option", &value));
     return bw_layer_set_option(parser->volume, name.text, name.at, value.text, value.at);
 }
 
@@ -145,7 +145,7 @@ static struct bw_error *parse_subvolumes(struct parser *parser)
     BW_TRY(advance(parser));
     do {
         struct bw_token name;
-        BW_TRY(take_name(parser, "the name of a subvolume", &name));
+        BW_TRY(expect_name(parser, "the name of a subvolume", &name));
         BW_TRY(bw_layer_add_child(parser->volume, name.text, name.at));
     } while (parser->token.kind != BW_TOKEN_END && !keyword_of(&parser->token));
     return NULL;
@@ -213,7 +213,7 @@ static struct bw_error *parse_volume(struct parser *parser)
 {
     struct bw_token name;
     BW_TRY(advance(parser));
-    BW_TRY(take_name(parser, "the name of a volume", &name));
+    BW_TRY(expect_name(parser, "the name of a volume", &name));
     BW_TRY(bw_graph_add(parser->graph, parser->graph->size, name.text, name.at, &parser->volume));
     parser->statement = VOLUME;
     while (keyword_of(&parser->token) != END_VOLUME)

@@ -42,7 +42,7 @@ static void add_type(struct types *types, const struct bw_xlator_class *type)
 }
 
 /* A type that cannot be used is named on stderr, and the others are still shown. */
-static struct bw_error *take_one(void *context, const char *name)
+static struct bw_error *add_loadable(void *context, const char *name)
 {
     struct types *types = context;
     const struct bw_xlator_class *type;
@@ -103,7 +103,7 @@ static int show(struct bw_registry *registry, const struct cmd_common *common)
 {
     struct types types = {.common = common, .registry = registry};
     struct bw_error *error =
-        common->image_count ? find_types(&types) : bw_registry_each(registry, take_one, &types);
+        common->image_count ? find_types(&types) : bw_registry_each(registry, add_loadable, &types);
     int status;
     if (error) {
         status = cmd_fail(common, error);

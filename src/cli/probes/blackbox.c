@@ -22,8 +22,8 @@ struct blackbox_state {
     uint64_t last;
 };
 
-static struct bw_error *take_last(void *target, const struct cmd_option *option,
-                                  const char *argument)
+static struct bw_error *set_last(void *target, const struct cmd_option *option,
+                                 const char *argument)
 {
     struct blackbox_state *blackbox = target;
     return cmd_parse_number(argument, 0, UINT32_MAX, &blackbox->last)
@@ -34,7 +34,7 @@ static struct bw_error *take_last(void *target, const struct cmd_option *option,
 static const struct cmd_option options[] = {
     {0, "json", NULL, "one JSON object a line for each event",
      CMD_FLAG(struct blackbox_state, json)},
-    {0, "last", "N", "only the last N events", .take = take_last},
+    {0, "last", "N", "only the last N events", .take = set_last},
     {0},
 };
 

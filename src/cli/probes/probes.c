@@ -24,8 +24,8 @@ static int show_list(const struct command *command, const void *state, const cha
     return cmd_probe_list(style);
 }
 
-static struct bw_error *take_pattern(void *target, const struct cmd_option *option,
-                                     const char *argument)
+static struct bw_error *add_pattern(void *target, const struct cmd_option *option,
+                                    const char *argument)
 {
     struct cmd_probe_settings *settings = target;
     (void)option;
@@ -33,7 +33,7 @@ static struct bw_error *take_pattern(void *target, const struct cmd_option *opti
     return NULL;
 }
 
-static struct bw_error *take_stats(void *target, const struct cmd_option *option, const char *by)
+static struct bw_error *set_stats(void *target, const struct cmd_option *option, const char *by)
 {
     struct cmd_probe_settings *settings = target;
     bool xlator = by && strcmp(by, "xlator") == 0;
@@ -43,8 +43,8 @@ static struct bw_error *take_stats(void *target, const struct cmd_option *option
                : cmd_bad_argument(option, by, "probe, xlator");
 }
 
-static struct bw_error *take_maximum(void *target, const struct cmd_option *option,
-                                     const char *argument)
+static struct bw_error *set_maximum(void *target, const struct cmd_option *option,
+                                    const char *argument)
 {
     struct cmd_probe_settings *settings = target;
     settings->limited = true;
@@ -57,7 +57,7 @@ static const char *const formats[] = {"text", "json", NULL};
 
 const struct cmd_option cmd_probe_options[] = {
     {0, "probe", "PATTERN",
-     "print each event of these probes: 'block-*,!block-verify' (repeatable)", .take = take_pattern,
+     "print each event of these probes: 'block-*,!block-verify' (repeatable)", .take = add_pattern,
      .heading = "Probes", .rare = true},
     {0, "probe-list", "[=long|json|bpftrace]",
      "list the names of the probes, all details, the same as JSON, or the records for bpftrace",
@@ -69,8 +69,8 @@ const struct cmd_option cmd_probe_options[] = {
     {0, "probe-filter", "EXPRESSION", "only events that meet a condition: 'level > 0 && ns > 1ms'",
      CMD_TEXT(struct cmd_probe_settings, filter)},
     {0, "probe-stats", "[=probe|xlator]",
-     "count and time the events of each probe, or the calls of each layer", .take = take_stats},
-    {0, "probe-max", "N", "stop printing after N events", .take = take_maximum},
+     "count and time the events of each probe, or the calls of each layer", .take = set_stats},
+    {0, "probe-max", "N", "stop printing after N events", .take = set_maximum},
     {0, "blackbox", "FILE",
      "keep the last events in FILE, even after a crash ('btrfs-walk blackbox FILE' shows them)",
      CMD_TEXT(struct cmd_probe_settings, blackbox)},
@@ -264,7 +264,7 @@ static struct bw_error *report_stats(struct cmd_probes *watch)
 }
 
 /* A signal ends the program. */
-static void speak(void *context)
+static void print_held_back(void *context)
 {
     struct cmd_probes *watch = context;
     if (watch->stats)
@@ -298,7 +298,7 @@ struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *f
 struct bw_error *cmd_probes_start(struct cmd_probes *watch)
 {
     bool holds_back = watch->stats || (watch->printer && gathers(watch));
-    return holds_back ? cmd_last_words_start(speak, watch) : NULL;
+    return holds_back ? cmd_last_words_start(print_held_back, watch) : NULL;
 }
 
 struct bw_error *cmd_probes_close(struct cmd_probes *watch)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The chunk table of cluster/chunk-map and the arithmetic of its profiles: which stripe of which
- * chunk holds a logical address. No I/O here; chunk_map.c reads, rebuild.c computes what is lost.
+ * chunk holds a logical address. No I/O here; chunk_map.c reads, and computes what is lost.
  */
 #ifndef BW_XLATORS_CLUSTER_LAYOUT_H
 #define BW_XLATORS_CLUSTER_LAYOUT_H
@@ -85,16 +85,5 @@ const struct bw_layout_stripe *bw_piece_stripe(const struct bw_piece *piece, uns
 unsigned bw_layout_data_stripes(const struct bw_layout_chunk *chunk);
 const struct bw_layout_stripe *bw_layout_row_stripe(const struct bw_layout_chunk *chunk,
                                                     uint64_t row, unsigned part);
-
-/**
- * Computes a piece of a RAID5 or RAID6 row without reading its own stripe. `copy` says how: 2
- * prefers P; so does 0, which also avoids stale devices if possible; from 3 on, one more stripe of
- * the row is regarded as bad, a different one for each copy, and Q replaces it. Stripes that are
- * missing or cannot be read are bad as well. If too few stripes are left, the error is
- * BW_ERROR_MISSING_DEVICE if devices are missing, which is true of the whole row; if a stripe could
- * not be read, it has the code of that error, and other sectors of the piece may still be readable.
- */
-struct bw_error *bw_rebuild_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                  const struct bw_piece *piece, unsigned copy, uint8_t *buffer);
 
 #endif

@@ -215,8 +215,8 @@ static struct bw_request part_of(const struct repair *repair, uint32_t first, ui
 }
 
 /* Takes the good sectors of a run that was read from another copy; returns how many stay bad. */
-static uint32_t take_good(struct repair *repair, uint32_t first, uint32_t count, unsigned copy,
-                          bool rebuilt)
+static uint32_t copy_good_sectors(struct repair *repair, uint32_t first, uint32_t count,
+                                  unsigned copy, bool rebuilt)
 {
     uint32_t left = 0;
     for (uint32_t i = first; i < first + count; i++) {
@@ -255,7 +255,7 @@ static void try_run(struct repair *repair, uint32_t first, uint32_t count, unsig
     bw_wind(repair->frame, bw_xlator_child(repair->xlator, 0), &part, 1);
     if (!part.error) {
         repair->missing = false;
-        if (take_good(repair, first, count, copy, part.rebuilt))
+        if (copy_good_sectors(repair, first, count, copy, part.rebuilt))
             note(repair, first, copy, mismatch(repair));
         return;
     }
@@ -315,7 +315,7 @@ static struct bw_error *explain_sector(struct repair *repair, uint32_t sector)
     for (unsigned copy = first; copy <= last; copy++) {
         part = part_of(repair, sector, 1, copy);
         bw_wind(repair->frame, bw_xlator_child(repair->xlator, 0), &part, 1);
-        if (!part.error && !take_good(repair, sector, 1, copy, part.rebuilt)) {
+        if (!part.error && !copy_good_sectors(repair, sector, 1, copy, part.rebuilt)) {
             bw_error_free(explain_copies(&tried, &part, 0));
             return NULL;
         }

@@ -395,8 +395,8 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
 
 /* A request that lies in one piece that is not compressed goes down as it is, with the others of
  * the batch; the rest is read here. */
-static bool place(const struct bw_frame *frame, struct bw_xlator *xlator,
-                  struct bw_request *request, struct bw_request *copy)
+static bool pass_or_read(const struct bw_frame *frame, struct bw_xlator *xlator,
+                         struct bw_request *request, struct bw_request *copy)
 {
     const struct metadump *dump = bw_xlator_private(xlator);
     const struct piece *piece = find_piece(&dump->index, request->address);
@@ -414,7 +414,7 @@ static bool place(const struct bw_frame *frame, struct bw_xlator *xlator,
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
-    bw_wind_copies(frame, xlator, requests, count, place);
+    bw_wind_copies(frame, xlator, requests, count, pass_or_read);
 }
 
 /* The bytes of a piece are read as a whole, or lie elsewhere: hints have no use. */

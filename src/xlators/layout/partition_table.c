@@ -229,7 +229,7 @@ static const char *name_type(const char *type)
 #define PUT_TEXT(member, text) snprintf((member), sizeof(member), "%s", (text) ? (text) : "")
 
 /* libblkid counts in units of 512 bytes, whatever the sectors are. False if that makes no sense. */
-static bool take_partition(blkid_partition from, uint64_t size, struct bw_partition_info *to)
+static bool convert_partition(blkid_partition from, uint64_t size, struct bw_partition_info *to)
 {
     const int64_t limit = INT64_MAX / 512;
     int64_t start = blkid_partition_get_start(from), length = blkid_partition_get_size(from);
@@ -258,8 +258,8 @@ static int by_number(const void *left, const void *right)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-static struct bw_error *take_list(blkid_partlist list, uint64_t size,
-                                  struct bw_partition_table *table)
+static struct bw_error *convert_list(blkid_partlist list, uint64_t size,
+                                     struct bw_partition_table *table)
 {
     int count = blkid_partlist_numof_partitions(list);
     struct bw_partition_info *partitions = calloc(BW_PARTITIONS, sizeof *partitions);
@@ -268,8 +268,8 @@ static struct bw_error *take_list(blkid_partlist list, uint64_t size,
     table->partitions = partitions;
     PUT_TEXT(table->kind, blkid_parttable_get_type(blkid_partlist_get_table(list)));
     for (int i = 0; i < count && table->count < BW_PARTITIONS; i++)
-        table->count +=
-            take_partition(blkid_partlist_get_partition(list, i), size, &partitions[table->count]);
+        table->count += convert_partition(blkid_partlist_get_partition(list, i), size,
+                                          &partitions[table->count]);
     qsort(partitions, table->count, sizeof *partitions, by_number);
     return NULL;
 }
@@ -291,7 +291,7 @@ static struct bw_error *probe_file(blkid_probe probe, const struct disk_copy *co
         return bw_error_create(BW_ERROR_NOT_FOUND, "no partition table");
     table->sector_size = copy->sector_size;
     table->size = copy->size;
-    return take_list(list, copy->size, table);
+    return convert_list(list, copy->size, table);
 }
 
 static struct bw_error *probe_copy(const struct disk_copy *copy, bool force,

@@ -10,7 +10,7 @@
 #include "xlators/classes.h"
 #include "xlators/layout/window.h"
 
-static struct bw_error *place(struct bw_window *window, struct bw_xlator *child)
+static struct bw_error *check_range(struct bw_window *window, struct bw_xlator *child)
 {
     uint64_t end = bw_xlator_size(child);
     if (window->offset > end)
@@ -33,7 +33,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     struct bw_window *window = bw_xlator_private(xlator);
     window->offset = bw_xlator_option_number(xlator, "offset");
     window->length = bw_xlator_option_number(xlator, "length");
-    return place(window, bw_xlator_child(xlator, 0));
+    return check_range(window, bw_xlator_child(xlator, 0));
 }
 
 uint64_t bw_window_size(struct bw_xlator *xlator)

@@ -88,7 +88,7 @@ static struct slot *find(struct shard *shard, uint64_t address)
 }
 
 /* Answers a request from the cache if the block is there and is what this request expects. */
-static bool answer(struct node_cache *cache, struct bw_request *request)
+static bool answer_from_cache(struct node_cache *cache, struct bw_request *request)
 {
     struct shard *shard = shard_of(cache, request->address);
     pthread_mutex_lock(&shard->lock);
@@ -203,7 +203,7 @@ static bool look_up(const struct bw_frame *frame, struct bw_xlator *xlator,
     struct node_cache *cache = bw_xlator_private(xlator);
     struct bw_probes *probes = bw_xlator_probes(xlator);
     struct bw_cache_event event;
-    bool found = answer(cache, request);
+    bool found = answer_from_cache(cache, request);
     atomic_fetch_add_explicit(found ? &cache->hits : &cache->misses, 1, memory_order_relaxed);
     if (found)
         BW_PROBE(probes, cache__hit, cache, describe(&event, frame, request));

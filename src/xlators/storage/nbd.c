@@ -217,7 +217,7 @@ static struct bw_io_event event_of(const struct batch *batch, const struct run *
         {.call = batch->frame->call}, batch->nbd->path, run->offset, run->size, run->count};
 }
 
-static void tell_start(struct batch *batch)
+static void fire_start(struct batch *batch)
 {
     struct bw_probes *probes = bw_xlator_probes(batch->xlator);
     batch->start = BW_PROBE_START(probes, dev__read__done);
@@ -228,7 +228,7 @@ static void tell_start(struct batch *batch)
 }
 
 /* All that a batch takes is the time of each of its reads: they are under way together. */
-static void tell_end(const struct batch *batch)
+static void fire_end(const struct batch *batch)
 {
     struct bw_probes *probes = bw_xlator_probes(batch->xlator);
     for (size_t i = 0; BW_PROBE_ON(probes, dev__read__done) && i < batch->run_count; i++) {
@@ -241,13 +241,13 @@ static void tell_end(const struct batch *batch)
 
 static void read_runs(struct batch *batch, struct bw_connection_read *reads, size_t count)
 {
-    tell_start(batch);
+    fire_start(batch);
     if (bw_connection_read(batch->nbd->connection, reads, count))
         warn(batch, bw_error_create(BW_ERROR_USAGE, "%s: the connection was lost, and made again",
                                     batch->nbd->path));
     for (size_t i = 0; i < batch->run_count; i++)
         answer_run(batch, &batch->runs[i]);
-    tell_end(batch);
+    fire_end(batch);
 }
 
 static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
