@@ -11,6 +11,7 @@
 
 #include "base/thread.h"
 #include "cli/command.h"
+#include "cli/complete/complete.h"
 
 const char cmd_topic_files[] = "Files", cmd_topic_export[] = "Getting files out",
            cmd_topic_volume[] = "The file system", cmd_topic_structures[] = "Structures on disk",

@@ -156,7 +156,7 @@ static bool has_images(const struct bw_error *why)
 static struct bw_error *open_images(struct check *check)
 {
     struct bw_fs_options images = cmd_fs_options(check->common);
-    images.reporter = (struct bw_reporter){cmd_tell, (void *)(uintptr_t)check->common};
+    images.reporter = cmd_reporter(check->common);
     return bw_fs_open_images(&images, &check->session.fs);
 }
 
@@ -170,7 +170,7 @@ static int end_early(struct check *check, struct bw_error *error)
 
 static int check_images(struct check *check)
 {
-    BW_AUTO_ERROR struct bw_error *why = cmd_try_open(check->common, bw_fs_open, &check->session);
+    BW_AUTO_ERROR struct bw_error *why = cmd_try_open(check->common, &check->session);
     if (!why)
         return end(check, check_all(check, NULL), true);
     if (!has_images(why))

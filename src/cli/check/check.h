@@ -9,8 +9,8 @@
 
 #include "base/json.h"
 #include "btrfs-walk/check.h"
-#include "cli/common/output_file.h"
-#include "cli/common/progress.h"
+#include "cli/common/output.h"
+#include "cli/common/monitor.h"
 #include "cli/common/answer.h"
 #include "export/manifest.h"
 

@@ -1,23 +1,136 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Parsing the command line from the option tables. */
+/*
+ * Options: parsing their arguments, the tables that all commands share, a command's options in one
+ * list, and the text of --help, which is made from that list for a terminal of 80 columns.
+ */
+#include "cli/common/options.h"
+
+#include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
-#include "cli/common/find_words.h"
-#include "cli/common/options.h"
-#include "cli/common/progress.h"
+#include "base/nearest.h"
+#include "cli/command.h"
+#include "cli/common/output.h"
+#include "cli/graph/page.h"
 
 #ifndef BW_VERSION
 #define BW_VERSION "unknown"
 #endif
+
+struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *argument,
+                                  const char *allowed)
+{
+    return bw_error_create(BW_ERROR_USAGE, "invalid argument of --%s: %s (allowed: %s)",
+                           option->name, argument, allowed);
+}
+
+struct bw_error *cmd_take_flag(void *flag, const struct cmd_option *option, const char *argument)
+{
+    (void)option;
+    (void)argument;
+    *(bool *)flag = true;
+    return NULL;
+}
+
+struct bw_error *cmd_take_text(void *text, const struct cmd_option *option, const char *argument)
+{
+    *(const char **)text = argument;
+    return *argument ? NULL : cmd_bad_argument(option, argument, "a text that is not empty");
+}
+
+bool cmd_parse_number(const char *text, uint64_t minimum, uint64_t maximum, uint64_t *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && !errno && *number >= minimum &&
+           *number <= maximum;
+}
+
+struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option,
+                                  const char *argument)
+{
+    uint64_t number;
+    if (!cmd_parse_number(argument, 1, 32, &number))
+        return cmd_bad_argument(option, argument, "1 to 32");
+    *(unsigned *)threads = (unsigned)number;
+    return NULL;
+}
+
+static bool parse_hexadecimal(const char **text, uint64_t *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoull(*text, &end, 16);
+    bool is_one = isxdigit((unsigned char)(*text)[2]) && !errno;
+    *text = end;
+    return is_one;
+}
+
+bool cmd_parse_bytes(const char **text, uint64_t *bytes)
+{
+    if (strncasecmp(*text, "0x", 2) == 0)
+        return parse_hexadecimal(text, bytes);
+    return bw_parse_size(text, bytes);
+}
+
+struct bw_error *cmd_parse_range(const char *text, uint64_t *address, uint64_t *length)
+{
+    const char *rest = text;
+    bool good = cmd_parse_bytes(&rest, address);
+    *length = 0;
+    if (good && *rest == '+')
+        good = cmd_parse_bytes((rest++, &rest), length) && *length;
+    if (good && !*rest && *length <= UINT64_MAX - *address)
+        return NULL;
+    return bw_error_create(BW_ERROR_USAGE, "invalid address: %s", text);
+}
+
+struct bw_error *cmd_take_bytes(void *bytes, const struct cmd_option *option, const char *argument)
+{
+    const char *rest = argument;
+    return cmd_parse_bytes(&rest, bytes) && !*rest
+               ? NULL
+               : cmd_bad_argument(option, argument,
+                                  "bytes below 16E, for example 4096, 64M, 64MB or 0x1000");
+}
+
+static struct bw_error *bad_word(const struct cmd_option *option, const char *argument)
+{
+    BW_AUTO_BUFFER struct bw_buffer allowed = {0};
+    for (size_t i = 0; option->words[i]; i++)
+        if (*option->words[i]) /* what is meant without the option may have no name */
+            bw_buffer_format(&allowed, "%s%s", allowed.length ? ", " : "", option->words[i]);
+    bw_buffer_append_byte(&allowed, '\0');
+    return allowed.failed ? bw_error_no_memory() : cmd_bad_argument(option, argument, allowed.data);
+}
+
+struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, const char *argument)
+{
+    unsigned i = 0;
+    while (option->words[i] && strcmp(argument, option->words[i]) != 0)
+        i++;
+    *(unsigned *)value = i;
+    return option->words[i] ? NULL : bad_word(option, argument);
+}
+
+/* The options that all commands share. */
+
+const struct cmd_option cmd_list_options[] = {
+    {'T', "files-from", "FILE", "also the paths that FILE lists, one a line; '-' is stdin",
+     CMD_TEXT(struct cmd_common, files_from)},
+    {'0', "null", NULL, "paths in that FILE end with a NUL byte instead of a newline",
+     CMD_FLAG(struct cmd_common, null_separated), .also = "from0"},
+    {0},
+};
 
 static struct bw_error *take_device(void *target, const struct cmd_option *option,
                                     const char *argument)
@@ -160,8 +273,10 @@ const struct cmd_option cmd_common_options[] = {
     {0},
 };
 
+/* The options of a command. */
+
 /* A command's own option goes before one of that name that all commands have. */
-static bool is_listed(const struct cmd_option_list *list, const char *name)
+bool cmd_has_option(const struct cmd_option_list *list, const char *name)
 {
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->items[i].option->name, name) == 0)
@@ -180,7 +295,7 @@ static void list_options(struct cmd_option_list *list, const struct cmd_option *
         rare |= table->rare;
         if (table->group) {
             list_options(list, table->group, (char *)settings + table->offset, heading, false);
-        } else if (list->count < CMD_MAX_OPTIONS && !is_listed(list, table->name)) {
+        } else if (list->count < CMD_MAX_OPTIONS && !cmd_has_option(list, table->name)) {
             list->items[list->count].option = table;
             list->items[list->count].heading = heading;
             list->items[list->count].rare = rare;
@@ -215,42 +330,89 @@ size_t cmd_find_letter(const struct cmd_option_list *list, int letter)
     return i;
 }
 
-/* The options in the form that getopt_long() wants. */
-struct getopt_tables {
-    char letters[2 * CMD_MAX_OPTIONS + 2];
-    struct option names[2 * CMD_MAX_OPTIONS + 1];
-};
+/* Suggestions for misspelt words. */
 
-/* What getopt_long() returns for the long form of an option is this and its number. */
-enum { LONG_FORM = 256 };
-
-static void fill_tables(struct getopt_tables *tables, const struct cmd_option_list *list)
+/* "; did you mean 'x' or 'y'" */
+static void append_suggestion(struct cmd_suggestion *suggestion, const char *candidate)
 {
-    char *letter = tables->letters;
-    struct option *name = tables->names;
-    *letter++ = ':'; /* distinguishes a missing argument from an unknown option */
-    for (size_t i = 0; i < list->count; i++) {
-        const struct cmd_option *option = list->items[i].option;
-        int kind = !option->argument          ? no_argument
-                   : *option->argument == '[' ? optional_argument
-                                              : required_argument;
-        *name++ = (struct option){option->name, kind, NULL, LONG_FORM + (int)i};
-        if (option->also && !is_listed(list, option->also))
-            *name++ = (struct option){option->also, kind, NULL, LONG_FORM + (int)i};
-        if (option->letter)
-            *letter++ = option->letter;
-        if (option->letter && kind == required_argument)
-            *letter++ = ':';
-    }
+    bw_buffer_format(suggestion->message, "%s'%s%s'",
+                     suggestion->count++ ? " or " : "; did you mean ", suggestion->prefix,
+                     candidate);
 }
 
-/* The status of a command for one of all commands. */
-static int status_of(const struct command *command, int status)
+void cmd_suggest(struct cmd_suggestion *suggestion, const char *candidate)
+{
+    if (bw_is_like(suggestion->word, candidate))
+        append_suggestion(suggestion, candidate);
+}
+
+/* Commands that do what other programs, or users, call by another name. */
+static const struct {
+    const char *word;
+    const char *commands[2];
+} others[] = {
+    {"archive", {"tar"}},
+    {"compsize", {"compression"}},
+    {"cp", {"extract"}},
+    {"copy", {"extract"}},
+    {"df", {"usage"}},
+    {"dump-super", {"super"}},
+    {"dump-tree", {"dump"}},
+    {"export", {"extract", "tar"}},
+    {"files", {"walk"}},
+    {"find", {"walk"}},
+    {"fsck", {"check"}},
+    {"generations", {"roots"}},
+    {"getfattr", {"xattr"}},
+    {"grep", {"mount", "cat"}},
+    {"heatmap", {"picture --by heatmap"}},
+    {"history", {"versions", "roots"}},
+    {"list", {"ls", "walk"}},
+    {"md5sum", {"sum"}},
+    {"recover", {"extract", "deleted --extract"}},
+    {"rescue", {"extract", "extract --scan"}},
+    {"restore", {"extract"}},
+    {"scrub", {"check --data"}},
+    {"search", {"walk --name"}},
+    {"send", {"tar", "diff"}},
+    {"sha256sum", {"sum"}},
+    {"snapshots", {"subvolumes --snapshots"}},
+    {"tree", {"ls -R", "subvolumes --tree"}},
+    {"undelete", {"deleted --extract"}},
+    {"verify", {"check", "check --data"}},
+    {"version", {"--version"}},
+};
+
+static void suggest_commands(struct cmd_suggestion *suggestion)
+{
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        for (size_t k = 0; strcmp(others[i].word, suggestion->word) == 0 && k < 2; k++)
+            if (others[i].commands[k])
+                append_suggestion(suggestion, others[i].commands[k]);
+    const bool is_known = suggestion->count;
+    for (size_t i = 0; !is_known && cmd_table[i]; i++)
+        cmd_suggest(suggestion, cmd_table[i]->name);
+}
+
+void cmd_print_unknown_command(const char *word, const char *reason)
+{
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
+    bw_escape_words(&line, word);
+    bw_buffer_format(&line, " %s", reason);
+    struct cmd_suggestion suggestion = {.message = &line, .word = word, .prefix = ""};
+    suggest_commands(&suggestion);
+    fprintf(stderr, "btrfs-walk: %.*s%s\n'btrfs-walk help' lists all commands.\n", (int)line.length,
+            line.data ? line.data : "", suggestion.count ? "?" : "");
+}
+
+/* Wrong usage. */
+
+int cmd_exit_status(const struct command *command, int status)
 {
     return command->statuses && status >= 0 ? command->statuses[status] : status;
 }
 
-static int usage_error(const struct command *command, const char *reason, const char *argument)
+int cmd_usage_error(const struct command *command, const char *reason, const char *argument)
 {
     bool is_default = command == cmd_table[0];
     BW_AUTO_BUFFER struct bw_buffer shown = {0};
@@ -259,210 +421,197 @@ static int usage_error(const struct command *command, const char *reason, const 
     bw_escape_words(&shown, argument ? argument : "");
     fprintf(stderr, "btrfs-walk: %.*s\nTry 'btrfs-walk %s%s--help'.\n", (int)shown.length,
             shown.data ? shown.data : "", is_default ? "" : command->name, is_default ? "" : " ");
-    return status_of(command, STATUS_CANNOT);
+    return cmd_exit_status(command, STATUS_CANNOT);
+}
+
+/* The text of --help. */
+
+const struct cmd_status cmd_statuses[] = {
+    {STATUS_OK, "The answer is complete, even if the file system is degraded or has bad copies of "
+                "which good ones were found."},
+    {STATUS_PARTIAL, "Part of the answer is missing: lost blocks, an image that was not used, a "
+                     "path that does not exist, a full disk."},
+    {STATUS_CANNOT, "Wrong usage, or no file system that can be opened."},
+    {STATUS_UNSUPPORTED, "The image needs a feature that is not supported; the message names it."},
+    {0},
+};
+
+enum { INDENT = 29, WIDTH = 79 };
+
+/* Words that begin at column `indent` of a line that is there already. */
+static void print_words(const char *words, size_t length, size_t indent)
+{
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    page_append_words(&text, words, length, indent, WIDTH);
+    printf("%.*s\n", (int)text.length, text.data ? text.data : "");
+}
+
+/* A paragraph is filled; one with lines that are indented is printed as it is. */
+static void print_paragraph(const char *text, size_t length)
+{
+    if (memmem(text, length, "\n ", 2) || *text == ' ')
+        printf("%.*s\n", (int)length, text);
+    else
+        print_words(text, length, 0);
+}
+
+static void print_details(const char *text)
+{
+    while (text += strspn(text, "\n"), *text) {
+        const char *end = strstr(text, "\n\n");
+        size_t length =
+            end ? (size_t)(end - text) : strlen(text) - (text[strlen(text) - 1] == '\n');
+        putchar('\n');
+        print_paragraph(text, length);
+        text += length;
+    }
+}
+
+static void print_option(const struct cmd_option_list *list, size_t number)
+{
+    const struct cmd_option *option = list->items[number].option;
+    const char *argument = option->argument ? option->argument : "";
+    char left[64], letter[8] = "    ";
+    if (option->letter && cmd_find_letter(list, option->letter) == number)
+        snprintf(letter, sizeof letter, "-%c, ", option->letter);
+    snprintf(left, sizeof left, "%s--%s%s%s", letter, option->name,
+             *argument && *argument != '[' ? " " : "", argument);
+    if (strlen(left) > INDENT - 4)
+        printf("  %s\n%*s", left, INDENT, "");
+    else
+        printf("  %-*s ", INDENT - 3, left);
+    print_words(option->description, strlen(option->description), INDENT);
+}
+
+static bool have_same_heading(const char *heading, const char *other)
+{
+    return heading == other || (heading && other && strcmp(heading, other) == 0);
+}
+
+/* The options of a heading, at the first of them. */
+static void print_heading(const struct cmd_option_list *list, size_t first)
+{
+    const char *heading = list->items[first].heading;
+    for (size_t i = 0; i < first; i++)
+        if (have_same_heading(list->items[i].heading, heading))
+            return;
+    printf("\n%s:\n", heading ? heading : "Options");
+    for (size_t i = first; i < list->count; i++)
+        if (have_same_heading(list->items[i].heading, heading))
+            print_option(list, i);
+}
+
+static void print_statuses(const struct command *command)
+{
+    const struct cmd_status *status = command->meanings ? command->meanings : cmd_statuses;
+    printf("\nExit status:\n");
+    for (; status->meaning; status++) {
+        printf("  %-4d", status->status);
+        print_words(status->meaning, strlen(status->meaning), 6);
+    }
+}
+
+static void print_commands(void)
+{
+    const char *topic = NULL;
+    for (size_t i = 0; cmd_table[i]; topic = cmd_table[i++]->topic) {
+        if (cmd_table[i]->topic != topic)
+            printf("\n%s:\n", cmd_table[i]->topic);
+        printf("  %-12s ", cmd_table[i]->name);
+        print_words(cmd_table[i]->summary, strlen(cmd_table[i]->summary), 15);
+    }
+    printf("\n'btrfs-walk help COMMAND' describes a command.\n");
+}
+
+static void print_help(const struct command *command, bool all)
+{
+    bool is_default = command == cmd_table[0], hidden = false;
+    const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
+    printf("Usage: btrfs-walk %s%s%s [OPTIONS] %s\n", is_default ? "[" : "", command->name,
+           is_default ? "]" : "", command->operands);
+    print_words(command->summary, strlen(command->summary), 0);
+    print_details(command->details);
+    for (size_t i = 0; i < list.count; i++) {
+        if (all || !list.items[i].rare || command->topic == cmd_topic_program)
+            print_heading(&list, i);
+        else
+            hidden = true;
+    }
+    print_statuses(command);
+    printf("\nExamples:\n%s", command->examples);
+    if (is_default)
+        print_commands();
+    if (hidden)
+        printf("%sOptions of layers and probes are shown by --help=all.\n", is_default ? "" : "\n");
 }
 
 static int show_help(const struct command *command, const void *state, const char *argument)
 {
     (void)state;
     if (argument && strcmp(argument, "all") != 0)
-        return usage_error(command, "invalid argument of --help (allowed: all)", argument);
-    cmd_print_help(command, argument);
+        return cmd_usage_error(command, "invalid argument of --help (allowed: all)", argument);
+    print_help(command, argument);
     return STATUS_OK;
 }
 
-int cmd_flush_stdout(const struct cmd_common *common)
+/* The help command. */
+
+static int print_command_help(const char *name, bool all)
 {
-    bool flushed = !fflush(stdout); /* what was written before may have failed, and is gone */
-    if (flushed && !ferror(stdout))
+    size_t i = 0;
+    while (cmd_table[i] && strcmp(cmd_table[i]->name, name) != 0)
+        i++;
+    if (cmd_table[i]) {
+        print_help(cmd_table[i], all);
         return STATUS_OK;
-    cmd_fail(common, bw_error_from_errno(flushed ? EIO : errno, "cannot write to stdout"));
-    return STATUS_PARTIAL;
+    }
+    cmd_print_unknown_command(name, "is no command");
+    return STATUS_CANNOT;
 }
 
-/* Only stdout is written here, so that SIGPIPE may end the program: see cmd_write(). */
-static int show(const struct command *command, const struct cmd_common *common, const void *state,
-                const struct cmd_option *option, const char *argument)
-{
-    signal(SIGPIPE, SIG_DFL);
-    int status = option->show(command, state, argument);
-    if (status == STATUS_OK)
-        status = cmd_flush_stdout(common);
-    signal(SIGPIPE, SIG_IGN);
-    return status_of(command, status);
-}
-
-enum { SHOWED_NOTHING = -1 };
-
-/* What is shown when all options are known. */
-struct shown {
-    const struct cmd_option *option; /* NULL: nothing */
-    const char *argument;
+struct help_state {
+    bool all;
 };
 
-/* Handles one option, `name` being what it was called; SHOWED_NOTHING if the command goes on, else
- * the exit status. */
-static int use_option(const struct command *command, const struct cmd_option_list *list,
-                      size_t number, const char *name, const char *argument, struct shown *later)
+static const struct cmd_option options[] = {
+    {'a', "all", NULL, "also print options of layers and probes, as --help=all does",
+     CMD_FLAG(struct help_state, all)},
+    {0},
+};
+
+static int run(const struct cmd_common *common, void *state)
 {
-    const struct cmd_option *option = list->items[number].option;
-    struct cmd_option other;
-    /* getopt_long() knows no others. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    if (option->show && (!option->take || strcmp(argument, "help") == 0)) {
-        *later = (struct shown){option, argument};
-        return SHOWED_NOTHING;
+    const struct help_state *help = state;
+    int status = STATUS_OK;
+    signal(SIGPIPE, SIG_DFL); /* nothing but a reader that has gone can end this */
+    for (size_t i = 0; status == STATUS_OK && i < common->image_count; i++)
+        status = print_command_help(common->images[i], help->all);
+    if (!common->image_count) {
+        puts("Usage: btrfs-walk [COMMAND] [OPTIONS] IMAGE...\n"
+             "Reads an unmounted btrfs file system. Without COMMAND, it lists all files (walk).");
+        print_commands();
     }
-    if (name && option->also && strcmp(name, option->also) == 0) {
-        other = *option;
-        other.name = name;
-        option = &other;
-    }
-    BW_AUTO_ERROR struct bw_error *error =
-        option->take(list->items[number].settings + option->offset, option, argument);
-    return error ? usage_error(command, error->message, NULL) : SHOWED_NOTHING;
+    return status == STATUS_OK ? cmd_flush_stdout(common) : status;
 }
 
-/* What may be meant by a long option that there is not. */
-static int unknown_option(const struct command *command, const struct cmd_option_list *list,
-                          const char *argument)
-{
-    BW_AUTO_BUFFER struct bw_buffer reason = {0};
-    BW_AUTO_FREE char *word = strndup(argument, strcspn(argument, "="));
-    struct cmd_suggestion suggestion = {
-        .message = &reason, .word = word ? word + strspn(word, "-") : "", .prefix = "--"};
-    bw_buffer_format(&reason, "unknown option: %s", argument);
-    for (size_t i = 0; i < list->count; i++)
-        cmd_suggest(&suggestion, list->items[i].option->name);
-    bw_buffer_format(&reason, "%s%c", suggestion.count ? "?" : "", '\0');
-    return usage_error(command, reason.failed ? "" : reason.data, NULL);
-}
+static const struct cmd_status meanings[] = {
+    {STATUS_OK, "The help was printed."},
+    {STATUS_PARTIAL, "The output cannot be written."},
+    {STATUS_CANNOT, "Wrong usage, or no such command."},
+    {0},
+};
 
-/* `of_find`: a word of find(1) that may be meant. */
-static int bad_option(const struct command *command, const struct cmd_option_list *list, int result,
-                      const char *argument, const char *of_find)
-{
-    const char letter[] = {'-', (char)optopt, '\0'};
-    bool is_short = optopt > 0 && optopt < LONG_FORM && strncmp(argument, "--", 2) != 0;
-    if (result == '?' && optopt >= LONG_FORM) {
-        const struct cmd_option *option = list->items[optopt - LONG_FORM].option;
-        BW_AUTO_BUFFER struct bw_buffer reason = {0};
-        /* As above. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-        bw_buffer_format(&reason, "--%s takes no argument, and is: %s", option->name,
-                         option->description);
-        bw_buffer_append_byte(&reason, '\0');
-        return usage_error(command, reason.failed ? "" : reason.data, argument);
-    }
-    if (result == '?' && !is_short)
-        return unknown_option(command, list, argument);
-    if (is_short && of_find && strchr(of_find, optopt))
-        return usage_error(command, of_find, cmd_find_advice(of_find));
-    return usage_error(command, result == ':' ? "option without its argument" : "unknown option",
-                       is_short ? letter : argument);
-}
-
-static int take_options(const struct command *command, int argc, char **argv,
-                        struct cmd_common *common, void *state)
-{
-    const struct cmd_option_list list = cmd_options_of(command, common, state);
-    struct getopt_tables tables = {.letters = ""};
-    struct shown later = {NULL, NULL};
-    int result, status = SHOWED_NOTHING, index = 0;
-    fill_tables(&tables, &list);
-    const char *of_find = cmd_find_words(argc, argv, tables.letters, tables.names);
-    opterr = 0;
-    while (status == SHOWED_NOTHING && (!later.option || later.option->take) &&
-           (result = getopt_long(argc, argv, tables.letters, tables.names, &index)) != -1) {
-        if (result == '?' || result == ':')
-            return bad_option(command, &list, result, argv[optind - 1], of_find);
-        size_t number =
-            result < LONG_FORM ? cmd_find_letter(&list, result) : (size_t)(result - LONG_FORM);
-        const char *name = result < LONG_FORM ? NULL : tables.names[index].name;
-        status = use_option(command, &list, number, name, optarg, &later);
-    }
-    return status == SHOWED_NOTHING && later.option
-               ? show(command, common, state, later.option, later.argument)
-               : status;
-}
-
-/* The command itself, if it has all that it needs. */
-static int run_sorted(const struct command *command, struct cmd_common *common, void *state,
-                      const struct cmd_operands *operands)
-{
-    if (command->missing && !common->path_count)
-        return usage_error(command, command->missing, NULL);
-    struct bw_error *error =
-        bw_servers_create((enum bw_helper_mode)common->helpers, &common->servers);
-    if (!error)
-        bw_servers_set_timeout(common->servers, common->timeout);
-    int status = error ? cmd_fail(common, error) : command->run(common, state);
-    bw_servers_destroy(common->servers);
-    cmd_stray_image(command, operands, status);
-    return status;
-}
-
-/* Options that stand before a command make an image of it. */
-static const char *misplaced_command(const struct command *command, const char *word)
-{
-    if (command != cmd_table[0] || access(word, F_OK) == 0)
-        return NULL;
-    for (size_t i = 1; cmd_table[i]; i++)
-        if (strcmp(cmd_table[i]->name, word) == 0)
-            return word;
-    return NULL;
-}
-
-static int run_on_operands(const struct command *command, struct cmd_common *common, void *state,
-                           char **given, size_t count)
-{
-    struct cmd_operands operands = {0};
-    if (!count && !command->needs_no_image && !common->graph.file)
-        return usage_error(command, "no image given", NULL);
-    if (count && misplaced_command(command, given[0]))
-        return usage_error(command, "the command comes before all options", given[0]);
-    struct bw_error *error = cmd_take_operands(command, common, given, count, &operands);
-    int status = error              ? cmd_fail(common, error)
-                 : operands.nothing ? STATUS_OK
-                                    : run_sorted(command, common, state, &operands);
-    cmd_free_operands(&operands);
-    return status;
-}
-
-static void release_settings(const struct cmd_option *table, void *settings)
-{
-    for (; table->name || table->group; table++) {
-        if (table->group)
-            release_settings(table->group, (char *)settings + table->offset);
-        if (table->release)
-            table->release((char *)settings + table->offset);
-    }
-}
-
-/* Takes the options and, unless they end the command, runs it. */
-static int run_command(const struct command *command, struct cmd_common *common, void *state,
-                       int argc, char **argv)
-{
-    if (command->defaults)
-        memcpy(state, command->defaults, command->state_size);
-    int status = take_options(command, argc, argv, common, state);
-    if (status == SHOWED_NOTHING)
-        status = run_on_operands(command, common, state, argv + optind, (size_t)(argc - optind));
-    release_settings(command->options, state);
-    return status;
-}
-
-int cmd_run(const struct command *command, int argc, char **argv)
-{
-    struct cmd_common common = {.helpers = BW_HELPERS_ON};
-    BW_AUTO_FREE void *state = calloc(1, command->state_size);
-    BW_AUTO_FREE const char **images = calloc((size_t)argc + 1, sizeof *images);
-    BW_AUTO_FREE struct bw_graph_edit *edits = calloc((size_t)argc + 1, sizeof *edits);
-    BW_AUTO_FREE const char **patterns = calloc((size_t)argc + 1, sizeof *patterns);
-    cmd_progress_prepare();
-    if (!images || !edits || !patterns || !state)
-        return cmd_fail(&common, bw_error_no_memory());
-    common.images = images;
-    common.graph.struct_size = sizeof common.graph;
-    common.graph.edits = common.edits = edits;
-    common.probes.patterns = patterns;
-    return run_command(command, &common, state, argc, argv);
-}
+const struct command cmd_help = {
+    .name = "help",
+    .topic = cmd_topic_program,
+    .operands = "[COMMAND...]",
+    .summary = "Lists all commands, or describes a command.",
+    .details = "\n'btrfs-walk help COMMAND' and 'btrfs-walk COMMAND --help' print the same.\n",
+    .examples = "  btrfs-walk help                              list all commands\n"
+                "  btrfs-walk help check                        what check does, and its options\n",
+    .options = options,
+    .meanings = meanings,
+    .run = run,
+    .state_size = sizeof(struct help_state),
+    .needs_no_image = true,
+};

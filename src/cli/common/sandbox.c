@@ -30,6 +30,7 @@
 #endif
 
 #include "base/cleanup.h"
+#include "cli/common/output.h"
 
 /* What is to be allowed in addition to reading what is open. */
 struct system_calls {
@@ -533,12 +534,6 @@ static const char *outcome(int problem)
     return problem ? strerror(problem) : "on";
 }
 
-static void report_note(const struct cmd_common *common, struct bw_error *note)
-{
-    cmd_tell((void *)(uintptr_t)common, BW_NOTE, note);
-    bw_error_free(note);
-}
-
 static struct bw_error *confine(const struct cmd_common *common, const struct bw_fs *fs,
                                 struct files *files)
 {
@@ -553,10 +548,10 @@ static struct bw_error *confine(const struct cmd_common *common, const struct bw
         landlock = apply_rules(files);
     capabilities = confine_capabilities(&files->calls);
     seccomp = confine_calls(files->calls);
-    report_note(common, bw_error_create(BW_ERROR_USAGE, "sandbox: Landlock: %s; seccomp: %s%s%s",
-                                        outcome(landlock), outcome(seccomp),
-                                        capabilities ? "; dropping capabilities: " : "",
-                                        capabilities ? strerror(capabilities) : ""));
+    cmd_note(common, bw_error_create(BW_ERROR_USAGE, "sandbox: Landlock: %s; seccomp: %s%s%s",
+                                     outcome(landlock), outcome(seccomp),
+                                     capabilities ? "; dropping capabilities: " : "",
+                                     capabilities ? strerror(capabilities) : ""));
     return NULL;
 }
 
@@ -608,7 +603,7 @@ struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct
         return NULL;
     entered = true;
     if (reason) {
-        report_note(common, bw_error_create(BW_ERROR_USAGE, "no sandbox: %s", reason));
+        cmd_note(common, bw_error_create(BW_ERROR_USAGE, "no sandbox: %s", reason));
         return NULL;
     }
     struct bw_error *error = confine(common, fs, &files);

@@ -5,10 +5,10 @@
  * from then on, and seccomp which system calls it may make: anything else fails with EACCES or
  * EPERM. What is open already is not affected, nor are tracers of the process.
  */
-#ifndef BW_CMD_SANDBOX_H
-#define BW_CMD_SANDBOX_H
+#ifndef BW_CLI_COMMON_SANDBOX_H
+#define BW_CLI_COMMON_SANDBOX_H
 
-#include "cli/command.h"
+#include "cli/common/settings.h"
 
 /**
  * Confines the process, unless --sandbox=off, as far as the kernel can: to reading the files of a

@@ -1,18 +1,89 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The file system of a command: opening it with the common options, and closing it. */
+/* The file system of a command: opening it with the common options, and closing it; statedumps of
+ * it, on SIGUSR1 and at the end. */
+#include "cli/common/session.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/file_set.h"
 #include "btrfs-walk/past.h"
-#include "cli/command.h"
+#include "cli/common/monitor.h"
+#include "cli/common/output.h"
 #include "cli/common/partitions.h"
-#include "cli/common/progress.h"
 #include "cli/common/sandbox.h"
 #include "cli/probes/recorder.h"
+
+/* Statedumps. */
+
+struct cmd_statedump {
+    const struct cmd_common *common;
+    const struct bw_fs *fs; /* NULL: it is not open yet */
+    int descriptor;
+};
+
+static struct bw_error *write_to(void *context, const char *text, size_t length)
+{
+    const struct cmd_statedump *statedump = context;
+    return cmd_write_file(statedump->descriptor, statedump->common->statedump, text, length);
+}
+
+/* A file holds only the last statedump. */
+static struct bw_error *dump_layers(struct cmd_statedump *statedump)
+{
+    if (statedump->descriptor != STDERR_FILENO) {
+        if (lseek(statedump->descriptor, 0, SEEK_SET) == 0 && ftruncate(statedump->descriptor, 0) &&
+            errno != EINVAL)
+            return bw_error_from_errno(errno, "cannot write to %s", statedump->common->statedump);
+    }
+    return bw_fs_statedump(statedump->fs, write_to, statedump);
+}
+
+/* On SIGUSR1; not for several threads at once. */
+static void write_statedump(void *context)
+{
+    struct cmd_statedump *statedump = context;
+    struct bw_error *error = dump_layers(statedump);
+    if (error)
+        cmd_fail(statedump->common, error);
+}
+
+/* Opens the file, if there is to be one, when it is known what will be read. */
+static struct bw_error *open_statedump(const struct cmd_common *common, const struct bw_fs *planned,
+                                       struct cmd_statedump **result)
+{
+    const char *name = common->statedump;
+    if (!name)
+        return NULL;
+    BW_AUTO_FREE struct cmd_statedump *statedump = calloc(1, sizeof *statedump);
+    if (!statedump)
+        return bw_error_no_memory();
+    statedump->common = common;
+    statedump->descriptor = STDERR_FILENO;
+    if (strcmp(name, "-") != 0)
+        BW_TRY(cmd_open_output(planned, common->probes.blackbox, name, &statedump->descriptor));
+    *result = BW_TAKE(statedump);
+    return NULL;
+}
+
+/* Closes it after a last statedump, if the file system was opened. */
+static struct bw_error *close_statedump(struct cmd_statedump *statedump)
+{
+    if (!statedump)
+        return NULL;
+    struct bw_error *error = statedump->fs ? dump_layers(statedump) : NULL;
+    if (statedump->descriptor != STDERR_FILENO && close(statedump->descriptor) && !error)
+        error = bw_error_from_errno(errno, "cannot write to %s", statedump->common->statedump);
+    free(statedump);
+    return error;
+}
+
+/* Where output goes. */
 
 static const struct {
     int descriptor;
@@ -80,17 +151,17 @@ static struct bw_error *open_outputs(const struct cmd_common *common, const stru
 /* All files that will be read are known, and none of the images is open. First come the outputs,
  * which the sandbox could not open, and threads come last, because a thread begins in the sandbox
  * that it is started in. */
-static struct bw_error *planned(void *context, const struct bw_fs *fs)
+static struct bw_error *prepare(void *context, const struct bw_fs *fs)
 {
     const struct opening *opening = context;
     struct cmd_session *session = opening->session;
     BW_TRY(check_streams(fs, NULL)); /* a volfile may have named more */
     BW_TRY(cmd_probes_open(session->probes, fs));
-    BW_TRY(cmd_statedump_open(opening->common, fs, &session->statedump));
+    BW_TRY(open_statedump(opening->common, fs, &session->statedump));
     BW_TRY(open_outputs(opening->common, fs));
     BW_TRY(cmd_sandbox_enter(opening->common, fs));
-    cmd_progress_begin(opening->common);
-    return cmd_probes_start(session->probes);
+    cmd_probes_start(session->probes);
+    return cmd_monitor_start(opening->common);
 }
 
 /* For commands that open a file system by themselves. */
@@ -99,7 +170,8 @@ static struct bw_error *confine(void *common, const struct bw_fs *planned)
     return cmd_sandbox_enter(common, planned);
 }
 
-struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
+/* `opening`: the session that it is opened for; NULL: none. */
+static struct bw_fs_options options_for(const struct cmd_common *common, struct opening *opening)
 {
     return (struct bw_fs_options){
         .struct_size = sizeof(struct bw_fs_options),
@@ -107,8 +179,11 @@ struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
         .path_count = common->image_count,
         .superblock_copy = common->superblock_copy,
         .graph = &common->graph,
-        .planned = confine,
-        .planned_context = (void *)(uintptr_t)common,
+        .probes = opening ? cmd_probes_set_of(opening->session->probes) : NULL,
+        .reporter = opening ? cmd_reporter(common) : (struct bw_reporter){0},
+        .searched = opening ? cmd_progress_search : NULL,
+        .planned = opening ? prepare : confine,
+        .planned_context = opening ? (void *)opening : (void *)(uintptr_t)common,
         .partition = common->partition,
         .offset = common->offset,
         .log = (enum bw_log_mode)common->log,
@@ -116,6 +191,11 @@ struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
         .servers = common->servers,
         .scan = common->scan,
     };
+}
+
+struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
+{
+    return options_for(common, NULL);
 }
 
 /* Of images that are opened later; in the sandbox that could not be done. */
@@ -145,29 +225,45 @@ static struct bw_error *look_for_newer(const struct cmd_common *common, struct b
     return error;
 }
 
-static struct bw_error *open_steps(const struct cmd_common *common, struct cmd_session *session,
-                                   struct bw_error *(*open_fs)(const struct bw_fs_options *options,
-                                                               struct bw_fs **fs))
+static struct bw_error *open_fs(const struct cmd_common *common, enum cmd_depth depth,
+                                struct opening *opening)
+{
+    const struct bw_fs_options options = options_for(common, opening);
+    struct bw_fs **fs = &opening->session->fs;
+    if (depth == CMD_OPEN_GRAPH)
+        return bw_fs_wire(&options, fs);
+    if (depth == CMD_OPEN_IMAGES)
+        return bw_fs_open_images(&options, fs);
+    BW_TRY(bw_fs_open(&options, fs));
+    return look_for_newer(common, *fs);
+}
+
+static struct bw_error *open_steps(const struct cmd_common *common, enum cmd_depth depth,
+                                   struct cmd_session *session)
 {
     struct opening opening = {common, session};
+    *session = (struct cmd_session){0};
     BW_TRY(check_streams_first(common));
     BW_TRY(connect_to_servers(common));
     BW_TRY(cmd_probes_create(common, &session->probes));
-    struct bw_fs_options options = cmd_fs_options(common);
-    options.probes = cmd_probes_set_of(session->probes);
-    options.planned = planned;
-    options.planned_context = &opening;
-    options.reporter = (struct bw_reporter){cmd_tell, (void *)(uintptr_t)common};
-    options.searched = cmd_progress_search;
-    BW_TRY(open_fs(&options, &session->fs));
-    struct bw_error *error = open_fs == bw_fs_open ? look_for_newer(common, session->fs) : NULL;
-    if (error) {
-        bw_fs_close(BW_TAKE(session->fs));
-        return error;
-    }
-    cmd_statedump_start(session->statedump, session->fs);
-    cmd_progress_watch(session->fs, session->statedump);
+    BW_TRY(open_fs(common, depth, &opening));
+    if (session->statedump)
+        session->statedump->fs = session->fs;
+    cmd_monitor_watch(session->fs, session->statedump ? write_statedump : NULL, session->statedump);
     return NULL;
+}
+
+/* What has ended is zero. Returns the errors of outputs. */
+static struct bw_error *end_session(struct cmd_session *session)
+{
+    cmd_progress_end();
+    struct bw_error *error = close_statedump(session->statedump);
+    bw_fs_close(session->fs);
+    cmd_monitor_stop();
+    error = bw_error_first(error, cmd_probes_close(session->probes));
+    cmd_monitor_unblock();
+    *session = (struct cmd_session){0};
+    return error;
 }
 
 static struct bw_error *print_table(void *context, const struct bw_partition_table *table)
@@ -179,7 +275,6 @@ static struct bw_error *print_table(void *context, const struct bw_partition_tab
                        : cmd_write_file(STDERR_FILENO, "stderr", text.data, text.length);
 }
 
-/* Prints why a file system could not be opened. Where there are several, they are listed. */
 int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
 {
     bool several = error->code == BW_ERROR_AMBIGUOUS && !common->lists_partitions;
@@ -192,19 +287,11 @@ int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
     return error ? cmd_fail(common, error) : status;
 }
 
-struct bw_error *cmd_try_open(const struct cmd_common *common,
-                              struct bw_error *(*open_fs)(const struct bw_fs_options *options,
-                                                          struct bw_fs **fs),
-                              struct cmd_session *session)
+struct bw_error *cmd_try_open(const struct cmd_common *common, struct cmd_session *session)
 {
-    *session = (struct cmd_session){0};
-    struct bw_error *error = open_steps(common, session, open_fs);
-    if (!error)
-        return NULL;
-    cmd_progress_end();
-    bw_error_add_cause(error, cmd_statedump_stop(session->statedump));
-    bw_error_add_cause(error, cmd_probes_close(session->probes));
-    *session = (struct cmd_session){0};
+    struct bw_error *error = open_steps(common, CMD_OPEN_TREES, session);
+    if (error)
+        bw_error_add_cause(error, end_session(session));
     return error;
 }
 
@@ -221,20 +308,16 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct bw_fs **
     return bw_fs_open(&options, fs);
 }
 
-static int open_session(const struct cmd_common *common, struct cmd_session *session,
-                        struct bw_error *(*open_fs)(const struct bw_fs_options *options,
-                                                    struct bw_fs **fs))
+int cmd_open_to(const struct cmd_common *common, enum cmd_depth depth, struct cmd_session *session)
 {
-    *session = (struct cmd_session){0};
-    struct bw_error *error = open_steps(common, session, open_fs);
+    struct bw_error *error = open_steps(common, depth, session);
     if (!error)
         return STATUS_OK;
     cmd_progress_end();
     int status = cmd_fail_to_open(common, error);
     if (common->verbose)
         cmd_recorder_print_last();
-    bw_error_free(cmd_statedump_stop(session->statedump));
-    error = cmd_probes_close(session->probes);
+    error = end_session(session);
     if (error)
         cmd_fail(common, error);
     return status;
@@ -242,34 +325,16 @@ static int open_session(const struct cmd_common *common, struct cmd_session *ses
 
 int cmd_open(const struct cmd_common *common, struct cmd_session *session)
 {
-    return open_session(common, session, bw_fs_open);
-}
-
-int cmd_wire(const struct cmd_common *common, struct cmd_session *session)
-{
-    return open_session(common, session, bw_fs_wire);
-}
-
-/* An output other than stdout could not be written. */
-static int fail_output(const struct cmd_common *common, struct bw_error *error, int status)
-{
-    if (!error)
-        return status;
-    cmd_fail(common, error);
-    return STATUS_PARTIAL;
-}
-
-int cmd_open_images(const struct cmd_common *common, struct cmd_session *session)
-{
-    return open_session(common, session, bw_fs_open_images);
+    return cmd_open_to(common, CMD_OPEN_TREES, session);
 }
 
 int cmd_close_outputs(const struct cmd_common *common, struct cmd_session *session)
 {
-    cmd_progress_end();
-    int status = fail_output(common, cmd_statedump_stop(session->statedump), STATUS_OK);
-    bw_fs_close(session->fs);
-    return fail_output(common, cmd_probes_close(session->probes), status);
+    struct bw_error *error = end_session(session);
+    if (!error)
+        return STATUS_OK;
+    cmd_fail(common, error);
+    return STATUS_PARTIAL;
 }
 
 int cmd_close(const struct cmd_common *common, struct cmd_session *session)

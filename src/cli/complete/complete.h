@@ -6,7 +6,12 @@
 #ifndef BW_CMD_COMPLETE_H
 #define BW_CMD_COMPLETE_H
 
-#include "cli/common/options.h"
+#include "cli/command.h"
+
+/** Completes the last of the words that follow the name of the program; returns the exit status. */
+int cmd_complete(char **words, size_t count);
+/** The same for a line of bash up to the cursor; `breaks` is COMP_WORDBREAKS. */
+int cmd_complete_bash(const char *breaks, const char *line);
 
 /** What an answer is. */
 enum complete_kind {

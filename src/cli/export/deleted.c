@@ -10,8 +10,8 @@
 #include "base/map.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/answer.h"
-#include "cli/common/progress.h"
-#include "cli/common/states.h"
+#include "cli/common/monitor.h"
+#include "cli/common/generations.h"
 #include "cli/export/extract.h"
 
 struct deleted_state {

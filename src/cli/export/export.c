@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "cli/common/paths.h"
-#include "cli/common/progress.h"
+#include "cli/common/monitor.h"
 
 const struct cmd_option cmd_export_options[] = {
     CMD_SUBVOLUME_OPTION(struct cmd_export_settings, walk.subvolume),

@@ -6,7 +6,6 @@
 #include "cli/export/extract.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -50,22 +49,10 @@ void extract_miss(void *context, struct bw_error *error)
 /* An unfinished file may have a name, which is removed when a signal ends the program. */
 static const struct bw_target_file *volatile unfinished;
 
-static void end_by_signal(int number)
+static void remove_unfinished(void)
 {
     if (unfinished)
         bw_target_file_remove(unfinished);
-    raise(number); /* which has its default action again when this returns */
-}
-
-static void catch_signals(const struct bw_target_file *file)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    const struct sigaction ours = {.sa_handler = end_by_signal, .sa_flags = (int)SA_RESETHAND};
-    struct sigaction before;
-    unfinished = file;
-    for (size_t i = 0; file && i < sizeof numbers / sizeof *numbers; i++)
-        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
-            sigaction(numbers[i], &ours, NULL);
 }
 
 /* A number that belongs to the image. */
@@ -179,9 +166,10 @@ static int extract_image(const struct cmd_common *common, struct extract_setting
     extract->file.descriptor = -1;
     pthread_mutex_init(&extract->lock, NULL);
     extract->again_end = &extract->again;
-    catch_signals(&extract->file);
+    unfinished = &extract->file;
+    cmd_clean_up_on_exit(remove_unfinished);
     struct bw_error *error = work(extract, context);
-    catch_signals(NULL);
+    unfinished = NULL;
     cmd_progress_end();
     list_missed(extract);
     status = cmd_export_close(&extract->export, error);

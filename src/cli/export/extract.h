@@ -5,7 +5,7 @@
 
 #include "cli/common/bad_ranges.h"
 #include "cli/export/export.h"
-#include "cli/common/progress.h"
+#include "cli/common/monitor.h"
 #include "export/links.h"
 #include "export/target.h"
 #include "export/target_maker.h"

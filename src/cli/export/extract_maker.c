@@ -2,7 +2,6 @@
 /* The process that makes symbolic links and special files (export/target_maker.h). It is started
  * before the image is opened, and ends when the other one does. */
 #include <errno.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,12 +9,10 @@
 #include "cli/common/sandbox.h"
 #include "cli/export/extract.h"
 
-/* The child. Signals of the terminal are for the other process. */
+/* The child. */
 static void serve(const struct cmd_common *common, struct bw_target *target, int channel)
 {
-    static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
-        signal(ending[i], SIG_IGN);
+    cmd_ignore_exit_signals();
     close(STDIN_FILENO);
     close(STDOUT_FILENO);
     cmd_sandbox_enter_maker(common);

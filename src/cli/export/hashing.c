@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Hashing the files of a stream: the hashes are used again, whichever thread has a file for one. */
-#include "cli/common/progress.h"
+#include "cli/common/monitor.h"
 #include "cli/export/export.h"
 
 #include "base/cleanup.h"
-#include "cli/common/progress.h"
 
 enum { MOST_SPARE = sizeof((struct cmd_hashing *)0)->spare / sizeof(struct bw_hash *) };
 

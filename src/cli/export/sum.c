@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
-#include "cli/common/progress.h"
+#include "cli/common/monitor.h"
 #include "cli/export/export.h"
 
 struct sum_state {

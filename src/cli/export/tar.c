@@ -11,8 +11,8 @@
 
 #include "base/cleanup.h"
 #include "cli/common/bad_ranges.h"
-#include "cli/common/output_file.h"
-#include "cli/common/progress.h"
+#include "cli/common/output.h"
+#include "cli/common/monitor.h"
 #include "cli/export/export.h"
 #include "export/archive.h"
 #include "export/directory_order.h"

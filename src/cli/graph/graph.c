@@ -22,7 +22,7 @@ static int run(const struct cmd_common *common, void *state)
     const struct graph_state *graph = state;
     struct cmd_session session;
     struct cmd_output output = {.at_once = true};
-    int status = cmd_wire(common, &session);
+    int status = cmd_open_to(common, CMD_OPEN_GRAPH, &session);
     if (status)
         return status;
     struct bw_error *error = bw_fs_print_graph(session.fs, graph->format, cmd_write, &output);

@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "cli/common/bad_ranges.h"
 #include "cli/common/paths.h"
-#include "cli/common/progress.h"
+#include "cli/common/monitor.h"
 #include "cli/inspect/zeros.h"
 #include "btrfs-walk/stream.h"
 #include "export/feed.h"

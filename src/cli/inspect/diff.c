@@ -14,8 +14,8 @@
 #include "btrfs-walk/records.h"
 #include "cli/common/changes.h"
 #include "cli/common/answer.h"
-#include "cli/common/progress.h"
-#include "cli/common/states.h"
+#include "cli/common/monitor.h"
+#include "cli/common/generations.h"
 
 struct diff_state {
     const char **others; /* images of the second file system */

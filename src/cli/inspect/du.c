@@ -9,7 +9,7 @@
 #include "btrfs-walk/records.h"
 #include "cli/common/answer.h"
 #include "cli/common/paths.h"
-#include "cli/common/progress.h"
+#include "cli/common/monitor.h"
 #include "cli/common/selection.h"
 
 struct du_state {

@@ -7,7 +7,7 @@
 #include "base/human.h"
 #include "btrfs-walk/dump.h"
 #include "cli/command.h"
-#include "cli/common/progress.h"
+#include "cli/common/monitor.h"
 
 struct numbers {
     uint64_t *values;

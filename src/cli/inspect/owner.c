@@ -11,7 +11,7 @@
 #include "btrfs-walk/space.h"
 #include "btrfs-walk/tree.h"
 #include "cli/common/answer.h"
-#include "cli/common/progress.h"
+#include "cli/common/monitor.h"
 #include "cli/inspect/bad_map.h"
 
 struct owner_state {

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "cli/common/answer.h"
-#include "cli/common/output_file.h"
+#include "cli/common/output.h"
 #include "draw/picture.h"
 
 enum picture_format { FORMAT_AUTO, FORMAT_SVG, FORMAT_PNG, FORMAT_TEXT };

@@ -9,7 +9,7 @@
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/tree.h"
 #include "cli/common/answer.h"
-#include "cli/common/states.h"
+#include "cli/common/generations.h"
 
 struct roots_state {
     struct cmd_states_settings states;

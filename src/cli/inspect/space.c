@@ -10,7 +10,7 @@
 #include "btrfs-walk/subvolume.h"
 #include "cli/inspect/plans.h"
 #include "cli/common/answer.h"
-#include "cli/common/progress.h"
+#include "cli/common/monitor.h"
 
 struct space_state {
     unsigned threads;

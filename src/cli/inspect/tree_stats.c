@@ -12,7 +12,7 @@
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/tree.h"
 #include "cli/common/answer.h"
-#include "cli/common/progress.h"
+#include "cli/common/monitor.h"
 
 /* A tree that is asked for. */
 struct wanted {

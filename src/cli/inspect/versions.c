@@ -11,8 +11,8 @@
 #include "cli/common/changes.h"
 #include "cli/common/answer.h"
 #include "cli/common/paths.h"
-#include "cli/common/progress.h"
-#include "cli/common/states.h"
+#include "cli/common/monitor.h"
+#include "cli/common/generations.h"
 
 struct versions_state {
     struct cmd_states_settings states;

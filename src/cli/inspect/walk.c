@@ -12,7 +12,7 @@
 #include "base/human.h"
 #include "cli/command.h"
 #include "cli/common/paths.h"
-#include "cli/common/progress.h"
+#include "cli/common/monitor.h"
 #include "cli/common/answer.h"
 #include "cli/common/selection.h"
 

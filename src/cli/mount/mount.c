@@ -90,7 +90,7 @@ static void go_to_background(const struct mounting *mounting)
     for (int stream = STDIN_FILENO; stream <= (has_file ? STDOUT_FILENO : STDERR_FILENO); stream++)
         dup2(mounting->nowhere, stream);
     if (chdir("/") || write(mounting->ready, "", 1) != 1) /* it is gone: nobody waits */
-        cmd_tell((void *)(uintptr_t)mounting->common, BW_NOTE, bw_error_no_memory());
+        cmd_note(mounting->common, bw_error_no_memory());
     close(mounting->ready);
 }
 

@@ -14,6 +14,7 @@
 #include "base/escape.h"
 #include "base/human.h"
 #include "btrfs-walk/recorder.h"
+#include "cli/command.h"
 #include "cli/common/sandbox.h"
 #include "cli/probes/recorder.h"
 

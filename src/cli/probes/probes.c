@@ -14,7 +14,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "cli/command.h"
-#include "cli/common/last_words.h"
+#include "cli/common/monitor.h"
 #include "cli/probes/recorder.h"
 
 static int show_list(const struct command *command, const void *state, const char *style)
@@ -295,21 +295,19 @@ struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *f
     return open_output(watch, fs);
 }
 
-struct bw_error *cmd_probes_start(struct cmd_probes *watch)
+void cmd_probes_start(struct cmd_probes *watch)
 {
-    bool holds_back = watch->stats || (watch->printer && gathers(watch));
-    return holds_back ? cmd_last_words_start(print_held_back, watch) : NULL;
+    if (watch->stats || (watch->printer && gathers(watch)))
+        cmd_set_exit_message(print_held_back, watch);
 }
 
 struct bw_error *cmd_probes_close(struct cmd_probes *watch)
 {
     if (!watch)
         return NULL;
-    cmd_last_words_stop();
     struct bw_error *error = bw_probe_printer_destroy(watch->printer);
     if (watch->stats && watch->recorder)
         error = report_stats(watch);
-    cmd_last_words_end();
     cmd_recorder_stop();
     bw_recorder_destroy(watch->recorder);
     bw_probe_stats_destroy(watch->stats);

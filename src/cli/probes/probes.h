@@ -36,8 +36,8 @@ struct bw_probes *cmd_probes_set_of(struct cmd_probes *watch);
 /** Opens the outputs, which must not be input files. For bw_fs_options.planned. */
 struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *fs);
 
-/** Starts the thread that prints what is held back when a signal ends the program. */
-struct bw_error *cmd_probes_start(struct cmd_probes *watch);
+/** Has what is held back printed when a signal ends the program. */
+void cmd_probes_start(struct cmd_probes *watch);
 
 /** Prints the statistics and frees everything, after the file system is closed; NULL is allowed. */
 struct bw_error *cmd_probes_close(struct cmd_probes *watch);

@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "cli/check/check.h"
-#include "cli/common/progress.h"
+#include "cli/common/monitor.h"
 #include "cli/report/report.h"
 
 static bool show_progress(void *context, const struct bw_check_progress *progress)

@@ -12,7 +12,7 @@
 #include "base/human.h"
 #include "base/utf8.h"
 #include "btrfs-walk/du.h"
-#include "cli/common/progress.h"
+#include "cli/common/monitor.h"
 #include "cli/report/report.h"
 #include "draw/markup.h"
 #include "draw/layout.h"

@@ -8,7 +8,7 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
-#include "cli/common/output_file.h"
+#include "cli/common/output.h"
 #include "draw/markup.h"
 #include "export/hash.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The older states of a file system, for commands that go through all of them. */
-#ifndef BW_CMD_STATES_H
-#define BW_CMD_STATES_H
+#ifndef BW_CLI_COMMON_GENERATIONS_H
+#define BW_CLI_COMMON_GENERATIONS_H
 
 #include "base/buffer.h"
 #include "btrfs-walk/past.h"
 #include "cli/command.h"
-#include "cli/common/output_file.h"
+#include "cli/common/output.h"
 
 /** How they are looked for: with --scan of all commands, wherever that takes long. */
 struct cmd_states_settings {

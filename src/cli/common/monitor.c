@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The line of progress, and the thread that writes it. */
-#include "cli/common/progress.h"
+/*
+ * Signals and progress. One thread of the program waits for all signals that it has an answer to,
+ * because what is written then is not limited to what a signal handler may do; between them it
+ * writes the line of progress.
+ */
+#include "cli/common/monitor.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,9 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
+#include "base/cleanup.h"
 #include "base/human.h"
 #include "base/thread.h"
-#include "base/cleanup.h"
 
 #define SECOND   INT64_C(1000000000)
 #define INTERVAL (SECOND / 5)
@@ -21,16 +26,35 @@
 /* The line has no more columns than any terminal. */
 enum { LINE_ROOM = 128, COLUMNS = 79 };
 
-/* The program has one. What the thread and others share is atomic. */
+/* Signals from outside that end the program, unless they are ignored. */
+static const int exit_signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { EXIT_SIGNALS = sizeof exit_signals / sizeof *exit_signals };
+
+/* Of the process, as signals are. */
 static struct {
     pthread_t thread;
-    bool running;         /* there is a thread */
-    bool terminal;        /* stderr is one: the line is shown */
-    bool mixed;           /* stdout is one, too */
-    unsigned columns;     /* of the terminal, less one */
-    atomic_bool stopping; /* the thread is to end */
+    bool running;                /* there is a thread */
+    atomic_bool stopping;        /* it is to end */
+    pthread_mutex_t busy;        /* held by the thread while it uses `dump` or a file system */
+    void (*dump)(void *context); /* on SIGUSR1 in place of the progress, under that lock */
+    void *dump_context;
+    void (*exit_message)(void *context);
+    void *exit_context;
+    atomic_flag exit_message_written;
+    sigset_t exit_set;      /* with an exit message, the signals that the thread waits for */
+    sigset_t before;        /* likewise: mask of the thread that started it */
+    bool blocked;           /* `before` is to be restored */
+    atomic_int exit_signal; /* the one that has come; 0: none */
+    void (*volatile clean_ups[3])(void); /* one for each caller; the last is NULL */
+} monitor = {.busy = PTHREAD_MUTEX_INITIALIZER, .exit_message_written = ATOMIC_FLAG_INIT};
+
+/* The line. What the thread and others share is atomic. */
+static struct {
+    atomic_bool over; /* the command shows nothing more */
+    bool terminal;    /* stderr is one: the line is shown */
+    bool mixed;       /* stdout is one, too */
+    unsigned columns; /* of the terminal, less one */
     _Atomic(const struct bw_fs *) fs;
-    _Atomic(struct cmd_statedump *) statedump;
     _Atomic(const char *) what;
     atomic_bool counted; /* the command counts by itself */
     atomic_uint_fast64_t done, total, findings;
@@ -53,21 +77,78 @@ static int64_t now(void)
     return time.tv_sec * SECOND + time.tv_nsec;
 }
 
-static sigset_t signal_set(void)
+/* Signals that end the program. */
+
+void cmd_ignore_exit_signals(void)
 {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGUSR1);
-#ifdef SIGINFO
-    sigaddset(&set, SIGINFO);
-#endif
-    return set;
+    for (size_t i = 0; i < EXIT_SIGNALS; i++)
+        signal(exit_signals[i], SIG_IGN);
 }
 
-void cmd_progress_prepare(void)
+static void clean_up_and_exit(int number)
 {
-    sigset_t set = signal_set();
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    for (size_t i = 0; monitor.clean_ups[i]; i++)
+        monitor.clean_ups[i]();
+    raise(number); /* which has its default action again when this returns */
+}
+
+void cmd_clean_up_on_exit(void (*function)(void))
+{
+    const struct sigaction ours = {.sa_handler = clean_up_and_exit, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction before;
+    size_t slot = 0;
+    while (monitor.clean_ups[slot] && monitor.clean_ups[slot] != function)
+        slot++;
+    monitor.clean_ups[slot] = function;
+    for (size_t i = 0; i < EXIT_SIGNALS; i++)
+        if (sigaction(exit_signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(exit_signals[i], &ours, NULL);
+}
+
+void cmd_set_exit_message(void (*write)(void *context), void *context)
+{
+    monitor.exit_message = write;
+    monitor.exit_context = context;
+}
+
+void cmd_write_exit_message(void)
+{
+    if (monitor.exit_message && !atomic_flag_test_and_set(&monitor.exit_message_written))
+        monitor.exit_message(monitor.exit_context);
+}
+
+/* Until cmd_monitor_unblock(), so that the thread gets them. */
+static void block_exit_signals(void)
+{
+    sigemptyset(&monitor.exit_set);
+    for (size_t i = 0; monitor.exit_message && i < EXIT_SIGNALS; i++) {
+        struct sigaction action;
+        if (sigaction(exit_signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&monitor.exit_set, exit_signals[i]);
+    }
+    pthread_sigmask(SIG_BLOCK, &monitor.exit_set, &monitor.before);
+    monitor.blocked = true;
+}
+
+/* A second signal ends the program at once. */
+static void *exit_by_signal(int number)
+{
+    pthread_sigmask(SIG_UNBLOCK, &monitor.exit_set, NULL);
+    cmd_write_exit_message();
+    raise(number);
+    return NULL;
+}
+
+/* Whether one has come. The search for a total ends then. */
+static bool is_exiting(void)
+{
+    const struct timespec now = {0};
+    int number = 0;
+    if (monitor.exit_message && !atomic_load(&monitor.exit_signal))
+        number = sigtimedwait(&monitor.exit_set, NULL, &now);
+    if (number > 0)
+        atomic_store(&monitor.exit_signal, number);
+    return atomic_load(&monitor.exit_signal);
 }
 
 /* The line. */
@@ -141,8 +222,8 @@ static void append_line(struct bw_buffer *line)
     append_time_left(line, done, total, elapsed);
 }
 
-/* Under the lock. */
-static void clear(void)
+/* Under the lock of stderr, as the next one. */
+static void clear_line(void)
 {
     if (progress.shown)
         fputs("\r\033[K", stderr);
@@ -172,6 +253,29 @@ static bool is_due(void)
 
 /* The thread. */
 
+static void add_progress_signals(sigset_t *set)
+{
+    sigaddset(set, SIGUSR1);
+#ifdef SIGINFO
+    sigaddset(set, SIGINFO);
+#endif
+}
+
+static sigset_t signal_set(void)
+{
+    sigset_t set = monitor.exit_set;
+    add_progress_signals(&set);
+    return set;
+}
+
+void cmd_monitor_prepare(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    add_progress_signals(&set);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
 /* Not under the lock of stderr, for damage may be met that is reported there. */
 static void find_total(void)
 {
@@ -193,18 +297,48 @@ static void set_find(uint64_t (*find)(void *context), void *context)
     pthread_mutex_unlock(&progress.finding);
 }
 
-static void answer_signal(void)
+/* Under monitor.busy. */
+static void handle_signal(void)
 {
-    struct cmd_statedump *statedump = atomic_load(&progress.statedump);
-    if (!statedump)
+    if (atomic_load(&progress.over))
+        return;
+    if (!monitor.dump)
         find_total();
     flockfile(stderr);
-    clear();
-    if (statedump)
-        cmd_statedump_write(statedump);
+    clear_line();
+    if (monitor.dump)
+        monitor.dump(monitor.dump_context);
     else
         write_line(false);
     funlockfile(stderr);
+}
+
+/* Likewise. */
+static void update_line(void)
+{
+    if (atomic_load(&progress.over))
+        return;
+    find_total();
+    flockfile(stderr);
+    if (is_due())
+        write_line(true);
+    funlockfile(stderr);
+}
+
+static bool is_exit_signal(int number)
+{
+    return number > 0 && sigismember(&monitor.exit_set, number) == 1;
+}
+
+/* Waits for a signal, or for the time to show the line. Returns 0 then. */
+static int wait_for_signal(const sigset_t *set, const struct timespec *wait)
+{
+    for (;;) {
+        const bool shows = progress.terminal && !atomic_load(&progress.over);
+        const int number = shows ? sigtimedwait(set, NULL, wait) : sigwaitinfo(set, NULL);
+        if (number > 0 || errno == EAGAIN)
+            return number > 0 ? number : 0;
+    }
 }
 
 static void *run(void *context)
@@ -213,19 +347,21 @@ static void *run(void *context)
     struct timespec wait = {.tv_sec = 1};
     (void)context;
     for (;;) {
-        int number = progress.terminal ? sigtimedwait(&set, NULL, &wait) : sigwaitinfo(&set, NULL);
-        if (atomic_load(&progress.stopping))
+        const int number = wait_for_signal(&set, &wait);
+        if (is_exit_signal(number))
+            return exit_by_signal(number);
+        if (atomic_load(&monitor.stopping))
             return NULL;
-        if (number > 0) {
-            answer_signal();
-        } else if (progress.terminal && errno == EAGAIN) {
-            find_total();
-            flockfile(stderr);
-            if (is_due())
-                write_line(true);
-            funlockfile(stderr);
+        pthread_mutex_lock(&monitor.busy);
+        if (number)
+            handle_signal();
+        else
+            update_line();
+        pthread_mutex_unlock(&monitor.busy);
+        if (atomic_load(&monitor.exit_signal))
+            return exit_by_signal(atomic_load(&monitor.exit_signal));
+        if (!number)
             wait = (struct timespec){.tv_nsec = INTERVAL};
-        }
     }
 }
 
@@ -237,50 +373,73 @@ static unsigned columns_of_terminal(void)
                : COLUMNS;
 }
 
-void cmd_progress_begin(const struct cmd_common *common)
+void cmd_progress_end(void)
+{
+    set_find(NULL, NULL);
+    pthread_mutex_lock(&monitor.busy);
+    clear_line();
+    progress.mixed = false;
+    atomic_store(&progress.over, true);
+    atomic_store(&progress.fs, NULL);
+    monitor.dump = NULL;
+    pthread_mutex_unlock(&monitor.busy);
+}
+
+void cmd_monitor_stop(void)
 {
     cmd_progress_end();
+    if (monitor.running) {
+        atomic_store(&monitor.stopping, true);
+        pthread_kill(monitor.thread, SIGUSR1);
+        pthread_join(monitor.thread, NULL);
+    }
+    monitor.running = false;
+    monitor.exit_message = NULL;
+}
+
+void cmd_monitor_unblock(void)
+{
+    if (monitor.blocked)
+        pthread_sigmask(SIG_SETMASK, &monitor.before, NULL);
+    monitor.blocked = false;
+}
+
+struct bw_error *cmd_monitor_start(const struct cmd_common *common)
+{
     /* Events of probes go to stderr, too, in any thread. */
     progress.terminal =
         !common->quiet && !common->serves && !common->probes.pattern_count && isatty(STDERR_FILENO);
     progress.mixed = progress.terminal && isatty(STDOUT_FILENO);
     progress.columns = columns_of_terminal();
-    atomic_store(&progress.stopping, false);
+    atomic_store(&progress.over, false);
+    atomic_store(&monitor.stopping, false);
     cmd_progress_expect(0);
-    /* Signals that end the program are for other threads, which have last words to say. */
+    block_exit_signals();
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    progress.running = bw_thread_start(&progress.thread, run, NULL) == 0;
+    const int failure = bw_thread_start(&monitor.thread, run, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    monitor.running = !failure;
+    return failure && monitor.exit_message ? bw_error_from_errno(failure, "cannot wait for signals")
+                                           : NULL;
 }
 
-void cmd_progress_watch(const struct bw_fs *fs, struct cmd_statedump *statedump)
+void cmd_monitor_watch(const struct bw_fs *fs, void (*dump)(void *context), void *context)
 {
     atomic_store(&progress.fs, fs);
     cmd_progress_expect(0);
-    atomic_store(&progress.statedump, statedump);
-}
-
-void cmd_progress_end(void)
-{
-    set_find(NULL, NULL);
-    if (progress.running) {
-        atomic_store(&progress.stopping, true);
-        pthread_kill(progress.thread, SIGUSR1);
-        pthread_join(progress.thread, NULL);
-    }
-    clear();
-    progress.running = progress.terminal = progress.mixed = false;
-    atomic_store(&progress.fs, NULL);
-    atomic_store(&progress.statedump, NULL);
+    pthread_mutex_lock(&monitor.busy);
+    monitor.dump = dump;
+    monitor.dump_context = context;
+    pthread_mutex_unlock(&monitor.busy);
 }
 
 /* What commands count. */
 
 bool cmd_progress_hurries(void)
 {
-    return atomic_load(&progress.hurries);
+    return atomic_load(&progress.hurries) || is_exiting();
 }
 
 void cmd_progress_expect(uint64_t bytes)
@@ -365,7 +524,7 @@ bool cmd_progress_scan(void *context, uint64_t done, uint64_t total)
 void cmd_progress_hide(void)
 {
     flockfile(stderr);
-    clear();
+    clear_line();
 }
 
 void cmd_progress_release(void)

@@ -1,14 +1,66 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The older states of a file system, all but those that were never committed. */
-#include "cli/common/states.h"
+/* Older generations: the options that choose one of them, and commands that go through all but
+ * those that were never committed. */
+#include "cli/common/generations.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/common/progress.h"
+#include "cli/command.h"
+#include "cli/common/monitor.h"
+
+static struct bw_error *take_generation(void *target, const struct cmd_option *option,
+                                        const char *argument)
+{
+    uint64_t number;
+    if (!cmd_parse_number(argument, 1, UINT64_MAX, &number))
+        return cmd_bad_argument(option, argument, "a generation, from 1 on");
+    ((struct bw_state_choice *)target)->generation = number;
+    return NULL;
+}
+
+static struct bw_error *take_backup(void *target, const struct cmd_option *option,
+                                    const char *argument)
+{
+    uint64_t number;
+    if (!cmd_parse_number(argument, 0, BW_STATE_BACKUPS - 1, &number))
+        return cmd_bad_argument(option, argument, "0 to 3");
+    ((struct bw_state_choice *)target)->backup = (unsigned)number + 1;
+    return NULL;
+}
+
+static struct bw_error *take_tree_root(void *target, const struct cmd_option *option,
+                                       const char *argument)
+{
+    struct bw_state_choice *choice = target;
+    const char *rest = argument;
+    uint64_t generation = 0;
+    bool good = cmd_parse_bytes(&rest, &choice->tree_root) && choice->tree_root;
+    if (good && *rest == '@')
+        good = cmd_parse_number(rest + 1, 1, UINT64_MAX, &generation);
+    else
+        good = good && !*rest;
+    if (!good)
+        return cmd_bad_argument(option, argument, "a logical address, or one with @GENERATION");
+    choice->tree_root_generation = generation;
+    return NULL;
+}
+
+const struct cmd_option cmd_state_options[] = {
+    {0, "generation", "N", "the state that transaction N committed, if it is still there",
+     .take = take_generation, .heading = "Older states"},
+    {0, "tree-root", "LOGICAL[@GENERATION]", "the state whose root tree begins at that address",
+     .take = take_tree_root},
+    {0, "chunk-root", "LOGICAL", "the chunk tree that begins at that address",
+     CMD_BYTES(struct bw_state_choice, chunk_root)},
+    {0, "backup", "N", "the state that backup root N of the superblock names: 0 to 3",
+     .take = take_backup},
+    {0},
+};
 
 const struct cmd_option cmd_states_options[] = {
     {0, "no-scan", NULL, "take only the states that the superblock names",
@@ -105,8 +157,8 @@ static void report_ambiguous(struct bw_fs *fs, const struct bw_past *past, uint6
         bw_fs_report(fs, BW_WARNING, error);
 }
 
-static struct bw_error *take_all(struct cmd_states *states, struct bw_fs *fs,
-                                 const struct bw_past *past)
+static struct bw_error *choose_all(struct cmd_states *states, struct bw_fs *fs,
+                                   const struct bw_past *past)
 {
     const size_t count = bw_past_count(past);
     uint64_t before = 0, reported = 0;
@@ -137,7 +189,7 @@ struct bw_error *cmd_states_find(struct cmd_index *index, struct bw_fs *fs,
     *states = (struct cmd_states){.images = cmd_fs_options(index->before)};
     struct bw_error *error = cmd_past_open(index, fs, settings, &how, &past);
     if (!error)
-        error = take_all(states, fs, past);
+        error = choose_all(states, fs, past);
     bw_past_close(past);
     return error;
 }
@@ -147,7 +199,7 @@ struct bw_error *cmd_open_state(const struct cmd_common *common, struct bw_state
 {
     struct bw_fs_options options = cmd_fs_options(common);
     options.planned = NULL;
-    options.reporter = (struct bw_reporter){cmd_tell, (void *)(uintptr_t)common};
+    options.reporter = cmd_reporter(common);
     options.state = state;
     return bw_fs_open(&options, fs);
 }

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Output of commands: messages to stderr, results to stdout, and results to a file, which is
+ * removed if it is not completed.
+ */
+#include "cli/common/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "cli/common/monitor.h"
+
+/* Messages. */
+
+/* " [features/verify]" or, if the layer's name is not that of its type, " [storage/file device-2]".
+ */
+static void append_layer(struct bw_buffer *line, const struct bw_error_hop *hop)
+{
+    const char *slash = strrchr(hop->layer, '/');
+    bw_buffer_format(line, " [%s", hop->layer);
+    if (strcmp(slash ? slash + 1 : hop->layer, hop->volume) != 0) {
+        bw_buffer_append_byte(line, ' ');
+        bw_escape_words(line, hop->volume);
+    }
+    bw_buffer_append_byte(line, ']');
+}
+
+/* Where the error originated and the layers it passed; an address is printed when it changes. */
+static void append_path(struct bw_buffer *line, const struct bw_error_hop *way)
+{
+    const struct bw_error_hop *before = NULL;
+    for (const struct bw_error_hop *hop = way; hop; before = hop, hop = hop->next) {
+        bw_buffer_format(line, "%s",
+                         hop == way      ? "born in "
+                         : before == way ? ", came through "
+                                         : ", ");
+        bw_escape_words(line, hop->volume);
+        if (hop->has_address && (!before || hop->address != before->address))
+            bw_buffer_format(line, " at %" PRIu64, hop->address);
+    }
+}
+
+static void print_line(const struct bw_buffer *line)
+{
+    cmd_progress_hide();
+    fprintf(stderr, "btrfs-walk: %.*s\n", (int)line->length, line->data ? line->data : "");
+    cmd_progress_release();
+}
+
+/* The lines of -vv after a message: its way through the layers, then its causes with theirs. */
+static void explain(const struct bw_error *error, int depth)
+{
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
+    bool says_more = error->way && (error->way->next || error->way->has_address);
+    if (says_more) {
+        bw_buffer_format(&line, "%*s", 2 * depth, "");
+        append_path(&line, error->way);
+        print_line(&line);
+    }
+    for (const struct bw_error *cause = error->causes; cause; cause = cause->next) {
+        line.length = 0;
+        bw_buffer_format(&line, "%*sbecause: ", 2 * depth, "");
+        bw_escape_words(&line, cause->message);
+        print_line(&line);
+        explain(cause, depth + 1);
+    }
+}
+
+static void print_message(const struct cmd_common *common, const char *kind,
+                          const struct bw_error *error)
+{
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
+    bw_buffer_format(&line, "%s", kind);
+    bw_escape_words(&line, error->message);
+    if (error->way)
+        append_layer(&line, error->way);
+    print_line(&line);
+    if (common && common->verbose > 1)
+        explain(error, 1);
+}
+
+static void notify_listener(const struct cmd_common *common, enum bw_severity severity,
+                            const struct bw_error *error)
+{
+    if (common && common->listener.report)
+        common->listener.report(common->listener.context, severity, error);
+}
+
+void cmd_tell(void *context, enum bw_severity severity, const struct bw_error *error)
+{
+    const struct cmd_common *common = context;
+    notify_listener(common, severity, error);
+    if (common->quiet || (severity == BW_NOTE && !common->verbose) ||
+        (common->wants && !common->wants(severity, error)))
+        return;
+    print_message(common,
+                  severity == BW_NOTE      ? "note: "
+                  : severity == BW_WARNING ? "warning: "
+                                           : "damage: ",
+                  error);
+}
+
+void cmd_note(const struct cmd_common *common, struct bw_error *note)
+{
+    cmd_tell((void *)(uintptr_t)common, BW_NOTE, note);
+    bw_error_free(note);
+}
+
+int cmd_fail(const struct cmd_common *common, struct bw_error *error)
+{
+    int status = error->code == BW_ERROR_UNSUPPORTED ? STATUS_UNSUPPORTED : STATUS_CANNOT;
+    notify_listener(common, BW_DAMAGE, error);
+    print_message(common, "", error);
+    bw_error_free(error);
+    return status;
+}
+
+int cmd_fail_answer(const struct cmd_common *common, struct bw_error *error)
+{
+    bool usage = error->code == BW_ERROR_NOT_FOUND || error->code == BW_ERROR_USAGE;
+    int status = cmd_fail(common, error);
+    return status == STATUS_CANNOT && !usage ? STATUS_PARTIAL : status;
+}
+
+/* Results to stdout. */
+
+/* Thousands of small subvolumes must not cost a system call each. Bytes older than this are written
+ * with the next ones. */
+enum { GATHER_BYTES = 64 << 10, GATHER_NANOSECONDS = 50000000 };
+
+struct bw_error *cmd_write_file(int descriptor, const char *name, const char *bytes, size_t length)
+{
+    while (length) {
+        ssize_t written = write(descriptor, bytes, length);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return bw_error_from_errno(errno, "cannot write to %s", name);
+        bytes += written;
+        length -= (size_t)written;
+    }
+    return NULL;
+}
+
+static struct bw_error *write_stdout(const char *bytes, size_t length)
+{
+    struct bw_error *error = cmd_write_file(STDOUT_FILENO, "stdout", bytes, length);
+    if (error && error->system == EPIPE) {
+        /* The signal is ignored for all other files, and ends the program when its results are no
+         * longer read. */
+        cmd_write_exit_message();
+        signal(SIGPIPE, SIG_DFL);
+        raise(SIGPIPE);
+    }
+    return error;
+}
+
+static struct bw_error *write_results(const char *bytes, size_t length)
+{
+    return cmd_progress_around(write_stdout, bytes, length);
+}
+
+static long long now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+static struct bw_error *flush_gathered(struct cmd_output *output)
+{
+    struct bw_error *error = write_results(output->gathered.data, output->gathered.length);
+    output->gathered.length = 0;
+    return error;
+}
+
+struct bw_error *cmd_write(void *context, const char *bytes, size_t length)
+{
+    struct cmd_output *output = context;
+    bool large = length >= GATHER_BYTES || output->at_once;
+    if (output->gathered.length && (large || output->gathered.length + length > GATHER_BYTES ||
+                                    now() - output->since > GATHER_NANOSECONDS))
+        BW_TRY(flush_gathered(output));
+    if (large)
+        return write_results(bytes, length);
+    if (!output->gathered.length)
+        output->since = now();
+    bw_buffer_append(&output->gathered, bytes, length);
+    return output->gathered.failed ? bw_error_no_memory() : NULL;
+}
+
+struct bw_error *cmd_flush(struct cmd_output *output)
+{
+    struct bw_error *error = flush_gathered(output);
+    bw_buffer_free(&output->gathered);
+    return error;
+}
+
+int cmd_flush_stdout(const struct cmd_common *common)
+{
+    bool flushed = !fflush(stdout); /* what was written before may have failed, and is gone */
+    if (flushed && !ferror(stdout))
+        return STATUS_OK;
+    cmd_fail(common, bw_error_from_errno(flushed ? EIO : errno, "cannot write to stdout"));
+    return STATUS_PARTIAL;
+}
+
+int cmd_write_text(const struct cmd_common *common, struct bw_buffer *text)
+{
+    struct bw_error *error =
+        text->failed ? bw_error_no_memory() : write_results(text->data, text->length);
+    bw_buffer_free(text);
+    if (!error)
+        return STATUS_OK;
+    cmd_fail(common, error);
+    return STATUS_PARTIAL;
+}
+
+/*
+ * Removing a file that was not completed takes a process of its own: in the sandbox nothing can be
+ * removed, and SIGKILL leaves no time for it. So a child that is started before does it, when it is
+ * told to or the program is gone. It never sees a byte of an image. They talk in single bytes.
+ */
+
+enum { BEGUN = 'o', COMPLETE = 'c', BROKEN_OFF = 'b' };
+
+/* Removes the file if it is still the one of that name, and empties it otherwise. */
+static const char *remove_file(const char *name, int descriptor)
+{
+    struct stat named, opened;
+    bool same = lstat(name, &named) == 0 && fstat(descriptor, &opened) == 0 &&
+                named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+    if (same && unlink(name) == 0)
+        return "removed";
+    return ftruncate(descriptor, 0) ? NULL : "emptied";
+}
+
+static void remove_incomplete(const char *name, int descriptor)
+{
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
+    const char *done = remove_file(name, descriptor);
+    bw_escape_words(&line, name);
+    fprintf(stderr, "btrfs-walk: %.*s is incomplete%s%s\n", (int)line.length,
+            line.data ? line.data : "", done ? ", and was " : "", done ? done : "");
+}
+
+/* The child. It holds on to nothing that others may wait for. */
+static void watch(int channel, const char *name, int descriptor, bool ours)
+{
+    char byte = BROKEN_OFF;
+    bool begun = false;
+    ssize_t got;
+    cmd_ignore_exit_signals();
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    while ((got = read(channel, &byte, 1)) > 0 || (got < 0 && errno == EINTR)) {
+        if (got > 0 && byte != BEGUN)
+            break;
+        begun |= got > 0;
+    }
+    const bool complete = got > 0 && byte == COMPLETE;
+    if (begun && !complete)
+        remove_incomplete(name, descriptor);
+    else if (ours && !complete)
+        remove_file(name, descriptor); /* nobody has heard of it yet */
+    _exit(0);
+}
+
+/* Of the file to be removed before a signal ends the program; -1: none. */
+static volatile sig_atomic_t watcher_now = -1;
+
+static void send_byte(int watcher, char byte)
+{
+    while (write(watcher, &byte, 1) < 0 && errno == EINTR)
+        ;
+}
+
+static void wait_for_watcher(int watcher)
+{
+    char byte;
+    ssize_t got;
+    while ((got = read(watcher, &byte, 1)) > 0 || (got < 0 && errno == EINTR))
+        ;
+}
+
+/* In a handler of signals. */
+static void remove_on_exit(void)
+{
+    if (watcher_now < 0)
+        return;
+    send_byte(watcher_now, BROKEN_OFF);
+    wait_for_watcher(watcher_now);
+}
+
+/* Starts watching a regular file that is open as `descriptor`; `ours`: it was made now. -1: there
+ * is no child, and nothing will be removed. */
+static int start_watcher(const char *name, int descriptor, bool ours)
+{
+    int channel[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel))
+        return -1;
+    pid_t child = fork();
+    if (child == 0) {
+        close(channel[0]);
+        watch(channel[1], name, descriptor, ours);
+    }
+    close(channel[1]);
+    if (child < 0) {
+        close(channel[0]);
+        return -1;
+    }
+    watcher_now = channel[0];
+    cmd_clean_up_on_exit(remove_on_exit);
+    return channel[0];
+}
+
+/* What was in the file before is gone: from now on it is removed in any case. */
+static void watch_begun_file(int watcher)
+{
+    if (watcher >= 0)
+        send_byte(watcher, BEGUN);
+}
+
+/* Ends it, and waits until it has ended. `complete`: the file stays. */
+static void end_watcher(int watcher, bool complete)
+{
+    if (watcher < 0)
+        return;
+    send_byte(watcher, complete ? COMPLETE : BROKEN_OFF);
+    wait_for_watcher(watcher);
+    if (watcher_now == watcher)
+        watcher_now = -1;
+    close(watcher);
+}
+
+/* Results to a file. */
+
+struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, const char *name,
+                                 int *descriptor)
+{
+    struct stat status, other;
+    bool exists = stat(name, &status) == 0;
+    if (exists && taken && stat(taken, &other) == 0 && status.st_dev == other.st_dev &&
+        status.st_ino == other.st_ino)
+        return bw_error_create(BW_ERROR_USAGE, "%s is written to already: it is the black box",
+                               name);
+    if (exists && bw_fs_is_input(fs, &status))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "%s is a file that is read: nothing is ever written to one", name);
+    return bw_output_file_open(name, false, descriptor);
+}
+
+static bool is_stdout(const struct cmd_output_file *file)
+{
+    return !file->name || strcmp(file->name, "-") == 0;
+}
+
+int cmd_output_file_descriptor(const struct cmd_output_file *file)
+{
+    return is_stdout(file) ? STDOUT_FILENO : file->descriptor;
+}
+
+static bool is_regular(int descriptor)
+{
+    struct stat status;
+    return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+struct bw_error *cmd_output_file_open(void *context, const struct bw_fs *planned)
+{
+    struct cmd_output_file *file = context;
+    if (is_stdout(file))
+        return NULL;
+    bool is_new = access(file->name, F_OK) != 0;
+    BW_TRY(cmd_open_output(planned, file->common->probes.blackbox, file->name, &file->descriptor));
+    file->is_open = true;
+    file->watcher =
+        is_regular(file->descriptor) ? start_watcher(file->name, file->descriptor, is_new) : -1;
+    return NULL;
+}
+
+struct bw_error *cmd_output_file_start(struct cmd_output_file *file)
+{
+    file->has_begun = true;
+    if (is_stdout(file) || !is_regular(file->descriptor))
+        return NULL;
+    watch_begun_file(file->watcher);
+    return ftruncate(file->descriptor, 0)
+               ? bw_error_from_errno(errno, "cannot empty %s", file->name)
+               : NULL;
+}
+
+static struct bw_error *flush_file(struct cmd_output_file *file)
+{
+    struct bw_error *error =
+        cmd_write_file(file->descriptor, file->name, file->gathered.data, file->gathered.length);
+    file->gathered.length = 0;
+    return error;
+}
+
+struct bw_error *cmd_output_file_add(void *context, const char *bytes, size_t length)
+{
+    enum { GATHER = 64 << 10 };
+    struct cmd_output_file *file = context;
+    if (is_stdout(file))
+        return cmd_write(&file->output, bytes, length);
+    if (file->gathered.length + length > GATHER)
+        BW_TRY(flush_file(file));
+    if (length > GATHER)
+        return cmd_write_file(file->descriptor, file->name, bytes, length);
+    bw_buffer_append(&file->gathered, bytes, length);
+    return file->gathered.failed ? bw_error_no_memory() : NULL;
+}
+
+struct bw_error *cmd_output_file_write(struct cmd_output_file *file, const struct bw_buffer *text)
+{
+    if (text->failed)
+        return bw_error_no_memory();
+    BW_TRY(cmd_output_file_start(file));
+    return cmd_output_file_add(file, text->data, text->length);
+}
+
+struct bw_error *cmd_output_file_close(struct cmd_output_file *file, struct bw_error *error)
+{
+    if (is_stdout(file))
+        return bw_error_first(error, cmd_flush(&file->output));
+    if (file->is_open && !error)
+        error = flush_file(file);
+    if (file->is_open && close(file->descriptor) && !error)
+        error = bw_error_from_errno(errno, "cannot write to %s", file->name);
+    if (file->is_open)
+        end_watcher(file->watcher, !error && file->has_begun);
+    file->is_open = false;
+    bw_buffer_free(&file->gathered);
+    return error;
+}
