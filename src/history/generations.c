@@ -521,7 +521,7 @@ static void report_stale(const struct bw_past *past)
 }
 
 /* Fills the list of states, from the superblock and, if there is a completeness, the index.
- * (states.c) */
+ */
 static struct bw_error *list(struct bw_past *past)
 {
     BW_TRY(add_of_superblock(past));
