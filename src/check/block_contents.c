@@ -85,9 +85,9 @@ void bw_check_owner(const struct bw_reached_block *block)
         bw_map_get(&check->full_backrefs, block->pointer->bytenr) != UINT32_MAX ||
         is_in_owner(block))
         return;
-    struct bw_subject subject = bw_block_subject(&block->tree->tree, block->pointer);
-    subject.finding.length = block->node.nodesize;
-    bw_check_find(block->check, BW_CODE_block_owner, &subject,
+    struct bw_finding_location location = bw_block_location(&block->tree->tree, block->pointer);
+    location.finding.length = block->node.nodesize;
+    bw_check_find(block->check, BW_CODE_block_owner, &location,
                   "the owner is tree %" PRIu64 ", which does not contain the block", block->owner);
 }
 
@@ -135,11 +135,11 @@ static bool find_bytes(const struct bw_file_extent *extent, uint64_t *start, uin
     return extent->type == BW_FILE_EXTENT_REGULAR && extent->disk_bytenr;
 }
 
-static struct bw_subject data_subject(const struct bw_reached_block *leaf,
-                                      const struct bw_item *item, uint64_t start, uint64_t length,
-                                      uint64_t shown)
+static struct bw_finding_location data_location(const struct bw_reached_block *leaf,
+                                                const struct bw_item *item, uint64_t start,
+                                                uint64_t length, uint64_t shown)
 {
-    return (struct bw_subject){
+    return (struct bw_finding_location){
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH |
                              BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET | BW_KNOWN_FILE_LENGTH,
                     .tree = leaf->tree->tree.id,
@@ -158,12 +158,12 @@ static void report_data(const struct bw_reached_block *leaf, const struct bw_ite
 {
     if (wanted ? !missing : missing == length || !leaf->check->checksums_known)
         return;
-    const struct bw_subject subject = data_subject(leaf, item, start, length, shown);
+    const struct bw_finding_location location = data_location(leaf, item, start, length, shown);
     if (wanted)
-        bw_check_find(leaf->check, BW_CODE_checksum_missing, &subject,
+        bw_check_find(leaf->check, BW_CODE_checksum_missing, &location,
                       "%" PRIu64 " of %" PRIu64 " bytes have no checksums", missing, length);
     else
-        bw_check_find(leaf->check, BW_CODE_checksum_unwanted, &subject,
+        bw_check_find(leaf->check, BW_CODE_checksum_unwanted, &location,
                       "%" PRIu64 " of %" PRIu64 " bytes have checksums, of a file without",
                       length - missing, length);
 }
@@ -172,9 +172,9 @@ static void report_data(const struct bw_reached_block *leaf, const struct bw_ite
 static void report_compressed(const struct bw_reached_block *leaf, const struct bw_item *item,
                               const struct bw_file_extent *extent)
 {
-    const struct bw_subject subject =
-        data_subject(leaf, item, extent->disk_bytenr, extent->disk_num_bytes, extent->num_bytes);
-    bw_check_find(leaf->check, BW_CODE_compressed_unsummed, &subject,
+    const struct bw_finding_location location =
+        data_location(leaf, item, extent->disk_bytenr, extent->disk_num_bytes, extent->num_bytes);
+    bw_check_find(leaf->check, BW_CODE_compressed_unsummed, &location,
                   "compressed, although the inode has NODATASUM");
 }
 
@@ -231,24 +231,25 @@ void bw_check_references(const struct bw_reached_block *block, uint32_t first_sl
 /* The items of a leaf: their keys ascend, their bytes fill the leaf from its end without a gap, and
  * items.c checks what is in each. */
 
-static struct bw_subject subject_of(const struct bw_reached_block *leaf, const struct bw_key *key)
+static struct bw_finding_location location_of(const struct bw_reached_block *leaf,
+                                              const struct bw_key *key)
 {
-    struct bw_subject subject = bw_block_subject(&leaf->tree->tree, leaf->pointer);
-    subject.finding.length = leaf->node.nodesize;
-    subject.finding.key = *key;
-    subject.finding.known |= BW_KNOWN_KEY;
-    return subject;
+    struct bw_finding_location location = bw_block_location(&leaf->tree->tree, leaf->pointer);
+    location.finding.length = leaf->node.nodesize;
+    location.finding.key = *key;
+    location.finding.known |= BW_KNOWN_KEY;
+    return location;
 }
 
-/* The subject of a finding about an item: it touches the inode that the item belongs to. */
-static struct bw_subject subject_of_item(const struct bw_reached_block *leaf,
-                                         const struct bw_key *key)
+/* The location of a finding about an item: it touches the inode that the item belongs to. */
+static struct bw_finding_location location_of_item(const struct bw_reached_block *leaf,
+                                                   const struct bw_key *key)
 {
-    struct bw_subject subject = subject_of(leaf, key);
-    subject.touches = leaf->tree->is_subvolume ? BW_TOUCHES_INODE : BW_TOUCHES_NOTHING;
-    subject.finding.inode = key->objectid;
-    subject.finding.known |= leaf->tree->is_subvolume ? BW_KNOWN_INODE : 0;
-    return subject;
+    struct bw_finding_location location = location_of(leaf, key);
+    location.touches = leaf->tree->is_subvolume ? BW_TOUCHES_INODE : BW_TOUCHES_NOTHING;
+    location.finding.inode = key->objectid;
+    location.finding.known |= leaf->tree->is_subvolume ? BW_KNOWN_INODE : 0;
+    return location;
 }
 
 static bool has_right_place(const struct bw_reached_block *leaf, uint32_t slot, uint32_t *end)
@@ -269,15 +270,15 @@ static bool is_in_place(const struct bw_reached_block *leaf, uint32_t slot,
     const bool ascends = !before || bw_key_compare(&before->key, &item->key) < 0;
     if (follows && ascends && inside)
         return true;
-    const struct bw_subject subject = subject_of(leaf, &item->key);
+    const struct bw_finding_location location = location_of(leaf, &item->key);
     if (!ascends)
-        bw_check_find(leaf->check, BW_CODE_block_keys, &subject, "keys out of order, slot %" PRIu32,
-                      slot);
+        bw_check_find(leaf->check, BW_CODE_block_keys, &location,
+                      "keys out of order, slot %" PRIu32, slot);
     if (!follows)
-        bw_check_find(leaf->check, BW_CODE_block_layout, &subject,
+        bw_check_find(leaf->check, BW_CODE_block_layout, &location,
                       "slot %" PRIu32 " does not end where the one before it begins", slot);
     else if (!inside)
-        bw_check_find(leaf->check, BW_CODE_block_layout, &subject,
+        bw_check_find(leaf->check, BW_CODE_block_layout, &location,
                       "slot %" PRIu32 " reaches into the table of items", slot);
     return false;
 }
@@ -312,8 +313,8 @@ static void check_item(const struct bw_reached_block *leaf, const struct bw_item
     struct bw_item_fault fault;
     if (!bw_check_item(rules, item, &fault))
         return;
-    const struct bw_subject subject = subject_of_item(leaf, &item->key);
-    bw_check_find(leaf->check, fault.code, &subject, "%s", fault.message);
+    const struct bw_finding_location location = location_of_item(leaf, &item->key);
+    bw_check_find(leaf->check, fault.code, &location, "%s", fault.message);
 }
 
 /* The last byte is the revision of back references, 0 or 1. Source: BTRFS_HEADER_FLAG_* in the
@@ -325,13 +326,13 @@ void bw_check_header(const struct bw_reached_block *block)
     const struct bw_disk_header *header = (const void *)block->node.block;
     const uint64_t flags = bw_get64(header->flags);
     const uint64_t unknown = flags & ~(WRITTEN | RELOCATED | UINT64_C(1) << REVISION_SHIFT);
-    struct bw_subject subject = bw_block_subject(&block->tree->tree, block->pointer);
-    subject.finding.length = block->node.nodesize;
+    struct bw_finding_location location = bw_block_location(&block->tree->tree, block->pointer);
+    location.finding.length = block->node.nodesize;
     if (unknown)
-        bw_check_find(block->check, BW_CODE_block_header, &subject,
+        bw_check_find(block->check, BW_CODE_block_header, &location,
                       "flags 0x%" PRIx64 " are not known", unknown);
     else if (!(flags & WRITTEN))
-        bw_check_find(block->check, BW_CODE_block_header, &subject,
+        bw_check_find(block->check, BW_CODE_block_header, &location,
                       "the flag that it was written is missing");
 }
 
@@ -358,9 +359,9 @@ static bool may_be_empty(const struct bw_reached_block *leaf)
 
 void bw_check_leaf(const struct bw_reached_block *leaf)
 {
-    const struct bw_subject subject = bw_block_subject(&leaf->tree->tree, leaf->pointer);
+    const struct bw_finding_location location = bw_block_location(&leaf->tree->tree, leaf->pointer);
     if (!leaf->node.item_count && !may_be_empty(leaf))
-        bw_check_find(leaf->check, BW_CODE_block_empty, &subject, "a leaf without items");
+        bw_check_find(leaf->check, BW_CODE_block_empty, &location, "a leaf without items");
     uint32_t end = leaf->node.nodesize - (uint32_t)sizeof(struct bw_disk_header);
     struct bw_item_rules rules = rules_of(leaf);
     struct bw_item items[2], *before = NULL;

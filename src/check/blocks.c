@@ -33,10 +33,10 @@ struct verdict {
     struct bw_error *error; /* NULL: it is good */
 };
 
-struct bw_subject bw_block_subject(const struct bw_tree *tree,
-                                   const struct bw_block_pointer *pointer)
+struct bw_finding_location bw_block_location(const struct bw_tree *tree,
+                                             const struct bw_block_pointer *pointer)
 {
-    return (struct bw_subject){
+    return (struct bw_finding_location){
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH |
                              (pointer->expectation.has_first_key ? BW_KNOWN_KEY : 0),
                     .tree = tree->id,
@@ -94,12 +94,12 @@ static struct verdict judge(const struct bw_check *check, const uint8_t *block,
 static void report(struct batch *batch, unsigned i, unsigned copy, enum bw_code_number code,
                    bool mendable, const char *message)
 {
-    struct bw_subject subject = bw_block_subject(batch->tree, &batch->blocks[i].pointer);
-    subject.finding.length = batch->check->fs->reader.nodesize;
-    subject.finding.mendable = mendable;
-    bw_check_note_bad(batch->check, subject.finding.logical, subject.finding.length);
-    bw_check_place(batch->check, subject.finding.logical, copy, &subject.finding);
-    bw_check_find(batch->check, code, &subject, "%s", message);
+    struct bw_finding_location location = bw_block_location(batch->tree, &batch->blocks[i].pointer);
+    location.finding.length = batch->check->fs->reader.nodesize;
+    location.finding.mendable = mendable;
+    bw_check_note_bad(batch->check, location.finding.logical, location.finding.length);
+    bw_check_locate_copy(batch->check, location.finding.logical, copy, &location.finding);
+    bw_check_find(batch->check, code, &location, "%s", message);
 }
 
 /* Whether any of the copies from `from` on is good; it is left in the buffer of the block. */
@@ -221,9 +221,9 @@ static void report_missing(struct batch *batch)
         const struct bw_checked_block *block = &batch->blocks[i];
         batch->check->blocks += !block->skipped;
         if (!block->good && !block->skipped && !batch->bad[i]) {
-            struct bw_subject subject = bw_block_subject(batch->tree, &block->pointer);
-            subject.finding.length = batch->check->fs->reader.nodesize;
-            bw_check_find(batch->check, BW_CODE_block_missing, &subject, "%s",
+            struct bw_finding_location location = bw_block_location(batch->tree, &block->pointer);
+            location.finding.length = batch->check->fs->reader.nodesize;
+            bw_check_find(batch->check, BW_CODE_block_missing, &location, "%s",
                           batch->in_chunk[i] ? "all copies are on missing devices"
                                              : "no chunk has its address");
         }

@@ -26,9 +26,9 @@ struct bw_copy_buffers {
 bool bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
                      const struct bw_tree *tree, struct bw_checked_block *blocks, unsigned count);
 
-/** A subject: a tree block, reached from a tree. */
-struct bw_subject bw_block_subject(const struct bw_tree *tree,
-                                   const struct bw_block_pointer *pointer);
+/** The location of a tree block, reached from a tree. */
+struct bw_finding_location bw_block_location(const struct bw_tree *tree,
+                                             const struct bw_block_pointer *pointer);
 
 /** What is known of a block that is reached. */
 enum bw_visit {

@@ -51,14 +51,28 @@ enum bw_touch {
     BW_TOUCHES_KEYS,  /**< the inodes of finding.tree with items from finding.key up to `end_key` */
 };
 
-/** What a finding is about: of `finding`, code, message and paths are set by bw_check_find(). */
-struct bw_subject {
+/**
+ * Where a finding is, and what it touches: what a pass reports. It waits as this until the pass has
+ * ended. Of `finding`, bw_check_find() sets code and message, and findings.c the paths.
+ */
+struct bw_finding_location {
     struct bw_finding finding;
     enum bw_touch touches;
     struct bw_key end_key;
+
+    /* Set by findings.c. */
+    struct bw_bytes *paths; /**< owned, and so are their bytes */
+    size_t path_count, path_capacity;
+    uint64_t listed_tree;  /**< the last subvolume of which a path is listed */
+    uint64_t counted_tree; /**< the last one that was counted, since no path of it is listed */
+    struct bw_finding_location *files; /**< owned; of BW_TOUCHES_EACH: findings that take its place
+                                        */
+    size_t file_count, file_capacity;
+    size_t present_file;    /**< that the last owner belongs to */
+    uint64_t last_owner[4]; /**< its tree, inode, offset and logical address */
+    uint64_t more_files;
 };
 
-struct bw_reference_counts;
 struct bw_log_space;
 struct bw_sectors;
 struct bw_simple_quota;
@@ -67,9 +81,9 @@ struct bw_verity_files;
 struct bw_visited;
 
 /** Findings that wait until their pass has ended. */
-struct bw_held_findings {
+struct bw_findings {
     pthread_mutex_t lock;
-    struct bw_held_finding *held;
+    struct bw_finding_location *waiting;
     size_t count, capacity;
     struct bw_finding_count counts[BW_CODES]; /**< of the whole check */
     uint64_t in_pass[BW_CODES];               /**< of the present pass */
@@ -85,7 +99,7 @@ struct bw_check {
     const struct bw_check_options *options;
     struct bw_pool *pool;
     unsigned workers;
-    struct bw_held_findings findings;
+    struct bw_findings findings;
     enum bw_pass_number pass;
     atomic_bool stopped;             /**< the user wants no more */
     atomic_bool unfinished;          /**< something could not be checked; see bw_check_summary */
@@ -125,7 +139,7 @@ struct bw_check {
  * words of the format, without a full stop. Safe from any thread.
  */
 void bw_check_find(struct bw_check *check, enum bw_code_number code,
-                   const struct bw_subject *subject, const char *format, ...)
+                   const struct bw_finding_location *location, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /** Says that something could not be checked: the check is not finished. Takes the error, whose
@@ -134,24 +148,27 @@ void bw_check_unable(struct bw_check *check, struct bw_error *error);
 
 /** Whether to go on. Passes ask for each piece of work; worker 0 also tells the user how far the
  * check is. Safe from any thread. */
-bool bw_check_goes_on(struct bw_check *check, unsigned worker);
+bool bw_check_should_continue(struct bw_check *check, unsigned worker);
 
 /** The chunk that holds a logical address; NULL if there is none. */
 const struct bw_checked_chunk *bw_check_chunk(const struct bw_check *check, uint64_t logical);
 
 /** Sets the place of a copy of a logical address in a finding: devid, offset, copy. */
-void bw_check_place(struct bw_check *check, uint64_t logical, unsigned copy,
-                    struct bw_finding *finding);
+void bw_check_locate_copy(struct bw_check *check, uint64_t logical, unsigned copy,
+                          struct bw_finding *finding);
 
 /** Notes that a bad copy of a range is reported, so that its parity is not; and asks for it. Safe
  * from any thread. */
 void bw_check_note_bad(struct bw_check *check, uint64_t logical, uint64_t length);
 bool bw_check_has_bad(struct bw_check *check, uint64_t logical, uint64_t length);
 
-/* shared.c */
+/* passes.c */
 /** Prepares what passes share; and frees it, whether or not that was complete. */
 struct bw_error *bw_check_begin(struct bw_check *check);
 void bw_check_end(struct bw_check *check);
+
+/** Lists the chunks; before all passes. */
+struct bw_error *bw_check_load_chunks(struct bw_check *check);
 
 /* trees.c */
 /** Checks all blocks of trees, as the pass `trees` does, and sets what they add up to. */
@@ -163,30 +180,6 @@ void bw_findings_init(struct bw_check *check);
 void bw_findings_free(struct bw_check *check);
 /** Hands out what the pass has found, with the paths. */
 struct bw_error *bw_findings_flush(struct bw_check *check);
-
-/* paths.c */
-
-/** The part of a finding that is about one file. */
-struct bw_file_part {
-    uint64_t tree, inode;
-    uint64_t file_offset, file_length;
-    uint64_t logical, length; /**< of what is stored */
-    size_t first_path, path_count;
-    uint64_t more_paths, more_subvolumes;
-    uint64_t listed_tree, counted_tree; /**< last subvolumes of which a path is listed, or none */
-};
-
-/** A finding that waits, with what it needs. The last three are set by bw_check_name(). */
-struct bw_held_finding {
-    struct bw_subject subject;  /**< its message is owned */
-    struct bw_bytes *paths;     /**< owned, and so are their bytes */
-    struct bw_file_part *parts; /**< owned; NULL: it is about no file, or all are in one finding */
-    size_t part_count;
-};
-
-/** Finds the paths of what the findings touch: subject.finding.paths and the members after it. */
-struct bw_error *bw_check_name(struct bw_check *check, struct bw_held_finding *findings,
-                               size_t count);
 
 /* The passes. They return an error only if the check cannot go on. */
 struct bw_error *bw_pass_superblocks(struct bw_check *check);

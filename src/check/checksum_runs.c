@@ -8,10 +8,10 @@
 #include "check/sectors.h"
 #include "ondisk/checksum.h"
 
-static struct bw_subject subject_of(const struct bw_checksum_runs *self, uint64_t logical,
-                                    uint64_t length)
+static struct bw_finding_location location_of(const struct bw_checksum_runs *self, uint64_t logical,
+                                              uint64_t length)
 {
-    return (struct bw_subject){
+    return (struct bw_finding_location){
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
                     .tree = BW_CSUM_TREE,
                     .key = self->stream.item.key,
@@ -31,8 +31,9 @@ static bool take_item(struct bw_checksum_runs *self)
     if (start + length < start)
         return false; /* items.c finds that it is not aligned */
     if (start < self->item_end) {
-        const struct bw_subject subject = subject_of(self, start, self->item_end - start);
-        bw_check_find(self->check, BW_CODE_checksum_overlap, &subject,
+        const struct bw_finding_location location =
+            location_of(self, start, self->item_end - start);
+        bw_check_find(self->check, BW_CODE_checksum_overlap, &location,
                       "the item before it reaches into the item");
     }
     self->start = start < self->item_end ? self->item_end : start;
@@ -71,9 +72,10 @@ void bw_checksum_runs_skip(struct bw_checksum_runs *self, uint64_t address, bool
 {
     while (self->start < address && !self->stream.ended) {
         const uint64_t end = self->end < address ? self->end : address;
-        const struct bw_subject subject = subject_of(self, self->start, end - self->start);
+        const struct bw_finding_location location =
+            location_of(self, self->start, end - self->start);
         if (!unsure && self->start < end)
-            bw_check_find(self->check, BW_CODE_checksum_orphaned, &subject,
+            bw_check_find(self->check, BW_CODE_checksum_orphaned, &location,
                           "checksums of bytes that no extent of data has");
         self->start = end;
         if (self->start == self->end)

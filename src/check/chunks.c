@@ -85,16 +85,16 @@ static int compare(const void *left, const void *right)
     return a->logical == b->logical ? 0 : a->logical < b->logical ? -1 : 1;
 }
 
-static struct bw_subject subject_of_stripe(const struct bw_checked_stripe *stripe)
+static struct bw_finding_location location_of_stripe(const struct bw_checked_stripe *stripe)
 {
-    return (struct bw_subject){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY |
-                                                    BW_KNOWN_LOGICAL | BW_KNOWN_DEVICE |
-                                                    BW_KNOWN_OFFSET,
-                                           .tree = BW_CHUNK_TREE,
-                                           .key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, stripe->logical},
-                                           .logical = stripe->logical,
-                                           .devid = stripe->devid,
-                                           .offset = stripe->offset}};
+    return (struct bw_finding_location){
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_DEVICE |
+                             BW_KNOWN_OFFSET,
+                    .tree = BW_CHUNK_TREE,
+                    .key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, stripe->logical},
+                    .logical = stripe->logical,
+                    .devid = stripe->devid,
+                    .offset = stripe->offset}};
 }
 
 /* A stripe with its device, and with the stripe before it. */
@@ -102,23 +102,23 @@ static void check_stripe(const struct bw_stripe_list *list, const struct bw_chec
                          const struct bw_checked_stripe *before)
 {
     const struct bw_checked_device *device = bw_checked_device(list, stripe->devid);
-    const struct bw_subject subject = subject_of_stripe(stripe);
+    const struct bw_finding_location location = location_of_stripe(stripe);
     const uint64_t end = stripe->offset + stripe->length;
     if (before && before->devid == stripe->devid &&
         before->offset + before->length > stripe->offset)
-        bw_check_find(list->check, BW_CODE_stripe_overlap, &subject,
+        bw_check_find(list->check, BW_CODE_stripe_overlap, &location,
                       "the stripe of chunk %" PRIu64 " ends at %" PRIu64, before->logical,
                       before->offset + before->length);
     if (!device && !list->incomplete)
-        bw_check_find(list->check, BW_CODE_stripe_device, &subject,
+        bw_check_find(list->check, BW_CODE_stripe_device, &location,
                       "the file system has no such device");
     if (!device)
         return;
     if (memcmp(device->info.uuid, stripe->device_uuid, BW_UUID_SIZE) != 0)
-        bw_check_find(list->check, BW_CODE_stripe_device, &subject,
+        bw_check_find(list->check, BW_CODE_stripe_device, &location,
                       "the device has another uuid than the stripe says");
     if (end > device->info.total_bytes || end < stripe->offset)
-        bw_check_find(list->check, BW_CODE_stripe_outside, &subject,
+        bw_check_find(list->check, BW_CODE_stripe_outside, &location,
                       "the stripe ends at %" PRIu64 ", the device at %" PRIu64, end,
                       device->info.total_bytes);
 }
@@ -132,9 +132,9 @@ static void check_zones(const struct bw_stripe_list *list)
         return;
     for (size_t i = 0; i < list->count; i++) {
         const struct bw_checked_stripe *stripe = &list->stripes[i];
-        const struct bw_subject subject = subject_of_stripe(stripe);
+        const struct bw_finding_location location = location_of_stripe(stripe);
         if (stripe->length != zone || stripe->offset % zone)
-            bw_check_find(list->check, BW_CODE_stripe_zone, &subject,
+            bw_check_find(list->check, BW_CODE_stripe_zone, &location,
                           "%" PRIu64 " bytes are not one zone of %" PRIu64 " bytes", stripe->length,
                           zone);
     }
@@ -143,9 +143,9 @@ static void check_zones(const struct bw_stripe_list *list)
 static void report_missing(const struct bw_stripe_list *list,
                            const struct bw_checked_stripe *stripe, bool known)
 {
-    const struct bw_subject subject = subject_of_stripe(stripe);
+    const struct bw_finding_location location = location_of_stripe(stripe);
     if (known)
-        bw_check_find(list->check, BW_CODE_device_extent_missing, &subject,
+        bw_check_find(list->check, BW_CODE_device_extent_missing, &location,
                       "the stripe has no device extent");
 }
 
@@ -156,21 +156,21 @@ static void check_extent(struct bw_stripe_list *list, const struct bw_item *item
     const struct bw_disk_device_extent *disk = (const void *)item->data;
     const uint64_t chunk = bw_get64(disk->chunk_offset), length = bw_get64(disk->length);
     struct bw_checked_device *device = bw_checked_device(list, item->key.objectid);
-    const struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY |
-                                                            BW_KNOWN_LOGICAL | BW_KNOWN_DEVICE |
-                                                            BW_KNOWN_OFFSET,
-                                                   .tree = BW_DEVICE_TREE,
-                                                   .key = item->key,
-                                                   .logical = chunk,
-                                                   .devid = item->key.objectid,
-                                                   .offset = item->key.offset}};
+    const struct bw_finding_location location = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_DEVICE |
+                             BW_KNOWN_OFFSET,
+                    .tree = BW_DEVICE_TREE,
+                    .key = item->key,
+                    .logical = chunk,
+                    .devid = item->key.objectid,
+                    .offset = item->key.offset}};
     if (device)
         device->allocated += length;
     if (!stripe && !list->incomplete)
-        bw_check_find(list->check, BW_CODE_device_extent_extra, &subject,
+        bw_check_find(list->check, BW_CODE_device_extent_extra, &location,
                       "no stripe of a chunk lies there");
     else if (stripe && (stripe->logical != chunk || stripe->length != length))
-        bw_check_find(list->check, BW_CODE_device_extent_differs, &subject,
+        bw_check_find(list->check, BW_CODE_device_extent_differs, &location,
                       "%" PRIu64 " bytes of chunk %" PRIu64 ", the chunk tree has %" PRIu64
                       " bytes of chunk %" PRIu64,
                       length, chunk, stripe->length, stripe->logical);
@@ -206,13 +206,13 @@ static void check_used(const struct bw_stripe_list *list)
 {
     for (size_t i = 0; i < list->device_count; i++) {
         const struct bw_checked_device *device = &list->devices[i];
-        const struct bw_subject subject = {
+        const struct bw_finding_location location = {
             .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_DEVICE,
                         .tree = BW_CHUNK_TREE,
                         .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->info.devid},
                         .devid = device->info.devid}};
         if (device->info.bytes_used != device->allocated)
-            bw_check_find(list->check, BW_CODE_device_used, &subject,
+            bw_check_find(list->check, BW_CODE_device_used, &location,
                           "%" PRIu64 " bytes used, its device extents have %" PRIu64,
                           device->info.bytes_used, device->allocated);
     }
@@ -242,7 +242,7 @@ static struct bw_error *stripes_check(struct bw_stripe_list *list)
 static void check_device(struct bw_check *check, const struct bw_device_info *device)
 {
     const struct bw_image *image = bw_image_of_device(check->fs, device->devid, device->uuid);
-    const struct bw_subject subject = {
+    const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_DEVICE,
                     .tree = BW_CHUNK_TREE,
                     .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->devid},
@@ -252,12 +252,12 @@ static void check_device(struct bw_check *check, const struct bw_device_info *de
     const struct bw_device_identity *own = &image->superblock.device;
     if (!check->fs->is_past &&
         (own->total_bytes != device->total_bytes || own->bytes_used != device->bytes_used))
-        bw_check_find(check, BW_CODE_device_differs, &subject,
+        bw_check_find(check, BW_CODE_device_differs, &location,
                       "%" PRIu64 " bytes, %" PRIu64 " used; its superblock has %" PRIu64
                       " bytes, %" PRIu64 " used",
                       device->total_bytes, device->bytes_used, own->total_bytes, own->bytes_used);
     if (device->image_bytes < device->total_bytes)
-        bw_check_find(check, BW_CODE_device_truncated, &subject,
+        bw_check_find(check, BW_CODE_device_truncated, &location,
                       "the image has %" PRIu64 " bytes, the device %" PRIu64, device->image_bytes,
                       device->total_bytes);
 }
@@ -272,10 +272,10 @@ static void check_exact_size(const struct bw_stripe_list *list, uint64_t sum)
     if (superblock->flags & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2))
         return;
     if (size != sum)
-        bw_check_find(list->check, BW_CODE_super_size, &(struct bw_subject){0},
+        bw_check_find(list->check, BW_CODE_super_size, &(struct bw_finding_location){0},
                       "%" PRIu64 " bytes, the devices have %" PRIu64, size, sum);
     else if (size % superblock->sectorsize)
-        bw_check_find(list->check, BW_CODE_super_size, &(struct bw_subject){0},
+        bw_check_find(list->check, BW_CODE_super_size, &(struct bw_finding_location){0},
                       "%" PRIu64 " bytes, no multiple of the sector size, %" PRIu32, size,
                       superblock->sectorsize);
 }
@@ -284,7 +284,7 @@ static void check_exact_size(const struct bw_stripe_list *list, uint64_t sum)
 static void devices_check(const struct bw_stripe_list *list)
 {
     const struct bw_superblock *superblock = &list->check->fs->superblock;
-    const struct bw_subject nothing = {0};
+    const struct bw_finding_location nothing = {0};
     uint64_t writable = 0, all = 0;
     const uint64_t size = superblock->total_bytes, rounding = superblock->sectorsize;
     for (size_t i = 0; i < list->device_count; i++) {
@@ -317,10 +317,10 @@ struct chunks {
     uint32_t system_chunks;        /* of the chunk tree that the superblock has */
 };
 
-static struct bw_subject subject_of(uint64_t tree, const struct bw_key *key, uint64_t logical,
-                                    uint64_t length)
+static struct bw_finding_location location_of(uint64_t tree, const struct bw_key *key,
+                                              uint64_t logical, uint64_t length)
 {
-    return (struct bw_subject){
+    return (struct bw_finding_location){
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
                     .tree = tree,
                     .key = *key,
@@ -333,25 +333,27 @@ static void check_group(struct chunks *chunks, const struct bw_key *key, uint64_
 {
     struct bw_check *check = chunks->check;
     const struct bw_checked_group *group = bw_check_group(check, key->offset);
-    const struct bw_subject subject = subject_of(BW_CHUNK_TREE, key, key->offset, length);
+    const struct bw_finding_location location =
+        location_of(BW_CHUNK_TREE, key, key->offset, length);
     if (group)
         chunks->has_chunk[group - check->groups.groups] = true;
     chunks->group_missing |= !group;
     if (!group && !check->groups.incomplete)
-        bw_check_find(check, BW_CODE_group_missing, &subject, "the chunk has no block group");
+        bw_check_find(check, BW_CODE_group_missing, &location, "the chunk has no block group");
     else if (group && group->length != length)
-        bw_check_find(check, BW_CODE_group_differs, &subject,
+        bw_check_find(check, BW_CODE_group_differs, &location,
                       "%" PRIu64 " bytes, its block group has %" PRIu64, length, group->length);
     else if (group && group->flags != type)
-        bw_check_find(check, BW_CODE_group_differs, &subject,
+        bw_check_find(check, BW_CODE_group_differs, &location,
                       "type 0x%" PRIx64 ", its block group has 0x%" PRIx64, type, group->flags);
 }
 
 static void check_order(struct chunks *chunks, const struct bw_key *key, uint64_t length)
 {
-    const struct bw_subject subject = subject_of(BW_CHUNK_TREE, key, key->offset, length);
+    const struct bw_finding_location location =
+        location_of(BW_CHUNK_TREE, key, key->offset, length);
     if (key->offset < chunks->last_end)
-        bw_check_find(chunks->check, BW_CODE_chunk_overlap, &subject,
+        bw_check_find(chunks->check, BW_CODE_chunk_overlap, &location,
                       "chunk %" PRIu64 " ends at %" PRIu64, chunks->last_start, chunks->last_end);
     chunks->last_start = key->offset;
     chunks->last_end = key->offset + length;
@@ -382,18 +384,19 @@ static void check_system_chunk(struct chunks *chunks, const struct bw_item *item
 {
     struct bw_cursor cursor = system_chunks(chunks->check);
     struct bw_item copy;
-    const struct bw_subject subject = subject_of(BW_CHUNK_TREE, &item->key, item->key.offset, 0);
+    const struct bw_finding_location location =
+        location_of(BW_CHUNK_TREE, &item->key, item->key.offset, 0);
     while (next_system_chunk(&cursor, &copy)) {
         if (bw_key_compare(&copy.key, &item->key) != 0)
             continue;
         chunks->system_chunks++;
         if (copy.size != item->size || memcmp(copy.data, item->data, copy.size) != 0)
-            bw_check_find(chunks->check, BW_CODE_system_chunk, &subject,
+            bw_check_find(chunks->check, BW_CODE_system_chunk, &location,
                           "the superblock has the chunk with other contents");
         return;
     }
     if (type & BW_GROUP_SYSTEM)
-        bw_check_find(chunks->check, BW_CODE_system_chunk, &subject,
+        bw_check_find(chunks->check, BW_CODE_system_chunk, &location,
                       "the superblock does not have the chunk");
 }
 
@@ -424,7 +427,7 @@ static struct bw_error *take_chunk(struct chunks *chunks, const struct bw_item *
 static void check_fsid(struct bw_check *check, const struct bw_item *item)
 {
     const struct bw_disk_device_item *disk = (const void *)item->data;
-    const struct bw_subject subject = {
+    const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_DEVICE,
                     .tree = BW_CHUNK_TREE,
                     .key = item->key,
@@ -434,7 +437,7 @@ static void check_fsid(struct bw_check *check, const struct bw_item *item)
             ? NULL
             : bw_image_of_device(check->fs, bw_get64(disk->devid), disk->uuid);
     if (image && memcmp(disk->fsid, image->superblock.metadata_uuid, BW_UUID_SIZE) != 0)
-        bw_check_find(check, BW_CODE_device_differs, &subject,
+        bw_check_find(check, BW_CODE_device_differs, &location,
                       "the id of the file system is not that of its superblock");
 }
 
@@ -462,16 +465,16 @@ static void check_rest(const struct chunks *chunks)
     for (size_t i = 0; i < check->groups.count; i++) {
         const struct bw_checked_group *group = &check->groups.groups[i];
         const struct bw_key key = {group->start, BW_BLOCK_GROUP_ITEM, group->length};
-        const struct bw_subject subject =
-            subject_of(check->fs->block_group_tree.id ? BW_BLOCK_GROUP_TREE : BW_EXTENT_TREE, &key,
-                       group->start, group->length);
+        const struct bw_finding_location location =
+            location_of(check->fs->block_group_tree.id ? BW_BLOCK_GROUP_TREE : BW_EXTENT_TREE, &key,
+                        group->start, group->length);
         if (!chunks->has_chunk[i])
-            bw_check_find(check, BW_CODE_chunk_missing, &subject, "the block group has no chunk");
+            bw_check_find(check, BW_CODE_chunk_missing, &location, "the block group has no chunk");
     }
     while (next_system_chunk(&cursor, &copy))
         count++;
     if (!check->fs->is_past && count != chunks->system_chunks)
-        bw_check_find(check, BW_CODE_system_chunk, &(struct bw_subject){0},
+        bw_check_find(check, BW_CODE_system_chunk, &(struct bw_finding_location){0},
                       "the superblock has %" PRIu32 " system chunk%s, of which the chunk tree has "
                       "%" PRIu32,
                       count, bw_plural(count), chunks->system_chunks);

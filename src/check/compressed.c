@@ -157,21 +157,21 @@ static struct bw_error *read_verified(struct compressed_check *self, struct work
 static void report(const struct compressed_check *self, const struct stream *stream,
                    const struct bw_error *error)
 {
-    struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY |
-                                                      BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET |
-                                                      BW_KNOWN_FILE_LENGTH,
-                                             .tree = stream->tree->tree.id,
-                                             .key = stream->key,
-                                             .inode = stream->key.objectid,
-                                             .file_offset = stream->key.offset,
-                                             .file_length = stream->shown},
-                                 .touches = BW_TOUCHES_INODE};
+    struct bw_finding_location location = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET |
+                             BW_KNOWN_FILE_LENGTH,
+                    .tree = stream->tree->tree.id,
+                    .key = stream->key,
+                    .inode = stream->key.objectid,
+                    .file_offset = stream->key.offset,
+                    .file_length = stream->shown},
+        .touches = BW_TOUCHES_INODE};
     if (stream->logical) {
-        subject.finding.known |= BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH;
-        subject.finding.logical = stream->logical;
-        subject.finding.length = stream->stored;
+        location.finding.known |= BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH;
+        location.finding.logical = stream->logical;
+        location.finding.length = stream->stored;
     }
-    bw_check_find(self->check, BW_CODE_data_compressed, &subject, "%s", error->message);
+    bw_check_find(self->check, BW_CODE_data_compressed, &location, "%s", error->message);
 }
 
 /* A stream in memory cannot be decompressed. */
@@ -227,7 +227,7 @@ static void run_task(void *context, unsigned number, size_t index)
     const struct task *task = &self->tasks[index];
     const struct stream *streams = &self->streams[task->first];
     struct worker *worker = &self->workers[number];
-    if (!bw_check_goes_on(self->check, number))
+    if (!bw_check_should_continue(self->check, number))
         return;
     if (streams[0].logical)
         work_off_batch(self, worker, streams, task->count);
@@ -317,7 +317,7 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
             (extent.inline_data || extent.disk_bytenr))
             add(self, &item, &extent);
     }
-    return bw_check_goes_on(self->check, 0)
+    return bw_check_should_continue(self->check, 0)
                ? NULL
                : bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
 }

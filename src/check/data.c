@@ -108,7 +108,7 @@ void bw_bad_ranges_add(struct bw_check *check, struct bw_bad_ranges *bad,
 {
     struct bw_bad_range placed = *range;
     struct bw_finding finding = {0};
-    bw_check_place(check, range->logical, range->copy, &finding);
+    bw_check_locate_copy(check, range->logical, range->copy, &finding);
     placed.is_placed = finding.known & BW_KNOWN_DEVICE;
     placed.devid = finding.devid;
     placed.offset = finding.offset;
@@ -154,7 +154,7 @@ static void join(struct bw_bad_ranges *bad)
 
 static void report(struct bw_check *check, const struct bw_bad_range *range)
 {
-    const struct bw_subject subject = {
+    const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH | BW_KNOWN_COPY |
                              (range->is_placed ? BW_KNOWN_DEVICE | BW_KNOWN_OFFSET : 0),
                     .mendable = range->mendable,
@@ -164,7 +164,7 @@ static void report(struct bw_check *check, const struct bw_bad_range *range)
                     .offset = range->offset,
                     .copy = range->copy},
         .touches = BW_TOUCHES_EACH};
-    bw_check_find(check, range->code, &subject, "%s", range->message);
+    bw_check_find(check, range->code, &location, "%s", range->message);
 }
 
 void bw_bad_ranges_report(struct bw_check *check, struct bw_bad_ranges *bad, uint64_t open)
@@ -432,7 +432,7 @@ static void run_task(void *context, unsigned number, size_t index)
     const size_t ahead = index + (size_t)TASKS_AHEAD * data->check->workers;
     if (ahead < data->task_count)
         announce(data, ahead);
-    for (size_t done = 0; done < task->count && bw_check_goes_on(data->check, number);)
+    for (size_t done = 0; done < task->count && bw_check_should_continue(data->check, number);)
         done += read_batch(data, &data->workers[number], task->first + done, task->count - done,
                            task->copy);
 }
@@ -536,7 +536,7 @@ struct bw_error *bw_data_check_take(void *context, const struct bw_summed *range
         if (data->bytes >= WINDOW || data->piece_count >= WINDOW_PIECES)
             BW_TRY(work_off(data));
     }
-    return bw_check_goes_on(data->check, 0)
+    return bw_check_should_continue(data->check, 0)
                ? NULL
                : bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
 }
@@ -591,7 +591,7 @@ struct bw_error *bw_data_check_end(struct bw_data_check *data, struct bw_error *
 struct bw_error *bw_pass_data(struct bw_check *check)
 {
     if (check->fs->no_data) {
-        bw_check_find(check, BW_CODE_data_absent, &(struct bw_subject){0},
+        bw_check_find(check, BW_CODE_data_absent, &(struct bw_finding_location){0},
                       "the image is a metadata dump, or was restored from one");
         return NULL;
     }

@@ -91,7 +91,7 @@ static struct bw_error *report(struct climbing *climbing, uint64_t directory)
         BW_TRY(find_parent(climbing, next, &next));
         count++;
     } while (next && next != directory);
-    const struct bw_subject subject = {
+    const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE,
                     .tree = climbing->tree->tree.id,
                     .key = {lowest, BW_INODE_ITEM, 0},
@@ -99,10 +99,10 @@ static struct bw_error *report(struct climbing *climbing, uint64_t directory)
                     .more_subvolumes = climbing->more_subvolumes},
         .touches = BW_TOUCHES_INODE};
     if (count == 1)
-        bw_check_find(climbing->check, BW_CODE_directory_cycle, &subject,
+        bw_check_find(climbing->check, BW_CODE_directory_cycle, &location,
                       "the directory contains itself: no path leads to it");
     else
-        bw_check_find(climbing->check, BW_CODE_directory_cycle, &subject,
+        bw_check_find(climbing->check, BW_CODE_directory_cycle, &location,
                       "%" PRIu64 " directories contain each other: no path leads to them", count);
     return NULL;
 }
@@ -139,7 +139,7 @@ static struct bw_error *check_tree(struct climbing *climbing, const struct bw_li
     climbing->climbs = 0;
     bw_map_clear(&climbing->seen);
     bw_leaf_finder_set_tree(&climbing->finder, &tree->tree);
-    for (size_t i = 0; i < moved->count && bw_check_goes_on(climbing->check, 0); i++)
+    for (size_t i = 0; i < moved->count && bw_check_should_continue(climbing->check, 0); i++)
         BW_TRY(climb_from(climbing, moved->directories[i]));
     return NULL;
 }
@@ -198,7 +198,7 @@ static struct bw_error *check_trees(struct bw_check *check, struct climbing *cli
                                     uint64_t *alike)
 {
     BW_TRY(count_alike(check, alike));
-    for (size_t i = 0; i < check->trees.count && bw_check_goes_on(check, 0); i++)
+    for (size_t i = 0; i < check->trees.count && bw_check_should_continue(check, 0); i++)
         if (has_moved(&check->trees.entries[i]) && alike[i] != UINT64_MAX)
             BW_TRY(check_tree(climbing, &check->trees.entries[i], alike[i]));
     return NULL;

@@ -114,23 +114,24 @@ static bool is_block(const struct bw_reference_entry *entry)
 
 /* A finding about an extent touches the file that refers to it, if one is known, or those that
  * have data there. */
-static struct bw_subject subject_of(const struct bw_reference_entry *entry)
+static struct bw_finding_location location_of(const struct bw_reference_entry *entry)
 {
     const struct bw_reference *reference = &entry->reference;
-    struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL,
-                                             .tree = entry->tree ? entry->tree : BW_EXTENT_TREE,
-                                             .logical = reference->bytenr,
-                                             .length = reference->length}};
+    struct bw_finding_location location = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL,
+                    .tree = entry->tree ? entry->tree : BW_EXTENT_TREE,
+                    .logical = reference->bytenr,
+                    .length = reference->length}};
     if (!is_block(entry)) {
-        subject.finding.known |= BW_KNOWN_LENGTH;
-        subject.touches = BW_TOUCHES_DATA;
+        location.finding.known |= BW_KNOWN_LENGTH;
+        location.touches = BW_TOUCHES_DATA;
     }
     if (reference->kind == BW_EXTENT_DATA_REF && entry->made) {
-        subject.finding.known |= BW_KNOWN_INODE;
-        subject.finding.inode = reference->inode;
-        subject.touches = BW_TOUCHES_INODE;
+        location.finding.known |= BW_KNOWN_INODE;
+        location.finding.inode = reference->inode;
+        location.touches = BW_TOUCHES_INODE;
     }
-    return subject;
+    return location;
 }
 
 static void describe(const struct bw_reference *reference, char text[128])
@@ -159,27 +160,27 @@ static bool differ_in_length(const struct bw_reference_entry *a, const struct bw
 
 static void report_reference(const struct extent *extent, const struct bw_reference_entry *entry)
 {
-    const struct bw_subject subject = subject_of(entry);
+    const struct bw_finding_location location = location_of(entry);
     char source[128];
     describe(&entry->reference, source);
     if (entry->made <= entry->promised && !extent->complete)
         return;
     if (!entry->made)
-        bw_check_find(extent->check, BW_CODE_reference_extra, &subject,
+        bw_check_find(extent->check, BW_CODE_reference_extra, &location,
                       "the extent tree has a reference from %s, which is not there", source);
     else if (!entry->promised)
-        bw_check_find(extent->check, BW_CODE_reference_missing, &subject,
+        bw_check_find(extent->check, BW_CODE_reference_missing, &location,
                       "the extent tree does not have the reference from %s", source);
     else
-        bw_check_find(extent->check, BW_CODE_reference_count, &subject,
+        bw_check_find(extent->check, BW_CODE_reference_count, &location,
                       "references from %s: %" PRIu64 ", the extent tree has %" PRIu64, source,
                       entry->made, entry->promised);
 }
 
 static void report_length(const struct extent *extent, const struct bw_reference_entry *entry)
 {
-    const struct bw_subject subject = subject_of(entry);
-    bw_check_find(extent->check, BW_CODE_extent_differs, &subject,
+    const struct bw_finding_location location = location_of(entry);
+    bw_check_find(extent->check, BW_CODE_extent_differs, &location,
                   "a file extent of %" PRIu64 " bytes, the extent item has %" PRIu64,
                   entry->reference.length, extent->item->reference.length);
 }
@@ -188,8 +189,8 @@ static void report_length(const struct extent *extent, const struct bw_reference
 static void report_block(const struct extent *extent, const struct bw_reference_entry *promised,
                          const struct bw_reference_entry *made)
 {
-    const struct bw_subject subject = subject_of(made);
-    bw_check_find(extent->check, BW_CODE_extent_differs, &subject,
+    const struct bw_finding_location location = location_of(made);
+    bw_check_find(extent->check, BW_CODE_extent_differs, &location,
                   "generation %" PRIu64 " level %" PRIu64
                   ", the extent item has generation %" PRIu64 " level %" PRIu64,
                   made->reference.source, made->reference.inode, promised->reference.source,
@@ -225,10 +226,10 @@ static void report_missing(const struct extent *extent)
             first = entry;
     }
     const struct bw_fs *fs = extent->check->fs;
-    if (!references || bw_memory_block(fs->reader.memory, subject_of(first).finding.logical))
+    if (!references || bw_memory_block(fs->reader.memory, location_of(first).finding.logical))
         return;
-    const struct bw_subject subject = subject_of(first);
-    bw_check_find(extent->check, BW_CODE_extent_missing, &subject,
+    const struct bw_finding_location location = location_of(first);
+    bw_check_find(extent->check, BW_CODE_extent_missing, &location,
                   "the extent tree does not have the %s, to which there are references: %" PRIu64,
                   is_block(first) ? "tree block" : "data", references);
 }
@@ -247,10 +248,10 @@ static bool is_unreferenced(const struct extent *extent)
 
 static void report_unreferenced(const struct extent *extent)
 {
-    struct bw_subject subject = subject_of(extent->item);
-    subject.touches = BW_TOUCHES_NOTHING;
+    struct bw_finding_location location = location_of(extent->item);
+    location.touches = BW_TOUCHES_NOTHING;
     if (extent->complete)
-        bw_check_find(extent->check, BW_CODE_extent_unreferenced, &subject,
+        bw_check_find(extent->check, BW_CODE_extent_unreferenced, &location,
                       "nothing refers to the %s, which has references: %" PRIu64,
                       is_block(extent->item) ? "tree block" : "data", extent->item->promised);
 }
@@ -361,7 +362,7 @@ static struct bw_error *take_block(void *context, const struct bw_node *node)
     struct reading *reading = context;
     bw_check_references_of(reading->list->check, node, bw_tree_first_slot(reading->tree, node),
                            add_made, reading);
-    if (!bw_check_goes_on(reading->list->check, 0))
+    if (!bw_check_should_continue(reading->list->check, 0))
         return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
     return reading->no_memory || reading->list->no_memory ? bw_error_no_memory() : NULL;
 }

@@ -3,6 +3,10 @@
  * Findings on their way out. They wait until their pass has ended, so that they come in an order
  * that does not depend on threads and the paths of all of them are looked up together. Of each code
  * a pass hands out the first twenty in that order, unless all are wanted.
+ *
+ * Paths are those of what a finding touches, in all subvolumes. Data and tree blocks have owners,
+ * which are searched for all findings of a pass together (owners/search.h). Where no block leads to
+ * names, as from an inode without an item, they are looked up in the subvolume of the finding.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,12 +15,20 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
+#include "base/search.h"
 #include "check/check.h"
+#include "ondisk/items.h"
+#include "owners/search.h"
 
 enum {
-    SHOWN = 20,          /* findings of a code in a pass */
-    ALL_SHOWN = 1 << 20, /* if all are wanted: what memory has to hold is bounded */
+    SHOWN = 20,                /* findings of a code in a pass */
+    ALL_SHOWN = 1 << 20,       /* if all are wanted: what memory has to hold is bounded */
+    PATHS_LISTED = 20,         /* paths of a finding, or of one of its files; and files */
+    ALL_PATHS_LISTED = 1 << 20 /* of all findings of a pass, if all are wanted */
 };
+
+/* Collecting. */
 
 void bw_findings_init(struct bw_check *check)
 {
@@ -27,19 +39,26 @@ void bw_findings_init(struct bw_check *check)
         check->findings.counts[i].code = &codes[i];
 }
 
-static void release(struct bw_held_finding *held)
+static void free_paths(struct bw_finding_location *location)
 {
-    free((char *)(uintptr_t)held->subject.finding.message);
-    for (size_t i = 0; held->paths && i < held->subject.finding.path_count; i++)
-        free((char *)(uintptr_t)held->paths[i].data);
-    free(held->paths);
-    free(held->parts);
+    for (size_t i = 0; i < location->path_count; i++)
+        free((char *)(uintptr_t)location->paths[i].data);
+    free(location->paths);
 }
 
-static void clear(struct bw_held_findings *findings)
+static void release(struct bw_finding_location *location)
+{
+    free((char *)(uintptr_t)location->finding.message);
+    for (size_t i = 0; i < location->file_count; i++)
+        free_paths(&location->files[i]);
+    free(location->files);
+    free_paths(location);
+}
+
+static void clear(struct bw_findings *findings)
 {
     for (size_t i = 0; i < findings->count; i++)
-        release(&findings->held[i]);
+        release(&findings->waiting[i]);
     findings->count = 0;
     memset(findings->in_pass, 0, sizeof findings->in_pass);
 }
@@ -47,75 +66,54 @@ static void clear(struct bw_held_findings *findings)
 void bw_findings_free(struct bw_check *check)
 {
     clear(&check->findings);
-    free(check->findings.held);
+    free(check->findings.waiting);
     pthread_mutex_destroy(&check->findings.lock);
 }
 
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-    return a < b ? -1 : a > b;
-}
-
 /* By code, then by where it is. */
-static int compare(const void *first, const void *second)
+static int by_location(const void *first, const void *second)
 {
-    const struct bw_finding *a = &((const struct bw_held_finding *)first)->subject.finding;
-    const struct bw_finding *b = &((const struct bw_held_finding *)second)->subject.finding;
+    const struct bw_finding *a = &((const struct bw_finding_location *)first)->finding;
+    const struct bw_finding *b = &((const struct bw_finding_location *)second)->finding;
+    const uint64_t left[] = {a->inode, a->logical, a->devid, a->offset, a->copy};
+    const uint64_t right[] = {b->inode, b->logical, b->devid, b->offset, b->copy};
     int order = a->code == b->code ? 0 : a->code < b->code ? -1 : 1;
-    order = order ? order : compare_numbers(a->tree, b->tree);
+    order = order ? order : bw_compare(a->tree, b->tree);
     order = order ? order : bw_key_compare(&a->key, &b->key);
-    order = order ? order : compare_numbers(a->inode, b->inode);
-    order = order ? order : compare_numbers(a->logical, b->logical);
-    order = order ? order : compare_numbers(a->devid, b->devid);
-    order = order ? order : compare_numbers(a->offset, b->offset);
-    order = order ? order : compare_numbers(a->copy, b->copy);
+    order = order ? order : BW_COMPARE_ALL(left, right);
     return order ? order : strcmp(a->message, b->message);
 }
 
-/* The place that a finding takes: a new one or, if enough of its code wait, that of the last one of
- * them in the order, which is forgotten; NULL if the finding itself comes after those. */
-static struct bw_held_finding *place_of(struct bw_check *check, const struct bw_held_finding *new,
-                                        enum bw_code_number code)
+/* The place for a new finding. If enough of its code wait, that is the place of the last one of
+ * them in the order, which is forgotten; NULL if the new one comes after those. */
+static struct bw_finding_location *
+make_room(struct bw_check *check, const struct bw_finding_location *new, enum bw_code_number code)
 {
-    struct bw_held_findings *findings = &check->findings;
-    struct bw_held_finding *last = NULL;
+    struct bw_findings *findings = &check->findings;
+    struct bw_finding_location *last = NULL;
     const uint64_t limit = check->options->all ? ALL_SHOWN : SHOWN;
     if (findings->in_pass[code] > ALL_SHOWN && check->options->all)
         return NULL;
     if (findings->in_pass[code] <= limit) {
-        if (!BW_ARRAY_RESERVE(findings->held, findings->count, findings->capacity))
+        if (!BW_ARRAY_RESERVE(findings->waiting, findings->count, findings->capacity))
             return NULL;
-        return &findings->held[findings->count++];
+        return &findings->waiting[findings->count++];
     }
     for (size_t i = 0; i < findings->count; i++)
-        if (findings->held[i].subject.finding.code == new->subject.finding.code &&
-            (!last || compare(&findings->held[i], last) > 0))
-            last = &findings->held[i];
-    if (!last || compare(new, last) >= 0)
+        if (findings->waiting[i].finding.code == new->finding.code &&
+            (!last || by_location(&findings->waiting[i], last) > 0))
+            last = &findings->waiting[i];
+    if (!last || by_location(new, last) >= 0)
         return NULL;
     release(last);
     return last;
 }
 
-static void hold(struct bw_check *check, struct bw_held_finding *new, enum bw_code_number code)
-{
-    struct bw_held_findings *findings = &check->findings;
-    pthread_mutex_lock(&findings->lock);
-    findings->in_pass[code]++;
-    findings->counts[code].count++;
-    findings->counts[code].mendable += new->subject.finding.mendable;
-    struct bw_held_finding *place = place_of(check, new, code);
-    if (place)
-        *place = *new;
-    pthread_mutex_unlock(&findings->lock);
-    if (!place)
-        release(new);
-}
-
 void bw_check_find(struct bw_check *check, enum bw_code_number code,
-                   const struct bw_subject *subject, const char *format, ...)
+                   const struct bw_finding_location *location, const char *format, ...)
 {
-    struct bw_held_finding new = {.subject = *subject};
+    struct bw_findings *findings = &check->findings;
+    struct bw_finding_location new = *location;
     char *message = NULL;
     va_list arguments;
     va_start(arguments, format);
@@ -125,63 +123,503 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
         atomic_store(&check->unfinished, true);
         return;
     }
-    new.subject.finding.code = check->findings.counts[code].code;
-    new.subject.finding.message = message;
-    hold(check, &new, code);
+    new.finding.code = findings->counts[code].code;
+    new.finding.message = message;
+    pthread_mutex_lock(&findings->lock);
+    findings->in_pass[code]++;
+    findings->counts[code].count++;
+    findings->counts[code].mendable += new.finding.mendable;
+    struct bw_finding_location *room = make_room(check, &new, code);
+    if (room)
+        *room = new;
+    pthread_mutex_unlock(&findings->lock);
+    if (!room)
+        release(&new);
 }
 
-static struct bw_finding finding_of_part(const struct bw_held_finding *held,
-                                         const struct bw_file_part *part)
+void bw_check_unable(struct bw_check *check, struct bw_error *error)
 {
-    struct bw_finding finding = held->subject.finding;
-    finding.known |= BW_KNOWN_TREE | BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET | BW_KNOWN_FILE_LENGTH;
-    finding.offset += part->logical - finding.logical;
-    finding.logical = part->logical;
-    finding.length = part->length;
-    finding.tree = part->tree;
-    finding.inode = part->inode;
-    finding.file_offset = part->file_offset;
-    finding.file_length = part->file_length;
-    finding.paths = held->paths + part->first_path;
-    finding.path_count = part->path_count;
-    finding.more_paths = part->more_paths;
-    finding.more_subvolumes = part->more_subvolumes;
-    return finding;
+    atomic_store(&check->unfinished, true);
+    bw_check_find(check, BW_CODE_unfinished, &(struct bw_finding_location){0}, "%s",
+                  error->message);
+    bw_error_free(error);
+}
+
+/* Paths. */
+
+/* The search for the paths of the findings of a pass. */
+struct naming {
+    struct bw_check *check;
+    struct bw_finding_location *findings;
+    size_t count;
+    struct bw_address_range *ranges;       /* one for each of `searched` */
+    struct bw_finding_location **searched; /* findings whose owners are searched, by address */
+    size_t searched_count;
+    struct bw_inode_paths paths;
+    size_t listed; /* paths of all findings */
+};
+
+static bool knows(const struct bw_finding_location *location, unsigned bits)
+{
+    return (location->finding.known & bits) == bits;
+}
+
+static const struct bw_subvolume *subvolume_of(const struct naming *naming,
+                                               const struct bw_finding_location *location)
+{
+    const struct bw_subvolume *subvolume =
+        knows(location, BW_KNOWN_TREE)
+            ? bw_subvolume_by_id(naming->check->fs, location->finding.tree)
+            : NULL;
+    return subvolume && !subvolume->deleted ? subvolume : NULL;
+}
+
+static bool has_room(const struct naming *naming, const struct bw_finding_location *location)
+{
+    if (naming->check->options->all)
+        return naming->listed < ALL_PATHS_LISTED;
+    if (location->touches != BW_TOUCHES_EACH)
+        return location->path_count < PATHS_LISTED;
+    size_t full = 0;
+    while (full < location->file_count && location->files[full].path_count >= PATHS_LISTED)
+        full++;
+    return full < PATHS_LISTED;
+}
+
+static struct bw_error *add_path(struct naming *naming, struct bw_finding_location *location,
+                                 const char *path, size_t length)
+{
+    if (!has_room(naming, location)) {
+        location->finding.more_paths++;
+        return NULL;
+    }
+    char *copy = malloc(length + 1);
+    if (!copy ||
+        !BW_ARRAY_RESERVE(location->paths, location->path_count, location->path_capacity)) {
+        free(copy);
+        return bw_error_no_memory();
+    }
+    memcpy(copy, path, length);
+    copy[length] = '\0';
+    location->paths[location->path_count++] = (struct bw_bytes){copy, length};
+    naming->listed++;
+    return NULL;
+}
+
+/*
+ * Findings that are handed out once for each file: damaged data. What a file has of them in one
+ * piece is one finding. What other subvolumes have of the same file is no finding of its own, but
+ * adds paths to it.
+ */
+
+/* The number of the finding that another subvolume has of the same file; or else of a new one. */
+static size_t find_elsewhere(const struct bw_finding_location *location,
+                             const struct bw_owner *owner)
+{
+    size_t i = 0;
+    for (; i < location->file_count; i++) {
+        const struct bw_finding *file = &location->files[i].finding;
+        if (file->inode == owner->inode && file->tree != owner->tree &&
+            owner->offset - file->file_offset < file->file_length)
+            break;
+    }
+    return i;
+}
+
+/* Whether an owner continues the piece of a file, and is stored behind it or in the same compressed
+ * extent. */
+static bool is_continued(const struct bw_finding *file, const struct bw_owner *owner)
+{
+    return file->inode == owner->inode && file->tree == owner->tree &&
+           file->file_offset + file->file_length == owner->offset &&
+           (file->logical + file->length == owner->logical ||
+            (file->logical == owner->logical && file->length == owner->length));
+}
+
+/* Whether it is the last owner again, under another path. */
+static bool is_last_owner(const struct bw_finding_location *location, const struct bw_owner *owner)
+{
+    const uint64_t *last = location->last_owner;
+    return last[0] == owner->tree && last[1] == owner->inode && last[2] == owner->offset &&
+           last[3] == owner->logical;
+}
+
+static void set_last_owner(struct bw_finding_location *location, const struct bw_owner *owner)
+{
+    const uint64_t last[] = {owner->tree, owner->inode, owner->offset, owner->logical};
+    memcpy(location->last_owner, last, sizeof last);
+}
+
+static struct bw_error *add_file(struct bw_finding_location *location, const struct bw_owner *owner)
+{
+    if (!BW_ARRAY_RESERVE(location->files, location->file_count, location->file_capacity))
+        return bw_error_no_memory();
+    struct bw_finding_location *file = &location->files[location->file_count++];
+    *file = (struct bw_finding_location){.finding = location->finding};
+    file->finding.known |=
+        BW_KNOWN_TREE | BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET | BW_KNOWN_FILE_LENGTH;
+    file->finding.offset += owner->logical - location->finding.logical;
+    file->finding.logical = owner->logical;
+    file->finding.length = owner->length;
+    file->finding.tree = owner->tree;
+    file->finding.inode = owner->inode;
+    file->finding.file_offset = owner->offset;
+    file->finding.file_length = owner->file_length;
+    return NULL;
+}
+
+static struct bw_error *add_path_of_file(struct naming *naming, struct bw_finding_location *file,
+                                         const struct bw_owner *owner)
+{
+    if (owner->path.data && has_room(naming, file)) {
+        file->listed_tree = owner->tree;
+        return add_path(naming, file, owner->path.data, owner->path.length);
+    }
+    file->finding.more_paths += owner->path.data != NULL;
+    if (file->finding.tree != owner->tree && file->listed_tree != owner->tree &&
+        file->counted_tree != owner->tree)
+        file->finding.more_subvolumes++;
+    file->counted_tree = owner->tree;
+    return NULL;
+}
+
+/* Adds an owner of data: as a new file, to the piece of the last one, or its path to a file. */
+static struct bw_error *add_owner_of_each(struct naming *naming,
+                                          struct bw_finding_location *location,
+                                          const struct bw_owner *owner)
+{
+    const size_t count = location->file_count;
+    struct bw_finding_location *present = count ? &location->files[location->present_file] : NULL;
+    if (present && is_last_owner(location, owner))
+        return add_path_of_file(naming, present, owner);
+    if (present && is_continued(&present->finding, owner)) {
+        present->finding.file_length += owner->file_length;
+        present->finding.length = owner->logical + owner->length - present->finding.logical;
+        return NULL;
+    }
+    const size_t number = find_elsewhere(location, owner);
+    if (present && number == location->present_file && location->last_owner[0] == owner->tree)
+        return NULL; /* the piece is continued */
+    if (number == count && count >= PATHS_LISTED && !naming->check->options->all) {
+        location->more_files++;
+        return NULL;
+    }
+    if (number == count)
+        BW_TRY(add_file(location, owner));
+    location->present_file = number;
+    set_last_owner(location, owner);
+    return add_path_of_file(naming, &location->files[number], owner);
+}
+
+/* Owners. */
+
+/* Adds an owner of what a finding concerns; without a path, its names do not matter any more. */
+static struct bw_error *add_owner(struct naming *naming, struct bw_finding_location *location,
+                                  const struct bw_owner *owner)
+{
+    struct bw_finding *finding = &location->finding;
+    if (owner->path.data && has_room(naming, location))
+        location->listed_tree = owner->tree;
+    if (location->listed_tree != owner->tree && location->counted_tree != owner->tree) {
+        location->counted_tree = owner->tree;
+        finding->more_subvolumes++;
+    }
+    if (owner->path.data)
+        return add_path(naming, location, owner->path.data, owner->path.length);
+    finding->more_paths += owner->inode && !has_room(naming, location);
+    return NULL;
+}
+
+/* Whether an owner of a tree block is touched by a finding of that block. */
+static bool concerns(const struct bw_finding_location *location, const struct bw_owner *owner)
+{
+    return location->finding.logical == owner->extent &&
+           (location->touches == BW_TOUCHES_KEYS || !owner->inode ||
+            owner->inode == location->finding.inode);
+}
+
+/* The first finding of a tree block. */
+static size_t first_of_block(const struct naming *naming, uint64_t bytenr)
+{
+    return BW_FIRST_INDEX(i, naming->searched_count,
+                          naming->searched[i]->finding.logical >= bytenr);
+}
+
+static bool is_at(const struct naming *naming, size_t i, uint64_t bytenr)
+{
+    return i < naming->searched_count && naming->searched[i]->finding.logical == bytenr;
+}
+
+static bool is_of_data(const struct bw_finding_location *location)
+{
+    const enum bw_touch touches = location->touches;
+    return touches == BW_TOUCHES_DATA || touches == BW_TOUCHES_EACH;
+}
+
+static struct bw_error *add_data_owner(struct naming *naming, struct bw_finding_location *location,
+                                       const struct bw_owner *owner)
+{
+    if (location->touches == BW_TOUCHES_EACH)
+        return add_owner_of_each(naming, location, owner);
+    return is_of_data(location) ? add_owner(naming, location, owner) : NULL;
+}
+
+static struct bw_error *on_owner(void *context, const struct bw_owner *owner)
+{
+    struct naming *naming = context;
+    if (!owner->subvolume || owner->subvolume->deleted)
+        return NULL;
+    if (owner->kind == BW_OWNER_DATA)
+        return add_data_owner(naming, naming->searched[owner->range], owner);
+    for (size_t i = first_of_block(naming, owner->extent); is_at(naming, i, owner->extent); i++)
+        if (concerns(naming->searched[i], owner))
+            BW_TRY(add_owner(naming, naming->searched[i], owner));
+    return NULL;
+}
+
+static bool needs_path(void *context, const struct bw_owner *owner)
+{
+    const struct naming *naming = context;
+    if (owner->kind == BW_OWNER_DATA)
+        return has_room(naming, naming->searched[owner->range]);
+    for (size_t i = first_of_block(naming, owner->extent); is_at(naming, i, owner->extent); i++)
+        if (concerns(naming->searched[i], owner) && has_room(naming, naming->searched[i]))
+            return true;
+    return false;
+}
+
+static bool should_continue(void *context)
+{
+    const struct naming *naming = context;
+    return bw_check_should_continue(naming->check, 0);
+}
+
+static int by_address(const void *first, const void *second)
+{
+    const struct bw_finding_location *a = *(struct bw_finding_location *const *)first,
+                                     *b = *(struct bw_finding_location *const *)second;
+    const int order = bw_compare(a->finding.logical, b->finding.logical);
+    return order ? order : bw_compare((uintptr_t)a, (uintptr_t)b);
+}
+
+/* Chooses the findings whose owners are to be searched: of data, and of tree blocks. */
+static bool is_searched(const struct naming *naming, const struct bw_finding_location *location)
+{
+    const enum bw_touch touches = location->touches;
+    const struct bw_finding *finding = &location->finding;
+    if (!knows(location, BW_KNOWN_LOGICAL))
+        return false;
+    if (is_of_data(location))
+        return finding->length <= UINT64_MAX - finding->logical;
+    return (touches == BW_TOUCHES_KEYS ||
+            (touches == BW_TOUCHES_INODE && knows(location, BW_KNOWN_KEY))) &&
+           subvolume_of(naming, location);
+}
+
+static struct bw_error *search_owners(struct naming *naming)
+{
+    static const struct bw_owner_hooks hooks = {needs_path, should_continue};
+    for (size_t i = 0; i < naming->count; i++)
+        if (is_searched(naming, &naming->findings[i]))
+            naming->searched[naming->searched_count++] = &naming->findings[i];
+    if (!naming->searched_count)
+        return NULL;
+    qsort(naming->searched, naming->searched_count, sizeof *naming->searched, by_address);
+    for (size_t i = 0; i < naming->searched_count; i++) {
+        const struct bw_finding *finding = &naming->searched[i]->finding;
+        const bool of_data = is_of_data(naming->searched[i]);
+        naming->ranges[i] = (struct bw_address_range){
+            finding->logical, of_data && finding->length ? finding->length : 1};
+    }
+    const struct bw_owner_options options = {.struct_size = sizeof options,
+                                             .ranges = naming->ranges,
+                                             .count = naming->searched_count,
+                                             .take = on_owner,
+                                             .context = naming};
+    return bw_owners_search(naming->check->fs, &options, &hooks);
+}
+
+/* What no block leads to. */
+
+struct listing {
+    struct naming *naming;
+    struct bw_finding_location *location;
+    const struct bw_subvolume *subvolume;
+};
+
+static struct bw_error *on_path(void *context, const char *path, size_t length)
+{
+    const struct listing *listing = context;
+    return add_path(listing->naming, listing->location, path, length);
+}
+
+static struct bw_error *on_named_item(void *context, const struct bw_item *item)
+{
+    const struct listing *listing = context;
+    struct naming *naming = listing->naming;
+    const struct bw_subvolume *subvolume = listing->subvolume;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    struct bw_inode_ref ref;
+    if (item->key.type == BW_INODE_REF)
+        while (bw_inode_ref_next(&cursor, &item->key, &ref))
+            BW_TRY(bw_inode_paths_join(&naming->paths, subvolume, ref.parent, ref.name,
+                                       ref.name_length, on_path, context));
+    else
+        while (bw_dir_entry_next(&cursor, &entry))
+            if (entry.location.objectid == listing->location->finding.inode)
+                BW_TRY(bw_inode_paths_join(&naming->paths, subvolume, item->key.objectid,
+                                           entry.name, entry.name_length, on_path, context));
+    return NULL;
+}
+
+/* Lists the name that an item has in a subvolume; or else all names of the inode there. */
+static struct bw_error *list_names(struct naming *naming, struct bw_finding_location *location,
+                                   const struct bw_subvolume *subvolume)
+{
+    const struct bw_finding *finding = &location->finding;
+    const struct bw_key key = location->end_key;
+    const size_t before = location->path_count;
+    struct listing listing = {naming, location, subvolume};
+    if (location->touches == BW_TOUCHES_NAME)
+        BW_TRY(bw_fs_items(naming->check->fs, &subvolume->tree, key, key, on_named_item, &listing));
+    return location->path_count > before
+               ? NULL
+               : bw_inode_paths_list(&naming->paths, subvolume, finding->inode, on_path, &listing);
+}
+
+/* Lists names in other subvolumes whose inodes add up to the same: they share what is wrong. */
+static struct bw_error *list_alike(struct naming *naming, struct bw_finding_location *location)
+{
+    struct bw_finding *finding = &location->finding;
+    const struct bw_tree_list *trees = &naming->check->trees;
+    const struct bw_listed_tree *own = bw_tree_list_find(trees, finding->tree);
+    for (size_t i = 0; own && i < trees->count && finding->more_subvolumes; i++) {
+        const struct bw_listed_tree *tree = &trees->entries[i];
+        const struct bw_subvolume *subvolume = bw_subvolume_by_id(naming->check->fs, tree->tree.id);
+        const size_t before = location->path_count;
+        if (tree == own || !subvolume || !tree->is_subvolume || !tree->references ||
+            (tree->total ^ tree->incomplete) != (own->total ^ own->incomplete) ||
+            !has_room(naming, location))
+            continue;
+        BW_TRY(list_names(naming, location, bw_subvolume_by_id(naming->check->fs, tree->tree.id)));
+        finding->more_subvolumes -= location->path_count > before;
+    }
+    return NULL;
+}
+
+/* The inodes whose names directories are to be searched for; none if the last is less than the
+ * first. */
+static struct bw_lost_inodes lost_inodes(const struct naming *naming,
+                                         const struct bw_finding_location *location)
+{
+    const struct bw_finding *finding = &location->finding;
+    const struct bw_key *end = &location->end_key;
+    const bool of_keys = location->touches == BW_TOUCHES_KEYS;
+    struct bw_lost_inodes lost = {.subvolume = subvolume_of(naming, location),
+                                  .first = of_keys ? finding->key.objectid : finding->inode,
+                                  .last = finding->inode,
+                                  .number = (size_t)(location - naming->findings)};
+    if (of_keys)
+        lost.last = end->objectid - (end->type <= BW_INODE_ITEM && !end->offset);
+    if (of_keys && lost.first < BW_SUBVOLUME_ROOT_INODE)
+        lost.first = BW_SUBVOLUME_ROOT_INODE;
+    if (lost.last > BW_LAST_SUBVOLUME)
+        lost.last = BW_LAST_SUBVOLUME;
+    return lost;
+}
+
+static struct bw_error *on_lost_name(void *context, const struct bw_lost_inodes *lost,
+                                     uint64_t inode, const char *path, size_t length)
+{
+    struct naming *naming = context;
+    (void)inode;
+    return path ? add_path(naming, &naming->findings[lost->number], path, length) : NULL;
+}
+
+/* Lists what findings touch that have no path yet. */
+static struct bw_error *list_rest(struct naming *naming)
+{
+    BW_AUTO_FREE struct bw_lost_inodes *lost = calloc(naming->count + 1, sizeof *lost);
+    size_t lost_count = 0;
+    if (!lost)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < naming->count; i++) {
+        struct bw_finding_location *location = &naming->findings[i];
+        const enum bw_touch touches = location->touches;
+        if (touches == BW_TOUCHES_NOTHING || is_of_data(location) || location->path_count ||
+            !subvolume_of(naming, location))
+            continue;
+        if (touches != BW_TOUCHES_KEYS) {
+            BW_TRY(list_names(naming, location, subvolume_of(naming, location)));
+            BW_TRY(list_alike(naming, location));
+        }
+        lost[lost_count] = lost_inodes(naming, location);
+        lost_count += !location->path_count && lost[lost_count].first <= lost[lost_count].last;
+    }
+    return bw_lost_inodes_name(naming->check->fs, &naming->paths, lost, lost_count, on_lost_name,
+                               naming);
+}
+
+/* Handing out. */
+
+static struct bw_error *find_paths(struct bw_check *check, struct bw_finding_location *findings,
+                                   size_t count)
+{
+    struct naming naming = {
+        .check = check, .findings = findings, .count = count, .paths.fs = check->fs};
+    BW_AUTO_FREE struct bw_finding_location **searched = calloc(count, sizeof *searched);
+    BW_AUTO_FREE struct bw_address_range *ranges = calloc(count, sizeof *ranges);
+    if (!searched || !ranges)
+        return bw_error_no_memory();
+    naming.searched = searched;
+    naming.ranges = ranges;
+    struct bw_error *error = search_owners(&naming);
+    if (!error)
+        error = list_rest(&naming);
+    bw_inode_paths_free(&naming.paths);
+    return error;
+}
+
+static struct bw_error *hand_out_one(const struct bw_check_options *options,
+                                     struct bw_finding_location *location)
+{
+    location->finding.paths = location->paths;
+    location->finding.path_count = location->path_count;
+    return options->take(options->context, &location->finding);
 }
 
 /* Hands out a finding or, if it is about several files, one for each of them. */
-static struct bw_error *hand_out(struct bw_check *check, const struct bw_held_finding *held)
+static struct bw_error *hand_out(struct bw_check *check, struct bw_finding_location *location)
 {
-    const struct bw_check_options *options = check->options;
-    const struct bw_finding *finding = &held->subject.finding;
-    if (!held->part_count)
-        return options->take(options->context, finding);
+    const struct bw_finding *finding = &location->finding;
+    const size_t more = location->file_count ? location->file_count - 1 : 0;
     struct bw_finding_count *count =
         &check->findings.counts[finding->code - check->findings.counts[0].code];
-    count->count += held->part_count - 1;
-    count->mendable += finding->mendable ? held->part_count - 1 : 0;
-    for (size_t i = 0; i < held->part_count; i++) {
-        const struct bw_finding each = finding_of_part(held, &held->parts[i]);
-        BW_TRY(options->take(options->context, &each));
-    }
+    if (!location->file_count)
+        return hand_out_one(check->options, location);
+    count->count += more;
+    count->mendable += finding->mendable ? more : 0;
+    location->files[more].finding.more_paths += location->more_files;
+    for (size_t i = 0; i <= more; i++)
+        BW_TRY(hand_out_one(check->options, &location->files[i]));
     return NULL;
 }
 
 struct bw_error *bw_findings_flush(struct bw_check *check)
 {
-    struct bw_held_findings *findings = &check->findings;
+    struct bw_findings *findings = &check->findings;
     struct bw_error *error = NULL;
     if (findings->count)
-        qsort(findings->held, findings->count, sizeof *findings->held, compare);
+        qsort(findings->waiting, findings->count, sizeof *findings->waiting, by_location);
     if (check->options->take && findings->count)
-        error = bw_check_name(check, findings->held, findings->count);
+        error = find_paths(check, findings->waiting, findings->count);
     for (size_t i = 0; !error && check->options->take && i < findings->count; i++)
-        error = hand_out(check, &findings->held[i]);
+        error = hand_out(check, &findings->waiting[i]);
     for (unsigned code = 0; code < BW_CODES; code++)
         findings->counts[code].hidden += findings->in_pass[code];
     for (size_t i = 0; i < findings->count; i++)
-        findings->counts[findings->held[i].subject.finding.code - findings->counts[0].code]
-            .hidden--;
+        findings->counts[findings->waiting[i].finding.code - findings->counts[0].code].hidden--;
     clear(findings);
     return error;
 }

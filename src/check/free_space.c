@@ -63,11 +63,11 @@ static int by_start(const void *left, const void *right)
     return a->start < b->start ? -1 : a->start > b->start;
 }
 
-/* For sources: a subject about the present block group, with the key of its item in a tree. */
-static struct bw_subject free_space_subject(const struct bw_free_space *self, uint64_t tree,
-                                            const struct bw_key *key)
+/* For sources: a location about the present block group, with the key of its item in a tree. */
+static struct bw_finding_location free_space_location(const struct bw_free_space *self,
+                                                      uint64_t tree, const struct bw_key *key)
 {
-    return (struct bw_subject){
+    return (struct bw_finding_location){
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
                     .tree = tree,
                     .key = *key,
@@ -183,17 +183,17 @@ static void report_difference(const struct bw_free_space *self)
     const char *name = self->source->name;
     const bool only_found =
         wanted->start == wanted->end || (found->end && found->start < wanted->start);
-    struct bw_subject subject = self->source->subject(self);
+    struct bw_finding_location location = self->source->location(self);
     const struct bw_run *first = only_found ? found : wanted;
-    subject.finding.logical = first->start;
-    subject.finding.length = first->end - first->start;
+    location.finding.logical = first->start;
+    location.finding.length = first->end - first->start;
     if (found->end && found->start == wanted->start)
-        bw_check_find(self->check, self->source->differs, &subject,
+        bw_check_find(self->check, self->source->differs, &location,
                       "%" PRIu64 " bytes are free, the %s has %" PRIu64,
                       wanted->end - wanted->start, name, found->end - found->start);
     else
         bw_check_find(
-            self->check, self->source->differs, &subject,
+            self->check, self->source->differs, &location,
             only_found ? "the %s has what is not free" : "the %s does not have what is free", name);
 }
 
@@ -226,10 +226,10 @@ struct bw_error *bw_free_space_end(struct bw_free_space *self, struct bw_error *
 
 enum { BITMAPS = 1 }; /* flag of FREE_SPACE_INFO */
 
-static struct bw_subject tree_subject(const struct bw_free_space *self)
+static struct bw_finding_location tree_location(const struct bw_free_space *self)
 {
     const struct bw_key key = {self->group->start, BW_FREE_SPACE_INFO, self->group->length};
-    return free_space_subject(self, BW_FREE_SPACE_TREE, &key);
+    return free_space_location(self, BW_FREE_SPACE_TREE, &key);
 }
 
 static bool is_before_all_groups(const struct bw_free_space *self, const struct bw_key *key)
@@ -362,8 +362,8 @@ static void check_kind(const struct bw_free_space *self)
         (key->type != BW_FREE_SPACE_BITMAP && key->type != BW_FREE_SPACE_EXTENT) ||
         promised == (key->type == BW_FREE_SPACE_BITMAP))
         return;
-    const struct bw_subject subject = tree_subject(self);
-    bw_check_find(self->check, BW_CODE_free_space_item, &subject,
+    const struct bw_finding_location location = tree_location(self);
+    bw_check_find(self->check, BW_CODE_free_space_item, &location,
                   "flags %" PRIu32 ", but its records are %s", self->flags,
                   promised ? "extents" : "bitmaps");
 }
@@ -382,8 +382,8 @@ static struct bw_error *enter_tree_group(struct bw_free_space *self)
     self->known = read_info(self);
     /* With the remap-tree feature, nothing more is allocated in what was moved away. */
     if (!self->known && !loss && !(group->flags & (BW_GROUP_REMAPPED | BW_GROUP_METADATA_REMAP))) {
-        const struct bw_subject subject = tree_subject(self);
-        bw_check_find(self->check, BW_CODE_free_space_missing, &subject,
+        const struct bw_finding_location location = tree_location(self);
+        bw_check_find(self->check, BW_CODE_free_space_missing, &location,
                       "the free space tree does not have this block group");
     }
     self->known &= !loss;
@@ -394,16 +394,16 @@ static struct bw_error *enter_tree_group(struct bw_free_space *self)
 
 static void leave_tree_group(const struct bw_free_space *self)
 {
-    const struct bw_subject subject = tree_subject(self);
+    const struct bw_finding_location location = tree_location(self);
     if (self->run_count != self->promised)
-        bw_check_find(self->check, BW_CODE_free_space_count, &subject,
+        bw_check_find(self->check, BW_CODE_free_space_count, &location,
                       "%" PRIu64 " run%s, the block group has %" PRIu64, self->promised,
                       bw_plural(self->promised), self->run_count);
 }
 
-static struct bw_subject subject_of_extra(const struct bw_key *key)
+static struct bw_finding_location location_of_extra(const struct bw_key *key)
 {
-    return (struct bw_subject){
+    return (struct bw_finding_location){
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
                     .tree = BW_FREE_SPACE_TREE,
                     .key = *key,
@@ -415,10 +415,10 @@ static struct bw_subject subject_of_extra(const struct bw_key *key)
  * before all others. They are no news, so their note is short. */
 static void report_leftovers(const struct bw_free_space *self)
 {
-    const struct bw_subject subject = {
+    const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_TREE, .tree = BW_FREE_SPACE_TREE}};
     if (self->leftover_count)
-        bw_check_find(self->check, BW_CODE_free_space_extra, &subject,
+        bw_check_find(self->check, BW_CODE_free_space_extra, &location,
                       "%zu block group%s left behind by mkfs.btrfs before 6.16.1",
                       self->leftover_count, bw_plural(self->leftover_count));
 }
@@ -426,9 +426,9 @@ static void report_leftovers(const struct bw_free_space *self)
 static void report_extra(const struct bw_free_space *self, enum bw_code_number code,
                          const struct bw_key *key, size_t count, const char *what)
 {
-    const struct bw_subject subject = subject_of_extra(key);
+    const struct bw_finding_location location = location_of_extra(key);
     if (count)
-        bw_check_find(self->check, code, &subject, "from here on, %s: %zu", what, count);
+        bw_check_find(self->check, code, &location, "from here on, %s: %zu", what, count);
 }
 
 static void report_all_extra(const struct bw_free_space *self)
@@ -460,13 +460,13 @@ static struct bw_error *end_tree(struct bw_free_space *self, struct bw_error *er
 static struct bw_error *begin_tree(struct bw_free_space *self)
 {
     static const struct bw_free_space_source source = {
-        "free space tree", BW_CODE_free_space_differs, tree_subject, enter_tree_group,
+        "free space tree", BW_CODE_free_space_differs, tree_location, enter_tree_group,
         next_tree_run,     leave_tree_group,           end_tree};
     struct bw_check *check = self->check;
     const uint64_t features = check->fs->superblock.compat_ro_flags,
                    wanted = BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
     if ((features & wanted) == BW_COMPAT_RO_FREE_SPACE_TREE)
-        bw_check_find(check, BW_CODE_free_space_invalid, &(struct bw_subject){0},
+        bw_check_find(check, BW_CODE_free_space_invalid, &(struct bw_finding_location){0},
                       "the free space tree is not valid: it will be made anew");
     if ((features & wanted) != wanted || !bw_tree_list_find(&check->trees, BW_FREE_SPACE_TREE))
         return NULL;
@@ -527,9 +527,9 @@ __attribute__((format(printf, 2, 3))) static bool damaged(struct bw_space_cache 
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    const struct bw_subject subject = cache->self->source->subject(cache->self);
+    const struct bw_finding_location location = cache->self->source->location(cache->self);
     if (!cache->missing)
-        bw_check_find(cache->self->check, BW_CODE_space_cache_damaged, &subject, "%s", message);
+        bw_check_find(cache->self->check, BW_CODE_space_cache_damaged, &location, "%s", message);
     return false;
 }
 
@@ -686,9 +686,9 @@ static bool has_right_total(struct bw_space_cache *cache)
     const struct bw_free_space *self = cache->self;
     const struct bw_checked_group *group = self->group;
     const uint64_t free = group->length - group->used - free_space_superblocks(self);
-    const struct bw_subject subject = self->source->subject(self);
+    const struct bw_finding_location location = self->source->location(self);
     if (cache->total != free)
-        bw_check_find(self->check, BW_CODE_space_cache_stale, &subject,
+        bw_check_find(self->check, BW_CODE_space_cache_stale, &location,
                       "the space cache has %" PRIu64 " bytes, %" PRIu64 " are free", cache->total,
                       free);
     return cache->total == free;
@@ -738,9 +738,9 @@ static bool is_in_use(struct bw_space_cache *cache, struct bw_error **error)
     if (*error || unknown || !inode.size || !inode.generation || !cache->entries)
         return false;
     cache->file.size = inode.size < INT64_MAX ? inode.size : INT64_MAX;
-    const struct bw_subject subject = self->source->subject(self);
+    const struct bw_finding_location location = self->source->location(self);
     if (inode.generation != cache->generation)
-        bw_check_find(self->check, BW_CODE_space_cache_stale, &subject,
+        bw_check_find(self->check, BW_CODE_space_cache_stale, &location,
                       "the space cache is of generation %" PRIu64 ", its file of %" PRIu64,
                       cache->generation, inode.generation);
     return inode.generation == cache->generation;
@@ -770,10 +770,10 @@ static bool next_cache_run(struct bw_free_space *self, struct bw_run *run)
     return true;
 }
 
-static struct bw_subject cache_subject(const struct bw_free_space *self)
+static struct bw_finding_location cache_location(const struct bw_free_space *self)
 {
     const struct bw_key key = key_of(self);
-    return free_space_subject(self, BW_ROOT_TREE, &key);
+    return free_space_location(self, BW_ROOT_TREE, &key);
 }
 
 static struct bw_error *end_cache(struct bw_free_space *self, struct bw_error *error)
@@ -800,7 +800,7 @@ static struct bw_error *add_device(void *context, const struct bw_device_info *d
 static struct bw_error *begin_space_cache(struct bw_free_space *self)
 {
     static const struct bw_free_space_source source = {"space cache",  BW_CODE_space_cache_differs,
-                                                       cache_subject,  enter_cache_group,
+                                                       cache_location, enter_cache_group,
                                                        next_cache_run, NULL,
                                                        end_cache};
     struct bw_fs *fs = self->check->fs;
@@ -810,7 +810,7 @@ static struct bw_error *begin_space_cache(struct bw_free_space *self)
         generation == UINT64_MAX || fs->is_past) /* caches are written in place */
         return NULL;
     if (generation != superblock->generation) {
-        bw_check_find(self->check, BW_CODE_space_cache_stale, &(struct bw_subject){0},
+        bw_check_find(self->check, BW_CODE_space_cache_stale, &(struct bw_finding_location){0},
                       "the space caches are of generation %" PRIu64 ", the last one is %" PRIu64,
                       generation, superblock->generation);
         return NULL;

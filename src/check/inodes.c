@@ -80,16 +80,17 @@ enum {
     MOST_RECORDS = 1 << 18, /* of 56 bytes, unless a single bucket has more */
 };
 
-/* A subject of a finding about an inode of the tree, and an item of it. */
-static struct bw_subject inode_subject(const struct examination *examination, uint64_t inode,
-                                       struct bw_key key)
+/* The location of a finding about an inode of the tree, and an item of it. */
+static struct bw_finding_location inode_location(const struct examination *examination,
+                                                 uint64_t inode, struct bw_key key)
 {
-    return (struct bw_subject){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE,
-                                           .tree = examination->tree->tree.id,
-                                           .key = key,
-                                           .inode = inode,
-                                           .more_subvolumes = examination->more_subvolumes},
-                               .touches = BW_TOUCHES_INODE};
+    return (struct bw_finding_location){
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE,
+                    .tree = examination->tree->tree.id,
+                    .key = key,
+                    .inode = inode,
+                    .more_subvolumes = examination->more_subvolumes},
+        .touches = BW_TOUCHES_INODE};
 }
 
 /* Whether any key in a range, both ends included, is lost. */
@@ -168,8 +169,9 @@ static struct bw_error *add_file_extent(struct examination *examination, const s
         return add_lost_item(examination, &item->key);
     present->extents++;
     if (item->key.offset < present->end && !present->overlaps && !examination->collecting) {
-        const struct bw_subject subject = inode_subject(examination, present->number, item->key);
-        bw_check_find(examination->check, BW_CODE_file_overlap, &subject,
+        const struct bw_finding_location location =
+            inode_location(examination, present->number, item->key);
+        bw_check_find(examination->check, BW_CODE_file_overlap, &location,
                       "begins before %" PRIu64 ", where the extent before it ends", present->end);
     }
     present->overlaps |= item->key.offset < present->end;
@@ -224,20 +226,22 @@ static struct bw_error *add_item_of_inode(struct examination *examination,
 }
 
 /* An entry that is missing on one side makes the sums differ: that is found by its name. */
-static void check_directory(struct examination *examination, const struct bw_subject *subject)
+static void check_directory(struct examination *examination,
+                            const struct bw_finding_location *location)
 {
     const struct present_inode *present = &examination->present;
     if (present->inode.size != present->item_names * 2 &&
         present->inode.size != present->index_names * 2)
-        bw_check_find(examination->check, BW_CODE_directory_size, subject,
+        bw_check_find(examination->check, BW_CODE_directory_size, location,
                       "directory size wrong, want %" PRIu64 " have %" PRIu64,
                       present->item_names + present->index_names, present->inode.size);
     if (present->number == BW_SUBVOLUME_ROOT_INODE && !present->has_top_reference)
-        bw_check_find(examination->check, BW_CODE_inode_ref_missing, subject,
+        bw_check_find(examination->check, BW_CODE_inode_ref_missing, location,
                       "the top directory has no reference to itself");
 }
 
-static void check_target(struct examination *examination, const struct bw_subject *subject)
+static void check_target(struct examination *examination,
+                         const struct bw_finding_location *location)
 {
     const struct present_inode *present = &examination->present;
     const struct bw_fs *fs = examination->check->fs;
@@ -245,10 +249,10 @@ static void check_target(struct examination *examination, const struct bw_subjec
     if (bw_file_type_of_mode(present->inode.mode) != BW_FILE_SYMLINK)
         return;
     if (present->end < size)
-        bw_check_find(examination->check, BW_CODE_link_target, subject,
+        bw_check_find(examination->check, BW_CODE_link_target, location,
                       "a symbolic link without a target");
     else if (present->nul < size && !fs->no_data) /* btrfs-image overwrites targets with zeros */
-        bw_check_find(examination->check, BW_CODE_link_target, subject,
+        bw_check_find(examination->check, BW_CODE_link_target, location,
                       "the target of a symbolic link has a NUL at %" PRIu64 " of %" PRIu64 " bytes",
                       present->nul, present->inode.size);
 }
@@ -261,52 +265,53 @@ static bool has_wrong_bytes(const struct present_inode *present)
                                      : present->bytes > present->inode.bytes;
 }
 
-static void check_file(struct examination *examination, const struct bw_subject *subject)
+static void check_file(struct examination *examination, const struct bw_finding_location *location)
 {
     const struct present_inode *present = &examination->present;
     const uint64_t size = bw_size_to_cover(examination->check->fs, &present->inode);
     const uint64_t gap = present->gap < present->end ? present->gap : present->end;
     if (has_wrong_bytes(present))
-        bw_check_find(examination->check, BW_CODE_file_bytes, subject,
+        bw_check_find(examination->check, BW_CODE_file_bytes, location,
                       "bytes wrong, want %" PRIu64 " have %" PRIu64, present->bytes,
                       present->inode.bytes);
     if (bw_has_wrong_target(&present->inode))
-        bw_check_find(examination->check, BW_CODE_link_size, subject,
+        bw_check_find(examination->check, BW_CODE_link_size, location,
                       "size of a symbolic link wrong, want %" PRIu64 " have %" PRIu64,
                       present->bytes, present->inode.size);
     if (present->stored > bw_most_stored(&present->inode))
-        bw_check_find(examination->check, BW_CODE_file_size, subject,
+        bw_check_find(examination->check, BW_CODE_file_size, location,
                       "size %" PRIu64 ", but %" PRIu64 " byte%s stored", present->inode.size,
                       present->stored, present->stored == 1 ? " is" : "s are");
-    check_target(examination, subject);
+    check_target(examination, location);
     if (gap < size && bw_file_type_of_mode(present->inode.mode) == BW_FILE_REGULAR)
-        bw_check_find(examination->check, BW_CODE_file_gap, subject,
+        bw_check_find(examination->check, BW_CODE_file_gap, location,
                       "no extent at %" PRIu64 " of %" PRIu64 " bytes", gap, size);
 }
 
 static void check_present(struct examination *examination)
 {
     const struct present_inode *present = &examination->present;
-    const struct bw_subject subject = inode_subject(
+    const struct bw_finding_location location = inode_location(
         examination, present->number, (struct bw_key){present->number, BW_INODE_ITEM, 0});
     const uint8_t type = bw_file_type_of_mode(present->inode.mode);
     if (!present->has_item) {
-        bw_check_find(examination->check, BW_CODE_inode_missing, &subject,
+        bw_check_find(examination->check, BW_CODE_inode_missing, &location,
                       "it has items, but no INODE_ITEM");
         return;
     }
     if (type == BW_FILE_DIRECTORY)
-        check_directory(examination, &subject);
+        check_directory(examination, &location);
     if (bw_has_extents(type))
-        check_file(examination, &subject);
+        check_file(examination, &location);
     else if (bw_bytes_to_count(present->number, &present->inode) && !present->extents)
-        bw_check_find(examination->check, BW_CODE_file_bytes, &subject, "%s of %" PRIu64 " bytes",
+        bw_check_find(examination->check, BW_CODE_file_bytes, &location, "%s of %" PRIu64 " bytes",
                       bw_file_type_name(type), present->inode.bytes);
     if ((present->entries && type != BW_FILE_DIRECTORY) ||
         (present->extents && !bw_has_extents(type)))
-        bw_check_find(
-            examination->check, BW_CODE_inode_items, &subject, "%s has %s", bw_file_type_name(type),
-            present->extents && !bw_has_extents(type) ? "file extents" : "directory entries");
+        bw_check_find(examination->check, BW_CODE_inode_items, &location, "%s has %s",
+                      bw_file_type_name(type),
+                      present->extents && !bw_has_extents(type) ? "file extents"
+                                                                : "directory entries");
 }
 
 static struct bw_error *end_inode(struct examination *examination)
@@ -473,33 +478,33 @@ static bool index_lost(const struct examination *examination, const struct name 
     return is_lost(examination, first, last);
 }
 
-/* The subject of a finding about a name: its path is read from an item that has it. */
-static struct bw_subject name_subject(const struct examination *examination,
-                                      const struct name *name, struct bw_key key)
+/* The location of a finding about a name: its path is read from an item that has it. */
+static struct bw_finding_location name_location(const struct examination *examination,
+                                                const struct name *name, struct bw_key key)
 {
-    struct bw_subject subject = inode_subject(examination, name->any->inode, key);
-    subject.touches = BW_TOUCHES_NAME;
-    subject.end_key = name->index ? index_key(name)
-                      : name->item
-                          ? item_key(name)
-                          : (struct bw_key){name->any->inode, BW_INODE_REF, name->any->directory};
-    return subject;
+    struct bw_finding_location location = inode_location(examination, name->any->inode, key);
+    location.touches = BW_TOUCHES_NAME;
+    location.end_key = name->index ? index_key(name)
+                       : name->item
+                           ? item_key(name)
+                           : (struct bw_key){name->any->inode, BW_INODE_REF, name->any->directory};
+    return location;
 }
 
 static void check_entries(struct examination *examination, const struct name *name)
 {
     const bool no_item = !name->item && !item_lost(examination, name);
     const bool no_index = !name->index && !index_lost(examination, name);
-    const struct bw_subject subject =
-        name_subject(examination, name, no_item ? item_key(name) : index_key(name));
+    const struct bw_finding_location location =
+        name_location(examination, name, no_item ? item_key(name) : index_key(name));
     if (no_item || no_index)
-        bw_check_find(examination->check, BW_CODE_entry_missing, &subject,
+        bw_check_find(examination->check, BW_CODE_entry_missing, &location,
                       "a name in directory %" PRIu64 " has no %s", name->any->directory,
                       no_item && no_index ? "DIR_ITEM and no DIR_INDEX"
                       : no_item           ? "DIR_ITEM"
                                           : "DIR_INDEX");
     if (name->indexes > 1 && name->items < 2) /* the pass `trees` finds two in a DIR_ITEM */
-        bw_check_find(examination->check, BW_CODE_entry_duplicate, &subject,
+        bw_check_find(examination->check, BW_CODE_entry_duplicate, &location,
                       "a name is in directory %" PRIu64 " more than once", name->any->directory);
 }
 
@@ -513,9 +518,9 @@ static void check_entry_type(struct examination *examination, const struct inode
     if (!wrong || (wrong->type == want && (!name->item || name->item->type == want)) ||
         (!inode->item && (!name->item || !name->index)))
         return;
-    const struct bw_subject subject =
-        name_subject(examination, name, wrong == name->item ? item_key(name) : index_key(name));
-    bw_check_find(examination->check, BW_CODE_entry_type, &subject,
+    const struct bw_finding_location location =
+        name_location(examination, name, wrong == name->item ? item_key(name) : index_key(name));
+    bw_check_find(examination->check, BW_CODE_entry_type, &location,
                   "type of a directory entry wrong, want %s have %s", bw_file_type_name(want),
                   bw_file_type_name(wrong->type));
 }
@@ -523,18 +528,18 @@ static void check_entry_type(struct examination *examination, const struct inode
 static void check_reference(struct examination *examination, const struct inode *inode,
                             const struct name *name)
 {
-    const struct bw_subject subject = name_subject(
+    const struct bw_finding_location location = name_location(
         examination, name, (struct bw_key){inode->number, BW_INODE_REF, name->any->directory});
     if (name->references > 1)
-        bw_check_find(examination->check, BW_CODE_inode_ref_duplicate, &subject,
+        bw_check_find(examination->check, BW_CODE_inode_ref_duplicate, &location,
                       "a name in directory %" PRIu64 " has more than one INODE_REF",
                       name->any->directory);
     if (!name->reference && inode->item && !references_lost(examination, inode->number))
-        bw_check_find(examination->check, BW_CODE_inode_ref_missing, &subject,
+        bw_check_find(examination->check, BW_CODE_inode_ref_missing, &location,
                       "a name in directory %" PRIu64 " has no INODE_REF", name->any->directory);
     else if (name->references == 1 && name->indexes == 1 &&
              name->reference->value != name->index->value)
-        bw_check_find(examination->check, BW_CODE_entry_index, &subject,
+        bw_check_find(examination->check, BW_CODE_entry_index, &location,
                       "index of a name in directory %" PRIu64 " wrong, want %" PRIu64
                       " have %" PRIu64,
                       name->any->directory, name->index->value, name->reference->value);
@@ -557,10 +562,10 @@ static void check_links(struct examination *examination, const struct inode *ino
 {
     const struct bw_key key = {inode->number, BW_INODE_ITEM, 0};
     const struct bw_key orphan = {BW_ORPHAN, BW_ORPHAN_ITEM, inode->number};
-    const struct bw_subject subject = inode_subject(examination, inode->number, key);
+    const struct bw_finding_location location = inode_location(examination, inode->number, key);
     if (!inode->item) {
         if (inode->names && !inode->has_items && !is_lost(examination, key, key))
-            bw_check_find(examination->check, BW_CODE_inode_missing, &subject,
+            bw_check_find(examination->check, BW_CODE_inode_missing, &location,
                           "it has names, but no INODE_ITEM");
         return;
     }
@@ -568,10 +573,10 @@ static void check_links(struct examination *examination, const struct inode *ino
                    want = inode->names + (inode->number == BW_SUBVOLUME_ROOT_INODE),
                    least = want - inode->names + inode->complete;
     if ((links < least || links > want) && !references_lost(examination, inode->number))
-        bw_check_find(examination->check, BW_CODE_link_count, &subject,
+        bw_check_find(examination->check, BW_CODE_link_count, &location,
                       "link count wrong, want %" PRIu64 " have %" PRIu64, want, links);
     else if (!links && !inode->is_orphan && !is_lost(examination, orphan, orphan))
-        bw_check_find(examination->check, BW_CODE_orphan_missing, &subject,
+        bw_check_find(examination->check, BW_CODE_orphan_missing, &location,
                       "it has no links and no ORPHAN_ITEM");
 }
 
@@ -745,7 +750,7 @@ static struct bw_error *examine(struct examination *examination)
     BW_TRY(read_tree(examination));
     BW_TRY(bw_lost_list_make(&examination->lost, 0, &examination->lost_list));
     examination->collecting = true;
-    while (examination->first_bucket < BUCKETS && bw_check_goes_on(examination->check, 0)) {
+    while (examination->first_bucket < BUCKETS && bw_check_should_continue(examination->check, 0)) {
         choose_buckets(examination);
         BW_TRY(read_tree(examination));
         check_names(examination);
@@ -805,7 +810,7 @@ struct bw_error *bw_pass_inodes(struct bw_check *check)
     if (!alike)
         return bw_error_no_memory();
     BW_TRY(count_alike(check, alike));
-    for (size_t i = 0; i < check->trees.count && bw_check_goes_on(check, 0); i++)
+    for (size_t i = 0; i < check->trees.count && bw_check_should_continue(check, 0); i++)
         if (is_suspect(&check->trees.entries[i]) && alike[i] != UINT64_MAX)
             BW_TRY(examine_tree(check, &check->trees.entries[i], alike[i]));
     return bw_check_directories(check);

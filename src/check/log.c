@@ -124,14 +124,14 @@ static struct bw_error *compare_data(struct log_check *self, uint64_t logical, u
 static void report_missing(const struct log_check *self, const struct stored *stored,
                            uint64_t logical, uint64_t length)
 {
-    const struct bw_subject subject = {
+    const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_INODE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
                     .tree = self->subvolume,
                     .inode = stored->inode,
                     .logical = logical,
                     .length = length},
         .touches = BW_TOUCHES_INODE};
-    bw_check_find(self->check, BW_CODE_log_checksum, &subject,
+    bw_check_find(self->check, BW_CODE_log_checksum, &location,
                   "neither the log nor the checksum tree has checksums of these data");
 }
 
@@ -179,7 +179,7 @@ static struct bw_error *check_stored(struct log_check *self)
     uint64_t done = 0;
     if (self->count)
         qsort(self->stored, self->count, sizeof *self->stored, by_logical);
-    for (size_t i = 0; i < self->count && bw_check_goes_on(self->check, 0); i++) {
+    for (size_t i = 0; i < self->count && bw_check_should_continue(self->check, 0); i++) {
         const struct stored *stored = &self->stored[i];
         const uint64_t end = stored->logical + stored->length;
         if (end <= done)

@@ -77,19 +77,19 @@ static int by_range(const void *left, const void *right)
     return (a->inode > b->inode) - (a->inode < b->inode);
 }
 
-static struct bw_subject subject_of(const struct claim *claim)
+static struct bw_finding_location location_of(const struct claim *claim)
 {
-    struct bw_subject subject = {
+    struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
                     .tree = claim->inode ? claim->subvolume : BW_TREE_LOG,
                     .logical = claim->start,
                     .length = claim->end - claim->start}};
     if (claim->inode) {
-        subject.finding.known |= BW_KNOWN_INODE;
-        subject.finding.inode = claim->inode;
-        subject.touches = BW_TOUCHES_INODE;
+        location.finding.known |= BW_KNOWN_INODE;
+        location.finding.inode = claim->inode;
+        location.touches = BW_TOUCHES_INODE;
     }
-    return subject;
+    return location;
 }
 
 /* Chunks. */
@@ -97,15 +97,15 @@ static struct bw_subject subject_of(const struct claim *claim)
 static void check_chunk(struct bw_check *check, const struct claim *claim)
 {
     const struct bw_checked_chunk *chunk = bw_check_chunk(check, claim->start);
-    const struct bw_subject subject = subject_of(claim);
+    const struct bw_finding_location location = location_of(claim);
     const uint64_t kinds = claim->inode ? BW_GROUP_DATA : BW_GROUP_METADATA | BW_GROUP_SYSTEM;
     if (!chunk && !claim->inode)
         return; /* found when the block was to be read */
     if (!chunk || claim->end - chunk->logical > chunk->length)
-        bw_check_find(check, BW_CODE_extent_outside, &subject,
+        bw_check_find(check, BW_CODE_extent_outside, &location,
                       "the log has an extent that is not inside a chunk");
     else if (!(chunk->type & kinds))
-        bw_check_find(check, BW_CODE_extent_kind, &subject,
+        bw_check_find(check, BW_CODE_extent_kind, &location,
                       "the log has %s in a chunk that is not for that",
                       claim->inode ? "data" : "a tree block");
 }
@@ -153,10 +153,10 @@ static struct bw_error *check_extent(struct bw_check *check, struct bw_leaf_find
     BW_TRY(find_before(check, finder, claim->end, &extent));
     const bool same = claim->inode && !extent.is_block && extent.bytenr == claim->start &&
                       extent.length == claim->end - claim->start;
-    const struct bw_subject subject = subject_of(claim);
+    const struct bw_finding_location location = location_of(claim);
     if (!same && (extent.bytenr > claim->start ? extent.length > 0
                                                : extent.length > claim->start - extent.bytenr))
-        bw_check_find(check, BW_CODE_log_overlap, &subject,
+        bw_check_find(check, BW_CODE_log_overlap, &location,
                       "the log has it, and the extent tree has %" PRIu64 " bytes at %" PRIu64,
                       extent.length, extent.bytenr);
     return NULL;
@@ -170,7 +170,7 @@ static struct bw_error *check_tree(struct bw_log_space *space, struct bw_check *
     struct bw_error *error = NULL;
     reader.adopter = NULL; /* what is lost is not to be replaced */
     bw_leaf_finder_init(&finder, &reader, tree);
-    for (size_t i = 0; !error && i < space->count && bw_check_goes_on(check, 0); i++)
+    for (size_t i = 0; !error && i < space->count && bw_check_should_continue(check, 0); i++)
         error = check_extent(check, &finder, &space->claims[i]);
     bw_leaf_finder_free(&finder);
     return error;
@@ -187,9 +187,9 @@ static void join_equal(struct bw_log_space *space, struct bw_check *check)
         if (overlaps && before->inode && claim->inode && claim->start == before->start &&
             claim->end == before->end)
             continue;
-        const struct bw_subject subject = subject_of(claim);
+        const struct bw_finding_location location = location_of(claim);
         if (overlaps)
-            bw_check_find(check, BW_CODE_log_overlap, &subject,
+            bw_check_find(check, BW_CODE_log_overlap, &location,
                           "the log has %" PRIu64 " bytes at %" PRIu64 " as well",
                           before->end - before->start, before->start);
         space->claims[kept++] = *claim;

@@ -65,7 +65,7 @@ static struct bw_error *hand_out(struct gathering *gathering)
 {
     const size_t count = gathering->count;
     gathering->count = 0;
-    if (!bw_check_goes_on(gathering->check, 0))
+    if (!bw_check_should_continue(gathering->check, 0))
         return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
     return count ? gathering->take(gathering->context, gathering->rows, count) : NULL;
 }
@@ -269,7 +269,7 @@ static void report(struct parity *parity, const struct row *row, unsigned part, 
                    uint32_t count, enum bw_code_number code, bool mendable)
 {
     const uint64_t offset = row->parts[part].offset + (uint64_t)first * parity->sectorsize;
-    const struct bw_subject subject = {
+    const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH | BW_KNOWN_DEVICE | BW_KNOWN_OFFSET,
                     .mendable = mendable,
                     .logical = row->logical,
@@ -277,7 +277,7 @@ static void report(struct parity *parity, const struct row *row, unsigned part, 
                     .devid = row->parts[part].devid,
                     .offset = offset},
         .touches = row->chunk->type & BW_GROUP_DATA ? BW_TOUCHES_DATA : BW_TOUCHES_NOTHING};
-    bw_check_find(parity->check, code, &subject, "%" PRIu32 " bytes of %s %s",
+    bw_check_find(parity->check, code, &location, "%" PRIu32 " bytes of %s %s",
                   count * parity->sectorsize, part == row->data_parts ? "P" : "Q",
                   code == BW_CODE_parity_mismatch ? "do not match the data of the row"
                                                   : "cannot be read");
@@ -442,7 +442,7 @@ static void run_task(void *context, unsigned number, size_t task)
     struct parity *parity = context;
     const size_t first = task * parity->task_rows, rest = parity->row_count - first;
     const size_t end = first + (rest < parity->task_rows ? rest : parity->task_rows);
-    for (size_t done = first; done < end && bw_check_goes_on(parity->check, number);)
+    for (size_t done = first; done < end && bw_check_should_continue(parity->check, number);)
         done += check_batch(parity, &parity->workers[number], done, end);
 }
 
@@ -496,7 +496,7 @@ struct bw_error *bw_pass_parity(struct bw_check *check)
         prepare(&parity) ? parity_rows(check, take_rows, &parity) : bw_error_no_memory();
     release(&parity);
     if (!error && parity.unchecked)
-        bw_check_find(check, BW_CODE_parity_unchecked, &(struct bw_subject){0},
+        bw_check_find(check, BW_CODE_parity_unchecked, &(struct bw_finding_location){0},
                       "%" PRIu64 " row%s stripes on missing devices", (uint64_t)parity.unchecked,
                       parity.unchecked == 1 ? " has" : "s have");
     return error;

@@ -7,7 +7,14 @@
 
 #include "base/cleanup.h"
 #include "base/struct_size.h"
+#include "check/blocks.h"
 #include "check/check.h"
+#include "check/log_space.h"
+#include "check/quota.h"
+#include "check/reference_counts.h"
+#include "check/sectors.h"
+#include "check/unreadable.h"
+#include "check/verity.h"
 
 /* What passes leave for later ones. */
 enum {
@@ -48,7 +55,7 @@ static struct bw_error *run_passes(struct bw_check *check, unsigned count)
         if (!is_wanted(check->options, &described[i]) || (passes[i].needs & ~left))
             continue;
         check->pass = i;
-        if (!bw_check_goes_on(check, 0))
+        if (!bw_check_should_continue(check, 0))
             return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
         struct bw_error *error = passes[i].run(check);
         BW_TRY(bw_error_first(error, bw_findings_flush(check)));
@@ -79,6 +86,42 @@ static struct bw_check_summary *summarize(const struct bw_check *check, bool end
     summary->blocks = check->blocks;
     summary->data_bytes = check->data_bytes;
     return summary;
+}
+
+struct bw_error *bw_check_begin(struct bw_check *check)
+{
+    bw_findings_init(check);
+    pthread_mutex_init(&check->bad_lock, NULL);
+    check->workers = bw_pool_workers(check->options->threads);
+    check->pool = bw_pool_create(check->workers);
+    check->visited = bw_visited_create();
+    if (!check->pool || !check->visited)
+        return bw_error_no_memory();
+    if (check->why)
+        return NULL;
+    BW_TRY(bw_check_load_chunks(check));
+    return bw_unreadable_begin(check);
+}
+
+void bw_check_end(struct bw_check *check)
+{
+    bw_findings_free(check);
+    bw_pool_destroy(check->pool);
+    bw_visited_destroy(check->visited);
+    bw_reference_counts_destroy(check->references);
+    bw_sectors_destroy(check->unsummed);
+    bw_simple_quota_free(check->simple_quota);
+    bw_log_space_free(check->log_space);
+    bw_verity_files_free(check->verity);
+    bw_unreadable_free(check->unreadable);
+    bw_map_free(&check->full_backrefs);
+    bw_map_free(&check->shared_blocks);
+    bw_map_free(&check->bad_places);
+    bw_map_free(&check->moved_directories);
+    pthread_mutex_destroy(&check->bad_lock);
+    free(check->chunks);
+    free(check->groups.groups);
+    free(check->trees.entries);
 }
 
 static struct bw_error *check_with(struct bw_check *check, unsigned pass_count,

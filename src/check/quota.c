@@ -126,20 +126,20 @@ static struct bw_error *pay_for_extent(void *context, const struct bw_item *item
     return pay(self, reference.source, extent.length) ? NULL : bw_error_no_memory();
 }
 
-static struct bw_subject subject_of(uint64_t objectid, uint8_t type, uint64_t offset)
+static struct bw_finding_location location_of(uint64_t objectid, uint8_t type, uint64_t offset)
 {
-    return (struct bw_subject){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
-                                           .tree = BW_QUOTA_TREE,
-                                           .key = {objectid, type, offset}}};
+    return (struct bw_finding_location){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
+                                                    .tree = BW_QUOTA_TREE,
+                                                    .key = {objectid, type, offset}}};
 }
 
 /* Reports a group whose numbers are not those that were counted; does nothing if they are. */
 static void compare_numbers(struct bw_check *check, uint64_t group, struct quota_numbers has,
                             struct quota_numbers counted)
 {
-    const struct bw_subject subject = subject_of(0, BW_QGROUP_INFO, group);
+    const struct bw_finding_location location = location_of(0, BW_QGROUP_INFO, group);
     if (has.referenced != counted.referenced || has.exclusive != counted.exclusive)
-        bw_check_find(check, BW_CODE_qgroup_count, &subject,
+        bw_check_find(check, BW_CODE_qgroup_count, &location,
                       "group %" PRIu64 "/%" PRIu64 " has %" PRIu64 " bytes, %" PRIu64
                       " exclusive; there are %" PRIu64 " and %" PRIu64,
                       BW_QGROUP_LEVEL(group), BW_QGROUP_NUMBER(group), has.referenced,
@@ -195,13 +195,14 @@ static void find_without_group(const struct bw_simple_quota *self, struct bw_che
         const uint64_t id = self->payers[i].subvolume;
         const size_t k = BW_FIRST_INDEX(j, self->group_count, self->groups[j].id >= id);
         const bool has_group = k < self->group_count && self->groups[k].id == id;
-        const struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
-                                                       .tree = BW_QUOTA_TREE,
-                                                       .key = {0, BW_QGROUP_INFO, id}}};
+        const struct bw_finding_location location = {
+            .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
+                        .tree = BW_QUOTA_TREE,
+                        .key = {0, BW_QGROUP_INFO, id}}};
         const bool is_subvolume =
             id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
         if (is_subvolume && !(has_group && self->groups[k].is_counted))
-            bw_check_find(check, BW_CODE_qgroup_owner, &subject,
+            bw_check_find(check, BW_CODE_qgroup_owner, &location,
                           "%" PRIu64 " bytes of extents belong to subvolume %" PRIu64
                           ", which has no group",
                           self->payers[i].bytes, id);
@@ -217,7 +218,7 @@ static struct bw_error *simple_quota_check(struct bw_check *check)
     BW_TRY(bw_fs_scan(check->fs, &check->fs->extent_tree, "extent tree", pay_for_extent, self));
     BW_TRY(bw_fs_qgroups(check->fs, false, add_simple_group, self));
     find_without_group(self, check);
-    for (size_t i = 0; i < self->group_count && bw_check_goes_on(check, 0); i++) {
+    for (size_t i = 0; i < self->group_count && bw_check_should_continue(check, 0); i++) {
         const struct simple_group *group = &self->groups[i];
         uint64_t bytes = 0;
         if (group->is_counted && add_group(self, group->id, i + 1, 0, &bytes))
@@ -283,17 +284,17 @@ static void find_missing(const struct quota *quota)
 {
     for (size_t i = 0; i < quota->group_count; i++) {
         const struct group *group = &quota->groups[i];
-        struct bw_subject subject = subject_of(0, BW_QGROUP_INFO, group->id);
+        struct bw_finding_location location = location_of(0, BW_QGROUP_INFO, group->id);
         if (!group->is_counted)
-            bw_check_find(quota->check, BW_CODE_qgroup_missing, &subject,
+            bw_check_find(quota->check, BW_CODE_qgroup_missing, &location,
                           "group %" PRIu64 "/%" PRIu64 " has limits or relations, and no numbers",
                           BW_QGROUP_LEVEL(group->id), BW_QGROUP_NUMBER(group->id));
         for (size_t k = 0; k < group->related_count; k++) {
             const uint64_t other = group->related[k];
             if (group_of(quota, other))
                 continue;
-            subject = subject_of(group->id, BW_QGROUP_RELATION, other);
-            bw_check_find(quota->check, BW_CODE_qgroup_missing, &subject,
+            location = location_of(group->id, BW_QGROUP_RELATION, other);
+            bw_check_find(quota->check, BW_CODE_qgroup_missing, &location,
                           "there is no group %" PRIu64 "/%" PRIu64, BW_QGROUP_LEVEL(other),
                           BW_QGROUP_NUMBER(other));
         }
@@ -320,9 +321,10 @@ static void find_one_sided(const struct quota *quota)
             struct group *other = group_of(quota, group->related[k]);
             if (!other || is_related(other, group->id))
                 continue;
-            const struct bw_subject subject = subject_of(group->id, BW_QGROUP_RELATION, other->id);
+            const struct bw_finding_location location =
+                location_of(group->id, BW_QGROUP_RELATION, other->id);
             group->is_doubtful = other->is_doubtful = true;
-            bw_check_find(quota->check, BW_CODE_qgroup_relation, &subject,
+            bw_check_find(quota->check, BW_CODE_qgroup_relation, &location,
                           "group %" PRIu64 "/%" PRIu64 " does not have this relation",
                           BW_QGROUP_LEVEL(other->id), BW_QGROUP_NUMBER(other->id));
         }
@@ -351,7 +353,7 @@ static bool gather(struct quota *quota, uint64_t id)
 
 static struct bw_error *compare_groups(struct quota *quota)
 {
-    for (size_t i = 0; i < quota->group_count && bw_check_goes_on(quota->check, 0); i++) {
+    for (size_t i = 0; i < quota->group_count && bw_check_should_continue(quota->check, 0); i++) {
         const struct group *group = &quota->groups[i];
         struct bw_shares_sum sum;
         quota->subvolume_count = 0;
@@ -398,11 +400,11 @@ static const char *excuse(const struct bw_check *check, const struct bw_quota_st
 static bool is_stale(struct bw_check *check, const struct bw_quota_status *status)
 {
     const uint64_t present = check->fs->root_tree.root.generation;
-    const struct bw_subject subject = subject_of(0, BW_QGROUP_STATUS, 0);
+    const struct bw_finding_location location = location_of(0, BW_QGROUP_STATUS, 0);
     if (status->inconsistent || status->rescanning || status->simple ||
         status->generation == present)
         return false;
-    bw_check_find(check, BW_CODE_qgroup_stale, &subject,
+    bw_check_find(check, BW_CODE_qgroup_stale, &location,
                   "numbers of transaction %" PRIu64 ", the last one is %" PRIu64
                   "; a mount marks them as inconsistent",
                   status->generation, present);
@@ -411,7 +413,7 @@ static bool is_stale(struct bw_check *check, const struct bw_quota_status *statu
 
 static bool should_continue(void *check)
 {
-    return bw_check_goes_on(check, 0);
+    return bw_check_should_continue(check, 0);
 }
 
 static struct bw_error *count(struct quota *quota)
@@ -442,7 +444,8 @@ struct bw_error *bw_pass_quota(struct bw_check *check)
     if (error || is_stale(check, &status))
         reason = NULL;
     else if (reason)
-        bw_check_find(check, BW_CODE_qgroup_unchecked, &(struct bw_subject){0}, "%s", reason);
+        bw_check_find(check, BW_CODE_qgroup_unchecked, &(struct bw_finding_location){0}, "%s",
+                      reason);
     else
         error = status.simple ? simple_quota_check(check) : count(&quota);
     release(&quota);

@@ -136,15 +136,15 @@ static void report_difference(struct bw_check *check, const struct fact *fact, u
 {
     bw_le64 halves[2];
     memcpy(halves, fact->uuid, sizeof halves);
-    const struct bw_subject subject = {
+    const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
                     .tree = BW_UUID_TREE,
                     .key = {bw_get64(halves[0]), fact->type, bw_get64(halves[1])}}};
     if ((sides & 1u << REQUIRED) && !(sides & 1u << ENTERED))
-        bw_check_find(check, BW_CODE_uuid_missing, &subject, "subvolume %" PRIu64 " is not entered",
-                      fact->id);
+        bw_check_find(check, BW_CODE_uuid_missing, &location,
+                      "subvolume %" PRIu64 " is not entered", fact->id);
     if (sides == 1u << ENTERED)
-        bw_check_find(check, BW_CODE_uuid_extra, &subject,
+        bw_check_find(check, BW_CODE_uuid_extra, &location,
                       "subvolume %" PRIu64 " does not have this uuid", fact->id);
 }
 
@@ -211,18 +211,18 @@ static int by_link(const void *first, const void *second)
     return 0;
 }
 
-/* A subject: an item of the root tree. */
-static struct bw_subject root_subject(uint64_t objectid, uint8_t type, uint64_t offset)
+/* The location of an item of the root tree. */
+static struct bw_finding_location root_location(uint64_t objectid, uint8_t type, uint64_t offset)
 {
-    return (struct bw_subject){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
-                                           .tree = BW_ROOT_TREE,
-                                           .key = {objectid, type, offset}}};
+    return (struct bw_finding_location){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
+                                                    .tree = BW_ROOT_TREE,
+                                                    .key = {objectid, type, offset}}};
 }
 
-static struct bw_subject subject_of(const struct root_side *side)
+static struct bw_finding_location location_of(const struct root_side *side)
 {
-    return side->is_backref ? root_subject(side->child, BW_ROOT_BACKREF, side->parent)
-                            : root_subject(side->parent, BW_ROOT_REF, side->child);
+    return side->is_backref ? root_location(side->child, BW_ROOT_BACKREF, side->parent)
+                            : root_location(side->parent, BW_ROOT_REF, side->child);
 }
 
 static bool are_pair(const struct root_side *a, const struct root_side *b)
@@ -269,13 +269,13 @@ static struct bw_error *check_entry(const struct root_list *list, const struct r
     BW_TRY(bw_fs_items(list->check->fs, &parent->tree, key, key, find_entry, &search));
     if (search.found)
         return NULL;
-    const struct bw_subject subject = {
+    const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE,
                     .tree = side->parent,
                     .key = key,
                     .inode = side->directory},
         .touches = BW_TOUCHES_INODE};
-    bw_check_find(list->check, BW_CODE_root_entry, &subject,
+    bw_check_find(list->check, BW_CODE_root_entry, &location,
                   "no entry for subvolume %" PRIu64 ", which its ROOT_REF says is here",
                   side->child);
     return NULL;
@@ -302,17 +302,17 @@ static struct bw_error *check_entries(const struct root_list *list, const struct
 static struct bw_error *check_link(const struct root_list *list, const struct root_side *side,
                                    const struct root_side *other)
 {
-    const struct bw_subject subject = subject_of(side);
+    const struct bw_finding_location location = location_of(side);
     struct root_facts *child = root_facts_of(list, side->child);
     if (!child || !root_facts_of(list, side->parent)) {
-        bw_check_find(list->check, BW_CODE_root_link, &subject,
+        bw_check_find(list->check, BW_CODE_root_link, &location,
                       "subvolume %" PRIu64 " does not exist", child ? side->parent : side->child);
         return NULL;
     }
     child->links++;
     child->parent = side->parent;
     if (!other || !say_the_same(list, side, other)) {
-        bw_check_find(list->check, BW_CODE_root_link, &subject, "%s",
+        bw_check_find(list->check, BW_CODE_root_link, &location, "%s",
                       other              ? "the ROOT_BACKREF says otherwise"
                       : side->is_backref ? "there is no ROOT_REF"
                                          : "there is no ROOT_BACKREF");
@@ -330,12 +330,13 @@ static void report_cycle(const struct root_list *list, const struct root_facts *
     for (const struct root_facts *next = root_facts_of(list, root->parent); next != root;
          next = root_facts_of(list, next->parent), count++)
         lowest = next->id < lowest->id ? next : lowest;
-    const struct bw_subject subject = root_subject(lowest->id, BW_ROOT_BACKREF, lowest->parent);
+    const struct bw_finding_location location =
+        root_location(lowest->id, BW_ROOT_BACKREF, lowest->parent);
     if (count == 1)
-        bw_check_find(list->check, BW_CODE_root_cycle, &subject,
+        bw_check_find(list->check, BW_CODE_root_cycle, &location,
                       "subvolume %" PRIu64 " lies in itself", lowest->id);
     else
-        bw_check_find(list->check, BW_CODE_root_cycle, &subject,
+        bw_check_find(list->check, BW_CODE_root_cycle, &location,
                       "subvolume %" PRIu64 " is one of %zu that lie in each other", lowest->id,
                       count);
 }
@@ -357,7 +358,7 @@ static struct bw_error *root_links(struct root_list *list)
 {
     if (list->side_count)
         qsort(list->sides, list->side_count, sizeof *list->sides, by_link);
-    for (size_t i = 0; i < list->side_count && bw_check_goes_on(list->check, 0); i++) {
+    for (size_t i = 0; i < list->side_count && bw_check_should_continue(list->check, 0); i++) {
         const struct root_side *side = &list->sides[i];
         const bool paired = i + 1 < list->side_count && are_pair(side, side + 1);
         BW_TRY(check_link(list, side, paired ? side + 1 : NULL));
@@ -474,7 +475,7 @@ static struct bw_error *on_root_item(void *context, const struct bw_item *item)
 static struct bw_error *check_orphan(const struct root_list *list, uint64_t id)
 {
     struct root_facts *root = root_facts_of(list, id);
-    const struct bw_subject subject = root_subject(BW_ORPHAN, BW_ORPHAN_ITEM, id);
+    const struct bw_finding_location location = root_location(BW_ORPHAN, BW_ORPHAN_ITEM, id);
     bool is_inode = false;
     if (root && !root->references) {
         root->has_orphan = true;
@@ -484,42 +485,43 @@ static struct bw_error *check_orphan(const struct root_list *list, uint64_t id)
     BW_TRY(bw_fs_items(list->check->fs, &list->check->fs->root_tree, key, key, on_root_item,
                        &is_inode));
     if (!is_inode)
-        bw_check_find(list->check, BW_CODE_root_orphan, &subject, "%s",
+        bw_check_find(list->check, BW_CODE_root_orphan, &location, "%s",
                       root ? "the subvolume is not deleted" : "there is no such subvolume");
     return NULL;
 }
 
 static void check_root(const struct root_list *list, const struct root_facts *root)
 {
-    const struct bw_subject subject = root_subject(root->id, BW_ROOT_ITEM, root->key.offset);
+    const struct bw_finding_location location =
+        root_location(root->id, BW_ROOT_ITEM, root->key.offset);
     const bool is_top = root->id == BW_TOP_SUBVOLUME;
     if (root->references && !is_top && !root->links)
-        bw_check_find(list->check, BW_CODE_root_unlinked, &subject,
+        bw_check_find(list->check, BW_CODE_root_unlinked, &location,
                       "no ROOT_REF leads to subvolume %" PRIu64, root->id);
     if (root->links && !root->references)
-        bw_check_find(list->check, BW_CODE_root_references, &subject, "deleted, but still linked");
+        bw_check_find(list->check, BW_CODE_root_references, &location, "deleted, but still linked");
     else if (root->links + is_top > 1 || root->references > 1)
-        bw_check_find(list->check, BW_CODE_root_references, &subject,
+        bw_check_find(list->check, BW_CODE_root_references, &location,
                       "%u link%s, and %" PRIu32 " reference%s in the root item", root->links,
                       bw_plural(root->links), root->references, bw_plural(root->references));
     if (!root->references && is_top)
-        bw_check_find(list->check, BW_CODE_root_references, &subject,
+        bw_check_find(list->check, BW_CODE_root_references, &location,
                       "the top-level subvolume is deleted");
     if (!root->references && !is_top && !root->links && !root->has_orphan)
-        bw_check_find(list->check, BW_CODE_root_leaked, &subject,
+        bw_check_find(list->check, BW_CODE_root_leaked, &location,
                       "deleted, but without an orphan item: its space is never freed");
     if (root->references && root->is_dropping)
-        bw_check_find(list->check, BW_CODE_root_dropping, &subject,
+        bw_check_find(list->check, BW_CODE_root_dropping, &location,
                       "not deleted, but has a drop progress");
 }
 
 static void check_default(const struct root_list *list)
 {
     const struct root_facts *root = root_facts_of(list, list->default_id);
-    struct bw_subject subject = root_subject(BW_ROOT_TREE_DIR, BW_DIR_ITEM, 0);
-    subject.finding.known &= ~(unsigned)BW_KNOWN_KEY;
+    struct bw_finding_location location = root_location(BW_ROOT_TREE_DIR, BW_DIR_ITEM, 0);
+    location.finding.known &= ~(unsigned)BW_KNOWN_KEY;
     if (list->default_id && (!root || !root->references))
-        bw_check_find(list->check, BW_CODE_default_lost, &subject, "subvolume %" PRIu64 " %s",
+        bw_check_find(list->check, BW_CODE_default_lost, &location, "subvolume %" PRIu64 " %s",
                       list->default_id, root ? "is deleted" : "does not exist");
 }
 
@@ -530,26 +532,27 @@ static struct bw_error *check_inode_cache(const struct root_list *list,
     const struct bw_listed_tree *tree = bw_tree_list_find(&list->check->trees, root->id);
     const struct bw_key first = {BW_FREE_INODE, 0, 0},
                         last = {BW_FREE_INODE, UINT8_MAX, UINT64_MAX};
-    const struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE, .tree = root->id}};
+    const struct bw_finding_location location = {
+        .finding = {.known = BW_KNOWN_TREE, .tree = root->id}};
     bool found = false;
     if (!tree || tree->incomplete || root->is_dropping)
         return NULL;
     BW_TRY(bw_fs_items(list->check->fs, &tree->tree, first, last, on_root_item, &found));
     if (found)
-        bw_check_find(list->check, BW_CODE_inode_cache, &subject, "left by a kernel before 5.11");
+        bw_check_find(list->check, BW_CODE_inode_cache, &location, "left by a kernel before 5.11");
     return NULL;
 }
 
 static void check_relocation(const struct root_list *list)
 {
     if (list->relocations)
-        bw_check_find(list->check, BW_CODE_relocation, &(struct bw_subject){0},
+        bw_check_find(list->check, BW_CODE_relocation, &(struct bw_finding_location){0},
                       "%" PRIu64 " relocation tree%s, %s", list->relocations,
                       bw_plural(list->relocations),
                       list->has_balance ? "of a balance that was interrupted"
                                         : "and no balance is under way");
     else if (list->has_balance)
-        bw_check_find(list->check, BW_CODE_relocation, &(struct bw_subject){0},
+        bw_check_find(list->check, BW_CODE_relocation, &(struct bw_finding_location){0},
                       "a balance is paused or was interrupted");
 }
 
@@ -560,7 +563,7 @@ static struct bw_error *check_book(struct root_list *list)
     BW_TRY(root_links(list));
     for (size_t i = 0; i < list->orphan_count; i++)
         BW_TRY(check_orphan(list, list->orphans[i]));
-    for (size_t i = 0; i < list->root_count && bw_check_goes_on(list->check, 0); i++) {
+    for (size_t i = 0; i < list->root_count && bw_check_should_continue(list->check, 0); i++) {
         check_root(list, &list->roots[i]);
         BW_TRY(check_inode_cache(list, &list->roots[i]));
     }

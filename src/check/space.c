@@ -33,10 +33,10 @@ struct space {
     uint64_t counted; /* its references */
 };
 
-static struct bw_subject subject_of(const struct space *space, const struct bw_key *key,
-                                    uint64_t logical, uint64_t length)
+static struct bw_finding_location location_of(const struct space *space, const struct bw_key *key,
+                                              uint64_t logical, uint64_t length)
 {
-    return (struct bw_subject){
+    return (struct bw_finding_location){
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
                     .tree = space->extents.tree,
                     .key = *key,
@@ -45,13 +45,13 @@ static struct bw_subject subject_of(const struct space *space, const struct bw_k
 }
 
 /* A finding about the present extent touches the files that use it. */
-static struct bw_subject subject_of_extent(const struct space *space)
+static struct bw_finding_location location_of_extent(const struct space *space)
 {
     const struct bw_extent_entry *extent = &space->extent;
-    struct bw_subject subject =
-        subject_of(space, &space->extent_key, extent->bytenr, extent->length);
-    subject.touches = extent->is_block ? BW_TOUCHES_NOTHING : BW_TOUCHES_DATA;
-    return subject;
+    struct bw_finding_location location =
+        location_of(space, &space->extent_key, extent->bytenr, extent->length);
+    location.touches = extent->is_block ? BW_TOUCHES_NOTHING : BW_TOUCHES_DATA;
+    return location;
 }
 
 /* Block groups. */
@@ -70,10 +70,10 @@ static void leave_group(struct space *space)
     if (group->unsure || group->counted == group->used ||
         (group->flags & (BW_GROUP_METADATA_REMAP | BW_GROUP_REMAPPED)))
         return;
-    struct bw_subject subject = subject_of(space, &key, group->start, group->length);
+    struct bw_finding_location location = location_of(space, &key, group->start, group->length);
     if (check->fs->block_group_tree.id)
-        subject.finding.tree = BW_BLOCK_GROUP_TREE;
-    bw_check_find(check, BW_CODE_group_used, &subject,
+        location.finding.tree = BW_BLOCK_GROUP_TREE;
+    bw_check_find(check, BW_CODE_group_used, &location,
                   "%" PRIu64 " bytes used, its extents have %" PRIu64, group->used, group->counted);
 }
 
@@ -107,8 +107,8 @@ static void check_kind(struct space *space)
         is_block ? flags & (BW_GROUP_METADATA | BW_GROUP_SYSTEM) : flags & BW_GROUP_DATA;
     if (right)
         return;
-    const struct bw_subject subject = subject_of_extent(space);
-    bw_check_find(space->check, BW_CODE_extent_kind, &subject,
+    const struct bw_finding_location location = location_of_extent(space);
+    bw_check_find(space->check, BW_CODE_extent_kind, &location,
                   is_block ? "a tree block in a block group of data"
                            : "data in a block group of tree blocks");
 }
@@ -128,8 +128,8 @@ static void account(struct space *space)
     const struct bw_extent_entry *extent = &space->extent;
     const uint64_t end = extent->bytenr + extent->length;
     if (extent->bytenr < space->position) {
-        const struct bw_subject subject = subject_of_extent(space);
-        bw_check_find(space->check, BW_CODE_extent_overlap, &subject,
+        const struct bw_finding_location location = location_of_extent(space);
+        bw_check_find(space->check, BW_CODE_extent_overlap, &location,
                       "the extent before it ends at %" PRIu64, space->position);
     } else if (space->position < extent->bytenr) {
         bw_free_space_expect(&space->free_space, space->position, extent->bytenr);
@@ -150,8 +150,8 @@ static struct bw_error *place_extent(struct space *space)
     if (inside == extent->length) {
         account(space);
     } else if (inside || !bw_check_chunk(space->check, extent->bytenr)) {
-        const struct bw_subject subject = subject_of_extent(space);
-        bw_check_find(space->check, BW_CODE_extent_outside, &subject,
+        const struct bw_finding_location location = location_of_extent(space);
+        bw_check_find(space->check, BW_CODE_extent_outside, &location,
                       "the extent is not inside a block group");
     }
     return extent->is_block || bw_checksum_runs_cover(&space->checksums, extent->bytenr,
@@ -178,13 +178,13 @@ static void end_extent(struct space *space, bool complete)
         space->has_extent = false;
         return;
     }
-    const struct bw_subject subject = subject_of_extent(space);
+    const struct bw_finding_location location = location_of_extent(space);
     if (extent->references)
-        bw_check_find(space->check, BW_CODE_extent_count, &subject,
+        bw_check_find(space->check, BW_CODE_extent_count, &location,
                       "references: %" PRIu64 ", the extent tree has %" PRIu64, extent->references,
                       space->counted);
     else
-        bw_check_find(space->check, BW_CODE_extent_count, &subject, "no references");
+        bw_check_find(space->check, BW_CODE_extent_count, &location, "no references");
     space->has_extent = false;
 }
 
@@ -228,9 +228,10 @@ static void take_keyed(struct space *space)
         return;
     if (!mine)
         reference.length = 0;
-    const struct bw_subject subject = subject_of(space, &item->key, item->key.objectid, 0);
+    const struct bw_finding_location location =
+        location_of(space, &item->key, item->key.objectid, 0);
     if (!mine && !space->unsure)
-        bw_check_find(space->check, BW_CODE_reference_alone, &subject,
+        bw_check_find(space->check, BW_CODE_reference_alone, &location,
                       "a reference to an extent that has no item");
     take_reference(space, &reference);
 }
@@ -239,12 +240,12 @@ static void take_keyed(struct space *space)
 static void take_group(struct space *space)
 {
     const struct bw_item *item = &space->extents.item;
-    const struct bw_subject subject =
-        subject_of(space, &item->key, item->key.objectid, item->key.offset);
+    const struct bw_finding_location location =
+        location_of(space, &item->key, item->key.objectid, item->key.offset);
     if (bw_check_group(space->check, item->key.objectid))
         return;
     space->check->groups.incomplete = true;
-    bw_check_find(space->check, BW_CODE_chunk_missing, &subject, "the block group has no chunk");
+    bw_check_find(space->check, BW_CODE_chunk_missing, &location, "the block group has no chunk");
 }
 
 static struct bw_error *take_item(struct space *space)
@@ -266,7 +267,7 @@ static struct bw_error *take_item(struct space *space)
 static struct bw_error *take_items(struct space *space)
 {
     for (unsigned i = 0; !space->extents.ended; i++) {
-        if (i % 4096 == 0 && !bw_check_goes_on(space->check, 0))
+        if (i % 4096 == 0 && !bw_check_should_continue(space->check, 0))
             return NULL;
         BW_TRY(take_item(space));
         bw_item_stream_next(&space->extents);
@@ -288,7 +289,7 @@ static void check_sum(struct bw_check *check)
     if (check->fs->root_tree.root.bytenr != check->fs->superblock.root.bytenr)
         return; /* an older one */
     if (!check->groups.incomplete && sum != check->fs->superblock.bytes_used)
-        bw_check_find(check, BW_CODE_super_used, &(struct bw_subject){0},
+        bw_check_find(check, BW_CODE_super_used, &(struct bw_finding_location){0},
                       "%" PRIu64 " bytes used, the block groups have %" PRIu64,
                       check->fs->superblock.bytes_used, sum);
 }

@@ -58,12 +58,12 @@ struct backup {
 
 static void report_backup(const struct backup *backup, const char *what, uint64_t has, uint64_t is)
 {
-    const struct bw_subject subject = {
+    const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
                     .tree = backup->tree,
                     .logical = backup->root.bytenr,
                     .length = backup->check->fs->superblock.nodesize}};
-    bw_check_find(backup->check, BW_CODE_backup_root, &subject,
+    bw_check_find(backup->check, BW_CODE_backup_root, &location,
                   "%s %" PRIu64 " in backup root %u, the root has %" PRIu64, what, has,
                   backup->number, is);
 }
@@ -220,7 +220,7 @@ static const struct {
     {40, BW_CODE_half_done, "a change of the checksums of tree blocks has not come to its end"},
 };
 
-static const struct bw_subject nothing;
+static const struct bw_finding_location nothing;
 
 static void check_flags(struct bw_check *check)
 {
@@ -262,18 +262,18 @@ static void check_features(struct bw_check *check)
 static void check_used_root(struct bw_check *check, const struct bw_tree *used,
                             const struct bw_root_pointer *promised)
 {
-    const struct bw_subject subject = {
+    const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
                     .tree = used->id,
                     .logical = promised->bytenr,
                     .length = check->fs->superblock.nodesize}};
     if (used->root.bytenr != promised->bytenr || used->root.generation != promised->generation)
-        bw_check_find(check, BW_CODE_root_lost, &subject,
+        bw_check_find(check, BW_CODE_root_lost, &location,
                       "the root of generation %" PRIu64 " is lost; that of generation %" PRIu64
                       " is checked in its place",
                       promised->generation, used->root.generation);
     else if (used->root.level != promised->level)
-        bw_check_find(check, BW_CODE_super_values, &subject,
+        bw_check_find(check, BW_CODE_super_values, &location,
                       "level %u of the root, which has level %u", promised->level,
                       used->root.level);
 }
@@ -281,12 +281,12 @@ static void check_used_root(struct bw_check *check, const struct bw_tree *used,
 static struct bw_error *report_device(void *context, const struct bw_device_info *device)
 {
     struct bw_check *check = context;
-    const struct bw_subject subject = {
+    const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_DEVICE, .devid = device->devid}};
     if (device->state == BW_DEVICE_MISSING)
-        bw_check_find(check, BW_CODE_device_missing, &subject, "the device was not given");
+        bw_check_find(check, BW_CODE_device_missing, &location, "the device was not given");
     else if (device->state == BW_DEVICE_STALE)
-        bw_check_find(check, BW_CODE_device_stale, &subject,
+        bw_check_find(check, BW_CODE_device_stale, &location,
                       "generation %" PRIu64 ", other devices have %" PRIu64, device->generation,
                       check->fs->superblock.generation);
     return NULL;
@@ -308,10 +308,10 @@ static struct bw_error *report_replacement(void *context, const struct bw_item *
     if (item->size < sizeof *disk)
         return NULL;
     const uint64_t state = bw_get64(disk->state);
-    const struct bw_subject subject = {
+    const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_DEVICE, .devid = bw_get64(disk->source_devid)}};
     if (state == 1 || state == 4)
-        bw_check_find(context, BW_CODE_operation_open, &subject,
+        bw_check_find(context, BW_CODE_operation_open, &location,
                       "the replacement of the device goes on with the next mount");
     return NULL;
 }
@@ -364,7 +364,7 @@ __attribute__((format(printf, 5, 6))) static void find(struct bw_check *check,
 {
     const struct bw_superblock *superblock = &copy->image->superblock;
     const bool is_known = superblock->generation;
-    const struct bw_subject subject = {
+    const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_OFFSET | (is_known ? BW_KNOWN_DEVICE : 0),
                     .devid = superblock->device.devid,
                     .offset = copy->offset,
@@ -374,7 +374,7 @@ __attribute__((format(printf, 5, 6))) static void find(struct bw_check *check,
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    bw_check_find(check, code, &subject, "%s%ssuperblock copy %u: %s",
+    bw_check_find(check, code, &location, "%s%ssuperblock copy %u: %s",
                   is_known ? "" : copy->image->name, is_known ? "" : ": ", copy->number, message);
 }
 
@@ -538,7 +538,7 @@ static void report_unused(struct bw_check *check, const struct bw_image *image)
 {
     const bool is_target = image->superblock.generation && !image->superblock.device.devid;
     if (!is_target)
-        bw_check_find(check, BW_CODE_image_unused, &(struct bw_subject){0},
+        bw_check_find(check, BW_CODE_image_unused, &(struct bw_finding_location){0},
                       "%s is no device of the file system, or one that was given twice",
                       image->name);
 }
@@ -563,7 +563,8 @@ static void report_why(struct bw_check *check)
         why->code == BW_ERROR_NO_MEMORY)
         bw_check_unable(check, bw_error_create(why->code, "%s", why->message));
     else
-        bw_check_find(check, BW_CODE_not_opened, &(struct bw_subject){0}, "%s", why->message);
+        bw_check_find(check, BW_CODE_not_opened, &(struct bw_finding_location){0}, "%s",
+                      why->message);
 }
 
 struct bw_error *bw_pass_superblocks(struct bw_check *check)

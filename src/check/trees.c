@@ -52,8 +52,8 @@ static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
     case BW_VISIT_SHARED:
         return false;
     case BW_VISIT_CROSSED: {
-        const struct bw_subject subject = bw_block_subject(&walk->tree->tree, pointer);
-        bw_check_find(walk->check, BW_CODE_block_crossed, &subject,
+        const struct bw_finding_location location = bw_block_location(&walk->tree->tree, pointer);
+        bw_check_find(walk->check, BW_CODE_block_crossed, &location,
                       "block was reached before, and cannot be shared");
         return false;
     }
@@ -168,7 +168,7 @@ static struct bw_inode_sums check_children(struct walk *walk, unsigned number,
             leaves[count] = (struct bw_checked_block){
                 bw_tree_child_pointer(pointer, node, slot),
                 worker->leaves + (size_t)count * node->nodesize, false, false};
-        if (!bw_check_goes_on(walk->check, number))
+        if (!bw_check_should_continue(walk->check, number))
             return lost_sums;
         check_leaves(walk, worker, leaves, count, &sums);
     }
@@ -309,7 +309,7 @@ static struct bw_error *walk_trees(struct bw_check *check, struct bw_listed_tree
         struct bw_listed_tree *tree = &trees[i];
         if (check->options->quick && tree->root_key.type)
             continue;
-        if (!bw_check_goes_on(check, 0))
+        if (!bw_check_should_continue(check, 0))
             return NULL;
         struct walk walk = {.check = check, .tree = tree, .workers = workers, .in_log = in_log};
         const struct bw_inode_sums sums = check_root(&walk);
@@ -365,11 +365,11 @@ static void find_missing(struct bw_check *check)
         {BW_RAID_STRIPE_TREE, BW_INCOMPAT_RAID_STRIPE_TREE, 0},
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
-        const struct bw_subject subject = {
+        const struct bw_finding_location location = {
             .finding = {.known = BW_KNOWN_TREE, .tree = needed[i].id}};
         if (is_needed(&check->fs->superblock, &needed[i]) && !check->trees.entries[0].incomplete &&
             !bw_tree_list_find(&check->trees, needed[i].id))
-            bw_check_find(check, BW_CODE_tree_missing, &subject,
+            bw_check_find(check, BW_CODE_tree_missing, &location,
                           "the root tree has no root item of this tree");
     }
 }
@@ -387,11 +387,11 @@ static void find_unannounced(struct bw_check *check)
     if (check->fs->superblock.flags & BW_SUPER_FLAG_CHANGING_GROUP_TREE)
         return;
     for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
-        const struct bw_subject subject = {
+        const struct bw_finding_location location = {
             .finding = {.known = BW_KNOWN_TREE, .tree = features[i].id}};
         if (bw_tree_list_find(&check->trees, features[i].id) &&
             !has_feature(&check->fs->superblock, &features[i]))
-            bw_check_find(check, BW_CODE_feature_missing, &subject,
+            bw_check_find(check, BW_CODE_feature_missing, &location,
                           "the superblock lacks the bit of the feature of this tree");
     }
 }

@@ -194,9 +194,9 @@ bool bw_unreadable_leaf(struct bw_check *check, uint64_t tree, const struct bw_n
 
 /* Findings. */
 
-static struct bw_subject subject_of(const struct bw_checked_chunk *chunk)
+static struct bw_finding_location location_of(const struct bw_checked_chunk *chunk)
 {
-    return (struct bw_subject){
+    return (struct bw_finding_location){
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
                     .tree = BW_CHUNK_TREE,
                     .key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, chunk->logical},
@@ -208,15 +208,15 @@ static struct bw_subject subject_of(const struct bw_checked_chunk *chunk)
 static void report_group(struct bw_check *check, const struct bw_checked_chunk *chunk)
 {
     const struct bw_checked_group *group = bw_check_group(check, chunk->logical);
-    const struct bw_subject subject = subject_of(chunk);
+    const struct bw_finding_location location = location_of(chunk);
     const struct counted *counted = counted_of(check, chunk);
     if (group && group->used)
-        bw_check_find(check, BW_CODE_chunk_unreadable, &subject,
+        bw_check_find(check, BW_CODE_chunk_unreadable, &location,
                       "%u of %u stripes are on missing devices: of %" PRIu64
                       " bytes in use, part or all cannot be read",
                       counted->missing, chunk->stripes, group->used);
     else if (!group)
-        bw_check_find(check, BW_CODE_chunk_unreadable, &subject,
+        bw_check_find(check, BW_CODE_chunk_unreadable, &location,
                       "%u of %u stripes are on missing devices: part or all of it cannot be read",
                       counted->missing, chunk->stripes);
 }
@@ -232,9 +232,9 @@ static bool may_have_more_files(const struct bw_check *check)
 
 static void report_data(struct bw_check *check, const struct bw_checked_chunk *chunk)
 {
-    const struct bw_subject subject = subject_of(chunk);
+    const struct bw_finding_location location = location_of(chunk);
     const struct counted *counted = counted_of(check, chunk);
-    bw_check_find(check, BW_CODE_chunk_unreadable, &subject,
+    bw_check_find(check, BW_CODE_chunk_unreadable, &location,
                   "%u of %u stripes are on missing devices: %" PRIu64
                   " bytes in use cannot be read, of %s%" PRIu64 " file%s",
                   counted->missing, chunk->stripes, counted->bytes,
@@ -244,9 +244,9 @@ static void report_data(struct bw_check *check, const struct bw_checked_chunk *c
 
 static void report_blocks(struct bw_check *check, const struct bw_checked_chunk *chunk)
 {
-    const struct bw_subject subject = subject_of(chunk);
+    const struct bw_finding_location location = location_of(chunk);
     const struct counted *counted = counted_of(check, chunk);
-    bw_check_find(check, BW_CODE_chunk_unreadable, &subject,
+    bw_check_find(check, BW_CODE_chunk_unreadable, &location,
                   "%u of %u stripes are on missing devices: %" PRIu64
                   " bytes of tree blocks cannot be read",
                   counted->missing, chunk->stripes, counted->bytes);

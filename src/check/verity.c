@@ -75,21 +75,21 @@ static void begin_level(struct merkle *merkle, unsigned number, unsigned buffer,
     bw_item_range_begin(&level->range, &reader, &merkle->file->subvolume->tree, first, last);
 }
 
-/* A subject about a file. */
-static struct bw_subject verity_subject(const struct bw_data_file *file)
+/* A location about a file. */
+static struct bw_finding_location verity_location(const struct bw_data_file *file)
 {
-    return (struct bw_subject){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_INODE,
-                                           .tree = file->subvolume->tree.id,
-                                           .inode = file->inode},
-                               .touches = BW_TOUCHES_INODE};
+    return (struct bw_finding_location){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_INODE,
+                                                    .tree = file->subvolume->tree.id,
+                                                    .inode = file->inode},
+                                        .touches = BW_TOUCHES_INODE};
 }
 
 static void report_tree(struct merkle *merkle, uint64_t position, const char *problem)
 {
-    struct bw_subject subject = verity_subject(merkle->file);
-    subject.finding.key = (struct bw_key){merkle->file->inode, BW_VERITY_MERKLE_ITEM, position};
-    subject.finding.known |= BW_KNOWN_KEY;
-    bw_check_find(merkle->check, BW_CODE_verity_tree, &subject, "%s", problem);
+    struct bw_finding_location location = verity_location(merkle->file);
+    location.finding.key = (struct bw_key){merkle->file->inode, BW_VERITY_MERKLE_ITEM, position};
+    location.finding.known |= BW_KNOWN_KEY;
+    bw_check_find(merkle->check, BW_CODE_verity_tree, &location, "%s", problem);
 }
 
 /* Fills the next block with the bytes of items; false: the level ends, or some are missing. */
@@ -183,12 +183,12 @@ static struct bw_error *check_level(struct merkle *merkle, unsigned number)
 
 static void report_data(struct merkle *merkle)
 {
-    struct bw_subject subject = verity_subject(merkle->file);
-    subject.finding.known |= BW_KNOWN_FILE_OFFSET | BW_KNOWN_FILE_LENGTH;
-    subject.finding.file_offset = merkle->bad_start;
-    subject.finding.file_length = merkle->bad_end - merkle->bad_start;
+    struct bw_finding_location location = verity_location(merkle->file);
+    location.finding.known |= BW_KNOWN_FILE_OFFSET | BW_KNOWN_FILE_LENGTH;
+    location.finding.file_offset = merkle->bad_start;
+    location.finding.file_length = merkle->bad_end - merkle->bad_start;
     if (merkle->bad_start < merkle->bad_end)
-        bw_check_find(merkle->check, BW_CODE_verity_data, &subject,
+        bw_check_find(merkle->check, BW_CODE_verity_data, &location,
                       "the data do not have their hash in the Merkle tree");
     merkle->bad_start = merkle->bad_end = 0;
 }
@@ -437,10 +437,10 @@ static struct bw_error *check_file(struct bw_check *check, const struct bw_data_
                           : length < sizeof descriptor || size < sizeof descriptor
                               ? "it is cut off"
                               : decode(&descriptor, size, file->size, &verity);
-    const struct bw_subject subject = verity_subject(file);
+    const struct bw_finding_location location = verity_location(file);
     if (problem)
-        bw_check_find(check, BW_CODE_verity_descriptor, &subject, "the descriptor of fs-verity: %s",
-                      problem);
+        bw_check_find(check, BW_CODE_verity_descriptor, &location,
+                      "the descriptor of fs-verity: %s", problem);
     return problem ? NULL : merkle_check(check, &verity, file, reader);
 }
 
@@ -457,7 +457,7 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
 {
     struct bw_verity_files *files = context;
     *got = false;
-    while (!*got && files->next < files->count && bw_check_goes_on(files->check, 0)) {
+    while (!*got && files->next < files->count && bw_check_should_continue(files->check, 0)) {
         const struct verity_file *next = &files->files[files->next++];
         *file = (struct bw_stream_file){
             .data = {.subvolume = find_subvolume(files->check->fs, next->tree),
@@ -484,7 +484,7 @@ struct bw_error *bw_pass_verity(struct bw_check *check)
         return NULL;
     files->check = check;
     if (!(check->fs->superblock.compat_ro_flags & BW_COMPAT_RO_VERITY))
-        bw_check_find(check, BW_CODE_verity_feature, &(struct bw_subject){0},
+        bw_check_find(check, BW_CODE_verity_feature, &(struct bw_finding_location){0},
                       "%zu files have fs-verity, and compat_ro_flags lacks VERITY", files->count);
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = check->workers,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* src/check/data.c: bad sectors are joined to findings, checksums are
- * handed out chunk by chunk, and data are read in windows. Also what shared.c knows of chunks, and
+ * handed out chunk by chunk, and data are read in windows. Also what check.c knows of chunks, and
  * the order of what a log takes (log_space.c). */
 #include "check/data.h"
 #include "check/log_space.h"

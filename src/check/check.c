@@ -1,20 +1,56 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the passes share: the threads, the list of chunks, how far the check is. */
+/* What the passes share: the tables of passes and codes, the list of chunks, bad copies that have
+ * been reported, how far the check is. */
+#include "check/check.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "check/blocks.h"
-#include "check/check.h"
-#include "check/reference_counts.h"
-#include "check/log_space.h"
-#include "check/quota.h"
-#include "check/sectors.h"
-#include "check/unreadable.h"
-#include "check/verity.h"
 #include "ondisk/chunk.h"
+
+/* The tables, made from codes.def. */
+
+enum { QUICK, FULL, DATA };
+
+static const struct bw_check_pass passes[] = {
+#define PASS(name, when, description) {#name, description, (when) == QUICK, (when) == DATA},
+#define CODE(name, word, pass, severity, description)
+#include "check/codes.def"
+#undef PASS
+#undef CODE
+};
+
+static const struct bw_finding_code codes[] = {
+#define PASS(name, when, description)
+#define CODE(name, word, pass, severity, description) \
+    {word, #pass, BW_FINDING_##severity, description},
+#include "check/codes.def"
+#undef PASS
+#undef CODE
+};
+
+const struct bw_finding_code *bw_finding_codes(size_t *count)
+{
+    *count = BW_CODES;
+    return codes;
+}
+
+const struct bw_check_pass *bw_check_passes(size_t *count)
+{
+    *count = BW_PASSES;
+    return passes;
+}
+
+const char *bw_finding_severity_name(enum bw_finding_severity severity)
+{
+    static const char *const names[] = {"note", "warning", "error"};
+    return names[severity];
+}
+
+/* Chunks. */
 
 /* Parity comes after the copies that are stored as they are. */
 static unsigned stored_copies(struct bw_fs *fs, uint64_t logical, unsigned all)
@@ -29,7 +65,7 @@ static unsigned stored_copies(struct bw_fs *fs, uint64_t logical, unsigned all)
     return all;
 }
 
-static struct bw_checked_chunk describe(const struct bw_chunk_info *info)
+static struct bw_checked_chunk describe_chunk(const struct bw_chunk_info *info)
 {
     const struct bw_raid_profile *profile = bw_raid_profile_of(info->type);
     const unsigned copies = profile->copies ? profile->copies : info->stripe_count;
@@ -45,7 +81,7 @@ static struct bw_checked_chunk describe(const struct bw_chunk_info *info)
                                      .stripes = (uint16_t)info->stripe_count};
 }
 
-static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *info)
+static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *info)
 {
     struct bw_check *check = context;
     struct bw_mapping mapping = {0};
@@ -54,7 +90,7 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *in
     BW_AUTO_ERROR struct bw_error *unmapped =
         bw_fs_map(check->fs, info->logical, check->fs->superblock.sectorsize, 1, &mapping);
     struct bw_checked_chunk *chunk = &check->chunks[check->chunk_count++];
-    *chunk = describe(info);
+    *chunk = describe_chunk(info);
     if (!unmapped && mapping.copies != chunk->all_copies) { /* it was moved to another chunk */
         chunk->copies = stored_copies(check->fs, info->logical, mapping.copies);
         chunk->all_copies = mapping.copies;
@@ -62,43 +98,12 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *in
     return NULL;
 }
 
-struct bw_error *bw_check_begin(struct bw_check *check)
+struct bw_error *bw_check_load_chunks(struct bw_check *check)
 {
-    bw_findings_init(check);
-    pthread_mutex_init(&check->bad_lock, NULL);
-    check->workers = bw_pool_workers(check->options->threads);
-    check->pool = bw_pool_create(check->workers);
-    check->visited = bw_visited_create();
-    if (!check->pool || !check->visited)
-        return bw_error_no_memory();
-    if (check->why)
-        return NULL;
-    BW_TRY(bw_fs_chunks(check->fs, take_chunk, check));
-    return bw_unreadable_begin(check);
+    return bw_fs_chunks(check->fs, add_chunk, check);
 }
 
-void bw_check_end(struct bw_check *check)
-{
-    bw_findings_free(check);
-    bw_pool_destroy(check->pool);
-    bw_visited_destroy(check->visited);
-    bw_reference_counts_destroy(check->references);
-    bw_sectors_destroy(check->unsummed);
-    bw_simple_quota_free(check->simple_quota);
-    bw_log_space_free(check->log_space);
-    bw_verity_files_free(check->verity);
-    bw_unreadable_free(check->unreadable);
-    bw_map_free(&check->full_backrefs);
-    bw_map_free(&check->shared_blocks);
-    bw_map_free(&check->bad_places);
-    bw_map_free(&check->moved_directories);
-    pthread_mutex_destroy(&check->bad_lock);
-    free(check->chunks);
-    free(check->groups.groups);
-    free(check->trees.entries);
-}
-
-bool bw_check_goes_on(struct bw_check *check, unsigned worker)
+bool bw_check_should_continue(struct bw_check *check, unsigned worker)
 {
     const struct bw_check_options *options = check->options;
     if (worker == 0 && options->progress && !check->stopped) {
@@ -117,13 +122,6 @@ bool bw_check_goes_on(struct bw_check *check, unsigned worker)
     return !check->stopped;
 }
 
-void bw_check_unable(struct bw_check *check, struct bw_error *error)
-{
-    atomic_store(&check->unfinished, true);
-    bw_check_find(check, BW_CODE_unfinished, &(struct bw_subject){0}, "%s", error->message);
-    bw_error_free(error);
-}
-
 const struct bw_checked_chunk *bw_check_chunk(const struct bw_check *check, uint64_t logical)
 {
     size_t after = BW_FIRST_INDEX(i, check->chunk_count, check->chunks[i].logical > logical);
@@ -131,8 +129,8 @@ const struct bw_checked_chunk *bw_check_chunk(const struct bw_check *check, uint
     return chunk && logical - chunk->logical < chunk->length ? chunk : NULL;
 }
 
-void bw_check_place(struct bw_check *check, uint64_t logical, unsigned copy,
-                    struct bw_finding *finding)
+void bw_check_locate_copy(struct bw_check *check, uint64_t logical, unsigned copy,
+                          struct bw_finding *finding)
 {
     struct bw_mapping mapping = {0};
     BW_AUTO_ERROR struct bw_error *error = bw_fs_map(check->fs, logical, 1, copy, &mapping);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Comparisons for qsort(): negative, 0 or positive. */
+#ifndef BW_BASE_COMPARE_H
+#define BW_BASE_COMPARE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** Two numbers. */
+static inline int bw_compare(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/** Two lists of `count` numbers: the first that differ decide. */
+static inline int bw_compare_lists(const uint64_t *a, const uint64_t *b, size_t count)
+{
+    size_t i = 0;
+    while (i + 1 < count && a[i] == b[i])
+        i++;
+    return bw_compare(a[i], b[i]);
+}
+
+/** Two arrays of numbers, of the same length. */
+#define BW_COMPARE_ALL(a, b) bw_compare_lists((a), (b), sizeof(a) / sizeof *(a))
+
+/** Two elements by the number, an uint64_t, that they begin with. */
+static inline int bw_compare_first(const void *first, const void *second)
+{
+    return bw_compare(*(const uint64_t *)first, *(const uint64_t *)second);
+}
+
+#endif
