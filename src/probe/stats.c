@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Statistics of probes: counting. Numbers go to one of several shards, chosen by processor, so that
- * threads seldom share a cache line. Probes have a fixed place in the table; a layer is added when
- * it is first called, and nothing is ever removed, so that a lookup takes no lock.
+ * Statistics of probes. Probes have a fixed place in the table; a layer is added when it is first
+ * called, and nothing is ever removed, so that a lookup takes no lock.
  */
 #include <inttypes.h>
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -18,19 +16,36 @@
 
 /* A graph has at most 4096 layers; half of the places stay empty, so that searches are short and
  * end. */
-enum { SHARDS = 8, CACHE_LINE = 64, LAYERS = 4096, PLACES = 2 * LAYERS };
+enum { LAYERS = 4096, PLACES = 2 * LAYERS };
 
 _Static_assert((int)PLACES >= (int)BW_PROBES_MAX, "each probe has the place of its number");
 
-/* What one processor has counted of a probe or layer. Its size is a multiple of its alignment. */
-struct tally {
-    _Alignas(CACHE_LINE) atomic_uint_fast64_t count;
-    atomic_uint_fast64_t requests, errors, bytes, own_ns;
-    struct bw_histogram times;
-};
+static uint64_t now_in(const atomic_uint_fast64_t *sum)
+{
+    return atomic_load_explicit(sum, memory_order_relaxed);
+}
+
+static void add_up(const struct bw_tally *tally, struct bw_tally_totals *totals)
+{
+    totals->count = bw_sum(totals->count, now_in(&tally->count));
+    totals->requests = bw_sum(totals->requests, now_in(&tally->requests));
+    totals->errors = bw_sum(totals->errors, now_in(&tally->errors));
+    totals->bytes = bw_sum(totals->bytes, now_in(&tally->bytes));
+    totals->own_ns = bw_sum(totals->own_ns, now_in(&tally->own_ns));
+    bw_histogram_add_up(&tally->sizes, &totals->sizes);
+    bw_histogram_add_up(&tally->times, &totals->times);
+}
+
+struct bw_tally_totals bw_tallies_total(const struct bw_tallies *tallies)
+{
+    struct bw_tally_totals totals = {0};
+    for (size_t shard = 0; shard < BW_TALLY_SHARDS; shard++)
+        add_up(&tallies->shards[shard], &totals);
+    return totals;
+}
 
 struct entry {
-    struct tally tallies[SHARDS];
+    struct bw_tallies tallies;
     char *name, *type; /* copies: a graph may be gone before the report is written */
 };
 
@@ -52,11 +67,6 @@ struct bw_probe_stats {
     _Atomic(struct entry *) entries[PLACES];
 };
 
-static struct tally *tally_of(struct entry *entry)
-{
-    return &entry->tallies[(unsigned)sched_getcpu() % SHARDS];
-}
-
 static void free_entry(struct entry *entry)
 {
     if (!entry)
@@ -69,7 +79,7 @@ static void free_entry(struct entry *entry)
 /* NULL if memory runs out. */
 static struct entry *make_entry(const char *name, const char *type)
 {
-    struct entry *entry = aligned_alloc(CACHE_LINE, sizeof *entry);
+    struct entry *entry = aligned_alloc(BW_CACHE_LINE, sizeof *entry);
     if (!entry)
         return NULL;
     memset(entry, 0, sizeof *entry);
@@ -106,7 +116,7 @@ static void count_event(struct bw_probe_consumer *consumer, const struct bw_prob
     struct entry *entry = atomic_load_explicit(&stats->entries[probe], memory_order_relaxed);
     if (!entry)
         return;
-    struct tally *tally = tally_of(entry);
+    struct bw_tally *tally = bw_tally_here(&entry->tallies);
     bw_sum_atomic(&tally->count, 1);
     bw_sum_atomic(&tally->errors, number_in(event, stats->numbers[probe].error) != 0);
     bw_sum_atomic(&tally->bytes, number_in(event, stats->numbers[probe].bytes));
@@ -192,7 +202,7 @@ static void count_call(struct bw_probe_consumer *consumer, const struct bw_probe
         bw_sum_atomic(&stats->uncounted, 1);
         return;
     }
-    struct tally *tally = tally_of(entry);
+    struct bw_tally *tally = bw_tally_here(&entry->tallies);
     bw_sum_atomic(&tally->count, 1);
     bw_sum_atomic(&tally->errors, call->errors);
     bw_sum_atomic(&tally->own_ns, call->own_ns);
@@ -247,30 +257,14 @@ struct bw_probe_consumer *bw_probe_stats_consumer(struct bw_probe_stats *stats)
     return &stats->consumer;
 }
 
-static uint64_t now_in(const atomic_uint_fast64_t *sum)
-{
-    return atomic_load_explicit(sum, memory_order_relaxed);
-}
-
-static void add_up(const struct tally *tally, struct bw_stats_row *row)
-{
-    row->count = bw_sum(row->count, now_in(&tally->count));
-    row->requests = bw_sum(row->requests, now_in(&tally->requests));
-    row->errors = bw_sum(row->errors, now_in(&tally->errors));
-    row->bytes = bw_sum(row->bytes, now_in(&tally->bytes));
-    row->own_ns = bw_sum(row->own_ns, now_in(&tally->own_ns));
-    bw_histogram_add_up(&tally->times, &row->times);
-}
-
 static struct bw_stats_row make_row(const struct bw_probe_stats *stats, const struct entry *entry,
                                     size_t place)
 {
-    struct bw_stats_row row = {.name = entry->name, .type = entry->type};
+    struct bw_stats_row row = {
+        .name = entry->name, .type = entry->type, .totals = bw_tallies_total(&entry->tallies)};
     row.has_errors = stats->by_xlator || stats->numbers[place].error.bit;
     row.has_bytes = stats->by_xlator || stats->numbers[place].bytes.bit;
     row.has_times = stats->by_xlator || stats->numbers[place].ns.bit;
-    for (size_t shard = 0; shard < SHARDS; shard++)
-        add_up(&entry->tallies[shard], &row);
     return row;
 }
 
@@ -278,8 +272,8 @@ static struct bw_stats_row make_row(const struct bw_probe_stats *stats, const st
 static int compare_rows(const void *a, const void *b)
 {
     const struct bw_stats_row *one = a, *other = b;
-    uint64_t one_time = one->type ? one->own_ns : one->times.sum;
-    uint64_t other_time = other->type ? other->own_ns : other->times.sum;
+    uint64_t one_time = one->type ? one->totals.own_ns : one->totals.times.sum;
+    uint64_t other_time = other->type ? other->totals.own_ns : other->totals.times.sum;
     if (one_time != other_time)
         return one_time > other_time ? -1 : 1;
     int order = strcmp(one->name, other->name);
@@ -300,7 +294,7 @@ bool bw_probe_stats_table(const struct bw_probe_stats *stats, struct bw_stats_ta
             return false;
         }
         table->rows[table->count] = make_row(stats, entry, place);
-        table->count += table->rows[table->count].count > 0;
+        table->count += table->rows[table->count].totals.count > 0;
     }
     if (table->count)
         qsort(table->rows, table->count, sizeof *table->rows, compare_rows);
@@ -388,17 +382,17 @@ struct cells {
 static struct cells cells_of(const struct bw_stats_table *table, const struct whole *whole,
                              const struct bw_stats_row *row)
 {
-    const struct bw_histogram_totals *times = &row->times;
+    const struct bw_histogram_totals *times = &row->totals.times;
     const bool timed = times->count, shared = row->has_times && whole->shown;
     return (struct cells){{
         [SHARE] = {shared, shared ? permille(bw_stats_time(table, row), whole) : 0},
-        [OWN] = {true, row->own_ns},
+        [OWN] = {true, row->totals.own_ns},
         [TOTAL] = {row->has_times, times->sum},
-        [COUNT] = {true, row->count},
-        [CALLS] = {true, row->count},
-        [REQUESTS] = {true, row->requests},
-        [ERRORS] = {row->has_errors, row->errors},
-        [BYTES] = {row->has_bytes, row->bytes},
+        [COUNT] = {true, row->totals.count},
+        [CALLS] = {true, row->totals.count},
+        [REQUESTS] = {true, row->totals.requests},
+        [ERRORS] = {row->has_errors, row->totals.errors},
+        [BYTES] = {row->has_bytes, row->totals.bytes},
         [LEAST] = {timed, times->least},
         [AVERAGE] = {timed, timed ? times->sum / times->count : 0},
         [MOST] = {timed, times->most},
@@ -475,12 +469,12 @@ static void append_whole(struct bw_buffer *text, const struct bw_stats_table *ta
 static void append_histograms(struct bw_buffer *text, const struct bw_stats_table *table)
 {
     for (size_t i = 0; i < table->count; i++) {
-        if (!table->rows[i].times.count)
+        if (!table->rows[i].totals.times.count)
             continue;
         bw_buffer_append_byte(text, '\n');
         append_name(text, &table->rows[i]);
         bw_buffer_format(text, ", ns\n");
-        bw_histogram_draw(text, &table->rows[i].times);
+        bw_histogram_draw(text, &table->rows[i].totals.times);
     }
 }
 
@@ -512,7 +506,7 @@ static void add_histogram(struct bw_json *json, const struct bw_stats_row *row)
         return;
     bw_json_begin_object(json, "histogram");
     bw_json_text(json, "unit", "ns");
-    bw_histogram_json(json, "data", &row->times);
+    bw_histogram_json(json, "data", &row->totals.times);
     bw_json_end(json);
 }
 

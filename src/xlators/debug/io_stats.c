@@ -1,39 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debug/io-stats: counts and times what passes between two layers, with the histograms of the
- * probes' statistics, and writes a report when it is closed. It changes nothing and works in either
- * address space.
- *
- * It must not slow down what it measures: a call costs two looks at the clock and a few additions.
- * They go to one of several shards, chosen by processor, so that threads seldom share a cache line.
+ * debug/io-stats: counts and times what passes between two layers, with the tallies of the probes'
+ * statistics, and writes a report when it is closed. It changes nothing and works in either address
+ * space. It must not slow down what it measures: a call costs two looks at the clock and a few
+ * additions.
  */
 #include <inttypes.h>
-#include <sched.h>
 
 #include "base/escape.h"
 #include "base/json.h"
-#include "probe/histogram.h"
+#include "probe/stats.h"
 #include "xlators/classes.h"
 #include "xlators/debug/sink.h"
-
-enum { SHARDS = 8, CACHE_LINE = 64 };
-
-/* What one processor has counted of a kind of reads. Its size is a multiple of its alignment. */
-struct tally {
-    _Alignas(CACHE_LINE) struct bw_histogram sizes; /* of requests: their number and sum as well */
-    struct bw_histogram times;                      /* of calls, in nanoseconds */
-};
-
-/* The same of all processors, at one time. */
-struct totals {
-    struct bw_histogram_totals sizes, times;
-    uint64_t errors;
-};
 
 struct io_stats {
     struct bw_sink sink;
     bool as_json;
-    struct tally tallies[SHARDS][BW_REQUEST_KINDS];
+    struct bw_tallies kinds[BW_REQUEST_KINDS];
 };
 
 static struct bw_error *init(struct bw_xlator *xlator)
@@ -45,13 +28,14 @@ static struct bw_error *init(struct bw_xlator *xlator)
 
 /* Counts the first requests that are of one kind and one size, which most batches are as a whole.
  */
-static size_t count_run(struct tally *tallies, const struct bw_request *requests, size_t count)
+static size_t count_run(struct io_stats *stats, const struct bw_request *requests, size_t count)
 {
     size_t run = 0;
     while (run < count && requests[run].kind == requests->kind &&
            requests[run].length == requests->length)
         run++;
-    bw_histogram_count_run(&tallies[requests->kind].sizes, requests->length, run);
+    bw_histogram_count_run(&bw_tally_here(&stats->kinds[requests->kind])->sizes, requests->length,
+                           run);
     return run;
 }
 
@@ -65,23 +49,18 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     uint64_t begin = bw_probes_now(probes);
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     uint64_t end = bw_probes_now(probes);
-    struct tally *tallies = stats->tallies[(unsigned)sched_getcpu() % SHARDS];
-    bw_histogram_count(&tallies[requests->kind].times, end - begin);
+    bw_histogram_count(&bw_tally_here(&stats->kinds[requests->kind])->times, end - begin);
     for (size_t done = 0; done < count;)
-        done += count_run(tallies, requests + done, count - done);
+        done += count_run(stats, requests + done, count - done);
 }
 
 /* Reporting. */
 
-static struct totals total_of(const struct bw_xlator *xlator, enum bw_request_kind kind)
+static struct bw_tally_totals total_of(const struct bw_xlator *xlator, enum bw_request_kind kind)
 {
     const struct io_stats *stats = bw_xlator_private(xlator);
-    struct totals totals = {.errors = bw_xlator_counters(xlator, kind).errors};
-    for (size_t shard = 0; shard < SHARDS; shard++) {
-        const struct tally *tally = &stats->tallies[shard][kind];
-        bw_histogram_add_up(&tally->sizes, &totals.sizes);
-        bw_histogram_add_up(&tally->times, &totals.times);
-    }
+    struct bw_tally_totals totals = bw_tallies_total(&stats->kinds[kind]);
+    totals.errors = bw_xlator_counters(xlator, kind).errors;
     return totals;
 }
 
@@ -99,7 +78,7 @@ static void add_histogram(struct bw_json *json, const struct bw_histogram_totals
     bw_json_end(json);
 }
 
-static void add_kind(struct bw_json *json, const char *name, const struct totals *totals)
+static void add_kind(struct bw_json *json, const char *name, const struct bw_tally_totals *totals)
 {
     const struct bw_histogram_totals *times = &totals->times;
     bw_json_begin_object(json, name);
@@ -125,7 +104,7 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     bw_json_begin_object(json, "kinds");
     for (enum bw_request_kind kind = 0; kind < BW_REQUEST_KINDS; kind++) {
-        const struct totals totals = total_of(xlator, kind);
+        const struct bw_tally_totals totals = total_of(xlator, kind);
         if (totals.sizes.count)
             add_kind(json, bw_request_kind_name(kind), &totals);
     }
@@ -142,7 +121,8 @@ static void report_json(struct bw_xlator *xlator, struct bw_buffer *text)
     bw_buffer_append_byte(text, '\n');
 }
 
-static void report_kind(struct bw_buffer *text, const char *name, const struct totals *totals)
+static void report_kind(struct bw_buffer *text, const char *name,
+                        const struct bw_tally_totals *totals)
 {
     const struct bw_histogram_totals *times = &totals->times;
     bw_buffer_format(text,
@@ -164,7 +144,7 @@ static void report_text(struct bw_xlator *xlator, struct bw_buffer *text)
     bw_escape_words(text, bw_xlator_name(xlator));
     bw_buffer_append_byte(text, '\n');
     for (enum bw_request_kind kind = 0; kind < BW_REQUEST_KINDS; kind++) {
-        const struct totals totals = total_of(xlator, kind);
+        const struct bw_tally_totals totals = total_of(xlator, kind);
         if (totals.sizes.count)
             report_kind(text, bw_request_kind_name(kind), &totals);
     }

@@ -242,7 +242,7 @@ static void test_shares_add_up(void **state)
     assert_true(bw_probe_stats_table(stats, &table));
     assert_int_equal(table.count, NAMES);
     for (size_t i = 1; i < table.count; i++)
-        assert_true(table.rows[i - 1].own_ns >= table.rows[i].own_ns);
+        assert_true(table.rows[i - 1].totals.own_ns >= table.rows[i].totals.own_ns);
     free(table.rows);
     bw_probe_stats_destroy(stats);
 }
@@ -282,7 +282,7 @@ static void test_many_layers(void **state)
     assert_int_equal(table.count, ROOM);
     assert_int_equal(table.uncounted, 20);
     for (size_t i = 0; i < table.count; i++)
-        assert_int_equal(table.rows[i].count, 2);
+        assert_int_equal(table.rows[i].totals.count, 2);
     /* No time has passed: sorted by name and type, and no shares. */
     assert_string_equal(table.rows[0].type, "a/b");
     assert_string_equal(table.rows[1].type, "a/c");
@@ -361,12 +361,12 @@ static void test_probes_in_threads(void **state)
     struct bw_stats_table table;
     assert_true(bw_probe_stats_table(shared, &table));
     assert_int_equal(table.count, 1);
-    assert_int_equal(table.rows[0].count, THREADS * ROUNDS);
-    assert_int_equal(table.rows[0].errors, THREADS * ROUNDS / 4);
-    assert_int_equal(table.rows[0].bytes, (uint64_t)512 * THREADS * ROUNDS);
-    assert_int_equal(table.rows[0].times.count, THREADS * ROUNDS);
-    assert_int_equal(table.rows[0].times.least, 100);
-    assert_int_equal(table.rows[0].times.most, 100 + ROUNDS - 1);
+    assert_int_equal(table.rows[0].totals.count, THREADS * ROUNDS);
+    assert_int_equal(table.rows[0].totals.errors, THREADS * ROUNDS / 4);
+    assert_int_equal(table.rows[0].totals.bytes, (uint64_t)512 * THREADS * ROUNDS);
+    assert_int_equal(table.rows[0].totals.times.count, THREADS * ROUNDS);
+    assert_int_equal(table.rows[0].totals.times.least, 100);
+    assert_int_equal(table.rows[0].totals.times.most, 100 + ROUNDS - 1);
     free(table.rows);
     bw_probe_stats_destroy(shared);
 }
