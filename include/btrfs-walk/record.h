@@ -17,6 +17,8 @@
 extern "C" {
 #endif
 
+struct bw_error;
+
 /** Types of members. */
 enum bw_member_type {
     BW_TYPE_U64,     /**< uint64_t */
@@ -27,7 +29,10 @@ enum bw_member_type {
                         with `devid` and `offset`; data NULL: none */
     BW_TYPE_NAMES,   /**< struct bw_names: as text with spaces between them, each as `ls -b` writes
                         it; in JSON an array of strings, in which a name that is not UTF-8 is an
-                        object with the member `bytes` in base64; length 0: none */
+                        object with the member `bytes` in base64; data NULL: none */
+    BW_TYPE_RECORD,  /**< struct bw_records with one record: an object in JSON, and in columns the
+                        same JSON; `list` NULL: none */
+    BW_TYPE_RECORDS, /**< struct bw_records: an array of objects, otherwise like BW_TYPE_RECORD */
 };
 
 /** Bytes that do not end with NUL. */
@@ -46,6 +51,20 @@ struct bw_stripes {
 struct bw_names {
     const struct bw_bytes *data;
     size_t length; /**< how many */
+};
+
+/** Receives records, one after the other. */
+struct bw_record_sink {
+    /** `absent` as in bw_rows_write(); an error ends the list, which returns it. */
+    struct bw_error *(*take)(struct bw_record_sink *sink, const void *record, size_t size,
+                             uint64_t absent);
+};
+
+/** Records within a record. They are listed when they are written, and only if the member was
+ * chosen: there may be more of them than fit into memory. */
+struct bw_records {
+    struct bw_error *(*list)(void *context, struct bw_record_sink *sink);
+    void *context;
 };
 
 /** How a member is shown as text. In JSON numbers are always decimal, but for BW_FORMAT_BOOL. */
@@ -126,6 +145,10 @@ const struct bw_record *bw_record_find(const char *name);
 
 /** Index of a member of that name (of `length` bytes); -1 if there is none. */
 int bw_record_member(const struct bw_record *record, const char *name, size_t length);
+
+/** The record that the records of a member are; NULL if it is of another type than BW_TYPE_RECORD
+ * and BW_TYPE_RECORDS. */
+const struct bw_record *bw_record_element(const struct bw_record *record, unsigned member);
 
 /** Words for the parts of attributes: "Evolving", "Common". */
 const char *bw_stability_name(enum bw_stability stability);

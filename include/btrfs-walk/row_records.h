@@ -62,6 +62,229 @@ struct bw_deviceinfo {
     uint64_t incomplete_chunks;
 };
 
+/** Version 1, Evolving/Evolving/Common: how space is used, on all devices. */
+struct bw_usagesuminfo {
+    uint64_t device_size; /**< size of all devices but seeds */
+    uint64_t device_allocated; /**< allocated to chunks */
+    /** not allocated; negative with seeds, the chunks of which count */
+    int64_t device_unallocated;
+    uint64_t device_missing; /**< size of the missing devices */
+    uint64_t device_slack; /**< bytes of the images that the file system does not use */
+    uint64_t used; /**< used, with all copies */
+    /** room for data: unused in its chunks, and unallocated space by the present ratio */
+    uint64_t free_estimated;
+    uint64_t free_min; /**< the same, unallocated space by the worst ratio of all groups */
+    uint64_t data_ratio_percent; /**< raw size of data chunks, in percent of their size */
+    uint64_t metadata_ratio_percent; /**< likewise of metadata chunks */
+    uint64_t multiple_profiles; /**< one kind of chunks has more than one profile */
+    uint64_t chunks; /**< number of chunks */
+    uint64_t incomplete_chunks; /**< those in use of which the missing devices leave only a part */
+    /** all block groups could be read; otherwise what is used is a lower bound */
+    uint64_t complete;
+};
+
+/** Version 1, Evolving/Evolving/Common: what a group of chunks has on a device. */
+struct bw_allocationinfo {
+    uint64_t devid; /**< id of the device */
+    uint64_t size; /**< bytes on it */
+};
+
+/** Version 1, Evolving/Evolving/Common: chunks of a type and profile. */
+struct bw_usagegroupinfo {
+    const char *type; /**< what they are for */
+    const char *profile; /**< RAID profile */
+    uint64_t size; /**< size, counted once */
+    uint64_t used; /**< how much of it is used */
+    uint64_t raw_size; /**< size with all copies */
+    uint64_t raw_used; /**< used, with all copies */
+    uint64_t chunks; /**< number of chunks */
+    uint64_t incomplete_chunks; /**< those in use of which the missing devices leave only a part */
+    uint64_t complete; /**< the block groups of all could be read */
+    struct bw_records devices; /**< what it has on each device */
+};
+
+/** Version 1, Evolving/Evolving/Common: a device, and how it is used. */
+struct bw_usagedeviceinfo {
+    uint64_t id; /**< id of the device */
+    const char *state; /**< present, missing or stale */
+    struct bw_bytes path; /**< its image; absent if it is missing */
+    uint64_t seed; /**< it is a seed device */
+    uint64_t size; /**< size of the device */
+    uint64_t allocated; /**< allocated to chunks */
+    int64_t unallocated; /**< not allocated; negative only if the file system is damaged */
+    uint64_t slack; /**< bytes of its image that the file system does not use */
+};
+
+/** Version 1, Evolving/Evolving/Common: how the space of a file system is used. */
+struct bw_usageinfo {
+    struct bw_records overall; /**< on all devices */
+    struct bw_records groups; /**< by type and profile of chunks */
+    struct bw_records devices; /**< by device */
+};
+
+/** Version 1, Evolving/Evolving/Common: the chunks of a type and profile. */
+struct bw_profileinfo {
+    const char *type; /**< what they are for */
+    const char *profile; /**< RAID profile */
+    uint64_t size; /**< size, counted once */
+    uint64_t chunks; /**< number of chunks */
+};
+
+/** Version 1, Evolving/Evolving/Common: a message about a file system. */
+struct bw_probleminfo {
+    const char *severity; /**< warning or damage */
+    const char *message; /**< the message */
+};
+
+/** Version 1, Evolving/Evolving/Common: a partition of a disk. */
+struct bw_partitioninfo {
+    uint64_t number; /**< number in the partition table */
+    uint64_t start; /**< offset on the disk */
+    uint64_t size; /**< size in bytes */
+    const char *type; /**< type, as it is in the table */
+    const char *type_name; /**< name of the type */
+    const char *uuid; /**< UUID of the partition */
+    const char *name; /**< name of the partition */
+    const char *content; /**< what is in it, such as btrfs */
+    const char *label; /**< label of what is in it */
+    const char *content_uuid; /**< UUID of what is in it */
+};
+
+/** Version 1, Evolving/Evolving/Common: a disk and its partitions. */
+struct bw_diskinfo {
+    const char *path; /**< its image */
+    const char *table; /**< kind of the partition table: gpt or dos */
+    uint64_t sector_size; /**< bytes of a sector in the table */
+    uint64_t size; /**< size of the disk */
+    struct bw_records partitions; /**< its partitions */
+};
+
+/** Version 1, Evolving/Evolving/Common: a file system as a whole. */
+struct bw_volumeinfo {
+    const char *label; /**< label */
+    struct bw_bytes uuid; /**< id of the file system */
+    struct bw_bytes metadata_uuid; /**< id that is in its tree blocks */
+    uint64_t size; /**< size of all devices */
+    uint64_t used; /**< bytes in use, counted once */
+    uint64_t nodesize; /**< size of a tree block in bytes */
+    uint64_t sectorsize; /**< size of a sector in bytes */
+    const char *checksum; /**< checksum algorithm */
+    struct bw_names features; /**< names of the feature flags */
+    uint64_t incompat_flags; /**< feature flags that a reader must support */
+    uint64_t compat_ro_flags; /**< feature flags that a writer must support */
+    struct bw_records profiles; /**< chunks by type and profile */
+    uint64_t subvolumes; /**< number of subvolumes */
+    uint64_t snapshots; /**< number of snapshots */
+    uint64_t deleted_subvolumes; /**< number of subvolumes and snapshots that are being deleted */
+    uint64_t generation; /**< last transaction */
+    int64_t changed; /**< last change in any subvolume */
+    uint64_t log_tree; /**< there is a log tree */
+    uint64_t log_replayed; /**< and it was replayed */
+    struct bw_records devices; /**< the devices */
+    const char *state; /**< healthy, degraded, incomplete, damaged or unreadable */
+    uint64_t missing_devices; /**< number of missing devices */
+    uint64_t stale_devices; /**< number of devices that have missed transactions */
+    /** chunks in use of which the missing devices leave only a part */
+    uint64_t incomplete_chunks;
+    uint64_t problem_count; /**< number of messages */
+    struct bw_records problems; /**< the first messages */
+    struct bw_records disks; /**< disks among the images */
+};
+
+/** Version 1, Evolving/Evolving/Common: how many extents of each kind a file has. */
+struct bw_extentsuminfo {
+    uint64_t total; /**< number of extents */
+    uint64_t inline_; /**< with their data in the tree */
+    uint64_t regular; /**< extents with data */
+    uint64_t preallocated; /**< allocated, not written */
+    uint64_t holes; /**< ranges without anything */
+    uint64_t zlib; /**< compressed with zlib */
+    uint64_t lzo; /**< compressed with LZO */
+    uint64_t zstd; /**< compressed with Zstandard */
+};
+
+/** Version 1, Evolving/Evolving/Common: everything about a file or directory. */
+struct bw_statinfo {
+    struct bw_bytes path; /**< the path that was given, with a '/' in front */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t subvolume; /**< id of the subvolume it is in */
+    uint64_t inode; /**< inode number, unique in its subvolume */
+    const char *type; /**< file, directory, symlink, ... */
+    uint64_t mode; /**< type and permissions, as in struct stat */
+    uint64_t uid; /**< owner */
+    uint64_t gid; /**< group */
+    uint64_t size; /**< size of the file */
+    uint64_t bytes; /**< bytes allocated for it, before compression */
+    uint64_t nlink; /**< number of hard links */
+    int64_t atime; /**< last access */
+    int64_t mtime; /**< last modification of the contents */
+    int64_t ctime; /**< last change of the inode */
+    int64_t otime; /**< creation */
+    uint64_t generation; /**< transaction that created it */
+    uint64_t transid; /**< transaction that changed it last */
+    uint64_t sequence; /**< counter of changes, for NFS */
+    uint64_t flags; /**< BTRFS_INODE_* flags */
+    struct bw_bytes compression; /**< property btrfs.compression */
+    const char *subvolume_path; /**< path of the subvolume; absent if it has none */
+    struct bw_bytes target; /**< of a symbolic link: where it leads to */
+    uint64_t device_major; /**< of a device file: major number */
+    uint64_t device_minor; /**< of a device file: minor number */
+    struct bw_names flag_names; /**< names of the flags */
+    struct bw_names xattrs; /**< names of the extended attributes */
+    struct bw_records extents; /**< how many extents of each kind */
+};
+
+/** Version 1, Evolving/Evolving/Common: where a copy of data lies. */
+struct bw_copyinfo {
+    uint64_t device; /**< id of the device */
+    uint64_t offset; /**< offset on the device */
+    uint64_t present; /**< the device was given */
+};
+
+/** Version 1, Evolving/Evolving/Common: a part of an extent that is in one piece on each device
+ *  that has it. */
+struct bw_stripeinfo {
+    uint64_t logical; /**< logical address */
+    uint64_t length; /**< length in bytes */
+    struct bw_records copies; /**< its copies; absent if no chunk holds the address */
+    struct bw_records parity; /**< the parity of its row: P, then Q */
+};
+
+/** Version 1, Evolving/Evolving/Common: an extent of a file. */
+struct bw_extentinfo {
+    uint64_t offset; /**< offset in the file */
+    uint64_t length; /**< bytes of the file */
+    const char *kind; /**< data, inline, unwritten, hole or bad */
+    const char *compression; /**< how it is compressed */
+    uint64_t generation; /**< transaction that wrote it */
+    uint64_t extent_logical; /**< logical address of the extent in the extent tree */
+    uint64_t extent_stored; /**< bytes stored for that extent */
+    uint64_t extent_length; /**< its length, decompressed */
+    uint64_t extent_offset; /**< where in it the bytes of the file begin */
+    struct bw_records places; /**< where the bytes lie that are stored */
+};
+
+/** Version 1, Evolving/Evolving/Common: a file and where its contents lie. */
+struct bw_contentinfo {
+    struct bw_bytes path; /**< the path that was given */
+    uint64_t inode; /**< inode number, unique in its subvolume */
+    uint64_t tree; /**< id of the subvolume it is in */
+    uint64_t size; /**< size of the file */
+    uint64_t checksums; /**< its data have checksums */
+    struct bw_records extents; /**< its extents, by their offset */
+};
+
+/** Version 1, Evolving/Evolving/Common: an extended attribute of a file. */
+struct bw_xattrinfo {
+    struct bw_bytes path; /**< path of the file, with a '/' in front */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t subvolume; /**< id of the subvolume it is in */
+    uint64_t inode; /**< inode number, unique in its subvolume */
+    struct bw_bytes name; /**< name of the attribute */
+    struct bw_bytes value; /**< its value */
+    struct bw_bytes acl; /**< an access control list as getfacl shows it */
+};
+
 /** Version 1, Evolving/Evolving/Common: a subvolume or snapshot. */
 struct bw_subvolinfo {
     uint64_t id; /**< id of the subvolume, which is that of its tree */

@@ -6,7 +6,8 @@ from docs.words import wrap
 
 C_TYPES = {"u64": "uint64_t ", "i64": "int64_t ", "text": "const char *",
            "bytes": "struct bw_bytes ", "stripes": "struct bw_stripes ",
-           "names": "struct bw_names "}
+           "names": "struct bw_names ", "record": "struct bw_records ",
+           "records": "struct bw_records "}
 
 RECORDS_H = Template("""\
 /* SPDX-License-Identifier: GPL-2.0-or-later */
@@ -48,13 +49,18 @@ def comment(text, indent, short):
             + (indent + short + "\n" if short else ""))
 
 
+def c_name(name):
+    """The name of a member in the structure."""
+    return name + "_" if name == "inline" else name
+
+
 def structure(record):
     text = "\n" + comment(f"Version {record['version']}, {record['stability']}: "
                           f"{record['documentation']}.", "", "")
     text += f"struct bw_{record['name']} {{\n"
     for member in record["members"]:
         text += comment(member["documentation"], "    ",
-                        f"{C_TYPES[member['type']]}{member['name']};")
+                        f"{C_TYPES[member['type']]}{c_name(member['name'])};")
     return text + "};\n"
 
 

@@ -548,6 +548,8 @@ static bool member_holds(const struct test *test, const struct bw_member *member
     case BW_TYPE_TEXT:
     case BW_TYPE_STRIPES: /* of no probe */
     case BW_TYPE_NAMES:
+    case BW_TYPE_RECORD:
+    case BW_TYPE_RECORDS:
         break;
     }
     const char *text = *(const char *const *)at;

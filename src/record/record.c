@@ -4,6 +4,7 @@
 
 #include "record/record_types.h"
 
+#define inline inline_ /* as in record_types.h; names in strings stay */
 enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
 
 #define RECORD(name, version, name_stability, data_stability, depends, documentation) \
@@ -23,6 +24,7 @@ enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
 #define FROM(record, member, expression)
 #define END_XLATE(name)
 #include "record/records.def"
+#undef inline
 #undef RECORD
 #undef MEMBER
 #undef END_RECORD
@@ -61,6 +63,27 @@ const struct bw_record *bw_record_find(const char *name)
     for (size_t i = 0; records[i]; i++)
         if (strcmp(records[i]->name, name) == 0)
             return records[i];
+    return NULL;
+}
+
+/* What the members that hold records hold. */
+static const struct {
+    const struct bw_record *record, *element;
+    unsigned member;
+} elements[] = {
+#undef RECORD
+#undef ELEMENT
+#define RECORD(name, version, name_stability, data_stability, depends, documentation)
+#define ELEMENT(record, member, element) \
+    {&bw_##record##_record, &bw_##element##_record, BW_##record##_##member},
+#include "record/records.def"
+};
+
+const struct bw_record *bw_record_element(const struct bw_record *record, unsigned member)
+{
+    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
+        if (elements[i].record == record && elements[i].member == member)
+            return elements[i].element;
     return NULL;
 }
 

@@ -29,8 +29,11 @@ typedef const char *bw_type_TEXT;
 typedef struct bw_bytes bw_type_BYTES;
 typedef struct bw_stripes bw_type_STRIPES;
 typedef struct bw_names bw_type_NAMES;
+typedef struct bw_records bw_type_RECORD;
+typedef struct bw_records bw_type_RECORDS;
 
 /* Structures. */
+#define inline inline_ /* members are not called like keywords */
 #define RECORD(name, version, name_stability, data_stability, depends, documentation) \
     struct bw_##name {
 #define MEMBER(record, name, type, format, laziness, stability, documentation) bw_type_##type name;
@@ -41,6 +44,7 @@ typedef struct bw_names bw_type_NAMES;
 #define FROM(record, member, expression)
 #define END_XLATE(name)
 #include "record/records.def"
+#undef inline
 #undef RECORD
 #undef MEMBER
 #undef END_RECORD

@@ -42,6 +42,9 @@ struct bw_column {
     bw_column_writer *write;
     struct bw_lead lead;
     struct bw_lead bytes_lead; /**< in JSON, of a name that is not UTF-8: before its base64 */
+    struct bw_rows *nested;    /**< how records within the record are written; NULL: there are none
+                                */
+    bool is_array;             /**< there may be several of them */
 };
 
 struct bw_rows {

@@ -152,7 +152,7 @@ static char *write_names(const struct bw_rows *rows, const struct bw_column *col
                          const void *value, char *at, struct bw_buffer *buffer)
 {
     const struct bw_names *names = value;
-    if (!names->length)
+    if (!names->data)
         return at;
     at = bw_lead_write(at, &column->lead);
     buffer->length = (size_t)(at - buffer->data);

@@ -108,17 +108,39 @@ static size_t leads_room(const struct bw_record *record, const struct choice *ch
     return room;
 }
 
-static struct bw_column *add_column(struct bw_rows *rows, unsigned member)
+static bw_column_writer write_nested;
+static struct bw_error *create(const struct bw_record *record,
+                               const struct bw_rows_options *options, struct bw_rows **result);
+
+/* Records within a record are JSON, whatever is around them. */
+static struct bw_error *add_nested(struct bw_column *column, const struct bw_record *element,
+                                   bool is_array, unsigned times)
 {
-    struct bw_column *column = &rows->columns[rows->column_count++];
-    column->offset = rows->record->members[member].offset;
-    column->bit = UINT64_C(1) << member;
-    rows->members |= column->bit;
-    return column;
+    const struct bw_rows_options options = {.style = BW_ROWS_JSON_LINES, .times = times};
+    column->write = write_nested;
+    column->is_array = is_array;
+    return create(element, &options, &column->nested);
 }
 
-static void add_text_columns(struct bw_rows *rows, const struct choice *choice,
-                             const struct bw_rows_options *options, char *left)
+static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
+                                   const struct bw_rows_options *options, struct bw_column **result)
+{
+    struct bw_column *column = *result = &rows->columns[rows->column_count++];
+    const struct bw_record *element = bw_record_element(rows->record, member);
+    const struct bw_member *described = &rows->record->members[member];
+    column->offset = described->offset;
+    column->bit = UINT64_C(1) << member;
+    rows->members |= column->bit;
+    if (element)
+        return add_nested(column, element, described->type == BW_TYPE_RECORDS, options->times);
+    column->write = rows->style == BW_ROWS_JSON_LINES || rows->style == BW_ROWS_JSON_ARRAY
+                        ? bw_json_writer(described, options)
+                        : bw_text_writer(described, options);
+    return NULL;
+}
+
+static struct bw_error *add_text_columns(struct bw_rows *rows, const struct choice *choice,
+                                         const struct bw_rows_options *options, char *left)
 {
     bool given = options->separator != NULL, words = (int)options->style == BW_ROWS_WORDS;
     const struct bw_lead separator =
@@ -127,11 +149,12 @@ static void add_text_columns(struct bw_rows *rows, const struct choice *choice,
     rows->absent = take_lead(&left, "-", 1);
     for (unsigned i = 0; i < choice->count; i++) {
         const struct bw_member *member = &rows->record->members[choice->members[i]];
-        struct bw_column *column = add_column(rows, choice->members[i]);
-        column->write = bw_text_writer(member, options);
+        struct bw_column *column;
+        BW_TRY(add_column(rows, choice->members[i], options, &column));
         column->optional = words && member->lazy;
         column->lead = words ? named_lead(&left, " ", member, "=", false) : i ? separator : none;
     }
+    return NULL;
 }
 
 /* A member in base64 is the member before it once more. If both are wanted, one of both is written,
@@ -142,8 +165,8 @@ static bool is_twin(const struct bw_rows *rows, const struct choice *choice, uns
            choice->mask >> (member - 1) & 1;
 }
 
-static void add_json_columns(struct bw_rows *rows, const struct choice *choice,
-                             const struct bw_rows_options *options, char *left)
+static struct bw_error *add_json_columns(struct bw_rows *rows, const struct choice *choice,
+                                         const struct bw_rows_options *options, char *left)
 {
     bool array = rows->style == BW_ROWS_JSON_ARRAY;
     rows->begin = take_lead(&left, ",\n", array ? 2 : 0);
@@ -152,12 +175,13 @@ static void add_json_columns(struct bw_rows *rows, const struct choice *choice,
         bool quoted = member->type == BW_TYPE_TEXT || member->type == BW_TYPE_BYTES;
         if (is_twin(rows, choice, choice->members[i]))
             continue;
-        struct bw_column *column = add_column(rows, choice->members[i]);
+        struct bw_column *column;
+        BW_TRY(add_column(rows, choice->members[i], options, &column));
         column->optional = true;
-        column->write = bw_json_writer(member, options);
         column->lead = named_lead(&left, ",\"", member, "\":", quoted);
         column->bytes_lead = named_lead(&left, ",\"", member, "_bytes\":", quoted);
     }
+    return NULL;
 }
 
 /* What a row needs if each value has its greatest size, begin and end included. */
@@ -172,27 +196,27 @@ static size_t room_of(const struct bw_rows *rows)
     return room;
 }
 
-static struct bw_error *create(const char *record, const struct bw_rows_options *options,
-                               struct bw_rows **result)
+static struct bw_error *create(const struct bw_record *record,
+                               const struct bw_rows_options *options, struct bw_rows **result)
 {
     struct choice choice = {0};
-    const struct bw_record *found = bw_record_find(record);
-    if (!found)
-        return bw_error_create(BW_ERROR_USAGE, "unknown record %s", record);
-    BW_TRY(make_choice(found, options, &choice));
+    BW_TRY(make_choice(record, options, &choice));
     size_t size = sizeof(struct bw_rows) + choice.count * sizeof(struct bw_column);
-    struct bw_rows *rows = calloc(1, size + leads_room(found, &choice, options));
+    struct bw_rows *rows = calloc(1, size + leads_room(record, &choice, options));
     if (!rows)
         return bw_error_no_memory();
-    rows->record = found;
+    rows->record = record;
     rows->style = options->style;
     rows->header = options->header;
     rows->escape = options->escape;
     rows->terminator = options->terminator;
-    if (rows->style == BW_ROWS_JSON_LINES || rows->style == BW_ROWS_JSON_ARRAY)
-        add_json_columns(rows, &choice, options, (char *)rows + size);
-    else
-        add_text_columns(rows, &choice, options, (char *)rows + size);
+    struct bw_error *error = rows->style == BW_ROWS_JSON_LINES || rows->style == BW_ROWS_JSON_ARRAY
+                                 ? add_json_columns(rows, &choice, options, (char *)rows + size)
+                                 : add_text_columns(rows, &choice, options, (char *)rows + size);
+    if (error) {
+        bw_rows_destroy(rows);
+        return error;
+    }
     rows->room = room_of(rows);
     *result = rows;
     return NULL;
@@ -202,12 +226,17 @@ struct bw_error *bw_rows_create(const char *record, const struct bw_rows_options
                                 struct bw_rows **result)
 {
     struct bw_rows_options options;
+    const struct bw_record *found = bw_record_find(record);
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
-    return create(record, &options, result);
+    if (!found)
+        return bw_error_create(BW_ERROR_USAGE, "unknown record %s", record);
+    return create(found, &options, result);
 }
 
 void bw_rows_destroy(struct bw_rows *rows)
 {
+    for (unsigned i = 0; rows && i < rows->column_count; i++)
+        bw_rows_destroy(rows->columns[i].nested);
     free(rows);
 }
 
@@ -251,10 +280,86 @@ void bw_rows_append_members(const struct bw_rows *rows, const void *record, uint
         text->length = (size_t)(end - text->data);
 }
 
+/* A row that may hold records. All of it need not be in memory: its beginning is passed on when it
+ * is long. */
+struct long_row {
+    struct bw_buffer text; /* the first member, so that writers find the rest */
+    struct bw_rows_stream *stream;
+    size_t brace;           /* place of the brace of the innermost object that is open */
+    unsigned pieces;        /* passed on so far */
+    struct bw_error *error; /* of what lists the records */
+};
+
+/* The records of a member on their way. */
+struct nested {
+    struct bw_record_sink sink;
+    const struct bw_rows *rows;
+    struct long_row *row;
+    bool not_first;
+};
+
+enum { WORTH_PASSING_ON = 64 << 10 };
+
+static uint64_t present_members(const struct bw_rows *rows, size_t size, uint64_t absent);
+
+static struct bw_error *pass_on(struct long_row *row)
+{
+    const size_t length = row->text.length;
+    row->text.length = 0;
+    row->pieces++;
+    return bw_rows_take(row->stream, row->text.data, length);
+}
+
+/* What surrounds the object has got its own brace before: nothing refers to what is passed on. */
+static struct bw_error *append_nested(struct bw_record_sink *sink, const void *record, size_t size,
+                                      uint64_t absent)
+{
+    struct nested *nested = (struct nested *)sink;
+    struct long_row *row = nested->row;
+    struct bw_buffer *text = &row->text;
+    bw_buffer_append(text, ",", nested->not_first);
+    nested->not_first = true;
+    if (!bw_buffer_reserve(text, nested->rows->room))
+        return bw_error_no_memory();
+    const size_t start = row->brace = text->length;
+    const unsigned pieces = row->pieces;
+    char *at = write_columns(nested->rows, record, present_members(nested->rows, size, absent),
+                             text->data + start, text);
+    if (!at)
+        return row->error ? BW_TAKE(row->error) : bw_error_no_memory();
+    if (row->pieces == pieces) {
+        at += at == text->data + start;
+        text->data[start] = '{';
+    }
+    *at++ = '}';
+    text->length = (size_t)(at - text->data);
+    return text->length < WORTH_PASSING_ON ? NULL : pass_on(row);
+}
+
+/* Only rows of bw_rows_write() hold records: the buffer is that of a long row. */
+static char *write_nested(const struct bw_rows *rows, const struct bw_column *column,
+                          const void *value, char *at, struct bw_buffer *buffer)
+{
+    const struct bw_records *records = value;
+    struct long_row *row = (struct long_row *)buffer;
+    struct nested nested = {{append_nested}, column->nested, row, false};
+    if (!records->list)
+        return column->optional ? at : bw_absent_write(rows, column, at);
+    at = bw_lead_write(at, &column->lead);
+    if (rows->style != BW_ROWS_TEXT)
+        buffer->data[row->brace] = '{';
+    buffer->length = (size_t)(at - buffer->data);
+    bw_buffer_append(buffer, "[", column->is_array);
+    row->error = records->list(records->context, &nested.sink);
+    bw_buffer_append(buffer, "]", column->is_array);
+    return !row->error && bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length
+                                                                : NULL;
+}
+
 /* In JSON every member comes with a comma; that of the first becomes the brace. Its place is
  * counted from the begin of the buffer, which may move. */
 static void append_row(const struct bw_rows *rows, const void *record, uint64_t present,
-                       struct bw_buffer *text)
+                       struct bw_buffer *text, struct long_row *row)
 {
     size_t before = text->length;
     if (!bw_buffer_reserve(text, rows->room))
@@ -263,11 +368,14 @@ static void append_row(const struct bw_rows *rows, const void *record, uint64_t 
     if (rows->style != BW_ROWS_TEXT)
         at = bw_lead_write(at, &rows->begin);
     size_t start = (size_t)(at - text->data);
+    if (row)
+        row->brace = start;
     at = write_columns(rows, record, present, at, text);
     if (at && rows->style != BW_ROWS_TEXT) {
-        if (at == text->data + start)
-            at++;
-        text->data[start] = '{';
+        if (!row || !row->pieces) {
+            at += at == text->data + start;
+            text->data[start] = '{';
+        }
         *at++ = '}';
     }
     if (at && rows->style != BW_ROWS_JSON_ARRAY)
@@ -286,7 +394,7 @@ void bw_rows_append(const struct bw_rows *rows, const struct bw_xlate *xlate, co
     union any_record record;
     uint64_t present = rows->members & xlate->members;
     xlate->translate(in, present, &record);
-    append_row(rows, &record, present, text);
+    append_row(rows, &record, present, text, NULL);
 }
 
 void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file *file,
@@ -386,11 +494,14 @@ static uint64_t present_members(const struct bw_rows *rows, size_t size, uint64_
 struct bw_error *bw_rows_write(struct bw_rows_stream *stream, const void *record, size_t size,
                                uint64_t absent)
 {
-    struct bw_buffer row = {.data = stream->row, .capacity = stream->row_capacity};
-    append_row(stream->rows, record, present_members(stream->rows, size, absent), &row);
-    stream->row = row.data;
-    stream->row_capacity = row.capacity;
-    return row.failed ? bw_error_no_memory() : bw_rows_take(stream, row.data, row.length);
+    struct long_row row = {.text = {.data = stream->row, .capacity = stream->row_capacity},
+                           .stream = stream};
+    append_row(stream->rows, record, present_members(stream->rows, size, absent), &row.text, &row);
+    stream->row = row.text.data;
+    stream->row_capacity = row.text.capacity;
+    return row.error         ? row.error
+           : row.text.failed ? bw_error_no_memory()
+                             : bw_rows_take(stream, row.text.data, row.text.length);
 }
 
 struct bw_error *bw_rows_end(struct bw_rows_stream *stream)

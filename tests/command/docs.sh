@@ -42,7 +42,7 @@ if have "${COMPILER[0]}"; then
         awk 'NR == FNR { known[$1]; next }
             $1 in known {
                 printf "_Static_assert(__builtin_offsetof(struct bw_%s, %s) == %s, \"\");\n",
-                    $1, $2, $3
+                    $1, $2 == "inline" ? "inline_" : $2, $3
             }' \
             "$WORK/structures" "$golden" > "$WORK/asserts"
         cat "$ROOT/$header" "$WORK/asserts" > "$WORK/header.c"

@@ -286,13 +286,23 @@ static struct bw_error *write_table(struct cmd_answer *answer, const struct cmd_
 
 /* The frame. */
 
-static struct bw_error *print(struct cmd_answer *answer, const void *record, uint64_t absent)
+struct bw_error *cmd_answer_pass_on(struct cmd_answer *answer, size_t least)
 {
     struct bw_buffer *text = &answer->text;
+    const size_t length = text->length;
+    if (text->failed)
+        return bw_error_no_memory();
+    if (length < least)
+        return NULL;
     text->length = 0;
+    return answer->stream.consume(answer->stream.context, text->data, length);
+}
+
+static struct bw_error *print(struct cmd_answer *answer, const void *record, uint64_t absent)
+{
+    answer->text.length = 0;
     BW_TRY(answer->plan->print(answer, record, absent));
-    return text->failed ? bw_error_no_memory()
-                        : cmd_write(&answer->output, text->data, text->length);
+    return cmd_answer_pass_on(answer, 1);
 }
 
 struct bw_error *cmd_answer_write(struct cmd_answer *answer, const void *record, size_t size,
@@ -302,29 +312,11 @@ struct bw_error *cmd_answer_write(struct cmd_answer *answer, const void *record,
                                : print(answer, record, absent);
 }
 
-static struct bw_error *list(struct cmd_answer *answer, const struct cmd_answer_plan *plan)
-{
-    bool aligned = answer->stream.consume == gather;
-    struct bw_error *error = plan->list(answer, plan->context);
-    if (!answer->stream.rows || (error && error->code == BW_ERROR_USAGE))
-        return error;
-    error = bw_error_first(error, bw_rows_end(&answer->stream));
-    return aligned ? bw_error_first(error, write_table(answer, plan)) : error;
-}
-
-static int finish(struct cmd_answer *answer, struct bw_error *error)
-{
-    error = bw_error_first(error, cmd_flush(&answer->output));
-    int failed = error ? cmd_fail_answer(answer->common, error) : answer->status;
-    int status = cmd_close(answer->common, &answer->session);
-    return status > failed ? status : failed;
-}
-
 /* A table has its own columns, and is for people even if it is not written to a terminal. What is
  * printed has units by itself. */
-static struct bw_error *make_rows(struct cmd_answer *answer,
-                                  const struct cmd_answer_settings *settings, struct bw_rows **rows)
+static struct bw_error *make_rows(struct cmd_answer *answer)
 {
+    const struct cmd_answer_settings *settings = &answer->settings;
     const struct cmd_answer_plan *plan = answer->plan;
     struct cmd_answer_settings chosen = *settings;
     bool for_people = !settings->columns && settings->style == BW_ROWS_TEXT;
@@ -336,25 +328,58 @@ static struct bw_error *make_rows(struct cmd_answer *answer,
     if (for_people && plan->has_units)
         chosen.iec = chosen.si = false;
     BW_TRY(cmd_answer_rows(&chosen, plan->record, plan->null_terminated ? '\0' : '\n',
-                           table || answer->output.at_once, rows));
-    answer->stream.rows = *rows;
+                           table || answer->output.at_once, &answer->rows));
+    answer->stream.rows = answer->rows;
     answer->stream.consume = aligned ? gather : cmd_write;
     answer->stream.context = aligned ? (void *)&answer->text : &answer->output;
     return NULL;
 }
 
+struct bw_error *cmd_answer_begin(struct cmd_answer *answer, const struct cmd_common *common,
+                                  const struct cmd_answer_plan *plan)
+{
+    *answer = (struct cmd_answer){.common = common,
+                                  .plan = plan,
+                                  .settings = common->answer,
+                                  .output.at_once = isatty(STDOUT_FILENO)};
+    return make_rows(answer);
+}
+
+struct bw_error *cmd_answer_end(struct cmd_answer *answer, struct bw_error *error)
+{
+    const bool aligned = answer->stream.consume == gather;
+    if (answer->rows && !(error && error->code == BW_ERROR_USAGE)) {
+        error = bw_error_first(error, bw_rows_end(&answer->stream));
+        if (aligned)
+            error = bw_error_first(error, write_table(answer, answer->plan));
+    }
+    return bw_error_first(error, cmd_flush(&answer->output));
+}
+
+void cmd_answer_free(struct cmd_answer *answer)
+{
+    free(answer->stream.row);
+    bw_buffer_free(&answer->text);
+    bw_rows_destroy(answer->rows);
+}
+
+static int list(struct cmd_answer *answer)
+{
+    struct bw_error *error =
+        cmd_answer_end(answer, answer->plan->list(answer, answer->plan->context));
+    int failed = error ? cmd_fail_answer(answer->common, error) : answer->status;
+    int status = cmd_close(answer->common, &answer->session);
+    return status > failed ? status : failed;
+}
+
 int cmd_answer_run(const struct cmd_common *common, const struct cmd_answer_plan *plan)
 {
-    struct cmd_answer answer = {
-        .common = common, .plan = plan, .output.at_once = isatty(STDOUT_FILENO)};
-    struct bw_rows *rows = NULL;
-    struct bw_error *error = make_rows(&answer, &common->answer, &rows);
+    struct cmd_answer answer;
+    struct bw_error *error = cmd_answer_begin(&answer, common, plan);
     int status = error ? cmd_fail(common, error) : cmd_open(common, &answer.session);
     if (!status)
-        status = finish(&answer, list(&answer, plan));
-    free(answer.stream.row);
-    bw_buffer_free(&answer.text);
-    bw_rows_destroy(rows);
+        status = list(&answer);
+    cmd_answer_free(&answer);
     return status;
 }
 
@@ -362,16 +387,17 @@ struct bw_error *cmd_answer_gather(const struct cmd_common *common,
                                    const struct cmd_session *session,
                                    const struct cmd_answer_plan *plan, struct bw_buffer *text)
 {
-    const struct cmd_answer_settings columns = {.iec = true};
-    struct cmd_answer answer = {.common = common, .plan = plan, .session = *session};
-    struct bw_rows *rows = NULL;
-    struct bw_error *error = make_rows(&answer, &columns, &rows);
+    struct cmd_answer answer = {
+        .common = common, .plan = plan, .settings.iec = true, .session = *session};
+    struct bw_buffer gathered = {0};
+    struct bw_error *error = make_rows(&answer);
+    answer.stream.consume = gather;
+    answer.stream.context = &gathered;
     if (!error)
         error = plan->list(&answer, plan->context);
-    if (!error && rows)
+    if (!error && answer.rows)
         error = bw_rows_end(&answer.stream);
-    free(answer.stream.row);
-    bw_rows_destroy(rows);
-    *text = answer.text;
+    cmd_answer_free(&answer);
+    *text = gathered;
     return error;
 }

@@ -27,9 +27,11 @@
 struct cmd_answer {
     const struct cmd_common *common;
     const struct cmd_answer_plan *plan;
+    struct cmd_answer_settings settings; /**< what the options say */
     struct cmd_session session;
     struct cmd_output output;     /**< stdout */
-    struct bw_rows_stream stream; /**< `rows` is NULL if the plan prints records */
+    struct bw_rows *rows;         /**< NULL: the plan prints records */
+    struct bw_rows_stream stream; /**< of rows, or of what the plan has printed */
     struct bw_buffer text;        /**< what it has printed of a record; or the table, not aligned */
     int status;                   /**< of what the command met by itself */
 };
@@ -55,6 +57,20 @@ int cmd_answer_run(const struct cmd_common *common, const struct cmd_answer_plan
 struct bw_error *cmd_answer_gather(const struct cmd_common *common,
                                    const struct cmd_session *session,
                                    const struct cmd_answer_plan *plan, struct bw_buffer *text);
+
+/** The parts of cmd_answer_run(), for a command that opens images by itself. Prepares an answer;
+ * BW_ERROR_USAGE if the options contradict each other. */
+struct bw_error *cmd_answer_begin(struct cmd_answer *answer, const struct cmd_common *common,
+                                  const struct cmd_answer_plan *plan);
+/** Writes what comes after the last record. Takes the error that has ended the answer, and returns
+ * the first one. */
+struct bw_error *cmd_answer_end(struct cmd_answer *answer, struct bw_error *error);
+/** Frees what an answer owns, but for its session. */
+void cmd_answer_free(struct cmd_answer *answer);
+
+/** Passes the text that has been printed on, if it has at least that many bytes: for a `print` that
+ * prints much. */
+struct bw_error *cmd_answer_pass_on(struct cmd_answer *answer, size_t least);
 
 /** Writes a record; `size` and `absent` as for bw_rows_write(). */
 struct bw_error *cmd_answer_write(struct cmd_answer *answer, const void *record, size_t size,

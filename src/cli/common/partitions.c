@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Partition tables: as a few lines with aligned columns, or as an object. */
+/* Partition tables: as a few lines with aligned columns, or as a record. */
 #include "cli/common/partitions.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "btrfs-walk/records.h"
 
 enum { START, SIZE, TYPE, NAME, CONTENT, COLUMNS };
 
@@ -74,49 +76,41 @@ void cmd_append_partitions(struct bw_buffer *text, const struct bw_partition_tab
     }
 }
 
-/* A text that may be missing. */
-static void write_text(struct bw_json *json, const char *name, const char *text)
+/* Records. A text that is empty is missing. */
+
+static const char *text_of(const char *text)
 {
-    if (*text)
-        bw_json_text(json, name, text);
+    return *text ? text : NULL;
 }
 
-static void write_partition(struct bw_json *json, const struct bw_partition_info *partition)
+static struct bw_error *list_partitions(void *context, struct bw_record_sink *sink)
 {
-    bw_json_begin_object(json, NULL);
-    bw_json_number(json, "number", partition->number);
-    bw_json_number(json, "start", partition->offset);
-    bw_json_number(json, "size", partition->length);
-    bw_json_text(json, "type", partition->type);
-    write_text(json, "type_name", partition->type_name);
-    write_text(json, "uuid", partition->uuid);
-    write_text(json, "name", partition->name);
-    write_text(json, "content", partition->content);
-    write_text(json, "label", partition->label);
-    write_text(json, "content_uuid", partition->content_uuid);
-    bw_json_end(json);
-}
-
-static void write_table(struct bw_json *json, const struct bw_partition_table *table)
-{
-    bw_json_begin_object(json, NULL);
-    bw_json_text(json, "path", table->path);
-    bw_json_text(json, "table", table->kind);
-    bw_json_number(json, "sector_size", table->sector_size);
-    bw_json_number(json, "size", table->size);
-    bw_json_begin_array(json, "partitions");
-    for (size_t i = 0; i < table->count; i++)
-        write_partition(json, &table->partitions[i]);
-    bw_json_end(json);
-    bw_json_end(json);
-}
-
-void cmd_put_partitions(struct sheet *sheet, const struct bw_partition_table *table)
-{
-    if (sheet->is_json) {
-        write_table(&sheet->json, table);
-        return;
+    const struct bw_partition_table *table = context;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct bw_partition_info *partition = &table->partitions[i];
+        const struct bw_partitioninfo row = {.number = partition->number,
+                                             .start = partition->offset,
+                                             .size = partition->length,
+                                             .type = partition->type,
+                                             .type_name = text_of(partition->type_name),
+                                             .uuid = text_of(partition->uuid),
+                                             .name = text_of(partition->name),
+                                             .content = text_of(partition->content),
+                                             .label = text_of(partition->label),
+                                             .content_uuid = text_of(partition->content_uuid)};
+        BW_TRY(sink->take(sink, &row, sizeof row, 0));
     }
-    bw_buffer_format(&sheet->text, "%s", sheet->text.length ? "\n" : "");
-    cmd_append_partitions(&sheet->text, table);
+    return NULL;
+}
+
+struct bw_error *cmd_write_disk(struct bw_record_sink *sink, const struct bw_partition_table *table)
+{
+    const struct bw_diskinfo row = {
+        .path = table->path,
+        .table = table->kind,
+        .sector_size = table->sector_size,
+        .size = table->size,
+        .partitions = {list_partitions, (void *)(uintptr_t)table},
+    };
+    return sink->take(sink, &row, sizeof row, 0);
 }

@@ -62,7 +62,7 @@ static void append_heading(struct bw_buffer *text, const struct bw_compressionin
 static struct bw_error *print_line(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
     const struct bw_compressioninfo *row = record;
-    const struct cmd_answer_settings *settings = &answer->common->answer;
+    const struct cmd_answer_settings *settings = &answer->settings;
     struct bw_buffer *text = &answer->text;
     const bool is_total = !(absent & BW_MEMBER(compressioninfo, files));
     if (is_total)

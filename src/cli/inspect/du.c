@@ -73,7 +73,7 @@ static void append_size(const struct cmd_answer_settings *settings, struct bw_bu
 static struct bw_error *print_line(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
     const struct bw_duinfo *row = record;
-    const struct cmd_answer_settings *settings = &answer->common->answer;
+    const struct cmd_answer_settings *settings = &answer->settings;
     struct bw_buffer *line = &answer->text;
     append_size(settings, line, true, row->total);
     append_size(settings, line, !(absent & BW_MEMBER(duinfo, exclusive)), row->exclusive);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The info command: what one wants to know of a file system first, as lines of "Name: value" or as
- * one JSON object. It reads the superblocks, the chunk tree and the root tree. If the trees cannot
+ * a record. It reads the superblocks, the chunk tree and the root tree. If the trees cannot
  * be read, the superblock tells what it knows.
  */
 #include <inttypes.h>
@@ -12,20 +12,12 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "base/human.h"
 #include "btrfs-walk/inode.h"
+#include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "cli/inspect/plans.h"
 #include "cli/common/partitions.h"
-#include "cli/inspect/info.h"
-
-struct info_state {
-    bool json;
-};
-
-static const struct cmd_option options[] = {
-    {0, "json", NULL, "one object", CMD_FLAG(struct info_state, json)},
-    {0},
-};
 
 /* Chunks of a type and a profile. */
 struct group {
@@ -56,8 +48,9 @@ struct info {
     size_t group_count, group_capacity;
     struct problem problems[PROBLEMS_KEPT];
     size_t problem_count;
-    size_t disk_count;
-    struct sheet sheet;
+    struct subvolumes subvolumes;
+    uint64_t chunks, incomplete_chunks; /* if devices are missing */
+    const struct cmd_common *common;
 };
 
 static void note_problem(void *context, enum bw_severity severity, const struct bw_error *error)
@@ -98,74 +91,51 @@ static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chu
     return NULL;
 }
 
-static void put_group(struct sheet *sheet, const struct group *group)
+static struct bw_error *list_profiles(void *context, struct bw_record_sink *sink)
 {
-    char label[32], size[BW_SIZE_ROOM + 1];
-    sheet_object(sheet, NULL);
-    sheet_text(sheet, "type", group->type);
-    sheet_text(sheet, "profile", group->profile);
-    sheet_number(sheet, "size", group->bytes);
-    sheet_number(sheet, "chunks", group->chunks);
-    sheet_close(sheet);
-    snprintf(label, sizeof label, "%s:", group->type);
-    sheet_line(sheet, label, "%s, %s in %" PRIu64 " chunk%s", group->profile,
-               sheet_size(size, group->bytes), group->chunks, bw_plural(group->chunks));
-}
-
-static void put_groups(struct info *info)
-{
-    report(info, bw_fs_chunks(info->fs, add_chunk, info));
-    sheet_array(&info->sheet, "profiles");
-    for (size_t i = 0; i < info->group_count; i++)
-        put_group(&info->sheet, &info->groups[i]);
-    sheet_close(&info->sheet);
+    const struct info *info = context;
+    for (size_t i = 0; i < info->group_count; i++) {
+        const struct group *group = &info->groups[i];
+        const struct bw_profileinfo row = {.type = group->type,
+                                           .profile = group->profile,
+                                           .size = group->bytes,
+                                           .chunks = group->chunks};
+        BW_TRY(sink->take(sink, &row, sizeof row, 0));
+    }
+    return NULL;
 }
 
 /* Devices. */
 
-static void put_device_line(struct sheet *sheet, const struct bw_device_info *device)
+static struct bw_error *count_stale(void *context, const struct bw_device_info *device)
 {
-    char label[32], size[BW_SIZE_ROOM + 1], allocated[BW_SIZE_ROOM + 1];
-    BW_AUTO_BUFFER struct bw_buffer line = {0};
-    bw_buffer_format(&line, "%s, ", bw_device_state_name(device->state));
-    if (device->total_bytes)
-        bw_buffer_format(&line, "%s, %s allocated", sheet_size(size, device->total_bytes),
-                         sheet_size(allocated, device->bytes_used));
-    else
-        bw_buffer_format(&line, "size not known");
-    if (device->path)
-        bw_buffer_format(&line, ", ");
-    bw_escape_line(&line, device->path, device->path ? strlen(device->path) : 0);
-    snprintf(label, sizeof label, "Device %" PRIu64 ":", device->devid);
-    sheet_line(sheet, label, "%.*s", (int)line.length, line.data ? line.data : "");
-}
-
-static struct bw_error *put_device(void *context, const struct bw_device_info *device)
-{
-    struct info *info = context;
-    struct sheet *sheet = &info->sheet;
-    info->stale_devices += device->state == BW_DEVICE_STALE;
-    sheet_object(sheet, NULL);
-    sheet_number(sheet, "id", device->devid);
-    sheet_text(sheet, "state", bw_device_state_name(device->state));
-    if (device->total_bytes) {
-        sheet_number(sheet, "size", device->total_bytes);
-        sheet_number(sheet, "allocated", device->bytes_used);
-    }
-    if (!uuid_is_null(device->uuid))
-        info_put_uuid(sheet, NULL, "uuid", device->uuid);
-    if (device->path)
-        sheet_text(sheet, "path", device->path);
-    sheet_close(sheet);
-    put_device_line(sheet, device);
+    ((struct info *)context)->stale_devices += device->state == BW_DEVICE_STALE;
     return NULL;
 }
 
-static void put_devices(struct info *info)
+static struct bw_error *write_device(void *context, const struct bw_device_info *device)
 {
-    sheet_array(&info->sheet, "devices");
-    report(info, bw_fs_devices(info->fs, put_device, info));
-    sheet_close(&info->sheet);
+    struct bw_record_sink *sink = context;
+    const uint64_t unsized = BW_MEMBER(deviceinfo, size) | BW_MEMBER(deviceinfo, allocated);
+    const struct bw_deviceinfo row = {
+        .id = device->devid,
+        .state = bw_device_state_name(device->state),
+        .size = device->total_bytes,
+        .allocated = device->bytes_used,
+        .uuid = {uuid_is_null(device->uuid) ? NULL : (const char *)device->uuid,
+                 sizeof device->uuid},
+        .path = {device->path, device->path ? strlen(device->path) : 0},
+    };
+    return sink->take(sink, &row, sizeof row,
+                      BW_MEMBER(deviceinfo, generation) | BW_MEMBER(deviceinfo, partition) |
+                          BW_MEMBER(deviceinfo, incomplete_chunks) |
+                          (device->total_bytes ? 0 : unsized));
+}
+
+static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
+{
+    const struct info *info = context;
+    return bw_fs_devices(info->fs, write_device, sink);
 }
 
 /* Subvolumes, and the time of the last transaction, which only they know. */
@@ -185,169 +155,372 @@ static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_i
     return NULL;
 }
 
-static void put_subvolumes(struct info *info, struct subvolumes *subvolumes)
+/* Disks. */
+
+struct disks {
+    struct bw_record_sink *sink;
+    struct bw_error *error; /* of the sink */
+};
+
+static struct bw_error *write_disk(void *context, const struct bw_partition_table *table)
 {
-    struct sheet *sheet = &info->sheet;
-    report(info, bw_fs_subvolumes(info->fs, false, add_subvolume, subvolumes));
-    sheet_number(sheet, "subvolumes", subvolumes->subvolumes);
-    sheet_number(sheet, "snapshots", subvolumes->snapshots);
-    sheet_number(sheet, "deleted_subvolumes", subvolumes->deleted);
-    sheet_line(sheet, "Subvolumes:", "%" PRIu64 ", and %" PRIu64 " snapshot%s, %" PRIu64 " deleted",
-               subvolumes->subvolumes, subvolumes->snapshots, bw_plural(subvolumes->snapshots),
-               subvolumes->deleted);
+    struct disks *disks = context;
+    disks->error = cmd_write_disk(disks->sink, table);
+    return disks->error ? bw_error_copy(disks->error) : NULL;
 }
 
-static void put_transaction(struct info *info, int64_t changed)
+static struct bw_error *count_disk(void *count, const struct bw_partition_table *table)
 {
-    enum { TO_THE_SECOND = 19 };
-    char date[BW_DATE_LENGTH];
-    const bool log_tree = info->super.log_root;
-    const bool replayed = bw_fs_status(info->fs).log_replayed;
-    bw_write_date(date, changed, ' ');
-    sheet_number(&info->sheet, "generation", info->super.generation);
-    if (changed)
-        sheet_number(&info->sheet, "changed", (uint64_t)changed);
-    if (info->sheet.is_json) {
-        bw_json_bool(&info->sheet.json, "log_tree", log_tree);
-        bw_json_bool(&info->sheet.json, "log_replayed", replayed);
-    }
-    sheet_line(&info->sheet, "Transaction:", "%" PRIu64 "%s%.*s%s", info->super.generation,
-               changed ? ", last change " : "", changed ? TO_THE_SECOND : 0, date,
-               changed ? " UTC" : "");
-    sheet_line(&info->sheet, "Log tree:",
-               !log_tree  ? "none"
-               : replayed ? "yes, replayed: changes that were fsynced, but not committed, are shown"
-                          : "yes, not replayed: some changes were fsynced, but not committed");
+    (void)table;
+    ++*(size_t *)count;
+    return NULL;
 }
 
-static struct bw_error *put_table(void *context, const struct bw_partition_table *table)
+static struct bw_error *append_disk(void *context, const struct bw_partition_table *table)
 {
-    struct info *info = context;
-    info->disk_count++;
-    cmd_put_partitions(&info->sheet, table);
+    struct bw_buffer *text = context;
+    bw_buffer_append(text, "\n", text->length > 0);
+    cmd_append_partitions(text, table);
     return NULL;
 }
 
 /* What is wrong with the images was said when they were opened. */
-static void put_disks(const struct cmd_common *common, struct info *info)
+static void read_disks(const struct info *info,
+                       struct bw_error *(*take)(void *context,
+                                                const struct bw_partition_table *table),
+                       void *context)
 {
-    const struct bw_fs_options images = cmd_fs_options(common);
-    sheet_array(&info->sheet, "disks");
-    bw_error_free(bw_partition_tables(&images, put_table, info));
-    sheet_close(&info->sheet);
+    const struct bw_fs_options images = cmd_fs_options(info->common);
+    bw_error_free(bw_partition_tables(&images, take, context));
 }
 
-/* The state. */
+static struct bw_error *list_disks(void *context, struct bw_record_sink *sink)
+{
+    struct disks disks = {.sink = sink};
+    read_disks(context, write_disk, &disks);
+    return disks.error;
+}
 
-static void put_problems(struct info *info)
+/* Problems. */
+
+static struct bw_error *list_problems(void *context, struct bw_record_sink *sink)
 {
     static const char *const names[] = {[BW_WARNING] = "warning", [BW_DAMAGE] = "damage"};
-    sheet_number(&info->sheet, "problem_count", info->problem_count);
-    sheet_array(&info->sheet, "problems");
+    const struct info *info = context;
     for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++) {
-        sheet_object(&info->sheet, NULL);
-        sheet_text(&info->sheet, "severity", names[info->problems[i].severity]);
-        sheet_text(&info->sheet, "message", info->problems[i].error->message);
-        sheet_close(&info->sheet);
+        const struct bw_probleminfo row = {.severity = names[info->problems[i].severity],
+                                           .message = info->problems[i].error->message};
+        BW_TRY(sink->take(sink, &row, sizeof row, 0));
     }
-    sheet_close(&info->sheet);
+    return NULL;
 }
 
 /* Chunks in use that cannot be read as a whole without the missing devices. Block groups, which
  * tell what is in use, are read only for that. */
-static void count_incomplete(struct info *info, uint64_t *incomplete, uint64_t *chunks)
+static void count_incomplete(struct info *info)
 {
     struct bw_usage *usage = NULL;
-    *incomplete = *chunks = 0;
-    if (!info->opened || !bw_fs_status(info->fs).missing_devices)
+    if (!bw_fs_status(info->fs).missing_devices)
         return;
     report(info, bw_fs_usage(info->fs, &usage));
-    *incomplete = usage ? usage->incomplete_chunks : 0;
-    *chunks = usage ? usage->chunks : 0;
+    info->incomplete_chunks = usage ? usage->incomplete_chunks : 0;
+    info->chunks = usage ? usage->chunks : 0;
     bw_usage_free(usage);
 }
 
-static void put_state(struct info *info)
+/* What takes the trees. */
+static void gather(struct info *info)
 {
-    struct sheet *sheet = &info->sheet;
-    uint64_t incomplete, chunks;
-    count_incomplete(info, &incomplete, &chunks);
-    const struct bw_fs_status status = bw_fs_status(info->fs);
-    const char *state = !info->opened                                   ? "unreadable"
-                        : status.damages                                ? "damaged"
-                        : incomplete                                    ? "incomplete"
-                        : status.missing_devices || info->stale_devices ? "degraded"
-                                                                        : "healthy";
-    BW_AUTO_BUFFER struct bw_buffer line = {0};
-    sheet_text(sheet, "state", state);
-    sheet_number(sheet, "missing_devices", status.missing_devices);
-    sheet_number(sheet, "stale_devices", info->stale_devices);
-    sheet_number(sheet, "incomplete_chunks", incomplete);
-    put_problems(info);
-    bw_buffer_format(&line, "%s", state);
-    if (status.missing_devices)
-        bw_buffer_format(&line, ", %zu of %" PRIu64 " devices missing", status.missing_devices,
-                         info->super.device_count);
-    if (info->stale_devices)
-        bw_buffer_format(&line, ", %zu stale", info->stale_devices);
-    if (incomplete)
-        bw_buffer_format(&line, ", %" PRIu64 " of %" PRIu64 " chunk%s cannot be read as a whole",
-                         incomplete, chunks, chunks == 1 ? "" : "s");
-    if (info->problem_count)
-        bw_buffer_format(&line, "; %zu message%s on stderr", info->problem_count,
-                         bw_plural(info->problem_count));
-    sheet_line(sheet, "State:", "%.*s", (int)line.length, line.data ? line.data : "");
+    report(info, bw_fs_chunks(info->fs, add_chunk, info));
+    report(info, bw_fs_subvolumes(info->fs, false, add_subvolume, &info->subvolumes));
+    report(info, bw_fs_devices(info->fs, count_stale, info));
+    count_incomplete(info);
 }
 
-static void put_answer(const struct cmd_common *common, struct info *info, bool json)
+/* The record. */
+
+/* The names of flags; a bit without a name by its number. */
+enum { FLAGS = 128, NUMBER_ROOM = 16 };
+
+struct features {
+    struct bw_bytes names[FLAGS];
+    char numbers[FLAGS][NUMBER_ROOM];
+    size_t count;
+};
+
+static void add_flags(struct features *features, uint64_t flags, const char *(*name_of)(unsigned))
 {
-    struct subvolumes subvolumes = {0};
-    sheet_begin(&info->sheet, json);
-    info_put_superblock(&info->sheet, &info->super);
-    if (info->opened) {
-        put_groups(info);
-        put_subvolumes(info, &subvolumes);
+    for (unsigned bit = 0; bit < 64; bit++) {
+        if (!(flags >> bit & 1))
+            continue;
+        char *number = features->numbers[features->count];
+        snprintf(number, NUMBER_ROOM, "bit-%u", bit);
+        const char *name = name_of(bit) ? name_of(bit) : number;
+        features->names[features->count++] = (struct bw_bytes){name, strlen(name)};
     }
-    put_transaction(info, subvolumes.changed);
-    if (info->opened)
-        put_devices(info);
-    put_state(info);
-    put_disks(common, info);
-    sheet_end(&info->sheet);
 }
 
-static int write_answer(const struct cmd_common *common, struct info *info, bool json)
+static const char *state_of(const struct info *info)
 {
-    put_answer(common, info, json);
-    return cmd_write_text(common, &info->sheet.text);
+    const struct bw_fs_status status = bw_fs_status(info->fs);
+    return !info->opened                                   ? "unreadable"
+           : status.damages                                ? "damaged"
+           : info->incomplete_chunks                       ? "incomplete"
+           : status.missing_devices || info->stale_devices ? "degraded"
+                                                           : "healthy";
 }
 
-struct bw_error *cmd_info_lines(const struct cmd_common *common, struct bw_fs *fs,
-                                struct bw_buffer *text)
+static void fill_superblock(struct bw_volumeinfo *row, const struct bw_superblock_info *super)
 {
-    BW_AUTO_FREE struct info *info = calloc(1, sizeof *info);
-    if (!info)
-        return bw_error_no_memory();
-    info->fs = fs;
-    info->opened = true;
-    bw_fs_superblock(fs, &info->super);
-    put_answer(common, info, false);
-    free(info->groups);
-    *text = info->sheet.text;
-    return text->failed ? bw_error_no_memory() : NULL;
+    row->label = super->label;
+    row->uuid = (struct bw_bytes){(const char *)super->fsid, BW_UUID_SIZE};
+    row->metadata_uuid = (struct bw_bytes){(const char *)super->metadata_uuid, BW_UUID_SIZE};
+    row->size = super->total_bytes;
+    row->used = super->bytes_used;
+    row->nodesize = super->nodesize;
+    row->sectorsize = super->sectorsize;
+    row->checksum = bw_checksum_name(super->checksum_type);
+    row->incompat_flags = super->incompat_flags;
+    row->compat_ro_flags = super->compat_ro_flags;
+    row->generation = super->generation;
+    row->log_tree = super->log_root != 0;
+}
+
+static void fill_trees(struct bw_volumeinfo *row, struct info *info)
+{
+    row->profiles = (struct bw_records){list_profiles, info};
+    row->subvolumes = info->subvolumes.subvolumes;
+    row->snapshots = info->subvolumes.snapshots;
+    row->deleted_subvolumes = info->subvolumes.deleted;
+    row->changed = info->subvolumes.changed;
+    row->devices = (struct bw_records){list_devices, info};
+}
+
+static struct bw_error *write_volume(struct cmd_answer *answer, struct info *info)
+{
+    const uint64_t of_trees = BW_MEMBER(volumeinfo, subvolumes) | BW_MEMBER(volumeinfo, snapshots) |
+                              BW_MEMBER(volumeinfo, deleted_subvolumes);
+    struct bw_volumeinfo row = {.disks = {list_disks, info}};
+    struct features features = {.count = 0};
+    if (info->opened) {
+        gather(info);
+        fill_trees(&row, info);
+    }
+    fill_superblock(&row, &info->super);
+    add_flags(&features, info->super.incompat_flags, bw_incompat_name);
+    add_flags(&features, info->super.compat_ro_flags, bw_compat_ro_name);
+    row.features = (struct bw_names){features.names, features.count};
+    row.log_replayed = bw_fs_status(info->fs).log_replayed;
+    row.state = state_of(info);
+    row.missing_devices = bw_fs_status(info->fs).missing_devices;
+    row.stale_devices = info->stale_devices;
+    row.incomplete_chunks = info->incomplete_chunks;
+    row.problem_count = info->problem_count;
+    row.problems = (struct bw_records){list_problems, info};
+    return cmd_answer_write(answer, &row, sizeof row,
+                            (info->opened ? 0 : of_trees) |
+                                (row.changed ? 0 : BW_MEMBER(volumeinfo, changed)));
 }
 
 /* The partitions of disks that none of them could be chosen from. */
-static int write_disks(const struct cmd_common *common, struct info *info, bool json)
+static struct bw_error *write_disks(struct cmd_answer *answer, struct info *info)
 {
-    sheet_begin(&info->sheet, json);
-    put_disks(common, info);
-    sheet_end(&info->sheet);
-    if (info->disk_count)
-        return cmd_write_text(common, &info->sheet.text);
-    bw_buffer_free(&info->sheet.text);
-    info->sheet = (struct sheet){.is_json = false};
-    return STATUS_OK;
+    const struct bw_volumeinfo row = {.disks = {list_disks, info}};
+    return cmd_answer_write(answer, &row, sizeof row, ~BW_MEMBER(volumeinfo, disks));
+}
+
+/* Lines. */
+
+struct lines {
+    struct bw_record_sink sink;
+    const struct cmd_answer_settings *settings;
+    struct bw_buffer *text;
+};
+
+static void append_label(struct bw_buffer *text, const char *label)
+{
+    enum { WIDTH = 15 };
+    bw_buffer_format(text, "%-*s", WIDTH, label);
+}
+
+/* A size as people write it, or its number. */
+static void append_size(const struct lines *lines, uint64_t size)
+{
+    char number[BW_SIZE_ROOM + 1];
+    if (lines->settings->raw)
+        snprintf(number, sizeof number, "%" PRIu64, size);
+    else
+        *bw_write_size(number, size, lines->settings->si) = '\0';
+    bw_buffer_format(lines->text, "%s", number);
+}
+
+static void append_uuid(struct bw_buffer *text, const char *label, struct bw_bytes uuid)
+{
+    char digits[UUID_STR_LEN];
+    uuid_unparse_lower((const unsigned char *)uuid.data, digits);
+    append_label(text, label);
+    bw_buffer_format(text, "%s\n", digits);
+}
+
+static struct bw_error *append_profile(struct bw_record_sink *sink, const void *record, size_t size,
+                                       uint64_t absent)
+{
+    const struct lines *lines = (const struct lines *)sink;
+    const struct bw_profileinfo *row = record;
+    char label[32];
+    (void)size, (void)absent;
+    snprintf(label, sizeof label, "%s:", row->type);
+    append_label(lines->text, label);
+    bw_buffer_format(lines->text, "%s, ", row->profile);
+    append_size(lines, row->size);
+    bw_buffer_format(lines->text, " in %" PRIu64 " chunk%s\n", row->chunks, bw_plural(row->chunks));
+    return NULL;
+}
+
+static struct bw_error *append_device(struct bw_record_sink *sink, const void *record, size_t size,
+                                      uint64_t absent)
+{
+    const struct lines *lines = (const struct lines *)sink;
+    const struct bw_deviceinfo *row = record;
+    struct bw_buffer *text = lines->text;
+    char label[32];
+    (void)size;
+    snprintf(label, sizeof label, "Device %" PRIu64 ":", row->id);
+    append_label(text, label);
+    bw_buffer_format(text, "%s, ", row->state);
+    if (absent & BW_MEMBER(deviceinfo, size)) {
+        bw_buffer_format(text, "size not known");
+    } else {
+        append_size(lines, row->size);
+        bw_buffer_format(text, ", ");
+        append_size(lines, row->allocated);
+        bw_buffer_format(text, " allocated");
+    }
+    bw_buffer_format(text, "%s", row->path.data ? ", " : "");
+    bw_escape_line(text, row->path.data, row->path.length);
+    bw_buffer_append_byte(text, '\n');
+    return NULL;
+}
+
+static void append_superblock(const struct lines *lines, const struct bw_volumeinfo *row)
+{
+    struct bw_buffer *text = lines->text;
+    append_label(text, "Label:");
+    bw_escape_line(text, row->label, strlen(row->label));
+    bw_buffer_append_byte(text, '\n');
+    append_uuid(text, "UUID:", row->uuid);
+    if (memcmp(row->uuid.data, row->metadata_uuid.data, BW_UUID_SIZE) != 0)
+        append_uuid(text, "Metadata UUID:", row->metadata_uuid);
+    append_label(text, "Size:");
+    append_size(lines, row->size);
+    bw_buffer_format(text, ", ");
+    append_size(lines, row->used);
+    bw_buffer_format(text, " used (%.0f%%)\n",
+                     100.0 * (double)row->used / (double)(row->size ? row->size : 1));
+    append_label(text, "Blocks:");
+    bw_buffer_format(text, "nodes of %" PRIu64 " bytes, sectors of %" PRIu64 ", %s\n",
+                     row->nodesize, row->sectorsize, row->checksum);
+    append_label(text, "Features:");
+    for (size_t i = 0; i < row->features.length; i++)
+        bw_buffer_format(text, "%s%s", i ? ", " : "", row->features.data[i].data);
+    bw_buffer_append_byte(text, '\n');
+}
+
+static void append_transaction(struct bw_buffer *text, const struct bw_volumeinfo *row)
+{
+    enum { TO_THE_SECOND = 19 };
+    char date[BW_DATE_LENGTH];
+    bw_write_date(date, row->changed, ' ');
+    append_label(text, "Transaction:");
+    bw_buffer_format(text, "%" PRIu64 "%s%.*s%s\n", row->generation,
+                     row->changed ? ", last change " : "", row->changed ? TO_THE_SECOND : 0, date,
+                     row->changed ? " UTC" : "");
+    append_label(text, "Log tree:");
+    bw_buffer_format(text, "%s\n",
+                     !row->log_tree ? "none"
+                     : row->log_replayed
+                         ? "yes, replayed: changes that were fsynced, but not committed, are shown"
+                         : "yes, not replayed: some changes were fsynced, but not committed");
+}
+
+static void append_state(struct bw_buffer *text, const struct bw_volumeinfo *row,
+                         const struct info *info)
+{
+    append_label(text, "State:");
+    bw_buffer_format(text, "%s", row->state);
+    if (row->missing_devices)
+        bw_buffer_format(text, ", %" PRIu64 " of %" PRIu64 " devices missing", row->missing_devices,
+                         info->super.device_count);
+    if (row->stale_devices)
+        bw_buffer_format(text, ", %" PRIu64 " stale", row->stale_devices);
+    if (row->incomplete_chunks)
+        bw_buffer_format(text, ", %" PRIu64 " of %" PRIu64 " chunk%s cannot be read as a whole",
+                         row->incomplete_chunks, info->chunks, bw_plural(info->chunks));
+    if (row->problem_count)
+        bw_buffer_format(text, "; %" PRIu64 " message%s on stderr", row->problem_count,
+                         bw_plural(row->problem_count));
+    bw_buffer_append_byte(text, '\n');
+}
+
+static struct bw_error *append_volume(const struct lines *lines, const struct bw_volumeinfo *row)
+{
+    struct lines profiles = *lines, devices = *lines;
+    struct info *info = row->disks.context;
+    profiles.sink.take = append_profile;
+    devices.sink.take = append_device;
+    append_superblock(lines, row);
+    if (info->opened) {
+        BW_TRY(row->profiles.list(info, &profiles.sink));
+        append_label(lines->text, "Subvolumes:");
+        bw_buffer_format(
+            lines->text, "%" PRIu64 ", and %" PRIu64 " snapshot%s, %" PRIu64 " deleted\n",
+            row->subvolumes, row->snapshots, bw_plural(row->snapshots), row->deleted_subvolumes);
+    }
+    append_transaction(lines->text, row);
+    if (info->opened)
+        BW_TRY(row->devices.list(info, &devices.sink));
+    append_state(lines->text, row, info);
+    return NULL;
+}
+
+static struct bw_error *print_volume(struct cmd_answer *answer, const void *record, uint64_t absent)
+{
+    const struct bw_volumeinfo *row = record;
+    const struct lines lines = {.settings = &answer->settings, .text = &answer->text};
+    if (!(absent & BW_MEMBER(volumeinfo, label)))
+        BW_TRY(append_volume(&lines, row));
+    read_disks(row->disks.context, append_disk, &answer->text);
+    return NULL;
+}
+
+static struct bw_error *list(struct cmd_answer *answer, void *context)
+{
+    BW_AUTO_FREE struct info *info = calloc(1, sizeof *info);
+    (void)context;
+    if (!info)
+        return bw_error_no_memory();
+    info->common = answer->common;
+    info->fs = answer->session.fs;
+    info->opened = true;
+    bw_fs_superblock(info->fs, &info->super);
+    struct bw_error *error = write_volume(answer, info);
+    free(info->groups);
+    return error;
+}
+
+const struct cmd_answer_plan cmd_info_plan = {
+    .record = "volumeinfo",
+    .print = print_volume,
+    .has_units = true,
+    .list = list,
+};
+
+/* The frame. It opens the images by itself, since it has an answer also if that fails. */
+
+static int end(struct cmd_answer *answer, struct bw_error *error)
+{
+    error = cmd_answer_end(answer, error);
+    return error ? cmd_fail_answer(answer->common, error) : STATUS_OK;
 }
 
 /* The newest superblock of all images, if the file system cannot be opened. False if there is
@@ -369,32 +542,33 @@ static bool find_superblock(struct info *info)
 }
 
 /* Why the file system could not be opened was said, and so was what is wrong with the copies. */
-static int answer_without_trees(const struct cmd_common *common, struct info *info, bool json,
-                                int status)
+static int answer_without_trees(struct cmd_answer *answer, struct info *info, int status)
 {
-    const struct bw_fs_options how = cmd_fs_options(common);
+    const struct bw_fs_options how = cmd_fs_options(info->common);
     BW_AUTO_ERROR struct bw_error *error = bw_fs_open_images(&how, &info->fs);
     if (!error && find_superblock(info)) {
-        int written = write_answer(common, info, json);
+        int written = end(answer, write_volume(answer, info));
         status = written || status == STATUS_CANNOT ? STATUS_PARTIAL : status;
     }
     bw_fs_close(info->fs);
     return status;
 }
 
-static int answer(const struct cmd_common *common, struct info *info, bool json)
+static int open_and_write(struct cmd_answer *answer, struct info *info)
 {
-    struct cmd_session session;
-    int status = cmd_open(common, &session);
-    if (status == STATUS_CANNOT && write_disks(common, info, json))
-        return STATUS_PARTIAL;
+    size_t disks = 0;
+    int status = cmd_open(info->common, &answer->session);
+    if (status == STATUS_CANNOT)
+        read_disks(info, count_disk, &disks);
+    if (disks)
+        return end(answer, write_disks(answer, info)) ? STATUS_PARTIAL : status;
     if (status)
-        return info->disk_count ? status : answer_without_trees(common, info, json, status);
-    info->fs = session.fs;
+        return answer_without_trees(answer, info, status);
+    info->fs = answer->session.fs;
     info->opened = true;
     bw_fs_superblock(info->fs, &info->super);
-    status = write_answer(common, info, json);
-    int closed = cmd_close(common, &session);
+    status = end(answer, write_volume(answer, info));
+    int closed = cmd_close(info->common, &answer->session);
     return closed ? closed : status;
 }
 
@@ -402,11 +576,16 @@ static int run(const struct cmd_common *common, void *state)
 {
     BW_AUTO_FREE struct info *info = calloc(1, sizeof *info);
     struct cmd_common listening = *common;
+    struct cmd_answer answer;
+    (void)state;
     if (!info)
         return cmd_fail(common, bw_error_no_memory());
     listening.listener = (struct bw_reporter){note_problem, info};
     listening.lists_partitions = true;
-    int status = answer(&listening, info, ((const struct info_state *)state)->json);
+    info->common = &listening;
+    struct bw_error *error = cmd_answer_begin(&answer, &listening, &cmd_info_plan);
+    int status = error ? cmd_fail(common, error) : open_and_write(&answer, info);
+    cmd_answer_free(&answer);
     for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
         bw_error_free(info->problems[i].error);
     free(info->groups);
@@ -430,7 +609,7 @@ const struct command cmd_info = {
     .examples = "  btrfs-walk info disk.img                 one screen\n"
                 "  btrfs-walk info --json a.img b.img | jq -r .state\n"
                 "                                           for programs\n",
-    .options = options,
+    .options = cmd_no_options,
+    .record = "volumeinfo",
     .run = run,
-    .state_size = sizeof(struct info_state),
 };

@@ -140,7 +140,7 @@ static struct bw_error *write_groups(struct cmd_answer *answer, void *context)
 {
     (void)context;
     struct qgroups qgroups = {.answer = answer};
-    const char *columns = answer->common->answer.columns;
+    const char *columns = answer->settings.columns;
     bool paths = !columns || strstr(columns, "path");
     BW_TRY(warn(answer->session.fs));
     struct bw_error *error = bw_fs_qgroups(answer->session.fs, paths, take, &qgroups);

@@ -139,7 +139,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     const struct subvolumes_state *state = context;
     struct subvolumes subvolumes = {.state = state, .answer = answer};
-    const char *columns = answer->common->answer.columns;
+    const char *columns = answer->settings.columns;
     bool paths = !columns || strstr(columns, "path");
     struct bw_error *error = bw_fs_subvolumes(answer->session.fs, paths, take, &subvolumes);
     if (!error && state->tree)

@@ -158,7 +158,7 @@ static struct bw_error *print_tree(struct cmd_answer *answer, const void *record
     const struct bw_treeinfo *row = record;
     const struct bw_tree_stats *stats = &((struct tree_stats_state *)answer->plan->context)->now;
     struct bw_buffer *text = &answer->text;
-    const bool bytes = answer->common->answer.raw;
+    const bool bytes = answer->settings.raw;
     const bool number = *row->name == '-' || (*row->name >= '0' && *row->name <= '9');
     (void)absent;
     bw_buffer_format(text, "Calculating size of %s%s%s\n", number ? "tree " : "", row->name,

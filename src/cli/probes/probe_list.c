@@ -25,6 +25,8 @@ static const struct {
     [BW_TYPE_BYTES] = {"bytes", "struct bw_bytes ", sizeof(struct bw_bytes)},
     [BW_TYPE_STRIPES] = {"stripes", "struct bw_stripes ", sizeof(struct bw_stripes)},
     [BW_TYPE_NAMES] = {"names", "struct bw_names ", sizeof(struct bw_names)},
+    [BW_TYPE_RECORD] = {"record", "struct bw_records ", sizeof(struct bw_records)},
+    [BW_TYPE_RECORDS] = {"records", "struct bw_records ", sizeof(struct bw_records)},
 };
 
 static const char *const formats[] = {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "btrfs-walk/space.h"
 #include "cli/report/report.h"
 #include "draw/markup.h"
 #include "draw/picture.h"
@@ -55,7 +56,8 @@ static struct bw_error *append_usage(struct report *report)
     for (size_t i = 0; i < usage->group_count; i++)
         append_bar(page, &usage->groups[i]);
     bw_buffer_format(page, "</div>\n<details><summary>Usage in numbers</summary><pre>");
-    cmd_usage_append(&text, usage);
+    struct bw_error *error =
+        cmd_answer_gather(report->common, &report->session, &cmd_usage_plan, &text);
     /* Lines and tabs of ours; names in it are escaped. */
     for (size_t i = 0; i < text.length; i++)
         if (text.data[i] == '\n' || text.data[i] == '\t')
@@ -69,7 +71,7 @@ static struct bw_error *append_usage(struct report *report)
         }
     bw_buffer_format(page, "</pre></details>\n");
     bw_usage_free(usage);
-    return NULL;
+    return error;
 }
 
 struct bw_error *report_overview(struct report *report)
@@ -81,7 +83,7 @@ struct bw_error *report_overview(struct report *report)
     if (error)
         return error;
     report_section(&report->body, "file-system", "The file system");
-    error = cmd_info_lines(report->common, report->session.fs, &lines);
+    error = cmd_answer_gather(report->common, &report->session, &cmd_info_plan, &lines);
     report_lines(&report->body, &lines);
     report_section_end(&report->body);
     return error;

@@ -28,10 +28,12 @@ struct public_member {
         const char *: BW_TYPE_TEXT,                         \
         struct bw_bytes: BW_TYPE_BYTES,                     \
         struct bw_stripes: BW_TYPE_STRIPES,                 \
-        struct bw_names: BW_TYPE_NAMES)
+        struct bw_names: BW_TYPE_NAMES,                     \
+        struct bw_records: BW_TYPE_RECORDS)
 
 /* records.def says nothing of the types here; they come from the header alone. */
 static const struct public_member public_members[] = {
+#define inline inline_ /* as in record_types.h */
 #define RECORD(name, version, name_stability, data_stability, depends, documentation)
 #define MEMBER(record, name, type, format, laziness, stability, documentation) \
     {#record,                                                                  \
@@ -45,6 +47,7 @@ static const struct public_member public_members[] = {
 #define FROM(record, member, expression)
 #define END_XLATE(name)
 #include "record/records.def"
+#undef inline
 };
 
 enum { PUBLIC_MEMBERS = sizeof public_members / sizeof *public_members };
@@ -68,7 +71,11 @@ static void test_header(void **state)
             assert_string_equal(public_members[i].name, member->name);
             assert_int_equal(public_members[i].record_size, (*record)->size);
             assert_int_equal(public_members[i].offset, member->offset);
-            assert_int_equal(public_members[i].type, member->type);
+            assert_int_equal(public_members[i].type, member->type == BW_TYPE_RECORD
+                                                         ? BW_TYPE_RECORDS
+                                                         : member->type);
+            assert_true((member->type >= BW_TYPE_RECORD) ==
+                        (bw_record_element(*record, n) != NULL));
             assert_int_equal(public_members[i].size, type_size(member->type));
         }
     assert_int_equal(i, PUBLIC_MEMBERS);
