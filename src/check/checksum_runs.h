@@ -5,7 +5,7 @@
 #define BW_CHECK_CHECKSUM_RUNS_H
 
 #include "check/check.h"
-#include "owners/item_stream.h"
+#include "owners/tree_list.h"
 
 struct bw_checksum_runs {
     struct bw_check *check;

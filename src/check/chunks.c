@@ -15,7 +15,7 @@
 #include "check/groups.h"
 #include "fs/image.h"
 #include "ondisk/disk_items.h"
-#include "owners/item_stream.h"
+#include "owners/tree_list.h"
 #include "check/check.h"
 #include "ondisk/chunk.h"
 

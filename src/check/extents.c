@@ -14,7 +14,7 @@
 #include "check/blocks.h"
 #include "check/extents.h"
 #include "check/reference_counts.h"
-#include "owners/item_stream.h"
+#include "owners/tree_list.h"
 
 /* Lists of references of both sides. Their memory is bounded: if there are too many, those of the
  * later buckets are left for another time. */

@@ -9,7 +9,7 @@
 #define BW_CHECK_FREE_SPACE_H
 
 #include "check/check.h"
-#include "owners/item_stream.h"
+#include "owners/tree_list.h"
 
 /** A range of logical addresses. */
 struct bw_run {

@@ -6,7 +6,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "owners/item_stream.h"
+#include "owners/tree_list.h"
 #include "ondisk/disk_items.h"
 
 static struct bw_error *add(struct bw_check *check, const struct bw_item *item)

@@ -10,7 +10,7 @@
 #include "check/checksum_runs.h"
 #include "check/free_space.h"
 #include "check/groups.h"
-#include "owners/item_stream.h"
+#include "owners/tree_list.h"
 #include "check/reference_counts.h"
 #include "check/reference_counts.h"
 #include "check/sectors.h"

@@ -242,7 +242,7 @@ static struct bw_error *take_extent(struct climb *climb, struct present *present
     struct bw_owner_search *search = climb->search;
     const struct bw_extent_entry *extent = &present->extent;
     size_t index, next = 0;
-    present->wanted = bw_sought_next(&search->ranges, &next, extent->bytenr, extent->length);
+    present->wanted = bw_query_ranges_next(&search->ranges, &next, extent->bytenr, extent->length);
     if (!present->wanted)
         return NULL;
     climb->doubtful |=
@@ -315,7 +315,7 @@ static struct bw_error *find_begin(struct climb *climb, uint64_t address, uint64
     return error;
 }
 
-static struct bw_error *climb_range(struct climb *climb, const struct bw_sought *range)
+static struct bw_error *climb_range(struct climb *climb, const struct bw_query_range *range)
 {
     uint64_t begin;
     bool any;

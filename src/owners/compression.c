@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/struct_size.h"
-#include "owners/extent_scan.h"
+#include "owners/file_list.h"
 
 struct bw_compression_count {
     struct bw_file_list_options list;
@@ -89,8 +89,8 @@ static struct bw_error *add_extent(struct bw_compression_count *count, uint32_t 
     return bw_map_put(&count->extents, sector, ours) ? NULL : bw_error_no_memory();
 }
 
-static struct bw_error *take_extent(void *context, const struct bw_wanted_file *file,
-                                    uint64_t offset, const struct bw_file_extent *extent)
+static struct bw_error *on_extent(void *context, const struct bw_wanted_file *file, uint64_t offset,
+                                  const struct bw_file_extent *extent)
 {
     struct bw_compression_count *count = context;
     struct bw_compression_info *info = &count->info;
@@ -151,7 +151,7 @@ static struct bw_error *count_steps(struct bw_compression_count *count,
     return count_steps(count, window, middle, end);
 }
 
-static struct bw_error *take_window(void *context, const struct bw_file_window *window)
+static struct bw_error *on_window(void *context, const struct bw_file_window *window)
 {
     return window->wanted_count ? count_steps(context, window, 0, window->count) : NULL;
 }
@@ -165,7 +165,7 @@ struct bw_error *bw_compression_begin(struct bw_fs *fs, const struct bw_compress
     struct bw_compression_count *count = *result = calloc(1, sizeof *count);
     if (!count)
         return bw_error_no_memory();
-    count->scan = (struct bw_extent_scan){.fs = fs, .extent = take_extent, .context = count};
+    count->scan = (struct bw_extent_scan){.fs = fs, .extent = on_extent, .context = count};
     count->list.selection = options.selection;
     count->list.has_maxdepth = options.has_maxdepth;
     count->list.maxdepth = options.maxdepth;
@@ -190,7 +190,7 @@ struct bw_error *bw_compression_add(struct bw_compression_count *count, const ch
     struct bw_file_list_options list = count->list;
     list.subvolume = subvolume;
     list.start = start;
-    return bw_file_list(count->scan.fs, &list, take_window, count);
+    return bw_file_list(count->scan.fs, &list, on_window, count);
 }
 
 struct bw_error *bw_compression_sum(struct bw_compression_count *count,

@@ -1,22 +1,256 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The space of files, and which extents of them are shared. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/number_set.h"
+#include "base/search.h"
+#include "base/struct_size.h"
+#include "btree/scan.h"
+#include "btrfs-walk/du.h"
+#include "fs/fs.h"
+#include "owners/file_list.h"
+#include "owners/ranges.h"
+#include "owners/references.h"
+
+/*
+ * Whether extents and tree blocks are shared, according to the extent tree. Addresses are requested
+ * first, then the extent tree is read where they are. When they have become many, all of it is
+ * read, once.
+ *
+ * As for the kernel's btrfs_is_data_extent_shared(), it is not the number of references that counts
+ * but the number of their records: one EXTENT_DATA_REF with a count of 2 is one extent of one file
+ * that was cut into two items. Only what has more than one reference is remembered, by a bit for
+ * each sector.
+ */
+
+/* If so many addresses are requested, all of the extent tree is read. */
+enum { MOST_REQUESTS = 1 << 18 };
+
+/* What is known of an extent or a tree block; of several blocks on a way, the greatest counts. */
+enum sharing_kind {
+    NOT_SHARED,
+    SPLIT,           /**< one reference, from several items of the same file */
+    UNKNOWN_SHARING, /**< it would be in a lost part of the extent tree */
+    SHARED,          /**< several references */
+};
+
+/* Addresses of extents whose items are lost, both included. */
+struct lost_range {
+    uint64_t first, last;
+};
+
+struct sharing_table {
+    struct bw_fs *fs;
+    uint64_t *requested; /* since the tree was read; ascending while it is */
+    size_t requested_count, requested_capacity;
+    size_t requested_before;
+    struct bw_number_set shared, split; /* addresses in units of the smallest sector */
+    struct bw_extent_entry extent; /* that the last extent item was for, with several references */
+    uint64_t records;              /* of references to it so far */
+    struct lost_range *lost;       /* ascending */
+    size_t lost_count, lost_capacity;
+    struct bw_number_set lost_blocks;
+    bool all;
+};
+
+/* Starts, with nothing requested for. */
+static struct bw_error *sharing_create(struct bw_fs *fs, struct sharing_table **result)
+{
+    struct sharing_table *sharing = *result = calloc(1, sizeof *sharing);
+    if (!sharing)
+        return bw_error_no_memory();
+    sharing->fs = fs;
+    return NULL;
+}
+
+/* Frees it; NULL is allowed. */
+static void sharing_destroy(struct sharing_table *sharing)
+{
+    if (!sharing)
+        return;
+    free(sharing->requested);
+    bw_number_set_free(&sharing->shared);
+    bw_number_set_free(&sharing->split);
+    bw_number_set_free(&sharing->lost_blocks);
+    free(sharing->lost);
+    free(sharing);
+}
+
+/* Whether that was so much that nothing more needs to be requested for: all will be known. */
+static bool sharing_is_full(const struct sharing_table *sharing)
+{
+    return sharing->all;
+}
+
+/* Makes it so. */
+static void request_all(struct sharing_table *sharing)
+{
+    sharing->all = true;
+    sharing->requested_count = 0;
+}
+
+/* Asks for an address; that of a tree block in memory is left out. */
+static struct bw_error *request_address(struct sharing_table *sharing, uint64_t bytenr)
+{
+    const size_t count = sharing->requested_count;
+    if (sharing->all || bytenr >= BW_MEMORY_START ||
+        (count && sharing->requested[count - 1] == bytenr))
+        return NULL;
+    if (!BW_ARRAY_RESERVE(sharing->requested, count, sharing->requested_capacity))
+        return bw_error_no_memory();
+    sharing->requested[sharing->requested_count++] = bytenr;
+    if (sharing->requested_before + sharing->requested_count == MOST_REQUESTS)
+        request_all(sharing);
+    return NULL;
+}
+
+static bool is_lost(const struct sharing_table *sharing, uint64_t bytenr)
+{
+    const struct lost_range *lost = sharing->lost;
+    const size_t at = BW_FIRST_INDEX(i, sharing->lost_count, lost[i].last >= bytenr);
+    return at < sharing->lost_count && lost[at].first <= bytenr;
+}
+
+/* What it says of an address that was requested for. */
+static enum sharing_kind sharing_of(const struct sharing_table *sharing, uint64_t bytenr)
+{
+    const uint64_t sector = bytenr / BW_MIN_SECTORSIZE;
+    if (bytenr % BW_MIN_SECTORSIZE == 0 && bw_number_set_has(&sharing->shared, sector))
+        return SHARED;
+    if (bytenr % BW_MIN_SECTORSIZE == 0 && bw_number_set_has(&sharing->split, sector))
+        return SPLIT;
+    return sharing->lost_count && is_lost(sharing, bytenr) ? UNKNOWN_SHARING : NOT_SHARED;
+}
+
+/* Reading. */
+
+/* Whether any address from `first` to `last`, both included, was requested for. */
+static bool has_asked(const struct sharing_table *sharing, uint64_t first, uint64_t last)
+{
+    const size_t at = BW_FIRST_INDEX(i, sharing->requested_count, sharing->requested[i] >= first);
+    return sharing->all || (at < sharing->requested_count && sharing->requested[at] <= last);
+}
+
+static bool may_have_addresses(void *context, const struct bw_block_pointer *pointer)
+{
+    return has_asked(context, pointer->expectation.first_key.objectid,
+                     pointer->expectation.end_key.objectid);
+}
+
+/* The references of an extent come right after its item: the next extent ends them. */
+static struct bw_error *end_extent(struct sharing_table *sharing)
+{
+    if (sharing->extent.references < 2)
+        return NULL;
+    bool is_new;
+    sharing->extent.references = 0;
+    return bw_number_set_add(sharing->records > 1 ? &sharing->shared : &sharing->split,
+                             sharing->extent.bytenr / BW_MIN_SECTORSIZE, &is_new)
+               ? NULL
+               : bw_error_no_memory();
+}
+
+static struct bw_error *on_extent_item(struct sharing_table *sharing, const struct bw_item *item)
+{
+    struct bw_reference reference;
+    struct bw_extent_entry extent;
+    if (sharing->extent.references && bw_extent_keyed(&sharing->extent, item, &reference)) {
+        sharing->records += reference.bytenr == sharing->extent.bytenr;
+        return NULL;
+    }
+    if (!bw_extent_entry_decode(sharing->fs, item, &extent))
+        return NULL;
+    BW_TRY(end_extent(sharing));
+    if (extent.references < 2 || extent.bytenr % BW_MIN_SECTORSIZE ||
+        !has_asked(sharing, extent.bytenr, extent.bytenr))
+        return NULL;
+    sharing->records = 0;
+    sharing->extent = extent;
+    while (bw_extent_reference_step(&sharing->extent, &reference))
+        sharing->records += reference.kind != 0;
+    return NULL;
+}
+
+static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
+{
+    struct bw_item item;
+    uint32_t slot = 0;
+    while (bw_leaf_next(leaf, &slot, &item))
+        BW_TRY(on_extent_item(context, &item));
+    return NULL;
+}
+
+static struct bw_error *on_lost_block(void *context, const struct bw_block_pointer *pointer,
+                                      struct bw_error *error)
+{
+    struct sharing_table *sharing = context;
+    const struct bw_tree_block_expectation *keys = &pointer->expectation;
+    bool is_new;
+    bw_fs_report_lost(sharing->fs, pointer->bytenr, error);
+    if (!bw_number_set_add(&sharing->lost_blocks, pointer->bytenr, &is_new))
+        return bw_error_no_memory();
+    if (!is_new)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(sharing->lost, sharing->lost_count, sharing->lost_capacity))
+        return bw_error_no_memory();
+    sharing->lost[sharing->lost_count++] =
+        (struct lost_range){keys->first_key.objectid, keys->end_key.objectid};
+    return NULL;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
+    return one < other ? -1 : one > other;
+}
+
+static int by_last(const void *a, const void *b)
+{
+    const struct lost_range *one = a, *other = b;
+    return one->last < other->last ? -1 : one->last > other->last;
+}
+
+/* Reads the extent tree; blocks that are lost are reported. To be called again when more was
+ * requested for. BW_ERROR_CORRUPT if there is none. */
+static struct bw_error *sharing_read(struct sharing_table *sharing)
+{
+    struct bw_fs *fs = sharing->fs;
+    struct bw_scan scan = {BW_SCAN_ALL,     .adopt = true,         .wants = may_have_addresses,
+                           .leaf = on_leaf, .lost = on_lost_block, .context = sharing};
+    if (!sharing->all && !sharing->requested_count)
+        return NULL;
+    if (!fs->extent_tree.id)
+        return bw_error_create(BW_ERROR_CORRUPT, "the extent tree is lost");
+    if (sharing->requested_count)
+        qsort(sharing->requested, sharing->requested_count, sizeof *sharing->requested, by_number);
+    BW_TRY(bw_tree_scan(&fs->reader, &fs->extent_tree, &scan));
+    if (sharing->lost_count)
+        qsort(sharing->lost, sharing->lost_count, sizeof *sharing->lost, by_last);
+    sharing->requested_before += sharing->requested_count;
+    sharing->requested_count = 0;
+    return end_extent(sharing);
+}
+
+/* Reports how many blocks of the extent tree were lost. */
+static void sharing_report(const struct sharing_table *sharing)
+{
+    if (sharing->lost_count)
+        bw_fs_report(
+            sharing->fs, BW_DAMAGE,
+            bw_error_create(BW_ERROR_CORRUPT,
+                            "figures are lower bounds: lost blocks of the extent tree: %zu",
+                            sharing->lost_count));
+}
+
 /*
  * The space of files, window by window of the list. The extents of a window are looked at twice: to
  * know which addresses are to be looked up in the extent tree (unless they are so many that all of
  * it is read, once), and to add up what belongs to each file. The sums of a directory are kept
  * until it ends.
  */
-#include "btrfs-walk/du.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#include "owners/extent_scan.h"
-#include "owners/shared_ranges.h"
-#include "owners/sharing.h"
-#include "base/array.h"
-#include "base/cleanup.h"
-#include "base/struct_size.h"
-#include "fs/fs.h"
 
 /* Of a file, or of all files in a directory. */
 struct sums {
@@ -28,23 +262,23 @@ struct sums {
 struct split_part {
     uint64_t extent;
     struct bw_range range;
-    enum bw_sharing_kind way;
+    enum sharing_kind way;
 };
 
 struct du {
     struct bw_fs *fs;
     const struct bw_du_options *options;
-    struct bw_sharing *sharing;
-    uint64_t file_count;                    /* until all of the extent tree is read */
-    bool sharing_unknown, has_replayed;     /* has_replayed: a tree that the log has changed */
-    enum bw_sharing_kind way[BW_MAX_LEVEL]; /* by level: of the present block and those above it */
+    struct sharing_table *sharing;
+    uint64_t file_count;                 /* until all of the extent tree is read */
+    bool sharing_unknown, has_replayed;  /* has_replayed: a tree that the log has changed */
+    enum sharing_kind way[BW_MAX_LEVEL]; /* by level: of the present block and those above it */
     struct bw_extent_scan scan;
     struct sums *sums; /* for each file of the window */
     size_t sums_room;
     struct sums *around; /* of the directories on the way to the present file; the start is first */
     size_t depth, depth_capacity;
     struct bw_file_place place;
-    struct bw_shared_ranges ranges;
+    struct bw_covered ranges;
     const struct bw_wanted_file *file; /* that the parts are of */
     struct split_part *parts;
     size_t part_count, part_capacity;
@@ -59,8 +293,8 @@ static uint64_t address_of(const struct bw_node *node)
 
 static struct bw_error *ask(struct du *du, uint64_t bytenr)
 {
-    BW_TRY(bw_sharing_ask(du->sharing, bytenr));
-    return bw_sharing_is_full(du->sharing) ? bw_error_create(BW_ERROR_STOPPED, "enough") : NULL;
+    BW_TRY(request_address(du->sharing, bytenr));
+    return sharing_is_full(du->sharing) ? bw_error_create(BW_ERROR_STOPPED, "enough") : NULL;
 }
 
 static struct bw_error *ask_block(void *context, const struct bw_tree *tree,
@@ -97,14 +331,14 @@ static struct bw_error *ask_for_window(struct du *du, const struct bw_file_windo
 
 static struct bw_error *read_sharing(struct du *du, const struct bw_file_window *window)
 {
-    if (du->sharing_unknown || bw_sharing_is_full(du->sharing))
+    if (du->sharing_unknown || sharing_is_full(du->sharing))
         return NULL;
     du->file_count += window->wanted_count;
-    if (du->file_count >= BW_SHARING_MOST)
-        bw_sharing_ask_all(du->sharing);
+    if (du->file_count >= MOST_REQUESTS)
+        request_all(du->sharing);
     else
         BW_TRY(ask_for_window(du, window));
-    struct bw_error *error = bw_sharing_read(du->sharing);
+    struct bw_error *error = sharing_read(du->sharing);
     if (error && error->code != BW_ERROR_CORRUPT)
         return error;
     du->sharing_unknown = error;
@@ -116,15 +350,19 @@ static struct bw_error *read_sharing(struct du *du, const struct bw_file_window 
 /* Adding up. */
 
 static struct bw_error *add_range(struct du *du, const struct bw_wanted_file *file,
-                                  const struct bw_range *range, enum bw_sharing_kind kind)
+                                  const struct bw_range *range, enum sharing_kind kind)
 {
     struct sums *sums = &du->sums[file->number];
-    if (kind == BW_NOT_SHARED)
+    if (kind == NOT_SHARED)
         sums->exclusive += range->length;
-    if (kind != BW_SHARED)
+    if (kind != SHARED)
         return NULL;
     sums->shared += range->length;
-    return bw_shared_ranges_add(&du->ranges, range);
+    const uint64_t room = UINT64_MAX - range->address;
+    const uint64_t length = range->length < room ? range->length : room;
+    return bw_covered_add(&du->ranges, range->address, range->address + length)
+               ? NULL
+               : bw_error_no_memory();
 }
 
 /* Those that are shared come first. */
@@ -139,7 +377,7 @@ static int by_extent(const void *a, const void *b)
 /* The file that the parts are of is at its end. */
 static struct bw_error *settle_parts(struct du *du)
 {
-    enum bw_sharing_kind kind = BW_NOT_SHARED;
+    enum sharing_kind kind = NOT_SHARED;
     if (du->part_count)
         qsort(du->parts, du->part_count, sizeof *du->parts, by_extent);
     for (size_t i = 0; i < du->part_count; i++) {
@@ -164,26 +402,26 @@ static struct bw_error *add_part(struct du *du, const struct bw_wanted_file *fil
     return NULL;
 }
 
-static enum bw_sharing_kind greater(enum bw_sharing_kind one, enum bw_sharing_kind other)
+static enum sharing_kind greater(enum sharing_kind one, enum sharing_kind other)
 {
     return one > other ? one : other;
 }
 
-static struct bw_error *take_block(void *context, const struct bw_tree *tree,
-                                   const struct bw_node *node)
+static struct bw_error *on_block(void *context, const struct bw_tree *tree,
+                                 const struct bw_node *node)
 {
     struct du *du = context;
     const uint64_t address = address_of(node);
-    const enum bw_sharing_kind own = bw_sharing_of(du->sharing, address);
-    const enum bw_sharing_kind above =
-        node->level < tree->root.level ? du->way[node->level + 1] : BW_NOT_SHARED;
-    du->way[node->level] = greater(above, own == BW_SPLIT ? BW_SHARED : own);
+    const enum sharing_kind own = sharing_of(du->sharing, address);
+    const enum sharing_kind above =
+        node->level < tree->root.level ? du->way[node->level + 1] : NOT_SHARED;
+    du->way[node->level] = greater(above, own == SPLIT ? SHARED : own);
     du->has_replayed |= address >= BW_MEMORY_START;
     return NULL;
 }
 
-static struct bw_error *take_extent(void *context, const struct bw_wanted_file *file,
-                                    uint64_t offset, const struct bw_file_extent *extent)
+static struct bw_error *on_extent(void *context, const struct bw_wanted_file *file, uint64_t offset,
+                                  const struct bw_file_extent *extent)
 {
     struct du *du = context;
     const bool plain = extent->compression == BW_COMPRESS_NONE;
@@ -194,9 +432,9 @@ static struct bw_error *take_extent(void *context, const struct bw_wanted_file *
     if (!extent->disk_bytenr)
         return NULL;
     du->sums[file->number].total += extent->num_bytes;
-    const enum bw_sharing_kind kind = bw_sharing_of(du->sharing, extent->disk_bytenr);
-    return kind == BW_SPLIT ? add_part(du, file, extent->disk_bytenr, &range)
-                            : add_range(du, file, &range, greater(kind, du->way[0]));
+    const enum sharing_kind kind = sharing_of(du->sharing, extent->disk_bytenr);
+    return kind == SPLIT ? add_part(du, file, extent->disk_bytenr, &range)
+                         : add_range(du, file, &range, greater(kind, du->way[0]));
 }
 
 static struct bw_error *add_up(struct du *du, const struct bw_file_window *window)
@@ -245,7 +483,7 @@ static struct bw_error *hand_out(struct du *du, const struct bw_listed_file *fil
         .exclusive = sums->exclusive,
         .shared = sums->shared,
         .set_shared = du->place.depth ? 0
-                      : is_directory  ? bw_shared_ranges_total(&du->ranges)
+                      : is_directory  ? bw_covered_total(&du->ranges)
                                       : sums->shared,
         .sharing_known = !du->sharing_unknown,
     };
@@ -271,7 +509,8 @@ static struct bw_error *finish(struct du *du, const struct bw_listed_file *file,
     return NULL;
 }
 
-static struct bw_error *take_step(struct du *du, const struct bw_file_window *window, size_t number)
+static struct bw_error *handle_step(struct du *du, const struct bw_file_window *window,
+                                    size_t number)
 {
     const struct bw_listed_file *file = &window->files[number];
     BW_TRY(bw_file_place_step(&du->place, window, file));
@@ -293,13 +532,13 @@ static struct bw_error *take_step(struct du *du, const struct bw_file_window *wi
     }
 }
 
-static struct bw_error *take_window(void *context, const struct bw_file_window *window)
+static struct bw_error *on_window(void *context, const struct bw_file_window *window)
 {
     struct du *du = context;
     BW_TRY(read_sharing(du, window));
     BW_TRY(add_up(du, window));
     for (size_t i = 0; i < window->count; i++)
-        BW_TRY(take_step(du, window, i));
+        BW_TRY(handle_step(du, window, i));
     return NULL;
 }
 
@@ -311,10 +550,10 @@ static struct bw_error *count(struct du *du)
                                               .nested = du->options->nested,
                                               .once = true};
     du->scan = (struct bw_extent_scan){
-        .fs = du->fs, .block = take_block, .extent = take_extent, .context = du};
-    BW_TRY(bw_sharing_create(du->fs, &du->sharing));
-    struct bw_error *error = bw_file_list(du->fs, &list, take_window, du);
-    bw_sharing_report(du->sharing);
+        .fs = du->fs, .block = on_block, .extent = on_extent, .context = du};
+    BW_TRY(sharing_create(du->fs, &du->sharing));
+    struct bw_error *error = bw_file_list(du->fs, &list, on_window, du);
+    sharing_report(du->sharing);
     bw_extent_scan_end(&du->scan);
     if (!error)
         report_replayed(du);
@@ -330,8 +569,8 @@ struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
     struct du du = {.fs = fs, .options = &options};
     struct bw_error *error = count(&du);
     bw_file_place_free(&du.place);
-    bw_sharing_destroy(du.sharing);
-    bw_shared_ranges_free(&du.ranges);
+    sharing_destroy(du.sharing);
+    free(du.ranges.items);
     free(du.parts);
     free(du.around);
     free(du.sums);

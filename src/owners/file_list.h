@@ -11,7 +11,9 @@
 
 #include "base/buffer.h"
 #include "base/pair_set.h"
+#include "btree/scan.h"
 #include "btrfs-walk/inode.h"
+#include "ondisk/items.h"
 
 struct bw_fs;
 struct bw_selection;
@@ -89,5 +91,36 @@ struct bw_error *bw_file_place_step(struct bw_file_place *place,
 
 /** Frees what it holds. */
 void bw_file_place_free(struct bw_file_place *place);
+
+/* The extents of many files, found in one pass over the leaves that hold them. */
+
+/** What to scan, and the functions that receive the results; their errors end the scan. */
+struct bw_extent_scan {
+    struct bw_fs *fs;
+    const struct bw_wanted_file *files; /**< by subvolume and inode */
+    size_t count;
+    bool quiet; /**< what is wrong with items is not reported */
+    /** Receives every tree block, before what is below it and the extents in it; may be NULL. */
+    struct bw_error *(*block)(void *context, const struct bw_tree *tree,
+                              const struct bw_node *node);
+    /** Receives an extent, holes among them, which begins at `offset` of the file. Those of a file
+     * come one after the other, in file order. */
+    struct bw_error *(*extent)(void *context, const struct bw_wanted_file *file, uint64_t offset,
+                               const struct bw_file_extent *extent);
+    void *context;
+
+    /* Private. */
+    size_t at, end;                 /* the file whose extents come next; the end of its subvolume */
+    struct bw_pair_set lost_blocks; /* by subvolume and address */
+    uint64_t lost;
+    struct bw_scan_buffers buffers;
+};
+
+/** Scans for these files; may be called again with others. Blocks that are lost are reported.
+ * Returns what ended it early. */
+struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan);
+
+/** Reports how many blocks were lost, and frees what it holds. */
+void bw_extent_scan_end(struct bw_extent_scan *scan);
 
 #endif

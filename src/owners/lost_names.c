@@ -17,8 +17,8 @@ struct naming {
     struct bw_inode_paths *paths;
     bw_lost_name_taker *take;
     void *context;
-    struct bw_sought_list all;    /* inodes of all subvolumes */
-    struct bw_sought_list inodes; /* those of the present one; the numbers are indexes of `lost` */
+    struct bw_query_ranges all;    /* inodes of all subvolumes */
+    struct bw_query_ranges inodes; /* those of the present one; the numbers are indexes of `lost` */
     const struct bw_lost_inodes *lost;
     struct bw_block_set seen, marks;
     uint64_t path[BW_MAX_LEVEL];
@@ -40,14 +40,15 @@ static struct bw_error *take_path(void *context, const char *path, size_t length
 static struct bw_error *take_entry(struct naming *naming, const struct bw_subvolume *subvolume,
                                    uint64_t directory, const struct bw_dir_entry *entry, bool *hit)
 {
-    const struct bw_sought *sought;
+    const struct bw_query_range *query;
     size_t any = 0;
     naming->inode = entry->location.objectid;
-    *hit |= bw_sought_next(&naming->all, &any, naming->inode, 1) != NULL;
-    for (size_t next = 0; (sought = bw_sought_next(&naming->inodes, &next, naming->inode, 1));) {
-        naming->range = &naming->lost[sought->number];
-        naming->named[sought->number * 2] |= naming->inode == naming->range->first;
-        naming->named[sought->number * 2 + 1] |= naming->inode == naming->range->last;
+    *hit |= bw_query_ranges_next(&naming->all, &any, naming->inode, 1) != NULL;
+    for (size_t next = 0;
+         (query = bw_query_ranges_next(&naming->inodes, &next, naming->inode, 1));) {
+        naming->range = &naming->lost[query->number];
+        naming->named[query->number * 2] |= naming->inode == naming->range->first;
+        naming->named[query->number * 2 + 1] |= naming->inode == naming->range->last;
         BW_TRY(bw_inode_paths_join(naming->paths, subvolume, directory, entry->name,
                                    entry->name_length, take_path, naming));
     }
@@ -111,14 +112,14 @@ static struct bw_error *name_ends(struct naming *naming, size_t count)
 }
 
 static struct bw_error *list_inodes(const struct bw_lost_inodes *lost, size_t count,
-                                    struct bw_sought_list *list)
+                                    struct bw_query_ranges *list)
 {
     list->count = 0;
     list->longest = 0;
     for (size_t i = 0; i < count; i++)
-        if (!bw_sought_add(list, lost[i].first, lost[i].last - lost[i].first + 1, i))
+        if (!bw_query_ranges_add(list, lost[i].first, lost[i].last - lost[i].first + 1, i))
             return bw_error_no_memory();
-    bw_sought_sort(list);
+    bw_query_ranges_sort(list);
     return NULL;
 }
 

@@ -1,13 +1,109 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Runs of nodes with the same children. Nodes that begin with the same key are versions of one
- * node; they are read one after the other (owners/level_order.c), and make a row.
- */
-#include "owners/node_runs.h"
-
+/* The order of the blocks of a level, and runs of nodes with the same children. */
 #include <stdlib.h>
 
-#include "owners/level_order.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "owners/node_runs.h"
+
+/* Order: nodes by group and age. */
+
+/* A node to be sorted. */
+struct entry {
+    uint32_t group, age, number;
+};
+
+/* Keys that have the same group by chance cost nothing but time. */
+uint32_t bw_level_group(const struct bw_key *key)
+{
+    const uint64_t odd = UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)(((key->objectid * odd ^ key->type) * odd ^ key->offset) * odd >> 32);
+}
+
+bool bw_level_order_add(struct bw_level_order *order, unsigned level, size_t place, uint32_t group)
+{
+    struct bw_found_nodes *found = &order->found[level];
+    if (level && !BW_ARRAY_RESERVE(found->nodes, found->count, found->capacity))
+        return false;
+    if (level)
+        found->nodes[found->count] = (struct bw_found_node){(uint32_t)place, group};
+    found->count++;
+    return true;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct entry *a = left, *b = right;
+    if (a->group != b->group)
+        return a->group < b->group ? -1 : 1;
+    if (a->age != b->age)
+        return a->age > b->age ? -1 : 1;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+static bool order_nodes(struct bw_level_order *order, const struct bw_found_nodes *found,
+                        const struct bw_block_queue *wanted, const struct bw_shared_extents *shared,
+                        uint64_t newest)
+{
+    const size_t count = wanted->count + found->count;
+    BW_AUTO_FREE struct entry *entries = calloc(count + 1, sizeof *entries);
+    if (!entries)
+        return false;
+    for (size_t i = 0; i < wanted->count; i++) {
+        const struct bw_tree_block_expectation *promise = &wanted->blocks[i].pointer.expectation;
+        entries[i] = (struct entry){bw_level_group(&promise->first_key),
+                                    bw_shared_age(newest, promise->generation), (uint32_t)i};
+    }
+    for (size_t i = 0; i < found->count; i++)
+        entries[wanted->count + i] =
+            (struct entry){found->nodes[i].group, shared->extents[found->nodes[i].place].value,
+                           (uint32_t)wanted->count + found->nodes[i].place};
+    qsort(entries, count, sizeof *entries, compare);
+    for (size_t i = 0; i < count; i++)
+        order->numbers[i] = entries[i].number;
+    return true;
+}
+
+static void order_leaves(struct bw_level_order *order, size_t wanted, size_t all,
+                         const struct bw_shared_extents *shared)
+{
+    size_t count = 0;
+    for (; count < wanted; count++)
+        order->numbers[count] = (uint32_t)count;
+    for (size_t i = 0; count < all; i++)
+        if ((shared->extents[i].place & BW_SHARED_FLAGS) == 1)
+            order->numbers[count++] = (uint32_t)(wanted + i);
+}
+
+bool bw_level_order_make(struct bw_level_order *order, unsigned level,
+                         const struct bw_block_queue *wanted,
+                         const struct bw_shared_extents *shared, uint64_t newest, size_t *count)
+{
+    struct bw_found_nodes *found = &order->found[level];
+    *count = wanted->count + found->count;
+    if (wanted->count + shared->count >= UINT32_MAX)
+        return false;
+    free(order->numbers);
+    order->numbers = calloc(*count + 1, sizeof *order->numbers);
+    if (!order->numbers)
+        return false;
+    if (!level)
+        order_leaves(order, wanted->count, *count, shared);
+    else if (!order_nodes(order, found, wanted, shared, newest))
+        return false;
+    free(BW_TAKE(found->nodes));
+    return true;
+}
+
+void bw_level_order_free(struct bw_level_order *order)
+{
+    for (unsigned level = 0; level < BW_MAX_LEVEL; level++)
+        free(order->found[level].nodes);
+    free(order->numbers);
+}
+
+/* Runs of nodes with the same children. Nodes that begin with the same key are versions of one
+ * node; they are read one after the other, and make a row. */
 
 enum { VERSIONS = 1024, NO_RUN = UINT32_MAX };
 
@@ -33,15 +129,15 @@ struct row {
 };
 
 struct bw_node_runs {
-    const struct bw_run_taker *taker;
+    const struct bw_run_receiver *receiver;
     struct row row;
 };
 
-struct bw_node_runs *bw_node_runs_create(const struct bw_run_taker *taker)
+struct bw_node_runs *bw_node_runs_create(const struct bw_run_receiver *receiver)
 {
     struct bw_node_runs *runs = calloc(1, sizeof *runs);
     if (runs)
-        runs->taker = taker;
+        runs->receiver = receiver;
     return runs;
 }
 
@@ -79,8 +175,9 @@ static uint32_t set_since(struct row *row, struct bw_root_sets *sets, uint32_t s
 /* With the lock. */
 static void end_run(struct bw_node_runs *runs, struct row *row, struct bw_run_child *child)
 {
-    const struct bw_run_taker *taker = runs->taker;
-    taker->reach(taker->context, child, row->level, set_since(row, taker->sets, child->since));
+    const struct bw_run_receiver *receiver = runs->receiver;
+    receiver->reach(receiver->context, child, row->level,
+                    set_since(row, receiver->sets, child->since));
     child->since = NO_RUN;
 }
 
@@ -88,11 +185,11 @@ static void end_row(struct bw_node_runs *runs, struct row *row)
 {
     if (!row->count)
         return;
-    pthread_mutex_lock(runs->taker->lock);
+    pthread_mutex_lock(runs->receiver->lock);
     for (uint32_t slot = 0; slot < row->slots; slot++)
         if (row->children[slot].since != NO_RUN)
             end_run(runs, row, &row->children[slot]);
-    pthread_mutex_unlock(runs->taker->lock);
+    pthread_mutex_unlock(runs->receiver->lock);
     row->count = row->known.count = row->slots = 0;
 }
 
@@ -116,62 +213,63 @@ static struct row *row_of(struct bw_node_runs *runs, const struct bw_node *node)
 
 /* Goes on with the run of a child, or ends it if the next node has something else there, or
  * nothing (NULL). */
-static void go_on(struct bw_node_runs *runs, struct row *row, struct bw_run_child *child,
-                  const struct bw_run_child *next)
+static void continue_run(struct bw_node_runs *runs, struct row *row, struct bw_run_child *child,
+                         const struct bw_run_child *next)
 {
     const bool same = next && child->bytenr == next->bytenr && child->value == next->value;
     if (child->since != NO_RUN && !same) {
-        pthread_mutex_lock(runs->taker->lock);
+        pthread_mutex_lock(runs->receiver->lock);
         end_run(runs, row, child);
-        pthread_mutex_unlock(runs->taker->lock);
+        pthread_mutex_unlock(runs->receiver->lock);
     }
     if (next && !same)
         *child = *next;
 }
 
 /* Returns whether the child is not shared. */
-static bool take_child(struct bw_node_runs *runs, struct row *row, uint32_t slot,
-                       const struct bw_node_pointer *pointer, uint64_t newest)
+static bool add_child(struct bw_node_runs *runs, struct row *row, uint32_t slot,
+                      const struct bw_node_pointer *pointer, uint64_t newest)
 {
-    const struct bw_run_taker *taker = runs->taker;
+    const struct bw_run_receiver *receiver = runs->receiver;
     struct bw_run_child *child = &row->children[slot];
     const uint32_t age = bw_shared_age(newest, pointer->generation);
-    go_on(runs, row, child, &(struct bw_run_child){pointer->bytenr, SIZE_MAX, age, 0, NO_RUN});
+    continue_run(runs, row, child,
+                 &(struct bw_run_child){pointer->bytenr, SIZE_MAX, age, 0, NO_RUN});
     if (child->since != NO_RUN)
         return false;
     child->group = bw_level_group(&pointer->key);
-    const bool shared = taker->find(taker->context, child);
+    const bool shared = receiver->find(receiver->context, child);
     child->since = shared ? row->count : NO_RUN;
     return !shared;
 }
 
 static void add_node(struct bw_node_runs *runs, struct row *row, uint32_t set)
 {
-    const struct bw_run_taker *taker = runs->taker;
+    const struct bw_run_receiver *receiver = runs->receiver;
     const struct reaching *before = row->count ? &row->nodes[row->count - 1] : NULL;
     struct reaching those = {.set = set, .since = row->count};
-    pthread_mutex_lock(taker->lock);
-    if (!bw_root_set_is_run(taker->sets, set, &those.run))
+    pthread_mutex_lock(receiver->lock);
+    if (!bw_root_set_is_run(receiver->sets, set, &those.run))
         those.run.end = 0;
-    pthread_mutex_unlock(taker->lock);
+    pthread_mutex_unlock(receiver->lock);
     if (before && before->run.end && before->run.end == those.run.first)
         those.since = before->since;
     row->nodes[row->count++] = those;
 }
 
-void bw_node_runs_take(struct bw_node_runs *runs, const struct bw_node *node, uint32_t begin,
-                       uint64_t newest, uint32_t set, bool *alone)
+void bw_node_runs_add(struct bw_node_runs *runs, const struct bw_node *node, uint32_t begin,
+                      uint64_t newest, uint32_t set, bool *alone)
 {
     struct row *row = row_of(runs, node);
     for (; row->slots < node->item_count; row->slots++)
         row->children[row->slots].since = NO_RUN;
     for (uint32_t slot = 0; slot < row->slots; slot++) {
         if (slot < begin || slot >= node->item_count) {
-            go_on(runs, row, &row->children[slot], NULL);
+            continue_run(runs, row, &row->children[slot], NULL);
             continue;
         }
         const struct bw_node_pointer pointer = bw_node_pointer_at(node, slot);
-        alone[slot] = take_child(runs, row, slot, &pointer, newest);
+        alone[slot] = add_child(runs, row, slot, &pointer, newest);
     }
     add_node(runs, row, set);
 }

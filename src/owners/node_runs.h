@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What tree nodes that are read one after the other lead to. Snapshots have much the same children
- * in the same slots, so a child is told once for a run of nodes, with the set of all subvolumes
- * that reach one of them: a set grows by many at once, whichever thread reads the nodes.
+ * Versions of tree nodes, as snapshots have them. They are read one after the other, the oldest
+ * first. They have much the same children in the same slots, so a child is reported once for a run
+ * of nodes, with the set of all subvolumes that reach one of them: a set grows by many at once,
+ * whichever thread reads the nodes.
  *
- * Between owners/waves.c, which reads nodes in batches, and owners/count.c. Each thread has its
- * own.
+ * Used by owners/shares.c, which finds blocks, with owners/level_reader.c, which reads them.
  */
 #ifndef BW_OWNERS_NODE_RUNS_H
 #define BW_OWNERS_NODE_RUNS_H
@@ -14,6 +14,47 @@
 
 #include "ondisk/node.h"
 #include "owners/root_sets.h"
+#include "owners/shared_extents.h"
+#include "owners/level_reader.h"
+
+/* The order in which the blocks of a level are read: versions of one node follow one another, and
+ * leaves are in the order of their addresses. */
+
+/** A node of the table of shared extents. */
+struct bw_found_node {
+    uint32_t place; /**< in the table */
+    uint32_t group; /**< as bw_level_group() */
+};
+
+/** The nodes of a level that were found; of leaves only their number. */
+struct bw_found_nodes {
+    struct bw_found_node *nodes;
+    size_t count, capacity;
+};
+
+/** All zeros is one without blocks. */
+struct bw_level_order {
+    struct bw_found_nodes found[BW_MAX_LEVEL];
+    /** Of the level that is read, in order: indices of blocks with one reference, as they were
+     * wanted; the number of these and the index of a block in the table for others. */
+    uint32_t *numbers;
+};
+
+/** The group of nodes that begin with a key: versions of one node have the same. */
+uint32_t bw_level_group(const struct bw_key *key);
+
+/** Notes that a block of the table was found for the first time; false if memory runs out. */
+bool bw_level_order_add(struct bw_level_order *order, unsigned level, size_t place, uint32_t group);
+
+/** Fills in `numbers` for the blocks that are wanted and those that were found; `*count` is how
+ * many these are. False if memory runs out, or there are more than fit in 32 bits. */
+bool bw_level_order_make(struct bw_level_order *order, unsigned level,
+                         const struct bw_block_queue *wanted,
+                         const struct bw_shared_extents *shared, uint64_t newest, size_t *count);
+
+void bw_level_order_free(struct bw_level_order *order);
+
+/* Runs of nodes with the same children. Each thread has its own. */
 
 /** The most references that a block can make. */
 enum { BW_MOST_REFERENCES = BW_MAX_NODESIZE / sizeof(struct bw_disk_item) };
@@ -29,8 +70,8 @@ struct bw_run_child {
 
 struct bw_node_runs;
 
-/** Who is told about children. */
-struct bw_run_taker {
+/** Receives children. */
+struct bw_run_receiver {
     struct bw_root_sets *sets;
     pthread_mutex_t *lock; /**< of the sets */
     /** Fills in `shared` of a child; returns whether it may be shared: others have no runs. */
@@ -41,14 +82,14 @@ struct bw_run_taker {
     void *context;
 };
 
-/** NULL if memory runs out. `taker` must outlive it. */
-struct bw_node_runs *bw_node_runs_create(const struct bw_run_taker *taker);
+/** NULL if memory runs out. `receiver` must outlive it. */
+struct bw_node_runs *bw_node_runs_create(const struct bw_run_receiver *receiver);
 void bw_node_runs_destroy(struct bw_node_runs *runs);
 
 /** Takes a node that the subvolumes of a set reach, from slot `begin` on; the age of a child is
  * `newest` less its generation. Sets alone[slot] for children that are not shared. */
-void bw_node_runs_take(struct bw_node_runs *runs, const struct bw_node *node, uint32_t begin,
-                       uint64_t newest, uint32_t set, bool *alone);
+void bw_node_runs_add(struct bw_node_runs *runs, const struct bw_node *node, uint32_t begin,
+                      uint64_t newest, uint32_t set, bool *alone);
 
 /** Ends all runs. */
 void bw_node_runs_end(struct bw_node_runs *runs);

@@ -28,7 +28,7 @@ const char *bw_owner_kind_name(enum bw_owner_kind kind)
 
 struct bw_error *bw_owner_allocate(struct bw_owner_search *search, uint64_t start, uint64_t length)
 {
-    return bw_cover_add(&search->allocated, start, start + length) ? NULL : bw_error_no_memory();
+    return bw_covered_add(&search->allocated, start, start + length) ? NULL : bw_error_no_memory();
 }
 
 struct bw_error *bw_owner_add_block(struct bw_owner_search *search,
@@ -46,8 +46,8 @@ struct bw_error *bw_owner_add_block(struct bw_owner_search *search,
         search->blocks[search->block_count++] = *block;
     }
     struct bw_owned_block *known = &search->blocks[*index];
-    const struct bw_sought *range =
-        bw_sought_next(&search->ranges, &next, block->bytenr, search->fs->reader.nodesize);
+    const struct bw_query_range *range =
+        bw_query_ranges_next(&search->ranges, &next, block->bytenr, search->fs->reader.nodesize);
     known->range = range ? range->number : 0;
     if (!known->has_key && block->has_key) {
         known->has_key = true;
@@ -170,7 +170,7 @@ static struct bw_error *give_blocks(struct bw_owner_search *search)
                                        .has_key = block->has_key,
                                        .key = block->key};
         BW_TRY(search->options->take(search->options->context, &owner));
-        if (!bw_cover_add(&search->shown, owner.logical, owner.logical + owner.length))
+        if (!bw_covered_add(&search->shown, owner.logical, owner.logical + owner.length))
             return bw_error_no_memory();
     }
     return NULL;
@@ -222,17 +222,17 @@ static struct bw_error *give_rest(struct rest *rest, struct bw_owner *before,
     return error;
 }
 
-static struct bw_error *give_rests(struct rest *rest, const struct bw_sought *range)
+static struct bw_error *give_rests(struct rest *rest, const struct bw_query_range *range)
 {
     const struct bw_owner_search *search = rest->search;
     const uint64_t end = range->start + range->length;
     struct bw_owner before = {0};
     for (uint64_t at = range->start, next; at < end; at = next) {
         next = end;
-        if (bw_cover_at(&search->shown, at, &next))
+        if (bw_covered_at(&search->shown, at, &next))
             continue;
         struct bw_owner piece = {.kind = BW_OWNER_HIDDEN, .range = range->number, .logical = at};
-        const bool allocated = bw_cover_at(&search->allocated, at, &next);
+        const bool allocated = bw_covered_at(&search->allocated, at, &next);
         piece.length = next - at;
         if (!allocated)
             BW_TRY(name_unallocated(rest, at, &piece.length, &piece.kind));
@@ -245,8 +245,8 @@ static struct bw_error *give_rests(struct rest *rest, const struct bw_sought *ra
 static struct bw_error *give_all_rests(struct bw_owner_search *search)
 {
     struct rest rest = {search, NULL};
-    bw_cover_join(&search->shown);
-    bw_cover_join(&search->allocated);
+    bw_covered_join(&search->shown);
+    bw_covered_join(&search->allocated);
     struct bw_error *error = bw_block_groups_open(search->fs, &rest.groups);
     for (size_t i = 0; i < search->ranges.count && !error; i++)
         error = give_rests(&rest, &search->ranges.items[i]);
@@ -264,10 +264,10 @@ static struct bw_error *take_ranges(struct bw_owner_search *search)
         if (!range->length || range->length > UINT64_MAX - range->logical)
             return bw_error_create(BW_ERROR_USAGE, "invalid range: %" PRIu64 "+%" PRIu64,
                                    range->logical, range->length);
-        if (!bw_sought_add(&search->ranges, range->logical, range->length, i))
+        if (!bw_query_ranges_add(&search->ranges, range->logical, range->length, i))
             return bw_error_no_memory();
     }
-    bw_sought_sort(&search->ranges);
+    bw_query_ranges_sort(&search->ranges);
     return NULL;
 }
 

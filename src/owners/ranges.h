@@ -8,31 +8,32 @@
 #include "ondisk/superblock.h"
 
 /** A range that is searched for. */
-struct bw_sought {
+struct bw_query_range {
     uint64_t start, length; /**< they do not wrap */
     size_t number;          /**< the caller's */
 };
 
-struct bw_sought_list {
-    struct bw_sought *items; /**< by start, once they are sorted; may overlap */
+struct bw_query_ranges {
+    struct bw_query_range *items; /**< by start, once they are sorted; may overlap */
     size_t count, capacity;
     uint64_t longest;
 };
 
 /** Adds a range; false if memory runs out. */
-bool bw_sought_add(struct bw_sought_list *list, uint64_t start, uint64_t length, size_t number);
+bool bw_query_ranges_add(struct bw_query_ranges *list, uint64_t start, uint64_t length,
+                         size_t number);
 
-/** Sorts the list, before bw_sought_next(). */
-void bw_sought_sort(struct bw_sought_list *list);
+/** Sorts the list, before bw_query_ranges_next(). */
+void bw_query_ranges_sort(struct bw_query_ranges *list);
 
 /** The next range from number `*next` on that meets another one; NULL if there is none. Begin with
  * 0; `*next` moves past it. */
-const struct bw_sought *bw_sought_next(const struct bw_sought_list *list, size_t *next,
-                                       uint64_t start, uint64_t length);
+const struct bw_query_range *bw_query_ranges_next(const struct bw_query_ranges *list, size_t *next,
+                                                  uint64_t start, uint64_t length);
 
 /** Bytes that are covered, however often. All zeros is none; free(items) frees it. */
-struct bw_cover {
-    struct bw_covered {
+struct bw_covered {
+    struct bw_covered_range {
         uint64_t start, end;
     } * items;
     size_t count, capacity;
@@ -40,13 +41,16 @@ struct bw_cover {
 };
 
 /** Adds bytes; false if memory runs out. */
-bool bw_cover_add(struct bw_cover *cover, uint64_t start, uint64_t end);
+bool bw_covered_add(struct bw_covered *covered, uint64_t start, uint64_t end);
 
-/** Sorts and joins what was added, before bw_cover_at(). */
-void bw_cover_join(struct bw_cover *cover);
+/** Sorts and joins what was added, before bw_covered_at(). */
+void bw_covered_join(struct bw_covered *covered);
 
 /** Whether an address is covered; `*end` is cut to where that changes. */
-bool bw_cover_at(const struct bw_cover *cover, uint64_t address, uint64_t *end);
+bool bw_covered_at(const struct bw_covered *covered, uint64_t address, uint64_t *end);
+
+/** How many bytes are covered. */
+uint64_t bw_covered_total(struct bw_covered *covered);
 
 /** Tree blocks. A word of the map has the bits of 16 places of the smallest block size. */
 struct bw_block_set {

@@ -188,7 +188,7 @@ static bool decode(const struct bw_item *item, struct piece *piece)
 
 /* Gives what a range and a piece have in common. */
 static struct bw_error *give_piece(struct descent *descent, const struct piece *piece,
-                                   const struct bw_sought *range, struct bw_owner *owner)
+                                   const struct bw_query_range *range, struct bw_owner *owner)
 {
     struct bw_owner_search *search = descent->search;
     const bool whole = search->options->whole_extents;
@@ -204,7 +204,7 @@ static struct bw_error *give_piece(struct descent *descent, const struct piece *
     const bool all = whole || piece->is_compressed;
     owner->offset = piece->offset + (all ? 0 : start - piece->start);
     owner->file_length = all ? piece->file_length : end - start;
-    if (!bw_cover_add(&search->shown, start, end))
+    if (!bw_covered_add(&search->shown, start, end))
         return bw_error_no_memory();
     return bw_owner_give(search, owner);
 }
@@ -221,9 +221,9 @@ static struct bw_error *take_file_extent(struct descent *descent, const struct b
                              .tree = descent->tree->tree.id,
                              .inode = item->key.objectid,
                              .subvolume = descent->subvolume};
-    const struct bw_sought *range;
-    for (size_t next = 0;
-         (range = bw_sought_next(&search->ranges, &next, piece.extent, piece.extent_length));) {
+    const struct bw_query_range *range;
+    for (size_t next = 0; (range = bw_query_ranges_next(&search->ranges, &next, piece.extent,
+                                                        piece.extent_length));) {
         if (!*hit)
             BW_TRY(bw_owner_allocate(search, piece.extent, piece.extent_length));
         BW_TRY(give_piece(descent, &piece, range, &owner));
@@ -262,7 +262,7 @@ static bool wants(void *context, const struct bw_block_pointer *pointer)
     descent->path[level] = pointer->bytenr;
     if (descent->failure || bw_tree_has_dropped(descent->tree, pointer))
         return false;
-    if (bw_sought_next(&search->ranges, &next, pointer->bytenr, search->fs->reader.nodesize))
+    if (bw_query_ranges_next(&search->ranges, &next, pointer->bytenr, search->fs->reader.nodesize))
         descent->failure = take_block(descent, pointer);
     if (!descent->failure && search->reads_all &&
         !bw_block_set_add(descent->seen, pointer->bytenr, &new))

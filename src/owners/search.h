@@ -57,11 +57,11 @@ struct bw_owner_search {
     const struct bw_owner_hooks *hooks; /**< NULL: there are none */
     struct bw_tree_list trees;
     struct bw_map tree_numbers; /**< ids to indexes of `trees` */
-    struct bw_sought_list ranges;
-    bool reads_all;            /**< all blocks of all trees are read: there are no marks */
-    struct bw_map marks;       /**< addresses of blocks that have, or lead to, what is searched */
-    struct bw_cover allocated; /**< bytes of the ranges that extents and tree blocks take */
-    struct bw_cover shown;     /**< and those of them that have an owner */
+    struct bw_query_ranges ranges;
+    bool reads_all;              /**< all blocks of all trees are read: there are no marks */
+    struct bw_map marks;         /**< addresses of blocks that have, or lead to, what is searched */
+    struct bw_covered allocated; /**< bytes of the ranges that extents and tree blocks take */
+    struct bw_covered shown;     /**< and those of them that have an owner */
     struct bw_owned_block *blocks;
     size_t block_count, block_capacity;
     struct bw_map block_numbers; /**< their addresses to their indexes */

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "owners/references.h"
-#include "owners/waves.h"
+#include "owners/level_reader.h"
 
 uint32_t bw_shared_units(uint64_t bytes)
 {
@@ -31,14 +31,14 @@ struct found {
 
 /* The extent trees on their way in. */
 struct loading {
-    struct bw_waves waves;
+    struct bw_level_reader reader;
     struct found *found; /* of each worker */
     atomic_bool lost;
-    bool (*goes_on)(void *context);
+    bool (*should_continue)(void *context);
     void *context;
 };
 
-static void want_all(void *context, unsigned worker, const struct bw_wave_block *block,
+static void want_all(void *context, unsigned worker, const struct bw_queued_block *block,
                      const struct bw_node *node, bool *wanted)
 {
     (void)context;
@@ -60,30 +60,31 @@ static bool add_entry(struct found *found, const struct bw_extent_entry *entry)
     return true;
 }
 
-static void take_leaf(void *context, unsigned worker, const struct bw_wave_block *block,
-                      const struct bw_node *leaf)
+static void on_leaf(void *context, unsigned worker, const struct bw_queued_block *block,
+                    const struct bw_node *leaf)
 {
     struct loading *loading = context;
     struct bw_extent_entry entry;
     struct bw_item item;
     (void)block;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        if (bw_extent_entry_decode(loading->waves.fs, &item, &entry) &&
+        if (bw_extent_entry_decode(loading->reader.fs, &item, &entry) &&
             !add_entry(&loading->found[worker], &entry))
-            loading->waves.no_memory = true;
+            loading->reader.no_memory = true;
 }
 
-static void lose(void *context, const struct bw_wave_block *block, struct bw_error *error)
+static void on_lost_block(void *context, const struct bw_queued_block *block,
+                          struct bw_error *error)
 {
     struct loading *loading = context;
     loading->lost = true;
-    bw_fs_report_lost(loading->waves.fs, block->pointer.bytenr, error);
+    bw_fs_report_lost(loading->reader.fs, block->pointer.bytenr, error);
 }
 
-static bool goes_on(void *context)
+static bool should_continue(void *context)
 {
     const struct loading *loading = context;
-    return !loading->goes_on || loading->goes_on(loading->context);
+    return !loading->should_continue || loading->should_continue(loading->context);
 }
 
 static struct bw_error *read_trees(struct loading *loading, const struct bw_tree_list *trees)
@@ -93,11 +94,11 @@ static struct bw_error *read_trees(struct loading *loading, const struct bw_tree
         if (trees->entries[i].tree.id != BW_EXTENT_TREE)
             continue;
         loading->lost = false;
-        BW_TRY(bw_waves_add(&loading->waves,
-                            &(struct bw_wave_block){
-                                bw_tree_root_pointer(&trees->entries[i].tree, false), 0, NULL}));
+        BW_TRY(bw_level_reader_add(
+            &loading->reader, &(struct bw_queued_block){
+                                  bw_tree_root_pointer(&trees->entries[i].tree, false), 0, NULL}));
     }
-    return bw_waves_run(&loading->waves);
+    return bw_level_reader_run(&loading->reader);
 }
 
 static int by_place(const void *left, const void *right)
@@ -116,7 +117,7 @@ static void sort(struct found *found)
 }
 
 /* The one of all lists that comes next; NULL at the end. */
-static const struct bw_shared_extent *take_least(struct found *found, unsigned count)
+static const struct bw_shared_extent *next_least(struct found *found, unsigned count)
 {
     struct found *least = NULL;
     for (unsigned i = 0; i < count; i++)
@@ -136,7 +137,7 @@ static bool merge(struct bw_shared_extents *shared, struct found *found, unsigne
         total += found[i].count;
     }
     shared->extents = malloc((total + 1) * sizeof *shared->extents);
-    for (shared->count = 0; shared->extents && (next = take_least(found, count)); shared->count++)
+    for (shared->count = 0; shared->extents && (next = next_least(found, count)); shared->count++)
         shared->extents[shared->count] = *next;
     return shared->extents;
 }
@@ -168,27 +169,27 @@ struct bw_error *bw_shared_load(struct bw_shared_extents *shared, struct bw_fs *
                                 const struct bw_tree_list *trees, unsigned threads,
                                 bool (*may_go_on)(void *context), void *context)
 {
-    struct loading loading = {.waves = {.fs = fs,
-                                        .threads = threads,
-                                        .node = want_all,
-                                        .leaf = take_leaf,
-                                        .lost = lose,
-                                        .goes_on = goes_on,
-                                        .context = &loading},
-                              .goes_on = may_go_on,
+    struct loading loading = {.reader = {.fs = fs,
+                                         .threads = threads,
+                                         .node = want_all,
+                                         .leaf = on_leaf,
+                                         .lost = on_lost_block,
+                                         .should_continue = should_continue,
+                                         .context = &loading},
+                              .should_continue = may_go_on,
                               .context = context};
-    struct bw_error *error = bw_waves_begin(&loading.waves);
-    loading.found = calloc(loading.waves.workers, sizeof *loading.found);
+    struct bw_error *error = bw_level_reader_begin(&loading.reader);
+    loading.found = calloc(loading.reader.workers, sizeof *loading.found);
     if (!error)
         error = loading.found ? read_trees(&loading, trees) : bw_error_no_memory();
     shared->complete = !error && !loading.lost;
     if (shared->complete &&
-        (!merge(shared, loading.found, loading.waves.workers) || !make_buckets(shared)))
+        (!merge(shared, loading.found, loading.reader.workers) || !make_buckets(shared)))
         error = bw_error_no_memory();
-    for (unsigned i = 0; loading.found && i < loading.waves.workers; i++)
+    for (unsigned i = 0; loading.found && i < loading.reader.workers; i++)
         free(loading.found[i].extents);
     free(loading.found);
-    bw_waves_end(&loading.waves);
+    bw_level_reader_end(&loading.reader);
     return error;
 }
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What subvolumes share: the accounts that count.c has filled, one for each set of subvolumes, and
- * the answers that they give. Subvolumes have numbers in sets in the order in which they changed
- * last: a block that a subvolume had for a while is in consecutive snapshots, and if it still has
- * it, in the subvolume as well. Sets are gone through in such runs.
+ * What subvolumes share: buckets, one for each set of subvolumes, and what they add up to.
+ *
+ * Counting fills the buckets. The set of subvolumes that reach a tree block is the union of the
+ * sets of the blocks above it; so sets go down the trees, and each block is read once, however
+ * many snapshots share it. A block with one reference takes the set of its parent at once; others
+ * wait in the table of shared extents until all blocks of higher levels have been read, and so do
+ * data with several references until the end.
+ *
+ * The extent tree tells which are shared. If it is not whole, or proves wrong, or has not heard of
+ * what replaying the log has changed, everything is taken as shared: that takes more memory.
  */
-#include "owners/shares.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -16,20 +20,438 @@
 #include "base/search.h"
 #include "base/struct_size.h"
 #include "btrfs-walk/subvolume.h"
+#include "owners/node_runs.h"
+#include "owners/ranges.h"
+#include "owners/references.h"
+#include "owners/shared_extents.h"
+#include "owners/level_reader.h"
+#include "btrfs-walk/shares.h"
+#include "owners/root_sets.h"
+#include "owners/tree_list.h"
 
-bool bw_shares_enter(struct bw_shares *shares, uint32_t set, uint64_t bytes, uint64_t lost_blocks)
+/* A set of subvolumes, and what exactly these share. */
+struct bucket {
+    uint32_t set;
+    uint32_t first; /* index of the first subvolume; set when all is counted */
+    uint64_t bytes;
+    uint64_t lost_blocks;
+};
+
+/* A subvolume by its number in sets. Numbers are in the order in which subvolumes changed last: a
+ * block that a subvolume had for a while is in consecutive snapshots, and if it still has it, in
+ * the subvolume as well. So most sets are ranges of numbers. */
+struct numbered_subvolume {
+    uint32_t index; /* of the subvolume */
+    uint32_t end;   /* up to this number, without it, indices are consecutive */
+};
+
+struct bw_shares {
+    struct bw_subvolume_space *subvolumes; /* first those that stay, then those that are being
+                                              deleted; both by ascending id */
+    uint32_t count, staying;
+    struct numbered_subvolume *numbers; /* the same two groups, both in the order in which they
+                                         changed last: what a subvolume has shared with its
+                                         snapshots for a while is a single run of them */
+    struct bw_root_sets sets;
+    struct bucket *buckets; /* one for a set */
+    size_t bucket_count, bucket_capacity;
+    struct bw_map buckets_by_set;
+    struct bw_shares_info info;
+    const struct bw_listed_tree **trees; /* of the subvolumes, by index, while counting */
+};
+
+struct counting {
+    struct bw_shares *shares;
+    struct bw_level_reader reader;
+    struct bw_shared_extents shared;
+    struct bw_block_set seen; /* blocks with one reference */
+    struct bw_run_receiver reading;
+    struct bw_node_runs **runs; /* of each worker */
+    struct bw_run_child **data; /* of each worker: BW_MOST_REFERENCES */
+    const struct bw_shares_options *options;
+    uint64_t newest;                     /* no block has a greater generation */
+    const struct bw_block_queue *wanted; /* blocks with one reference of the level that is read */
+    struct bw_level_order order;
+    bool contradicted; /* the extent tree is wrong */
+};
+
+static void set_no_memory(struct counting *counting)
 {
-    uint32_t number = bw_map_get(&shares->accounts_by_set, set);
+    counting->reader.no_memory = true;
+}
+
+/* Adds to the bucket of a set; false if memory runs out. */
+static bool add_to_bucket(struct bw_shares *shares, uint32_t set, uint64_t bytes,
+                          uint64_t lost_blocks)
+{
+    uint32_t number = bw_map_get(&shares->buckets_by_set, set);
     if (number == UINT32_MAX) {
-        number = (uint32_t)shares->account_count;
-        if (!BW_ARRAY_RESERVE(shares->accounts, shares->account_count, shares->account_capacity) ||
-            !bw_map_put(&shares->accounts_by_set, set, number))
+        number = (uint32_t)shares->bucket_count;
+        if (!BW_ARRAY_RESERVE(shares->buckets, shares->bucket_count, shares->bucket_capacity) ||
+            !bw_map_put(&shares->buckets_by_set, set, number))
             return false;
-        shares->accounts[shares->account_count++] = (struct bw_shares_account){.set = set};
+        shares->buckets[shares->bucket_count++] = (struct bucket){.set = set};
     }
-    shares->accounts[number].bytes += bytes;
-    shares->accounts[number].lost_blocks += lost_blocks;
+    shares->buckets[number].bytes += bytes;
+    shares->buckets[number].lost_blocks += lost_blocks;
     return true;
+}
+
+static void add_bytes(struct counting *counting, uint32_t set, uint64_t bytes, uint64_t lost)
+{
+    if (!add_to_bucket(counting->shares, set, bytes, lost))
+        set_no_memory(counting);
+}
+
+/* The place of a reference in the table; with the lock, it is made if it may be shared. */
+static size_t place_of(struct counting *counting, const struct bw_run_child *child)
+{
+    if (counting->shared.complete || child->shared != SIZE_MAX)
+        return child->shared;
+    size_t place = bw_shared_find(&counting->shared, child->bytenr);
+    if (place == SIZE_MAX)
+        place = bw_shared_add(&counting->shared, child->bytenr);
+    if (place == SIZE_MAX)
+        set_no_memory(counting);
+    return place;
+}
+
+/* Adds a set to those that reach an extent. */
+static void add_set(struct counting *counting, struct bw_shared_extent *extent, uint32_t set)
+{
+    const uint32_t both = bw_root_set_union(&counting->shares->sets, extent->set, set);
+    if (both == UINT32_MAX)
+        set_no_memory(counting);
+    else
+        extent->set = both;
+}
+
+/* Nodes. */
+
+/* Whether a block with one reference is visited for the first time. */
+static bool is_first(struct counting *counting, uint64_t bytenr)
+{
+    bool added = false;
+    if (!bw_block_set_add(&counting->seen, bytenr, &added))
+        set_no_memory(counting);
+    counting->contradicted |= !added;
+    return added;
+}
+
+/* References to a tree block; returns whether it is to be read at once. */
+static bool reach_block(struct counting *counting, const struct bw_run_child *child, unsigned level,
+                        uint32_t set)
+{
+    const size_t place = place_of(counting, child);
+    if (place == SIZE_MAX)
+        return is_first(counting, child->bytenr);
+    struct bw_shared_extent *extent = &counting->shared.extents[place];
+    if (!(extent->place & BW_SHARED_FLAGS)) {
+        extent->place |= level + 1;
+        extent->value = child->value;
+        if (!bw_level_order_add(&counting->order, level, place, child->group))
+            set_no_memory(counting);
+    }
+    if ((extent->place & BW_SHARED_FLAGS) == level + 1)
+        add_set(counting, extent, set);
+    else if (counting->shared.complete)
+        counting->contradicted = true;
+    else
+        add_bytes(counting, set, 0, 1);
+    return false;
+}
+
+/* What a version of the node before had in a slot need not be looked up again. */
+static bool find_child(void *context, struct bw_run_child *child)
+{
+    const struct counting *counting = context;
+    if (counting->shared.complete && child->shared == SIZE_MAX)
+        child->shared = bw_shared_find(&counting->shared, child->bytenr);
+    return !counting->shared.complete || child->shared != SIZE_MAX;
+}
+
+static void reach_child(void *context, const struct bw_run_child *child, unsigned level,
+                        uint32_t set)
+{
+    struct counting *counting = context;
+    if (set == UINT32_MAX)
+        set_no_memory(counting);
+    else
+        reach_block(counting, child, level, set);
+}
+
+static void on_node(void *context, unsigned worker, const struct bw_queued_block *block,
+                    const struct bw_node *node, bool *wanted)
+{
+    struct counting *counting = context;
+    const uint32_t first = block->dropped ? bw_tree_first_slot(block->dropped, node) : 0;
+    const uint32_t begin = first + (block->dropped != NULL);
+    bw_node_runs_add(counting->runs[worker], node, begin, counting->newest, block->value, wanted);
+    pthread_mutex_lock(&counting->reader.lock);
+    for (uint32_t slot = begin; slot < node->item_count; slot++)
+        if (wanted[slot])
+            wanted[slot] = is_first(counting, bw_node_pointer_at(node, slot).bytenr);
+    add_bytes(counting, block->value, node->nodesize, 0);
+    pthread_mutex_unlock(&counting->reader.lock);
+    if (begin > first && first < node->item_count)
+        wanted[first] = true;
+}
+
+static void on_row_end(void *context, unsigned worker)
+{
+    struct counting *counting = context;
+    bw_node_runs_end(counting->runs[worker]);
+}
+
+/* Leaves. */
+
+struct leaf_sum {
+    struct bw_run_child *data;
+    size_t count;
+    uint64_t bytes; /* of extents with one reference */
+};
+
+/* A reference to data. Those in a row to the same extent are one. */
+static void add_data(const struct counting *counting, struct leaf_sum *sum,
+                     const struct bw_reference *reference)
+{
+    const struct bw_run_child data = {
+        reference->bytenr,
+        counting->shared.complete ? bw_shared_find(&counting->shared, reference->bytenr) : SIZE_MAX,
+        bw_shared_units(reference->length), 0, 0};
+    if (counting->shared.complete && data.shared == SIZE_MAX)
+        sum->bytes += reference->length;
+    else if (!sum->count || sum->data[sum->count - 1].bytenr != data.bytenr)
+        sum->data[sum->count++] = data;
+}
+
+/* With the lock. */
+static void reach_data(struct counting *counting, const struct bw_run_child *data, uint32_t set)
+{
+    const size_t place = place_of(counting, data);
+    if (place == SIZE_MAX)
+        return;
+    struct bw_shared_extent *extent = &counting->shared.extents[place];
+    if (!counting->shared.complete && !(extent->place & BW_SHARED_FLAGS)) {
+        extent->place |= BW_SHARED_DATA;
+        extent->value = data->value;
+    }
+    if (extent->place & BW_SHARED_DATA)
+        add_set(counting, extent, set);
+}
+
+struct leaf_reading {
+    const struct counting *counting;
+    struct leaf_sum sum;
+};
+
+static void on_reference(void *context, const struct bw_reference *reference)
+{
+    struct leaf_reading *reading = context;
+    if (reference->kind)
+        add_data(reading->counting, &reading->sum, reference);
+}
+
+static void on_leaf(void *context, unsigned worker, const struct bw_queued_block *block,
+                    const struct bw_node *leaf)
+{
+    struct counting *counting = context;
+    struct leaf_reading reading = {counting, {.data = counting->data[worker]}};
+    bw_references_of_block(leaf, 0, false, on_reference, &reading);
+    pthread_mutex_lock(&counting->reader.lock);
+    for (size_t i = 0; i < reading.sum.count; i++)
+        reach_data(counting, &reading.sum.data[i], block->value);
+    add_bytes(counting, block->value, leaf->nodesize + reading.sum.bytes, 0);
+    pthread_mutex_unlock(&counting->reader.lock);
+}
+
+static void on_lost_block(void *context, const struct bw_queued_block *block,
+                          struct bw_error *error)
+{
+    struct counting *counting = context;
+    pthread_mutex_lock(&counting->reader.lock);
+    add_bytes(counting, block->value, 0, 1);
+    pthread_mutex_unlock(&counting->reader.lock);
+    bw_fs_report_lost(counting->reader.fs, block->pointer.bytenr, error);
+}
+
+/* The blocks of a level: those with one reference that are wanted, and the shared ones of the
+ * table.
+ */
+
+static size_t order_level(void *context, unsigned level, const struct bw_block_queue *wanted)
+{
+    struct counting *counting = context;
+    size_t count;
+    counting->wanted = wanted;
+    if (bw_level_order_make(&counting->order, level, wanted, &counting->shared, counting->newest,
+                            &count))
+        return count;
+    set_no_memory(counting);
+    return 0;
+}
+
+/* A subvolume that reaches a block. */
+static uint64_t owner_of(const struct bw_shares *shares, uint32_t set)
+{
+    struct bw_root_run run = {0};
+    return bw_root_set_next(&shares->sets, set, &run)
+               ? shares->subvolumes[shares->numbers[run.first].index].id
+               : 0;
+}
+
+static struct bw_queued_block block_of(const struct counting *counting,
+                                       const struct bw_shared_extent *extent, unsigned level)
+{
+    return (struct bw_queued_block){
+        .pointer = {.bytenr = extent->place & ~(uint64_t)BW_SHARED_FLAGS,
+                    .expectation = {.owner = owner_of(counting->shares, extent->set),
+                                    .generation = counting->newest - extent->value,
+                                    .level = (uint8_t)level}},
+        .value = extent->set};
+}
+
+static void pick_blocks(void *context, unsigned level, size_t first, unsigned count,
+                        struct bw_queued_block *blocks)
+{
+    struct counting *counting = context;
+    const struct bw_block_queue *wanted = counting->wanted;
+    pthread_mutex_lock(&counting->reader.lock);
+    for (unsigned i = 0; i < count; i++) {
+        const uint32_t number = counting->order.numbers[first + i];
+        blocks[i] =
+            number < wanted->count
+                ? wanted->blocks[number]
+                : block_of(counting, &counting->shared.extents[number - wanted->count], level);
+    }
+    pthread_mutex_unlock(&counting->reader.lock);
+}
+
+/* All trees. */
+
+static bool should_continue(void *context)
+{
+    const struct bw_shares_options *options = ((struct counting *)context)->options;
+    return !options->progress || options->progress(options->context);
+}
+
+/* Roots are visited like other blocks: a damaged root tree may lead to one twice. */
+static struct bw_error *add_roots(struct counting *counting)
+{
+    struct bw_shares *shares = counting->shares;
+    for (uint32_t i = 0; i < shares->count; i++) {
+        const struct bw_listed_tree *tree = shares->trees[shares->numbers[i].index];
+        const struct bw_block_pointer root = bw_tree_root_pointer(&tree->tree, false);
+        const uint32_t set = bw_root_set_of(&shares->sets, i);
+        const struct bw_run_child child = {
+            root.bytenr, bw_shared_find(&counting->shared, root.bytenr),
+            bw_shared_age(counting->newest, root.expectation.generation), 0, 0};
+        const struct bw_queued_block block = {root, set, tree->references ? NULL : tree};
+        if (set == UINT32_MAX)
+            return bw_error_no_memory();
+        if (block.dropped || reach_block(counting, &child, root.expectation.level, set))
+            BW_TRY(bw_level_reader_add(&counting->reader, &block));
+    }
+    return NULL;
+}
+
+static struct bw_error *make_workers(struct counting *counting)
+{
+    const unsigned workers = counting->reader.workers;
+    counting->runs = calloc(workers, sizeof *counting->runs);
+    counting->data = calloc(workers, sizeof *counting->data);
+    bool complete = counting->runs && counting->data;
+    for (unsigned i = 0; complete && i < workers; i++) {
+        counting->runs[i] = bw_node_runs_create(&counting->reading);
+        counting->data[i] = calloc(BW_MOST_REFERENCES, sizeof **counting->data);
+        complete = counting->runs[i] && counting->data[i];
+    }
+    return complete ? NULL : bw_error_no_memory();
+}
+
+static struct bw_error *count_trees(struct counting *counting)
+{
+    BW_TRY(bw_level_reader_begin(&counting->reader));
+    BW_TRY(make_workers(counting));
+    BW_TRY(add_roots(counting));
+    BW_TRY(bw_level_reader_run(&counting->reader));
+    for (size_t i = 0; i < counting->shared.count; i++) {
+        const struct bw_shared_extent *extent = &counting->shared.extents[i];
+        if (extent->place & BW_SHARED_DATA && extent->set)
+            add_bytes(counting, extent->set, (uint64_t)extent->value * BW_MIN_SECTORSIZE, 0);
+    }
+    return counting->reader.no_memory ? bw_error_no_memory() : NULL;
+}
+
+static void release(struct counting *counting)
+{
+    for (unsigned i = 0; counting->runs && i < counting->reader.workers; i++)
+        bw_node_runs_destroy(counting->runs[i]);
+    for (unsigned i = 0; counting->data && i < counting->reader.workers; i++)
+        free(counting->data[i]);
+    free(counting->runs);
+    free(counting->data);
+    bw_level_reader_end(&counting->reader);
+    bw_map_free(&counting->seen.words);
+    bw_level_order_free(&counting->order);
+    bw_shared_free(&counting->shared);
+}
+
+/* Counts; `*wrong`: the extent tree was relied on, and is wrong. */
+static struct bw_error *count(struct bw_shares *shares, struct bw_fs *fs,
+                              const struct bw_shares_options *options,
+                              struct bw_shared_extents *shared, bool *wrong)
+{
+    struct counting counting = {.shares = shares,
+                                .reader = {.fs = fs,
+                                           .threads = options->threads,
+                                           .node = on_node,
+                                           .leaf = on_leaf,
+                                           .row = on_row_end,
+                                           .lost = on_lost_block,
+                                           .order = order_level,
+                                           .pick = pick_blocks,
+                                           .should_continue = should_continue,
+                                           .context = &counting},
+                                .shared = *shared,
+                                .reading = {.sets = &shares->sets,
+                                            .lock = &counting.reader.lock,
+                                            .find = find_child,
+                                            .reach = reach_child,
+                                            .context = &counting},
+                                .options = options,
+                                .newest = fs->superblock.generation + 1};
+    *shared = (struct bw_shared_extents){0};
+    struct bw_error *error = count_trees(&counting);
+    *wrong = counting.contradicted;
+    shares->info.blocks = counting.reader.blocks;
+    release(&counting);
+    return error;
+}
+
+/* Counts what the subvolumes share: fills the buckets. `list` has all trees. */
+static struct bw_error *count_all(struct bw_shares *shares, struct bw_fs *fs,
+                                  const struct bw_tree_list *list,
+                                  const struct bw_shares_options *options)
+{
+    struct bw_shared_extents shared = {0};
+    bool wrong = false;
+    if (!fs->memory.count) {
+        struct bw_error *error = bw_shared_load(&shared, fs, list, options->threads,
+                                                options->progress, options->context);
+        if (error) {
+            bw_shared_free(&shared);
+            return error;
+        }
+    }
+    shares->info.by_extent_tree = shared.complete;
+    BW_TRY(count(shares, fs, options, &shared, &wrong));
+    if (!wrong)
+        return NULL;
+    for (size_t i = 0; i < shares->bucket_count; i++)
+        shares->buckets[i].bytes = shares->buckets[i].lost_blocks = 0;
+    shares->info.by_extent_tree = false;
+    return count(shares, fs, options, &shared, &wrong);
 }
 
 /* Opening. */
@@ -58,8 +480,8 @@ static uint64_t age_of(const struct bw_shares *shares, uint32_t index)
 
 static int by_age(const void *left, const void *right, void *context)
 {
-    const uint32_t a = ((const struct bw_shares_number *)left)->index,
-                   b = ((const struct bw_shares_number *)right)->index;
+    const uint32_t a = ((const struct numbered_subvolume *)left)->index,
+                   b = ((const struct numbered_subvolume *)right)->index;
     const uint64_t first = age_of(context, a), second = age_of(context, b);
     return first != second ? (first < second ? -1 : 1) : (a > b) - (a < b);
 }
@@ -67,7 +489,7 @@ static int by_age(const void *left, const void *right, void *context)
 /* Numbers of those that stay are lower than those of others. */
 static void number_subvolumes(struct bw_shares *shares)
 {
-    struct bw_shares_number *numbers = shares->numbers;
+    struct numbered_subvolume *numbers = shares->numbers;
     for (uint32_t i = 0; i < shares->count; i++)
         numbers[i].index = i;
     qsort_r(numbers, shares->staying, sizeof *numbers, by_age, shares);
@@ -79,7 +501,7 @@ static void number_subvolumes(struct bw_shares *shares)
     }
 }
 
-static struct bw_error *take_subvolumes(struct bw_shares *shares, const struct bw_fs *fs,
+static struct bw_error *list_subvolumes(struct bw_shares *shares, const struct bw_fs *fs,
                                         const struct bw_tree_list *list)
 {
     shares->subvolumes = calloc(list->count + 1, sizeof *shares->subvolumes);
@@ -95,33 +517,33 @@ static struct bw_error *take_subvolumes(struct bw_shares *shares, const struct b
 }
 
 /* What a subvolume that is being deleted shares with others is only theirs. */
-static struct bw_error *leave_to_staying(struct bw_shares *shares)
+static struct bw_error *assign_to_staying(struct bw_shares *shares)
 {
-    for (size_t i = 0; shares->staying < shares->count && i < shares->account_count; i++) {
-        const struct bw_shares_account account = shares->accounts[i];
-        const uint32_t set = bw_root_set_below(&shares->sets, account.set, shares->staying);
-        if (!set || set == account.set)
+    for (size_t i = 0; shares->staying < shares->count && i < shares->bucket_count; i++) {
+        const struct bucket bucket = shares->buckets[i];
+        const uint32_t set = bw_root_set_below(&shares->sets, bucket.set, shares->staying);
+        if (!set || set == bucket.set)
             continue;
-        shares->accounts[i].bytes = shares->accounts[i].lost_blocks = 0;
-        if (set == UINT32_MAX || !bw_shares_enter(shares, set, account.bytes, account.lost_blocks))
+        shares->buckets[i].bytes = shares->buckets[i].lost_blocks = 0;
+        if (set == UINT32_MAX || !add_to_bucket(shares, set, bucket.bytes, bucket.lost_blocks))
             return bw_error_no_memory();
     }
     return NULL;
 }
 
-static bool is_empty(const struct bw_shares_account *account)
+static bool is_empty(const struct bucket *bucket)
 {
-    return !account->bytes && !account->lost_blocks;
+    return !bucket->bytes && !bucket->lost_blocks;
 }
 
 static void remove_empty(struct bw_shares *shares)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < shares->account_count; i++)
-        if (!is_empty(&shares->accounts[i]))
-            shares->accounts[kept++] = shares->accounts[i];
-    shares->account_count = kept;
-    bw_map_free(&shares->accounts_by_set);
+    for (size_t i = 0; i < shares->bucket_count; i++)
+        if (!is_empty(&shares->buckets[i]))
+            shares->buckets[kept++] = shares->buckets[i];
+    shares->bucket_count = kept;
+    bw_map_free(&shares->buckets_by_set);
 }
 
 /* Some subvolumes of a set. */
@@ -139,7 +561,7 @@ static bool next_part(const struct bw_shares *shares, uint32_t set, struct part 
             return false;
         part->next = part->run.first;
     }
-    const struct bw_shares_number *number = &shares->numbers[part->next];
+    const struct numbered_subvolume *number = &shares->numbers[part->next];
     const uint32_t end = number->end < part->run.end ? number->end : part->run.end;
     part->first = number->index;
     part->count = end - part->next;
@@ -161,24 +583,23 @@ struct change {
 };
 
 /* Notes at the ends of each part of a set what it adds to all subvolumes of that part. */
-static void sum_up_account(struct bw_shares *shares, struct bw_shares_account *account,
-                           struct change *changes)
+static void sum_up_bucket(struct bw_shares *shares, struct bucket *bucket, struct change *changes)
 {
     struct part part = {0};
     uint64_t size = 0;
-    account->first = UINT32_MAX;
-    while (next_part(shares, account->set, &part)) {
+    bucket->first = UINT32_MAX;
+    while (next_part(shares, bucket->set, &part)) {
         const uint32_t end = part.first + part.count;
-        account->first = part.first < account->first ? part.first : account->first;
+        bucket->first = part.first < bucket->first ? part.first : bucket->first;
         size += part.count;
-        changes[part.first].referenced += account->bytes;
-        changes[end].referenced -= account->bytes;
-        changes[part.first].lost_blocks += account->lost_blocks;
-        changes[end].lost_blocks -= account->lost_blocks;
+        changes[part.first].referenced += bucket->bytes;
+        changes[end].referenced -= bucket->bytes;
+        changes[part.first].lost_blocks += bucket->lost_blocks;
+        changes[end].lost_blocks -= bucket->lost_blocks;
     }
     if (size == 1)
-        shares->subvolumes[account->first].exclusive = account->bytes;
-    shares->info.lost_blocks += account->lost_blocks;
+        shares->subvolumes[bucket->first].exclusive = bucket->bytes;
+    shares->info.lost_blocks += bucket->lost_blocks;
 }
 
 /* The figures of each subvolume. */
@@ -188,8 +609,8 @@ static struct bw_error *sum_up(struct bw_shares *shares)
     struct change sum = {0};
     if (!changes)
         return bw_error_no_memory();
-    for (size_t i = 0; i < shares->account_count; i++)
-        sum_up_account(shares, &shares->accounts[i], changes);
+    for (size_t i = 0; i < shares->bucket_count; i++)
+        sum_up_bucket(shares, &shares->buckets[i], changes);
     for (uint32_t i = 0; i < shares->count; i++) {
         sum.referenced += changes[i].referenced;
         sum.lost_blocks += changes[i].lost_blocks;
@@ -202,14 +623,14 @@ static struct bw_error *sum_up(struct bw_shares *shares)
 /* Says what is missing, for each set of subvolumes once. */
 static void report_losses(const struct bw_shares *shares, struct bw_fs *fs)
 {
-    for (size_t i = 0; i < shares->account_count; i++) {
-        const struct bw_shares_account *account = &shares->accounts[i];
-        if (!account->lost_blocks)
+    for (size_t i = 0; i < shares->bucket_count; i++) {
+        const struct bucket *bucket = &shares->buckets[i];
+        if (!bucket->lost_blocks)
             continue;
-        const uint64_t others = size_of(shares, account->set) - 1;
+        const uint64_t others = size_of(shares, bucket->set) - 1;
         struct bw_buffer text = {0};
-        bw_buffer_format(&text, "%" PRIu64 " block%s of tree %" PRIu64, account->lost_blocks,
-                         bw_plural(account->lost_blocks), shares->subvolumes[account->first].id);
+        bw_buffer_format(&text, "%" PRIu64 " block%s of tree %" PRIu64, bucket->lost_blocks,
+                         bw_plural(bucket->lost_blocks), shares->subvolumes[bucket->first].id);
         if (others)
             bw_buffer_format(&text, " and %" PRIu64 " other%s", others, bw_plural(others));
         bw_fs_report(fs, BW_DAMAGE,
@@ -222,7 +643,7 @@ static void report_losses(const struct bw_shares *shares, struct bw_fs *fs)
 static int by_bytes(const void *left, const void *right, void *context)
 {
     const struct bw_shares *shares = context;
-    const struct bw_shares_account *a = left, *b = right;
+    const struct bucket *a = left, *b = right;
     struct bw_root_run first = {0}, second = {0};
     if (a->bytes != b->bytes)
         return a->bytes < b->bytes ? 1 : -1;
@@ -243,15 +664,14 @@ static struct bw_error *open_shares(struct bw_shares *shares, struct bw_fs *fs,
                                     struct bw_tree_list *list)
 {
     BW_TRY(bw_tree_list_load(fs, list));
-    BW_TRY(take_subvolumes(shares, fs, list));
-    BW_TRY(bw_shares_count(shares, fs, list, options));
-    BW_TRY(leave_to_staying(shares));
+    BW_TRY(list_subvolumes(shares, fs, list));
+    BW_TRY(count_all(shares, fs, list, options));
+    BW_TRY(assign_to_staying(shares));
     remove_empty(shares);
     BW_TRY(sum_up(shares));
-    shares->info.sets = shares->account_count;
-    if (shares->account_count)
-        qsort_r(shares->accounts, shares->account_count, sizeof *shares->accounts, by_bytes,
-                shares);
+    shares->info.sets = shares->bucket_count;
+    if (shares->bucket_count)
+        qsort_r(shares->buckets, shares->bucket_count, sizeof *shares->buckets, by_bytes, shares);
     report_losses(shares, fs);
     return NULL;
 }
@@ -282,8 +702,8 @@ void bw_shares_close(struct bw_shares *shares)
         return;
     free(shares->subvolumes);
     free(shares->numbers);
-    free(shares->accounts);
-    bw_map_free(&shares->accounts_by_set);
+    free(shares->buckets);
+    bw_map_free(&shares->buckets_by_set);
     bw_root_sets_free(&shares->sets);
     free(shares);
 }
@@ -342,14 +762,14 @@ struct bw_error *bw_shares_of(const struct bw_shares *shares, const uint64_t *id
         return bw_error_no_memory();
     BW_TRY(mark(shares, ids, count, before));
     *sum = (struct bw_shares_sum){0};
-    for (size_t i = 0; i < shares->account_count; i++) {
-        const struct bw_shares_account *account = &shares->accounts[i];
+    for (size_t i = 0; i < shares->bucket_count; i++) {
+        const struct bucket *bucket = &shares->buckets[i];
         bool all;
-        if (!count_marked(shares, account->set, before, &all))
+        if (!count_marked(shares, bucket->set, before, &all))
             continue;
-        sum->referenced += account->bytes;
-        sum->exclusive += all ? account->bytes : 0;
-        sum->lost_blocks += account->lost_blocks;
+        sum->referenced += bucket->bytes;
+        sum->exclusive += all ? bucket->bytes : 0;
+        sum->lost_blocks += bucket->lost_blocks;
     }
     return NULL;
 }
@@ -377,15 +797,14 @@ static size_t list_runs(const struct bw_shares *shares, uint32_t set, struct bw_
 }
 
 /* There is room for `shares->count` runs and ranges. */
-static struct bw_error *tell_set(const struct bw_shares *shares,
-                                 const struct bw_shares_account *account, struct bw_root_run *runs,
-                                 struct bw_subvolume_range *ranges, bw_shared_set_taker *take,
-                                 void *context)
+static struct bw_error *give_set(const struct bw_shares *shares, const struct bucket *bucket,
+                                 struct bw_root_run *runs, struct bw_subvolume_range *ranges,
+                                 bw_shared_set_taker *take, void *context)
 {
-    struct bw_shared_set set = {.bytes = account->bytes,
+    struct bw_shared_set set = {.bytes = bucket->bytes,
                                 .ranges = ranges,
-                                .range_count = list_runs(shares, account->set, runs),
-                                .are_deleted = account->first >= shares->staying};
+                                .range_count = list_runs(shares, bucket->set, runs),
+                                .are_deleted = bucket->first >= shares->staying};
     for (size_t i = 0; i < set.range_count; i++) {
         ranges[i] = (struct bw_subvolume_range){shares->subvolumes[runs[i].first].id,
                                                 shares->subvolumes[runs[i].end - 1].id};
@@ -401,8 +820,8 @@ struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_ta
     BW_AUTO_FREE struct bw_root_run *runs = calloc(room, sizeof *runs);
     BW_AUTO_FREE struct bw_subvolume_range *ranges = calloc(room, sizeof *ranges);
     struct bw_error *error = runs && ranges ? NULL : bw_error_no_memory();
-    for (size_t i = 0; !error && i < shares->account_count; i++)
-        if (shares->accounts[i].bytes)
-            error = tell_set(shares, &shares->accounts[i], runs, ranges, take, context);
+    for (size_t i = 0; !error && i < shares->bucket_count; i++)
+        if (shares->buckets[i].bytes)
+            error = give_set(shares, &shares->buckets[i], runs, ranges, take, context);
     return error;
 }

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Maps of space: where devices and chunks lie in them. Chunks are first cut so that no byte of a
- * device counts twice, however chunks overlap, and a map takes no longer than it has cells and
- * chunks. What is in the cells is counted by space_cells.c.
- */
-#include "owners/space_map.h"
-
+/* Maps of space: areas and chunks, and what lies in their cells. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -15,6 +9,298 @@
 #include "base/struct_size.h"
 #include "btrfs-walk/space.h"
 #include "ondisk/chunk.h"
+#include "owners/references.h"
+#include "owners/tree_list.h"
+#include "base/map.h"
+#include "btrfs-walk/space_map.h"
+#include "fs/fs.h"
+
+/* What is counted of a cell. */
+struct bw_space_count {
+    uint64_t allocated[BW_SPACE_KINDS];
+    double used;
+    double generation;      /* mean */
+    uint64_t owner, weight; /* of a majority vote by bytes */
+};
+
+/* A part of a chunk that lies in one piece in an area. */
+struct bw_space_piece {
+    uint64_t logical, chunk_length;
+    /* The byte at X of the chunk is taken to lie at X * factor / divisor of the piece. */
+    unsigned factor, divisor;
+    unsigned kind; /* enum bw_space_kind */
+    size_t area;
+    uint64_t offset;     /* in the area */
+    uint64_t begin, end; /* of the piece what counts: the rest is taken by another one */
+};
+
+/* Where a device lies. */
+struct bw_space_device {
+    uint64_t devid, bytes;
+    size_t area;
+    uint64_t offset; /* in the area */
+};
+
+struct bw_space_map {
+    struct bw_space_map_info info;
+    struct bw_space_map_options options;
+    struct bw_fs *fs;                /* while it is made */
+    struct bw_space_device *devices; /* by ascending id */
+    size_t device_count, device_capacity;
+    struct bw_space_area *areas;
+    struct bw_space_count *cells;  /* options.cells for each area */
+    struct bw_space_piece *pieces; /* ascending by logical address, when extents are counted */
+    size_t piece_count, piece_capacity;
+    struct bw_space_owner *owners;
+    size_t owner_count, owner_capacity;
+    struct bw_map owner_numbers; /* of `owners`, by id */
+    uint64_t counted_to;         /* logical address that extents were counted up to */
+};
+
+/* Something that is in use. */
+struct bw_space_use {
+    uint64_t generation, owner; /* 0: not known */
+};
+
+/* Cells. */
+
+/* Where a cell begins. There are at most 2^22 of them. */
+static uint64_t cell_begin(const struct bw_space_area *area, size_t number)
+{
+    const uint64_t count = area->cell_count;
+    return number * (area->bytes / count) + number * (area->bytes % count) / count;
+}
+
+/* The cell that holds an offset below the size of the area. */
+static size_t cell_at(const struct bw_space_area *area, uint64_t offset)
+{
+    size_t number = (size_t)((double)offset / (double)area->bytes * (double)area->cell_count);
+    if (number >= area->cell_count)
+        number = area->cell_count - 1;
+    while (number && cell_begin(area, number) > offset)
+        number--;
+    while (number + 1 < area->cell_count && cell_begin(area, number + 1) <= offset)
+        number++;
+    return number;
+}
+
+struct bw_space_cell bw_space_map_cell(const struct bw_space_map *map, size_t area, size_t number)
+{
+    const struct bw_space_area *in = &map->areas[area];
+    const struct bw_space_count *count = &map->cells[area * map->options.cells + number];
+    struct bw_space_cell cell = {.offset = cell_begin(in, number),
+                                 .generation = (uint64_t)(count->generation + 0.5),
+                                 .owner = count->owner};
+    double allocated = 0, used = count->used;
+    cell.bytes = cell_begin(in, number + 1) - cell.offset;
+    for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++)
+        allocated += (double)(cell.allocated[kind] = count->allocated[kind]);
+    if (used > allocated) /* several extent trees have the same */
+        used = allocated;
+    cell.used = (uint64_t)(used + 0.5);
+    cell.fill = cell.bytes ? used / (double)cell.bytes : 0;
+    return cell;
+}
+
+/* What of a range lies in one cell. */
+struct part {
+    struct bw_space_count *cell;
+    uint64_t bytes;
+};
+
+/* Takes the part in the next cell off a range of an area. */
+static bool claim_part(const struct bw_space_map *map, size_t area, uint64_t *begin, uint64_t end,
+                       struct part *part)
+{
+    const struct bw_space_area *in = &map->areas[area];
+    if (*begin >= end)
+        return false;
+    const size_t number = cell_at(in, *begin);
+    uint64_t limit = cell_begin(in, number + 1);
+    if (limit > end)
+        limit = end;
+    part->cell = &map->cells[area * map->options.cells + number];
+    part->bytes = limit - *begin;
+    *begin = limit;
+    return true;
+}
+
+/* Pieces of chunks. */
+
+/* Counts all that counts of a piece as allocated, and of that `used` of the bytes of its chunk as
+ * used, evenly. */
+static void space_add_piece(struct bw_space_map *map, const struct bw_space_piece *piece,
+                            uint64_t used)
+{
+    const double fill = used < piece->chunk_length ? (double)used / (double)piece->chunk_length : 1;
+    const uint64_t bytes = piece->end - piece->begin, end = piece->offset + piece->end;
+    uint64_t at = piece->offset + piece->begin;
+    map->info.allocated[piece->kind] += bytes;
+    map->info.used[piece->kind] += (uint64_t)((double)bytes * fill + 0.5);
+    for (struct part part; claim_part(map, piece->area, &at, end, &part);) {
+        part.cell->allocated[piece->kind] += part.bytes;
+        part.cell->used += (double)part.bytes * fill;
+    }
+}
+
+/* Extents. */
+
+/* A vote by bytes: who has more than half of them wins. */
+static void vote(struct bw_space_count *cell, uint64_t owner, uint64_t bytes)
+{
+    if (cell->owner == owner) {
+        cell->weight += bytes;
+    } else if (cell->weight >= bytes) {
+        cell->weight -= bytes;
+    } else {
+        cell->owner = owner;
+        cell->weight = bytes - cell->weight;
+    }
+}
+
+static struct bw_error *add_to_owner(struct bw_space_map *map, uint64_t id, uint64_t bytes)
+{
+    uint32_t number = bw_map_get(&map->owner_numbers, id);
+    if (number == UINT32_MAX) {
+        number = (uint32_t)map->owner_count;
+        if (!BW_ARRAY_RESERVE(map->owners, map->owner_count, map->owner_capacity) ||
+            !bw_map_put(&map->owner_numbers, id, number))
+            return bw_error_no_memory();
+        map->owners[map->owner_count++] = (struct bw_space_owner){.id = id};
+    }
+    map->owners[number].bytes += bytes;
+    return NULL;
+}
+
+/* Of two offsets in a chunk, X * factor / divisor without overflow: a chunk ends below 2^64. */
+static uint64_t scale(const struct bw_space_piece *piece, uint64_t offset)
+{
+    return offset / piece->divisor * piece->factor +
+           offset % piece->divisor * piece->factor / piece->divisor;
+}
+
+/* Counts the bytes of the chunk from `begin` to `end` as used. */
+static struct bw_error *add_used(struct bw_space_map *map, const struct bw_space_piece *piece,
+                                 uint64_t begin, uint64_t end, const struct bw_space_use *use)
+{
+    uint64_t from = scale(piece, begin), to = scale(piece, end);
+    from = from < piece->begin ? piece->begin : from;
+    to = to > piece->end ? piece->end : to;
+    if (from >= to)
+        return NULL;
+    map->info.used[piece->kind] += to - from;
+    BW_TRY(add_to_owner(map, use->owner, to - from));
+    uint64_t at = piece->offset + from;
+    for (struct part part; claim_part(map, piece->area, &at, piece->offset + to, &part);) {
+        struct bw_space_count *cell = part.cell;
+        cell->used += (double)part.bytes;
+        cell->generation +=
+            ((double)use->generation - cell->generation) * (double)part.bytes / (double)cell->used;
+        vote(cell, use->owner, part.bytes);
+    }
+    return NULL;
+}
+
+/* The tree that all references in the item of an extent name; 0: they are of several, or by the
+ * address of a block that may be of several. */
+static uint64_t owner_of(const struct bw_extent_entry *extent)
+{
+    struct bw_extent_entry entry = *extent;
+    struct bw_reference reference;
+    uint64_t owner = 0;
+    while (bw_extent_reference_step(&entry, &reference)) {
+        if (reference.kind == 0) /* simple quotas say it */
+            return reference.source;
+        const bool named =
+            reference.kind == BW_TREE_BLOCK_REF || reference.kind == BW_EXTENT_DATA_REF;
+        if (!named || (owner && owner != reference.source))
+            return 0;
+        owner = reference.source;
+    }
+    return owner;
+}
+
+static void note_generation(struct bw_space_map_info *info, uint64_t generation)
+{
+    if (generation > info->newest)
+        info->newest = generation;
+    if (generation && (!info->oldest || generation < info->oldest))
+        info->oldest = generation;
+}
+
+/* Extents come by ascending address. What one of them has is not counted for another one. */
+static struct bw_error *on_extent_item(void *context, const struct bw_item *item)
+{
+    struct bw_space_map *map = context;
+    const struct bw_space_piece *pieces = map->pieces;
+    struct bw_extent_entry extent;
+    if (!bw_extent_entry_decode(map->fs, item, &extent))
+        return NULL;
+    uint64_t begin = extent.bytenr, end;
+    if (__builtin_add_overflow(begin, extent.length, &end))
+        end = UINT64_MAX;
+    begin = begin < map->counted_to ? map->counted_to : begin;
+    if (begin >= end)
+        return NULL;
+    map->counted_to = end;
+    if (extent.generation > map->fs->superblock.generation)
+        extent.generation = 0;
+    note_generation(&map->info, extent.generation);
+    const struct bw_space_use use = {extent.generation, owner_of(&extent)};
+    size_t i =
+        BW_FIRST_INDEX(n, map->piece_count, pieces[n].logical + pieces[n].chunk_length > begin);
+    for (; i < map->piece_count && pieces[i].logical < end; i++) {
+        const uint64_t first = pieces[i].logical, after = first + pieces[i].chunk_length;
+        BW_TRY(add_used(map, &pieces[i], begin > first ? begin - first : 0,
+                        (end < after ? end : after) - first, &use));
+    }
+    return NULL;
+}
+
+static int compare_owners(const void *left, const void *right)
+{
+    const struct bw_space_owner *a = left, *b = right;
+    if (a->bytes != b->bytes)
+        return a->bytes > b->bytes ? -1 : 1;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static struct bw_error *scan_trees(struct bw_space_map *map, const struct bw_tree_list *trees)
+{
+    bool found = false;
+    for (size_t i = 0; i < trees->count; i++) {
+        if (trees->entries[i].tree.id != BW_EXTENT_TREE)
+            continue;
+        found = true;
+        map->counted_to = 0;
+        BW_TRY(bw_fs_scan(map->fs, &trees->entries[i].tree, "extent tree", on_extent_item, map));
+    }
+    if (!found)
+        bw_fs_report(map->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT, "the extent tree is lost"));
+    return NULL;
+}
+
+/* Counts the extents of all extent trees. */
+static struct bw_error *add_extents(struct bw_space_map *map)
+{
+    struct bw_tree_list trees = {0};
+    struct bw_error *error = bw_tree_list_load(map->fs, &trees);
+    if (!error)
+        error = scan_trees(map, &trees);
+    free(trees.entries);
+    if (map->owner_count)
+        qsort(map->owners, map->owner_count, sizeof *map->owners, compare_owners);
+    map->info.owners = map->owners;
+    map->info.owner_count = map->owner_count;
+    return error;
+}
+
+/*
+ * Where devices and chunks lie in a map. Chunks are first cut so that no byte of a
+ * device counts twice, however chunks overlap, and a map takes no longer than it has cells and
+ * chunks.
+ */
 
 static unsigned kind_of(uint64_t type)
 {
@@ -32,7 +318,7 @@ static unsigned kind_of(uint64_t type)
 
 /* Areas. */
 
-static struct bw_error *take_device(void *context, const struct bw_device_info *device)
+static struct bw_error *add_device(void *context, const struct bw_device_info *device)
 {
     struct bw_space_map *map = context;
     const uint64_t wanted = map->options.devid;
@@ -47,7 +333,7 @@ static struct bw_error *take_device(void *context, const struct bw_device_info *
 }
 
 /* Adds a device to an area. Areas end below 2^64: what is beyond is left out. */
-static void place_device(struct bw_space_map *map, struct bw_space_device *device, size_t number)
+static void locate_device(struct bw_space_map *map, struct bw_space_device *device, size_t number)
 {
     struct bw_space_area *area = &map->areas[number];
     device->area = number;
@@ -64,7 +350,7 @@ enum { CELLS = 64 * 64 }; /* of an area, if the caller does not say */
 static struct bw_error *make_areas(struct bw_space_map *map)
 {
     struct bw_space_map_options *options = &map->options;
-    BW_TRY(bw_fs_devices(map->fs, take_device, map));
+    BW_TRY(bw_fs_devices(map->fs, add_device, map));
     if (!map->device_count)
         return bw_error_create(BW_ERROR_NOT_FOUND, "there is no device %" PRIu64, options->devid);
     const bool apart = options->by_device || options->devid;
@@ -81,7 +367,7 @@ static struct bw_error *make_areas(struct bw_space_map *map)
     for (size_t i = 0; i < count; i++)
         map->areas[i].cell_count = options->cells;
     for (size_t i = 0; i < map->device_count; i++)
-        place_device(map, &map->devices[i], apart ? i : 0);
+        locate_device(map, &map->devices[i], apart ? i : 0);
     for (size_t i = 0; apart && i < count; i++)
         map->areas[i].devid = map->devices[i].devid;
     return NULL;
@@ -105,7 +391,7 @@ static const struct bw_space_device *find_device(const struct bw_space_map *map,
 }
 
 /* A piece for each stripe, as far as it lies on its device. */
-static struct bw_error *take_stripes(void *context, const struct bw_chunk_info *chunk)
+static struct bw_error *count_stripes(void *context, const struct bw_chunk_info *chunk)
 {
     struct bw_space_map *map = context;
     const uint64_t length = bw_chunk_stripe_length(chunk);
@@ -128,7 +414,7 @@ static struct bw_error *take_stripes(void *context, const struct bw_chunk_info *
 }
 
 /* One piece, after that of the chunk before. */
-static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *chunk)
+static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
 {
     struct bw_space_map *map = context;
     const struct bw_space_piece *last = map->piece_count ? &map->pieces[map->piece_count - 1] : 0;
@@ -203,7 +489,7 @@ static struct bw_error *fill_from_groups(struct bw_space_map *map, struct bw_blo
                 bw_fs_report(map->fs, BW_DAMAGE, BW_TAKE(error));
             bw_error_free(error);
         }
-        bw_space_add_piece(map, piece, group.used);
+        space_add_piece(map, piece, group.used);
     }
     return NULL;
 }
@@ -219,8 +505,8 @@ static struct bw_error *fill(struct bw_space_map *map)
         return error;
     }
     for (size_t i = 0; i < map->piece_count; i++)
-        bw_space_add_piece(map, &map->pieces[i], 0);
-    return bw_space_add_extents(map);
+        space_add_piece(map, &map->pieces[i], 0);
+    return add_extents(map);
 }
 
 /* The whole. */
@@ -234,7 +520,7 @@ static struct bw_error *make(struct bw_space_map *map)
         return bw_error_create(BW_ERROR_USAGE,
                                "devices can be told apart in the physical order only");
     BW_TRY(make_areas(map));
-    BW_TRY(bw_fs_chunks(map->fs, logical ? take_chunk : take_stripes, map));
+    BW_TRY(bw_fs_chunks(map->fs, logical ? add_chunk : count_stripes, map));
     sort_pieces(map, by_place);
     cut_pieces(map);
     sort_pieces(map, by_address);

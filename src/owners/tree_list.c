@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Listing the trees: the roots in the superblock, and the items of the root tree. */
-#include "owners/tree_list.h"
-
+/* The list of trees: the roots in the superblock, and the items of the root tree; and streams of
+ * the items of all trees with one id. */
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -9,6 +8,7 @@
 #include "btrfs-walk/tree.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
+#include "owners/tree_list.h"
 
 static struct bw_error *add(struct bw_tree_list *list, const struct bw_listed_tree *tree)
 {
@@ -43,7 +43,7 @@ bool bw_tree_list_decode(const struct bw_item *item, struct bw_listed_tree *tree
     return true;
 }
 
-static struct bw_error *take_item(void *context, const struct bw_item *item)
+static struct bw_error *on_root_item(void *context, const struct bw_item *item)
 {
     struct bw_listed_tree tree;
     if (item->key.type != BW_ROOT_ITEM || !bw_tree_list_decode(item, &tree))
@@ -61,7 +61,7 @@ struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list)
         BW_TRY(add(list,
                    &(struct bw_listed_tree){.tree = {BW_TREE_REMAP, fs->superblock.remap_root, 0},
                                             .references = 1}));
-    return bw_fs_scan(fs, &fs->root_tree, "root tree", take_item, list);
+    return bw_fs_scan(fs, &fs->root_tree, "root tree", on_root_item, list);
 }
 
 /* The root of the log is of the transaction after that of the superblock. Its level is in the
@@ -91,7 +91,7 @@ struct bw_error *bw_tree_list_load_log(struct bw_fs *fs, struct bw_tree_list *li
     if (!root.tree.id)
         return NULL;
     BW_TRY(add(list, &root));
-    BW_TRY(bw_fs_scan(fs, &root.tree, "log root tree", take_item, list));
+    BW_TRY(bw_fs_scan(fs, &root.tree, "log root tree", on_root_item, list));
     for (size_t i = before; i < list->count; i++)
         list->entries[i].is_log = true;
     return NULL;
@@ -127,4 +127,77 @@ struct bw_listed_tree *bw_tree_list_find(const struct bw_tree_list *list, uint64
         if (list->entries[i].tree.id == id)
             return &list->entries[i];
     return NULL;
+}
+
+/* Streams of items: of the trees, the one whose next key is the least goes first. There is more
+ * than one only with the extent-tree-v2 feature, and then one for each processor. */
+
+struct bw_stream_part {
+    struct bw_item_range range;
+    bool ended, after_loss;
+};
+
+/* Moves a tree on to its next item. */
+static void step(struct bw_item_stream *stream, struct bw_stream_part *part)
+{
+    part->after_loss = false;
+    while ((part->ended = !bw_item_range_next(&part->range)) == false && part->range.error)
+        part->after_loss = stream->lost = true; /* `trees` reports it */
+}
+
+static void choose(struct bw_item_stream *stream)
+{
+    stream->ended = true;
+    stream->after_loss = false;
+    for (size_t i = 0; i < stream->count; i++) {
+        const struct bw_stream_part *part = &stream->parts[i];
+        if (stream->ended)
+            stream->after_loss |= part->after_loss;
+        if (part->ended ||
+            (!stream->ended && bw_key_compare(&part->range.item.key, &stream->item.key) >= 0))
+            continue;
+        stream->ended = false;
+        stream->present = i;
+        stream->item = part->range.item;
+        stream->after_loss = part->after_loss;
+    }
+}
+
+struct bw_error *bw_item_stream_begin(struct bw_item_stream *stream, struct bw_fs *fs,
+                                      const struct bw_tree_list *list, uint64_t id)
+{
+    const struct bw_key last = BW_KEY_MAX;
+    struct bw_tree_reader reader = fs->reader;
+    reader.adopter = NULL; /* what is lost is not to be replaced */
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++)
+        count += list->entries[i].tree.id == id;
+    *stream = (struct bw_item_stream){.tree = id, .ended = true};
+    stream->parts = calloc(count + 1, sizeof *stream->parts);
+    if (!stream->parts)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < list->count; i++)
+        if (list->entries[i].tree.id == id)
+            bw_item_range_begin(&stream->parts[stream->count++].range, &reader,
+                                &list->entries[i].tree, (struct bw_key){0}, last);
+    for (size_t i = 0; i < count; i++)
+        step(stream, &stream->parts[i]);
+    choose(stream);
+    return NULL;
+}
+
+void bw_item_stream_next(struct bw_item_stream *stream)
+{
+    if (stream->ended)
+        return;
+    step(stream, &stream->parts[stream->present]);
+    choose(stream);
+}
+
+struct bw_error *bw_item_stream_end(struct bw_item_stream *stream, struct bw_error *error)
+{
+    for (size_t i = 0; i < stream->count; i++)
+        error = bw_item_range_end(&stream->parts[i].range, error);
+    free(stream->parts);
+    return error;
 }

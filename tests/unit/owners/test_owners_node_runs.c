@@ -48,17 +48,17 @@ static void take(struct bw_node_runs *runs, uint64_t key, const char *children, 
                                                    .bytenr = bw_put64((uint8_t)children[i]),
                                                    .generation = bw_put64(7)};
     const struct bw_node node = bw_node_view(block, NODESIZE);
-    bw_node_runs_take(runs, &node, begin, NEWEST, set, are_alone);
+    bw_node_runs_add(runs, &node, begin, NEWEST, set, are_alone);
     for (size_t i = 0; children[i]; i++)
         assert_int_equal(are_alone[i], strchr(alone, children[i]) != NULL);
 }
 
-static struct bw_node_runs *begin(struct bench *bench, struct bw_run_taker *taker)
+static struct bw_node_runs *begin(struct bench *bench, struct bw_run_receiver *receiver)
 {
     pthread_mutex_init(&bench->lock, NULL);
     assert_true(bw_root_sets_init(&bench->sets, 3000));
-    *taker = (struct bw_run_taker){&bench->sets, &bench->lock, find, reach, bench};
-    struct bw_node_runs *runs = bw_node_runs_create(taker);
+    *receiver = (struct bw_run_receiver){&bench->sets, &bench->lock, find, reach, bench};
+    struct bw_node_runs *runs = bw_node_runs_create(receiver);
     assert_non_null(runs);
     return runs;
 }
@@ -80,8 +80,8 @@ static void test_versions(void **state)
 {
     (void)state;
     struct bench bench = {0};
-    struct bw_run_taker taker;
-    struct bw_node_runs *runs = begin(&bench, &taker);
+    struct bw_run_receiver receiver;
+    struct bw_node_runs *runs = begin(&bench, &receiver);
     uint32_t roots[8];
     for (uint32_t i = 0; i < COUNT(roots); i++)
         roots[i] = bw_root_set_of(&bench.sets, i * 30);
@@ -101,8 +101,8 @@ static void test_nodes_in_turn(void **state)
 {
     (void)state;
     struct bench bench = {0};
-    struct bw_run_taker taker;
-    struct bw_node_runs *runs = begin(&bench, &taker);
+    struct bw_run_receiver receiver;
+    struct bw_node_runs *runs = begin(&bench, &receiver);
     for (uint32_t i = 0; i < 4; i++)
         take(runs, 10 * (i % 2), i % 2 ? "b" : "a", 0, bw_root_set_of(&bench.sets, i), "");
     end(&bench, runs, "a 0, b 1, a 2, b 3, ");
@@ -113,8 +113,8 @@ static void test_many_versions(void **state)
 {
     (void)state;
     struct bench bench = {0};
-    struct bw_run_taker taker;
-    struct bw_node_runs *runs = begin(&bench, &taker);
+    struct bw_run_receiver receiver;
+    struct bw_node_runs *runs = begin(&bench, &receiver);
     for (uint32_t i = 0; i < 2500; i++)
         if (i != 2000)
             take(runs, 1, i == 2400 ? "ac" : "ab", 0, bw_root_set_of(&bench.sets, i), "");

@@ -5,29 +5,29 @@
 #include "support/walk_helpers.h"
 
 /* The numbers of the ranges that meet another one, as digits. */
-static void meets(const struct bw_sought_list *list, uint64_t start, uint64_t length,
+static void meets(const struct bw_query_ranges *list, uint64_t start, uint64_t length,
                   const char *wanted)
 {
     char found[16];
     size_t count = 0;
-    const struct bw_sought *sought;
-    for (size_t next = 0; (sought = bw_sought_next(list, &next, start, length));)
-        found[count++] = (char)('0' + sought->number);
+    const struct bw_query_range *query;
+    for (size_t next = 0; (query = bw_query_ranges_next(list, &next, start, length));)
+        found[count++] = (char)('0' + query->number);
     found[count] = '\0';
     assert_string_equal(found, wanted);
 }
 
-static void test_sought(void **state)
+static void test_query_ranges(void **state)
 {
     (void)state;
-    struct bw_sought_list list = {0};
+    struct bw_query_ranges list = {0};
     meets(&list, 0, UINT64_MAX, "");
-    assert_true(bw_sought_add(&list, 100, 10, 0));
-    assert_true(bw_sought_add(&list, 50, 200, 1));
-    assert_true(bw_sought_add(&list, 300, 1, 2));
-    assert_true(bw_sought_add(&list, UINT64_MAX - 1, 1, 3));
-    assert_true(bw_sought_add(&list, 0, 1, 4));
-    bw_sought_sort(&list);
+    assert_true(bw_query_ranges_add(&list, 100, 10, 0));
+    assert_true(bw_query_ranges_add(&list, 50, 200, 1));
+    assert_true(bw_query_ranges_add(&list, 300, 1, 2));
+    assert_true(bw_query_ranges_add(&list, UINT64_MAX - 1, 1, 3));
+    assert_true(bw_query_ranges_add(&list, 0, 1, 4));
+    bw_query_ranges_sort(&list);
     meets(&list, 0, UINT64_MAX, "41023");
     meets(&list, 1, 49, "");
     meets(&list, 109, 1, "10");
@@ -38,36 +38,37 @@ static void test_sought(void **state)
     free(list.items);
 }
 
-/* Walks over the addresses from 0 to 100, and says where the cover changes. */
-static void covers(const struct bw_cover *cover, const char *wanted)
+/* Walks over the addresses from 0 to 100, and says where that changes. */
+static void check_covered(const struct bw_covered *covered, const char *wanted)
 {
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     for (uint64_t at = 0, next; at < 100; at = next) {
         next = 100;
-        const bool covered = bw_cover_at(cover, at, &next);
-        bw_buffer_format(&text, "%c%u", covered ? '+' : '-', (unsigned)next);
+        const bool inside = bw_covered_at(covered, at, &next);
+        bw_buffer_format(&text, "%c%u", inside ? '+' : '-', (unsigned)next);
     }
     bw_buffer_append_byte(&text, '\0');
     assert_string_equal(text.data, wanted);
 }
 
-static void test_cover(void **state)
+static void test_covered(void **state)
 {
     (void)state;
-    struct bw_cover cover = {0};
-    covers(&cover, "-100");
+    struct bw_covered covered = {0};
+    check_covered(&covered, "-100");
     for (int round = 0; round < 1000; round++) {
-        assert_true(bw_cover_add(&cover, 30, 40));
-        assert_true(bw_cover_add(&cover, 10, 20));
-        assert_true(bw_cover_add(&cover, 15, 25));
+        assert_true(bw_covered_add(&covered, 30, 40));
+        assert_true(bw_covered_add(&covered, 10, 20));
+        assert_true(bw_covered_add(&covered, 15, 25));
     }
-    assert_true(cover.capacity < 100); /* what is the same takes no memory */
-    bw_cover_join(&cover);
-    covers(&cover, "-10+25-30+40-100");
-    assert_true(bw_cover_add(&cover, 25, 30));
-    bw_cover_join(&cover);
-    covers(&cover, "-10+40-100");
-    free(cover.items);
+    assert_true(covered.capacity < 100); /* what is the same takes no memory */
+    bw_covered_join(&covered);
+    check_covered(&covered, "-10+25-30+40-100");
+    assert_true(bw_covered_add(&covered, 25, 30));
+    bw_covered_join(&covered);
+    check_covered(&covered, "-10+40-100");
+    assert_int_equal(bw_covered_total(&covered), 30);
+    free(covered.items);
 }
 
 static void test_blocks(void **state)
@@ -86,7 +87,8 @@ static void test_blocks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sought), cmocka_unit_test(test_cover),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_query_ranges),
+                                       cmocka_unit_test(test_covered),
                                        cmocka_unit_test(test_blocks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

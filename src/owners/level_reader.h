@@ -4,8 +4,8 @@
  * one: when a block is read, all blocks that may refer to it have been. Leaves are read with the
  * node above them, in batches, so that only nodes have to be remembered.
  */
-#ifndef BW_OWNERS_WAVES_H
-#define BW_OWNERS_WAVES_H
+#ifndef BW_OWNERS_LEVEL_READER_H
+#define BW_OWNERS_LEVEL_READER_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,64 +15,65 @@
 
 /** A block to be read, with a number that means something to the caller, as it does for what is
  * below the block. */
-struct bw_wave_block {
+struct bw_queued_block {
     struct bw_block_pointer pointer;
     uint32_t value;
     const struct bw_listed_tree *dropped; /**< a tree that is being deleted: what is left of the
                                              block is to be found out; NULL: all of it is there */
 };
 
-struct bw_wave_list {
-    struct bw_wave_block *blocks;
+struct bw_block_queue {
+    struct bw_queued_block *blocks;
     size_t count, capacity;
 };
 
 /** The functions that receive the results are called from the threads of the pool. */
-struct bw_waves {
+struct bw_level_reader {
     struct bw_fs *fs;
     unsigned threads; /**< 0: as many as there are processors */
     /** Chooses which children of a node are to be read because of this one: sets wanted[slot],
      * which begins as false. */
-    void (*node)(void *context, unsigned worker, const struct bw_wave_block *block,
+    void (*node)(void *context, unsigned worker, const struct bw_queued_block *block,
                  const struct bw_node *node, bool *wanted);
     /** Receives a leaf. */
-    void (*leaf)(void *context, unsigned worker, const struct bw_wave_block *block,
+    void (*leaf)(void *context, unsigned worker, const struct bw_queued_block *block,
                  const struct bw_node *leaf);
     /** A row of blocks that one thread reads has been received, and all that is wanted at once
      * below them. NULL: it does not matter. */
     void (*row)(void *context, unsigned worker);
     /** Receives a block that cannot be read, and takes the error. */
-    void (*lost)(void *context, const struct bw_wave_block *block, struct bw_error *error);
+    void (*lost)(void *context, const struct bw_queued_block *block, struct bw_error *error);
     /** Puts the blocks of a level in order: those that were wanted, and more that the caller knows
      * of; returns how many there are. NULL: as they were wanted. */
-    size_t (*order)(void *context, unsigned level, const struct bw_wave_list *wanted);
+    size_t (*order)(void *context, unsigned level, const struct bw_block_queue *wanted);
     /** Fills in blocks `first` to `first + count - 1` of that order. */
     void (*pick)(void *context, unsigned level, size_t first, unsigned count,
-                 struct bw_wave_block *blocks);
+                 struct bw_queued_block *blocks);
     /** Whether to go on; asked in the calling thread alone. NULL: yes. */
-    bool (*goes_on)(void *context);
+    bool (*should_continue)(void *context);
     void *context;
 
-    /** From here on: set by bw_waves_begin(). */
+    /** From here on: set by bw_level_reader_begin(). */
     struct bw_pool *pool;
     unsigned workers;
-    struct bw_wave_worker *memory; /**< of each worker */
-    pthread_mutex_t lock;          /**< of the lists; the caller may use it, too */
-    struct bw_wave_list lists[BW_MAX_LEVEL];
+    struct bw_level_reader_worker *memory; /**< of each worker */
+    pthread_mutex_t lock;                  /**< of the lists; the caller may use it, too */
+    struct bw_block_queue lists[BW_MAX_LEVEL];
     atomic_bool no_memory; /**< may be set by the caller */
     atomic_bool stopped;
     atomic_uint_fast64_t blocks; /**< read so far */
 };
 
 /** Makes it ready; to be ended, whatever is returned. */
-struct bw_error *bw_waves_begin(struct bw_waves *waves);
+struct bw_error *bw_level_reader_begin(struct bw_level_reader *reader);
 
 /** Adds a block to begin with. */
-struct bw_error *bw_waves_add(struct bw_waves *waves, const struct bw_wave_block *block);
+struct bw_error *bw_level_reader_add(struct bw_level_reader *reader,
+                                     const struct bw_queued_block *block);
 
 /** Reads them all, and what is wanted below them. */
-struct bw_error *bw_waves_run(struct bw_waves *waves);
+struct bw_error *bw_level_reader_run(struct bw_level_reader *reader);
 
-void bw_waves_end(struct bw_waves *waves);
+void bw_level_reader_end(struct bw_level_reader *reader);
 
 #endif
