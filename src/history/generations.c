@@ -660,6 +660,24 @@ static struct bw_error *fill_index(struct bw_past *past, const struct bw_past_op
 
 /* The list. */
 
+/* btrfs-image copies only the blocks in use: in a dump nothing else is expected. */
+static void report_unread(const struct bw_past *past)
+{
+    const uint64_t bytes = past->facts.unread;
+    if (bytes && past->fs->is_dump)
+        bw_fs_report(past->fs, BW_NOTE,
+                     bw_error_create(BW_ERROR_NOT_FOUND,
+                                     "the dump does not have %" PRIu64
+                                     " bytes of the metadata chunks, which were not in use",
+                                     bytes));
+    else if (bytes)
+        bw_fs_report(past->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%" PRIu64 " bytes of the metadata chunks cannot be read: "
+                                     "states may be missing",
+                                     bytes));
+}
+
 static struct bw_error *fill(struct bw_past *past, const struct bw_past_options *options)
 {
     enum { LEAVES = 1 << 20, LEAVES_A_BLOCK = 64 };
@@ -667,12 +685,7 @@ static struct bw_error *fill(struct bw_past *past, const struct bw_past_options 
     past->leaves = LEAVES + past->index.count * LEAVES_A_BLOCK;
     past->facts.blocks = past->index.count;
     past->judged = past->facts.scanned && !options->only_list;
-    if (past->facts.unread)
-        bw_fs_report(past->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "%" PRIu64 " bytes of the metadata chunks cannot be read: "
-                                     "states may be missing",
-                                     past->facts.unread));
+    report_unread(past);
     if (past->facts.scanned)
         BW_TRY(
             bw_completeness_create(past->fs, &past->index, options->threads, &past->completeness));
