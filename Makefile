@@ -232,6 +232,11 @@ check-long: check ## the same, and random and worst images for minutes
 	WORST=1 BUILD=$(BUILD) bash tests/command/bounds.sh
 	$(SOAK) --rounds 5000 --seed $(or $(SEED),1)
 
+# kernel.py and history.py are what they share.
+KERNEL_TESTS := $(filter-out %/kernel.py %/history.py,$(wildcard tests/kernel/*.py))
+check-kernel: all ## compare with the kernel, at random (root; COUNT=, SEED=)
+	@BUILD=$(BUILD) COUNT=$(or $(COUNT),2) $(SEED:%=SEED=%) scripts/run-tests $(KERNEL_TESTS)
+
 # All processors build, unless -j says how many.
 demo: ## build the program and list a bundled image with it
 	@echo 'Building $(PROGRAM), which takes a minute or so ...'
@@ -330,8 +335,8 @@ clean: ## remove the build folder
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: FORCE all flags libraries unit check check-long demo docs abi bench soak fuzz coverage \
-    mutate analyze check-valgrind install uninstall dist clean help
+.PHONY: FORCE all flags libraries unit check check-long check-kernel demo docs abi bench soak fuzz \
+    coverage mutate analyze check-valgrind install uninstall dist clean help
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:

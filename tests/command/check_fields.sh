@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # check: what is found if a number in an item, a key or a superblock of a healthy image is another
-# one, with the checksum mended; and what damage of other kinds is called. scripts/check-fields does
-# the same with random numbers.
+# one, with the checksum mended; and what damage of other kinds is called. tests/kernel/fields.py
+# does the same with random numbers.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The deleted and versions commands, and diff with an older state: on a fixture of which the hashes
-# of all files were recorded before they were deleted. scripts/check-deleted does that with random
+# of all files were recorded before they were deleted. tests/kernel/deleted.py does that with random
 # changes of many kinds.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"

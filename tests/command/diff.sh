@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The diff command: on a fixture with changes of all kinds, with damage on one side, and between
-# images. scripts/check-diffs compares random changes with what a mount shows.
+# images. tests/kernel/diff.py compares random changes with what a mount shows.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Images that were copied right after an fsync, on a mounted file system: with their logs replayed,
-# they must show what a mount of the copy showed (scripts/log-cuts --record).
+# they must show what a mount of the copy showed (tests/kernel/log_replay.py --record).
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-holds "images equal what a mount shows" "$ROOT/scripts/log-cuts" --check "$ROOT/fixtures/log-cuts" \
-    --program "$PROGRAM"
+holds "images equal what a mount shows" "$ROOT/tests/kernel/log_replay.py" \
+    --check "$ROOT/fixtures/log-cuts" --program "$PROGRAM"
 
 # Without its log, such an image shows something else; so the comparison sees logs.
 name=$(ls "$ROOT/fixtures/log-cuts"/*.img.zst | head -n 1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The mount command: what programs see, damage, and how it ends. It needs /dev/fuse and, without
-# root, fusermount3; scripts/check-mount compares much more with the kernel's mount.
+# root, fusermount3; tests/kernel/mount.py compares much more with the kernel's mount.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# owner: against what the kernel said for the mounted fixtures (scripts/check-owners --record), with
-# the extent tree and without it, and for lists of bad sectors.
+# owner: against what the kernel said for the mounted fixtures (tests/kernel/owner.py --record),
+# with the extent tree and without it, and for lists of bad sectors.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The command space: against what the kernel counted with quotas on mounts of copies of the
-# fixtures (scripts/check-space does the same with random file systems), and on damaged images.
+# fixtures (tests/kernel/space.py does the same with random file systems), and on damaged images.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 

@@ -1,33 +1,42 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""log-cuts - compare the replay of log trees with the kernel's
+"""log_replay - compares the replay of log trees with the kernel's
 
-usage: sudo scripts/log-cuts [--cuts N] [--per-image N] [--ops N] [--seed N] [--keep DIR]
-       sudo scripts/log-cuts --record DIR ...
-       scripts/log-cuts --check DIR
+usage: sudo tests/kernel/log_replay.py [--count N] [--seed S] [--per-image N] [--ops N]
+                                       [--program PROGRAM] [--keep DIRECTORY] [--record DIRECTORY]
+       tests/kernel/log_replay.py --check DIRECTORY
 
 Does random work on a loop mount, and copies the backing files right after an fsync: that is what a
 power cut would leave behind. Then a copy is mounted, which replays the log tree, and whatever that
 mount shows (names, types, owners, sizes, link counts, times, extended attributes, targets of
 links, contents) is compared with what btrfs-walk reads from the copy that was not mounted. Each
-seed is one file system, with its own features and mount options, and gives several cuts. Those
-that differ are kept in the directory of --keep. Needs root, mkfs.btrfs and a kernel with btrfs.
+seed is one file system, with its own features and mount options, and gives several cuts. Needs
+root, mkfs.btrfs and a kernel with btrfs.
 
 --record makes small images and keeps them, with what the mounts showed; --check compares those with
 the answers of btrfs-walk, and needs neither root nor a mount.
 """
-import argparse, collections, concurrent.futures, ctypes, fcntl, hashlib, json, os, random, shutil
-import stat, struct, subprocess, sys, tarfile, tempfile, time
+import ctypes
+import fcntl
+import hashlib
+import json
+import os
+import random
+import shutil
+import stat
+import struct
+import subprocess
+import sys
+import tarfile
+import time
+
+import kernel
+from kernel import run
 
 libc = ctypes.CDLL(None, use_errno=True)
 FICLONE, FICLONERANGE, SUBVOL_CREATE = 0x40049409, 0x4020940D, 0x5000940E
 FS_IOC_SETFLAGS, FS_NOCOW_FL, RENAME_EXCHANGE, SYS_renameat2 = 0x40086602, 0x00800000, 2, 316
 KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16
-
-
-def run(*command, **options):
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          **options).stdout
 
 
 def check(result):
@@ -289,100 +298,47 @@ def features(chance, small):
     return make, mount, devices
 
 
-class Mounted:
-    def __init__(self, files, folder, options):
-        self.loops = [run("losetup", "-f", "--show", file).decode().strip() for file in files]
-        self.folder = folder
-        try:
-            run("btrfs", "device", "scan", *self.loops)
-            options = options + ["device=" + loop for loop in self.loops]
-            run("mount", "-t", "btrfs", "-o", ",".join(options), self.loops[0], folder)
-        except subprocess.CalledProcessError:
-            self.detach()
-            raise
-
-    def detach(self):
-        for loop in self.loops:
-            subprocess.run(["btrfs", "device", "scan", "--forget", loop], capture_output=True)
-            subprocess.run(["losetup", "-d", loop], capture_output=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        run("umount", self.folder)
-        self.detach()
-
-
-def describe(path):
-    """What a mount shows of a file."""
-    status = os.lstat(path)
-    entry = {"mode": status.st_mode, "uid": status.st_uid, "gid": status.st_gid,
-             "size": status.st_size, "nlink": status.st_nlink, "inode": status.st_ino,
-             "blocks": status.st_blocks, "mtime": status.st_mtime_ns, "ctime": status.st_ctime_ns}
-    kind = stat.S_IFMT(status.st_mode)
-    if kind in (stat.S_IFCHR, stat.S_IFBLK):
-        entry["device"] = [os.major(status.st_rdev), os.minor(status.st_rdev)]
-    if kind == stat.S_IFLNK:
-        entry["target"] = os.readlink(path)
-    if kind == stat.S_IFREG:
-        with open(path, "rb") as file:
-            entry["sha256"] = hashlib.sha256(file.read()).hexdigest()
-    if kind != stat.S_IFSOCK:
-        entry["xattrs"] = {name: hashlib.sha256(os.getxattr(path, name, follow_symlinks=False))
-                           .hexdigest()
-                           for name in sorted(os.listxattr(path, follow_symlinks=False))
-                           if name.startswith(("user.", "trusted."))}
-    return entry
-
-
-def expected(files, folder):
-    """What a mount shows; but not the times that it has set itself, by replaying."""
-    result, since = {}, time.time_ns() - 10**9
-    with Mounted(files, folder, ["ro", "noatime"]):
-        result["/"] = describe(folder)
-        for where, folders, names in os.walk(folder):
-            for name in folders + names:
-                path = os.path.join(where, name)
-                result[path[len(folder):]] = describe(path)
+def shown(images, directory):
+    """What a mount of copies shows; but not the times that it has set itself, by replaying."""
+    copies = kernel.copy_images(images, os.path.join(directory, "mounted"))
+    since = time.time_ns() - 10**9
+    with kernel.FileSystem(directory, copies) as system:
+        system.attach("ro", "noatime")
+        result = kernel.read_tree(system.mount)
+    for copy in copies:
+        os.unlink(copy)
     for entry in result.values():
         for what in ("mtime", "ctime"):
             if entry[what] >= since:
                 del entry[what]
+        # Archives have no sockets, and the program no attributes of the system.
+        if stat.S_ISSOCK(entry["mode"]):
+            del entry["xattrs"]
+        else:
+            entry["xattrs"] = {name: value for name, value in entry["xattrs"].items()
+                               if name.startswith(("user.", "trusted."))}
     return result
 
 
-def answer(program, files, work):
+def answer(program, directory):
     """The same from btrfs-walk: rows for what stat tells, an archive for the rest."""
-    devices = [argument for file in files[1:] for argument in ("-d", file)]
     result = {}
-    rows = subprocess.run([program, "walk", "--json", "--raw", "--type", "f,d,l,c,b,p,s", "-o",
-                           "path,inode,mode,uid,gid,size,nlink,bytes,mtime,ctime",
-                           *devices, files[0]], capture_output=True, timeout=60)
-    if rows.returncode:
-        raise RuntimeError("walk: exit status %d: %s" % (rows.returncode, rows.stderr.decode()))
-    for line in rows.stdout.splitlines():
-        row = json.loads(line)
+    for row in program.rows("walk", "--raw", "--type", "f,d,l,c,b,p,s", "-o",
+                            "path,inode,mode,uid,gid,size,nlink,bytes,mtime,ctime"):
         row["blocks"] = (row.pop("bytes") + 4095) // 4096 * 8
         if row["path"] in result:
-            raise RuntimeError("twice: " + row["path"])
+            raise kernel.ProgramFailed("twice: " + row["path"])
         result[row.pop("path")] = row
-    archive = os.path.join(work, "tar")
-    tar = subprocess.run([program, "tar", *devices, "-f", archive, files[0]], capture_output=True,
-                         timeout=60)
-    if tar.returncode:
-        raise RuntimeError("tar: exit status %d: %s" % (tar.returncode, tar.stderr.decode()))
+    archive = os.path.join(directory, "tar")
+    program.require("tar", "-f", archive)
     with tarfile.open(archive) as members:
         for member in members:
             add_member(result, members, member)
     os.unlink(archive)
-    listing = subprocess.run([program, "ls", "-aR", *devices, files[0]], capture_output=True,
-                             timeout=60)
-    names = [line for line in listing.stdout.decode().splitlines()
-             if line and not line.endswith(":")]
-    if listing.returncode or len([n for n in names if n not in (".", "..")]) != len(result) - 1:
-        raise RuntimeError("ls -R: %d names, walk: %d; %s" % (len(names), len(result) - 1,
-                                                              listing.stderr.decode()))
+    names = [line for line in program.require("ls", "-aR").stdout.splitlines()
+             if line and not line.endswith(b":") and line not in (b".", b"..")]
+    if len(names) != len(result) - 1:
+        raise kernel.ProgramFailed(f"ls -R: {len(names)} names, walk: {len(result) - 1}")
     return result
 
 
@@ -408,30 +364,13 @@ def add_member(result, members, member):
         if name.startswith((prefix + "user.", prefix + "trusted."))}
 
 
-def rows_of(program, devices, *arguments):
-    """The rows that a command writes as JSON."""
-    done = subprocess.run([program, *arguments, "--json", *devices], capture_output=True,
-                          timeout=60)
-    if done.returncode:
-        raise RuntimeError("%s: exit status %d: %s" % (arguments[0], done.returncode,
-                                                       done.stderr.decode()))
-    return [json.loads(line) for line in done.stdout.splitlines()]
+def sums_of(program, *arguments):
+    lines = program.ask("sum", "-0", *arguments).stdout.split(b"\0")
+    return {line[66:].decode(): line[:64] for line in lines if line}
 
 
-def sums_of(program, devices, *arguments):
-    done = subprocess.run([program, "sum", "-0", *arguments, *devices], capture_output=True,
-                          timeout=60)
-    return {line[66:].decode(): line[:64] for line in done.stdout.split(b"\0") if line}
-
-
-def check_changes(program, files):
-    """The log command must list each difference between the two states, and no other."""
-    devices = [argument for file in files[1:] for argument in ("-d", file)] + [files[0]]
-    walk = ("walk", "--raw", "--type", "f,d,l,c,b,p,s")
-    before = {row["path"]: row for row in rows_of(program, devices, *walk, "--log=ignore")}
-    after = {row["path"]: row for row in rows_of(program, devices, *walk)}
-    listed = rows_of(program, devices, "log")
-    sums = sums_of(program, devices, "--log=ignore"), sums_of(program, devices)
+def differing_names(listed, before, after):
+    """Names that are gone or new, and are not in the list; and the other way round."""
     renamed = [row for row in listed if row["change"] == "renamed"]
     gone = {row["path"] for row in listed if row["change"] in ("removed", "unlinked")}
     come = {row["path"] for row in listed if row["change"] in ("added", "linked")}
@@ -443,25 +382,44 @@ def check_changes(program, files):
     found += ["log: %s is new" % path for path in set(after) - set(before) - come
               if not any(path.startswith(new) for _, new in moved)]
     found += ["log: %s is not gone" % path for path in gone if path not in before]
-    found += ["log: %s is not new" % path for path in come if path not in after]
-    told = {(row["subvolume"], row["inode"], row["attribute"]) for row in listed
-            if row["change"] == "attribute"}
+    return found + ["log: %s is not new" % path for path in come if path not in after]
+
+
+ATTRIBUTES = ("mode", "uid", "gid", "mtime", "ctime", "size")
+
+
+def differing_attributes(program, listed, before, after):
+    """Attributes and contents that differ, and are not in the list; and the other way round."""
+    sums = sums_of(program, "--log=ignore"), sums_of(program)
+    in_list = {(row["subvolume"], row["inode"], row["attribute"]) for row in listed
+               if row["change"] == "attribute"}
     data = {(row["subvolume"], row["inode"]) for row in listed if row["change"] == "data"}
-    real, numbers = set(), {(row["subvolume"], row["inode"]): row for row in before.values()}
+    found, real = [], set()
+    numbers = {(row["subvolume"], row["inode"]): row for row in before.values()}
     for path, new in after.items():
         number = (new["subvolume"], new["inode"])
         old = numbers.get(number)
         if not old:
             continue
-        for what in ("mode", "uid", "gid", "mtime", "ctime", "size"):
+        for what in ATTRIBUTES:
             if new[what] != old[what] and not (what == "size" and new["type"] == "directory"):
                 real.add(number + (what,))
         if (new["type"] == "file" and sums[0].get(old["path"]) != sums[1].get(path)
-                and number not in data and number + ("size",) not in told):
+                and number not in data and number + ("size",) not in in_list):
             found.append("log: the contents of %s differ" % path)
-    told = {entry for entry in told if entry[2] in ("mode", "uid", "gid", "mtime", "ctime", "size")}
-    return found + ["log: %s: %s" % ("too much" if entry in told else "lacks", entry)
-                    for entry in sorted(real ^ told)]
+    in_list = {entry for entry in in_list if entry[2] in ATTRIBUTES}
+    return found + ["log: %s: %s" % ("too much" if entry in in_list else "lacks", entry)
+                    for entry in sorted(real ^ in_list)]
+
+
+def check_changes(program):
+    """The log command must list each difference between before and after, and no other."""
+    walk = ("walk", "--raw", "--type", "f,d,l,c,b,p,s")
+    before = {row["path"]: row for row in program.rows(*walk, "--log=ignore")}
+    after = {row["path"]: row for row in program.rows(*walk)}
+    listed = program.rows("log")
+    return differing_names(listed, before, after) + \
+        differing_attributes(program, listed, before, after)
 
 
 def differences(want, have):
@@ -477,18 +435,17 @@ def differences(want, have):
     return found
 
 
-def make_cuts(seed, options, work):
-    """Works on a new file system; returns the copies that were made."""
+def make_cuts(seed, options, directory):
+    """Works on a new file system; returns the copies that were made, and what was done."""
     chance = random.Random(seed)
     make, mount, devices = features(chance, options.record)
-    files = ["%s/live%d" % (work, i) for i in range(devices)]
-    for file in files:
-        with open(file, "wb") as made:
-            made.truncate(114 << 20 if options.record else 256 << 20)
-    run("mkfs.btrfs", "-q", *make, *files)
-    folder, cuts, since = work + "/mnt", [], 0
-    with Mounted(files, folder, mount):
-        job = Work(folder, seed, options)
+    cuts, since = [], 0
+    with kernel.FileSystem(directory) as system:
+        for _ in range(devices):
+            system.add_image(114 << 20 if options.record else 256 << 20)
+        run("mkfs.btrfs", "-q", *make, *system.images, check=True)
+        system.attach(*mount)
+        job = Work(system.mount, seed, options)
         for _ in range(chance.randrange(3)):
             job.step("subvolume_0")
         while len(cuts) < options.per_image:
@@ -498,116 +455,71 @@ def make_cuts(seed, options, work):
                 job.trace.append("COMMIT")
             if not job.step() or chance.random() > 1.5 / options.ops:
                 continue
-            copies = ["%s/cut%d.%d" % (work, len(cuts), i) for i in range(devices)]
-            for file, copy in zip(files, copies):
-                run("cp", "--sparse=always", file, copy)
-            job.trace.append("CUT %d" % len(cuts))
-            cuts.append(copies)
-    for file in files:
-        os.unlink(file)
+            cuts.append(kernel.copy_images(system.images, f"{directory}/cut{len(cuts)}"))
+            job.trace.append("CUT %d" % (len(cuts) - 1))
+    for image in system.images:
+        os.unlink(image)
     return cuts, job.trace, make + mount
 
 
-def has_log(file):
-    with open(file, "rb") as image:
-        image.seek(65536 + 96)
-        return image.read(8) != bytes(8)
+def has_log(image):
+    with open(image, "rb") as file:
+        file.seek(65536 + 96)
+        return file.read(8) != bytes(8)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cuts", type=int, default=100)
-    parser.add_argument("--per-image", type=int, default=6)
-    parser.add_argument("--ops", type=int, default=20, help="changes between two cuts, about")
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--keep", default=None)
-    parser.add_argument("--record", default=None)
-    parser.add_argument("--check", default=None)
-    parser.add_argument("--program", default="build/btrfs-walk")
-    parser.add_argument("--dir", default=None, help="where to work")
-    options = parser.parse_args()
-    if options.check:
-        return check_recorded(options)
-    counts = collections.Counter()
-    while counts["cuts"] < options.cuts:
-        with tempfile.TemporaryDirectory(dir=options.dir) as work:
-            os.mkdir(work + "/mnt")
-            cuts, trace, made = make_cuts(options.seed, options, work)
-            for number, copies in enumerate(cuts):
-                counts["cuts"] += 1
-                counts["with a log"] += has_log(copies[0])
-                want = mounted(copies, work)
-                found = compare(options, want, copies, work)
-                counts["different"] += bool(found)
-                if found:
-                    report(options, number, copies, found, trace, made)
-                if options.record and has_log(copies[0]):
-                    record(options, number, copies, want)
-                for copy in copies:
-                    os.unlink(copy)
-        options.seed += 1
-    print(", ".join("%d %s" % (counts[what], what) for what in ("cuts", "with a log", "different")))
-    return counts["different"] > 0
-
-
-def mounted(copies, work):
-    twins = [copy + ".mounted" for copy in copies]
-    for copy, twin in zip(copies, twins):
-        run("cp", "--sparse=always", copy, twin)
+def compare_cut(program_path, expected, images, directory):
+    program = kernel.Program(program_path, images)
     try:
-        return expected(twins, work + "/mnt")
-    finally:
-        for twin in twins:
-            os.unlink(twin)
-
-
-def compare(options, want, copies, work):
-    try:
-        return (differences(want, answer(options.program, copies, work))
-                + check_changes(options.program, copies))
-    except (RuntimeError, KeyError, subprocess.TimeoutExpired, tarfile.TarError) as error:
+        return differences(expected, answer(program, directory)) + check_changes(program)
+    except (kernel.ProgramFailed, KeyError, tarfile.TarError) as error:
         return [repr(error)]
 
 
-def record(options, number, copies, want):
+def record(options, name, image, expected):
     os.makedirs(options.record, exist_ok=True)
-    name = "%s/%d-%d" % (options.record, options.seed, number)
-    run("zstd", "-q", "-f", "-19", "--long=27", copies[0], "-o", name + ".img.zst")
-    run("zstd", "-q", "-f", "-19", "-o", name + ".json.zst", input=json.dumps(want).encode())
+    path = os.path.join(options.record, name)
+    run("zstd", "-q", "-f", "-19", "--long=27", image, "-o", path + ".img.zst", check=True)
+    run("zstd", "-q", "-f", "-19", "-o", path + ".json.zst", input=json.dumps(expected),
+        check=True)
 
 
-def check_one(options, name):
-    with tempfile.TemporaryDirectory(dir=options.dir) as work:
-        path, image = os.path.join(options.check, name), os.path.join(work, "image")
-        run("zstd", "-q", "-d", "--long=27", "--sparse", path, "-o", image)
-        want = json.loads(run("zstd", "-q", "-d", "-c", path.replace(".img.", ".json.")))
-        return compare(options, want, [image], work)
+def compare_recorded(options, name, directory):
+    path, image = os.path.join(options.check, name), os.path.join(directory, "image")
+    run("zstd", "-q", "-d", "--long=27", "--sparse", path, "-o", image, check=True)
+    expected = json.loads(kernel.output("zstd", "-q", "-d", "-c", path.replace(".img.", ".json.")))
+    return compare_cut(options.program, expected, [image], directory)
 
 
-def check_recorded(options):
-    names = sorted(name for name in os.listdir(options.check) if name.endswith(".img.zst"))
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(lambda name: check_one(options, name), names))
-    for name, lines in zip(names, found):
-        for line in lines[:3]:
-            print("%s: %s" % (name, line))
-    print("%d images, %d different" % (len(names), sum(map(bool, found))))
-    return any(found)
+def compare(options, seed, directory):
+    cuts, trace, made = make_cuts(seed, options, directory)
+    logs = 0
+    for number, images in enumerate(cuts):
+        logs += has_log(images[0])
+        expected = shown(images, directory)
+        found = compare_cut(options.program, expected, images, directory)
+        if found:
+            yield f"cut {number} ({' '.join(made)}): {len(found)} differences"
+            yield from found[:6]
+        if options.record and has_log(images[0]):
+            record(options, f"{seed}-{number}", images[0], expected)
+    with open(f"{directory}/trace.txt", "w", encoding="utf-8") as file:
+        file.write("\n".join(trace) + "\n")
+    print(f"  {len(cuts)} cuts, {logs} with a log", flush=True)
 
 
-def report(options, number, copies, found, trace, made):
-    name = "%d-%d" % (options.seed, number)
-    print("seed %d, cut %d (%s): %d differences" % (options.seed, number, " ".join(made),
-                                                    len(found)), flush=True)
-    for line in found[:6]:
-        print("  " + line, flush=True)
-    if options.keep:
-        os.makedirs(options.keep, exist_ok=True)
-        for i, copy in enumerate(copies):
-            run("cp", "--sparse=always", copy, "%s/%s.%d.img" % (options.keep, name, i))
-        with open("%s/%s.txt" % (options.keep, name), "w") as file:
-            file.write("\n".join(found + [""] + trace) + "\n")
+def main():
+    parser = kernel.parser(__doc__)
+    parser.add_argument("--per-image", type=int, default=6, help="cuts of each file system")
+    parser.add_argument("--ops", type=int, default=20, help="changes between two cuts, about")
+    parser.add_argument("--record", default=None)
+    parser.add_argument("--check", default=None)
+    options = parser.parse_args()
+    if options.check:
+        names = sorted(n for n in os.listdir(options.check) if n.endswith(".img.zst"))
+        return kernel.compare_each(options, {name: name for name in names}, compare_recorded)
+    kernel.need("mkfs.btrfs")
+    return kernel.compare_each(options, kernel.seeds(options), compare)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,28 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""log-scenarios - the situations of xfstests in which a log is replayed
+"""log_scenarios - the situations of xfstests in which a log is replayed
 
-usage: sudo scripts/log-scenarios [NAME...]
+usage: sudo tests/kernel/log_scenarios.py [--count N] [--seed S] [--program PROGRAM]
+                                          [--keep DIRECTORY] [NAME...]
 
 Each line of the table below is a situation that a test of xfstests is about: changes, a commit,
 more changes, an fsync. The image is copied right after it, and what a mount of the copy shows is
-compared with what btrfs-walk shows, as scripts/log-cuts does. Each runs with and without the
-no-holes feature. Needs root, mkfs.btrfs and a kernel with btrfs.
+compared with what btrfs-walk shows, as log_replay.py does. Each runs with and without the no-holes
+feature. Default: all of them; with --count, so many at random. Needs root, mkfs.btrfs and a kernel
+with btrfs.
 """
-import importlib.machinery, importlib.util, os, sys, tempfile
+import ctypes
+import fcntl
+import os
+import struct
+import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-loader = importlib.machinery.SourceFileLoader("log_cuts", os.path.join(HERE, "log-cuts"))
-cuts = importlib.util.module_from_spec(importlib.util.spec_from_loader("log_cuts", loader))
-loader.exec_module(cuts)
+import kernel
+from kernel import run
+from log_replay import (FICLONERANGE, KEEP_SIZE, PUNCH_HOLE, RENAME_EXCHANGE, SYS_renameat2,
+                        ZERO_RANGE, check, compare_cut, has_log, libc, shown)
+
+FEATURES = (["-n", "16384", "-O", "no-holes"], ["-n", "4096", "-O", "^no-holes"])
 
 # NAME: COMMAND; COMMAND; ... Files are relative to the mount. "w FILE OFFSET LENGTH" writes,
 # "alloc", "keep" (beyond the end), "punch" and "zero" are modes of fallocate, "ln", "mv", "rm",
@@ -134,13 +142,13 @@ class Scene:
 
     def mode(self, file, offset, length, mode):
         fd = os.open(self.path(file), os.O_RDWR)
-        cuts.check(cuts.libc.fallocate64(fd, mode, cuts.ctypes.c_int64(int(offset)),
-                                         cuts.ctypes.c_int64(int(length))))
+        check(libc.fallocate64(fd, mode, ctypes.c_int64(int(offset)),
+                                         ctypes.c_int64(int(length))))
         os.close(fd)
 
     def clone(self, source, offset, length, target, at):
         fds = [os.open(self.path(name), os.O_RDWR) for name in (source, target)]
-        cuts.fcntl.ioctl(fds[1], cuts.FICLONERANGE, cuts.struct.pack(
+        fcntl.ioctl(fds[1], FICLONERANGE, struct.pack(
             "qQQQ", fds[0], int(offset), int(length), int(at)))
         for fd in fds:
             os.close(fd)
@@ -168,17 +176,17 @@ class Scene:
             os.link(self.path(source), self.path("%s/many-%d" % (folder, i)))
 
     def swap(self, a, b):
-        cuts.check(cuts.libc.syscall(cuts.SYS_renameat2, -100, self.path(a).encode(), -100,
-                                     self.path(b).encode(), cuts.RENAME_EXCHANGE))
+        check(libc.syscall(SYS_renameat2, -100, self.path(a).encode(), -100,
+                                     self.path(b).encode(), RENAME_EXCHANGE))
 
     def do(self, word, *names):
         path = self.path
         actions = {
             "w": self.write, "sync": lambda *a: self.write(*a, os.O_DSYNC),
             "t": lambda file, size: (self.write(file, 0, 0), os.truncate(path(file), int(size))),
-            "alloc": lambda *a: self.mode(*a, 0), "keep": lambda *a: self.mode(*a, cuts.KEEP_SIZE),
-            "punch": lambda *a: self.mode(*a, cuts.PUNCH_HOLE | cuts.KEEP_SIZE),
-            "zero": lambda *a: self.mode(*a, cuts.ZERO_RANGE), "clone": self.clone,
+            "alloc": lambda *a: self.mode(*a, 0), "keep": lambda *a: self.mode(*a, KEEP_SIZE),
+            "punch": lambda *a: self.mode(*a, PUNCH_HOLE | KEEP_SIZE),
+            "zero": lambda *a: self.mode(*a, ZERO_RANGE), "clone": self.clone,
             "ln": lambda a, b: os.link(path(a), path(b)), "swap": self.swap, "drop": self.drop,
             "mv": lambda a, b: os.rename(path(a), path(b)), "rm": lambda a: os.unlink(path(a)),
             "d": lambda a: os.mkdir(path(a)), "rmdir": lambda a: os.rmdir(path(a)),
@@ -192,44 +200,35 @@ class Scene:
         actions[word](*names)
 
 
-def run_scene(name, commands, features, options):
-    with tempfile.TemporaryDirectory() as work:
-        image, folder = work + "/image", work + "/mnt"
-        os.mkdir(folder)
-        with open(image, "wb") as file:
-            file.truncate(256 << 20)
-        cuts.run("mkfs.btrfs", "-q", *features, image)
-        with cuts.Mounted([image], folder, ["commit=300", "noatime"]):
-            scene = Scene(folder)
-            for command in commands.split(";"):
-                scene.do(*command.split())
-            cuts.run("cp", "--sparse=always", image, work + "/cut")
-            for fd in scene.opened.values():
-                os.close(fd)
-        want = cuts.mounted([work + "/cut"], work)
-        found = cuts.compare(options, want, [work + "/cut"], work)
-        print("%-20s %-12s %s%s" % (name, features[-1], "equal" if not found else "DIFFERENT",
-                                    "" if cuts.has_log(work + "/cut") else ", no log"), flush=True)
-        for line in found[:4]:
-            print("    " + line)
-        return bool(found)
-
-
-class Options:
-    program = os.environ.get("PROGRAM", os.path.join(HERE, "..", "build", "btrfs-walk"))
+def compare(options, case, directory):
+    commands, features = case
+    with kernel.FileSystem(directory) as system:
+        system.add_image(256 << 20)
+        run("mkfs.btrfs", "-q", *features, *system.images, check=True)
+        system.attach("commit=300", "noatime")
+        scene = Scene(system.mount)
+        for command in commands.split(";"):
+            scene.do(*command.split())
+        cut = kernel.copy_images(system.images, os.path.join(directory, "cut"))
+        for fd in scene.opened.values():
+            os.close(fd)
+    if not has_log(cut[0]):
+        print(f"  no log: {commands}")
+    return compare_cut(options.program, shown(cut, directory), cut, directory)
 
 
 def main():
-    failed = count = 0
-    for line in TABLE.strip().splitlines():
-        name, commands = line.split(": ", 1)
-        if len(sys.argv) > 1 and name not in sys.argv[1:]:
-            continue
-        for features in (["-n", "16384", "-O", "no-holes"], ["-n", "4096", "-O", "^no-holes"]):
-            count += 1
-            failed += run_scene(name, commands, features, Options)
-    print("%d runs, %d different" % (count, failed))
-    return failed > 0
+    scenes = dict(line.split(": ", 1) for line in TABLE.strip().splitlines())
+    parser = kernel.parser(__doc__, len(scenes), 5)
+    parser.add_argument("name", nargs="*")
+    options = parser.parse_args()
+    kernel.need("mkfs.btrfs")
+    if unknown := set(options.name) - set(scenes):
+        parser.error(f"no situation is named {sorted(unknown)[0]}")
+    chosen = {name: scenes[name] for name in options.name} or kernel.sample(options, scenes)
+    cases = {f"{name}, {features[-1]}": (commands, features)
+             for name, commands in chosen.items() for features in FEATURES}
+    return kernel.compare_each(options, cases, compare)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,23 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""check-histories - file systems made by random work: `check` must find nothing wrong with them
+"""history - random work on a file system of random features
 
-usage: sudo scripts/check-histories [--count N] [--seed S] [--program PROGRAM] [--keep DIRECTORY]
-[--reference]
-
-Each history begins with mkfs.btrfs with random features, profiles and checksums on one to five
+A history begins with mkfs.btrfs with random features, profiles and checksums on one to five
 devices, mounts with random options, and works on the file system: writes of all kinds, links,
 renames, snapshots, quotas, fs-verity, balances that are paused, devices that come and go. It ends
-with an unmount, or with a copy of the devices while the file system is frozen. Then `check --data`
-must end with 0, or report nothing but stale parity that a scrub of the kernel rewrites: Linux 6.18
-leaves such parity when it replaces a device. A history is repeated by its seed. With --reference,
-`btrfs check` is asked as well. Needs root, mkfs.btrfs and a kernel with btrfs.
+with an unmount, or with a copy of the devices while the file system is frozen. It is repeated by
+its seed, but for what depends on time.
 """
-import argparse, ctypes, fcntl, json, os, random, shutil, struct, subprocess, sys, tempfile
+import ctypes
+import errno
+import fcntl
+import os
+import random
+import shutil
+import struct
+import subprocess
+
+import kernel
+from kernel import run
 
 PROFILES = {1: ["single", "dup"], 2: ["single", "dup", "raid0", "raid1"],
             3: ["raid1c3", "raid5", "raid1", "raid0"],
@@ -24,32 +28,31 @@ OPTIONS = ["compress=zstd", "compress=lzo", "compress=zlib", "compress-force=zst
            "max_inline=0", "max_inline=4096", "flushoncommit", "commit=1", "noatime",
            "thread_pool=2", "discard=async"]
 
+REFUSALS = (errno.EPERM, errno.ENOENT, errno.EAGAIN, errno.EACCES, errno.EEXIST, errno.EXDEV,
+            errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.ETXTBSY, errno.EFBIG, errno.ENOSPC,
+            errno.EROFS, errno.EMLINK, errno.ENAMETOOLONG, errno.ENOTEMPTY, errno.ELOOP,
+            errno.EOPNOTSUPP, errno.EDQUOT)
 
-def run(*command, check=False):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=check,
-                          text=True, errors="replace")
 
+class History(kernel.FileSystem):
+    """A file system, and random work on it. `made` and `options` tell how it was made and mounted,
+    `ending` how it was left."""
 
-class History:
     def __init__(self, seed, directory):
+        super().__init__(directory)
         self.random = random.Random(seed)
-        self.directory = directory
-        self.mount = os.path.join(directory, "mnt")
-        os.mkdir(self.mount)
-        self.images, self.loops, self.spare = [], [], []
-        self.made_images = 0
         self.subvolumes = [""]
+        self.held = []
         self.serial = 0
+        self.made = self.ending = ""
+        self.options = []
+
+    def __str__(self):
+        words = f"{self.made} -o {','.join(self.options)}"
+        return f"{words}; {self.ending}" if self.ending else words
 
     def image(self):
-        self.made_images += 1
-        path = os.path.join(self.directory, f"dev{self.made_images}.img")
-        with open(path, "wb") as file:
-            file.truncate(self.random.choice([1 << 30, 768 << 20, 1536 << 20]))
-        self.images.append(path)
-        loop = run("losetup", "-f", "--show", path, check=True).stdout.strip()
-        self.loops.append(loop)
-        return loop
+        return self.add_image(self.random.choice([1 << 30, 768 << 20, 1536 << 20]))
 
     def make(self):
         r = self.random
@@ -72,9 +75,7 @@ class History:
         if runtime:
             command += ["-R", ",".join(runtime)]
         self.made = " ".join(command)
-        result = run(*command, *devices)
-        if result.returncode:
-            raise RuntimeError(self.made + ": " + result.stdout)
+        run(*command, *devices, check=True)
         self.options = r.sample(OPTIONS, r.choice([0, 1, 1, 2, 3]))
         if "^free-space-tree" in runtime:
             self.options.append(r.choice(["space_cache=v1", "space_cache=v1", "nospace_cache"]))
@@ -85,16 +86,11 @@ class History:
             self.simple_quota()
 
     def attach(self):
-        options = ",".join(self.options + [f"device={loop}" for loop in self.loops])
-        result = run("mount", "-t", "btrfs", "-o", options, self.loops[0], self.mount)
-        if result.returncode:
-            result = run("mount", "-t", "btrfs", "-o", ",".join(f"device={l}" for l in self.loops),
-                         self.loops[0], self.mount)
-        if result.returncode:
-            raise RuntimeError("mount: " + result.stdout + self.made)
-
-    def path(self, *parts):
-        return os.path.join(self.mount, *parts)
+        """Mounts with the options of this history, or without those that do not fit together."""
+        try:
+            super().attach(*self.options)
+        except kernel.NotMade:
+            super().attach()
 
     def files(self, kind="f"):
         where = self.path(self.random.choice(self.subvolumes))
@@ -195,7 +191,7 @@ class History:
 
     def keep_open(self):
         if path := self.some():
-            self.held = getattr(self, "held", []) + [open(path, "rb")]
+            self.held.append(open(path, "rb"))
             os.unlink(path)
 
     def special(self):
@@ -262,19 +258,13 @@ class History:
         if len(self.loops) < 5:
             added = run("btrfs", "device", "add", "-f", "-K", self.image(), self.mount)
             if added.returncode != 0:  # while a balance is paused, and others
-                run("losetup", "-d", self.loops.pop())
-                os.unlink(self.images.pop())
+                self.drop_image(-1)
 
     def replace(self):
         number = self.random.randrange(len(self.loops))
         new = self.image()
         done = run("btrfs", "replace", "start", "-B", "-f", str(number + 1), new, self.mount)
-        gone = number if done.returncode == 0 else len(self.loops) - 1
-        run("losetup", "-d", self.loops[gone])
-        os.unlink(self.images[gone])
-        for made in self.loops, self.images:
-            made[gone] = made[-1]
-            made.pop()
+        self.drop_image(number if done.returncode == 0 else -1)
 
     def shrink(self):
         run("btrfs", "filesystem", "resize", f"1:{self.random.choice(['-64m', '-200m', 'max'])}",
@@ -341,164 +331,60 @@ class History:
             self.forget()
 
     def remount(self):
-        self.close()
-        run("umount", self.mount)
+        self.unmount()
         self.attach()
 
-    def sync(self):
-        run("btrfs", "filesystem", "sync", self.mount)
-
     def close(self):
-        for file in getattr(self, "held", []):
+        for file in self.held:
             file.close()
         self.held = []
 
+    def unmount(self):
+        self.close()
+        super().unmount()
+
+    def usual_steps(self):
+        return [self.write] * 6 + [self.overwrite] * 5 + [
+            self.many, self.allocate, self.allocate, self.truncate, self.clone, self.clone,
+            self.clone_range, self.link, self.rename, self.rename, self.remove, self.remove,
+            self.special, self.attribute, self.flag, self.subvolume, self.snapshot, self.snapshot,
+            self.drop, self.sync, self.remove_tree, self.defragment, self.keep_open, self.verity]
+
+    def rare_steps(self):
+        return [self.balance, self.balance, self.convert, self.device, self.replace, self.shrink,
+                self.quota, self.simple_quota, self.send, self.remount, self.swap]
+
+    def attempt(self, step):
+        """A step that the kernel may refuse, because a file system is full or read-only, or a name
+        is too long."""
+        try:
+            step()
+        except shutil.Error:
+            pass
+        except OSError as error:
+            if error.errno not in REFUSALS:
+                raise
+            self.forget()
+
     def work(self):
-        r = self.random
-        usual = [self.write] * 6 + [self.overwrite] * 5 + [self.many, self.allocate, self.allocate,
-                                                           self.truncate, self.clone, self.clone,
-                 self.clone_range, self.link, self.rename, self.rename, self.remove, self.remove,
-                 self.special, self.attribute, self.flag,
-                 self.subvolume, self.snapshot, self.snapshot, self.drop, self.sync,
-                 self.remove_tree, self.defragment, self.keep_open, self.verity]
-        rare = [self.balance, self.balance, self.convert, self.device, self.replace, self.shrink,
-                self.quota,
-                self.simple_quota, self.send, self.remount, self.swap]
-        for _ in range(r.choice([5, 30, 100, 250])):
-            step = r.choice(rare if r.random() < 0.06 else usual)
-            try:
-                step()
-            except OSError as error:
-                if error.errno not in (13, 28, 17, 2, 30, 122, 31, 36, 20, 39, 1, 26, 40, 95, 27):
-                    raise
-                self.forget()
+        usual, rare = self.usual_steps(), self.rare_steps()
+        for _ in range(self.random.choice([5, 30, 100, 250])):
+            self.attempt(self.random.choice(rare if self.random.random() < 0.06 else usual))
 
     def end(self):
         """Leaves the images as they are looked at: after an unmount, or of a mounted file
         system."""
-        r = self.random
-        if r.random() < 0.3:
+        if self.random.random() < 0.3:
             self.ending = "frozen"
             run("fsfreeze", "-f", self.mount)
-            copies = []
-            for path in self.images:
-                copy = path + ".copy"
-                run("cp", "--sparse=always", path, copy)
-                copies.append(copy)
+            copies = kernel.copy_images(self.images, os.path.join(self.directory, "frozen"))
             run("fsfreeze", "-u", self.mount)
-            self.leave()
+            self.detach()
             for path, copy in zip(self.images, copies):
                 os.replace(copy, path)
         else:
             self.ending = "unmounted"
-            if r.random() < 0.3:
+            if self.random.random() < 0.3:
                 self.drop()
                 self.ending = "unmounted while subvolumes are deleted"
-            self.leave()
-
-    def leave(self):
-        self.close()
-        run("umount", self.mount)
-        for loop in self.loops:
-            run("losetup", "-d", loop)
-
-
-def stale_parity(program, images):
-    """Where `check` finds stale parity, as (devid, offset); None if it finds other errors, too."""
-    found = set()
-    result = run("timeout", "300", program, "check", "--data", "--all", "--json", *images)
-    for line in result.stdout.splitlines():
-        finding = json.loads(line) if line.startswith("{") else {}
-        if finding.get("code") == "parity-mismatch":
-            found.add((finding["devid"], finding["offset"]))
-        elif finding.get("severity") == "error":
-            return None
-    return found
-
-
-def parity_at(images, places):
-    """A sector of parity at each place."""
-    parts = {}
-    for image in images:
-        with open(image, "rb") as file:
-            file.seek(65536 + 201)  # dev_item.devid
-            devid, = struct.unpack("<Q", file.read(8))
-            for place in places:
-                if place[0] == devid:
-                    file.seek(place[1])
-                    parts[place] = file.read(4096)
-    return parts
-
-
-def scrub_rewrites(program, history):
-    """Whether stale parity is all that is wrong, and a scrub of the kernel writes other parity
-    there. The mount may free some of what it protects."""
-    found = stale_parity(program, history.images)
-    if not found:
-        return False
-    before = parity_at(history.images, found)
-    run("btrfs", "device", "scan", "--forget")
-    history.loops = [run("losetup", "-f", "--show", i, check=True).stdout.strip()
-                     for i in history.images]
-    try:
-        history.attach()
-        run("btrfs", "scrub", "start", "-B", history.mount)
-    finally:
-        history.leave()
-    after = parity_at(history.images, found)
-    rewritten = sum(before[place] != after[place] for place in found)
-    left = stale_parity(program, history.images)
-    print(f"stale parity at {len(found)} places, {rewritten} of them rewritten by a scrub;"
-          f" {'other errors' if left is None else len(left)} then: {history.made}", flush=True)
-    return rewritten > 0 and left == set()
-
-
-def judge(program, history, seed, reference):
-    result = run("timeout", "300", program, "check", "--data", *history.images)
-    bad = result.returncode != 0 and not scrub_rewrites(program, history)
-    words = f"seed {seed}: {history.made} -o {','.join(history.options)}; {history.ending}"
-    if bad:
-        print(f"NOT CLEAN ({result.returncode}) {words}\n{result.stdout[:3000]}", flush=True)
-    if reference:
-        theirs = run("timeout", "300", "btrfs", "check", "--readonly", history.images[0])
-        if (theirs.returncode != 0) != bad:
-            print(f"DIFFERS from btrfs check ({theirs.returncode}) {words}\n"
-                  f"{theirs.stdout[-1500:]}", flush=True)
-    return bad
-
-
-def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("--count", type=int, default=20)
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--program", default="build/btrfs-walk")
-    parser.add_argument("--keep", help="keep the images of histories that are not clean here")
-    parser.add_argument("--reference", action="store_true")
-    options = parser.parse_args()
-    first = options.seed if options.seed is not None else random.randrange(1 << 30)
-    bad = 0
-    for seed in range(first, first + options.count):
-        with tempfile.TemporaryDirectory(prefix="histories.") as directory:
-            history = History(seed, directory)
-            try:
-                history.make()
-                history.work()
-                history.end()
-            except (RuntimeError, subprocess.CalledProcessError) as error:
-                print(f"seed {seed}: could not be made: {str(error)[:300]}", flush=True)
-                history.leave()
-                continue
-            except BaseException:
-                history.leave()
-                raise
-            if judge(options.program, history, seed, options.reference):
-                bad += 1
-                if options.keep:
-                    shutil.copytree(directory, os.path.join(options.keep, str(seed)),
-                                    ignore=shutil.ignore_patterns("mnt"))
-    print(f"{options.count} histories from seed {first}: {bad} not clean")
-    return 1 if bad else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+            self.detach()

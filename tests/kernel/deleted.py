@@ -1,17 +1,18 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""check-deleted - fifty commits, all recorded: what `deleted` tells of them must be true, and all
+"""deleted - fifty commits, all recorded: what `deleted` prints of them must be true, and complete
 
-usage: sudo scripts/check-deleted [--commits N] [--seed S] [--only NAME] [--program PROGRAM]
-                                  [--restore] [--table FILE]
+usage: sudo tests/kernel/deleted.py [--count N] [--commits N] [--seed S] [--only NAME]
+                                    [--program PROGRAM] [--keep DIRECTORY] [--restore]
+                                    [--table FILE]
 
-For each kind of file system below, makes one and changes it at random: files are written,
+Makes file systems of each of the kinds below in turn and changes them at random: files are written,
 overwritten, renamed and deleted, subvolumes and snapshots made and deleted. After each commit the
 inode, generation, size and SHA-256 of every file are recorded through the mount. Then
 
   - every file that `deleted` calls proven must have the hash that was recorded for it;
-  - every file that a recorded state which is still whole holds, and the last one lacks, must be
-    listed;
+  - every file that a recorded generation which is still whole holds, and the last one lacks, must
+    be listed;
   - `deleted --extract` must write the same contents;
   - and once nine tenths of the free space were overwritten, nothing may be proven that is wrong,
     nor extracted under its own name if it is not whole.
@@ -19,13 +20,10 @@ inode, generation, size and SHA-256 of every file are recorded through the mount
 --restore also runs `btrfs-find-root -a`, and `btrfs restore` with each root that it names. Of both
 is counted how many of the deleted contents they bring back ("right"), and how many contents that no
 file ever had ("false"); of `deleted --extract` also with --unproven. --table appends a row for each
-kind to a file. Needs root, mkfs.btrfs and a kernel with btrfs.
+case to a file. Needs root, mkfs.btrfs and a kernel with btrfs.
 """
-import argparse
 import collections
 import fcntl
-import hashlib
-import json
 import os
 import random
 import re
@@ -34,10 +32,11 @@ import stat
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+import kernel
+from kernel import run
+
 INO_LOOKUP = 0xD0009412
 GETVERSION = 0x80087601
 SIZE = 1 << 29
@@ -51,11 +50,6 @@ KINDS = {
 }
 # A file as it was recorded: its identity is (subvolume, inode, generation of the inode).
 File = collections.namedtuple("File", "identity path kind size digest")
-
-
-def run(*words, **options):
-    return subprocess.run(words, check=options.pop("check", True), text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
 def subvolume_of(path):
@@ -85,38 +79,23 @@ def walk(top):
         yield folder, names
 
 
-class History:
+class Work(kernel.FileSystem):
     """A file system that is changed, and what it held after each commit."""
 
-    def __init__(self, kind, seed, work):
+    def __init__(self, kind, seed, directory):
+        super().__init__(directory)
         self.count, self.format, self.options = KINDS[kind]
         self.random = random.Random(seed)
-        self.images = [f"{work}/{kind}-{i}.img" for i in range(self.count)]
-        self.mount = work + "/mount"
-        self.states = {}  # by generation: by identity, a File
+        self.generations = {}  # by generation: by identity, a File
         self.digests = {}  # by identity and times
         self.number = 0
-        self.devices = []
 
     def make(self):
-        os.makedirs(self.mount, exist_ok=True)
-        for image in self.images:
-            with open(image, "wb") as file:
-                file.truncate(SIZE)
-        run("mkfs.btrfs", "-q", "-f", *self.format, *self.images)
+        loops = [self.add_image(SIZE) for _ in range(self.count)]
+        run("mkfs.btrfs", "-q", "-f", *self.format, *loops, check=True)
 
     def attach(self):
-        self.devices = [run("losetup", "--find", "--show", image).stdout.strip()
-                        for image in self.images]
-        options = ",".join(["noatime", "nodiscard"] + [f"device={d}" for d in self.devices] +
-                           [self.options] * bool(self.options))
-        run("mount", "-t", "btrfs", "-o", options, self.devices[0], self.mount)
-
-    def detach(self):
-        run("umount", self.mount)
-        for device in self.devices:
-            run("losetup", "-d", device)
-        run("btrfs", "device", "scan", "--forget", check=False)
+        super().attach("noatime", "nodiscard", *[self.options] * bool(self.options))
 
     # Changes.
 
@@ -191,18 +170,17 @@ class History:
             shutil.rmtree(path)
 
     def subvolume(self):
-        run("btrfs", "subvolume", "create", self.fresh())
+        run("btrfs", "subvolume", "create", self.fresh(), check=True)
 
     def snapshot(self):
         if path := self.some("s"):
-            run("btrfs", "subvolume", "snapshot", path, f"{self.mount}/snap-{self.number}",
-                check=False)
+            run("btrfs", "subvolume", "snapshot", path, f"{self.mount}/snap-{self.number}")
             self.number += 1
 
     def delete_subvolume(self):
         path = self.some("s")
         if path and not any(s.startswith(path + "/") for s in self.all("s")):
-            run("btrfs", "subvolume", "delete", path)
+            run("btrfs", "subvolume", "delete", path, check=True)
 
     def change(self):
         often = [self.write, self.write, self.overwrite, self.delete, self.rename, self.save]
@@ -218,8 +196,7 @@ class History:
     def digest(self, identity, path, status):
         key = (identity, status.st_mtime_ns, status.st_ctime_ns, status.st_size)
         if key not in self.digests:
-            with open(path, "rb") as file:
-                self.digests[key] = hashlib.sha256(file.read()).hexdigest()
+            self.digests[key] = kernel.digest(path)
         return self.digests[key]
 
     def read(self):
@@ -237,12 +214,12 @@ class History:
         return files
 
     def commit(self):
-        run("btrfs", "filesystem", "sync", self.mount)
-        run("sync", "-f", self.mount)
+        self.sync()
+        run("sync", "-f", self.mount, check=True)
         with open(self.images[0], "rb") as image:
             image.seek(0x10048)
             generation = struct.unpack("<Q", image.read(8))[0]
-        self.states[generation] = self.read()
+        self.generations[generation] = self.read()
 
     def fill(self):
         """Overwrites nine tenths of the free space."""
@@ -253,32 +230,32 @@ class History:
         self.commit()
 
 
-class Check:
-    """What the program tells, against what was recorded."""
+class Comparison:
+    """The answers of the program, and what was recorded."""
 
     def __init__(self, history, program):
-        self.history, self.program = history, program
-        self.images = [history.images[0]] + [w for i in history.images[1:] for w in ("-d", i)]
+        self.history, self.program = history, kernel.Program(program, history.images)
         self.wrong = []
         self.seen = {}  # by subvolume and inode: all recorded hashes
-        for files in history.states.values():
+        for files in history.generations.values():
             for file in files.values():
                 self.seen.setdefault(file.identity[:2], set()).add(file.digest)
 
-    def tell(self, command, *words):
-        answer = run(self.program, command, *words, *self.images, check=False, errors="replace")
-        if answer.returncode > 1:
-            self.wrong.append(f"{command}: {answer.stderr[:200]}")
-        return answer
+    def ask(self, command, *words):
+        result = self.program.ask(command, *words)
+        if result.returncode > 1:
+            self.wrong.append(f"{command}: {result.stderr[:200]}")
+        return result
 
     def sums_of(self, root):
-        """Hashes of all files of a state that can be read, by path."""
-        lines = self.tell("sum", "-q", "--tree-root", root).stdout.splitlines()
+        """Hashes of all files of a generation that can be read, by path."""
+        text = self.ask("sum", "-q", "--tree-root", root).stdout.decode(errors="replace")
+        lines = text.splitlines()
         return {line[66:]: line[:64] for line in lines}
 
     def whole(self):
         """Recorded generations of which all metadata are left."""
-        rows = [json.loads(row) for row in self.tell("roots", "--json").stdout.splitlines()]
+        rows = kernel.json_rows(self.ask("roots", "--json"))
         return {row["generation"] for row in rows
                 if row.get("missing") == 0 and row["standing"] != "abandoned"}
 
@@ -291,7 +268,7 @@ class Check:
             if root not in roots:
                 roots[root] = self.sums_of(root)
             known = self.seen.get((row["subvolume"], row["inode"]), set())
-            recorded = self.history.states.get(row["generation"], {}).values()
+            recorded = self.history.generations.get(row["generation"], {}).values()
             exact = {f.digest for f in recorded
                      if f.identity[:2] == (row["subvolume"], row["inode"])}
             digest = roots[root].get(row["path"])
@@ -302,11 +279,11 @@ class Check:
 
     def check_all_listed(self, rows):
         """Of identities: an inode number is used once in a subvolume."""
-        last = self.history.states[max(self.history.states)]
+        last = self.history.generations[max(self.history.generations)]
         listed = {(row["subvolume"], row["inode"]) for row in rows}
-        whole, missing = self.whole() & set(self.history.states), 0
+        whole, missing = self.whole() & set(self.history.generations), 0
         gone = {identity: file for generation in whole
-                for identity, file in self.history.states[generation].items()
+                for identity, file in self.history.generations[generation].items()
                 if identity not in last}
         for identity, file in gone.items():
             if identity[:2] not in listed:
@@ -324,7 +301,7 @@ class Check:
         """What is extracted: by path, a hash."""
         target = work + "/extracted"
         shutil.rmtree(target, ignore_errors=True)
-        self.tell("deleted", "-q", *words, "--extract", target)
+        self.ask("deleted", "-q", *words, "--extract", target)
         return target, hashes_below(target)
 
     def check_extraction(self, rows, work):
@@ -348,9 +325,8 @@ class Check:
 
     def rows(self):
         start = time.monotonic()
-        answer = self.tell("deleted", "--json")
-        return [json.loads(line) for line in answer.stdout.splitlines()], \
-            time.monotonic() - start
+        result = self.ask("deleted", "--json")
+        return kernel.json_rows(result), time.monotonic() - start
 
 
 def hashes_below(top):
@@ -359,21 +335,20 @@ def hashes_below(top):
         for name in names:
             path = os.path.join(folder, name)
             if os.path.isfile(path) and not os.path.islink(path):
-                with open(path, "rb") as file:
-                    found[path] = hashlib.sha256(file.read()).hexdigest()
+                found[path] = kernel.digest(path)
     return found
 
 
 def restore_all(history, work):
     """What `btrfs restore` brings back with each root that `btrfs-find-root -a` names."""
     start, found, roots = time.monotonic(), set(), 0
-    for line in run("btrfs-find-root", "-a", history.images[0], check=False).stdout.splitlines():
+    for line in run("btrfs-find-root", "-a", history.images[0]).stdout.splitlines():
         if not line.startswith("Well block "):
             continue
         target = work + "/restored"
         os.makedirs(target, exist_ok=True)
         run("btrfs", "restore", "-s", "-i", "-t", line[11:].split("(")[0], history.images[0],
-            target, check=False, stdin=subprocess.DEVNULL, errors="replace")
+            target, stdin=subprocess.DEVNULL)
         found |= set(hashes_below(target).values())
         shutil.rmtree(target)
         roots += 1
@@ -389,8 +364,9 @@ class Result:
         self.roots = "-"
         self.found = {}  # by who found them: right contents, false ones, time
 
-    def compare(self, check, contents, who, found, seconds):
-        self.found[who] = [len(contents & found), len(found - check.known()), f"{seconds:.2f} s"]
+    def count(self, comparison, contents, who, found, seconds):
+        false = len(found - comparison.known())
+        self.found[who] = [len(contents & found), false, f"{seconds:.2f} s"]
 
     def row(self):
         ours, restore = self.found["ours"], self.found.get("restore", ["-"] * 3)
@@ -400,59 +376,53 @@ class Result:
         return "| " + " | ".join(str(word) for word in words) + " |"
 
 
-def check_kind(kind, options, work):
-    history = History(kind, options.seed, work)
+def compare(options, case, directory):
+    kind, seed = case
+    history = Work(kind, seed, directory)
     history.make()
     history.attach()
-    try:
-        for _ in range(options.commits):
-            history.change()
-            history.commit()
-    finally:
-        history.detach()
-    check = Check(history, options.program)
+    for _ in range(options.commits):
+        history.change()
+        history.commit()
+    history.detach()
+    comparison = Comparison(history, options.program)
     result = Result(kind)
-    rows, seconds = check.rows()
-    result.proven = check.check_proofs(rows)
-    gone = check.check_all_listed(rows)
+    rows, seconds = comparison.rows()
+    result.proven = comparison.check_proofs(rows)
+    gone = comparison.check_all_listed(rows)
     contents = {f.digest for f in gone.values() if f.digest and f.size}
     result.deleted, result.contents = len(gone), len(contents)
-    result.compare(check, contents, "ours", check.check_extraction(rows, work), seconds)
-    result.compare(check, contents, "unproven",
-                   set(check.extraction(work, "--unproven")[1].values()), 0)
+    result.count(comparison, contents, "ours", comparison.check_extraction(rows, directory),
+                 seconds)
+    result.count(comparison, contents, "unproven",
+                 set(comparison.extraction(directory, "--unproven")[1].values()), 0)
     if options.restore:
-        restored, result.roots, seconds = restore_all(history, work)
-        result.compare(check, contents, "restore", restored, seconds)
+        restored, result.roots, seconds = restore_all(history, directory)
+        result.count(comparison, contents, "restore", restored, seconds)
     history.attach()
     history.fill()
     history.detach()
-    result.proven_after = check.check_proofs(check.rows()[0])
-    result.false_proofs = sum(line.startswith("a false proof") for line in check.wrong)
-    check.check_names(work)
-    return result, check.wrong
+    result.proven_after = comparison.check_proofs(comparison.rows()[0])
+    result.false_proofs = sum(line.startswith("a false proof") for line in comparison.wrong)
+    comparison.check_names(directory)
+    print(result.row(), flush=True)
+    if options.table:
+        with open(options.table, "a", encoding="ascii") as table:
+            print(result.row(), file=table)
+    return comparison.wrong
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1])
+    parser = kernel.parser(__doc__, len(KINDS))
     parser.add_argument("--commits", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=KINDS)
-    parser.add_argument("--program", default=os.path.join(HERE, "..", "build", "btrfs-walk"))
     parser.add_argument("--restore", action="store_true")
     parser.add_argument("--table")
     options = parser.parse_args()
-    failed = False
-    for kind in [options.only] if options.only else KINDS:
-        with tempfile.TemporaryDirectory() as work:
-            result, wrong = check_kind(kind, options, work)
-        print(result.row(), f"{len(wrong)} wrong", flush=True)
-        for line in wrong[:10]:
-            print("   ", line)
-        failed |= bool(wrong)
-        if options.table:
-            with open(options.table, "a", encoding="ascii") as table:
-                print(result.row(), file=table)
-    return failed
+    kernel.need("mkfs.btrfs", "btrfs-find-root")
+    cases = {name: (options.only or list(KINDS)[seed % len(KINDS)], seed)
+             for name, seed in kernel.seeds(options).items()}
+    return kernel.compare_each(options, cases, compare)
 
 
 if __name__ == "__main__":

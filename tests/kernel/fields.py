@@ -1,19 +1,30 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""check-fields - changes fields of items, mends the checksums, and lists what `check` does not find
+"""fields - changes fields of items, repairs the checksums, and lists what `check` does not find
 
-usage: scripts/check-fields [--count N] [--seed S] [--program PROGRAM] [--reference]
-                            [--type TYPE | --super | --garbage] IMAGE...
+usage: tests/kernel/fields.py [--count N] [--seed S] [--program PROGRAM] [--reference]
+                              [--type TYPE | --super | --garbage] [IMAGE...]
 
-The images are the devices of a healthy file system; they are copied first. Each time one member of
-one item, of a key or of a header is changed in all copies of its block, as the tables of items
-say where it lies. Members that may hold anything are left out. With --super it is a member of the
-superblock, in one copy or in all; with --garbage, random bytes somewhere in a block, or all of it.
-A change is found if `check` says something else than about the healthy file system. An exit
-status that is none of its own, or 20 seconds, are told, too. With --reference, `btrfs check` is
-asked about what was not found. Only crc32c, sha256 and blake2 can be mended.
+The images are the devices of a healthy file system, by default a fixture; they are copied first.
+Each time one member of one item, of a key or of a header is changed in all copies of its block, as
+the tables of items say where it lies. Members that may hold anything are left out. With --super it
+is a member of the superblock, in one copy or in all; with --garbage, random bytes somewhere in a
+block, or all of it. A change is found if `check` prints something else than about the healthy file
+system. What is not found is listed, and is not wrong: some is for a reader to judge. An exit status
+that `check` does not have, or 20 seconds, are wrong. With --reference, `btrfs check` runs on what
+was not found. The checksums crc32c, sha256 and blake2 can be repaired.
 """
-import argparse, collections, hashlib, json, os, random, shutil, struct, subprocess, sys, tempfile
+import collections
+import hashlib
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+
+import kernel
+from kernel import run
 
 # What no check can know: any value is as good as another. TYPE/MEMBER, with * for any.
 FREE = {
@@ -57,11 +68,6 @@ CHECKSUMS = {0: crc32c, 2: lambda d: hashlib.sha256(d).digest(),
              3: lambda d: hashlib.blake2b(d, digest_size=32).digest()}
 
 
-def run(*command):
-    return subprocess.run(["timeout", "20", *command], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace")
-
-
 def members_of(members, prefix=""):
     """(name, offset, size) of the members of fixed size, those of structures inside included."""
     for m in members:
@@ -103,23 +109,20 @@ def is_free(kind, name):
     return any(f"{t}/{p}" in FREE for t in (kind, "*") for p in parts) or f"{kind}/*" in FREE
 
 
-class FileSystem:
+class Images(kernel.Program):
+    """The images, and the items on them."""
+
     def __init__(self, program, images):
-        self.program, self.images = program, images
-        first = open(images[0], "rb")
-        first.seek(65536)
-        super_block = first.read(4096)
+        super().__init__(program, images)
+        with open(images[0], "rb") as first:
+            first.seek(65536)
+            super_block = first.read(4096)
         self.type = struct.unpack_from("<H", super_block, 196)[0]
         self.sector, self.node = struct.unpack_from("<II", super_block, 144)
-        self.more = [o for image in images[1:] for o in ("-d", image)]
-        devices = [json.loads(l) for l in run(program, "devices", "--json", images[0],
-                                              *self.more).stdout.splitlines() if l.startswith("{")]
-        self.paths = {d["id"]: d["path"] for d in devices if "path" in d}
-        tables = json.loads(run(program, "--dump-tables").stdout)
-        self.tables = {i["type"]: i for i in tables["items"]}
-        dump = [json.loads(l) for l in run(program, "dump", "--json", *images).stdout.splitlines()
-                if l.startswith("{")]
-        self.items = [d for d in dump if d.get("level") == 0 and "size" in d]
+        self.paths = {row["id"]: row["path"] for row in self.rows("devices") if "path" in row}
+        tables = json.loads(kernel.output(program, "--dump-tables"))
+        self.tables = {item["type"]: item for item in tables["items"]}
+        self.items = [row for row in self.rows("dump") if row.get("level") == 0 and "size" in row]
 
     def members(self, item):
         table = self.tables.get(item["key"]["type"], {"members": []})
@@ -127,11 +130,9 @@ class FileSystem:
         return members_of_extent(table, item) if extent else members_of(table["members"])
 
     def places(self, logical):
-        rows = [json.loads(l) for l in run(self.program, "map", "--json", self.images[0],
-                                           f"{logical}+{self.node}", *self.more).stdout.splitlines()
-                                           if l.startswith("{")]
-        return [(self.paths[r["devid"]], r["offset"]) for r in rows if r["kind"] == "copy"
-                and r["length"] == self.node]
+        return [(self.paths[row["devid"]], row["offset"])
+                for row in kernel.json_rows(self.ask("map", "--json", f"{logical}+{self.node}"))
+                if row["kind"] == "copy" and row["length"] == self.node]
 
     def read(self, places):
         path, offset = places[0]
@@ -139,14 +140,16 @@ class FileSystem:
             file.seek(offset)
             return bytearray(file.read(self.node))
 
-    def write(self, places, block, mend=True):
-        if mend:
-            digest = CHECKSUMS[self.type](bytes(block[32:]))
-            block[:32] = digest.ljust(32, b"\0")
+    def write(self, places, block):
+        self.repair(block)
         for path, offset in places:
             with open(path, "r+b") as file:
                 file.seek(offset)
                 file.write(block)
+
+    def repair(self, block):
+        """Computes the checksum of a block."""
+        block[:32] = CHECKSUMS[self.type](bytes(block[32:])).ljust(32, b"\0")
 
 
 def change(r, block, offset, size):
@@ -201,18 +204,13 @@ SUPER = [("bytenr", 48, 8), ("magic", 64, 8), ("generation", 72, 8), ("root", 80
          ("root_level", 198, 1),
          ("chunk_root_level", 199, 1), ("log_root_level", 200, 1), ("device.id", 201, 8),
          ("device.total_bytes", 209, 8), ("device.bytes_used", 217, 8),
-         
-         ("device.uuid", 267, 8), ("device.fsid", 283, 8), ("cache_generation", 555, 8), 
+         ("device.uuid", 267, 8), ("device.fsid", 283, 8), ("cache_generation", 555, 8),
          ("system_chunk.key.objectid", 811, 8), ("system_chunk.key.type", 819, 1),
          ("system_chunk.key.offset", 820, 8), ("system_chunk.length", 828, 8),
          ("system_chunk.owner", 836, 8), ("system_chunk.stripe_length", 844, 8),
          ("system_chunk.type", 852, 8), ("system_chunk.stripes", 872, 2),
          ("system_chunk.stripe.devid", 876, 8), ("system_chunk.stripe.offset", 884, 8),
          ("system_chunk.stripe.uuid", 892, 8), ("fsid", 32, 8)]
-
-
-def mend(system, block):
-    block[:32] = CHECKSUMS[system.type](bytes(block[32:])).ljust(32, b"\0")
 
 
 def change_super(r, system):
@@ -233,7 +231,7 @@ def change_super(r, system):
     for _, place, data in old:
         block = bytearray(data)
         values = change(random.Random(seed), block, offset, size)
-        mend(system, block)
+        system.repair(block)
         with open(path, "r+b") as file:
             file.seek(place)
             file.write(block)
@@ -283,60 +281,72 @@ def change_item(r, system, kinds):
     return name, words, saved
 
 
-def findings(program, images):
-    result = run(program, "check", "--data", *images)
-    return result, sorted(l for l in result.stdout.splitlines()
-                          if l.split(" ")[0] in ("error", "warning", "note"))
+def findings(system):
+    result = subprocess.run(["timeout", "20", *system.words("check", "--data")],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                            text=True, errors="replace")
+    lines = [line for line in result.stdout.splitlines()
+             if line.split(" ")[0] in ("error", "warning", "note")]
+    return result, sorted(lines)
+
+
+def change_one(options, r, system, kinds):
+    """Makes one change: its name, what was done, and the bytes before it."""
+    if options.super:
+        return change_super(r, system)
+    if options.garbage:
+        return change_garbage(r, system)
+    return change_item(r, system, kinds)
+
+
+def undo(saved):
+    for path, offset, data in saved:
+        with open(path, "r+b") as file:
+            file.seek(offset)
+            file.write(data)
+
+
+def answer_of_reference(system):
+    answer = run("timeout", "20", "btrfs", "check", "--readonly", system.images[0])
+    words = " ".join(answer.stdout.splitlines()[3:6])[:160]
+    return f" (btrfs check: {answer.returncode} {words})"
+
+
+def compare(options, images, directory):
+    r = random.Random(options.seed)
+    silent = collections.Counter()
+    system = Images(options.program, kernel.copy_images(images, directory))
+    if system.type not in CHECKSUMS:
+        raise kernel.NotMade("checksums of this kind cannot be repaired")
+    kinds = sorted({i["key"]["type"] for i in system.items} - {"UNTYPED"})
+    kinds = [options.type] if options.type else kinds
+    result, found = findings(system)
+    healthy = result.returncode, found
+    for _ in range(options.count):
+        name, words, saved = change_one(options, r, system, kinds)
+        result, found = findings(system)
+        if result.returncode not in (0, 4, 8, 12):
+            yield f"status {result.returncode}: {words}: {result.stdout[-2000:]}"
+        elif (result.returncode, found) == healthy and "(nothing changed)" not in words:
+            silent[name] += 1
+            theirs = answer_of_reference(system) if options.reference else ""
+            print(f"not found: {words}{theirs}", flush=True)
+        undo(saved)
+    print(f"{options.count} changes, {sum(silent.values())} not found: "
+          f"{dict(silent.most_common())}")
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
-    parser.add_argument("--program", default="build/btrfs-walk")
+    parser = kernel.parser(__doc__, 200, 50)
     parser.add_argument("--reference", action="store_true")
     parser.add_argument("--type", help="change only items of this type")
     parser.add_argument("--super", action="store_true", help="change superblocks")
     parser.add_argument("--garbage", action="store_true", help="put random bytes into blocks")
-    parser.add_argument("image", nargs="+")
+    parser.add_argument("image", nargs="*")
     options = parser.parse_args()
-    r = random.Random(options.seed)
-    silent = collections.Counter()
-    with tempfile.TemporaryDirectory(prefix="fields.") as directory:
-        for image in options.image:
-            subprocess.run(["cp", "--sparse=always", image, directory], check=True)
-        copies = [os.path.join(directory, os.path.basename(image)) for image in options.image]
-        system = FileSystem(options.program, copies)
-        if system.type not in CHECKSUMS:
-            sys.exit("checksums of this kind cannot be mended")
-        kinds = sorted({i["key"]["type"] for i in system.items} - {"UNTYPED"})
-        kinds = [options.type] if options.type else kinds
-        result, found = findings(options.program, copies)
-        healthy = result.returncode, found
-        for _ in range(options.count):
-            if options.super:
-                name, words, saved = change_super(r, system)
-            elif options.garbage:
-                name, words, saved = change_garbage(r, system)
-            else:
-                name, words, saved = change_item(r, system, kinds)
-            result, found = findings(options.program, copies)
-            if result.returncode not in (0, 4, 8, 12):
-                print(f"STATUS {result.returncode}: {words}: {result.stdout[-2000:]}", flush=True)
-            elif (result.returncode, found) == healthy and "(nothing changed)" not in words:
-                silent[name] += 1
-                theirs = ""
-                if options.reference:
-                    said = run("btrfs", "check", "--readonly", copies[0])
-                    words_of = " ".join(said.stdout.splitlines()[3:6])[:160]
-                    theirs = f" (btrfs check: {said.returncode} {words_of})"
-                print(f"silent: {words}{theirs}", flush=True)
-            for path, offset, data in saved:
-                with open(path, "r+b") as file:
-                    file.seek(offset)
-                    file.write(data)
-    print(f"{options.count} changes, seed {options.seed}: {sum(silent.values())} not found: "
-          f"{dict(silent.most_common())}")
+    images = options.image or kernel.fixture("dup")
+    return kernel.compare_each(options, {images[0]: images}, compare)
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""mount - compares `btrfs-walk mount` with the kernel's mount
+
+usage: sudo tests/kernel/mount.py [--count N] [--seed S] [--program PROGRAM] [FIXTURE...]
+
+The devices of each fixture (default: N of them, at random) are copied and mounted by the kernel,
+and by btrfs-walk, and then compared: all that find(1) prints, the contents, extended attributes,
+where files have data (SEEK_DATA, SEEK_HOLE), and what rsync and diff say. Inode numbers of all but
+the top-level subvolume are compared without the id that stands above them. A file system that the
+kernel does not mount is left out; of files that it cannot read, btrfs-walk may know more. Needs
+root, rsync, getfattr, getfacl, FUSE and a kernel with btrfs.
+"""
+import difflib
+import os
+import re
+import stat
+import subprocess
+import sys
+
+import kernel
+from kernel import run
+
+# Both mounts report damage; paths may be too long for these programs.
+SAME_COMPLAINTS = (rb"Input/output error|File name too long|overflows max-path|^IO error|"
+                   rb"^rsync error")
+SPECIAL = rb" is a (fifo|socket|(block|character) special file) while "
+
+
+def shell(script, *words):
+    """What a script prints, as bytes."""
+    return kernel.output("sh", "-c", script, "sh", *words)
+
+
+class Fixture:
+    """A fixture: which of its images there are, according to its file `about`."""
+
+    def __init__(self, name):
+        facts = {}
+        about = os.path.join(kernel.TOP, "fixtures", name, "about")
+        if os.path.exists(about):
+            with open(about, encoding="utf-8") as file:
+                facts = dict(re.findall(r"^([a-z-]+): (.*)$", file.read(), re.M))
+        missing = facts.get("missing", "").split()
+        self.images = [image for image in kernel.fixture(facts.get("devices-from", name))
+                       if image.endswith(".img")
+                       and re.sub(r"\D", "", os.path.basename(image)) not in missing]
+
+
+class Mounts(kernel.FileSystem):
+    """The same images mounted by the kernel and by btrfs-walk."""
+
+    def __init__(self, directory, images):
+        super().__init__(directory, images)
+        self.fuse = os.path.join(directory, "fuse")
+        os.makedirs(self.fuse)
+
+    def attach_both(self, program):
+        """The kernel replays the log first, so that there is nothing left to replay."""
+        self.attach("ro", "degraded", "subvolid=5")
+        run(*kernel.Program(program, self.images).words("mount", "--background", self.fuse),
+            check=True)
+
+    def unmount(self):
+        if os.path.ismount(self.fuse):
+            run("umount", self.fuse)
+        super().unmount()
+
+
+def listing(top):
+    """Numbers of inodes come without the ids of subvolumes. Directories that stand for subvolumes
+    that are not there have the number 2 and, on the mount of the kernel, the time of the
+    look-up."""
+    found = shell("cd \"$1\" && find . -printf"
+                  " '%i %p %y %m %n %U:%G %s %b %T@ %C@ %A@ %l\\0'", top)
+    lines = []
+    for line in found.split(b"\0")[:-1]:
+        number, rest = line.split(b" ", 1)
+        number = int(number) & (1 << 40) - 1
+        lines.append(b"%d %s" % (number, rest if number != 2 else rest.split(b" ")[0]))
+    return sorted(lines)
+
+
+def contents(top):
+    return shell("cd \"$1\" && find . -type f -size -100M -print0 | sort -z |"
+                 " xargs -0r sha256sum -z", top).split(b"\0")
+
+
+def attributes(top):
+    return shell("cd \"$1\" && getfattr -R -h -P -d -m - -e hex .; getfacl -R -P -n .",
+                 top).splitlines()
+
+
+def data_ranges(path):
+    """Where data and holes begin."""
+    at, ends = 0, []
+    file = os.open(path, os.O_RDONLY)
+    try:
+        while len(ends) < 1000:
+            at = os.lseek(file, at, os.SEEK_DATA)
+            ends.append(at)
+            at = os.lseek(file, at, os.SEEK_HOLE)
+            ends.append(at)
+    except OSError:
+        pass
+    finally:
+        os.close(file)
+    return ends
+
+
+def maps(top):
+    found = []
+    for folder, _, names in os.walk(os.fsencode(top)):
+        for name in names:
+            path = os.path.join(folder, name)
+            status = os.lstat(path)
+            if stat.S_ISREG(status.st_mode):
+                text = f" {status.st_size} {data_ranges(path)}"
+                found.append(path[len(os.fsencode(top)):] + text.encode())
+    return sorted(found)
+
+
+def without(lines, pattern):
+    return [line for line in lines if not re.search(pattern, line)]
+
+
+def differences(mounts):
+    """Files that cannot be read in this time are left out; special files are equal if both are
+    there."""
+    large = shell("find \"$1\" -type f -size +100M -printf '--exclude=%f\\0'", mounts.mount)
+    words = [os.fsdecode(word) for word in large.split(b"\0")[:-1]]
+    result = subprocess.run(["timeout", "60", "diff", "-r", "--no-dereference", *words,
+                             mounts.mount, mounts.fuse], stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, check=False)
+    return without(result.stdout.splitlines(), SAME_COMPLAINTS + b"|" + SPECIAL)
+
+
+def transfers(mounts):
+    """Times of directories are in the listing."""
+    result = subprocess.run(["rsync", "-aHAXni", "--delete", mounts.mount + "/",
+                             mounts.fuse + "/"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            check=False)
+    return without(result.stdout.splitlines(), SAME_COMPLAINTS + rb"|^\.d\.\.t\.* ")
+
+
+def text_of(lines):
+    return [line.decode(errors="replace")[:200] for line in lines]
+
+
+def compare(options, name, directory):
+    mounts = Mounts(directory, kernel.copy_images(Fixture(name).images, directory))
+    mounts.attach_both(options.program)
+    for question in (listing, contents, attributes, maps):
+        expected, found = question(mounts.mount), question(mounts.fuse)
+        if expected != found:
+            yield f"{question.__name__} differ:"
+            yield from list(difflib.unified_diff(text_of(expected), text_of(found), "kernel",
+                                                 "btrfs-walk", n=0, lineterm=""))[:8]
+    for question in (transfers, differences):
+        if found := question(mounts):
+            yield f"{question.__name__}:"
+            yield from text_of(found[:8])
+
+
+def main():
+    parser = kernel.parser(__doc__, 20, 5)
+    parser.add_argument("fixture", nargs="*")
+    options = parser.parse_args()
+    kernel.need("rsync", "getfattr", "getfacl", "fusermount3")
+    folder = os.path.join(kernel.TOP, "fixtures")
+    names = [name for name in os.listdir(folder) if os.path.exists(f"{folder}/{name}/about")]
+    cases = {name: name for name in options.fixture} or \
+        kernel.sample(options, {name: name for name in names})
+    return kernel.compare_each(options, cases, compare)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
