@@ -17,7 +17,7 @@
 #include "cli/common/output.h"
 #include "cli/common/partitions.h"
 #include "cli/common/sandbox.h"
-#include "cli/probes/recorder.h"
+#include "cli/probes/probes.h"
 
 /* Statedumps. */
 

@@ -16,7 +16,7 @@
 #include "btrfs-walk/recorder.h"
 #include "cli/command.h"
 #include "cli/common/sandbox.h"
-#include "cli/probes/recorder.h"
+#include "cli/probes/probes.h"
 
 struct blackbox_state {
     bool json;

@@ -3,11 +3,12 @@
  * Watching a command: the options --probe... and the consumers made from them. The session creates
  * them before it opens the file system and destroys them after it is closed.
  */
-#ifndef BW_CMD_PROBES_H
-#define BW_CMD_PROBES_H
+#ifndef BW_CLI_PROBES_PROBES_H
+#define BW_CLI_PROBES_PROBES_H
 
 #include "btrfs-walk/fs.h"
 #include "btrfs-walk/json.h"
+#include "btrfs-walk/recorder.h"
 
 /** What the options have set; all zeros: nothing. */
 struct cmd_probe_settings {
@@ -48,5 +49,14 @@ int cmd_probe_list(const char *style);
 
 /** Adds all probes and records to an open object of a JSON document. */
 void cmd_probe_list_add(struct bw_json *json);
+
+/* The flight recorder, whose last events are printed when the program dies. */
+
+/** The name of a signal that makes it do so; NULL if it is another one. */
+const char *cmd_recorder_signal(uint32_t number);
+
+/** Prints the last events to stderr, for an error that ends the work. Does nothing if it was not
+ * started. */
+void cmd_recorder_print_last(void);
 
 #endif
