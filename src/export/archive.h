@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Writing archives: pax (what tar reads), cpio, and manifests as in mtree(5). archive.c keeps track
- * of the data that follow an entry; pax.c, cpio.c and mtree.c turn an entry into bytes. One thread
- * at a time may use an archive.
+ * Writing archives: pax (what tar reads), cpio, and manifests as in mtree(5). One thread at a time
+ * may use an archive.
  */
 #ifndef BW_EXPORT_ARCHIVE_H
 #define BW_EXPORT_ARCHIVE_H
@@ -68,19 +67,10 @@ struct bw_error *bw_archive_add_zeros(struct bw_archive *archive, uint64_t lengt
 /** Ends the archive. */
 struct bw_error *bw_archive_end(struct bw_archive *archive);
 
-/**
- * The formats. Each appends all that comes before the data of an entry, and sets `*data` (0 before
- * the call) to the number of bytes of data that the archive stores for it.
- */
-struct bw_error *bw_pax_append(struct bw_buffer *text, const struct bw_archive_entry *entry,
-                               uint64_t *data);
-struct bw_error *bw_cpio_append(struct bw_buffer *text, const struct bw_archive_entry *entry,
-                                uint64_t *data);
-struct bw_error *bw_mtree_append(struct bw_buffer *text, const struct bw_archive_entry *entry,
-                                 uint64_t *data);
-
-/** Appends zeros up to the next multiple of `unit`. */
-void bw_archive_pad(struct bw_buffer *text, size_t unit);
+/** Appends all that comes before the data of an entry, and sets `*data` to the number of bytes of
+ * data that the archive stores for it. Errors as of bw_archive_begin(). */
+struct bw_error *bw_archive_append_entry(enum bw_archive_format format, struct bw_buffer *text,
+                                         const struct bw_archive_entry *entry, uint64_t *data);
 
 /** The ranges of one file. One thread at a time may use it. */
 struct bw_ranges {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lists of files: both forms are cut into words in place, and sorted by path. manifest_words.c has
- * the keywords. */
-#include "export/manifest.h"
-
+/* Lists of files: both forms are cut into words in place, and sorted by path. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +8,240 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "export/manifest_words.h"
+#include "base/human.h"
+#include "export/manifest.h"
+
+static const struct {
+    const char *name;
+    uint32_t type;
+} types[] = {{"file", S_IFREG},  {"dir", S_IFDIR},  {"link", S_IFLNK},   {"char", S_IFCHR},
+             {"block", S_IFBLK}, {"fifo", S_IFIFO}, {"socket", S_IFSOCK}};
+
+const char *bw_manifest_type_name(uint32_t mode)
+{
+    size_t i = 0;
+    while (i + 1 < sizeof types / sizeof *types && types[i].type != (mode & S_IFMT))
+        i++;
+    return types[i].name;
+}
+
+static bool parse_type(char *value, struct bw_manifest_entry *entry)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        entry->type = types[i].type;
+        if (strcmp(value, types[i].name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool take_number(const char *value, unsigned base, uint64_t *number)
+{
+    return bw_parse_digits(&value, base, number) && !*value;
+}
+
+static bool parse_mode(char *value, struct bw_manifest_entry *entry)
+{
+    return take_number(value, 8, &entry->mode) && entry->mode <= 07777;
+}
+
+static bool parse_uid(char *value, struct bw_manifest_entry *entry)
+{
+    return take_number(value, 10, &entry->uid);
+}
+
+static bool parse_gid(char *value, struct bw_manifest_entry *entry)
+{
+    return take_number(value, 10, &entry->gid);
+}
+
+static bool parse_links(char *value, struct bw_manifest_entry *entry)
+{
+    return take_number(value, 10, &entry->links);
+}
+
+static bool parse_size(char *value, struct bw_manifest_entry *entry)
+{
+    return take_number(value, 10, &entry->size);
+}
+
+/* What follows the point is a number of nanoseconds, of which some writers leave out the zeros in
+ * front. */
+static bool parse_time(char *value, struct bw_manifest_entry *entry)
+{
+    const char *next = value + (*value == '-');
+    uint64_t seconds;
+    if (!bw_parse_digits(&next, 10, &seconds) || seconds > INT64_MAX)
+        return false;
+    entry->seconds = *value == '-' ? -(int64_t)seconds : (int64_t)seconds;
+    entry->nanoseconds = 0;
+    return !*next || (*next == '.' && take_number(next + 1, 10, &entry->nanoseconds));
+}
+
+/* The character of \X; 0: there is no such escape. */
+static char escaped(char letter)
+{
+    static const char letters[] = "abfnrstvE", bytes[] = "\a\b\f\n\r \t\v\033";
+    const char *found = strchr(letters, letter);
+    return found ? bytes[found - letters] : letter;
+}
+
+static bool is_octal(const char *text)
+{
+    for (int i = 0; i < 3; i++)
+        if (text[i] < '0' || text[i] > (i ? '7' : '3'))
+            return false;
+    return true;
+}
+
+/* Decodes the escapes of vis(3) in place. */
+static void unescape(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; to++) {
+        if (*from != '\\' || !from[1]) {
+            *to = *from++;
+        } else if (is_octal(from + 1)) {
+            *to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
+            from += 4;
+        } else {
+            *to = escaped(from[1]);
+            from += 2;
+        }
+    }
+    *to = '\0';
+}
+
+static bool parse_link(char *value, struct bw_manifest_entry *entry)
+{
+    unescape(value);
+    entry->link = value;
+    return true;
+}
+
+/* FORMAT,MAJOR,MINOR */
+static bool parse_device(char *value, struct bw_manifest_entry *entry)
+{
+    const char *next = value + strcspn(value, ",:");
+    return *next++ && bw_parse_digits(&next, 10, &entry->major) && *next++ == ',' &&
+           take_number(next, 10, &entry->minor);
+}
+
+static bool parse_nothing(char *value, struct bw_manifest_entry *entry)
+{
+    (void)entry;
+    return !*value;
+}
+
+static const struct keyword {
+    const char *name;
+    unsigned bit;
+    bool (*parse)(char *value, struct bw_manifest_entry *entry);
+} keywords[] = {
+    {"type", BW_MANIFEST_TYPE, parse_type},       {"mode", BW_MANIFEST_MODE, parse_mode},
+    {"uid", BW_MANIFEST_UID, parse_uid},          {"gid", BW_MANIFEST_GID, parse_gid},
+    {"nlink", BW_MANIFEST_LINKS, parse_links},    {"size", BW_MANIFEST_SIZE, parse_size},
+    {"time", BW_MANIFEST_TIME, parse_time},       {"link", BW_MANIFEST_LINK, parse_link},
+    {"device", BW_MANIFEST_DEVICE, parse_device}, {"optional", BW_MANIFEST_OPTIONAL, parse_nothing},
+};
+
+static const struct keyword *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+        if (strcmp(name, keywords[i].name) == 0)
+            return &keywords[i];
+    return NULL;
+}
+
+/* The algorithm of "sha256" or "sha256digest"; BW_HASH_ALGORITHMS: that is no hash. */
+static enum bw_hash_algorithm find_hash(const char *name)
+{
+    enum bw_hash_algorithm algorithm = 0;
+    for (; algorithm < BW_HASH_ALGORITHMS; algorithm++) {
+        size_t length = strlen(bw_hash_names[algorithm]);
+        if (strncmp(name, bw_hash_names[algorithm], length) == 0 &&
+            (!name[length] || strcmp(name + length, "digest") == 0))
+            break;
+    }
+    return algorithm;
+}
+
+static bool parse_hash(char *value, struct bw_manifest_entry *entry,
+                       enum bw_hash_algorithm algorithm)
+{
+    size_t digits = bw_hash_digits(algorithm);
+    if (entry->given & BW_MANIFEST_HASH && entry->algorithm < algorithm)
+        return true; /* the other one is preferred */
+    entry->algorithm = algorithm;
+    entry->hash = value;
+    return strlen(value) == digits && strspn(value, "0123456789abcdefABCDEF") == digits;
+}
+
+/* Keywords that are not compared: hashes of other kinds, and what an image does not have. */
+static bool is_other(const char *name)
+{
+    static const char *const others[] = {
+        "cksum",           "contents",  "flags",           "gname",  "ignore",
+        "inode",           "nochange",  "resdevice",       "rmd160", "rmd160digest",
+        "ripemd160digest", "sha512256", "sha512256digest", "tags",   "uname"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name, others[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Once each. */
+static void ignore(struct bw_buffer *ignored, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = ignored->data, *end = at + ignored->length; at && at < end;) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        comma = comma ? comma : end;
+        if ((size_t)(comma - at) == length && memcmp(at, name, length) == 0)
+            return;
+        at = comma + 1;
+    }
+    enum { ENOUGH = 1024 };
+    if (ignored->length < ENOUGH)
+        bw_buffer_format(ignored, "%s%s", ignored->length ? "," : "", name);
+}
+
+/* Takes KEYWORD=VALUE into an entry; a keyword that is not compared is added to `ignored`. Returns
+ * why it is refused; NULL: it was taken. The word changes, and has to outlive the entry. */
+static const char *parse_word(char *word, struct bw_manifest_entry *entry,
+                              struct bw_buffer *ignored)
+{
+    char *equals = strchr(word, '='), *value = equals ? equals + 1 : word + strlen(word);
+    if (equals)
+        *equals = '\0';
+    const struct keyword *keyword = find(word);
+    const enum bw_hash_algorithm algorithm = find_hash(word);
+    const bool is_hash = algorithm < BW_HASH_ALGORITHMS;
+    if (!keyword && !is_hash && !is_other(word))
+        return "unknown keyword";
+    if (!keyword && !is_hash) {
+        ignore(ignored, word);
+        return NULL;
+    }
+    if (!(keyword ? keyword->parse(value, entry) : parse_hash(value, entry, algorithm))) {
+        if (equals)
+            *equals = '=';
+        return "a value that the keyword does not have";
+    }
+    entry->given |= keyword ? keyword->bit : BW_MANIFEST_HASH;
+    return NULL;
+}
+
+/* Forgets what an entry says of a KEYWORD, or of "all". Returns NULL. */
+static const char *manifest_unset(const char *name, struct bw_manifest_entry *entry)
+{
+    const struct keyword *keyword = find(name);
+    const unsigned hash = find_hash(name) < BW_HASH_ALGORITHMS ? BW_MANIFEST_HASH : 0;
+    entry->given &= strcmp(name, "all") == 0 ? 0 : ~(keyword ? keyword->bit : hash);
+    return NULL;
+}
+
+/* Reading a list. */
 
 /* Where reading has come to. */
 struct reader {
@@ -30,14 +260,14 @@ static struct bw_error *refuse(const struct reader *reader, const char *why, con
 }
 
 /* Paths are relative to the top. */
-static char *relative(char *path)
+static char *relative_path(char *path)
 {
     while (*path == '/' || (path[0] == '.' && path[1] == '/'))
         path++;
     return strcmp(path, ".") == 0 ? path + 1 : path;
 }
 
-static struct bw_manifest_entry *add(struct bw_manifest *manifest)
+static struct bw_manifest_entry *add_entry(struct bw_manifest *manifest)
 {
     if (!BW_ARRAY_RESERVE(manifest->entries, manifest->count, manifest->capacity))
         return NULL;
@@ -131,14 +361,14 @@ static struct bw_error *read_hash_line(struct reader *reader, char *line)
     bool escapes = *line == '\\';
     if (!cut_hash_line(line + escapes, &parts))
         return refuse(reader, "neither a hash and a path nor a line of mtree(5)", "");
-    struct bw_manifest_entry *entry = add(reader->manifest);
+    struct bw_manifest_entry *entry = add_entry(reader->manifest);
     if (!entry)
         return bw_error_no_memory();
     char *end = parts.hash > parts.name ? parts.hash - strlen(") = ") : parts.name - strlen("  ");
     *end = '\0';
     if (escapes)
         unescape_name(parts.name);
-    *entry = (struct bw_manifest_entry){.path = relative(parts.name),
+    *entry = (struct bw_manifest_entry){.path = relative_path(parts.name),
                                         .line = reader->line,
                                         .given = BW_MANIFEST_HASH,
                                         .hash = parts.hash,
@@ -194,8 +424,8 @@ static struct bw_error *take_keywords(struct reader *reader, char *line, bool se
                                       struct bw_manifest_entry *entry)
 {
     for (char *word; (word = take_word(&line));) {
-        const char *bad = set ? bw_manifest_take(word, entry, &reader->manifest->ignored)
-                              : bw_manifest_unset(word, entry);
+        const char *bad =
+            set ? parse_word(word, entry, &reader->manifest->ignored) : manifest_unset(word, entry);
         if (bad)
             return refuse(reader, bad, word);
     }
@@ -212,12 +442,12 @@ static void leave(struct bw_buffer *directory)
 
 /* Entries with a '/' have their whole path; others are in the present directory, and a directory
  * among them becomes that. */
-static struct bw_error *place(struct reader *reader, char *name, struct bw_manifest_entry *entry)
+static struct bw_error *set_path(struct reader *reader, char *name, struct bw_manifest_entry *entry)
 {
     struct bw_buffer *directory = &reader->directory;
     bool whole = strchr(name, '/');
-    bw_manifest_unescape(name);
-    entry->path = relative(name);
+    unescape(name);
+    entry->path = relative_path(name);
     if (whole || !*entry->path)
         return NULL;
     if (directory->length) {
@@ -230,19 +460,19 @@ static struct bw_error *place(struct reader *reader, char *name, struct bw_manif
         entry->path = entry->owned;
     }
     if (entry->type == S_IFDIR && entry->given & BW_MANIFEST_TYPE)
-        bw_buffer_format(directory, "%s/", relative(name));
+        bw_buffer_format(directory, "%s/", relative_path(name));
     return directory->failed ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *read_entry(struct reader *reader, char *name, char *keywords)
+static struct bw_error *read_entry(struct reader *reader, char *name, char *words)
 {
-    struct bw_manifest_entry *entry = add(reader->manifest);
+    struct bw_manifest_entry *entry = add_entry(reader->manifest);
     if (!entry)
         return bw_error_no_memory();
     *entry = reader->defaults;
     entry->line = reader->line;
-    BW_TRY(take_keywords(reader, keywords, true, entry));
-    return place(reader, name, entry);
+    BW_TRY(take_keywords(reader, words, true, entry));
+    return set_path(reader, name, entry);
 }
 
 /* A backslash at the end joins a line with the next. */
@@ -302,7 +532,7 @@ static int by_path_and_line(const void *a, const void *b)
     return order ? order : (left->line < right->line) - (left->line > right->line);
 }
 
-static void sort(struct bw_manifest *manifest)
+static void sort_entries(struct bw_manifest *manifest)
 {
     size_t kept = 0;
     if (manifest->count)
@@ -357,7 +587,7 @@ struct bw_error *bw_manifest_read(const char *file, struct bw_manifest *manifest
         error = bw_error_no_memory();
     if (error)
         return error;
-    sort(manifest);
+    sort_entries(manifest);
     choose_algorithm(manifest);
     return NULL;
 }

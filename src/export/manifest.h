@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reading a list of files that somebody expects: a manifest as in mtree(5), as mtree.c writes it,
+ * Reading a list of files that somebody expects: a manifest as in mtree(5), as archive.c writes it,
  * or lines of a hash and a path, as sha256sum(1) and its like print them.
  */
 #ifndef BW_EXPORT_MANIFEST_H

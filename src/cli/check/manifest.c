@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 #include "cli/export/export.h"
-#include "export/feed.h"
+#include "export/entry_queue.h"
 
 const struct bw_check_pass check_manifest_pass = {
     .name = "manifest", .description = "the files with a list of them, if --manifest names one"};
@@ -32,7 +32,7 @@ const struct bw_finding_code check_manifest_codes[CHECK_MANIFEST_CODES] = {
 struct comparison {
     struct check *check;
     struct bw_fs *fs;
-    struct bw_feed *feed;
+    struct bw_entry_queue *queue;
     struct cmd_hashing hashing;
     struct bw_buffer message;
     char *top; /* path of the subvolume whose files are compared; "": the top-level one */
@@ -43,7 +43,7 @@ struct comparison {
 /* Findings. */
 
 static struct bw_error *find(struct comparison *comparison, enum check_manifest_code code,
-                             const char *path, const struct bw_feed_item *item)
+                             const char *path, const struct bw_export_entry *item)
 {
     enum { SHOWN = 20 };
     struct check *check = comparison->check;
@@ -111,7 +111,7 @@ static void compare_time(struct bw_buffer *message, const struct timespec *time,
                      (int64_t)time->tv_sec, time->tv_nsec, entry->seconds, entry->nanoseconds);
 }
 
-static void compare_link(struct comparison *comparison, const struct bw_feed_item *item,
+static void compare_link(struct comparison *comparison, const struct bw_export_entry *item,
                          const struct bw_manifest_entry *entry)
 {
     BW_AUTO_FREE char *target = NULL;
@@ -120,7 +120,7 @@ static void compare_link(struct comparison *comparison, const struct bw_feed_ite
     compare_text(&comparison->message, "link", error ? error->message : target, entry->link);
 }
 
-static void compare_hash(struct comparison *comparison, const struct bw_feed_item *item,
+static void compare_hash(struct comparison *comparison, const struct bw_export_entry *item,
                          const struct bw_manifest_entry *entry)
 {
     struct bw_buffer *message = &comparison->message;
@@ -132,7 +132,7 @@ static void compare_hash(struct comparison *comparison, const struct bw_feed_ite
 }
 
 /* Sizes and numbers of links of directories depend on the file system. */
-static void compare_attributes(struct comparison *comparison, const struct bw_feed_item *item,
+static void compare_attributes(struct comparison *comparison, const struct bw_export_entry *item,
                                const struct bw_manifest_entry *entry)
 {
     const struct bw_inode *inode = &item->inode;
@@ -161,7 +161,7 @@ static void compare_attributes(struct comparison *comparison, const struct bw_fe
         compare_hash(comparison, item, entry);
 }
 
-static void compare_entry(struct comparison *comparison, const struct bw_feed_item *item,
+static void compare_entry(struct comparison *comparison, const struct bw_export_entry *item,
                           const struct bw_manifest_entry *entry)
 {
     if (!item->has_inode)
@@ -176,7 +176,8 @@ static void compare_entry(struct comparison *comparison, const struct bw_feed_it
 /* The stream of files. */
 
 /* What the list has of a file. Sets comparison->path. */
-static struct bw_error *find_entry(struct comparison *comparison, const struct bw_feed_item *item,
+static struct bw_error *find_entry(struct comparison *comparison,
+                                   const struct bw_export_entry *item,
                                    struct bw_manifest_entry **entry)
 {
     struct bw_buffer *path = &comparison->path;
@@ -195,15 +196,15 @@ static struct bw_error *find_entry(struct comparison *comparison, const struct b
 static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
 {
     struct comparison *comparison = context;
-    struct bw_feed_item *item;
-    BW_TRY(bw_feed_next(comparison->feed, &item));
+    struct bw_export_entry *item;
+    BW_TRY(bw_entry_queue_next(comparison->queue, &item));
     *got = item;
     if (!item)
         return NULL;
     struct bw_manifest_entry *entry;
     BW_TRY(find_entry(comparison, item, &entry));
     item->skipped = !entry || !(entry->given & BW_MANIFEST_HASH);
-    *file = bw_feed_stream_file(item);
+    *file = bw_export_entry_stream_file(item);
     return NULL;
 }
 
@@ -228,7 +229,7 @@ static bool goes_on(struct comparison *comparison)
     return check_show_progress(comparison->check, &progress);
 }
 
-static struct bw_error *end_item(struct comparison *comparison, struct bw_feed_item *item)
+static struct bw_error *end_item(struct comparison *comparison, struct bw_export_entry *item)
 {
     struct bw_manifest_entry *entry;
     comparison->message.length = 0;
@@ -255,7 +256,7 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     if (complete)
         cmd_hashing_finish(&comparison->hashing, file);
     struct bw_error *error = complete ? end_item(comparison, file->user) : NULL;
-    bw_feed_release(comparison->feed, file->user);
+    bw_entry_queue_release(comparison->queue, file->user);
     return error;
 }
 
@@ -342,17 +343,17 @@ static void missed(void *context, struct bw_error *error)
 static struct bw_error *compare_files(struct comparison *comparison)
 {
     const struct check_settings *settings = comparison->check->settings;
-    const struct bw_starts everything = {0};
+    const struct bw_starting_points everything = {0};
     const unsigned passes[] = {comparison->check->list.only_files ? BW_WALK_FILES : BW_WALK_ALL, 0};
-    const struct bw_feed_options options = {.walk = {.struct_size = sizeof options.walk,
-                                                     .subvolume = settings->subvolume,
-                                                     .nested = settings->nested,
-                                                     .no_snapshots = settings->no_snapshots,
-                                                     .threads = settings->threads},
-                                            .starts = &everything,
-                                            .passes = passes,
-                                            .missed = missed,
-                                            .context = comparison};
+    const struct bw_entry_queue_options options = {.walk = {.struct_size = sizeof options.walk,
+                                                            .subvolume = settings->subvolume,
+                                                            .nested = settings->nested,
+                                                            .no_snapshots = settings->no_snapshots,
+                                                            .threads = settings->threads},
+                                                   .starts = &everything,
+                                                   .passes = passes,
+                                                   .missed = missed,
+                                                   .context = comparison};
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = settings->threads,
                                      .next = next,
@@ -363,7 +364,7 @@ static struct bw_error *compare_files(struct comparison *comparison)
                                      .context = comparison};
     BW_TRY(find_top(comparison, settings->subvolume));
     BW_TRY(settle_hashes(comparison));
-    BW_TRY(bw_feed_create(comparison->fs, &options, &comparison->feed));
+    BW_TRY(bw_entry_queue_create(comparison->fs, &options, &comparison->queue));
     BW_TRY(bw_stream_run(comparison->fs, &stream));
     return find_missing(comparison);
 }
@@ -408,7 +409,7 @@ struct bw_error *check_compare(struct check *check)
     struct bw_error *error = open_replayed(&comparison, &replayed);
     if (!error)
         error = compare_files(&comparison);
-    bw_feed_destroy(comparison.feed);
+    bw_entry_queue_destroy(comparison.queue);
     cmd_hashing_free(&comparison.hashing);
     bw_buffer_free(&comparison.message);
     bw_buffer_free(&comparison.path);

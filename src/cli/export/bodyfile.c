@@ -51,7 +51,7 @@ static char type_letter(uint32_t type)
     return type == S_IFREG ? 'r' : *mode == '?' ? '-' : *mode;
 }
 
-static struct bw_error *append_inode(struct bodyfile *bodyfile, const struct bw_feed_item *item)
+static struct bw_error *append_inode(struct bodyfile *bodyfile, const struct bw_export_entry *item)
 {
     struct bw_buffer *line = &bodyfile->line;
     const struct bw_inode *inode = &item->inode;
@@ -68,7 +68,7 @@ static struct bw_error *append_inode(struct bodyfile *bodyfile, const struct bw_
     return NULL;
 }
 
-static struct bw_error *append_target(struct bodyfile *bodyfile, const struct bw_feed_item *item)
+static struct bw_error *append_target(struct bodyfile *bodyfile, const struct bw_export_entry *item)
 {
     if (item->type != S_IFLNK || !item->has_inode)
         return NULL;
@@ -83,7 +83,7 @@ static struct bw_error *append_target(struct bodyfile *bodyfile, const struct bw
     return NULL;
 }
 
-static struct bw_error *write_line(struct bodyfile *bodyfile, struct bw_feed_item *item)
+static struct bw_error *write_line(struct bodyfile *bodyfile, struct bw_export_entry *item)
 {
     struct bw_buffer *line = &bodyfile->line;
     line->length = 0;
@@ -99,14 +99,14 @@ static struct bw_error *write_line(struct bodyfile *bodyfile, struct bw_feed_ite
 
 static struct bw_error *write_lines(struct bodyfile *bodyfile)
 {
-    struct bw_feed_item *item;
+    struct bw_export_entry *item;
     BW_TRY(cmd_export_start(&bodyfile->export, BW_WALK_ALL, 0));
     for (;;) {
         BW_TRY(cmd_export_next_item(&bodyfile->export, &item));
         if (!item)
             return NULL;
         struct bw_error *error = write_line(bodyfile, item);
-        bw_feed_release(bodyfile->export.feed, item);
+        bw_entry_queue_release(bodyfile->export.queue, item);
         BW_TRY(error);
     }
 }

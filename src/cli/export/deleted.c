@@ -30,7 +30,7 @@ struct deleting {
     struct bw_deleted *deleted;
     struct bw_deleted_state state; /* the one at hand */
     struct cmd_answer *answer;
-    struct bw_feed *feed;
+    struct bw_entry_queue *queue;
     struct bw_left left; /* of the file whose parts are coming */
     /* Of an extraction: */
     struct extract *extract;
@@ -144,13 +144,13 @@ static struct bw_error *bring(void *context, unsigned types, bw_entry_visitor *v
 static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
 {
     struct deleting *deleting = context;
-    struct bw_feed_item *item;
-    BW_TRY(bw_feed_next(deleting->feed, &item));
+    struct bw_export_entry *item;
+    BW_TRY(bw_entry_queue_next(deleting->queue, &item));
     *got = item;
     if (!item)
         return NULL;
     item->skipped = deleting->settings->no_data;
-    *file = bw_feed_stream_file(item);
+    *file = bw_export_entry_stream_file(item);
     return NULL;
 }
 
@@ -179,7 +179,7 @@ static struct bw_names ranges_of(const struct bw_left *left, char (*texts)[RANGE
     return result;
 }
 
-static struct bw_error *write_row(struct deleting *deleting, const struct bw_feed_item *item)
+static struct bw_error *write_row(struct deleting *deleting, const struct bw_export_entry *item)
 {
     char texts[BW_LEFT_RANGES][RANGE_ROOM];
     struct bw_bytes names[BW_LEFT_RANGES];
@@ -212,10 +212,10 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_fee
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
 {
     struct deleting *deleting = context;
-    struct bw_feed_item *item = file->user;
+    struct bw_export_entry *item = file->user;
     struct bw_error *error = complete ? write_row(deleting, item) : NULL;
     deleting->left = (struct bw_left){0};
-    bw_feed_release(deleting->feed, item);
+    bw_entry_queue_release(deleting->queue, item);
     return error;
 }
 
@@ -223,7 +223,7 @@ static struct bw_error *list_state(struct deleting *deleting)
 {
     const unsigned types = deleting->settings->extract.export.selection.types;
     const unsigned passes[] = {types ? types : BW_WALK_ALL, 0};
-    const struct bw_feed_options feed = {
+    const struct bw_entry_queue_options queue = {
         .bring = bring, .bring_context = deleting, .passes = passes};
     const struct bw_stream stream = {
         .struct_size = sizeof stream,
@@ -234,9 +234,9 @@ static struct bw_error *list_state(struct deleting *deleting)
         .context = deleting,
         .held = cmd_export_held,
     };
-    BW_TRY(bw_feed_create(deleting->state.fs, &feed, &deleting->feed));
+    BW_TRY(bw_entry_queue_create(deleting->state.fs, &queue, &deleting->queue));
     struct bw_error *error = bw_stream_run(deleting->state.fs, &stream);
-    bw_feed_destroy(deleting->feed);
+    bw_entry_queue_destroy(deleting->queue);
     return error;
 }
 

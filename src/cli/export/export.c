@@ -70,11 +70,11 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
     struct bw_error *error =
         cmd_selection_prepare(&settings->selection, export->session.fs, settings->walk.subvolume);
     if (!error)
-        error = bw_starts_find(export->session.fs, &settings->walk, common->paths,
-                               common->path_count, &export->starts);
+        error = bw_starting_points_find(export->session.fs, &settings->walk, common->paths,
+                                        common->path_count, &export->starts);
     if (!error)
         return STATUS_OK;
-    bw_starts_free(&export->starts);
+    bw_starting_points_free(&export->starts);
     status = cmd_fail(common, error);
     cmd_close(common, &export->session);
     return status;
@@ -94,7 +94,7 @@ static struct bw_error *count(void *context, const struct bw_entry *entry)
 static uint64_t count_all(void *context)
 {
     const struct cmd_export *export = context;
-    const struct bw_starts *starts = &export->starts;
+    const struct bw_starting_points *starts = &export->starts;
     struct bw_walk_options wanted = export->settings->walk;
     uint64_t bytes = 0;
     wanted.struct_size = sizeof wanted;
@@ -126,7 +126,7 @@ struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, uns
     export->passes[0] = export->passes[1] = 0;
     add_pass(export, types);
     add_pass(export, more_types);
-    const struct bw_feed_options options = {
+    const struct bw_entry_queue_options options = {
         .walk = export->settings->walk,
         .bring = export->bring,
         .bring_context = export->bring_context,
@@ -138,17 +138,17 @@ struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, uns
         .missed = missed,
         .context = export,
     };
-    return bw_feed_create(export->session.fs, &options, &export->feed);
+    return bw_entry_queue_create(export->session.fs, &options, &export->queue);
 }
 
 void cmd_export_stop(struct cmd_export *export)
 {
-    bw_feed_destroy(BW_TAKE(export->feed));
+    bw_entry_queue_destroy(BW_TAKE(export->queue));
 }
 
-struct bw_error *cmd_export_next_item(struct cmd_export *export, struct bw_feed_item **item)
+struct bw_error *cmd_export_next_item(struct cmd_export *export, struct bw_export_entry **item)
 {
-    BW_TRY(bw_feed_next(export->feed, item));
+    BW_TRY(bw_entry_queue_next(export->queue, item));
     /* Top directories of subvolumes are listed even if there is nothing in them. */
     export->found_any |= *item && (*item)->place.inode != BW_TOP_DIRECTORY;
     return NULL;
@@ -156,22 +156,22 @@ struct bw_error *cmd_export_next_item(struct cmd_export *export, struct bw_feed_
 
 struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_file *file, bool *got)
 {
-    struct bw_feed_item *item;
+    struct bw_export_entry *item;
     BW_TRY(cmd_export_next_item(export, &item));
     *got = item;
     if (item)
-        *file = bw_feed_stream_file(item);
+        *file = bw_export_entry_stream_file(item);
     return NULL;
 }
 
 size_t cmd_export_held(void *context, const struct bw_stream_file *file)
 {
-    const struct bw_feed_item *item = file->user;
+    const struct bw_export_entry *item = file->user;
     (void)context;
     return item->path.length;
 }
 
-struct bw_error *cmd_export_read_link(struct cmd_export *export, const struct bw_feed_item *item,
+struct bw_error *cmd_export_read_link(struct cmd_export *export, const struct bw_export_entry *item,
                                       struct bw_buffer *target)
 {
     BW_AUTO_FREE char *text = NULL;
@@ -191,7 +191,7 @@ struct bw_error *cmd_image_error(struct bw_error *error)
     return error;
 }
 
-void cmd_export_note_bad(struct bw_feed_item *item, const struct bw_data_part *part)
+void cmd_export_note_bad(struct bw_export_entry *item, const struct bw_data_part *part)
 {
     item->bad += part->length;
     if (!item->error)
@@ -200,7 +200,7 @@ void cmd_export_note_bad(struct bw_feed_item *item, const struct bw_data_part *p
             part->offset + part->length - 1, part->error->message);
 }
 
-void cmd_export_miss_item(struct cmd_export *export, struct bw_feed_item *item)
+void cmd_export_miss_item(struct cmd_export *export, struct bw_export_entry *item)
 {
     struct bw_error *error = BW_TAKE(item->error);
     if (!error && !item->has_inode)
@@ -219,7 +219,7 @@ int cmd_export_close(struct cmd_export *export, struct bw_error *error)
         cmd_tell_of_nested(export->common, export->session.fs, subvolume);
     cmd_export_stop(export);
     cmd_progress_expect(0); /* from now on, nobody counts what is to be done */
-    bw_starts_free(&export->starts);
+    bw_starting_points_free(&export->starts);
     if (error)
         cmd_export_miss(export, error);
     int status = cmd_close(export->common, &export->session), so_far = atomic_load(&export->status);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the commands have in common that take whole trees out of an image (sum, tar, extract,
- * bodyfile): which files, the feed that brings them, and how it ends.
+ * bodyfile): which files, the queue that brings them, and how it ends.
  */
 #ifndef BW_CMD_EXPORT_H
 #define BW_CMD_EXPORT_H
@@ -11,13 +11,13 @@
 
 #include "cli/command.h"
 #include "cli/common/selection.h"
-#include "export/feed.h"
+#include "export/entry_queue.h"
 
 /** What the options have set. */
 struct cmd_export_settings {
     struct bw_walk_options walk; /**< `types` is 0 unless --type was given */
     struct cmd_selection selection;
-    struct bw_feed_naming naming;
+    struct bw_export_naming naming;
     bool unchecked; /**< data are not checked */
     bool salvage;   /**< files whose inodes are lost come, too, with what is left of them */
 };
@@ -40,13 +40,13 @@ struct cmd_export {
     const struct cmd_common *common;
     struct cmd_export_settings *settings;
     struct cmd_session session;
-    struct bw_starts starts; /**< of the PATHs those that are in none of the others */
-    unsigned passes[3];      /**< types; ends with 0 */
-    /** Of the feed: see struct bw_feed_options. */
+    struct bw_starting_points starts; /**< of the PATHs those that are in none of the others */
+    unsigned passes[3];               /**< types; ends with 0 */
+    /** Of the queue: see struct bw_entry_queue_options. */
     struct bw_error *(*bring)(void *context, unsigned types, bw_entry_visitor *visit,
                               void *visitor);
     void *bring_context;
-    struct bw_feed *feed;
+    struct bw_entry_queue *queue;
     atomic_int status; /**< so far; grows */
     bool found_any;    /**< there was more than top directories of subvolumes */
 };
@@ -67,24 +67,24 @@ struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, uns
 /** Ends what that has started. */
 void cmd_export_stop(struct cmd_export *export);
 
-/** The next entry of the feed; NULL after the last. */
-struct bw_error *cmd_export_next_item(struct cmd_export *export, struct bw_feed_item **item);
+/** The next entry of the queue; NULL after the last. */
+struct bw_error *cmd_export_next_item(struct cmd_export *export, struct bw_export_entry **item);
 
-/** The same for a stream: `user` is the struct bw_feed_item. */
+/** The same for a stream: `user` is the struct bw_export_entry. */
 struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_file *file, bool *got);
 
 /** Says why one answer is missing; takes the error. The status will be STATUS_PARTIAL at least.
  * Safe from any thread. */
 void cmd_export_miss(struct cmd_export *export, struct bw_error *error);
 
-/** For the stream's `held`; `user` of the file is a struct bw_feed_item. */
+/** For the stream's `held`; `user` of the file is a struct bw_export_entry. */
 size_t cmd_export_held(void *context, const struct bw_stream_file *file);
 
 /** Reports a file that could not be read as a whole, with item->error; or whose inode is lost. */
-void cmd_export_miss_item(struct cmd_export *export, struct bw_feed_item *item);
+void cmd_export_miss_item(struct cmd_export *export, struct bw_export_entry *item);
 
 /** Appends the target of a symbolic link; a NUL follows that its length does not count. */
-struct bw_error *cmd_export_read_link(struct cmd_export *export, const struct bw_feed_item *item,
+struct bw_error *cmd_export_read_link(struct cmd_export *export, const struct bw_export_entry *item,
                                       struct bw_buffer *target);
 
 /** Makes sure that the errno of an error of reading the image is not taken for one of writing. NULL
@@ -92,7 +92,7 @@ struct bw_error *cmd_export_read_link(struct cmd_export *export, const struct bw
 struct bw_error *cmd_image_error(struct bw_error *error);
 
 /** Notes a part of an item that cannot be read. */
-void cmd_export_note_bad(struct bw_feed_item *item, const struct bw_data_part *part);
+void cmd_export_note_bad(struct bw_export_entry *item, const struct bw_data_part *part);
 
 /** Closes. Takes the error that ended the work, or NULL; returns the exit status. */
 int cmd_export_close(struct cmd_export *export, struct bw_error *error);
@@ -118,9 +118,9 @@ void cmd_hashing_init(struct cmd_hashing *hashing, enum bw_hash_algorithm algori
 /** Frees what it holds. */
 void cmd_hashing_free(struct cmd_hashing *hashing);
 
-/** For the stream's `work`, `take` and `finish`; `user` of the file is a struct bw_feed_item, which
- * has its hash in the end. What cannot be read is noted there (cmd_export_note_bad()), and there is
- * no hash. */
+/** For the stream's `work`, `take` and `finish`; `user` of the file is a struct bw_export_entry,
+ * which has its hash in the end. What cannot be read is noted there (cmd_export_note_bad()), and
+ * there is no hash. */
 struct bw_error *cmd_hashing_work(struct cmd_hashing *hashing, struct bw_data_reader *reader,
                                   const struct bw_stream_file *file);
 struct bw_error *cmd_hashing_take(struct cmd_hashing *hashing, const struct bw_stream_file *file,

@@ -6,7 +6,7 @@
 #include "cli/common/bad_ranges.h"
 #include "cli/export/export.h"
 #include "cli/common/monitor.h"
-#include "export/links.h"
+#include "export/written.h"
 #include "export/target.h"
 #include "export/target_maker.h"
 
@@ -33,11 +33,11 @@ struct extract {
     pid_t maker_process;          /**< 0: there is none */
     uint64_t devices;             /**< device nodes that were left out */
     struct bw_target_file file;
-    const struct bw_feed_item *item; /**< that is being made */
-    bool began;                      /**< the file whose parts are coming */
-    bool failed;                     /**< and could not be */
-    bool lost;                       /**< because of its content */
-    bool zeroed;                     /**< zeros stand in for some of its content */
+    const struct bw_export_entry *item; /**< that is being made */
+    bool began;                         /**< the file whose parts are coming */
+    bool failed;                        /**< and could not be */
+    bool lost;                          /**< because of its content */
+    bool zeroed;                        /**< zeros stand in for some of its content */
     /** Of an older state: its files with zeros for what is lost get this behind their names. 0:
      * they keep them. */
     uint64_t generation;
@@ -46,9 +46,9 @@ struct extract {
     struct bw_error *(*name_is_free)(void *context, const char *path, size_t length);
     void *context; /**< of that */
     struct bw_links links;
-    pthread_mutex_t lock;                    /**< for `again` */
-    struct bw_feed_item *again, **again_end; /**< names that the stream is given once more */
-    struct bw_made_directories directories;  /**< and files that are protected at the end */
+    pthread_mutex_t lock;                       /**< for `again` */
+    struct bw_export_entry *again, **again_end; /**< names that the stream is given once more */
+    struct bw_made_directories directories;     /**< and files that are protected at the end */
     struct bw_xattr_reader *xattrs;
     struct bw_buffer text; /**< the target of a link, symbolic or hard */
     struct cmd_bad_ranges bad;
@@ -86,11 +86,11 @@ struct bw_error *extract_finish(void *context, const struct bw_stream_file *file
 struct bw_error *extract_other_failed(void *context, struct bw_error *error);
 
 /** Tells that a file is not under its name, or not whole; of an older state. (extract_names.c) */
-struct bw_error *extract_free_name(struct extract *extract, const struct bw_feed_item *item);
+struct bw_error *extract_free_name(struct extract *extract, const struct bw_export_entry *item);
 
 /** Puts the generation of an older state behind the name of a file that is not whole, and is about
  * to get its name. */
-struct bw_error *extract_leave_name(struct extract *extract, struct bw_feed_item *item);
+struct bw_error *extract_leave_name(struct extract *extract, struct bw_export_entry *item);
 
 /** Gives back what was to go through the stream once more and did not. */
 void extract_drop_again(struct extract *extract);

@@ -8,20 +8,20 @@
 #include "cli/export/extract.h"
 
 /* Content that is there already from the last time is not read. */
-static void look_for(struct extract *extract, struct bw_feed_item *item)
+static void look_for(struct extract *extract, struct bw_export_entry *item)
 {
     item->checked =
         item->type == S_IFREG && item->has_inode && extract->look.options.skip_existing &&
-        bw_target_has_file(&extract->look, bw_feed_name(item), bw_feed_name_length(item),
-                           item->inode.size, &item->inode.mtime);
+        bw_target_has_file(&extract->look, bw_export_entry_name(item),
+                           bw_export_entry_name_length(item), item->inode.size, &item->inode.mtime);
     item->skipped = item->checked;
 }
 
 /* A name that comes another time, if there is one. */
-static struct bw_feed_item *next_again(struct extract *extract)
+static struct bw_export_entry *next_again(struct extract *extract)
 {
     pthread_mutex_lock(&extract->lock);
-    struct bw_feed_item *item = extract->again;
+    struct bw_export_entry *item = extract->again;
     if (item)
         extract->again = item->next;
     if (!extract->again)
@@ -30,7 +30,7 @@ static struct bw_feed_item *next_again(struct extract *extract)
     return item;
 }
 
-static void put_again(struct extract *extract, struct bw_feed_item *item)
+static void put_again(struct extract *extract, struct bw_export_entry *item)
 {
     pthread_mutex_lock(&extract->lock);
     item->next = NULL;
@@ -41,32 +41,33 @@ static void put_again(struct extract *extract, struct bw_feed_item *item)
 
 void extract_drop_again(struct extract *extract)
 {
-    for (struct bw_feed_item *item; (item = next_again(extract));)
-        bw_feed_release(extract->export.feed, item);
+    for (struct bw_export_entry *item; (item = next_again(extract));)
+        bw_entry_queue_release(extract->export.queue, item);
 }
 
 /* Meets a name of whatever is no directory. `*first`: it is the one to get the content. */
-static struct bw_error *meet(struct extract *extract, const struct bw_feed_item *item, bool *first)
+static struct bw_error *meet(struct extract *extract, const struct bw_export_entry *item,
+                             bool *first)
 {
     struct bw_link link = {.is_first = true};
-    bool good = !bw_feed_item_has_names(item) ||
-                bw_links_meet(&extract->links, &item->place, bw_feed_name(item), &link);
+    bool good = !bw_export_entry_has_names(item) ||
+                bw_links_meet(&extract->links, &item->place, bw_export_entry_name(item), &link);
     *first = link.is_first;
     return good ? NULL : bw_error_no_memory();
 }
 
 /* The file of which this is a name; false if it has only one. */
-static bool find_link(struct extract *extract, const struct bw_feed_item *item,
+static bool find_link(struct extract *extract, const struct bw_export_entry *item,
                       struct bw_link *link)
 {
     *link = (struct bw_link){.state = BW_LINK_NOWHERE};
-    return bw_feed_item_has_names(item) && bw_links_find(&extract->links, &item->place, link);
+    return bw_export_entry_has_names(item) && bw_links_find(&extract->links, &item->place, link);
 }
 
 struct bw_error *extract_next(void *context, struct bw_stream_file *file, bool *got)
 {
     struct extract *extract = context;
-    struct bw_feed_item *item = next_again(extract);
+    struct bw_export_entry *item = next_again(extract);
     struct bw_error *error = NULL;
     bool has_content = item && !item->skipped;
     if (!item) {
@@ -80,7 +81,7 @@ struct bw_error *extract_next(void *context, struct bw_stream_file *file, bool *
     item->skipped = true;
     if (has_content)
         look_for(extract, item);
-    *file = bw_feed_stream_file(item);
+    *file = bw_export_entry_stream_file(item);
     return error;
 }
 
@@ -145,7 +146,7 @@ static struct bw_error *make_or_reopen(struct extract *extract, const char *path
 static struct bw_error *make_on_way(void *context, const char *path, size_t length)
 {
     struct extract *extract = context;
-    const struct bw_feed_item *item = extract->item;
+    const struct bw_export_entry *item = extract->item;
     struct bw_place place;
     struct bw_inode inode;
     struct bw_error *error = look_up(extract, item->path.data, item->name + length, &place, &inode);
@@ -161,9 +162,9 @@ static struct bw_error *make_on_way(void *context, const char *path, size_t leng
 
 /* Calls `make`; and once more after making the directories that it lacks, or opening those that an
  * earlier run has closed. */
-static struct bw_error *make_with_way(struct extract *extract, struct bw_feed_item *item,
+static struct bw_error *make_with_way(struct extract *extract, struct bw_export_entry *item,
                                       struct bw_error *(*make)(struct extract *,
-                                                               struct bw_feed_item *))
+                                                               struct bw_export_entry *))
 {
     struct bw_error *error = make(extract, item);
     if (!error || error->code != BW_ERROR_SYSTEM ||
@@ -171,14 +172,14 @@ static struct bw_error *make_with_way(struct extract *extract, struct bw_feed_it
         return error;
     bw_error_free(error);
     extract->item = item;
-    BW_TRY(bw_target_make_way(&extract->target, bw_feed_name(item), bw_feed_name_length(item),
-                              make_on_way, extract));
+    BW_TRY(bw_target_make_way(&extract->target, bw_export_entry_name(item),
+                              bw_export_entry_name_length(item), make_on_way, extract));
     return make(extract, item);
 }
 
 /* What all names are relative to. The folder gets its attributes if it was made for it, or with
  * --preserve; otherwise it is the user's, and so it is if several PATHs go into it. */
-static struct bw_error *take_root(struct extract *extract, const struct bw_feed_item *item)
+static struct bw_error *take_root(struct extract *extract, const struct bw_export_entry *item)
 {
     const struct bw_target *target = &extract->target;
     if ((!target->is_new && !target->options.preserve) || extract->export.starts.count > 1)
@@ -186,30 +187,31 @@ static struct bw_error *take_root(struct extract *extract, const struct bw_feed_
     return bw_made_directories_add(&extract->directories, "", 0, &item->place, &item->inode);
 }
 
-static struct bw_error *make_directory(struct extract *extract, struct bw_feed_item *item)
+static struct bw_error *make_directory(struct extract *extract, struct bw_export_entry *item)
 {
-    if (!bw_feed_name_length(item))
+    if (!bw_export_entry_name_length(item))
         return take_root(extract, item);
     bool ours;
-    BW_TRY(make_or_reopen(extract, bw_feed_name(item), bw_feed_name_length(item), &item->inode,
-                          &ours));
+    BW_TRY(make_or_reopen(extract, bw_export_entry_name(item), bw_export_entry_name_length(item),
+                          &item->inode, &ours));
     if (!ours)
         return NULL; /* nothing that exists is changed */
-    return bw_made_directories_add(&extract->directories, bw_feed_name(item),
-                                   bw_feed_name_length(item), &item->place, &item->inode);
+    return bw_made_directories_add(&extract->directories, bw_export_entry_name(item),
+                                   bw_export_entry_name_length(item), &item->place, &item->inode);
 }
 
 /* To the content whose path is in `text`. */
-static struct bw_error *make_link(struct extract *extract, struct bw_feed_item *item)
+static struct bw_error *make_link(struct extract *extract, struct bw_export_entry *item)
 {
-    return bw_target_make_link(&extract->target, bw_feed_name(item), bw_feed_name_length(item),
-                               extract->text.data, extract->text.length);
+    return bw_target_make_link(&extract->target, bw_export_entry_name(item),
+                               bw_export_entry_name_length(item), extract->text.data,
+                               extract->text.length);
 }
 
-static struct bw_error *begin_file(struct extract *extract, struct bw_feed_item *item)
+static struct bw_error *begin_file(struct extract *extract, struct bw_export_entry *item)
 {
-    return bw_target_file_begin(&extract->target, bw_feed_name(item), bw_feed_name_length(item),
-                                &item->inode, &extract->file);
+    return bw_target_file_begin(&extract->target, bw_export_entry_name(item),
+                                bw_export_entry_name_length(item), &item->inode, &extract->file);
 }
 
 /* The attributes of an inode, to be restored. */
@@ -223,17 +225,18 @@ static struct bw_error *read_attributes(struct extract *extract, const struct bw
 }
 
 /* Whether the error is that its name is taken, by nothing else than the same file. */
-static bool is_there(struct extract *extract, const struct bw_feed_item *item,
+static bool is_there(struct extract *extract, const struct bw_export_entry *item,
                      const struct bw_error *error)
 {
     if (!error || error->code != BW_ERROR_SYSTEM || error->system != EEXIST ||
         item->type != S_IFREG || !extract->target.options.skip_existing)
         return false;
-    return bw_target_has_file(&extract->target, bw_feed_name(item), bw_feed_name_length(item),
-                              item->inode.size, &item->inode.mtime);
+    return bw_target_has_file(&extract->target, bw_export_entry_name(item),
+                              bw_export_entry_name_length(item), item->inode.size,
+                              &item->inode.mtime);
 }
 
-static struct bw_error *begin(struct extract *extract, struct bw_feed_item *item)
+static struct bw_error *begin(struct extract *extract, struct bw_export_entry *item)
 {
     extract->began = true;
     struct bw_error *error = make_with_way(extract, item, begin_file);
@@ -253,7 +256,7 @@ static struct bw_error *give_up_file(struct extract *extract, struct bw_error *e
     return endure(extract, error);
 }
 
-static struct bw_error *take_bad(struct extract *extract, const struct bw_feed_item *item,
+static struct bw_error *take_bad(struct extract *extract, const struct bw_export_entry *item,
                                  const struct bw_data_part *part)
 {
     struct bw_error *error = cmd_bad_error(item->path.data, part);
@@ -271,7 +274,7 @@ struct bw_error *extract_take(void *context, const struct bw_stream_file *file,
                               const struct bw_data_part *part)
 {
     struct extract *extract = context;
-    struct bw_feed_item *item = file->user;
+    struct bw_export_entry *item = file->user;
     if (!extract->began)
         BW_TRY(begin(extract, item));
     if (extract->failed)
@@ -286,7 +289,7 @@ struct bw_error *extract_take(void *context, const struct bw_stream_file *file,
     return error ? give_up_file(extract, bw_error_prefix(error, "%s", item->path.data)) : NULL;
 }
 
-static struct bw_error *finish_file(struct extract *extract, struct bw_feed_item *item)
+static struct bw_error *finish_file(struct extract *extract, struct bw_export_entry *item)
 {
     struct bw_target_attributes attributes;
     if (!extract->began)
@@ -297,25 +300,26 @@ static struct bw_error *finish_file(struct extract *extract, struct bw_feed_item
     if (extract->zeroed)
         BW_TRY(extract_leave_name(extract, item));
     struct bw_error *error =
-        bw_target_file_finish(&extract->file, bw_feed_name(item), bw_feed_name_length(item),
-                              item->inode.size, &attributes);
+        bw_target_file_finish(&extract->file, bw_export_entry_name(item),
+                              bw_export_entry_name_length(item), item->inode.size, &attributes);
     extract->failed = error;
     return endure(extract, error);
 }
 
 /* Most links have one name, and nothing is made after them that needs them. */
-static bool can_wait(const struct extract *extract, const struct bw_feed_item *item)
+static bool can_wait(const struct extract *extract, const struct bw_export_entry *item)
 {
-    return item->type == S_IFLNK && !bw_feed_item_has_names(item) &&
+    return item->type == S_IFLNK && !bw_export_entry_has_names(item) &&
            !extract->target.options.skip_existing;
 }
 
 /* A symbolic link or a special file, with its attributes. */
-static struct bw_error *make_other(struct extract *extract, struct bw_feed_item *item)
+static struct bw_error *make_other(struct extract *extract, struct bw_export_entry *item)
 {
     struct bw_target_attributes attributes;
-    struct bw_target_order order = {
-        .path = bw_feed_name(item), .length = bw_feed_name_length(item), .attributes = &attributes};
+    struct bw_target_order order = {.path = bw_export_entry_name(item),
+                                    .length = bw_export_entry_name_length(item),
+                                    .attributes = &attributes};
     bool ours;
     extract->text.length = 0;
     if (item->type == S_IFLNK)
@@ -328,7 +332,7 @@ static struct bw_error *make_other(struct extract *extract, struct bw_feed_item 
     return bw_target_make_later(&extract->maker, &order);
 }
 
-static struct bw_error *finish_other(struct extract *extract, struct bw_feed_item *item)
+static struct bw_error *finish_other(struct extract *extract, struct bw_export_entry *item)
 {
     struct bw_error *error = NULL;
     bool left_out = bw_target_leaves_out(&extract->target, &item->inode);
@@ -348,7 +352,8 @@ static bool asks_for_copy(const struct bw_error *error)
 }
 
 /* One more name of a file. It comes again if there is no content yet that it could be linked to. */
-static struct bw_error *finish_name(struct extract *extract, struct bw_feed_item *item, bool *again)
+static struct bw_error *finish_name(struct extract *extract, struct bw_export_entry *item,
+                                    bool *again)
 {
     struct bw_link link;
     struct bw_error *error = NULL;
@@ -375,13 +380,13 @@ static struct bw_error *finish_name(struct extract *extract, struct bw_feed_item
     bw_error_free(error);
     item->skipped = !copied;
     return replaced && has_link &&
-                   !bw_links_rename(&extract->links, link.number, bw_feed_name(item))
+                   !bw_links_rename(&extract->links, link.number, bw_export_entry_name(item))
                ? bw_error_no_memory()
                : NULL;
 }
 
 /* What has content of its own. */
-static struct bw_error *finish_content(struct extract *extract, struct bw_feed_item *item)
+static struct bw_error *finish_content(struct extract *extract, struct bw_export_entry *item)
 {
     if (!item->checked)
         BW_TRY(item->type == S_IFREG ? finish_file(extract, item) : finish_other(extract, item));
@@ -396,11 +401,12 @@ static struct bw_error *finish_content(struct extract *extract, struct bw_feed_i
                                      : BW_LINK_NOWHERE);
     if (!made || item->type != S_IFREG || !bw_target_is_protected(&extract->target, &item->inode))
         return NULL;
-    return bw_made_directories_add(&extract->directories, bw_feed_name(item),
-                                   bw_feed_name_length(item), &item->place, &item->inode);
+    return bw_made_directories_add(&extract->directories, bw_export_entry_name(item),
+                                   bw_export_entry_name_length(item), &item->place, &item->inode);
 }
 
-static struct bw_error *finish_item(struct extract *extract, struct bw_feed_item *item, bool *again)
+static struct bw_error *finish_item(struct extract *extract, struct bw_export_entry *item,
+                                    bool *again)
 {
     if (!item->has_inode || !item->type) {
         extract_miss(extract,
@@ -416,7 +422,7 @@ static struct bw_error *finish_item(struct extract *extract, struct bw_feed_item
 struct bw_error *extract_finish(void *context, const struct bw_stream_file *file, bool complete)
 {
     struct extract *extract = context;
-    struct bw_feed_item *item = file->user;
+    struct bw_export_entry *item = file->user;
     bool again = false;
     struct bw_error *error = complete ? finish_item(extract, item, &again) : NULL;
     cmd_bad_flush(&extract->bad);
@@ -425,7 +431,7 @@ struct bw_error *extract_finish(void *context, const struct bw_stream_file *file
     if (again)
         put_again(extract, item);
     else
-        bw_feed_release(extract->export.feed, item);
+        bw_entry_queue_release(extract->export.queue, item);
     return error;
 }
 

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "cli/export/extract.h"
 
-struct bw_error *extract_free_name(struct extract *extract, const struct bw_feed_item *item)
+struct bw_error *extract_free_name(struct extract *extract, const struct bw_export_entry *item)
 {
     return extract->name_is_free
                ? extract->name_is_free(extract->context, item->path.data, item->path.length)
@@ -19,7 +19,7 @@ static bool ends_with(const struct bw_buffer *path, const char *suffix, size_t l
     return path->length > length && memcmp(path->data + path->length - length, suffix, length) == 0;
 }
 
-struct bw_error *extract_leave_name(struct extract *extract, struct bw_feed_item *item)
+struct bw_error *extract_leave_name(struct extract *extract, struct bw_export_entry *item)
 {
     char suffix[32];
     struct bw_link link;
@@ -33,7 +33,7 @@ struct bw_error *extract_leave_name(struct extract *extract, struct bw_feed_item
     if (item->path.failed)
         return bw_error_no_memory();
     item->path.length--;
-    if (!item->skipped && bw_feed_item_has_names(item) &&
+    if (!item->skipped && bw_export_entry_has_names(item) &&
         bw_links_find(&extract->links, &item->place, &link) &&
         !bw_links_rename(&extract->links, link.number, item->path.data + 1))
         return bw_error_no_memory();

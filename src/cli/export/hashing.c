@@ -43,7 +43,7 @@ static void release(struct cmd_hashing *hashing, struct bw_hash *hash)
 }
 
 /* Whether there are too many zeros, by the size in the inode or by the holes so far. */
-static bool has_too_large_holes(struct bw_feed_item *item, const struct bw_data_part *part)
+static bool has_too_large_holes(struct bw_export_entry *item, const struct bw_data_part *part)
 {
     const struct bw_inode *inode = &item->inode;
     if (part->kind == BW_DATA_HOLE)
@@ -52,7 +52,7 @@ static bool has_too_large_holes(struct bw_feed_item *item, const struct bw_data_
            (inode->size > inode->bytes && inode->size - inode->bytes > CMD_HASHING_MOST_ZEROS);
 }
 
-static void add_part(struct bw_hash *hash, struct bw_feed_item *item,
+static void add_part(struct bw_hash *hash, struct bw_export_entry *item,
                      const struct bw_data_part *part)
 {
     if (part->kind == BW_DATA_BYTES)
@@ -73,7 +73,7 @@ static void add_part(struct bw_hash *hash, struct bw_feed_item *item,
 /* A file that is being read as a whole. */
 struct whole {
     struct bw_hash *hash;
-    struct bw_feed_item *item;
+    struct bw_export_entry *item;
 };
 
 static struct bw_error *take_of_whole(void *context, const struct bw_data_part *part)
@@ -109,7 +109,7 @@ struct bw_error *cmd_hashing_take(struct cmd_hashing *hashing, const struct bw_s
 
 void cmd_hashing_finish(struct cmd_hashing *hashing, const struct bw_stream_file *file)
 {
-    struct bw_feed_item *item = file->user;
+    struct bw_export_entry *item = file->user;
     if (!hashing->large)
         return;
     if (!item->error)

@@ -57,11 +57,11 @@ static struct bw_error *take(void *context, const struct bw_stream_file *file,
 }
 
 /* The path, or as much of it as is wanted. */
-static struct bw_bytes name_of(const struct sum *sum, const struct bw_feed_item *item)
+static struct bw_bytes name_of(const struct sum *sum, const struct bw_export_entry *item)
 {
-    const struct bw_feed_naming *naming = &sum->state->export.naming;
+    const struct bw_export_naming *naming = &sum->state->export.naming;
     return naming->relative || naming->components
-               ? (struct bw_bytes){bw_feed_name(item), bw_feed_name_length(item)}
+               ? (struct bw_bytes){bw_export_entry_name(item), bw_export_entry_name_length(item)}
                : (struct bw_bytes){item->path.data, item->path.length};
 }
 
@@ -86,7 +86,7 @@ static void append_escaped(struct bw_buffer *line, struct bw_bytes name)
 
 /* As sha256sum -c wants them: a backslash in front of the line says that there are some in the
  * name. */
-static struct bw_error *write_line(struct sum *sum, const struct bw_feed_item *item)
+static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry *item)
 {
     const struct sum_state *state = sum->state;
     const struct bw_bytes name = name_of(sum, item);
@@ -111,7 +111,7 @@ static struct bw_error *write_line(struct sum *sum, const struct bw_feed_item *i
     return line->failed ? bw_error_no_memory() : cmd_write(&sum->output, line->data, line->length);
 }
 
-static struct bw_error *end_file(struct sum *sum, struct bw_feed_item *item)
+static struct bw_error *end_file(struct sum *sum, struct bw_export_entry *item)
 {
     if (*item->hash)
         return write_line(sum, item);
@@ -125,7 +125,7 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     if (complete)
         cmd_hashing_finish(&sum->hashing, file);
     struct bw_error *error = complete ? end_file(sum, file->user) : NULL;
-    bw_feed_release(sum->export.feed, file->user);
+    bw_entry_queue_release(sum->export.queue, file->user);
     return error;
 }
 

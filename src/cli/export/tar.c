@@ -15,7 +15,7 @@
 #include "cli/common/monitor.h"
 #include "cli/export/export.h"
 #include "export/archive.h"
-#include "export/directory_order.h"
+#include "export/written.h"
 
 struct tar_state {
     struct cmd_export_settings export;
@@ -56,27 +56,27 @@ struct tar {
     struct cmd_bad_ranges bad;
     struct cmd_hashing hashing; /* for mtree */
 
-    struct bw_feed_item *again; /* given to be checked, and to be given once more; NULL: none */
-    bool began;                 /* the entry of the file whose parts are coming */
-    uint64_t wanted;            /* bytes of data that its entry still takes */
+    struct bw_export_entry *again; /* given to be checked, and to be given once more; NULL: none */
+    bool began;                    /* the entry of the file whose parts are coming */
+    uint64_t wanted;               /* bytes of data that its entry still takes */
 };
 
 /* Entries. */
 
 /* Content of which there is one in the archive already is not read again. */
-static struct bw_error *meet(struct tar *tar, struct bw_feed_item *item)
+static struct bw_error *meet(struct tar *tar, struct bw_export_entry *item)
 {
     struct bw_link link;
-    if (!bw_feed_item_has_names(item))
+    if (!bw_export_entry_has_names(item))
         return NULL;
-    if (!bw_links_meet(&tar->links, &item->place, bw_feed_name(item), &link))
+    if (!bw_links_meet(&tar->links, &item->place, bw_export_entry_name(item), &link))
         return bw_error_no_memory();
     item->skipped = !link.is_first && tar->format == BW_ARCHIVE_PAX;
     return NULL;
 }
 
 /* Whether a file is read a first time before it is written. */
-static bool wants_check(const struct tar *tar, const struct bw_feed_item *item)
+static bool wants_check(const struct tar *tar, const struct bw_export_entry *item)
 {
     return tar->bad.on_error == CMD_ON_ERROR_SKIP && tar->format != BW_ARCHIVE_MTREE &&
            item->type == S_IFREG && item->has_inode && !item->skipped;
@@ -87,16 +87,16 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
     struct tar *tar = context;
     *got = tar->again;
     if (tar->again) {
-        *file = bw_feed_stream_file(BW_TAKE(tar->again));
+        *file = bw_export_entry_stream_file(BW_TAKE(tar->again));
         return NULL;
     }
-    struct bw_feed_item *item;
+    struct bw_export_entry *item;
     BW_TRY(cmd_export_next_item(&tar->export, &item));
     *got = item;
     if (!item)
         return NULL;
     struct bw_error *error = meet(tar, item);
-    *file = bw_feed_stream_file(item);
+    *file = bw_export_entry_stream_file(item);
     if (wants_check(tar, item))
         tar->again = item;
     return error;
@@ -110,12 +110,12 @@ static struct bw_error *hash_file(void *context, struct bw_data_reader *reader,
 }
 
 /* The entry's own part; what it points to stays with the tar. */
-static struct bw_error *set_links(struct tar *tar, const struct bw_feed_item *item,
+static struct bw_error *set_links(struct tar *tar, const struct bw_export_entry *item,
                                   struct bw_archive_entry *entry)
 {
     struct bw_link link;
     tar->target.length = 0;
-    if (bw_feed_item_has_names(item) && bw_links_find(&tar->links, &item->place, &link)) {
+    if (bw_export_entry_has_names(item) && bw_links_find(&tar->links, &item->place, &link)) {
         entry->number = link.number + 1;
         if (item->skipped && link.state == BW_LINK_MADE) {
             bw_links_append_path(&tar->links, link.number, &tar->target);
@@ -132,7 +132,7 @@ static struct bw_error *set_links(struct tar *tar, const struct bw_feed_item *it
     return NULL;
 }
 
-static struct bw_error *set_details(struct tar *tar, struct bw_feed_item *item,
+static struct bw_error *set_details(struct tar *tar, struct bw_export_entry *item,
                                     struct bw_archive_entry *entry)
 {
     if (tar->format != BW_ARCHIVE_PAX || entry->hardlink)
@@ -140,7 +140,7 @@ static struct bw_error *set_details(struct tar *tar, struct bw_feed_item *item,
     BW_TRY(bw_xattr_reader_read(tar->xattrs, &item->place, &entry->xattrs, &entry->xattr_count));
     if (item->type != S_IFREG)
         return NULL;
-    const struct bw_stream_file file = bw_feed_stream_file(item);
+    const struct bw_stream_file file = bw_export_entry_stream_file(item);
     BW_TRY(bw_ranges_read(&tar->ranges, &file.data));
     if (tar->ranges.lost)
         cmd_export_miss(&tar->export,
@@ -151,16 +151,16 @@ static struct bw_error *set_details(struct tar *tar, struct bw_feed_item *item,
     return NULL;
 }
 
-static struct bw_error *write_entry(struct tar *tar, struct bw_feed_item *item)
+static struct bw_error *write_entry(struct tar *tar, struct bw_export_entry *item)
 {
-    struct bw_archive_entry entry = {.path = bw_feed_name(item), .inode = &item->inode};
+    struct bw_archive_entry entry = {.path = bw_export_entry_name(item), .inode = &item->inode};
     if (*item->hash)
         entry.hash = item->hash;
     BW_TRY(set_links(tar, item, &entry));
     BW_TRY(set_details(tar, item, &entry));
     BW_TRY(bw_archive_begin(tar->archive, &entry, &tar->wanted));
     struct bw_link link;
-    if (bw_feed_item_has_names(item) && bw_links_find(&tar->links, &item->place, &link))
+    if (bw_export_entry_has_names(item) && bw_links_find(&tar->links, &item->place, &link))
         bw_links_set(&tar->links, link.number, BW_LINK_MADE);
     return NULL;
 }
@@ -200,7 +200,7 @@ static struct bw_error *write_directory(void *context, const char *path,
 }
 
 /* Whether there is an entry for it at all; says so if there is none. */
-static bool is_left_out(struct tar *tar, struct bw_feed_item *item)
+static bool is_left_out(struct tar *tar, struct bw_export_entry *item)
 {
     if (item->type == S_IFSOCK) {
         bw_fs_report(
@@ -216,21 +216,22 @@ static bool is_left_out(struct tar *tar, struct bw_feed_item *item)
 }
 
 /* Ends the archive only if nothing can follow. */
-static struct bw_error *begin(struct tar *tar, struct bw_feed_item *item)
+static struct bw_error *begin(struct tar *tar, struct bw_export_entry *item)
 {
     tar->began = true;
     tar->wanted = 0;
     if (is_left_out(tar, item))
         return NULL;
     if (item->type == S_IFDIR)
-        return bw_directory_order_add(&tar->directories, bw_feed_name(item),
-                                      bw_feed_name_length(item), &item->place, &item->inode);
-    BW_TRY(
-        bw_directory_order_enter(&tar->directories, bw_feed_name(item), bw_feed_name_length(item)));
+        return bw_directory_order_add(&tar->directories, bw_export_entry_name(item),
+                                      bw_export_entry_name_length(item), &item->place,
+                                      &item->inode);
+    BW_TRY(bw_directory_order_enter(&tar->directories, bw_export_entry_name(item),
+                                    bw_export_entry_name_length(item)));
     return endure(tar, write_entry(tar, item), item->path.data);
 }
 
-static struct bw_error *take_bad(struct tar *tar, const struct bw_feed_item *item,
+static struct bw_error *take_bad(struct tar *tar, const struct bw_export_entry *item,
                                  const struct bw_data_part *part)
 {
     if (tar->bad.on_error == CMD_ON_ERROR_FAIL)
@@ -243,7 +244,7 @@ static struct bw_error *take_file(void *context, const struct bw_stream_file *fi
                                   const struct bw_data_part *part)
 {
     struct tar *tar = context;
-    struct bw_feed_item *item = file->user;
+    struct bw_export_entry *item = file->user;
     if (tar->format == BW_ARCHIVE_MTREE)
         return cmd_hashing_take(&tar->hashing, file, part);
     if (wants_check(tar, item) && !item->checked) {
@@ -267,7 +268,7 @@ static struct bw_error *take_file(void *context, const struct bw_stream_file *fi
 static struct bw_error *finish_file(void *context, const struct bw_stream_file *file, bool complete)
 {
     struct tar *tar = context;
-    struct bw_feed_item *item = file->user;
+    struct bw_export_entry *item = file->user;
     if (tar->format == BW_ARCHIVE_MTREE && complete)
         cmd_hashing_finish(&tar->hashing, file);
     if (wants_check(tar, item) && !item->checked) {
@@ -277,7 +278,7 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
     struct bw_error *error = complete && !tar->began ? begin(tar, item) : NULL;
     cmd_bad_flush(&tar->bad);
     tar->began = false;
-    bw_feed_release(tar->export.feed, item);
+    bw_entry_queue_release(tar->export.queue, item);
     return error;
 }
 
@@ -352,7 +353,7 @@ static int run(const struct cmd_common *common, void *settings)
         error = write_archive(state, &tar);
     bool usage = error && error->code == BW_ERROR_USAGE;
     if (tar.again)
-        bw_feed_release(tar.export.feed, tar.again);
+        bw_entry_queue_release(tar.export.queue, tar.again);
     status = cmd_export_close(&tar.export, cmd_output_file_close(&tar.file, error));
     free_all(&tar);
     return usage ? STATUS_CANNOT : status;

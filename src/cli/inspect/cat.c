@@ -9,7 +9,7 @@
 #include "cli/common/monitor.h"
 #include "cli/inspect/zeros.h"
 #include "btrfs-walk/stream.h"
-#include "export/feed.h"
+#include "export/entry_queue.h"
 
 struct cat_state {
     const char *subvolume;
@@ -57,7 +57,7 @@ static struct bw_error *find_inode(struct cat *cat, const char *path, const stru
     if (nothing)
         return error;
     bw_error_free(error);
-    cmd_paths_miss(&cat->paths, bw_feed_salvaged(path));
+    cmd_paths_miss(&cat->paths, bw_salvaged_error(path));
     *salvaged = true;
     return NULL;
 }

@@ -11,9 +11,8 @@
 #include <cmocka.h>
 
 #include "export/archive.h"
-#include "export/directory_order.h"
+#include "export/written.h"
 #include "export/hash.h"
-#include "export/links.h"
 #include "export/target.h"
 #include "fs/subvolume.h"
 
@@ -153,7 +152,7 @@ static void test_mtree(void **state)
     struct bw_buffer text = {0};
     uint64_t data = 0;
     (void)state;
-    assert_null(bw_mtree_append(&text, &entry, &data));
+    assert_null(bw_archive_append_entry(BW_ARCHIVE_MTREE, &text, &entry, &data));
     bw_buffer_append_byte(&text, '\0');
     assert_string_equal(text.data,
                         "./a\\040b\\012\\134\\377 type=file mode=0644 uid=7 gid=0 nlink=1 "

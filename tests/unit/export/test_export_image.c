@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "export/archive.h"
-#include "export/feed.h"
+#include "export/entry_queue.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
 #include "fs/lookup.h"
@@ -23,23 +23,23 @@ static void expect_feed(struct bw_fs *fs, const struct bw_walk_options *walk,
 {
     static const unsigned passes[] = {BW_WALK_ALL, 0};
     struct bw_buffer lines = {0};
-    struct bw_starts starts;
-    struct bw_feed *feed;
-    struct bw_feed_item *item;
+    struct bw_starting_points starts;
+    struct bw_entry_queue *feed;
+    struct bw_export_entry *item;
     unsigned missed = 0;
-    expect_success(bw_starts_find(fs, walk, paths, count, &starts));
-    const struct bw_feed_options options = {
+    expect_success(bw_starting_points_find(fs, walk, paths, count, &starts));
+    const struct bw_entry_queue_options options = {
         .walk = *walk, .starts = &starts, .passes = passes, .missed = ignore, .context = &missed};
-    expect_success(bw_feed_create(fs, &options, &feed));
+    expect_success(bw_entry_queue_create(fs, &options, &feed));
     for (;;) {
-        expect_success(bw_feed_next(feed, &item));
+        expect_success(bw_entry_queue_next(feed, &item));
         if (!item)
             break;
         bw_buffer_format(&lines, "%s\n", item->path.data);
-        bw_feed_release(feed, item);
+        bw_entry_queue_release(feed, item);
     }
-    bw_feed_destroy(feed);
-    bw_starts_free(&starts);
+    bw_entry_queue_destroy(feed);
+    bw_starting_points_free(&starts);
     if (missed)
         bw_buffer_format(&lines, "missed: %u\n", missed);
     bw_buffer_append_byte(&lines, '\0');
@@ -398,7 +398,7 @@ static void test_long_sparse_names(void **state)
         memset(path, 'x', sizeof path);
         path[cases[i].length - 1] = cases[i].last;
         path[cases[i].length] = '\0';
-        expect_success(bw_pax_append(&text, &entry, &data));
+        expect_success(bw_archive_append_entry(BW_ARCHIVE_PAX, &text, &entry, &data));
         assert_true(has_text(&text, path));
         assert_true(has_text(&text, "GNU.sparse.realsize=1048576\n"));
         assert_int_equal(has_text(&text, "GNU.sparse.name="), cases[i].is_record);
@@ -425,7 +425,7 @@ static void test_records(void **state)
         struct bw_buffer text = {0};
         uint64_t data = 0;
         memset(value, 'v', sizeof value);
-        expect_success(bw_pax_append(&text, &entry, &data));
+        expect_success(bw_archive_append_entry(BW_ARCHIVE_PAX, &text, &entry, &data));
         assert_true(has_text(&text, "15 uid=2097152\n22 mtime=-1.250000000\n"));
         char *record = memmem(text.data, text.length, "ctime=0\n", 8);
         unsigned long counted = strtoul(record + 8, &record, 10);

@@ -6,7 +6,7 @@
 
 #include <sys/stat.h>
 
-#include "export/feed.h"
+#include "export/entry_queue.h"
 #include "recovery/recovery.h"
 
 static struct data_image *make(void)
@@ -85,25 +85,25 @@ static void count_missed(void *context, struct bw_error *error)
 static unsigned feed_file(struct data_image *image, bool salvage, struct bw_stream_file *file)
 {
     static const unsigned passes[] = {BW_WALK_FILES, 0};
-    const struct bw_starts starts = {.count = 0};
+    const struct bw_starting_points starts = {.count = 0};
     unsigned missed = 0;
-    struct bw_feed *feed;
-    struct bw_feed_item *item;
-    expect_success(bw_feed_create(image->fs,
-                                  &(struct bw_feed_options){.starts = &starts,
+    struct bw_entry_queue *feed;
+    struct bw_export_entry *item;
+    expect_success(bw_entry_queue_create(image->fs,
+                                  &(struct bw_entry_queue_options){.starts = &starts,
                                                             .passes = passes,
                                                             .salvage = salvage,
                                                             .missed = count_missed,
                                                             .context = &missed},
                                   &feed));
-    expect_success(bw_feed_next(feed, &item));
+    expect_success(bw_entry_queue_next(feed, &item));
     assert_string_equal(item->path.data, "/file");
     assert_int_equal(item->has_inode, salvage);
-    *file = bw_feed_stream_file(item);
-    bw_feed_release(feed, item);
-    expect_success(bw_feed_next(feed, &item));
+    *file = bw_export_entry_stream_file(item);
+    bw_entry_queue_release(feed, item);
+    expect_success(bw_entry_queue_next(feed, &item));
     assert_null(item);
-    bw_feed_destroy(feed);
+    bw_entry_queue_destroy(feed);
     return missed;
 }
 

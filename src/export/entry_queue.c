@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The starting points of walks, and the queue between these walks and the reader of their files. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "base/thread.h"
+#include "export/entry_queue.h"
+
+/* Starting points are sorted by the paths that they lead to, so each comes after those that contain
+ * it. */
+
+/* A path that was named. */
+struct named {
+    size_t number;              /* among all that were */
+    struct bw_buffer path;      /* absolute, '/' at both ends; empty: it leads nowhere */
+    const struct named *around; /* the nearest that it is below, or the same as; NULL: none */
+};
+
+/* What is around something comes before it, and between the two only what is in there, too. */
+static int compare_named(const void *left, const void *right)
+{
+    const struct named *one = left, *other = right;
+    size_t common = one->path.length < other->path.length ? one->path.length : other->path.length;
+    int order = common ? memcmp(one->path.data, other->path.data, common) : 0;
+    if (!order)
+        order = (one->path.length > other->path.length) - (one->path.length < other->path.length);
+    return order ? order : (one->number > other->number) - (one->number < other->number);
+}
+
+static bool is_below(const struct named *named, const struct named *around)
+{
+    return around->path.length && around->path.length <= named->path.length &&
+           memcmp(named->path.data, around->path.data, around->path.length) == 0;
+}
+
+static void find_around(struct named *all, size_t count)
+{
+    qsort(all, count, sizeof *all, compare_named);
+    for (size_t i = 1; i < count; i++) {
+        const struct named *around = &all[i - 1];
+        while (around && !is_below(&all[i], around))
+            around = around->around;
+        all[i].around = around;
+    }
+}
+
+/* How many names an entry has that no start around this one has; false if it has none of its own.
+ */
+static bool has_own(const struct named *named, const struct bw_walk_options *options,
+                    size_t *least_names)
+{
+    *least_names = 0;
+    if (!named->around)
+        return true;
+    if (!options->has_maxdepth)
+        return false;
+    *least_names =
+        bw_path_names(named->around->path.data, named->around->path.length) + options->maxdepth + 1;
+    return *least_names <= bw_path_names(named->path.data, named->path.length) + options->maxdepth;
+}
+
+static void choose_starts(const struct named *all, size_t count,
+                          const struct bw_walk_options *options, const char *const *paths,
+                          struct bw_starting_points *starts)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t number = all[i].number;
+        starts->paths[number] =
+            has_own(&all[i], options, &starts->least_names[number]) ? paths[number] : NULL;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (starts->paths[i]) {
+            starts->least_names[starts->count] = starts->least_names[i];
+            starts->paths[starts->count++] = starts->paths[i];
+        }
+}
+
+/* Where a path leads; nowhere if it cannot be found: the walk reports why. */
+static struct bw_error *find_absolute_path(struct bw_fs *fs, const struct bw_walk_options *given,
+                                           const char *start, struct bw_buffer *path)
+{
+    struct bw_walk_options options = *given;
+    BW_AUTO_FREE char *text = NULL;
+    options.struct_size = sizeof options;
+    options.start = start;
+    struct bw_error *error = bw_walk_start_path(fs, &options, &text, NULL);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (!error)
+        bw_buffer_append(path, text, strlen(text));
+    if (!error && path->length > 1)
+        bw_buffer_append_byte(path, '/');
+    bw_error_free(error);
+    return path->failed ? bw_error_no_memory() : NULL;
+}
+
+static struct bw_error *find_paths(struct bw_fs *fs, const struct bw_walk_options *options,
+                                   const char *const *paths, size_t count, struct named *all)
+{
+    for (size_t i = 0; i < count; i++) {
+        all[i].number = i;
+        if (count > 1)
+            BW_TRY(find_absolute_path(fs, options, paths[i], &all[i].path));
+    }
+    find_around(all, count);
+    return NULL;
+}
+
+struct bw_error *bw_starting_points_find(struct bw_fs *fs, const struct bw_walk_options *options,
+                                         const char *const *paths, size_t count,
+                                         struct bw_starting_points *starts)
+{
+    *starts = (struct bw_starting_points){0};
+    if (!count)
+        return NULL;
+    BW_AUTO_FREE struct named *all = calloc(count, sizeof *all);
+    starts->paths = calloc(count, sizeof *starts->paths);
+    starts->least_names = calloc(count, sizeof *starts->least_names);
+    struct bw_error *error = all && starts->paths && starts->least_names
+                                 ? find_paths(fs, options, paths, count, all)
+                                 : bw_error_no_memory();
+    if (!error)
+        choose_starts(all, count, options, paths, starts);
+    for (size_t i = 0; all && i < count; i++)
+        bw_buffer_free(&all[i].path);
+    return error;
+}
+
+void bw_starting_points_free(struct bw_starting_points *starts)
+{
+    free(starts->paths);
+    free(starts->least_names);
+    *starts = (struct bw_starting_points){0};
+}
+
+/*
+ * The queue between the walk and the reader of its files. It is short: the walk waits when it is
+ * far enough ahead, so that memory does not depend on the image. Items are reused, with their
+ * buffer for the path.
+ */
+
+enum { QUEUE_ITEMS = 2048, LONG_PATH = 4096 };
+
+/* How many places in the queue an item takes: an image may be made to have long paths. */
+static size_t weight_of(const struct bw_export_entry *item)
+{
+    return 1 + item->path.length / LONG_PATH;
+}
+
+struct bw_entry_queue {
+    struct bw_fs *fs;
+    struct bw_entry_queue_options options;
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct bw_export_entry *first, **last; /* of the queue */
+    size_t count;
+    struct bw_export_entry *spare;
+    bool ended, stop;
+    struct bw_error *error; /* what ended the walk; NULL once it was handed out */
+    size_t start_length;    /* of the path that this walk starts at; likewise */
+    size_t least_names;     /* of a path that this walk has for itself: the walk's thread alone */
+};
+
+static uint32_t type_of(uint8_t type)
+{
+    static const uint32_t types[] = {
+        [BW_FILE_REGULAR] = S_IFREG,
+        [BW_FILE_DIRECTORY] = S_IFDIR,
+        [BW_FILE_CHARACTER_DEVICE] = S_IFCHR,
+        [BW_FILE_BLOCK_DEVICE] = S_IFBLK,
+        [BW_FILE_FIFO] = S_IFIFO,
+        [BW_FILE_SOCKET] = S_IFSOCK,
+        [BW_FILE_SYMLINK] = S_IFLNK,
+    };
+    return type < sizeof types / sizeof *types ? types[type] : 0;
+}
+
+static struct bw_export_entry *reuse_item(struct bw_entry_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    struct bw_export_entry *item = queue->spare;
+    if (item)
+        queue->spare = item->next;
+    pthread_mutex_unlock(&queue->lock);
+    return item ? item : calloc(1, sizeof *item);
+}
+
+static void free_item(struct bw_export_entry *item)
+{
+    bw_error_free(item->error);
+    bw_buffer_free(&item->path);
+    free(item);
+}
+
+struct bw_error *bw_salvaged_error(const char *path)
+{
+    return bw_error_create(
+        BW_ERROR_CORRUPT,
+        "%s: its inode is lost: it ends where its last extent does, and all else "
+        "that an inode tells is made up",
+        path);
+}
+
+/* A file without an inode. Without extents it stays so. */
+static void salvage(struct bw_entry_queue *queue, struct bw_export_entry *item)
+{
+    BW_AUTO_ERROR struct bw_error *error = bw_inode_salvage(queue->fs, &item->place, &item->inode);
+    item->has_inode = item->salvaged = !error;
+    if (!error)
+        queue->options.missed(queue->options.context, bw_salvaged_error(item->path.data));
+}
+
+/* Where the name of an entry begins; false if it has none: it is left out. */
+static bool find_name(const struct bw_entry_queue *queue, const struct bw_entry *entry,
+                      size_t *name)
+{
+    const char *path = entry->path;
+    size_t length = entry->path_length, at = 0;
+    if (queue->options.naming.relative)
+        at = queue->start_length;
+    if (at >= length && entry->place.type != BW_FILE_DIRECTORY) {
+        const char *slash = memrchr(path, '/', length);
+        at = slash ? (size_t)(slash - path) : 0;
+    }
+    at += at < length && path[at] == '/';
+    for (unsigned left = queue->options.naming.components; left; left--) {
+        const char *slash = at < length ? memchr(path + at, '/', length - at) : NULL;
+        if (!slash)
+            return false;
+        at = (size_t)(slash - path) + 1;
+    }
+    *name = at < length ? at : length;
+    return true;
+}
+
+static void fill_item(struct bw_entry_queue *queue, struct bw_export_entry *item,
+                      const struct bw_entry *entry)
+{
+    struct bw_buffer path = item->path;
+    path.length = 0;
+    bw_buffer_append(&path, entry->path, entry->path_length);
+    bw_buffer_append_byte(&path, '\0');
+    *item = (struct bw_export_entry){.path = path,
+                                     .place = entry->place,
+                                     .type = type_of(entry->place.type),
+                                     .unchecked = queue->options.unchecked};
+    item->path.length -= !path.failed;
+    if (!entry->inode && queue->options.salvage && item->type == S_IFREG && !path.failed)
+        salvage(queue, item);
+    if (!entry->inode)
+        return;
+    item->has_inode = true;
+    item->inode = *entry->inode;
+    item->type = entry->inode->mode & S_IFMT; /* what the inode says counts, as for the kernel */
+}
+
+/* Puts an item at the end of the queue when there is room. */
+static struct bw_error *enqueue(struct bw_entry_queue *queue, struct bw_export_entry *item)
+{
+    item->next = NULL;
+    pthread_mutex_lock(&queue->lock);
+    while (queue->count >= QUEUE_ITEMS && !queue->stop)
+        pthread_cond_wait(&queue->changed, &queue->lock);
+    bool stop = queue->stop;
+    *queue->last = item;
+    queue->last = &item->next;
+    if (queue->count == 0)
+        pthread_cond_broadcast(&queue->changed);
+    queue->count += weight_of(item);
+    pthread_mutex_unlock(&queue->lock);
+    return stop ? bw_error_create(BW_ERROR_STOPPED, "the queue was closed") : NULL;
+}
+
+static struct bw_error *enqueue_entry(void *context, const struct bw_entry *entry)
+{
+    struct bw_entry_queue *queue = context;
+    if (queue->least_names && bw_path_names(entry->path, entry->path_length) < queue->least_names)
+        return NULL;
+    size_t name;
+    if (!find_name(queue, entry, &name))
+        return NULL;
+    struct bw_export_entry *item = reuse_item(queue);
+    if (!item)
+        return bw_error_no_memory();
+    fill_item(queue, item, entry);
+    item->name = name;
+    if (!item->path.failed)
+        return enqueue(queue, item);
+    free_item(item);
+    return bw_error_no_memory();
+}
+
+/* What names are relative to. A start that is not there is reported by the walk. */
+static struct bw_error *find_start(struct bw_entry_queue *queue,
+                                   const struct bw_walk_options *options)
+{
+    BW_AUTO_FREE char *path = NULL;
+    queue->start_length = 0;
+    if (!queue->options.naming.relative)
+        return NULL;
+    struct bw_error *error = bw_walk_start_path(queue->fs, options, &path, &queue->start_length);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_error_free(error);
+    return NULL;
+}
+
+/* One walk. If its start does not exist, that is reported once, and the others go on. */
+static struct bw_error *walk_from(struct bw_entry_queue *queue, const char *start, unsigned types)
+{
+    struct bw_walk_options options = queue->options.walk;
+    options.struct_size = sizeof options;
+    options.start = start;
+    options.types = types;
+    options.visit = enqueue_entry;
+    options.visit_inodes = true;
+    options.context = queue;
+    BW_TRY(find_start(queue, &options));
+    struct bw_error *error = bw_walk(queue->fs, &options, NULL);
+    bool another = error && start && error->code != BW_ERROR_STOPPED &&
+                   error->code != BW_ERROR_NO_MEMORY && error->code != BW_ERROR_USAGE;
+    if (!another)
+        return error;
+    if (types == queue->options.passes[0])
+        queue->options.missed(queue->options.context, error);
+    else
+        bw_error_free(error);
+    return NULL;
+}
+
+static struct bw_error *walk_all(struct bw_entry_queue *queue)
+{
+    const struct bw_starting_points *starts = queue->options.starts;
+    for (const unsigned *types = queue->options.passes; *types; types++) {
+        if (queue->options.bring) {
+            BW_TRY(
+                queue->options.bring(queue->options.bring_context, *types, enqueue_entry, queue));
+            continue;
+        }
+        if (!starts->count)
+            BW_TRY(walk_from(queue, NULL, *types));
+        for (size_t i = 0; i < starts->count; i++) {
+            queue->least_names = starts->least_names[i];
+            BW_TRY(walk_from(queue, starts->paths[i], *types));
+        }
+    }
+    return NULL;
+}
+
+static void *run_walks(void *argument)
+{
+    struct bw_entry_queue *queue = argument;
+    struct bw_error *error = walk_all(queue);
+    pthread_mutex_lock(&queue->lock);
+    queue->error = error;
+    queue->ended = true;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+    return NULL;
+}
+
+struct bw_error *bw_entry_queue_create(struct bw_fs *fs,
+                                       const struct bw_entry_queue_options *options,
+                                       struct bw_entry_queue **result)
+{
+    struct bw_entry_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return bw_error_no_memory();
+    queue->fs = fs;
+    queue->options = *options;
+    queue->last = &queue->first;
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->changed, NULL);
+    int problem = bw_thread_start(&queue->thread, run_walks, queue);
+    queue->has_thread = !problem;
+    if (problem) {
+        bw_entry_queue_destroy(queue);
+        return bw_error_from_errno(problem, "cannot start a thread");
+    }
+    *result = queue;
+    return NULL;
+}
+
+struct bw_error *bw_entry_queue_next(struct bw_entry_queue *queue, struct bw_export_entry **item)
+{
+    pthread_mutex_lock(&queue->lock);
+    while (!queue->first && !queue->ended)
+        pthread_cond_wait(&queue->changed, &queue->lock);
+    *item = queue->first;
+    struct bw_error *error = *item ? NULL : BW_TAKE(queue->error);
+    if (*item) {
+        queue->first = (*item)->next;
+        if (!queue->first)
+            queue->last = &queue->first;
+        /* Waking the walk for each would cost more than walking. */
+        bool was_full = queue->count >= QUEUE_ITEMS / 2;
+        queue->count -= weight_of(*item);
+        if (was_full && queue->count < QUEUE_ITEMS / 2)
+            pthread_cond_broadcast(&queue->changed);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return error;
+}
+
+void bw_entry_queue_release(struct bw_entry_queue *queue, struct bw_export_entry *item)
+{
+    bw_error_free(BW_TAKE(item->error));
+    if (item->path.capacity > LONG_PATH)
+        bw_buffer_free(&item->path);
+    pthread_mutex_lock(&queue->lock);
+    item->next = queue->spare;
+    queue->spare = item;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static void free_items(struct bw_export_entry *item)
+{
+    while (item) {
+        struct bw_export_entry *next = item->next;
+        free_item(item);
+        item = next;
+    }
+}
+
+void bw_entry_queue_destroy(struct bw_entry_queue *queue)
+{
+    if (!queue)
+        return;
+    pthread_mutex_lock(&queue->lock);
+    queue->stop = true;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+    if (queue->has_thread)
+        pthread_join(queue->thread, NULL);
+    free_items(queue->first);
+    free_items(queue->spare);
+    bw_error_free(queue->error);
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->lock);
+    free(queue);
+}
+
+struct bw_stream_file bw_export_entry_stream_file(struct bw_export_entry *item)
+{
+    struct bw_stream_file file = {.user = item};
+    if (item->type != S_IFREG || !item->has_inode || item->skipped)
+        return file;
+    file.data = bw_data_file_of(&item->place, &item->inode);
+    file.data.unchecked |= item->unchecked;
+    file.data.may_lack_checksums = item->salvaged;
+    file.length = UINT64_MAX;
+    return file;
+}
