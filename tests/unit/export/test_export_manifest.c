@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/export/manifest.c and manifest_words.c: lists of files in both forms, and what is none. */
+/* src/export/manifest.c: lists of files in both forms, and what is none. */
 #include <inttypes.h>
 #include <unistd.h>
 
