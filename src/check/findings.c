@@ -5,7 +5,7 @@
  * a pass hands out the first twenty in that order, unless all are wanted.
  *
  * Paths are those of what a finding touches, in all subvolumes. Data and tree blocks have owners,
- * which are searched for all findings of a pass together (owners/search.h). Where no block leads to
+ * which are searched for all findings of a pass together (owners/owner_search.h). Where no block leads to
  * names, as from an inode without an item, they are looked up in the subvolume of the finding.
  */
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #include "base/search.h"
 #include "check/check.h"
 #include "ondisk/items.h"
-#include "owners/search.h"
+#include "owners/owner_search.h"
 
 enum {
     SHOWN = 20,                /* findings of a code in a pass */

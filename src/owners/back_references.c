@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The way up: from the extents in the ranges, through their references, to the leaves that refer to
- * them, and from each block to the nodes above it, up to the roots. A reference names the block
- * above (SHARED_*), or the tree in which that is found by a key. Each block is climbed from once,
- * so that even crossed references end.
+ * From the extents in the ranges, through their references in the extent tree, to the leaves that
+ * refer to them, and from each block to the nodes above it, up to the roots. A reference names the
+ * block above (SHARED_*), or the tree in which that is found by a key. The references of each block
+ * are followed once, so that even crossed references end.
  *
- * References only decide which blocks are looked at on the way down. At the first doubt the search
- * does without them: an item that is lost or missing, a reference that leads nowhere.
+ * References only decide which blocks the search reads. At the first doubt it does without them: an
+ * item that is lost or missing, a reference that leads nowhere.
  */
 #include <stdlib.h>
 
@@ -15,17 +15,17 @@
 #include "btree/scan.h"
 #include "ondisk/disk.h"
 #include "owners/references.h"
-#include "owners/search.h"
+#include "owners/owner_search.h"
 
 enum {
     /* The least that one of the items of an extent can stand for, if compressed. */
     LONGEST_COMPRESSED = 1 << 20,
     /* Blocks that are read for an extent, compared with those of a pass over all of them. */
     BLOCKS_PER_EXTENT = 32,
-    ALWAYS_CLIMBED = 64,
+    ALWAYS_FOLLOWED = 64,
 };
 
-struct climb {
+struct follower {
     struct bw_owner_search *search;
     uint64_t *steps; /* blocks that were marked, while what is above them is not yet */
     size_t count, capacity;
@@ -43,47 +43,47 @@ struct climb {
 };
 
 /* Marks a block above what is searched for; from there it goes on, unless it is a root. */
-static struct bw_error *mark(struct climb *climb, uint64_t bytenr, bool is_root)
+static struct bw_error *mark(struct follower *follower, uint64_t bytenr, bool is_root)
 {
     bool new;
-    if (!bw_owner_mark(climb->search, bytenr, &new))
+    if (!bw_owner_mark(follower->search, bytenr, &new))
         return bw_error_no_memory();
     if (!new || is_root)
         return NULL;
-    if (!BW_ARRAY_RESERVE(climb->steps, climb->count, climb->capacity))
+    if (!BW_ARRAY_RESERVE(follower->steps, follower->count, follower->capacity))
         return bw_error_no_memory();
-    climb->steps[climb->count++] = bytenr;
+    follower->steps[follower->count++] = bytenr;
     return NULL;
 }
 
-static struct bw_error *mark_path(struct climb *climb, unsigned lowest)
+static struct bw_error *mark_path(struct follower *follower, unsigned lowest)
 {
-    climb->found = true;
-    for (unsigned level = lowest; level <= climb->top; level++)
-        BW_TRY(mark(climb, climb->path[level], level == climb->top));
+    follower->found = true;
+    for (unsigned level = lowest; level <= follower->top; level++)
+        BW_TRY(mark(follower, follower->path[level], level == follower->top));
     return NULL;
 }
 
 /* Descents. */
 
-static struct bw_error *doubt(void *context, const struct bw_block_pointer *pointer,
-                              struct bw_error *error)
+static struct bw_error *on_lost_block(void *context, const struct bw_block_pointer *pointer,
+                                      struct bw_error *error)
 {
-    struct climb *climb = context;
+    struct follower *follower = context;
     (void)pointer;
     bw_error_free(error);
-    climb->doubtful = true;
+    follower->doubtful = true;
     return NULL;
 }
 
 /* Down to the wanted block, and not into it. */
 static bool leads_to_block(void *context, const struct bw_block_pointer *pointer)
 {
-    struct climb *climb = context;
+    struct follower *follower = context;
     const uint8_t level = pointer->expectation.level;
-    climb->path[level] = pointer->bytenr;
-    climb->found |= level == climb->wanted_level && pointer->bytenr == climb->wanted;
-    return !climb->found && level > climb->wanted_level;
+    follower->path[level] = pointer->bytenr;
+    follower->found |= level == follower->wanted_level && pointer->bytenr == follower->wanted;
+    return !follower->found && level > follower->wanted_level;
 }
 
 static struct bw_error *ignore_leaf(void *context, const struct bw_node *leaf)
@@ -95,117 +95,117 @@ static struct bw_error *ignore_leaf(void *context, const struct bw_node *leaf)
 
 static bool note_path(void *context, const struct bw_block_pointer *pointer)
 {
-    struct climb *climb = context;
-    climb->path[pointer->expectation.level] = pointer->bytenr;
+    struct follower *follower = context;
+    follower->path[pointer->expectation.level] = pointer->bytenr;
     return true;
 }
 
 /* Whether the leaf refers to the wanted extent. */
-static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
-    struct climb *climb = context;
+    struct follower *follower = context;
     const struct bw_disk_header *header = (const void *)leaf->block;
     struct bw_item item;
-    climb->path[0] = bw_get64(header->bytenr);
+    follower->path[0] = bw_get64(header->bytenr);
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
         const struct bw_disk_file_extent *disk = (const void *)item.data;
         if (item.key.type == BW_EXTENT_DATA && item.size >= sizeof *disk &&
-            disk->type != BW_FILE_EXTENT_INLINE && bw_get64(disk->disk_bytenr) == climb->wanted)
-            return mark_path(climb, 0);
+            disk->type != BW_FILE_EXTENT_INLINE && bw_get64(disk->disk_bytenr) == follower->wanted)
+            return mark_path(follower, 0);
     }
     return NULL;
 }
 
-static struct bw_error *descend(struct climb *climb, const struct bw_listed_tree *tree,
+static struct bw_error *descend(struct follower *follower, const struct bw_listed_tree *tree,
                                 struct bw_scan scan)
 {
-    scan.buffers = &climb->buffers;
-    scan.lost = doubt;
-    scan.context = climb;
-    climb->top = tree->tree.root.level;
-    climb->found = false;
-    return bw_tree_scan(&climb->search->fs->reader, &tree->tree, &scan);
+    scan.buffers = &follower->buffers;
+    scan.lost = on_lost_block;
+    scan.context = follower;
+    follower->top = tree->tree.root.level;
+    follower->found = false;
+    return bw_tree_scan(&follower->search->fs->reader, &tree->tree, &scan);
 }
 
 /* The leaves of a tree that refer to an extent. The reference says where the extent would begin in
  * the file, which may be before its beginning. */
-static struct bw_error *follow_data(struct climb *climb, const struct bw_reference *reference)
+static struct bw_error *follow_data(struct follower *follower, const struct bw_reference *reference)
 {
-    const struct bw_listed_tree *tree = bw_owner_tree(climb->search, reference->source);
+    const struct bw_listed_tree *tree = bw_owner_tree(follower->search, reference->source);
     const uint64_t begin = reference->offset >> 63 ? 0 : reference->offset;
     const uint64_t room =
         reference->length > LONGEST_COMPRESSED ? reference->length : LONGEST_COMPRESSED;
     if (!tree)
         return NULL;
-    climb->wanted = reference->bytenr;
-    BW_TRY(descend(climb, tree,
+    follower->wanted = reference->bytenr;
+    BW_TRY(descend(follower, tree,
                    (struct bw_scan){
                        .first = {reference->inode, BW_EXTENT_DATA, begin},
                        .last = {reference->inode, BW_EXTENT_DATA, reference->offset + room},
                        .wants = note_path,
-                       .leaf = take_leaf,
+                       .leaf = on_leaf,
                    }));
-    climb->doubtful |= !climb->found;
+    follower->doubtful |= !follower->found;
     return NULL;
 }
 
 /* The first key of a block; all keys if it cannot be read. */
-static struct bw_error *find_key(struct climb *climb, const struct bw_owned_block *block,
+static struct bw_error *find_key(struct follower *follower, const struct bw_owned_block *block,
                                  struct bw_key keys[2])
 {
-    const struct bw_tree_reader *reader = &climb->search->fs->reader;
+    const struct bw_tree_reader *reader = &follower->search->fs->reader;
     const struct bw_block_pointer pointer = bw_owned_block_pointer(block);
     keys[0] = (struct bw_key){0};
     keys[1] = BW_KEY_MAX;
-    if (!climb->buffer)
-        climb->buffer = bw_block_buffer(reader, 1);
-    if (!climb->buffer)
+    if (!follower->buffer)
+        follower->buffer = bw_block_buffer(reader, 1);
+    if (!follower->buffer)
         return bw_error_no_memory();
-    BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, climb->buffer);
+    BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, follower->buffer);
     if (error)
         return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
-    const struct bw_node node = bw_node_view(climb->buffer, reader->nodesize);
+    const struct bw_node node = bw_node_view(follower->buffer, reader->nodesize);
     if (node.item_count)
         keys[0] = keys[1] = node.level ? bw_node_key(&node, 0) : bw_leaf_key(&node, 0);
     return NULL;
 }
 
 /* The node above a block in a tree. */
-static struct bw_error *follow_block(struct climb *climb, const struct bw_owned_block *block,
+static struct bw_error *follow_block(struct follower *follower, const struct bw_owned_block *block,
                                      uint64_t id)
 {
-    const struct bw_listed_tree *tree = bw_owner_tree(climb->search, id);
+    const struct bw_listed_tree *tree = bw_owner_tree(follower->search, id);
     struct bw_key keys[2];
     if (!tree || tree->tree.root.level <= block->level)
         return NULL;
     if (tree->tree.root.level == block->level + 1)
-        return mark(climb, tree->tree.root.bytenr, true);
-    BW_TRY(find_key(climb, block, keys));
-    climb->wanted = block->bytenr;
-    climb->wanted_level = block->level;
+        return mark(follower, tree->tree.root.bytenr, true);
+    BW_TRY(find_key(follower, block, keys));
+    follower->wanted = block->bytenr;
+    follower->wanted_level = block->level;
     BW_TRY(descend(
-        climb, tree,
+        follower, tree,
         (struct bw_scan){
             .first = keys[0], .last = keys[1], .wants = leads_to_block, .leaf = ignore_leaf}));
-    climb->doubtful |= !climb->found;
-    return climb->found ? mark_path(climb, block->level + 1u) : NULL;
+    follower->doubtful |= !follower->found;
+    return follower->found ? mark_path(follower, block->level + 1u) : NULL;
 }
 
 /* Extent items. */
 
 /* Data have other references than a block. */
-static struct bw_error *follow(struct climb *climb, const struct bw_owned_block *block,
+static struct bw_error *follow(struct follower *follower, const struct bw_owned_block *block,
                                const struct bw_reference *reference)
 {
     switch (reference->kind) {
     case BW_TREE_BLOCK_REF:
-        return block ? follow_block(climb, block, reference->source) : NULL;
+        return block ? follow_block(follower, block, reference->source) : NULL;
     case BW_SHARED_BLOCK_REF:
-        return block ? mark(climb, reference->source, false) : NULL;
+        return block ? mark(follower, reference->source, false) : NULL;
     case BW_EXTENT_DATA_REF:
-        return block ? NULL : follow_data(climb, reference);
+        return block ? NULL : follow_data(follower, reference);
     default:
-        return block ? NULL : mark(climb, reference->source, false);
+        return block ? NULL : mark(follower, reference->source, false);
     }
 }
 
@@ -216,10 +216,10 @@ struct present {
     bool wanted;
 };
 
-static struct bw_error *take_reference(struct climb *climb, const struct present *present,
+static struct bw_error *follow_present(struct follower *follower, const struct present *present,
                                        const struct bw_reference *reference)
 {
-    return follow(climb, present->extent.is_block ? &present->block : NULL, reference);
+    return follow(follower, present->extent.is_block ? &present->block : NULL, reference);
 }
 
 /* A block of another tree than a subvolume has one reference, to that tree. */
@@ -237,102 +237,102 @@ static void describe_block(struct present *present)
 
 /* An extent in a range. Tree blocks are only noted: their references are followed when it is their
  * turn. */
-static struct bw_error *take_extent(struct climb *climb, struct present *present)
+static struct bw_error *handle_extent(struct follower *follower, struct present *present)
 {
-    struct bw_owner_search *search = climb->search;
+    struct bw_owner_search *search = follower->search;
     const struct bw_extent_entry *extent = &present->extent;
     size_t index, next = 0;
     present->wanted = bw_query_ranges_next(&search->ranges, &next, extent->bytenr, extent->length);
     if (!present->wanted)
         return NULL;
-    climb->doubtful |=
-        ++climb->extents > climb->most_extents || extent->length > UINT64_MAX - extent->bytenr;
-    if (climb->doubtful)
+    follower->doubtful |= ++follower->extents > follower->most_extents ||
+                          extent->length > UINT64_MAX - extent->bytenr;
+    if (follower->doubtful)
         return NULL;
     BW_TRY(bw_owner_allocate(search, extent->bytenr, extent->length));
     if (!extent->is_block)
         return NULL;
     present->wanted = false;
     BW_TRY(bw_owner_add_block(search, &present->block, &index));
-    return mark(climb, extent->bytenr, false);
+    return mark(follower, extent->bytenr, false);
 }
 
-static struct bw_error *take_item(struct climb *climb, const struct bw_item *item,
-                                  struct present *present, bool in_range)
+static struct bw_error *handle_item(struct follower *follower, const struct bw_item *item,
+                                    struct present *present, bool in_range)
 {
     struct bw_reference reference;
-    if (bw_extent_entry_decode(climb->search->fs, item, &present->extent)) {
+    if (bw_extent_entry_decode(follower->search->fs, item, &present->extent)) {
         struct bw_extent_entry *extent = &present->extent;
         describe_block(present);
         present->wanted = true;
         if (in_range)
-            BW_TRY(take_extent(climb, present));
+            BW_TRY(handle_extent(follower, present));
         while (present->wanted && bw_extent_reference_step(extent, &reference))
-            BW_TRY(take_reference(climb, present, &reference));
-        climb->doubtful |= bw_cursor_bad(&extent->inside);
+            BW_TRY(follow_present(follower, present, &reference));
+        follower->doubtful |= bw_cursor_bad(&extent->inside);
         return NULL;
     }
     return present->wanted && item->key.objectid == present->extent.bytenr &&
                    bw_extent_keyed(&present->extent, item, &reference)
-               ? take_reference(climb, present, &reference)
+               ? follow_present(follower, present, &reference)
                : NULL;
 }
 
 /* Goes through extent items; false if there was none. */
-static struct bw_error *take_items(struct climb *climb, struct bw_key first, struct bw_key last,
-                                   bool in_range, bool *any)
+static struct bw_error *handle_items(struct follower *follower, struct bw_key first,
+                                     struct bw_key last, bool in_range, bool *any)
 {
-    struct bw_fs *fs = climb->search->fs;
+    struct bw_fs *fs = follower->search->fs;
     struct present present = {.wanted = false};
     struct bw_error *error = NULL;
     struct bw_item_range range;
     bw_item_range_begin(&range, &fs->reader, &fs->extent_tree, first, last);
-    while (!error && !climb->doubtful && bw_item_range_next(&range)) {
-        climb->doubtful |= range.error != NULL;
+    while (!error && !follower->doubtful && bw_item_range_next(&range)) {
+        follower->doubtful |= range.error != NULL;
         if (range.error)
             bw_fs_report_range(fs, &range);
         else
-            error = take_item(climb, &range.item, &present, in_range);
+            error = handle_item(follower, &range.item, &present, in_range);
     }
     *any = present.extent.bytenr;
     return bw_item_range_end(&range, error);
 }
 
 /* The extent that holds an address may begin before it: with the last item until there. */
-static struct bw_error *find_begin(struct climb *climb, uint64_t address, uint64_t *begin)
+static struct bw_error *find_begin(struct follower *follower, uint64_t address, uint64_t *begin)
 {
-    struct bw_fs *fs = climb->search->fs;
+    struct bw_fs *fs = follower->search->fs;
     const struct bw_key key = {address, UINT8_MAX, UINT64_MAX};
     struct bw_leaf_finder finder;
     *begin = address;
     bw_leaf_finder_init(&finder, &fs->reader, &fs->extent_tree);
     struct bw_error *error = bw_fs_find_leaf(fs, &finder, &key);
     const int64_t slot = error || finder.lost ? -1 : bw_leaf_last_until(&finder, &key);
-    climb->doubtful |= finder.lost;
+    follower->doubtful |= finder.lost;
     if (slot >= 0)
         *begin = bw_leaf_key(&finder.leaf, (uint32_t)slot).objectid;
     bw_leaf_finder_free(&finder);
     return error;
 }
 
-static struct bw_error *climb_range(struct climb *climb, const struct bw_query_range *range)
+static struct bw_error *follow_range(struct follower *follower, const struct bw_query_range *range)
 {
     uint64_t begin;
     bool any;
-    BW_TRY(find_begin(climb, range->start, &begin));
-    return take_items(climb, (struct bw_key){begin, 0, 0},
-                      (struct bw_key){range->start + range->length - 1, UINT8_MAX, UINT64_MAX},
-                      true, &any);
+    BW_TRY(find_begin(follower, range->start, &begin));
+    return handle_items(follower, (struct bw_key){begin, 0, 0},
+                        (struct bw_key){range->start + range->length - 1, UINT8_MAX, UINT64_MAX},
+                        true, &any);
 }
 
-static struct bw_error *climb_steps(struct climb *climb)
+static struct bw_error *follow_marked(struct follower *follower)
 {
-    while (climb->count && !climb->doubtful) {
-        const uint64_t bytenr = climb->steps[--climb->count];
+    while (follower->count && !follower->doubtful) {
+        const uint64_t bytenr = follower->steps[--follower->count];
         bool any;
-        BW_TRY(take_items(climb, (struct bw_key){bytenr, BW_EXTENT_ITEM, 0},
-                          (struct bw_key){bytenr, BW_SHARED_DATA_REF, UINT64_MAX}, false, &any));
-        climb->doubtful |= !any;
+        BW_TRY(handle_items(follower, (struct bw_key){bytenr, BW_EXTENT_ITEM, 0},
+                            (struct bw_key){bytenr, BW_SHARED_DATA_REF, UINT64_MAX}, false, &any));
+        follower->doubtful |= !any;
     }
     return NULL;
 }
@@ -344,26 +344,26 @@ static struct bw_error *add_metadata(void *context, const struct bw_chunk_info *
     return NULL;
 }
 
-static struct bw_error *climb_all(struct climb *climb)
+static struct bw_error *follow_all(struct follower *follower)
 {
-    const struct bw_owner_search *search = climb->search;
+    const struct bw_owner_search *search = follower->search;
     uint64_t metadata = 0;
     BW_TRY(bw_fs_chunks(search->fs, add_metadata, &metadata));
-    climb->most_extents =
-        ALWAYS_CLIMBED + metadata / search->fs->superblock.nodesize / BLOCKS_PER_EXTENT;
-    climb->doubtful = search->ranges.count > climb->most_extents;
-    for (size_t i = 0; i < search->ranges.count && !climb->doubtful; i++)
-        BW_TRY(climb_range(climb, &search->ranges.items[i]));
-    return climb_steps(climb);
+    follower->most_extents =
+        ALWAYS_FOLLOWED + metadata / search->fs->superblock.nodesize / BLOCKS_PER_EXTENT;
+    follower->doubtful = search->ranges.count > follower->most_extents;
+    for (size_t i = 0; i < search->ranges.count && !follower->doubtful; i++)
+        BW_TRY(follow_range(follower, &search->ranges.items[i]));
+    return follow_marked(follower);
 }
 
-struct bw_error *bw_owner_climb(struct bw_owner_search *search, bool *trusted)
+struct bw_error *bw_owner_follow_references(struct bw_owner_search *search, bool *trusted)
 {
-    struct climb climb = {.search = search};
-    struct bw_error *error = climb_all(&climb);
-    *trusted = !climb.doubtful;
-    free(climb.steps);
-    free(climb.buffer);
-    bw_scan_buffers_free(&climb.buffers);
+    struct follower follower = {.search = search};
+    struct bw_error *error = follow_all(&follower);
+    *trusted = !follower.doubtful;
+    free(follower.steps);
+    free(follower.buffer);
+    bw_scan_buffers_free(&follower.buffers);
     return error;
 }

@@ -10,7 +10,7 @@
 #include "btree/scan.h"
 #include "ondisk/disk.h"
 #include "ondisk/items.h"
-#include "owners/search.h"
+#include "owners/owner_search.h"
 
 struct naming {
     struct bw_fs *fs;
@@ -30,15 +30,16 @@ struct naming {
     bool *named;
 };
 
-static struct bw_error *take_path(void *context, const char *path, size_t length)
+static struct bw_error *give_path(void *context, const char *path, size_t length)
 {
     struct naming *naming = context;
     naming->given = true;
     return naming->take(naming->context, naming->range, naming->inode, path, length);
 }
 
-static struct bw_error *take_entry(struct naming *naming, const struct bw_subvolume *subvolume,
-                                   uint64_t directory, const struct bw_dir_entry *entry, bool *hit)
+static struct bw_error *handle_entry(struct naming *naming, const struct bw_subvolume *subvolume,
+                                     uint64_t directory, const struct bw_dir_entry *entry,
+                                     bool *hit)
 {
     const struct bw_query_range *query;
     size_t any = 0;
@@ -50,7 +51,7 @@ static struct bw_error *take_entry(struct naming *naming, const struct bw_subvol
         naming->named[query->number * 2] |= naming->inode == naming->range->first;
         naming->named[query->number * 2 + 1] |= naming->inode == naming->range->last;
         BW_TRY(bw_inode_paths_join(naming->paths, subvolume, directory, entry->name,
-                                   entry->name_length, take_path, naming));
+                                   entry->name_length, give_path, naming));
     }
     return NULL;
 }
@@ -66,7 +67,7 @@ static struct bw_error *mark_path(struct naming *naming, const struct bw_node *l
     return NULL;
 }
 
-static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
     struct naming *naming = context;
     struct bw_dir_entry entry;
@@ -77,12 +78,12 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
         while (item.key.type == BW_DIR_INDEX && bw_dir_entry_next(&cursor, &entry))
             if (entry.location.type == BW_INODE_ITEM)
                 BW_TRY(
-                    take_entry(naming, naming->lost->subvolume, item.key.objectid, &entry, &hit));
+                    handle_entry(naming, naming->lost->subvolume, item.key.objectid, &entry, &hit));
     }
     return hit ? mark_path(naming, leaf) : NULL;
 }
 
-static bool wants(void *context, const struct bw_block_pointer *pointer)
+static bool is_searched_block(void *context, const struct bw_block_pointer *pointer)
 {
     struct naming *naming = context;
     bool new = false;
@@ -103,7 +104,7 @@ static struct bw_error *name_ends(struct naming *naming, size_t count)
             naming->given = naming->named[i * 2 + k];
             if (!naming->given)
                 BW_TRY(bw_inode_paths_list(naming->paths, naming->range->subvolume, ends[k],
-                                           take_path, naming));
+                                           give_path, naming));
             if (!naming->given && ends[0] == ends[1])
                 BW_TRY(naming->take(naming->context, naming->range, ends[k], NULL, 0));
         }
@@ -126,9 +127,9 @@ static struct bw_error *list_inodes(const struct bw_lost_inodes *lost, size_t co
 /* Finds the names in one subvolume: that of the first `count` ranges. */
 static struct bw_error *name_in_subvolume(struct naming *naming, size_t count)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL,       .wants = wants,
-                                 .leaf = take_leaf, .lost = bw_scan_ignore_lost,
-                                 .adopt = true,     .context = naming};
+    const struct bw_scan scan = {BW_SCAN_ALL,     .wants = is_searched_block,
+                                 .leaf = on_leaf, .lost = bw_scan_ignore_lost,
+                                 .adopt = true,   .context = naming};
     BW_AUTO_FREE bool *named = naming->named = calloc(count, 2 * sizeof *named);
     if (!named)
         return bw_error_no_memory();

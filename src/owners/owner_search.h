@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The search for owners. climb.c marks the blocks that lead to what is searched for, from the
- * extent tree; search.c goes down to it through marked blocks, in all trees, or through all blocks
- * if there are no marks; owners.c says what was found.
+ * The search for owners of addresses. back_references.c marks the blocks that lead to them, from
+ * the extent tree. owners.c descends through the marked blocks of all trees, or through all blocks
+ * if there are no marks, and reports what it finds. lost_inodes.c names inodes whose own items are
+ * lost.
  */
-#ifndef BW_OWNERS_SEARCH_H
-#define BW_OWNERS_SEARCH_H
+#ifndef BW_OWNERS_OWNER_SEARCH_H
+#define BW_OWNERS_OWNER_SEARCH_H
 
 #include "btrfs-walk/owner.h"
 #include "fs/inode_paths.h"
@@ -40,14 +41,14 @@ struct bw_lost_inodes {
     size_t number; /**< the caller's */
 };
 
-/** What a caller of bw_owners_search() decides while it goes on; with the context of the options.
+/** What a caller of bw_owners_search() decides during the search; with the context of the options.
  */
 struct bw_owner_hooks {
     /** Whether the paths of an owner are wanted; or, if its inode is 0, which inodes depend on its
      * tree block. If not, it is handed out as it is. */
-    bool (*wants)(void *context, const struct bw_owner *owner);
-    /** Whether to go on with the next tree. */
-    bool (*goes_on)(void *context);
+    bool (*accepts)(void *context, const struct bw_owner *owner);
+    /** Whether to continue with the next tree. */
+    bool (*should_continue)(void *context);
 };
 
 /** A search under way. */
@@ -75,6 +76,9 @@ struct bw_owner_search {
 struct bw_error *bw_owners_search(struct bw_fs *fs, const struct bw_owner_options *options,
                                   const struct bw_owner_hooks *hooks);
 
+/** Whether files have their inodes in a tree. */
+bool bw_owner_has_files(const struct bw_listed_tree *tree);
+
 /** The tree with an id, if it is searched for data: a subvolume, or one that the file system itself
  * keeps files in; otherwise NULL. */
 const struct bw_listed_tree *bw_owner_tree(const struct bw_owner_search *search, uint64_t id);
@@ -90,10 +94,7 @@ struct bw_error *bw_owner_add_block(struct bw_owner_search *search,
 /** Marks all blocks that lead to the ranges. `*trusted` is false if the extent tree cannot be
  * relied on, or is so much to read that all blocks should be read. Fails only if memory runs out.
  */
-struct bw_error *bw_owner_climb(struct bw_owner_search *search, bool *trusted);
-
-/** Finds the data and tree blocks, and hands out the owners. */
-struct bw_error *bw_owner_descend(struct bw_owner_search *search);
+struct bw_error *bw_owner_follow_references(struct bw_owner_search *search, bool *trusted);
 
 /** Hands out an owner under all its paths, which it sets. */
 struct bw_error *bw_owner_give(struct bw_owner_search *search, struct bw_owner *owner);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The state of a search for owners: trees, marked blocks, what was found, and handing it out. */
+#include "owners/owner_search.h"
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "ondisk/disk_items.h"
+
+bool bw_owner_has_files(const struct bw_listed_tree *tree)
+{
+    return tree->is_subvolume || tree->tree.id == BW_ROOT_TREE ||
+           tree->tree.id == BW_DATA_RELOC_TREE;
+}
+
+const struct bw_listed_tree *bw_owner_tree(const struct bw_owner_search *search, uint64_t id)
+{
+    const uint32_t number = bw_map_get(&search->tree_numbers, id);
+    const struct bw_listed_tree *tree =
+        number == UINT32_MAX ? NULL : &search->trees.entries[number];
+    return tree && bw_owner_has_files(tree) ? tree : NULL;
+}
+
+bool bw_owner_mark(struct bw_owner_search *search, uint64_t bytenr, bool *new)
+{
+    *new = bw_map_get(&search->marks, bytenr) == UINT32_MAX;
+    return !*new || bw_map_put(&search->marks, bytenr, 1);
+}
+
+struct bw_error *bw_owner_allocate(struct bw_owner_search *search, uint64_t start, uint64_t length)
+{
+    return bw_covered_add(&search->allocated, start, start + length) ? NULL : bw_error_no_memory();
+}
+
+struct bw_error *bw_owner_add_block(struct bw_owner_search *search,
+                                    const struct bw_owned_block *block, size_t *index)
+{
+    const uint32_t number = bw_map_get(&search->block_numbers, block->bytenr);
+    size_t next = 0;
+    *index = number;
+    if (number == UINT32_MAX) {
+        *index = search->block_count;
+        if (!BW_ARRAY_RESERVE(search->blocks, search->block_count, search->block_capacity) ||
+            *index >= UINT32_MAX ||
+            !bw_map_put(&search->block_numbers, block->bytenr, (uint32_t)*index))
+            return bw_error_no_memory();
+        search->blocks[search->block_count++] = *block;
+    }
+    struct bw_owned_block *known = &search->blocks[*index];
+    const struct bw_query_range *range =
+        bw_query_ranges_next(&search->ranges, &next, block->bytenr, search->fs->reader.nodesize);
+    known->range = range ? range->number : 0;
+    if (!known->has_key && block->has_key) {
+        known->has_key = true;
+        known->key = block->key;
+    }
+    known->tree = known->tree ? known->tree : block->tree;
+    return NULL;
+}
+
+/* Handing out. */
+
+/* An owner that is handed out once for each path. */
+struct giving {
+    const struct bw_owner_options *options;
+    struct bw_owner *owner;
+    bool given;
+};
+
+static struct bw_error *give_path(void *context, const char *path, size_t length)
+{
+    struct giving *giving = context;
+    giving->given = true;
+    giving->owner->path = (struct bw_bytes){path, length};
+    return giving->options->take(giving->options->context, giving->owner);
+}
+
+/* Names may be lost only if something is. */
+static bool may_have_lost_names(const struct bw_fs *fs, const struct bw_owner *owner)
+{
+    return fs->lost.count && owner->subvolume && !owner->subvolume->deleted;
+}
+
+struct bw_error *bw_owner_postpone(struct bw_owner_search *search, const struct bw_owner *owner,
+                                   uint64_t first, uint64_t last)
+{
+    const size_t count = search->lost_count;
+    if (first > last)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(search->lost, count, search->lost_capacity) ||
+        !BW_ARRAY_RESERVE(search->nameless, count, search->nameless_capacity))
+        return bw_error_no_memory();
+    search->lost[count] = (struct bw_lost_inodes){owner->subvolume, first, last, count};
+    search->nameless[count] = *owner;
+    search->lost_count++;
+    return NULL;
+}
+
+struct bw_error *bw_owner_give(struct bw_owner_search *search, struct bw_owner *owner)
+{
+    const struct bw_owner_options *options = search->options;
+    struct giving giving = {options, owner, false};
+    const bool wanted = owner->subvolume && !options->no_paths &&
+                        (!search->hooks || search->hooks->accepts(options->context, owner));
+    if (wanted)
+        BW_TRY(bw_inode_paths_list(&search->paths, owner->subvolume, owner->inode, give_path,
+                                   &giving));
+    owner->path = (struct bw_bytes){0};
+    if (giving.given)
+        return NULL;
+    return wanted && may_have_lost_names(search->fs, owner)
+               ? bw_owner_postpone(search, owner, owner->inode, owner->inode)
+               : options->take(options->context, owner);
+}
