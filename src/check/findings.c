@@ -5,8 +5,9 @@
  * a pass hands out the first twenty in that order, unless all are wanted.
  *
  * Paths are those of what a finding touches, in all subvolumes. Data and tree blocks have owners,
- * which are searched for all findings of a pass together (owners/owner_search.h). Where no block leads to
- * names, as from an inode without an item, they are looked up in the subvolume of the finding.
+ * which are searched for all findings of a pass together (owners/owner_search.h). Where no block
+ * leads to names, as from an inode without an item, they are looked up in the subvolume of the
+ * finding.
  */
 #include <stdarg.h>
 #include <stdio.h>
