@@ -64,6 +64,7 @@ bool cmd_paths_give(struct cmd_paths *paths, struct bw_buffer *text)
         return true;
     paths->broken = cmd_write(&paths->output, text->data, text->length);
     text->length = 0;
+    paths->gave = true;
     return !paths->broken;
 }
 
@@ -93,21 +94,62 @@ static struct bw_error *answer_path(struct cmd_paths *paths, const char *path, b
         cmd_paths_miss(paths, error);
         return NULL;
     }
+    paths->text = &text;
+    paths->gave = false;
+    const struct bw_rows_stream before = paths->answer.stream;
     error = answer(context, paths, path, &place, &text);
+    if (error && !paths->gave) { /* the first rows are not written either */
+        paths->answer.stream.begun = before.begun;
+        paths->answer.stream.not_first = before.not_first;
+    }
     return write_answer(paths, path, error, &text);
 }
 
+/* The rows of a path go where its text goes. */
+static struct bw_error *append_rows(void *context, const char *rows, size_t length)
+{
+    struct cmd_paths *paths = context;
+    bw_buffer_append(paths->text, rows, length);
+    if (cmd_paths_give(paths, paths->text))
+        return NULL;
+    return paths->text->failed ? bw_error_no_memory()
+                               : bw_error_create(BW_ERROR_STOPPED, "nobody reads on");
+}
+
+static struct bw_error *end_rows(struct cmd_paths *paths)
+{
+    struct bw_rows_stream *stream = &paths->answer.stream;
+    stream->consume = cmd_write;
+    stream->context = &paths->output;
+    return stream->rows ? bw_rows_end(stream) : NULL;
+}
+
+static struct bw_error *answer_all(struct cmd_paths *paths, bool follow, cmd_path_answer *answer,
+                                   void *context)
+{
+    const struct cmd_common *common = paths->common;
+    paths->answer.session = paths->session;
+    paths->answer.stream.consume = append_rows;
+    paths->answer.stream.context = paths;
+    for (size_t i = 0; i < common->path_count; i++)
+        BW_TRY(answer_path(paths, common->paths[i], follow, answer, context));
+    return end_rows(paths);
+}
+
 int cmd_paths_run(const struct cmd_common *common, const char *subvolume, bool follow,
-                  cmd_path_answer *answer, void *context)
+                  const struct cmd_answer_plan *plan, cmd_path_answer *answer, void *context)
 {
     struct cmd_paths paths;
-    struct bw_error *error = NULL;
-    int status = cmd_paths_open(common, subvolume, &paths);
-    if (status)
-        return status;
-    for (size_t i = 0; i < common->path_count && !error; i++)
-        error = answer_path(&paths, common->paths[i], follow, answer, context);
-    return cmd_paths_close(&paths, error);
+    struct cmd_answer records = {.common = common};
+    struct bw_error *error = plan ? cmd_answer_begin(&records, common, plan) : NULL;
+    int status = error ? cmd_fail(common, error) : cmd_paths_open(common, subvolume, &paths);
+    if (!status) {
+        paths.answer = records;
+        status = cmd_paths_close(&paths, answer_all(&paths, follow, answer, context));
+        records = paths.answer;
+    }
+    cmd_answer_free(&records);
+    return status;
 }
 
 int cmd_paths_close(struct cmd_paths *paths, struct bw_error *error)

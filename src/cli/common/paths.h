@@ -7,7 +7,7 @@
 #define BW_CMD_PATHS_H
 
 #include "btrfs-walk/inode.h"
-#include "cli/command.h"
+#include "cli/common/answer.h"
 
 /** The line of `--subvol` in the table of a command whose state is a `type`. Every path that such a
  * command accepts or prints begins at that subvolume, as on a mount of it. */
@@ -30,9 +30,12 @@ struct cmd_paths {
     struct cmd_session session;
     const struct bw_subvolume *from; /**< where paths begin */
     struct cmd_output output;
-    bool terminal;           /**< stdout is one: names are escaped */
-    int status;              /**< so far */
-    struct bw_error *broken; /**< why stdout takes no more, if cmd_paths_give() found that out */
+    bool terminal;            /**< stdout is one: names are escaped */
+    int status;               /**< so far */
+    struct bw_error *broken;  /**< why stdout takes no more, if cmd_paths_give() found that out */
+    struct cmd_answer answer; /**< of a command that prints records */
+    struct bw_buffer *text;   /**< the answer for the path at hand */
+    bool gave;                /**< the beginning of it is written */
 };
 
 /** Opens the image and finds the subvolume (NULL: the top-level one). On failure reports why and
@@ -60,9 +63,10 @@ typedef struct bw_error *cmd_path_answer(void *context, struct cmd_paths *paths,
 bool cmd_paths_give(struct cmd_paths *paths, struct bw_buffer *text);
 
 /** Opens, writes the answers for all paths, and closes; returns the exit status. `follow`: symbolic
- * links at the end of a path are followed. */
+ * links at the end of a path are followed. `plan` says how the records are printed that the answers
+ * write to paths->answer; it lists nothing. NULL: there are only texts. */
 int cmd_paths_run(const struct cmd_common *common, const char *subvolume, bool follow,
-                  cmd_path_answer *answer, void *context);
+                  const struct cmd_answer_plan *plan, cmd_path_answer *answer, void *context);
 
 /** Writes what is left and closes. Takes the error that ended the work, or NULL; returns the exit
  * status. */

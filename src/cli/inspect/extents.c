@@ -10,27 +10,25 @@
 
 #include "base/cleanup.h"
 #include "base/human.h"
-#include "base/json.h"
+#include "base/escape.h"
 #include "btrfs-walk/file.h"
+#include "btrfs-walk/records.h"
 #include "cli/common/paths.h"
+
+enum { WORTH_WRITING = 64 << 10 };
 
 struct extents_state {
     const char *subvolume;
-    bool json;
 };
 
 /* The answer for one file under way. */
 struct answer {
     struct cmd_paths *paths;
     const char *path;
-    const struct bw_inode *inode;
-    struct bw_buffer *text;
-    struct bw_json *json; /* NULL: as a table */
-    unsigned count;       /* extents so far */
+    struct bw_file *file;
 };
 
 static const struct cmd_option options[] = {
-    {0, "json", NULL, "an object a line for each path", CMD_FLAG(struct extents_state, json)},
     CMD_SUBVOLUME_OPTION(struct extents_state, subvolume),
     {0},
 };
@@ -142,10 +140,17 @@ static void add_span(struct spans *spans, const struct span *span)
     spans->items[spans->count++] = *span;
 }
 
-static void print_places(const struct answer *answer, struct part rest)
+/* Where the bytes lie that are stored for an extent. */
+struct places {
+    const struct answer *answer;
+    struct part all;
+};
+
+static void print_places(const struct places *places, struct bw_buffer *text)
 {
-    struct spans spans = {.count = 0, .separator = " ", .text = answer->text};
-    struct part part;
+    const struct answer *answer = places->answer;
+    struct spans spans = {.count = 0, .separator = " ", .text = text};
+    struct part part, rest = places->all;
     while (next_part(answer, &rest, &part)) {
         struct bw_mapping place = {.offset = part.logical};
         spans.several |= rest.length != 0;
@@ -157,155 +162,184 @@ static void print_places(const struct answer *answer, struct part rest)
     write_spans(&spans);
 }
 
-static void print_extent(const struct answer *answer, const struct bw_extent *extent)
+/* The lines of a file. */
+struct table {
+    struct bw_record_sink sink;
+    struct cmd_answer *answer;
+    unsigned count; /* extents so far */
+};
+
+static struct bw_error *print_extent(struct bw_record_sink *sink, const void *record, size_t size,
+                                     uint64_t absent)
 {
-    struct bw_buffer *text = answer->text;
-    bw_buffer_format(text, "%5u: %14" PRIu64 "..%14" PRIu64 ": %12" PRIu64 ": ", answer->count,
+    struct table *table = (struct table *)sink;
+    const struct bw_extentinfo *extent = record;
+    const struct places *places = extent->places.context;
+    struct bw_buffer *text = &table->answer->text;
+    (void)size, (void)absent;
+    bw_buffer_format(text, "%5u: %14" PRIu64 "..%14" PRIu64 ": %12" PRIu64 ": ", table->count++,
                      extent->offset, extent->offset + extent->length - 1, extent->length);
-    if (extent->used_stored)
-        bw_buffer_format(text, "%14" PRIu64 ": %12" PRIu64 ": ", extent->used_logical,
-                         extent->used_stored);
+    if (places)
+        bw_buffer_format(text, "%14" PRIu64 ": %12" PRIu64 ": ", places->all.logical,
+                         places->all.length);
     else
         bw_buffer_format(text, "%14s: %12s: ", "-", "-");
-    bw_buffer_format(text, "%s", kinds[extent->kind]);
-    if (extent->compression != BW_COMPRESS_NONE)
-        bw_buffer_format(text, ",encoded,%s", bw_compression_name(extent->compression));
-    if (extent->used_stored)
-        print_places(answer, (struct part){extent->used_logical, extent->used_stored, 0});
+    bw_buffer_format(text, "%s", extent->kind);
+    if (strcmp(extent->compression, bw_compression_name(BW_COMPRESS_NONE)) != 0)
+        bw_buffer_format(text, ",encoded,%s", extent->compression);
+    if (places)
+        print_places(places, text);
     bw_buffer_append_byte(text, '\n');
+    return cmd_answer_pass_on(table->answer, WORTH_WRITING);
 }
 
-/* JSON. */
+static struct bw_error *print_table(struct cmd_answer *answer, const void *record, uint64_t absent)
+{
+    const struct bw_contentinfo *row = record;
+    struct table table = {{print_extent}, answer, 0};
+    struct bw_buffer *text = &answer->text;
+    (void)absent;
+    (answer->output.at_once ? bw_escape_append : bw_buffer_append)(text, row->path.data,
+                                                                   row->path.length);
+    bw_buffer_format(text, ": %" PRIu64 " byte%s%s\n", row->size, bw_plural(row->size),
+                     row->checksums ? "" : ", no checksums");
+    bw_buffer_format(text, "%5s: %14s..%14s: %12s: %14s: %12s: %s\n", "ext", "offset", "end",
+                     "length", "logical", "stored", "flags device:offset[+length],...");
+    BW_TRY(row->extents.list(row->extents.context, &table.sink));
+    bw_buffer_format(text, "%u extent%s\n", table.count, bw_plural(table.count));
+    return NULL;
+}
 
-/* Its copies and then, if there is any, the parity of its row. */
-static void add_places_of(const struct answer *answer, const struct part *part)
+/* Records. */
+
+/* A part with its answer. */
+struct copies {
+    const struct answer *answer;
+    struct part part;
+};
+
+/* Its copies, or the parity of its row, which follows them. */
+static struct bw_error *list_some(const struct copies *copies, bool parity,
+                                  struct bw_record_sink *sink)
 {
     struct bw_mapping place = {.copies = 0};
-    bool parity = false;
-    bw_json_begin_array(answer->json, "copies");
-    for (unsigned number = 1; find_place(answer, part, number, &place); number++) {
-        if (place.rebuilt && !parity) {
-            bw_json_end(answer->json);
-            bw_json_begin_array(answer->json, "parity");
-        }
-        parity = place.rebuilt;
-        bw_json_begin_object(answer->json, NULL);
-        bw_json_number(answer->json, "device", place.devid);
-        bw_json_number(answer->json, "offset", place.offset);
-        bw_json_bool(answer->json, "present", place.present);
-        bw_json_end(answer->json);
-    }
-    bw_json_end(answer->json);
-}
-
-static void add_places(const struct answer *answer, struct part rest)
-{
-    struct part part;
-    bw_json_begin_array(answer->json, "places");
-    /* Ten gigabytes may lie in as many stripes of 64 KiB. */
-    while (cmd_paths_give(answer->paths, answer->text) && next_part(answer, &rest, &part)) {
-        bw_json_begin_object(answer->json, NULL);
-        bw_json_number(answer->json, "logical", part.logical);
-        bw_json_number(answer->json, "length", part.length);
-        if (part.copies)
-            add_places_of(answer, &part);
-        bw_json_end(answer->json);
-    }
-    bw_json_end(answer->json);
-}
-
-static void add_extent(const struct answer *answer, const struct bw_extent *extent)
-{
-    bw_json_begin_object(answer->json, NULL);
-    bw_json_number(answer->json, "offset", extent->offset);
-    bw_json_number(answer->json, "length", extent->length);
-    bw_json_text(answer->json, "kind", kinds[extent->kind]);
-    if (extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_BAD) {
-        bw_json_text(answer->json, "compression", bw_compression_name(extent->compression));
-        bw_json_number(answer->json, "generation", extent->generation);
-    }
-    if (extent->used_stored) {
-        bw_json_number(answer->json, "extent_logical", extent->logical);
-        bw_json_number(answer->json, "extent_stored", extent->stored);
-        bw_json_number(answer->json, "extent_length", extent->ram_bytes);
-        bw_json_number(answer->json, "extent_offset", extent->extent_offset);
-        add_places(answer, (struct part){extent->used_logical, extent->used_stored, 0});
-    }
-    bw_json_end(answer->json);
-}
-
-/* Both. */
-
-static struct bw_error *write_extents(struct answer *answer, struct bw_file *file)
-{
-    struct bw_extent extent;
-    bool got = true;
-    for (; cmd_paths_give(answer->paths, answer->text); answer->count++) {
-        BW_TRY(bw_file_next_extent(file, &extent, &got));
-        if (!got)
-            break;
-        if (extent.kind == BW_EXTENT_BAD)
-            cmd_paths_miss(answer->paths,
-                           bw_error_prefix(bw_error_copy(extent.error), "%s", answer->path));
-        (answer->json ? add_extent : print_extent)(answer, &extent);
+    for (unsigned number = 1; find_place(copies->answer, &copies->part, number, &place); number++) {
+        const struct bw_copyinfo row = {
+            .device = place.devid, .offset = place.offset, .present = place.present};
+        if (place.rebuilt == parity)
+            BW_TRY(sink->take(sink, &row, sizeof row, 0));
     }
     return NULL;
 }
 
-static bool is_checked(const struct answer *answer)
+static struct bw_error *list_copies(void *context, struct bw_record_sink *sink)
 {
-    return !(answer->inode->flags & BW_INODE_NODATASUM);
+    return list_some(context, false, sink);
 }
 
-static struct bw_error *write_json(struct answer *answer, const struct bw_place *place,
-                                   struct bw_file *file)
+static struct bw_error *list_parity(void *context, struct bw_record_sink *sink)
 {
-    struct bw_json json = bw_json_start(answer->text, false);
-    answer->json = &json;
-    bw_json_begin_object(&json, NULL);
-    bw_json_bytes(&json, "path", answer->path, strlen(answer->path));
-    bw_json_number(&json, "inode", place->inode);
-    bw_json_number(&json, "tree", bw_subvolume_id(place->subvolume));
-    bw_json_number(&json, "size", answer->inode->size);
-    bw_json_bool(&json, "checksums", is_checked(answer));
-    bw_json_begin_array(&json, "extents");
-    struct bw_error *error = write_extents(answer, file);
-    bw_json_end(&json);
-    bw_json_end(&json);
-    answer->json = NULL;
-    bw_buffer_append_byte(answer->text, '\n');
-    return error;
+    return list_some(context, true, sink);
 }
 
-static struct bw_error *write_table(struct answer *answer, struct bw_file *file)
+static bool has_parity(const struct answer *answer, const struct part *part)
 {
-    cmd_paths_append_name(answer->paths, answer->path, strlen(answer->path), answer->text);
-    bw_buffer_format(answer->text, ": %" PRIu64 " byte%s%s\n", answer->inode->size,
-                     bw_plural(answer->inode->size), is_checked(answer) ? "" : ", no checksums");
-    bw_buffer_format(answer->text, "%5s: %14s..%14s: %12s: %14s: %12s: %s\n", "ext", "offset",
-                     "end", "length", "logical", "stored", "flags device:offset[+length],...");
-    struct bw_error *error = write_extents(answer, file);
-    bw_buffer_format(answer->text, "%u extent%s\n", answer->count, bw_plural(answer->count));
-    return error;
+    struct bw_mapping place = {.copies = 0};
+    for (unsigned number = 1; find_place(answer, part, number, &place); number++)
+        if (place.rebuilt)
+            return true;
+    return false;
+}
+
+/* Ten gigabytes may lie in as many stripes of 64 KiB. */
+static struct bw_error *list_places(void *context, struct bw_record_sink *sink)
+{
+    const struct places *places = context;
+    struct part rest = places->all;
+    struct copies copies = {.answer = places->answer};
+    while (next_part(places->answer, &rest, &copies.part)) {
+        struct bw_stripeinfo row = {.logical = copies.part.logical, .length = copies.part.length};
+        if (copies.part.copies)
+            row.copies = (struct bw_records){list_copies, &copies};
+        if (has_parity(places->answer, &copies.part))
+            row.parity = (struct bw_records){list_parity, &copies};
+        BW_TRY(sink->take(sink, &row, sizeof row, 0));
+    }
+    return NULL;
+}
+
+static struct bw_error *write_extent(const struct answer *answer, const struct bw_extent *extent,
+                                     struct bw_record_sink *sink)
+{
+    const bool has_item = extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_BAD;
+    struct places places = {answer, {extent->used_logical, extent->used_stored, 0}};
+    struct bw_extentinfo row = {
+        .offset = extent->offset,
+        .length = extent->length,
+        .kind = kinds[extent->kind],
+        .compression = bw_compression_name(extent->compression),
+        .generation = extent->generation,
+        .extent_logical = extent->logical,
+        .extent_stored = extent->stored,
+        .extent_length = extent->ram_bytes,
+        .extent_offset = extent->extent_offset,
+    };
+    uint64_t absent = 0;
+    if (!has_item)
+        absent |= BW_MEMBER(extentinfo, compression) | BW_MEMBER(extentinfo, generation);
+    if (extent->used_stored)
+        row.places = (struct bw_records){list_places, &places};
+    else
+        absent |= BW_MEMBER(extentinfo, extent_logical) | BW_MEMBER(extentinfo, extent_stored) |
+                  BW_MEMBER(extentinfo, extent_length) | BW_MEMBER(extentinfo, extent_offset);
+    return sink->take(sink, &row, sizeof row, absent);
+}
+
+static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
+{
+    const struct answer *answer = context;
+    struct bw_extent extent;
+    for (bool got = true;;) {
+        BW_TRY(bw_file_next_extent(answer->file, &extent, &got));
+        if (!got)
+            return NULL;
+        if (extent.kind == BW_EXTENT_BAD)
+            cmd_paths_miss(answer->paths,
+                           bw_error_prefix(bw_error_copy(extent.error), "%s", answer->path));
+        BW_TRY(write_extent(answer, &extent, sink));
+    }
+}
+
+static struct bw_error *write_contents(struct answer *answer, const struct bw_place *place)
+{
+    const struct bw_inode *inode = bw_file_inode(answer->file);
+    const struct bw_contentinfo row = {
+        .path = {answer->path, strlen(answer->path)},
+        .inode = place->inode,
+        .tree = bw_subvolume_id(place->subvolume),
+        .size = inode->size,
+        .checksums = !(inode->flags & BW_INODE_NODATASUM),
+        .extents = {list_extents, answer},
+    };
+    return cmd_answer_write(&answer->paths->answer, &row, sizeof row, 0);
 }
 
 static struct bw_error *answer_path(void *context, struct cmd_paths *paths, const char *path,
                                     const struct bw_place *place, struct bw_buffer *text)
 {
-    const struct extents_state *state = context;
-    struct bw_file *file;
-    BW_TRY(bw_file_open(paths->session.fs, place, NULL, &file));
-    struct answer answer = {paths, path, bw_file_inode(file), text, NULL, 0};
-    struct bw_error *error =
-        state->json ? write_json(&answer, place, file) : write_table(&answer, file);
-    bw_file_close(file);
+    struct answer answer = {.paths = paths, .path = path};
+    (void)context, (void)text;
+    BW_TRY(bw_file_open(paths->session.fs, place, NULL, &answer.file));
+    struct bw_error *error = write_contents(&answer, place);
+    bw_file_close(answer.file);
     return error;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
     const struct extents_state *extents = state;
-    return cmd_paths_run(common, extents->subvolume, true, answer_path, state);
+    const struct cmd_answer_plan plan = {.record = cmd_extents.record, .print = print_table};
+    return cmd_paths_run(common, extents->subvolume, true, &plan, answer_path, state);
 }
 
 const struct command cmd_extents = {
@@ -321,6 +355,7 @@ const struct command cmd_extents = {
     .examples = "  btrfs-walk extents disk.img /var/lib/db                  a table\n"
                 "  btrfs-walk extents --json disk.img /a | jq .extents      for programs\n",
     .options = options,
+    .record = "contentinfo",
     .run = run,
     .state_size = sizeof(struct extents_state),
     .takes_paths = true,

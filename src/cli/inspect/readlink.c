@@ -36,7 +36,7 @@ static struct bw_error *answer(void *context, struct cmd_paths *paths, const cha
 static int run(const struct cmd_common *common, void *state)
 {
     const struct readlink_state *readlink = state;
-    return cmd_paths_run(common, readlink->subvolume, false, answer, state);
+    return cmd_paths_run(common, readlink->subvolume, false, NULL, answer, state);
 }
 
 const struct command cmd_readlink = {

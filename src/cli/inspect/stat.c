@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The stat command: the inode of a file, its attributes, and how many extents it has; as lines of
- * "Name: value", or as JSON. In the lines, names from the image are escaped even if stdout is no
- * terminal, so that each stays in its line.
+ * "Name: value", or as a record. In the lines, names from the image are escaped even if stdout is
+ * no terminal, so that each stays in its line.
  */
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -10,9 +10,8 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
-#include "base/json.h"
 #include "btrfs-walk/file.h"
-#include "btrfs-walk/rows.h"
+#include "btrfs-walk/records.h"
 #include "cli/common/paths.h"
 #include "cli/inspect/stat_format.h"
 
@@ -20,8 +19,7 @@ struct stat_state {
     const char *subvolume;
     const char *format; /* NULL: lines */
     bool escapes;       /* in the format */
-    bool json, follow;
-    unsigned times;           /* enum bw_rows_times */
+    bool follow;
     struct bw_people *people; /* if the format shows their names */
     bool not_first;           /* an answer has been written */
 };
@@ -43,16 +41,11 @@ static struct bw_error *take_format(void *target, const struct cmd_option *optio
                   : NULL;
 }
 
-static const char *const time_forms[] = {"ns", "iso", "seconds", NULL}; /* enum bw_rows_times */
-
 static const struct cmd_option options[] = {
     {'c', "format", "FORMAT", "this for each file, and a newline; directives are those of stat(1)",
      .take = take_format},
     {0, "printf", "FORMAT", "the same with escapes like \\n, and without the newline",
      .take = take_format},
-    {0, "times", "WORD", "times in JSON: nanoseconds since 1970 (ns, the default), iso, or seconds",
-     CMD_WORD(struct stat_state, times, time_forms)},
-    {0, "json", NULL, "an object a line for each path", CMD_FLAG(struct stat_state, json)},
     {'L', "dereference", NULL, "follow a PATH that is a symbolic link",
      CMD_FLAG(struct stat_state, follow)},
     CMD_SUBVOLUME_OPTION(struct stat_state, subvolume),
@@ -108,101 +101,6 @@ static bool is_device(const struct known *known)
 static const char *type_name(const struct known *known)
 {
     return bw_file_type_name(bw_file_type_of_mode(known->inode.mode));
-}
-
-/* JSON. */
-
-static void add_time(struct bw_json *json, unsigned times, const char *name,
-                     const struct timespec *time)
-{
-    const int64_t nanoseconds = bw_time_nanoseconds(time);
-    char text[BW_DATE_LENGTH + 2];
-    if (times == BW_ROWS_NANOSECONDS) {
-        bw_json_signed(json, name, nanoseconds);
-    } else if (times == BW_ROWS_ISO) {
-        memcpy(bw_write_date(text, nanoseconds, 'T'), "Z", 2);
-        bw_json_text(json, name, text);
-    } else {
-        *bw_write_seconds(text, nanoseconds) = '\0';
-        bw_json_digits(json, name, text);
-    }
-}
-
-/* The members of the record fileinfo, in its order: what a walk writes of a file. */
-static void add_inode(struct bw_json *json, const struct known *known, unsigned times,
-                      const struct bw_buffer *absolute)
-{
-    const struct bw_inode *inode = &known->inode;
-    bw_json_bytes(json, "path", absolute->data, absolute->length);
-    bw_json_number(json, "subvolume", bw_subvolume_id(known->place.subvolume));
-    bw_json_number(json, "inode", known->place.inode);
-    bw_json_text(json, "type", type_name(known));
-    bw_json_number(json, "mode", inode->mode);
-    bw_json_number(json, "uid", inode->uid);
-    bw_json_number(json, "gid", inode->gid);
-    bw_json_number(json, "size", inode->size);
-    bw_json_number(json, "bytes", inode->bytes);
-    bw_json_number(json, "nlink", inode->link_count);
-    add_time(json, times, "atime", &inode->atime);
-    add_time(json, times, "mtime", &inode->mtime);
-    add_time(json, times, "ctime", &inode->ctime);
-    add_time(json, times, "otime", &inode->otime);
-    bw_json_number(json, "generation", inode->generation);
-    bw_json_number(json, "transid", inode->transid);
-    bw_json_number(json, "sequence", inode->sequence);
-    bw_json_number(json, "flags", inode->flags);
-    if (known->compression)
-        bw_json_bytes(json, "compression", known->compression->value,
-                      known->compression->value_length);
-}
-
-static void add_extents(struct bw_json *json, const struct bw_extent_count *extents)
-{
-    bw_json_begin_object(json, "extents");
-    bw_json_number(json, "total", extents->total);
-    bw_json_number(json, "inline", extents->inlined);
-    bw_json_number(json, "regular", extents->regular);
-    bw_json_number(json, "preallocated", extents->unwritten);
-    bw_json_number(json, "holes", extents->holes);
-    for (unsigned i = BW_COMPRESS_NONE + 1; i < BW_COMPRESS_TYPES; i++)
-        bw_json_number(json, bw_compression_name(i), extents->compressions[i]);
-    bw_json_end(json);
-}
-
-static void add_lists(struct bw_json *json, const struct known *known)
-{
-    bw_json_begin_array(json, "flag_names");
-    for (unsigned bit = 0; bit < 64; bit++)
-        if (known->inode.flags >> bit & 1 && bw_inode_flag_name(bit))
-            bw_json_text(json, NULL, bw_inode_flag_name(bit));
-    bw_json_end(json);
-    bw_json_begin_array(json, "xattrs");
-    for (size_t i = 0; i < known->xattr_count; i++)
-        bw_json_bytes(json, NULL, known->xattrs[i].name, known->xattrs[i].name_length);
-    bw_json_end(json);
-}
-
-static struct bw_error *write_json(const struct known *known, unsigned times_as,
-                                   struct bw_buffer *text)
-{
-    BW_AUTO_BUFFER struct bw_buffer absolute = {0};
-    BW_TRY(cmd_paths_absolute(known->path, &absolute));
-    struct bw_json json = bw_json_start(text, false);
-    bw_json_begin_object(&json, NULL);
-    add_inode(&json, known, times_as, &absolute);
-    if (known->subvolume)
-        bw_json_bytes(&json, "subvolume_path", known->subvolume, strlen(known->subvolume));
-    if (known->target_length)
-        bw_json_bytes(&json, "target", known->target, known->target_length);
-    if (is_device(known)) {
-        bw_json_number(&json, "device_major", bw_inode_major(&known->inode));
-        bw_json_number(&json, "device_minor", bw_inode_minor(&known->inode));
-    }
-    add_lists(&json, known);
-    add_extents(&json, &known->extents);
-    bw_json_end(&json);
-    bw_buffer_append_byte(text, '\n');
-    return NULL;
 }
 
 /* Lines. */
@@ -320,11 +218,13 @@ static void append_inode(const struct known *known, struct bw_buffer *text)
     append_flags(inode->flags, text);
 }
 
-static struct bw_error *write_answer(struct stat_state *state, const struct known *known,
-                                     struct bw_buffer *text)
+static struct bw_error *print_lines(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
-    if (state->json)
-        return write_json(known, state->times, text);
+    const struct bw_statinfo *row = record;
+    const struct known *known = row->extents.context;
+    struct stat_state *state = answer->plan->context;
+    struct bw_buffer *text = &answer->text;
+    (void)absent;
     if (state->not_first)
         bw_buffer_append_byte(text, '\n');
     state->not_first = true;
@@ -333,6 +233,89 @@ static struct bw_error *write_answer(struct stat_state *state, const struct know
     append_xattrs(known, text);
     append_extents(&known->extents, text);
     return NULL;
+}
+
+/* The record. */
+
+static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
+{
+    const struct bw_extent_count *extents = &((const struct known *)context)->extents;
+    const struct bw_extentsuminfo row = {
+        .total = extents->total,
+        .inline_ = extents->inlined,
+        .regular = extents->regular,
+        .preallocated = extents->unwritten,
+        .holes = extents->holes,
+        .zlib = extents->compressions[BW_COMPRESS_ZLIB],
+        .lzo = extents->compressions[BW_COMPRESS_LZO],
+        .zstd = extents->compressions[BW_COMPRESS_ZSTD],
+    };
+    return sink->take(sink, &row, sizeof row, 0);
+}
+
+static struct bw_names flag_names(uint64_t flags, struct bw_bytes names[64])
+{
+    struct bw_names result = {names, 0};
+    for (unsigned bit = 0; bit < 64; bit++) {
+        const char *name = flags >> bit & 1 ? bw_inode_flag_name(bit) : NULL;
+        if (name)
+            names[result.length++] = (struct bw_bytes){name, strlen(name)};
+    }
+    return result;
+}
+
+static void fill_inode(struct bw_statinfo *row, const struct bw_inode *inode)
+{
+    row->mode = inode->mode;
+    row->uid = inode->uid;
+    row->gid = inode->gid;
+    row->size = inode->size;
+    row->bytes = inode->bytes;
+    row->nlink = inode->link_count;
+    row->atime = bw_time_nanoseconds(&inode->atime);
+    row->mtime = bw_time_nanoseconds(&inode->mtime);
+    row->ctime = bw_time_nanoseconds(&inode->ctime);
+    row->otime = bw_time_nanoseconds(&inode->otime);
+    row->generation = inode->generation;
+    row->transid = inode->transid;
+    row->sequence = inode->sequence;
+    row->flags = inode->flags;
+    row->device_major = bw_inode_major(inode);
+    row->device_minor = bw_inode_minor(inode);
+}
+
+static struct bw_error *write_record(struct cmd_answer *answer, const struct known *known)
+{
+    struct bw_bytes flags[64];
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    BW_AUTO_FREE struct bw_bytes *xattrs = calloc(known->xattr_count + 1, sizeof *xattrs);
+    const struct bw_xattr *compression = known->compression;
+    BW_TRY(cmd_paths_absolute(known->path, &path));
+    if (!xattrs)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < known->xattr_count; i++)
+        xattrs[i] =
+            (struct bw_bytes){(const char *)known->xattrs[i].name, known->xattrs[i].name_length};
+    struct bw_statinfo row = {
+        .path = {path.data, path.length},
+        .path_bytes = {path.data, path.length},
+        .subvolume = bw_subvolume_id(known->place.subvolume),
+        .inode = known->place.inode,
+        .type = type_name(known),
+        .subvolume_path = known->subvolume,
+        .target = {known->target_length ? known->target : NULL, known->target_length},
+        .flag_names = flag_names(known->inode.flags, flags),
+        .xattrs = {xattrs, known->xattr_count},
+        .extents = {list_extents, (void *)(uintptr_t)known},
+    };
+    if (compression)
+        row.compression =
+            (struct bw_bytes){(const char *)compression->value, compression->value_length};
+    fill_inode(&row, &known->inode);
+    return cmd_answer_write(answer, &row, sizeof row,
+                            is_device(known) ? 0
+                                             : BW_MEMBER(statinfo, device_major) |
+                                                   BW_MEMBER(statinfo, device_minor));
 }
 
 /* The format alone decides what is read. */
@@ -371,7 +354,7 @@ static struct bw_error *answer(void *context, struct cmd_paths *paths, const cha
     BW_TRY(bw_xattr_reader_create(paths->session.fs, &reader));
     struct bw_error *error = gather(paths->session.fs, reader, &known);
     if (!error)
-        error = write_answer(context, &known, text);
+        error = write_record(&paths->answer, &known);
     bw_xattr_reader_destroy(reader);
     free(known.subvolume);
     free(known.target);
@@ -381,9 +364,12 @@ static struct bw_error *answer(void *context, struct cmd_paths *paths, const cha
 static int run(const struct cmd_common *common, void *state)
 {
     struct stat_state *stat = state;
-    if (stat->format && stat->json)
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--format excludes --json"));
-    const int status = cmd_paths_run(common, stat->subvolume, stat->follow, answer, state);
+    const struct cmd_answer_plan plan = {
+        .record = cmd_stat.record, .print = print_lines, .context = state};
+    if (stat->format && !cmd_answer_is_for_people(common))
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--format excludes %s",
+                                                common->answer.columns ? "-o" : "--json"));
+    const int status = cmd_paths_run(common, stat->subvolume, stat->follow, &plan, answer, state);
     bw_people_destroy(stat->people);
     return status;
 }
@@ -406,6 +392,7 @@ const struct command cmd_stat = {
                 "  btrfs-walk stat -c '%A %U %s %y %N' disk.img /etc   in a format of one's own\n"
                 "  btrfs-walk stat --json disk.img /a /b | jq .flags   for programs\n",
     .options = options,
+    .record = "statinfo",
     .run = run,
     .state_size = sizeof(struct stat_state),
     .takes_paths = true,

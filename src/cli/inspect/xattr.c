@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The xattr command: extended attributes, in the form of getfattr(1), which setfattr --restore
- * reads, or as JSON. */
+ * reads, or as records. */
 #include <inttypes.h>
 #include <regex.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "base/array.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
-#include "base/json.h"
 #include "base/utf8.h"
+#include "btrfs-walk/records.h"
 #include "cli/common/paths.h"
 #include "cli/common/selection.h"
 
@@ -21,7 +21,7 @@ static const char *const encodings[] = {"best", "text", "hex", "base64", NULL};
 struct xattr_state {
     const char *subvolume, *pattern, *attribute;
     unsigned nested; /* enum bw_nested */
-    bool json, follow, recursive, dump, absolute;
+    bool follow, recursive, dump, absolute;
     enum encoding encoding;
     struct cmd_selection selection;
     regex_t regex; /* of the pattern */
@@ -29,7 +29,6 @@ struct xattr_state {
 };
 
 static const struct cmd_option options[] = {
-    {0, "json", NULL, "an object a line for each attribute", CMD_FLAG(struct xattr_state, json)},
     {'L', "dereference", NULL, "follow a PATH that is a symbolic link",
      CMD_FLAG(struct xattr_state, follow)},
     {'R', "recursive", NULL, "also of all that is in directories, as far as the filters take it",
@@ -57,8 +56,7 @@ struct answer {
     const struct xattr_state *state;
     struct cmd_paths *paths;
     const struct bw_place *place;
-    struct bw_buffer absolute; /* the path, for JSON */
-    struct bw_xattr *kept;     /* what is to be sorted; the bytes of all are in a row */
+    struct bw_xattr *kept; /* what is to be sorted; the bytes of all are in a row */
     size_t kept_count, kept_capacity;
     struct bw_buffer kept_bytes;
     struct bw_buffer *text;
@@ -220,8 +218,8 @@ static int by_name(const void *a, const void *b)
     return order ? order : (int)left->name_length - (int)right->name_length;
 }
 
-/* Sorted by name, as getfattr does it. */
-static struct bw_error *append_kept(struct answer *answer)
+/* The bytes of all are in one place only now. */
+static void point_to_bytes(struct answer *answer)
 {
     const uint8_t *next = (const uint8_t *)answer->kept_bytes.data;
     for (size_t i = 0; i < answer->kept_count; i++) {
@@ -230,6 +228,11 @@ static struct bw_error *append_kept(struct answer *answer)
         xattr->value = next + xattr->name_length;
         next = xattr->value + xattr->value_length;
     }
+}
+
+/* Sorted by name, as getfattr does it. */
+static struct bw_error *append_kept(struct answer *answer)
+{
     if (answer->kept_count)
         qsort(answer->kept, answer->kept_count, sizeof *answer->kept, by_name);
     for (size_t i = 0; i < answer->kept_count; i++)
@@ -237,24 +240,29 @@ static struct bw_error *append_kept(struct answer *answer)
     return NULL;
 }
 
-static struct bw_error *take_json(void *context, const struct bw_xattr *xattr)
+static struct bw_error *write_record(const struct answer *answer, const struct bw_buffer *path,
+                                     const struct bw_xattr *xattr)
 {
-    const struct answer *answer = context;
     BW_AUTO_FREE char *list = NULL;
-    if (!is_wanted(answer->state, xattr))
-        return NULL;
     BW_TRY(bw_acl_text(xattr, &list));
-    struct bw_json json = bw_json_start(answer->text, false);
-    bw_json_begin_object(&json, NULL);
-    bw_json_bytes(&json, "path", answer->absolute.data, answer->absolute.length);
-    bw_json_number(&json, "subvolume", bw_subvolume_id(answer->place->subvolume));
-    bw_json_number(&json, "inode", answer->place->inode);
-    bw_json_bytes(&json, "name", xattr->name, xattr->name_length);
-    bw_json_bytes(&json, "value", xattr->value, xattr->value_length);
-    if (list && *list)
-        bw_json_bytes(&json, "acl", list, strlen(list) - 1);
-    bw_json_end(&json);
-    bw_buffer_append_byte(answer->text, '\n');
+    const struct bw_xattrinfo row = {
+        .path = {path->data, path->length},
+        .path_bytes = {path->data, path->length},
+        .subvolume = bw_subvolume_id(answer->place->subvolume),
+        .inode = answer->place->inode,
+        .name = {(const char *)xattr->name, xattr->name_length},
+        .value = {(const char *)xattr->value, xattr->value_length},
+        .acl = {list && *list ? list : NULL, list && *list ? strlen(list) - 1 : 0},
+    };
+    return cmd_answer_write(&answer->paths->answer, &row, sizeof row, 0);
+}
+
+static struct bw_error *write_records(struct answer *answer, const char *given)
+{
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    BW_TRY(cmd_paths_absolute(given, &path));
+    for (size_t i = 0; i < answer->kept_count; i++)
+        BW_TRY(write_record(answer, &path, &answer->kept[i]));
     return NULL;
 }
 
@@ -266,7 +274,6 @@ static struct bw_error *answer_text(struct answer *answer, const char *path)
         path += strspn(path, "/");
     if (!*path)
         path = ".";
-    BW_TRY(bw_inode_xattrs(answer->paths->session.fs, answer->place, keep, answer));
     if (!answer->kept_count)
         return NULL;
     bw_buffer_format(text, "# file: ");
@@ -277,19 +284,15 @@ static struct bw_error *answer_text(struct answer *answer, const char *path)
     return NULL;
 }
 
-static struct bw_error *answer_json(struct answer *answer, const char *path)
-{
-    BW_TRY(cmd_paths_absolute(path, &answer->absolute));
-    return bw_inode_xattrs(answer->paths->session.fs, answer->place, take_json, answer);
-}
-
 static struct bw_error *answer_one(const struct xattr_state *state, struct cmd_paths *paths,
                                    const char *path, const struct bw_place *place,
                                    struct bw_buffer *text)
 {
     struct answer answer = {.state = state, .paths = paths, .place = place, .text = text};
-    struct bw_error *error = state->json ? answer_json(&answer, path) : answer_text(&answer, path);
-    bw_buffer_free(&answer.absolute);
+    struct bw_error *error = bw_inode_xattrs(paths->session.fs, place, keep, &answer);
+    point_to_bytes(&answer);
+    if (!error)
+        error = paths->answer.rows ? write_records(&answer, path) : answer_text(&answer, path);
     bw_buffer_free(&answer.kept_bytes);
     free(answer.kept);
     return error;
@@ -371,7 +374,8 @@ static int run(const struct cmd_common *common, void *state)
     if (xattr->has_regex && regcomp(&xattr->regex, pattern, REG_EXTENDED | REG_NOSUB))
         return cmd_fail(
             common, bw_error_create(BW_ERROR_USAGE, "-m '%s' is no regular expression", pattern));
-    int status = cmd_paths_run(common, xattr->subvolume, xattr->follow, answer_path, state);
+    const struct cmd_answer_plan plan = {.record = cmd_xattr.record};
+    int status = cmd_paths_run(common, xattr->subvolume, xattr->follow, &plan, answer_path, state);
     if (xattr->has_regex)
         regfree(&xattr->regex);
     return status;
@@ -394,6 +398,7 @@ const struct command cmd_xattr = {
         "  btrfs-walk xattr -dR disk.img / > attributes      for setfattr --restore\n"
         "  btrfs-walk xattr --json disk.img / | jq .name    the names, for programs\n",
     .options = options,
+    .record = "xattrinfo",
     .run = run,
     .state_size = sizeof(struct xattr_state),
     .takes_paths = true,
