@@ -81,7 +81,7 @@ struct bw_filter {
 /* A word for a message: its length, limited so that the message stays readable, and its text. */
 #define SHOWN(token) (int)((token)->length < 64 ? (token)->length : 64), (token)->text
 
-/* What a test is about, for one probe. */
+/* The left side of a test, for one probe. */
 struct operand {
     const struct bw_member *member;
     char name[128]; /* "blockinfo.level" */
@@ -95,7 +95,7 @@ static bool is_text(const struct bw_member *member)
     return member->type == BW_TYPE_TEXT || member->type == BW_TYPE_BYTES;
 }
 
-/* What was probably meant. */
+/* Suggestions for misspelled names. */
 
 static const char *near_name(const struct bw_record *record, const struct bw_token *name)
 {
@@ -242,8 +242,8 @@ static struct bw_error *filter_type(struct bw_filter *filter, const bool selecte
 }
 
 /*
- * The words and the grammar of filters, by recursive descent with one word of lookahead. What the
- * names mean is decided above.
+ * The words and the grammar of filters, by recursive descent with one word of lookahead. The
+ * names are looked up above.
  */
 
 /* Where words end. A `!` ends the name of a member (a!=1), but not a value ([!a]*). */
@@ -567,7 +567,7 @@ static bool test_holds(const struct test *test, const struct bw_probe_event *eve
     return member_holds(test, member, (const char *)event->record + member->offset);
 }
 
-/* What the tests are about. */
+/* The context of an evaluation. */
 struct question {
     const struct test *tests;
     const struct bw_probe_event *event;

@@ -14,7 +14,7 @@
 
 enum { BW_HISTOGRAM_BUCKETS = 65 };
 
-/** What is counted into. An empty one is all zeros. */
+/** Counters of the buckets. All zeros: empty. */
 struct bw_histogram {
     atomic_uint_fast64_t counts[BW_HISTOGRAM_BUCKETS];
     atomic_uint_fast64_t sum;   /**< of the values; stays at UINT64_MAX if it is larger */
@@ -22,7 +22,7 @@ struct bw_histogram {
     atomic_uint_fast64_t least; /**< the smallest, as ~value: so that all zeros is an empty one */
 };
 
-/** What was counted, at one time. Begins as zeros. */
+/** The sums of one or more histograms at one time. All zeros: empty. */
 struct bw_histogram_totals {
     uint64_t counts[BW_HISTOGRAM_BUCKETS];
     uint64_t count; /**< values in all buckets */
@@ -67,7 +67,7 @@ static inline void bw_histogram_count(struct bw_histogram *histogram, uint64_t v
     bw_histogram_count_run(histogram, value, 1);
 }
 
-/** Adds what was counted to the totals. */
+/** Adds a histogram to the totals. */
 void bw_histogram_add_up(const struct bw_histogram *histogram, struct bw_histogram_totals *totals);
 
 /**

@@ -17,7 +17,7 @@ struct bw_error *bw_event_format_init(bool json, const bool selected[BW_PROBES_M
                                       struct bw_event_format *format);
 void bw_event_format_free(struct bw_event_format *format);
 
-/** What else is said of an event. */
+/** The context that a line is printed in. */
 struct bw_event_context {
     uint64_t begin;  /**< in text, times are relative to this one */
     uint64_t number; /**< in JSON, the number of the event; 0: none */

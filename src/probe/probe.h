@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The guards: what code that fires probes includes. A probe that nobody watches costs a test of two
- * numbers; no argument is prepared. probes.def has an example.
+ * The guards, for code that fires probes. An unwatched probe costs a test of two numbers; no
+ * argument is prepared. probes.def has an example.
  */
 #ifndef BW_PROBE_PROBE_H
 #define BW_PROBE_PROBE_H
@@ -20,7 +20,7 @@ enum bw_probe_number {
 };
 
 struct bw_probes {
-    bool armed[BW_PROBES_MAX];       /**< a consumer wants it */
+    bool armed[BW_PROBES_MAX];       /**< a consumer has selected it */
     uint64_t wanted[BW_PROBES_MAX];  /**< lazy members that consumers want */
     struct bw_probe_consumer *first; /**< the consumers; constant while a file system is open */
     uint64_t (*clock)(void);
@@ -61,14 +61,16 @@ static inline uint64_t bw_probes_call(struct bw_probes *probes)
 #include "probe/probes.def"
 #undef PROBE
 
-/** Whether anybody watches a probe. */
+/** Whether a consumer or a tracer watches a probe. */
 #define BW_PROBE_ON(probes, id) \
     __builtin_expect((probes)->armed[BW_PROBE_##id] || BW_SEMAPHORE(id), 0)
 
-/** The time if anybody watches the probe that fires when what begins now is done; 0 otherwise. */
+/** The time, if the probe is watched that fires at the end of the operation that begins now; 0
+ * otherwise. */
 #define BW_PROBE_START(probes, id) (BW_PROBE_ON(probes, id) ? bw_probes_now(probes) : 0)
 
-/** Fires a probe. The input of the translator is not evaluated if nobody watches. */
+/** Fires a probe. The input of the translator is only evaluated if a consumer or a tracer watches.
+ */
 #define BW_PROBE(probes, id, translator, ...)                                                     \
     do {                                                                                          \
         if (BW_PROBE_ON(probes, id))                                                              \

@@ -33,7 +33,7 @@ struct bw_recorder {
     struct bw_probe_consumer consumer;
     struct bw_event_format text, json;
     uint64_t begin;
-    size_t size; /* of what is mapped */
+    size_t size; /* of the mapping */
     uint32_t slot_count;
     int descriptor;               /* of the file; holds the lock on it; -1: none */
     struct bw_box_header *header; /* mapped, with the slots */
@@ -154,7 +154,7 @@ static __attribute__((noinline)) void format_shortened(const struct bw_recorder 
     lines->length = *text_length = 0;
 }
 
-/* Claims a slot for an event, unless another one is being written or a later one is there.
+/* Claims a slot for an event, unless another one is being written or a later one is in it.
  */
 static bool claim_slot(struct bw_box_slot *slot, uint64_t number)
 {
@@ -168,7 +168,7 @@ static bool claim_slot(struct bw_box_slot *slot, uint64_t number)
 
 static void record_event(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
-    /* Rows ask for room for their greatest length, whatever it will be. */
+    /* Rows reserve room for their greatest possible length. */
     char room[BW_RECORDER_LINE + 4096];
     struct bw_buffer lines = {.data = room, .capacity = sizeof room, .fixed = true};
     struct bw_recorder *recorder = (struct bw_recorder *)consumer; /* its first member */
@@ -437,8 +437,8 @@ static struct bw_error *read_header(int descriptor, struct bw_recording *recordi
     return check_header(&recording->header);
 }
 
-/* One byte more would tell that the file is longer than its header says. It is read piece by piece:
- * one that is shorter costs no memory for what it lacks. */
+/* Reads one byte more than the header says, to notice a file that is too long. Reads piece by
+ * piece, so that a short file costs no memory for the part that is missing. */
 static struct bw_error *read_slots(int descriptor, struct bw_recording *recording)
 {
     enum { PIECE = 1 << 20 };
@@ -499,7 +499,7 @@ static int by_number(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* The last event that is there tells how many there were. */
+/* The last number tells how many events there were. */
 static void count_losses(struct bw_recording *recording, uint32_t slots, uint64_t last)
 {
     struct bw_recording_facts *facts = &recording->facts;

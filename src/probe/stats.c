@@ -160,7 +160,7 @@ static size_t first_place(const char *name)
     return hash % PLACES;
 }
 
-/* The place of a layer; if there is nothing in it, the layer is not in the table. */
+/* The place of a layer; it is empty if the layer is not in the table yet. */
 static _Atomic(struct entry *) *find_place(struct bw_probe_stats *stats, const char *name,
                                            const char *type)
 {
@@ -304,7 +304,7 @@ bool bw_probe_stats_table(const struct bw_probe_stats *stats, struct bw_stats_ta
 /* Statistics of probes: the report, from one table of columns, as text in the manner of strace -c
  * and as JSON. */
 
-/* What the shares of a table are taken of. */
+/* The whole that shares are percentages of. */
 struct whole {
     double time;    /* of all rows: sums that do not fit have shares, too */
     uint64_t shown; /* the same as a number to be shown */
@@ -453,7 +453,7 @@ static void append_row(struct bw_buffer *text, const struct bw_stats_table *tabl
     bw_buffer_append_byte(text, '\n');
 }
 
-/* What 100 % is. Sums of other columns would count the same thing several times. */
+/* The line of 100 %. Sums of other columns would count the same time several times. */
 static void append_whole(struct bw_buffer *text, const struct bw_stats_table *table,
                          const struct whole *whole)
 {

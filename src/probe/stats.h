@@ -13,7 +13,7 @@
 
 enum { BW_TALLY_SHARDS = 8, BW_CACHE_LINE = 64 };
 
-/** What one processor has counted of some calls. Its size is a multiple of its alignment. */
+/** Counters of one processor. The size is a multiple of the alignment. */
 struct bw_tally {
     _Alignas(BW_CACHE_LINE) atomic_uint_fast64_t count;
     atomic_uint_fast64_t requests, errors, bytes, own_ns;
@@ -21,12 +21,13 @@ struct bw_tally {
     struct bw_histogram times; /**< of calls, in nanoseconds */
 };
 
-/** The same of several processors, so that threads seldom share a cache line. All zeros: empty. */
+/** A tally each for several processors, so that threads seldom share a cache line. All zeros:
+ * empty. */
 struct bw_tallies {
     struct bw_tally shards[BW_TALLY_SHARDS];
 };
 
-/** The same of all processors, at one time. */
+/** The sums of all tallies at one time. */
 struct bw_tally_totals {
     uint64_t count, requests, errors, bytes, own_ns;
     struct bw_histogram_totals sizes, times;
@@ -56,7 +57,7 @@ struct bw_stats_table {
     uint64_t uncounted;
 };
 
-/** Adds up what was counted; false if memory runs out. */
+/** Adds up the numbers of all rows; false if memory runs out. */
 bool bw_probe_stats_table(const struct bw_probe_stats *stats, struct bw_stats_table *table);
 
 /** The time that a row's share is taken of. */

@@ -108,7 +108,7 @@ enum {
     LARGEST_MINIMUM = 64 << 10, /* likewise from the protocol */
 };
 
-/* What libnbd says of its last failure in this thread. */
+/* The message of libnbd about its last failure in this thread. */
 static const char *last_failure(const struct libnbd *nbd)
 {
     const char *text = nbd->get_error();
@@ -133,7 +133,7 @@ static const char *begin_connecting(const struct libnbd *nbd, const char *uri, c
     return result ? last_failure(nbd) : NULL;
 }
 
-/* What to wait for. */
+/* The events that poll() has to await. */
 static struct pollfd events_to_await(const struct libnbd *nbd, struct nbd_handle *handle)
 {
     unsigned direction = nbd->aio_get_direction(handle);
@@ -154,7 +154,7 @@ static bool continue_handle(const struct libnbd *nbd, struct nbd_handle *handle,
     return result == 0 && !nbd->aio_is_dead(handle) && !nbd->aio_is_closed(handle);
 }
 
-/* What await_description() returns, as this pointer, if the time is over. */
+/* await_description() returns this pointer after a timeout. */
 static const char server_is_silent[] = "the server has not answered";
 
 static uint64_t now(void)
@@ -184,7 +184,7 @@ static const char *await_description(const struct libnbd *nbd, struct nbd_handle
     return NULL;
 }
 
-/* What the server has described. NULL, or what is wrong with it. */
+/* Reads the description of the image. Returns NULL or the reason why it is unusable. */
 static const char *read_facts(const struct libnbd *nbd, struct nbd_handle *handle,
                               struct bw_connection_facts *facts)
 {
@@ -216,7 +216,7 @@ struct bw_connection {
     struct bw_helper *helper;
     unsigned timeout, attempts;
     struct bw_connection_facts facts;
-    pthread_mutex_t lock; /* of all that follows */
+    pthread_mutex_t lock; /* of all members below */
     pthread_cond_t changed;
     struct nbd_handle *handles[HANDLES]; /* the first can be used, others may not be ready yet */
     unsigned handle_count;               /* 0: the server has gone */
@@ -228,7 +228,7 @@ struct bw_connection {
     bool silent;           /* the last attempt or connection has ended with a timeout */
     char silence[96];      /* the message for that */
     bool polling;          /* one thread does */
-    bool finished;         /* all reads of some call have been answered since that was told */
+    bool finished;         /* the reads of a call are complete, and its thread was not woken yet */
     int wake;              /* an event, for the thread that polls */
 };
 

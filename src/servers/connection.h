@@ -16,7 +16,7 @@
 struct bw_connection;
 struct bw_helper;
 
-/** Whom to connect to. Texts are copied. */
+/** The server to connect to. Texts are copied. */
 struct bw_connection_target {
     const char *name;         /**< the image, as messages call it */
     const char *uri;          /**< of a server; NULL: `helper` serves it */
@@ -24,7 +24,7 @@ struct bw_connection_target {
     unsigned timeout;         /**< as of bw_connection_limit(), and not 0 */
 };
 
-/** What the server has said. */
+/** The description that the server sent. */
 struct bw_connection_facts {
     uint64_t size;    /**< of the image, in bytes */
     uint32_t minimum; /**< offsets and lengths of reads must be multiples of it */
@@ -49,7 +49,7 @@ struct bw_error *bw_connection_open(const struct bw_connection_target *target,
 /** Whether the program was built with libnbd. */
 extern const bool bw_connection_is_built;
 
-/** Ends it, when nobody reads any more; NULL is allowed. */
+/** Ends it, after the last read; NULL is allowed. */
 void bw_connection_close(struct bw_connection *connection);
 
 struct bw_connection_facts bw_connection_facts(const struct bw_connection *connection);

@@ -248,7 +248,7 @@ static bool qed_needs(const uint8_t *head, size_t length, struct bw_buffer *what
     return what->length;
 }
 
-/* A sparse extent that tells of no size has a descriptor alone, which names others. */
+/* A sparse extent without a size has only a descriptor, which names other files. */
 static bool vmdk_needs(const uint8_t *head, size_t length, struct bw_buffer *what)
 {
     static const char parent[] = "parentFileNameHint";

@@ -26,11 +26,11 @@
 
 /* Where the helper finds its socket, and where the keeper and it have their ends of pipes. */
 enum { LISTENING = 3, LIFE = 4, FIRST_UNUSED = 5 };
-enum { MESSAGE = 400 /* bytes of what a helper says that are shown */ };
+enum { MESSAGE = 400 /* bytes of a helper's message that are shown */ };
 
 struct bw_helper {
     char *program;                 /* its name */
-    char folder[64];               /* "": there is none yet */
+    char folder[64];               /* "": none yet */
     struct sockaddr_un address;    /* of the socket, in it */
     int listening, life, messages; /* socket; our end of the keeper's pipe; what the helper says */
     pid_t keeper;

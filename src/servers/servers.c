@@ -25,7 +25,7 @@ enum {
 /* A server, with what is below it; or why there is none, so that it is not tried again. */
 struct server {
     char *image;                      /* as it was given */
-    struct bw_error *failure;         /* NULL: there is one */
+    struct bw_error *failure;         /* NULL: connected */
     struct bw_connection *connection; /* to the uppermost helper, or to the server itself */
     struct bw_helper *helpers[STACK]; /* the lowest first */
     size_t helper_count;
@@ -105,7 +105,7 @@ enum bw_servers_need bw_servers_need(const struct bw_servers *servers)
     return need;
 }
 
-/* What an image begins with. */
+/* The beginning of an image. */
 
 struct beginning {
     uint8_t bytes[BW_CONTAINER_HEAD];
@@ -129,7 +129,7 @@ static void look_at_file(const char *path, struct beginning *beginning, struct b
     close(file);
 }
 
-/* What cannot be read is for layers to report, unless the server has gone. */
+/* Layers report read errors, unless the server is gone. */
 static struct bw_error *look_at_server(struct bw_connection *connection,
                                        struct beginning *beginning)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The private side of btrfs-walk/servers.h: what layers read from. */
+/* The private side of btrfs-walk/servers.h: the connections that layers read from. */
 #ifndef BW_SERVERS_SERVERS_H
 #define BW_SERVERS_SERVERS_H
 
 #include "btrfs-walk/servers.h"
 #include "servers/connection.h"
 
-/** The connection to the server of an image, which belongs to the set; NULL: there is none. */
+/** The connection to the server of an image, which belongs to the set; NULL: none. */
 struct bw_connection *bw_servers_connection(const struct bw_servers *servers, const char *image);
 
 #endif
