@@ -10,7 +10,6 @@
 #include "check/reference_counts.h"
 #include "check/item_rules.h"
 #include "check/block_contents.h"
-#include "check/sectors.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
 
@@ -195,14 +194,15 @@ static void check_extent(const struct bw_reached_block *leaf, const struct bw_it
     const bool summed = !(last->flags & BW_INODE_NODATASUM);
     if (extent.compression && !summed)
         report_compressed(leaf, item, &extent);
-    report_data(leaf, item, start, length, bw_sectors_covered(check->unsummed, start, length),
-                extent.num_bytes, summed);
+    report_data(leaf, item, start, length,
+                bw_range_set_overlap(&check->unsummed, start, start + length), extent.num_bytes,
+                summed);
 }
 
 void bw_check_checksummed(const struct bw_reached_block *leaf, struct bw_last_inode *last)
 {
     struct bw_item item;
-    if (!leaf->check->unsummed || leaf->in_log || !leaf->check->extents_known)
+    if (!leaf->check->references || leaf->in_log || !leaf->check->extents_known)
         return;
     for (uint32_t slot = 0; slot < leaf->node.item_count; slot++) {
         const uint8_t type = bw_node_disk_item(&leaf->node, slot)->key.type;

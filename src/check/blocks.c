@@ -1,18 +1,107 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Reading and judging all copies of tree blocks. They are read below features/verify, which would
- * hide a bad copy behind a good one.
- */
-#include "check/blocks.h"
-
+/* Which tree blocks have been reached, and what those add up to that are shared. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
+#include "check/blocks.h"
 #include "fs/image.h"
 #include "graph/wind.h"
+#include "owners/ranges.h"
 #include "xlators/classes.h"
+
+struct bw_visited {
+    pthread_mutex_t lock;
+    struct bw_block_set blocks;
+    struct bw_map shared; /* address to number of the sums */
+    struct bw_inode_sums *sums;
+    size_t count, capacity;
+};
+
+struct bw_visited *bw_visited_create(void)
+{
+    struct bw_visited *visited = calloc(1, sizeof *visited);
+    if (visited)
+        pthread_mutex_init(&visited->lock, NULL);
+    return visited;
+}
+
+void bw_visited_destroy(struct bw_visited *visited)
+{
+    if (!visited)
+        return;
+    bw_map_free(&visited->blocks.words);
+    bw_map_free(&visited->shared);
+    free(visited->sums);
+    pthread_mutex_destroy(&visited->lock);
+    free(visited);
+}
+
+static enum bw_visit visit(struct bw_visited *visited, uint64_t bytenr, struct bw_inode_sums *sums)
+{
+    bool added;
+    if (!bw_block_set_add(&visited->blocks, bytenr, &added))
+        return BW_VISIT_FAILED;
+    if (added)
+        return BW_VISIT_FIRST;
+    const uint32_t number = bw_map_get(&visited->shared, bytenr);
+    if (number == UINT32_MAX)
+        return BW_VISIT_CROSSED;
+    *sums = visited->sums[number];
+    return BW_VISIT_SHARED;
+}
+
+enum bw_visit bw_visit(struct bw_visited *visited, uint64_t bytenr, struct bw_inode_sums *sums)
+{
+    pthread_mutex_lock(&visited->lock);
+    enum bw_visit result = visit(visited, bytenr, sums);
+    pthread_mutex_unlock(&visited->lock);
+    return result;
+}
+
+bool bw_visited_in(struct bw_visited *visited, uint64_t start, uint64_t end,
+                   struct bw_visited_list *list)
+{
+    struct bw_block_set_position position = {0};
+    uint64_t bytenr;
+    list->count = 0;
+    while (bw_block_set_next(&visited->blocks, &position, &bytenr)) {
+        if (bytenr < start || bytenr >= end)
+            continue;
+        if (!BW_ARRAY_RESERVE(list->addresses, list->count, list->capacity))
+            return false;
+        list->addresses[list->count++] = bytenr;
+    }
+    if (list->count)
+        qsort(list->addresses, list->count, sizeof *list->addresses, bw_compare_first);
+    return true;
+}
+
+static bool keep(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)
+{
+    if (!BW_ARRAY_RESERVE(visited->sums, visited->count, visited->capacity) ||
+        visited->count >= UINT32_MAX ||
+        !bw_map_put(&visited->shared, bytenr, (uint32_t)visited->count))
+        return false;
+    visited->sums[visited->count++] = *sums;
+    return true;
+}
+
+bool bw_visited_keep(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)
+{
+    pthread_mutex_lock(&visited->lock);
+    bool kept = keep(visited, bytenr, sums);
+    pthread_mutex_unlock(&visited->lock);
+    return kept;
+}
+
+/*
+ * Reading and checking all copies of tree blocks. They are read below features/verify, which would
+ * hide a bad copy behind a good one.
+ */
 
 /* A batch of copies that is being read. */
 struct batch {
@@ -73,8 +162,8 @@ static enum bw_code_number code_of(const uint8_t *block, uint32_t nodesize,
     return error ? BW_CODE_block_keys : BW_CODE_block_foreign;
 }
 
-static struct verdict judge(const struct bw_check *check, const uint8_t *block,
-                            const struct bw_block_pointer *pointer)
+static struct verdict check_copy(const struct bw_check *check, const uint8_t *block,
+                                 const struct bw_block_pointer *pointer)
 {
     const struct bw_fs *fs = check->fs;
     const struct bw_disk_header *header = (const void *)block;
@@ -118,7 +207,7 @@ static bool has_good_copy(struct batch *batch, unsigned i, unsigned from)
             bw_error_free(request.error);
             continue;
         }
-        struct verdict verdict = judge(batch->check, block->buffer, &block->pointer);
+        struct verdict verdict = check_copy(batch->check, block->buffer, &block->pointer);
         block->good = !verdict.error;
         bw_error_free(verdict.error);
     }
@@ -127,7 +216,7 @@ static bool has_good_copy(struct batch *batch, unsigned i, unsigned from)
 
 /* A copy is bad, or could not be read. If no good one is known yet, a later one may be: it is
  * looked for at once, so that the finding can say whether it can be mended. */
-static void take_bad(struct batch *batch, unsigned i, unsigned copy, struct verdict verdict)
+static void add_bad_copy(struct batch *batch, unsigned i, unsigned copy, struct verdict verdict)
 {
     BW_AUTO_ERROR struct bw_error *error = verdict.error;
     if (error->code == BW_ERROR_MISSING_DEVICE || !batch->in_chunk[i]) {
@@ -139,20 +228,20 @@ static void take_bad(struct batch *batch, unsigned i, unsigned copy, struct verd
     report(batch, i, copy, verdict.code, mendable, error->message);
 }
 
-static void take_copy(struct batch *batch, unsigned i, struct bw_request *request)
+static void add_copy(struct batch *batch, unsigned i, struct bw_request *request)
 {
     struct bw_checked_block *block = &batch->blocks[i];
     const unsigned copy = request->copy;
     const uint32_t nodesize = batch->check->fs->reader.nodesize;
     if (request->error) {
-        take_bad(batch, i, copy, (struct verdict){BW_CODE_block_unreadable, request->error});
+        add_bad_copy(batch, i, copy, (struct verdict){BW_CODE_block_unreadable, request->error});
         return;
     }
     if (block->good && memcmp(block->buffer, request->buffer, nodesize) == 0)
         return;
-    struct verdict verdict = judge(batch->check, request->buffer, &block->pointer);
+    struct verdict verdict = check_copy(batch->check, request->buffer, &block->pointer);
     if (verdict.error) {
-        take_bad(batch, i, copy, verdict);
+        add_bad_copy(batch, i, copy, verdict);
     } else if (block->good) {
         report(batch, i, copy, BW_CODE_block_differs, true, "valid, but not the same as copy 1");
     } else {
@@ -184,11 +273,11 @@ static void read_copies(struct batch *batch, unsigned copy)
     frame.metadata = true;
     bw_wind(&frame, reader->top, requests, wanted);
     for (unsigned i = 0; i < wanted; i++)
-        take_copy(batch, numbers[i], &requests[i]);
+        add_copy(batch, numbers[i], &requests[i]);
 }
 
 /* What stands in for a lost tree is in memory. */
-static bool take_from_memory(const struct batch *batch, struct bw_checked_block *block)
+static bool read_from_memory(const struct batch *batch, struct bw_checked_block *block)
 {
     const struct bw_tree_reader *reader = &batch->check->fs->reader;
     const uint8_t *bytes = bw_memory_block(reader->memory, block->pointer.bytenr);
@@ -202,7 +291,7 @@ static unsigned most_copies(struct batch *batch)
 {
     unsigned most = 1;
     for (unsigned i = 0; i < batch->count; i++) {
-        if (take_from_memory(batch, &batch->blocks[i]))
+        if (read_from_memory(batch, &batch->blocks[i]))
             continue;
         const struct bw_checked_chunk *chunk =
             bw_check_chunk(batch->check, batch->blocks[i].pointer.bytenr);

@@ -11,6 +11,7 @@
 
 #include "base/map.h"
 #include "base/pool.h"
+#include "base/range_set.h"
 #include "btrfs-walk/check.h"
 #include "check/codes.h"
 #include "fs/fs.h"
@@ -74,7 +75,6 @@ struct bw_finding_location {
 };
 
 struct bw_log_space;
-struct bw_sectors;
 struct bw_simple_quota;
 struct bw_unreadable;
 struct bw_verity_files;
@@ -122,7 +122,7 @@ struct bw_check {
     struct bw_map full_backrefs;     /**< addresses of tree blocks whose pointers are counted by
                                         address, not by tree */
     struct bw_map shared_blocks;     /**< addresses of tree blocks with more than one reference */
-    struct bw_sectors *unsummed;     /**< data that are allocated and have no checksums */
+    struct bw_range_set unsummed;    /**< data that are allocated and have no checksums */
     struct bw_map moved_directories; /**< left by `trees` for `inodes`; see directories.h */
     bool extents_known;              /**< nothing of the extent tree is lost */
     bool checksums_known;            /**< nothing of the checksum trees is lost */

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/human.h"
+#include "base/compare.h"
 #include "base/search.h"
 #include "btrfs-walk/space.h"
 #include "check/groups.h"
@@ -75,14 +76,12 @@ struct bw_checked_device *bw_checked_device(const struct bw_stripe_list *list, u
     return i < list->device_count && devices[i].info.devid == devid ? &devices[i] : NULL;
 }
 
-static int compare(const void *left, const void *right)
+static int by_place(const void *first, const void *second)
 {
-    const struct bw_checked_stripe *a = left, *b = right;
-    if (a->devid != b->devid)
-        return a->devid < b->devid ? -1 : 1;
-    if (a->offset != b->offset)
-        return a->offset < b->offset ? -1 : 1;
-    return a->logical == b->logical ? 0 : a->logical < b->logical ? -1 : 1;
+    const struct bw_checked_stripe *a = first, *b = second;
+    const uint64_t left[] = {a->devid, a->offset, a->logical};
+    const uint64_t right[] = {b->devid, b->offset, b->logical};
+    return BW_COMPARE_ALL(left, right);
 }
 
 static struct bw_finding_location location_of_stripe(const struct bw_checked_stripe *stripe)
@@ -181,7 +180,7 @@ static int compare_key(const struct bw_checked_stripe *stripe, const struct bw_k
 {
     const struct bw_checked_stripe place = {
         .devid = key->objectid, .offset = key->offset, .logical = stripe->logical};
-    return compare(stripe, &place);
+    return by_place(stripe, &place);
 }
 
 /* Goes through both lists at once. `*lost` is set if a part of the device tree is. */
@@ -223,7 +222,7 @@ static struct bw_error *stripes_check(struct bw_stripe_list *list)
 {
     struct bw_item_stream extents;
     if (list->count)
-        qsort(list->stripes, list->count, sizeof *list->stripes, compare);
+        qsort(list->stripes, list->count, sizeof *list->stripes, by_place);
     for (size_t i = 0; i < list->count; i++)
         check_stripe(list, &list->stripes[i], i ? &list->stripes[i - 1] : NULL);
     check_zones(list);
@@ -411,7 +410,7 @@ static struct bw_error *take_chunk(struct chunks *chunks, const struct bw_item *
     }
     BW_AUTO_ERROR struct bw_error *bad =
         bw_chunk_decode(item->key.offset, item->data, item->size, &chunk);
-    if (bad) { /* items.c says what is wrong */
+    if (bad) { /* tree_items.c finds what is wrong */
         chunks->stripes.incomplete = true;
         return NULL;
     }

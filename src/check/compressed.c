@@ -17,6 +17,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "btree/scan.h"
 #include "check/data.h"
 #include "check/inode_sums.h"
@@ -237,12 +238,11 @@ static void run_task(void *context, unsigned number, size_t index)
 
 /* The window. */
 
-static int compare(const void *first, const void *second)
+static int by_address(const void *first, const void *second)
 {
     const struct stream *a = first, *b = second;
-    if (a->logical != b->logical)
-        return a->logical < b->logical ? -1 : 1;
-    return bw_key_compare(&a->key, &b->key);
+    const int order = bw_compare(a->logical, b->logical);
+    return order ? order : bw_key_compare(&a->key, &b->key);
 }
 
 /* Whether two streams are one, which several files have. */
@@ -267,7 +267,7 @@ static size_t streams_of_task(const struct compressed_check *self, size_t first)
 static void work_off(struct compressed_check *self)
 {
     if (self->count)
-        qsort(self->streams, self->count, sizeof *self->streams, compare);
+        qsort(self->streams, self->count, sizeof *self->streams, by_address);
     self->task_count = 0;
     for (size_t first = 0, count; first < self->count; first += count) {
         count = streams_of_task(self, first);

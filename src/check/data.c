@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "btree/block.h"
 #include "btree/scan.h"
 #include "check/data.h"
@@ -126,10 +127,7 @@ static int by_place(const void *first, const void *second)
     const struct bw_bad_range *a = first, *b = second;
     const uint64_t left[] = {a->code, a->copy, a->mendable, a->devid, a->offset, a->logical};
     const uint64_t right[] = {b->code, b->copy, b->mendable, b->devid, b->offset, b->logical};
-    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
-        if (left[i] != right[i])
-            return left[i] < right[i] ? -1 : 1;
-    return 0;
+    return BW_COMPARE_ALL(left, right);
 }
 
 static bool continues(const struct bw_bad_range *a, const struct bw_bad_range *b)
@@ -451,16 +449,12 @@ static size_t pieces_of_task(const struct bw_data_check *data, size_t first)
     return count;
 }
 
-static int compare_tasks(const void *a, const void *b)
+static int by_round(const void *first, const void *second)
 {
-    const struct task *left = a, *right = b;
-    const unsigned left_round = left->same_device ? left->copy : 1;
-    const unsigned right_round = right->same_device ? right->copy : 1;
-    if (left_round != right_round)
-        return left_round < right_round ? -1 : 1;
-    if (left->first != right->first)
-        return left->first < right->first ? -1 : 1;
-    return left->copy < right->copy ? -1 : left->copy > right->copy;
+    const struct task *a = first, *b = second;
+    const uint64_t left[] = {a->same_device ? a->copy : 1, a->first, a->copy};
+    const uint64_t right[] = {b->same_device ? b->copy : 1, b->first, b->copy};
+    return BW_COMPARE_ALL(left, right);
 }
 
 static struct bw_error *make_tasks(struct bw_data_check *data)
@@ -477,7 +471,7 @@ static struct bw_error *make_tasks(struct bw_data_check *data)
         }
     }
     if (data->task_count)
-        qsort(data->tasks, data->task_count, sizeof *data->tasks, compare_tasks);
+        qsort(data->tasks, data->task_count, sizeof *data->tasks, by_round);
     return NULL;
 }
 

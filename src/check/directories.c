@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The way from directories up to the top. Subvolumes in which the same directories lie in each
  * other, as they do in most snapshots, are looked at once. */
+#include "base/compare.h"
 #include "check/directories.h"
 
 #include <inttypes.h>
@@ -172,12 +173,6 @@ static struct bw_error *count_alike(const struct bw_check *check, uint64_t *alik
     return stored ? NULL : bw_error_no_memory();
 }
 
-static int compare(const void *first, const void *second)
-{
-    const uint64_t a = *(const uint64_t *)first, b = *(const uint64_t *)second;
-    return a < b ? -1 : a > b;
-}
-
 /* The moved directories, ascending: neighbours lie in the same leaves. */
 static struct bw_error *sort_moved(const struct bw_check *check, struct moved *moved)
 {
@@ -190,7 +185,7 @@ static struct bw_error *sort_moved(const struct bw_check *check, struct moved *m
                        &unused))
         if (++moved->count == check->moved_directories.count)
             break;
-    qsort(moved->directories, moved->count, sizeof *moved->directories, compare);
+    qsort(moved->directories, moved->count, sizeof *moved->directories, bw_compare_first);
     return NULL;
 }
 

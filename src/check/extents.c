@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "btree/scan.h"
 #include "check/blocks.h"
 #include "check/extents.h"
@@ -21,36 +22,31 @@
 
 enum { MOST = 1 << 18 };
 
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-    return a < b ? -1 : a > b;
-}
-
 /* By extent, its item first; of references that differ in nothing but the length, those with the
  * same one stand together. */
-static int compare(const void *left, const void *right)
+static int by_extent(const void *left, const void *right)
 {
     const struct bw_reference *a = &((const struct bw_reference_entry *)left)->reference,
                               *b = &((const struct bw_reference_entry *)right)->reference;
-    int order = compare_numbers(a->bytenr, b->bytenr);
+    int order = bw_compare(a->bytenr, b->bytenr);
     order = order ? order : (b->kind == BW_EXTENT_ITEM) - (a->kind == BW_EXTENT_ITEM);
-    order = order ? order : compare_numbers(a->kind, b->kind);
-    order = order || !a->kind ? order : compare_numbers(a->source, b->source);
-    order = order || !a->kind ? order : compare_numbers(a->inode, b->inode);
-    order = order ? order : compare_numbers(a->offset, b->offset);
-    order = order ? order : compare_numbers(a->length, b->length);
-    order = order ? order : compare_numbers(a->source, b->source);
-    return order ? order : compare_numbers(a->inode, b->inode);
+    order = order ? order : bw_compare(a->kind, b->kind);
+    order = order || !a->kind ? order : bw_compare(a->source, b->source);
+    order = order || !a->kind ? order : bw_compare(a->inode, b->inode);
+    order = order ? order : bw_compare(a->offset, b->offset);
+    order = order ? order : bw_compare(a->length, b->length);
+    order = order ? order : bw_compare(a->source, b->source);
+    return order ? order : bw_compare(a->inode, b->inode);
 }
 
 void bw_entries_merge(struct bw_entries *list)
 {
     size_t kept = 0;
     if (list->count)
-        qsort(list->entries, list->count, sizeof *list->entries, compare);
+        qsort(list->entries, list->count, sizeof *list->entries, by_extent);
     for (size_t i = 0; i < list->count;) {
         struct bw_reference_entry merged = list->entries[i++];
-        for (; i < list->count && compare(&merged, &list->entries[i]) == 0; i++) {
+        for (; i < list->count && by_extent(&merged, &list->entries[i]) == 0; i++) {
             merged.promised += list->entries[i].promised;
             merged.made += list->entries[i].made;
             merged.tree = merged.tree ? merged.tree : list->entries[i].tree;

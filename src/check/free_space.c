@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/search.h"
 #include "btrfs-walk/space.h"
 #include "check/free_space.h"
@@ -24,10 +25,8 @@
 
 static struct bw_error *add_superblock(struct bw_free_space *self, uint64_t start, uint64_t length)
 {
-    if (!BW_ARRAY_RESERVE(self->superblocks, self->superblock_count, self->superblock_capacity))
-        return bw_error_no_memory();
-    self->superblocks[self->superblock_count++] = (struct bw_run){start, start + length};
-    return NULL;
+    return bw_range_set_add(&self->superblocks, start, start + length) ? NULL
+                                                                       : bw_error_no_memory();
 }
 
 /* The stripes of a chunk in which superblocks lie, as the kernel sets them apart. Source:
@@ -57,12 +56,6 @@ static struct bw_error *add_superblocks_of_chunk(void *context, const struct bw_
     return NULL;
 }
 
-static int by_start(const void *left, const void *right)
-{
-    const struct bw_run *a = left, *b = right;
-    return a->start < b->start ? -1 : a->start > b->start;
-}
-
 /* For sources: a location about the present block group, with the key of its item in a tree. */
 static struct bw_finding_location free_space_location(const struct bw_free_space *self,
                                                       uint64_t tree, const struct bw_key *key)
@@ -90,25 +83,17 @@ static bool free_space_bits(const uint8_t *bytes, uint64_t bits, uint32_t *bit, 
 /* For sources: bytes of superblocks in the present block group. */
 static uint64_t free_space_superblocks(const struct bw_free_space *self)
 {
-    uint64_t position = self->group->start, sum = 0;
-    const uint64_t end = position + self->group->length;
-    for (size_t i = 0; i < self->superblock_count; i++) {
-        const struct bw_run *run = &self->superblocks[i];
-        const uint64_t from = run->start > position ? run->start : position;
-        const uint64_t to = run->end < end ? run->end : end;
-        sum += from < to ? to - from : 0;
-        position = from < to ? to : position;
-    }
-    return sum;
+    const uint64_t start = self->group->start;
+    return bw_range_set_overlap(&self->superblocks, start, start + self->group->length);
 }
 
-static bool next_raw(struct bw_free_space *self, struct bw_run *run)
+static bool next_raw(struct bw_free_space *self, struct bw_span *run)
 {
     return self->source->next(self, run);
 }
 
 /* The next run, with those that touch it. */
-static bool next_joined(struct bw_free_space *self, struct bw_run *run)
+static bool next_joined(struct bw_free_space *self, struct bw_span *run)
 {
     if (!self->has_next)
         return false;
@@ -120,37 +105,37 @@ static bool next_joined(struct bw_free_space *self, struct bw_run *run)
 }
 
 /* Cuts the first piece that has no superblock off a run; false if nothing is left. */
-static bool cut_piece(const struct bw_free_space *self, struct bw_run *run, struct bw_run *piece)
+static bool cut_piece(const struct bw_free_space *self, struct bw_span *run, struct bw_span *piece)
 {
-    const struct bw_run *superblocks = self->superblocks;
-    size_t i = BW_FIRST_INDEX(k, self->superblock_count, superblocks[k].end > run->start);
-    while (i < self->superblock_count && superblocks[i].start <= run->start) {
+    const struct bw_span *superblocks = self->superblocks.items;
+    size_t i = BW_FIRST_INDEX(k, self->superblocks.count, superblocks[k].end > run->start);
+    while (i < self->superblocks.count && superblocks[i].start <= run->start) {
         run->start = superblocks[i].end > run->start ? superblocks[i].end : run->start;
         i++;
     }
     *piece = *run;
-    if (i < self->superblock_count && superblocks[i].start < run->end)
+    if (i < self->superblocks.count && superblocks[i].start < run->end)
         piece->end = superblocks[i].start;
     run->start = piece->end;
     return piece->start < piece->end;
 }
 
 /* The next piece that the source has; an empty one at the end. */
-static struct bw_run next_piece(struct bw_free_space *self)
+static struct bw_span next_piece(struct bw_free_space *self)
 {
-    struct bw_run piece;
+    struct bw_span piece;
     for (;;) {
         if (self->has_run && cut_piece(self, &self->run, &piece))
             return piece;
         self->has_run = next_joined(self, &self->run);
         if (!self->has_run)
-            return (struct bw_run){0};
+            return (struct bw_span){0};
     }
 }
 
-static void compare_piece(struct bw_free_space *self, struct bw_run wanted)
+static void compare_piece(struct bw_free_space *self, struct bw_span wanted)
 {
-    const struct bw_run found = next_piece(self);
+    const struct bw_span found = next_piece(self);
     if (self->differs || (found.start == wanted.start && found.end == wanted.end))
         return;
     self->differs = true;
@@ -172,19 +157,19 @@ void bw_free_space_enter(struct bw_free_space *self, const struct bw_checked_gro
 
 void bw_free_space_expect(struct bw_free_space *self, uint64_t start, uint64_t end)
 {
-    struct bw_run run = {start, end}, piece;
+    struct bw_span run = {start, end}, piece;
     while (self->source && cut_piece(self, &run, &piece))
         compare_piece(self, piece);
 }
 
 static void report_difference(const struct bw_free_space *self)
 {
-    const struct bw_run *wanted = &self->wanted, *found = &self->found;
+    const struct bw_span *wanted = &self->wanted, *found = &self->found;
     const char *name = self->source->name;
     const bool only_found =
         wanted->start == wanted->end || (found->end && found->start < wanted->start);
     struct bw_finding_location location = self->source->location(self);
-    const struct bw_run *first = only_found ? found : wanted;
+    const struct bw_span *first = only_found ? found : wanted;
     location.finding.logical = first->start;
     location.finding.length = first->end - first->start;
     if (found->end && found->start == wanted->start)
@@ -201,7 +186,7 @@ void bw_free_space_leave(struct bw_free_space *self, bool unsure)
 {
     if (!self->source || self->failure)
         return;
-    compare_piece(self, (struct bw_run){0});
+    compare_piece(self, (struct bw_span){0});
     while (next_piece(self).end)
         continue;
     if (unsure || !self->known)
@@ -218,7 +203,7 @@ struct bw_error *bw_free_space_end(struct bw_free_space *self, struct bw_error *
         bw_error_free(self->failure);
     else
         error = self->failure;
-    free(self->superblocks);
+    bw_range_set_free(&self->superblocks);
     return self->source ? self->source->end(self, error) : error;
 }
 
@@ -303,7 +288,7 @@ static bool is_before(const struct bw_free_space *self, uint64_t address)
 }
 
 /* The next run of set bits of the present item; false if there are no more. */
-static bool next_in_bitmap(struct bw_free_space *self, struct bw_run *run)
+static bool next_in_bitmap(struct bw_free_space *self, struct bw_span *run)
 {
     const struct bw_item *item = &self->stream.item;
     const uint64_t sector = self->check->fs->superblock.sectorsize;
@@ -312,12 +297,12 @@ static bool next_in_bitmap(struct bw_free_space *self, struct bw_run *run)
         bits = item->size * UINT64_C(8);
     uint32_t first;
     const bool found = free_space_bits(item->data, bits, &self->bit, &first);
-    *run = (struct bw_run){item->key.objectid + first * sector,
-                           item->key.objectid + self->bit * sector};
+    *run = (struct bw_span){item->key.objectid + first * sector,
+                            item->key.objectid + self->bit * sector};
     return found;
 }
 
-static bool next_tree_run(struct bw_free_space *self, struct bw_run *run)
+static bool next_tree_run(struct bw_free_space *self, struct bw_span *run)
 {
     while (is_before(self, self->group->start + self->group->length)) {
         const struct bw_key key = self->stream.item.key;
@@ -331,7 +316,7 @@ static bool next_tree_run(struct bw_free_space *self, struct bw_run *run)
             continue;
         }
         bw_item_stream_next(&self->stream);
-        *run = (struct bw_run){key.objectid, key.objectid + key.offset};
+        *run = (struct bw_span){key.objectid, key.objectid + key.offset};
         if (key.type == BW_FREE_SPACE_EXTENT)
             return true;
     }
@@ -500,7 +485,7 @@ struct entry {
 struct bw_space_cache {
     struct bw_data_reader *reader;
     struct bw_subvolume root_tree; /* as the reader wants it */
-    struct bw_run *runs;           /* of the present block group */
+    struct bw_span *runs;          /* of the present block group */
     size_t count, capacity, next;
 
     /* While it is being read. */
@@ -618,7 +603,7 @@ static bool add_run(struct bw_space_cache *cache, uint64_t start, uint64_t lengt
     if (!BW_ARRAY_RESERVE(cache->runs, cache->count, cache->capacity))
         *error = bw_error_no_memory();
     else
-        cache->runs[cache->count++] = (struct bw_run){start, start + length};
+        cache->runs[cache->count++] = (struct bw_span){start, start + length};
     return !*error;
 }
 
@@ -675,7 +660,7 @@ static bool add_cache_entries(struct bw_space_cache *cache, struct bw_error **er
         return damaged(cache, "the space cache has %" PRIu64 " bitmap%s, not %" PRIu64, bitmaps,
                        bw_plural(bitmaps), cache->bitmaps);
     if (cache->count)
-        qsort(cache->runs, cache->count, sizeof *cache->runs, by_start);
+        qsort(cache->runs, cache->count, sizeof *cache->runs, bw_compare_first);
     return true;
 }
 
@@ -761,7 +746,7 @@ static struct bw_error *enter_cache_group(struct bw_free_space *self)
     return error;
 }
 
-static bool next_cache_run(struct bw_free_space *self, struct bw_run *run)
+static bool next_cache_run(struct bw_free_space *self, struct bw_span *run)
 {
     struct bw_space_cache *cache = self->cache;
     if (!self->known || cache->next == cache->count)
@@ -839,7 +824,6 @@ struct bw_error *bw_free_space_begin(struct bw_free_space *self, struct bw_check
     if (!self->source)
         return NULL;
     BW_TRY(bw_fs_chunks(check->fs, add_superblocks_of_chunk, self));
-    if (self->superblock_count)
-        qsort(self->superblocks, self->superblock_count, sizeof *self->superblocks, by_start);
+    bw_range_set_join(&self->superblocks);
     return NULL;
 }

@@ -11,11 +11,6 @@
 #include "check/check.h"
 #include "owners/tree_list.h"
 
-/** A range of logical addresses. */
-struct bw_run {
-    uint64_t start, end;
-};
-
 struct bw_free_space;
 struct bw_space_cache;
 
@@ -28,7 +23,7 @@ struct bw_free_space_source {
     /** Goes on to the present block group, and sets `known`. Fails only if memory runs out. */
     struct bw_error *(*enter)(struct bw_free_space *self);
     /** The next run of the block group; they ascend, and may touch. False at the end. */
-    bool (*next)(struct bw_free_space *self, struct bw_run *run);
+    bool (*next)(struct bw_free_space *self, struct bw_span *run);
     /** Ends a block group of which everything is known. NULL: there is nothing to do. */
     void (*leave)(const struct bw_free_space *self);
     struct bw_error *(*end)(struct bw_free_space *self, struct bw_error *error);
@@ -37,18 +32,17 @@ struct bw_free_space_source {
 struct bw_free_space {
     struct bw_check *check;
     const struct bw_free_space_source *source; /**< NULL: nothing can be compared */
-    struct bw_run *superblocks;                /**< ascending: stripes in which they lie */
-    size_t superblock_count, superblock_capacity;
-    struct bw_error *failure; /**< memory ran out */
+    struct bw_range_set superblocks;           /**< stripes in which they lie */
+    struct bw_error *failure;                  /**< memory ran out */
 
     /* Of the present block group. */
     const struct bw_checked_group *group;
-    bool known;              /**< by the source: what it has can be read, and is in use */
-    bool has_run, has_next;  /* of `run` and `next` */
-    struct bw_run run, next; /* of the source, joined; and the one after it */
-    uint64_t run_count;      /**< runs so far, joined */
+    bool known;               /**< by the source: what it has can be read, and is in use */
+    bool has_run, has_next;   /* of `run` and `next` */
+    struct bw_span run, next; /* of the source, joined; and the one after it */
+    uint64_t run_count;       /**< runs so far, joined */
     bool differs;
-    struct bw_run wanted, found; /* the first difference; empty: none */
+    struct bw_span wanted, found; /* the first difference; empty: none */
 
     /* Of the free space tree. */
     struct bw_item_stream stream;

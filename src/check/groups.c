@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Reading the block groups. Those in the extent tree are searched for, as a mount does: between
  * them lie the items of all extents. */
+#include "base/compare.h"
 #include "check/groups.h"
 
 #include "base/array.h"
@@ -69,12 +70,6 @@ static struct bw_error *search_tree(struct bw_check *check, const struct bw_tree
     return error;
 }
 
-static int compare(const void *left, const void *right)
-{
-    const struct bw_checked_group *a = left, *b = right;
-    return a->start < b->start ? -1 : a->start > b->start;
-}
-
 /* A conversion that was interrupted leaves some in either tree. */
 static struct bw_error *read_all(struct bw_check *check)
 {
@@ -115,7 +110,7 @@ struct bw_error *bw_check_load_groups(struct bw_check *check)
     BW_TRY(bw_tree_list_load(check->fs, &check->trees));
     BW_TRY(read_all(check));
     if (list->count)
-        qsort(list->groups, list->count, sizeof *list->groups, compare);
+        qsort(list->groups, list->count, sizeof *list->groups, bw_compare_first);
     list->loaded = true;
     estimate(check);
     return NULL;

@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "btree/scan.h"
 #include "base/human.h"
 #include "check/directories.h"
@@ -629,20 +630,14 @@ static void check_records(struct examination *examination, const struct name_rec
         check_links(examination, &inode);
 }
 
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-    return a < b ? -1 : a > b;
-}
-
 static int by_name(const void *first, const void *second)
 {
     const struct name_record *a = first, *b = second;
-    int order = a->is_subvolume - b->is_subvolume;
-    order = order ? order : compare_numbers(a->inode, b->inode);
-    order = order ? order : compare_numbers(a->name != 0, b->name != 0);
-    order = order ? order : compare_numbers(a->directory, b->directory);
-    order = order ? order : compare_numbers(a->name, b->name);
-    return order ? order : compare_numbers(a->value, b->value);
+    const uint64_t left[] = {a->is_subvolume, a->inode, a->name != 0,
+                             a->directory,    a->name,  a->value};
+    const uint64_t right[] = {b->is_subvolume, b->inode, b->name != 0,
+                              b->directory,    b->name,  b->value};
+    return BW_COMPARE_ALL(left, right);
 }
 
 /* Reports what is wrong in what was collected. */

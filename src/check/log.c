@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "check/check.h"
 #include "check/data.h"
 #include "check/log_space.h"
@@ -82,12 +83,6 @@ static struct bw_error *gather(struct log_check *self)
             BW_TRY(add_extent(self, known, &extent));
     }
     return NULL;
-}
-
-static int by_logical(const void *first, const void *second)
-{
-    const struct stored *a = first, *b = second;
-    return (a->logical > b->logical) - (a->logical < b->logical);
 }
 
 /* Checking. */
@@ -178,7 +173,7 @@ static struct bw_error *check_stored(struct log_check *self)
 {
     uint64_t done = 0;
     if (self->count)
-        qsort(self->stored, self->count, sizeof *self->stored, by_logical);
+        qsort(self->stored, self->count, sizeof *self->stored, bw_compare_first);
     for (size_t i = 0; i < self->count && bw_check_should_continue(self->check, 0); i++) {
         const struct stored *stored = &self->stored[i];
         const uint64_t end = stored->logical + stored->length;

@@ -4,6 +4,7 @@
  * tree has, with this address and length, and allocates all others: these must be free, and so must
  * tree blocks. Source: replay_one_extent() in the kernel's fs/btrfs/tree-log.c.
  */
+#include "base/compare.h"
 #include "check/log_space.h"
 
 #include <inttypes.h>
@@ -67,14 +68,12 @@ void bw_log_space_data(struct bw_log_space *space, uint64_t bytenr, uint64_t len
         add_claim(space, &(struct claim){bytenr, bytenr + length, subvolume, inode});
 }
 
-static int by_range(const void *left, const void *right)
+static int by_range(const void *first, const void *second)
 {
-    const struct claim *a = left, *b = right;
-    if (a->start != b->start)
-        return a->start < b->start ? -1 : 1;
-    if (a->end != b->end)
-        return a->end < b->end ? -1 : 1;
-    return (a->inode > b->inode) - (a->inode < b->inode);
+    const struct claim *a = first, *b = second;
+    const uint64_t left[] = {a->start, a->end, a->inode};
+    const uint64_t right[] = {b->start, b->end, b->inode};
+    return BW_COMPARE_ALL(left, right);
 }
 
 static struct bw_finding_location location_of(const struct claim *claim)

@@ -19,7 +19,6 @@
 #include "base/galois.h"
 #include "btree/block.h"
 #include "check/blocks.h"
-#include "check/sectors.h"
 #include "check/data.h"
 #include "fs/image.h"
 #include "graph/wind.h"
@@ -359,14 +358,14 @@ static bool is_confirmed(const struct parity *parity, const struct row *row, uin
     const struct bw_check *check = parity->check;
     if (!(row->chunk->type & BW_GROUP_DATA))
         return true;
-    if (!check->options->data || !check->unsummed)
+    if (!check->options->data || !check->references)
         return false;
-    for (unsigned i = 0; i < row->data_parts; i++)
-        if (bw_sectors_covered(check->unsummed,
-                               row->logical + i * (uint64_t)BW_STRIPE_LENGTH +
-                                   (uint64_t)column * parity->sectorsize,
-                               parity->sectorsize))
+    for (unsigned i = 0; i < row->data_parts; i++) {
+        const uint64_t start =
+            row->logical + i * (uint64_t)BW_STRIPE_LENGTH + (uint64_t)column * parity->sectorsize;
+        if (bw_range_set_overlap(&check->unsummed, start, start + parity->sectorsize))
             return false;
+    }
     return true;
 }
 

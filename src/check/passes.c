@@ -12,7 +12,6 @@
 #include "check/log_space.h"
 #include "check/quota.h"
 #include "check/reference_counts.h"
-#include "check/sectors.h"
 #include "check/unreadable.h"
 #include "check/verity.h"
 
@@ -109,7 +108,7 @@ void bw_check_end(struct bw_check *check)
     bw_pool_destroy(check->pool);
     bw_visited_destroy(check->visited);
     bw_reference_counts_destroy(check->references);
-    bw_sectors_destroy(check->unsummed);
+    bw_range_set_free(&check->unsummed);
     bw_simple_quota_free(check->simple_quota);
     bw_log_space_free(check->log_space);
     bw_verity_files_free(check->verity);

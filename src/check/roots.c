@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/human.h"
+#include "base/compare.h"
 #include "base/search.h"
 #include "ondisk/checksum.h"
 #include "ondisk/disk_items.h"
@@ -119,16 +120,16 @@ static struct bw_error *add_uuid_item(void *context, const struct bw_item *item)
 
 static int compare_uuids(const struct fact *a, const struct fact *b)
 {
-    const int order = a->type == b->type ? memcmp(a->uuid, b->uuid, BW_UUID_SIZE)
-                                         : (a->type > b->type) - (a->type < b->type);
-    return order ? order : (a->id > b->id) - (a->id < b->id);
+    const int order =
+        a->type == b->type ? memcmp(a->uuid, b->uuid, BW_UUID_SIZE) : bw_compare(a->type, b->type);
+    return order ? order : bw_compare(a->id, b->id);
 }
 
 static int by_uuid_and_side(const void *first, const void *second)
 {
     const struct fact *a = first, *b = second;
     const int order = compare_uuids(a, b);
-    return order ? order : (a->side > b->side) - (a->side < b->side);
+    return order ? order : bw_compare(a->side, b->side);
 }
 
 /* Facts about one uuid of one subvolume. */
@@ -205,10 +206,7 @@ static int by_link(const void *first, const void *second)
     const struct root_side *a = first, *b = second;
     const uint64_t left[] = {a->parent, a->child, a->is_backref};
     const uint64_t right[] = {b->parent, b->child, b->is_backref};
-    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
-        if (left[i] != right[i])
-            return left[i] < right[i] ? -1 : 1;
-    return 0;
+    return BW_COMPARE_ALL(left, right);
 }
 
 /* The location of an item of the root tree. */

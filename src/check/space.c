@@ -7,21 +7,140 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
-#include "check/checksum_runs.h"
 #include "check/free_space.h"
 #include "check/groups.h"
-#include "owners/tree_list.h"
 #include "check/reference_counts.h"
-#include "check/reference_counts.h"
-#include "check/sectors.h"
 #include "check/unreadable.h"
+#include "ondisk/checksum.h"
+#include "owners/tree_list.h"
+
+/* The items of the checksum trees, which are compared with each other and with the extents of data,
+ * both in ascending order. */
+struct checksum_runs {
+    struct bw_check *check;
+    struct bw_item_stream stream;
+    uint64_t start, end; /* what is left of the present item: for which bytes it has checksums */
+    uint64_t item_end;   /* where the items so far end */
+    bool after_loss;     /* checksums between the item before and this one may be lost */
+};
+
+static struct bw_finding_location checksum_location(const struct checksum_runs *self,
+                                                    uint64_t logical, uint64_t length)
+{
+    return (struct bw_finding_location){
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
+                    .tree = BW_CSUM_TREE,
+                    .key = self->stream.item.key,
+                    .logical = logical,
+                    .length = length}};
+}
+
+/* Whether the present item adds checksums to those before it. */
+static bool begin_item(struct checksum_runs *self)
+{
+    const struct bw_item *item = &self->stream.item;
+    const uint64_t sector = self->check->fs->superblock.sectorsize, start = item->key.offset;
+    const uint64_t size = bw_checksum_size(self->check->fs->superblock.checksum_type);
+    if (item->key.type != BW_EXTENT_CSUM || item->key.objectid != BW_EXTENT_CSUM_OBJECT)
+        return false;
+    const uint64_t length = item->size / size * sector;
+    if (start + length < start)
+        return false; /* tree_items.c finds that it is not aligned */
+    if (start < self->item_end) {
+        const struct bw_finding_location location =
+            checksum_location(self, start, self->item_end - start);
+        bw_check_find(self->check, BW_CODE_checksum_overlap, &location,
+                      "the item before it reaches into the item");
+    }
+    self->start = start < self->item_end ? self->item_end : start;
+    self->end = self->item_end = start + length > self->item_end ? start + length : self->item_end;
+    return self->start < self->end;
+}
+
+/* Makes the first item from the present one on that has checksums the present run. */
+static void find_run(struct checksum_runs *self)
+{
+    self->after_loss = false;
+    for (; !self->stream.ended; bw_item_stream_next(&self->stream)) {
+        self->after_loss |= self->stream.after_loss;
+        if (begin_item(self))
+            return;
+    }
+    self->after_loss |= self->stream.after_loss;
+    self->start = self->end = UINT64_MAX;
+}
+
+static void next_run(struct checksum_runs *self)
+{
+    bw_item_stream_next(&self->stream);
+    find_run(self);
+}
+
+/* Begins. To be ended, whatever is returned. */
+static struct bw_error *checksum_runs_begin(struct checksum_runs *self, struct bw_check *check)
+{
+    *self = (struct checksum_runs){.check = check};
+    BW_TRY(bw_item_stream_begin(&self->stream, check->fs, &check->trees, BW_CSUM_TREE));
+    find_run(self);
+    return NULL;
+}
+
+/* There is no data extent before `address`, or, if `unsure`, it is not known whether there is:
+ * checksums before it are orphaned. */
+static void checksum_runs_skip(struct checksum_runs *self, uint64_t address, bool unsure)
+{
+    while (self->start < address && !self->stream.ended) {
+        const uint64_t end = self->end < address ? self->end : address;
+        const struct bw_finding_location location =
+            checksum_location(self, self->start, end - self->start);
+        if (!unsure && self->start < end)
+            bw_check_find(self->check, BW_CODE_checksum_orphaned, &location,
+                          "checksums of bytes that no extent of data has");
+        self->start = end;
+        if (self->start == self->end)
+            next_run(self);
+    }
+}
+
+/* From `start` up to `end` there are no checksums, or they are lost. */
+static bool add_unsummed(struct checksum_runs *self, uint64_t start, uint64_t end)
+{
+    return self->after_loss || bw_range_set_add(&self->check->unsummed, start, end);
+}
+
+/* There is an extent of data, after all others: what of it has no checksums is added to
+ * check->unsummed. False if memory runs out. */
+static bool checksum_runs_cover(struct checksum_runs *self, uint64_t start, uint64_t end)
+{
+    bool added = true;
+    while (added && start < end) {
+        if (self->start > start) {
+            const uint64_t until = self->start < end ? self->start : end;
+            added = add_unsummed(self, start, until);
+            start = until;
+        } else {
+            start = self->end < end ? self->end : end;
+            self->start = start;
+        }
+        if (self->start == self->end && !self->stream.ended)
+            next_run(self);
+    }
+    return added;
+}
+
+/* Ends; returns `error`, or one of memory. */
+static struct bw_error *checksum_runs_end(struct checksum_runs *self, struct bw_error *error)
+{
+    self->check->checksums_known = !self->stream.lost;
+    return bw_item_stream_end(&self->stream, error);
+}
 
 /* Where the pass is. */
 struct space {
     struct bw_check *check;
     struct bw_item_stream extents;
     struct bw_free_space free_space;
-    struct bw_checksum_runs checksums;
+    struct checksum_runs checksums;
     size_t next_group;              /* after the present one */
     struct bw_checked_group *group; /* the present one; NULL: none has begun */
     uint64_t position;              /* what is before is accounted for */
@@ -123,7 +242,7 @@ static uint64_t length_inside(const struct space *space)
     return length < room ? length : room;
 }
 
-static void account(struct space *space)
+static void count_extent(struct space *space)
 {
     const struct bw_extent_entry *extent = &space->extent;
     const uint64_t end = extent->bytenr + extent->length;
@@ -139,30 +258,30 @@ static void account(struct space *space)
     check_kind(space);
 }
 
-static struct bw_error *place_extent(struct space *space)
+static struct bw_error *add_extent(struct space *space)
 {
     const struct bw_extent_entry *extent = &space->extent;
     advance(space, extent->bytenr);
-    bw_checksum_runs_skip(&space->checksums, extent->bytenr, space->unsure);
+    checksum_runs_skip(&space->checksums, extent->bytenr, space->unsure);
     bw_unreadable_extent(space->check, extent->bytenr, extent->length);
     space->unsure = false;
     const uint64_t inside = length_inside(space);
     if (inside == extent->length) {
-        account(space);
+        count_extent(space);
     } else if (inside || !bw_check_chunk(space->check, extent->bytenr)) {
         const struct bw_finding_location location = location_of_extent(space);
         bw_check_find(space->check, BW_CODE_extent_outside, &location,
                       "the extent is not inside a block group");
     }
-    return extent->is_block || bw_checksum_runs_cover(&space->checksums, extent->bytenr,
-                                                      extent->bytenr + extent->length)
+    return extent->is_block || checksum_runs_cover(&space->checksums, extent->bytenr,
+                                                   extent->bytenr + extent->length)
                ? NULL
                : bw_error_no_memory();
 }
 
 /* References. */
 
-static void take_reference(struct space *space, const struct bw_reference *reference)
+static void count_reference(struct space *space, const struct bw_reference *reference)
 {
     space->counted += reference->count;
     if (reference->count)
@@ -203,7 +322,7 @@ static struct bw_error *begin_extent(struct space *space)
     struct bw_check *check = space->check;
     struct bw_reference reference;
     if (!bw_extent_entry_decode(check->fs, &space->extents.item, extent)) {
-        check->extents_known = false; /* items.c says what is wrong */
+        check->extents_known = false; /* tree_items.c finds what is wrong */
         space->unsure = true;
         return NULL;
     }
@@ -211,15 +330,15 @@ static struct bw_error *begin_extent(struct space *space)
     space->extent_key = space->extents.item.key;
     space->counted = 0;
     while (bw_extent_reference_step(extent, &reference))
-        take_reference(space, &reference);
+        count_reference(space, &reference);
     if (extent->is_block) {
         reference = bw_extent_itself(extent);
         bw_count_promised_reference(check, &reference);
     }
-    return keep_block(check, extent) ? place_extent(space) : bw_error_no_memory();
+    return keep_block(check, extent) ? add_extent(space) : bw_error_no_memory();
 }
 
-static void take_keyed(struct space *space)
+static void on_keyed_reference(struct space *space)
 {
     const struct bw_item *item = &space->extents.item;
     const bool mine = space->has_extent && space->extent.bytenr == item->key.objectid;
@@ -233,11 +352,11 @@ static void take_keyed(struct space *space)
     if (!mine && !space->unsure)
         bw_check_find(space->check, BW_CODE_reference_alone, &location,
                       "a reference to an extent that has no item");
-    take_reference(space, &reference);
+    count_reference(space, &reference);
 }
 
 /* The block groups of all chunks have been read. */
-static void take_group(struct space *space)
+static void on_block_group(struct space *space)
 {
     const struct bw_item *item = &space->extents.item;
     const struct bw_finding_location location =
@@ -248,7 +367,7 @@ static void take_group(struct space *space)
     bw_check_find(space->check, BW_CODE_chunk_missing, &location, "the block group has no chunk");
 }
 
-static struct bw_error *take_item(struct space *space)
+static struct bw_error *on_item(struct space *space)
 {
     const struct bw_key *key = &space->extents.item.key;
     const bool is_extent = key->type == BW_EXTENT_ITEM || key->type == BW_METADATA_ITEM;
@@ -258,18 +377,18 @@ static struct bw_error *take_item(struct space *space)
     if (is_extent)
         return begin_extent(space);
     if (key->type == BW_BLOCK_GROUP_ITEM)
-        take_group(space);
+        on_block_group(space);
     else
-        take_keyed(space);
+        on_keyed_reference(space);
     return NULL;
 }
 
-static struct bw_error *take_items(struct space *space)
+static struct bw_error *read_items(struct space *space)
 {
     for (unsigned i = 0; !space->extents.ended; i++) {
         if (i % 4096 == 0 && !bw_check_should_continue(space->check, 0))
             return NULL;
-        BW_TRY(take_item(space));
+        BW_TRY(on_item(space));
         bw_item_stream_next(&space->extents);
     }
     end_extent(space, !space->extents.after_loss);
@@ -277,7 +396,7 @@ static struct bw_error *take_items(struct space *space)
     advance(space, UINT64_MAX);
     if (space->group)
         leave_group(space);
-    bw_checksum_runs_skip(&space->checksums, UINT64_MAX, space->unsure);
+    checksum_runs_skip(&space->checksums, UINT64_MAX, space->unsure);
     return NULL;
 }
 
@@ -299,10 +418,10 @@ static struct bw_error *run(struct space *space)
     struct bw_check *check = space->check;
     BW_TRY(bw_item_stream_begin(&space->extents, check->fs, &check->trees, BW_EXTENT_TREE));
     BW_TRY(bw_free_space_begin(&space->free_space, check));
-    BW_TRY(bw_checksum_runs_begin(&space->checksums, check));
+    BW_TRY(checksum_runs_begin(&space->checksums, check));
     check->extents_known = bw_tree_list_find(&check->trees, BW_EXTENT_TREE);
     space->unsure = !check->extents_known;
-    BW_TRY(take_items(space));
+    BW_TRY(read_items(space));
     check->extents_known &= !space->extents.lost;
     check_sum(check);
     return NULL;
@@ -312,12 +431,11 @@ struct bw_error *bw_pass_space(struct bw_check *check)
 {
     struct space space = {.check = check};
     check->references = bw_reference_counts_create();
-    check->unsummed = bw_sectors_create();
-    if (!check->references || !check->unsummed)
+    if (!check->references)
         return bw_error_no_memory();
     BW_TRY(bw_check_load_groups(check));
     struct bw_error *error = run(&space);
-    error = bw_checksum_runs_end(&space.checksums, error);
+    error = checksum_runs_end(&space.checksums, error);
     error = bw_free_space_end(&space.free_space, error);
     return bw_item_stream_end(&space.extents, error);
 }

@@ -12,7 +12,7 @@
 #include "btrfs-walk/du.h"
 #include "fs/fs.h"
 #include "owners/file_list.h"
-#include "owners/ranges.h"
+#include "base/range_set.h"
 #include "owners/references.h"
 
 /*
@@ -278,7 +278,7 @@ struct du {
     struct sums *around; /* of the directories on the way to the present file; the start is first */
     size_t depth, depth_capacity;
     struct bw_file_place place;
-    struct bw_covered ranges;
+    struct bw_range_set ranges;
     const struct bw_wanted_file *file; /* that the parts are of */
     struct split_part *parts;
     size_t part_count, part_capacity;
@@ -360,7 +360,7 @@ static struct bw_error *add_range(struct du *du, const struct bw_wanted_file *fi
     sums->shared += range->length;
     const uint64_t room = UINT64_MAX - range->address;
     const uint64_t length = range->length < room ? range->length : room;
-    return bw_covered_add(&du->ranges, range->address, range->address + length)
+    return bw_range_set_add(&du->ranges, range->address, range->address + length)
                ? NULL
                : bw_error_no_memory();
 }
@@ -483,7 +483,7 @@ static struct bw_error *hand_out(struct du *du, const struct bw_listed_file *fil
         .exclusive = sums->exclusive,
         .shared = sums->shared,
         .set_shared = du->place.depth ? 0
-                      : is_directory  ? bw_covered_total(&du->ranges)
+                      : is_directory  ? bw_range_set_total(&du->ranges)
                                       : sums->shared,
         .sharing_known = !du->sharing_unknown,
     };
@@ -570,7 +570,7 @@ struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
     struct bw_error *error = count(&du);
     bw_file_place_free(&du.place);
     sharing_destroy(du.sharing);
-    free(du.ranges.items);
+    bw_range_set_free(&du.ranges);
     free(du.parts);
     free(du.around);
     free(du.sums);

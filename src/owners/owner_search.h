@@ -10,6 +10,7 @@
 
 #include "btrfs-walk/owner.h"
 #include "fs/inode_paths.h"
+#include "base/range_set.h"
 #include "owners/ranges.h"
 #include "owners/tree_list.h"
 
@@ -59,10 +60,10 @@ struct bw_owner_search {
     struct bw_tree_list trees;
     struct bw_map tree_numbers; /**< ids to indexes of `trees` */
     struct bw_query_ranges ranges;
-    bool reads_all;              /**< all blocks of all trees are read: there are no marks */
-    struct bw_map marks;         /**< addresses of blocks that have, or lead to, what is searched */
-    struct bw_covered allocated; /**< bytes of the ranges that extents and tree blocks take */
-    struct bw_covered shown;     /**< and those of them that have an owner */
+    bool reads_all;      /**< all blocks of all trees are read: there are no marks */
+    struct bw_map marks; /**< addresses of blocks that have, or lead to, what is searched */
+    struct bw_range_set allocated; /**< bytes of the ranges that extents and tree blocks take */
+    struct bw_range_set shown;     /**< and those of them that have an owner */
     struct bw_owned_block *blocks;
     size_t block_count, block_capacity;
     struct bw_map block_numbers; /**< their addresses to their indexes */

@@ -191,7 +191,7 @@ static struct bw_error *give_piece(struct descent *descent, const struct piece *
     const bool all = whole || piece->is_compressed;
     owner->offset = piece->offset + (all ? 0 : start - piece->start);
     owner->file_length = all ? piece->file_length : end - start;
-    if (!bw_covered_add(&search->shown, start, end))
+    if (!bw_range_set_add(&search->shown, start, end))
         return bw_error_no_memory();
     return bw_owner_give(search, owner);
 }
@@ -384,7 +384,7 @@ static struct bw_error *give_blocks(struct bw_owner_search *search)
                                        .has_key = block->has_key,
                                        .key = block->key};
         BW_TRY(search->options->take(search->options->context, &owner));
-        if (!bw_covered_add(&search->shown, owner.logical, owner.logical + owner.length))
+        if (!bw_range_set_add(&search->shown, owner.logical, owner.logical + owner.length))
             return bw_error_no_memory();
     }
     return NULL;
@@ -443,10 +443,10 @@ static struct bw_error *give_rests(struct rest *rest, const struct bw_query_rang
     struct bw_owner before = {0};
     for (uint64_t at = range->start, next; at < end; at = next) {
         next = end;
-        if (bw_covered_at(&search->shown, at, &next))
+        if (bw_range_set_has(&search->shown, at, &next))
             continue;
         struct bw_owner piece = {.kind = BW_OWNER_HIDDEN, .range = range->number, .logical = at};
-        const bool allocated = bw_covered_at(&search->allocated, at, &next);
+        const bool allocated = bw_range_set_has(&search->allocated, at, &next);
         piece.length = next - at;
         if (!allocated)
             BW_TRY(name_unallocated(rest, at, &piece.length, &piece.kind));
@@ -459,8 +459,8 @@ static struct bw_error *give_rests(struct rest *rest, const struct bw_query_rang
 static struct bw_error *give_all_rests(struct bw_owner_search *search)
 {
     struct rest rest = {search, NULL};
-    bw_covered_join(&search->shown);
-    bw_covered_join(&search->allocated);
+    bw_range_set_join(&search->shown);
+    bw_range_set_join(&search->allocated);
     struct bw_error *error = bw_block_groups_open(search->fs, &rest.groups);
     for (size_t i = 0; i < search->ranges.count && !error; i++)
         error = give_rests(&rest, &search->ranges.items[i]);
@@ -539,8 +539,8 @@ struct bw_error *bw_owners_search(struct bw_fs *fs, const struct bw_owner_option
     struct bw_error *error = find_all(&search);
     free(search.trees.entries);
     free(search.ranges.items);
-    free(search.allocated.items);
-    free(search.shown.items);
+    bw_range_set_free(&search.allocated);
+    bw_range_set_free(&search.shown);
     free(search.blocks);
     free(search.lost);
     free(search.nameless);

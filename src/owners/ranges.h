@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Ranges of addresses: those that are searched for, found again by what meets them; and those that
- * something covers. And sets of tree blocks. */
+/* Ranges of addresses that are searched for, found again by what meets them; and sets of tree
+ * blocks. */
 #ifndef BW_OWNERS_RANGES_H
 #define BW_OWNERS_RANGES_H
 
@@ -30,27 +30,6 @@ void bw_query_ranges_sort(struct bw_query_ranges *list);
  * 0; `*next` moves past it. */
 const struct bw_query_range *bw_query_ranges_next(const struct bw_query_ranges *list, size_t *next,
                                                   uint64_t start, uint64_t length);
-
-/** Bytes that are covered, however often. All zeros is none; free(items) frees it. */
-struct bw_covered {
-    struct bw_covered_range {
-        uint64_t start, end;
-    } * items;
-    size_t count, capacity;
-    size_t joined; /* the first ones, which are sorted and do not touch */
-};
-
-/** Adds bytes; false if memory runs out. */
-bool bw_covered_add(struct bw_covered *covered, uint64_t start, uint64_t end);
-
-/** Sorts and joins what was added, before bw_covered_at(). */
-void bw_covered_join(struct bw_covered *covered);
-
-/** Whether an address is covered; `*end` is cut to where that changes. */
-bool bw_covered_at(const struct bw_covered *covered, uint64_t address, uint64_t *end);
-
-/** How many bytes are covered. */
-uint64_t bw_covered_total(struct bw_covered *covered);
 
 /** Tree blocks. A word of the map has the bits of 16 places of the smallest block size. */
 struct bw_block_set {
@@ -84,6 +63,27 @@ static inline bool bw_block_set_add(struct bw_block_set *set, uint64_t bytenr, b
     const uint32_t known = bw_map_get(&set->words, at.word);
     *added = known == UINT32_MAX || !(known & at.bit);
     return !*added || bw_map_put(&set->words, at.word, (known == UINT32_MAX ? 0 : known) | at.bit);
+}
+
+/** Where an iteration over a set is; begins as all zeros. */
+struct bw_block_set_position {
+    size_t next;
+    uint64_t word;
+    uint32_t bits; /**< of the word that have not come yet */
+};
+
+/** The next block of a set, in no order; false at the end. */
+static inline bool bw_block_set_next(const struct bw_block_set *set,
+                                     struct bw_block_set_position *position, uint64_t *bytenr)
+{
+    while (!position->bits)
+        if (!bw_map_next(&set->words, &position->next, &position->word, &position->bits))
+            return false;
+    const unsigned bit = (unsigned)__builtin_ctz(position->bits);
+    const uint64_t word = position->word == UINT64_MAX ? 0 : position->word; /* one key of a map */
+    *bytenr = (word * 16 + bit) * BW_MIN_SECTORSIZE;
+    position->bits &= position->bits - 1;
+    return true;
 }
 
 #endif

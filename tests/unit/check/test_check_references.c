@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/check: reference counts, sets of sectors, references as the extent tree has them, and lists
+/* src/check: reference counts, references as the extent tree has them, and lists
  * of the references of both sides. */
 #include "check/extents.h"
 #include "check/reference_counts.h"
-#include "check/sectors.h"
 #include "support/walk_helpers.h"
 
 static void test_counts_agree(void **state)
@@ -33,22 +32,6 @@ static void test_reference_hash(void **state)
     for (size_t i = 0; i < 6; i++)
         for (size_t k = 0; k < i; k++)
             assert_int_not_equal(hashes[i], hashes[k]);
-}
-
-static void test_sectors(void **state)
-{
-    (void)state;
-    struct bw_sectors *sectors = bw_sectors_create();
-    assert_int_equal(bw_sectors_covered(sectors, 0, UINT64_MAX), 0);
-    assert_true(bw_sectors_add(sectors, 4096, 4096));
-    assert_true(bw_sectors_add(sectors, 8192, 4096));
-    assert_true(bw_sectors_add(sectors, 20480, 8192));
-    assert_int_equal(bw_sectors_covered(sectors, 0, 4096), 0);
-    assert_int_equal(bw_sectors_covered(sectors, 0, 8192), 4096);
-    assert_int_equal(bw_sectors_covered(sectors, 8192, 16384), 8192);
-    assert_int_equal(bw_sectors_covered(sectors, 12288, 8192), 0);
-    assert_int_equal(bw_sectors_covered(sectors, 0, 1 << 20), 16384);
-    bw_sectors_destroy(sectors);
 }
 
 /* A check of a file system without trees. */
@@ -172,9 +155,9 @@ static void test_entries_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts_agree), cmocka_unit_test(test_reference_hash),
-        cmocka_unit_test(test_sectors),      cmocka_unit_test(test_extent_item),
-        cmocka_unit_test(test_entries),      cmocka_unit_test(test_entries_bounded),
+        cmocka_unit_test(test_counts_agree),    cmocka_unit_test(test_reference_hash),
+        cmocka_unit_test(test_extent_item),     cmocka_unit_test(test_entries),
+        cmocka_unit_test(test_entries_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/owners/ranges.c: which of the ranges a range meets, and which bytes are covered. */
+/* src/owners/ranges.c: which of the ranges a range meets; sets of tree blocks. */
 #include "owners/ranges.h"
 
 #include "support/walk_helpers.h"
@@ -38,39 +38,6 @@ static void test_query_ranges(void **state)
     free(list.items);
 }
 
-/* Walks over the addresses from 0 to 100, and says where that changes. */
-static void check_covered(const struct bw_covered *covered, const char *wanted)
-{
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    for (uint64_t at = 0, next; at < 100; at = next) {
-        next = 100;
-        const bool inside = bw_covered_at(covered, at, &next);
-        bw_buffer_format(&text, "%c%u", inside ? '+' : '-', (unsigned)next);
-    }
-    bw_buffer_append_byte(&text, '\0');
-    assert_string_equal(text.data, wanted);
-}
-
-static void test_covered(void **state)
-{
-    (void)state;
-    struct bw_covered covered = {0};
-    check_covered(&covered, "-100");
-    for (int round = 0; round < 1000; round++) {
-        assert_true(bw_covered_add(&covered, 30, 40));
-        assert_true(bw_covered_add(&covered, 10, 20));
-        assert_true(bw_covered_add(&covered, 15, 25));
-    }
-    assert_true(covered.capacity < 100); /* what is the same takes no memory */
-    bw_covered_join(&covered);
-    check_covered(&covered, "-10+25-30+40-100");
-    assert_true(bw_covered_add(&covered, 25, 30));
-    bw_covered_join(&covered);
-    check_covered(&covered, "-10+40-100");
-    assert_int_equal(bw_covered_total(&covered), 30);
-    free(covered.items);
-}
-
 static void test_blocks(void **state)
 {
     (void)state;
@@ -88,7 +55,6 @@ static void test_blocks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_query_ranges),
-                                       cmocka_unit_test(test_covered),
                                        cmocka_unit_test(test_blocks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
