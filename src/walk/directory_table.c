@@ -1,72 +1,168 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The directory table: records, their names in one run of bytes, and an index by inode. */
+/* The directory table: records of an inode, a wave, the distance to the parent's record, and a
+ * name; indexed by inode. */
 #include "walk/directory_table.h"
 
-#include "base/array.h"
+#include "base/map.h"
+
+enum { LONGEST = 4 * BW_VARINT_LONGEST + 1 + UINT8_MAX };
 
 void bw_directories_free(struct bw_directory_table *table)
 {
-    free(table->items);
-    bw_buffer_free(&table->names);
-    bw_map_free(&table->by_inode);
-    *table = (struct bw_directory_table){0};
+    bw_packed_free(&table->records);
+    table->count = 0;
 }
 
 struct bw_error *bw_directories_reset(struct bw_directory_table *table, uint64_t top)
 {
-    uint32_t index;
+    uint32_t number;
     table->count = 0;
-    table->names.length = 0;
-    table->names.failed = false;
-    bw_map_clear(&table->by_inode);
-    return bw_directories_add(table, top, 0, "", 0, 1, &index);
+    bw_packed_clear(&table->records);
+    return bw_directories_add(table, top, 0, "", 0, 1, &number);
+}
+
+static uint8_t *put_name(uint8_t *at, const void *name, size_t length)
+{
+    *at++ = (uint8_t)length;
+    memcpy(at, name, length);
+    return at + length;
+}
+
+static uint32_t hash_of(const struct bw_directory_table *table, uint64_t inode)
+{
+    return (uint32_t)bw_map_hash(inode, table->records.multiplier);
+}
+
+static bool enlarge_index(struct bw_directory_table *table)
+{
+    if (!bw_packed_enlarge(&table->records))
+        return false;
+    for (uint32_t number = bw_packed_first(&table->records, 0); number != BW_NO_DIRECTORY;) {
+        const struct bw_directory directory = bw_directories_get(table, number);
+        bw_packed_index(&table->records, hash_of(table, directory.inode), number);
+        number = bw_directories_next(table, number, &directory);
+    }
+    return true;
 }
 
 struct bw_error *bw_directories_add(struct bw_directory_table *table, uint64_t inode,
                                     uint32_t parent, const void *name, size_t name_length,
-                                    uint32_t wave, uint32_t *index)
+                                    uint32_t wave, uint32_t *number)
 {
-    size_t offset = table->names.length;
-    *index = (uint32_t)table->count;
-    if (!BW_ARRAY_RESERVE(table->items, table->count, table->capacity))
+    struct bw_packed *records = &table->records;
+    uint8_t *end;
+    if (!bw_packed_has_room(records) && !enlarge_index(table))
         return bw_error_no_memory();
-    bw_buffer_append(&table->names, name, name_length);
-    if (*index == BW_NO_DIRECTORY || offset > UINT32_MAX || table->names.failed ||
-        !bw_map_put(&table->by_inode, inode, *index))
+    *number = bw_packed_begin(records, LONGEST, &end);
+    if (*number == BW_NO_RECORD || *number & BW_FOUND_LOCAL)
         return bw_error_no_memory();
-    table->items[table->count++] =
-        (struct bw_directory){inode, parent, (uint32_t)offset, (uint16_t)name_length,
-                              (uint16_t)(wave < BW_LAST_WAVE ? wave : BW_LAST_WAVE)};
+    end = bw_varint_put(end, inode);
+    end = bw_varint_put(end, wave < BW_LAST_WAVE ? wave : BW_LAST_WAVE);
+    end = bw_varint_put(end, *number - parent);
+    bw_packed_end(records, put_name(end, name, name_length));
+    bw_packed_index(records, hash_of(table, inode), *number);
+    table->count++;
     return NULL;
+}
+
+struct bw_directory bw_directories_get(const struct bw_directory_table *table, uint32_t number)
+{
+    const uint8_t *begin = bw_packed_at(&table->records, number), *at = begin;
+    struct bw_directory directory = {.inode = bw_varint_get(&at)};
+    directory.wave = (uint32_t)bw_varint_get(&at);
+    directory.parent = number - (uint32_t)bw_varint_get(&at);
+    directory.name_length = *at++;
+    directory.name = (const char *)at;
+    directory.size = (size_t)(at - begin) + directory.name_length;
+    return directory;
+}
+
+uint32_t bw_directories_next(const struct bw_directory_table *table, uint32_t number,
+                             const struct bw_directory *directory)
+{
+    return bw_packed_next(&table->records, number, directory->size);
 }
 
 uint32_t bw_directories_find(const struct bw_directory_table *table, uint64_t inode)
 {
-    return bw_map_get(&table->by_inode, inode);
+    const uint32_t hash = hash_of(table, inode);
+    size_t slot = SIZE_MAX;
+    uint32_t number;
+    while ((number = bw_packed_find(&table->records, hash, &slot)) != BW_NO_DIRECTORY) {
+        const uint8_t *at = bw_packed_at(&table->records, number);
+        if (bw_varint_get(&at) == inode)
+            break;
+    }
+    return number;
 }
 
-bool bw_directories_is(const struct bw_directory_table *table, uint32_t index, uint32_t parent,
+bool bw_directories_is(const struct bw_directory_table *table, uint32_t number, uint32_t parent,
                        const void *name, size_t name_length)
 {
-    const struct bw_directory *directory = &table->items[index];
-    return directory->parent == parent && directory->name_length == name_length &&
-           memcmp(table->names.data + directory->name_offset, name, name_length) == 0;
+    const struct bw_directory directory = bw_directories_get(table, number);
+    return directory.parent == parent && directory.name_length == name_length &&
+           memcmp(directory.name, name, name_length) == 0;
 }
 
-void bw_directories_path(const struct bw_directory_table *table, uint32_t index,
+void bw_directories_path(const struct bw_directory_table *table, uint32_t number,
                          struct bw_buffer *path)
 {
+    struct bw_directory directory;
     size_t length = 0;
-    for (uint32_t at = index; at; at = table->items[at].parent)
-        length += table->items[at].name_length + 1u;
+    for (uint32_t at = number; at; at = directory.parent) {
+        directory = bw_directories_get(table, at);
+        length += directory.name_length + 1u;
+    }
     if (!bw_buffer_reserve(path, length))
         return;
     path->length += length;
     char *end = path->data + path->length;
-    for (uint32_t at = index; at; at = table->items[at].parent) {
-        const struct bw_directory *directory = &table->items[at];
+    for (uint32_t at = number; at; at = directory.parent) {
+        directory = bw_directories_get(table, at);
         *--end = '/';
-        end -= directory->name_length;
-        memcpy(end, table->names.data + directory->name_offset, directory->name_length);
+        end -= directory.name_length;
+        memcpy(end, directory.name, directory.name_length);
     }
+}
+
+/* Records of a task: the place in the table, once it is known; the inode; the parent's number and
+ * whether the directory was walked; the name. */
+
+uint32_t bw_found_directory_add(struct bw_packed *found, const struct bw_found_directory *directory)
+{
+    const uint32_t none = BW_NO_DIRECTORY;
+    uint8_t *end;
+    const uint32_t number = bw_packed_begin(found, sizeof none + LONGEST, &end);
+    if (number == BW_NO_RECORD || number >= ~BW_FOUND_LOCAL)
+        return BW_NO_DIRECTORY;
+    memcpy(end, &none, sizeof none);
+    end = bw_varint_put(end + sizeof none, directory->inode);
+    end = bw_varint_put(end, (uint64_t)directory->parent << 1 | directory->walked);
+    bw_packed_end(found, put_name(end, directory->name, directory->name_length));
+    return number | BW_FOUND_LOCAL;
+}
+
+struct bw_found_directory bw_found_directory_get(const struct bw_packed *found, uint32_t number)
+{
+    const uint8_t *begin = bw_packed_at(found, number), *at = begin + sizeof(uint32_t);
+    struct bw_found_directory directory = {.inode = bw_varint_get(&at)};
+    const uint64_t parent = bw_varint_get(&at);
+    directory.parent = (uint32_t)(parent >> 1);
+    directory.walked = parent & 1;
+    directory.name_length = *at++;
+    directory.name = (const char *)at;
+    directory.size = (size_t)(at - begin) + directory.name_length;
+    return directory;
+}
+
+void bw_found_directory_set_place(const struct bw_packed *found, uint32_t number, uint32_t place)
+{
+    memcpy(bw_packed_at(found, number), &place, sizeof place);
+}
+
+uint32_t bw_found_directory_place(const struct bw_packed *found, uint32_t number)
+{
+    uint32_t place;
+    memcpy(&place, bw_packed_at(found, number), sizeof place);
+    return place;
 }

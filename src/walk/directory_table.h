@@ -2,36 +2,36 @@
 /*
  * The directories of a subvolume that the walk has found: the only thing that it must remember. A
  * path is built by following parents. A parent is always added before its children, so there are no
- * cycles.
+ * cycles. There may be millions of directories, so each is a packed record of some twenty bytes.
  */
 #ifndef BW_WALK_DIRECTORY_TABLE_H
 #define BW_WALK_DIRECTORY_TABLE_H
 
 #include "base/buffer.h"
-#include "base/map.h"
+#include "base/packed.h"
 #include "btrfs-walk/error.h"
 
-enum { BW_NO_DIRECTORY = UINT32_MAX };
+enum { BW_NO_DIRECTORY = BW_NO_RECORD };
 enum { BW_LAST_WAVE = UINT16_MAX };
 
 /** Directories with longer paths are not entered: sixteen times what a system call takes. */
 enum { BW_LONGEST_PATH = 64 << 10 };
 
+/** What the table says of a directory. */
 struct bw_directory {
     uint64_t inode;
-    uint32_t parent;      /**< index of its parent; that of the top directory is itself */
-    uint32_t name_offset; /**< in the table's names */
-    uint16_t name_length;
-    uint16_t wave; /**< in which it was walked, or is to be; that and all later ones: BW_LAST_WAVE
-                    */
+    uint32_t parent; /**< its number; that of the top directory is itself */
+    uint32_t wave;   /**< in which it was walked, or is to be; that and all later ones: BW_LAST_WAVE
+                      */
+    const char *name; /**< in the table */
+    uint8_t name_length;
+    size_t size; /**< of the record */
 };
 
-/** Entry 0 is the top directory, without a name. */
+/** The top directory, without a name, has the number 0; later ones have greater numbers. */
 struct bw_directory_table {
-    struct bw_directory *items;
-    size_t count, capacity;
-    struct bw_buffer names;
-    struct bw_map by_inode;
+    struct bw_packed records;
+    size_t count;
 };
 
 /** Empties the table (keeping its memory) but for a top directory of inode `top`. */
@@ -40,22 +40,57 @@ struct bw_error *bw_directories_reset(struct bw_directory_table *table, uint64_t
 /** Frees the memory. */
 void bw_directories_free(struct bw_directory_table *table);
 
-/** Adds a directory that is not in the table yet, at `*index`. `wave` is cut to BW_LAST_WAVE. */
+/** Adds a directory that is not in the table yet; `*number` is its number. `wave` is cut to
+ * BW_LAST_WAVE. */
 struct bw_error *bw_directories_add(struct bw_directory_table *table, uint64_t inode,
                                     uint32_t parent, const void *name, size_t name_length,
-                                    uint32_t wave, uint32_t *index);
+                                    uint32_t wave, uint32_t *number);
 
-/** Index of an inode's directory, or BW_NO_DIRECTORY. */
+/** Number of an inode's directory, or BW_NO_DIRECTORY. */
 uint32_t bw_directories_find(const struct bw_directory_table *table, uint64_t inode);
 
-/** Whether directory `index` is in `parent` under this name. */
-bool bw_directories_is(const struct bw_directory_table *table, uint32_t index, uint32_t parent,
+/** A directory. */
+struct bw_directory bw_directories_get(const struct bw_directory_table *table, uint32_t number);
+
+/** The number after that of `directory`, or BW_NO_DIRECTORY after the last. */
+uint32_t bw_directories_next(const struct bw_directory_table *table, uint32_t number,
+                             const struct bw_directory *directory);
+
+/** Whether a directory is in `parent` under this name. */
+bool bw_directories_is(const struct bw_directory_table *table, uint32_t number, uint32_t parent,
                        const void *name, size_t name_length);
 
 /** Appends the path of a directory from the top one, a '/' after each name: "" for the top, "a/b/"
  * below it.
  */
-void bw_directories_path(const struct bw_directory_table *table, uint32_t index,
+void bw_directories_path(const struct bw_directory_table *table, uint32_t number,
                          struct bw_buffer *path);
+
+/* Directories that a task has found, which are not in the table yet. */
+
+/** Set in the number of a directory that is the task's own. */
+#define BW_FOUND_LOCAL (UINT32_C(1) << 31)
+
+/** One of them. */
+struct bw_found_directory {
+    uint64_t inode;
+    uint32_t parent; /**< number of the directory that holds the entry */
+    bool walked;     /**< its entries were in reach of the task and have been walked */
+    const char *name;
+    uint8_t name_length;
+    size_t size; /**< of the record */
+};
+
+/** Adds a directory. Returns its number, with BW_FOUND_LOCAL; BW_NO_DIRECTORY if memory runs out.
+ */
+uint32_t bw_found_directory_add(struct bw_packed *found,
+                                const struct bw_found_directory *directory);
+
+/** A directory; `number` is without BW_FOUND_LOCAL. */
+struct bw_found_directory bw_found_directory_get(const struct bw_packed *found, uint32_t number);
+
+/** Notes the number in the table of what was found, and gives it back. */
+void bw_found_directory_set_place(const struct bw_packed *found, uint32_t number, uint32_t place);
+uint32_t bw_found_directory_place(const struct bw_packed *found, uint32_t number);
 
 #endif

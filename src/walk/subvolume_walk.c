@@ -70,8 +70,10 @@ static bool enters(const struct bw_subvolume_walk *walk, uint32_t directory)
     unsigned depth =
         bw_choice_depth(&walk->choice, walk->scope.prefix, walk->scope.prefix_length) + 1;
     size_t length = walk->scope.prefix_length;
-    for (; directory; directory = walk->directories.items[directory].parent) {
-        length += walk->directories.items[directory].name_length + 1u;
+    struct bw_directory at;
+    for (; directory; directory = at.parent) {
+        at = bw_directories_get(&walk->directories, directory);
+        length += at.name_length + 1u;
         depth++;
     }
     return length < BW_LONGEST_PATH && bw_choice_enters(&walk->choice, depth);
@@ -261,44 +263,52 @@ static struct bw_error *add_subvolume_entry(struct bw_subvolume_walk *walk, uint
     return walk->paths.failed ? bw_error_no_memory() : NULL;
 }
 
-static uint32_t resolve(uint32_t parent, const uint32_t *places)
+/* The number in the table of a directory that may be the task's own. */
+static uint32_t resolve(uint32_t parent, const struct bw_packed *found)
 {
-    return parent & BW_FOUND_LOCAL ? places[parent & ~BW_FOUND_LOCAL] : parent;
+    return parent & BW_FOUND_LOCAL ? bw_found_directory_place(found, parent & ~BW_FOUND_LOCAL)
+                                   : parent;
 }
 
-/* Adds a directory that a task has found to the table; `place` gets its index. */
+/* Adds a directory that a task has found to the table; `place` gets its number. */
 static struct bw_error *merge_directory(struct bw_subvolume_walk *walk,
-                                        const struct bw_found *found, uint32_t parent,
-                                        const char *name, uint32_t *place)
+                                        const struct bw_found_directory *found, uint32_t parent,
+                                        uint32_t *place)
 {
-    *place = bw_directories_find(&walk->directories, found->id);
+    *place = bw_directories_find(&walk->directories, found->inode);
     if (*place == BW_NO_DIRECTORY)
         return found->walked
-                   ? bw_directories_add(&walk->directories, found->id, parent, name,
+                   ? bw_directories_add(&walk->directories, found->inode, parent, found->name,
                                         found->name_length, walk->scope.wave, place)
-                   : add_directory(walk, found->id, parent, name, found->name_length, place);
+                   : add_directory(walk, found->inode, parent, found->name, found->name_length,
+                                   place);
     bw_fs_report(walk->fs, BW_DAMAGE,
                  bw_error_create(BW_ERROR_CORRUPT,
                                  "tree %" PRIu64 ": directory inode %" PRIu64
                                  ": it has a second entry",
-                                 walk->scope.tree->id, found->id));
+                                 walk->scope.tree->id, found->inode));
+    return NULL;
+}
+
+static struct bw_error *merge_directories(struct bw_subvolume_walk *walk,
+                                          const struct bw_packed *found)
+{
+    for (uint32_t number = bw_packed_first(found, 0); number != BW_NO_DIRECTORY;) {
+        const struct bw_found_directory directory = bw_found_directory_get(found, number);
+        uint32_t place;
+        BW_TRY(merge_directory(walk, &directory, resolve(directory.parent, found), &place));
+        bw_found_directory_set_place(found, number, place);
+        number = bw_packed_next(found, number, directory.size);
+    }
     return NULL;
 }
 
 static struct bw_error *merge(struct bw_subvolume_walk *walk, const struct bw_task_result *result)
 {
-    /* The index in the table of each directory that the task has found. */
-    BW_AUTO_FREE uint32_t *places = malloc((result->found_count + 1) * sizeof *places);
-    if (!places)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < result->found_count; i++) {
-        const struct bw_found *found = &result->found[i];
-        BW_TRY(merge_directory(walk, found, resolve(found->parent, places),
-                               result->names.data + found->name_offset, &places[i]));
-    }
+    BW_TRY(merge_directories(walk, &result->found));
     for (size_t i = 0; i < result->subvolume_count; i++) {
-        const struct bw_found *found = &result->subvolumes[i];
-        BW_TRY(add_subvolume_entry(walk, found->id, resolve(found->parent, places),
+        const struct bw_found_subvolume *found = &result->subvolumes[i];
+        BW_TRY(add_subvolume_entry(walk, found->id, resolve(found->parent, &result->found),
                                    result->names.data + found->name_offset, found->name_length));
     }
     for (size_t i = 0; i < result->lost.count; i++)
@@ -360,8 +370,11 @@ static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopt
 static struct bw_error *walk_adopted(struct bw_subvolume_walk *walk)
 {
     walk->pending_count = 0;
-    for (uint32_t i = 0; i < walk->directories.count; i++)
-        BW_TRY(add_pending(walk, walk->directories.items[i].inode, i));
+    for (uint32_t number = 0; number != BW_NO_DIRECTORY;) {
+        const struct bw_directory directory = bw_directories_get(&walk->directories, number);
+        BW_TRY(add_pending(walk, directory.inode, number));
+        number = bw_directories_next(&walk->directories, number, &directory);
+    }
     return run_wave(walk, true);
 }
 
@@ -402,7 +415,7 @@ static uint32_t wave_of(void *context, uint64_t directory)
 {
     const struct bw_directory_table *table = &((struct recovery *)context)->walk->directories;
     uint32_t index = bw_directories_find(table, directory);
-    return index == BW_NO_DIRECTORY ? UINT32_MAX : table->items[index].wave;
+    return index == BW_NO_DIRECTORY ? UINT32_MAX : bw_directories_get(table, index).wave;
 }
 
 /* A directory above, and its name in the next one. */
@@ -453,8 +466,8 @@ static struct bw_error *list_once(struct recovery *recovery, uint32_t directory,
                                   size_t name_length, bool *included)
 {
     struct bw_subvolume_walk *walk = recovery->walk;
-    uint64_t hash =
-        bw_fs_name_hash(walk->fs, walk->directories.items[directory].inode, name, name_length);
+    uint64_t hash = bw_fs_name_hash(
+        walk->fs, bw_directories_get(&walk->directories, directory).inode, name, name_length);
     uint32_t state = bw_map_get(&recovery->listed, hash);
     *included = state == LISTED;
     if (state != UINT32_MAX)

@@ -120,7 +120,6 @@ static uint32_t add_name(struct running_task *run, const struct bw_dir_entry *en
 static bool add_directory(struct running_task *run, const struct directory_record *parent,
                           const struct bw_dir_entry *entry)
 {
-    struct bw_task_result *result = run->result;
     uint64_t inode = entry->location.objectid, position = parent->inode;
     uint32_t parent_directory = parent->directory;
     if (inode <= BW_SUBVOLUME_ROOT_INODE) {
@@ -136,17 +135,18 @@ static bool add_directory(struct running_task *run, const struct directory_recor
         report_directory(run, inode, "it has a second entry");
         return false;
     }
-    uint32_t index = (uint32_t)result->found_count | BW_FOUND_LOCAL;
-    if (index == UINT32_MAX ||
-        !BW_ARRAY_RESERVE(result->found, result->found_count, result->found_capacity)) {
+    const struct bw_found_directory found = {.inode = inode,
+                                             .parent = parent_directory,
+                                             .walked = is_in_reach(run, inode),
+                                             .name = (const char *)entry->name,
+                                             .name_length = (uint8_t)entry->name_length};
+    const uint32_t number = bw_found_directory_add(&run->result->found, &found);
+    if (number == BW_NO_DIRECTORY) {
         fail(run, bw_error_no_memory());
         return false;
     }
-    bool walked = is_in_reach(run, inode);
-    result->found[result->found_count++] = (struct bw_found){
-        inode, parent_directory, add_name(run, entry), entry->name_length, walked};
-    if (walked)
-        add_record(run, inode, index, position);
+    if (found.walked)
+        add_record(run, inode, number, position);
     return true;
 }
 
@@ -159,30 +159,32 @@ static void add_subvolume(struct running_task *run, const struct directory_recor
         fail(run, bw_error_no_memory());
         return;
     }
-    result->subvolumes[result->subvolume_count++] =
-        (struct bw_found){entry->location.objectid, parent->directory, add_name(run, entry),
-                          entry->name_length, false};
+    result->subvolumes[result->subvolume_count++] = (struct bw_found_subvolume){
+        entry->location.objectid, parent->directory, add_name(run, entry), entry->name_length};
 }
 
 /* Appends the path of a directory, which may be one of the task's own, from the subvolume's top. */
 static void append_path(const struct running_task *run, uint32_t directory, struct bw_buffer *path)
 {
-    const struct bw_task_result *result = run->result;
+    const struct bw_packed *own = &run->result->found;
+    struct bw_found_directory found;
     size_t length = 0, start;
     uint32_t at = directory;
-    for (; at & BW_FOUND_LOCAL; at = result->found[at & ~BW_FOUND_LOCAL].parent)
-        length += result->found[at & ~BW_FOUND_LOCAL].name_length + 1u;
+    for (; at & BW_FOUND_LOCAL; at = found.parent) {
+        found = bw_found_directory_get(own, at & ~BW_FOUND_LOCAL);
+        length += found.name_length + 1u;
+    }
     bw_directories_path(run->scope->directories, at, path);
     start = path->length;
     if (!bw_buffer_reserve(path, length))
         return;
     path->length += length;
     char *end = path->data + start + length;
-    for (at = directory; at & BW_FOUND_LOCAL; at = result->found[at & ~BW_FOUND_LOCAL].parent) {
-        const struct bw_found *found = &result->found[at & ~BW_FOUND_LOCAL];
+    for (at = directory; at & BW_FOUND_LOCAL; at = found.parent) {
+        found = bw_found_directory_get(own, at & ~BW_FOUND_LOCAL);
         *--end = '/';
-        end -= found->name_length;
-        memcpy(end, result->names.data + found->name_offset, found->name_length);
+        end -= found.name_length;
+        memcpy(end, found.name, found.name_length);
     }
 }
 
@@ -329,7 +331,7 @@ void bw_task_scratch_destroy(struct bw_task_scratch *scratch)
 void bw_task_result_free(struct bw_task_result *result)
 {
     bw_buffer_free(&result->names);
-    free(result->found);
+    bw_packed_free(&result->found);
     free(result->subvolumes);
     free(result->lost.items);
     *result = (struct bw_task_result){0};
@@ -487,7 +489,9 @@ static void run_leaves(struct running_task *run)
     struct bw_wanted_leaf *leaf = &run->scratch->leaf;
     for (size_t i = 0; i < run->task->pending_count; i++) {
         const struct bw_pending *pending = &run->task->pending[i];
-        if (run->scope->directories->items[pending->directory].wave >= run->task->since)
+        if (!run->task->since ||
+            bw_directories_get(run->scope->directories, pending->directory).wave >=
+                run->task->since)
             add_record(run, pending->inode, pending->directory, UINT64_MAX);
     }
     bw_leaves_advise(leaves);

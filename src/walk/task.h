@@ -51,24 +51,18 @@ struct bw_task_scope {
     atomic_uint_fast64_t *wanting;       /**< inodes whose attributes are missing or damaged */
 };
 
-/** Set in the `parent` of a found directory or subvolume: an index in the task's own `found`, not
- * in the table. */
-#define BW_FOUND_LOCAL (UINT32_C(1) << 31)
-
-/** A directory or a subvolume that a task has found. */
-struct bw_found {
-    uint64_t id;          /**< inode of the directory, or id of the subvolume */
-    uint32_t parent;      /**< index of the directory that holds the entry */
+/** A subvolume that a task has found. */
+struct bw_found_subvolume {
+    uint64_t id;
+    uint32_t parent;      /**< number of the directory that holds the entry */
     uint32_t name_offset; /**< in the result's names */
     uint16_t name_length;
-    bool walked; /**< a directory whose entries were in reach of the task and have been walked */
 };
 
 struct bw_task_result {
-    struct bw_buffer names;
-    struct bw_found *found; /**< directories */
-    size_t found_count, found_capacity;
-    struct bw_found *subvolumes;
+    struct bw_packed found; /**< directories, as in directory_table.h */
+    struct bw_buffer names; /**< of subvolumes */
+    struct bw_found_subvolume *subvolumes;
     size_t subvolume_count, subvolume_capacity;
     struct bw_lost_ranges lost;
     uint64_t files;

@@ -55,6 +55,57 @@ static void test_directory_table(void **state)
     bw_directories_free(&table);
 }
 
+/* More of them than there are in a chunk of memory, with inodes of all lengths. */
+static void test_many_directories(void **state)
+{
+    (void)state;
+    enum { COUNT = 30000 };
+    struct bw_directory_table table = {0};
+    expect_success(bw_directories_reset(&table, TOP));
+    uint32_t *numbers = calloc(COUNT, sizeof *numbers);
+    for (uint64_t i = 0; i < COUNT; i++)
+        numbers[i] = add(&table, 1000 + (i << i % 48), i ? numbers[i / 2] : 0, i % 7 ? "x" : "");
+    size_t count = 0;
+    for (uint32_t number = 0; number != BW_NO_DIRECTORY; count++) {
+        const struct bw_directory directory = bw_directories_get(&table, number);
+        if (count) {
+            assert_int_equal(number, numbers[count - 1]);
+            assert_int_equal(directory.parent, count > 1 ? numbers[(count - 1) / 2] : 0);
+            assert_int_equal(directory.wave, 1);
+        }
+        number = bw_directories_next(&table, number, &directory);
+    }
+    assert_int_equal(count, COUNT + 1);
+    for (uint64_t i = 0; i < COUNT; i += 11) {
+        const uint32_t number = bw_directories_find(&table, 1000 + (i << i % 48));
+        assert_int_equal(bw_directories_get(&table, number).inode, 1000 + (i << i % 48));
+    }
+    assert_int_equal(bw_directories_find(&table, 7), BW_NO_DIRECTORY);
+    free(numbers);
+    bw_directories_free(&table);
+}
+
+static void test_found_directories(void **state)
+{
+    (void)state;
+    struct bw_packed found = {0};
+    const struct bw_found_directory one = {UINT64_MAX, BW_FOUND_LOCAL - 1, true, "name", 4, 0};
+    const uint32_t first = bw_found_directory_add(&found, &one);
+    assert_int_equal(first, BW_FOUND_LOCAL);
+    const struct bw_found_directory other = {300, first, false, "b", 1, 0};
+    const uint32_t second = bw_found_directory_add(&found, &other) & ~BW_FOUND_LOCAL;
+    bw_found_directory_set_place(&found, 0, 77);
+    struct bw_found_directory got = bw_found_directory_get(&found, 0);
+    assert_true(got.inode == one.inode && got.parent == one.parent && got.walked);
+    assert_memory_equal(got.name, "name", got.name_length);
+    assert_int_equal(bw_packed_next(&found, 0, got.size), second);
+    got = bw_found_directory_get(&found, second);
+    assert_true(got.inode == 300 && got.parent == first && !got.walked && got.name_length == 1);
+    assert_int_equal(bw_found_directory_place(&found, 0), 77);
+    assert_int_equal(bw_packed_next(&found, second, got.size), BW_NO_RECORD);
+    bw_packed_free(&found);
+}
+
 /* The pool. */
 
 struct tally {
@@ -284,7 +335,8 @@ static void test_entry_cache(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_directory_table),    cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_directory_table),    cmocka_unit_test(test_many_directories),
+        cmocka_unit_test(test_found_directories),  cmocka_unit_test(test_pool),
         cmocka_unit_test(test_order_is_kept),      cmocka_unit_test(test_consumer_error),
         cmocka_unit_test(test_first_error_counts), cmocka_unit_test(test_entry_list),
         cmocka_unit_test(test_entry_cache),
