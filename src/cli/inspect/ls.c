@@ -1,10 +1,724 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ls command: the entries of directories, in the forms of ls(1). Here are its options, and what
- * they mean together. */
+/*
+ * The ls command: the entries of directories, in the forms of ls(1). Directories are listed one
+ * after the other, with memory for one of them and a stack of those that follow. A walk visits
+ * directories in the order of the disk, so it could not do that; its filters are used here as well.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/pair_set.h"
 #include "cli/inspect/ls.h"
 
-#include <stdlib.h>
-#include <unistd.h>
+/* Listings: the entries of a directory, and their inodes, read all at once. */
+
+/* Frees what it holds and leaves an empty one. */
+static void free_listing(struct ls_listing *listing)
+{
+    free(listing->entries);
+    bw_buffer_free(&listing->bytes);
+    *listing = (struct ls_listing){0};
+}
+
+/* Leaves an empty one, with its memory unless that is much. */
+static void clear_listing(struct ls_listing *listing)
+{
+    enum { MOST_KEPT = 1 << 14 };
+    if (listing->capacity > MOST_KEPT)
+        free_listing(listing);
+    listing->count = listing->bytes.length = 0;
+    listing->filled = false;
+}
+
+/* Adds an entry; its name is copied. */
+static struct bw_error *add_entry(struct ls_listing *listing, const char *name, size_t length,
+                                  const struct bw_place *place)
+{
+    size_t offset = listing->bytes.length;
+    bw_buffer_append(&listing->bytes, name, length);
+    if (listing->bytes.failed ||
+        !BW_ARRAY_RESERVE(listing->entries, listing->count, listing->capacity))
+        return bw_error_no_memory();
+    listing->entries[listing->count++] =
+        (struct ls_entry){.name = offset, .name_length = length, .place = *place};
+    return NULL;
+}
+
+static struct bw_error *add_dots(struct ls_listing *listing, const struct bw_place *directory,
+                                 const struct bw_place *parent)
+{
+    BW_TRY(add_entry(listing, ".", 1, directory));
+    BW_TRY(add_entry(listing, "..", 2, parent));
+    listing->entries[0].is_dots = listing->entries[1].is_dots = true;
+    return NULL;
+}
+
+static struct bw_error *add_entries(struct ls_listing *listing, struct bw_directory *directory,
+                                    bool hidden)
+{
+    const struct bw_directory_entry *entry;
+    for (;;) {
+        BW_TRY(bw_directory_next(directory, &entry));
+        if (!entry)
+            return NULL;
+        if (entry->name[0] != '.' || hidden)
+            BW_TRY(add_entry(listing, entry->name, entry->name_length, &entry->place));
+    }
+}
+
+/* Adds the entries of a directory, as the options want them; `parent` is its "..". `*handle` is
+ * reused for all directories, and the caller's to close; NULL at first. What is lost is reported.
+ */
+static struct bw_error *read_directory(struct ls_listing *listing, struct cmd_paths *paths,
+                                       const struct ls_state *options, const struct bw_place *place,
+                                       const struct bw_place *parent, struct bw_directory **handle)
+{
+    if (options->all)
+        BW_TRY(add_dots(listing, place, parent));
+    BW_TRY(*handle ? bw_directory_reopen(*handle, place, BW_DIRECTORY_START)
+                   : bw_directory_open(paths->session.fs, place, BW_DIRECTORY_START, handle));
+    return add_entries(listing, *handle, options->all || options->almost_all);
+}
+
+/* Most entries are in the subvolume of their directory; those are read together. */
+static const struct bw_subvolume *main_subvolume(const struct ls_listing *listing)
+{
+    return listing->entries[listing->count - 1].place.subvolume;
+}
+
+static bool is_together(const struct ls_listing *listing, const struct ls_entry *entry)
+{
+    return entry->place.subvolume == main_subvolume(listing) &&
+           entry->place.inode != BW_EMPTY_DIRECTORY;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct bw_wanted_inode *left = a, *right = b;
+    return (left->number > right->number) - (left->number < right->number);
+}
+
+/* Sorts and makes hard links, which have the same number, one. Returns how many are left. */
+static size_t sort_numbers(struct bw_wanted_inode *wanted, size_t count)
+{
+    size_t left = 0;
+    qsort(wanted, count, sizeof *wanted, by_number);
+    for (size_t i = 0; i < count; i++)
+        if (!left || wanted[left - 1].number != wanted[i].number)
+            wanted[left++] = wanted[i];
+    return left;
+}
+
+static void set_inode(struct ls_entry *entry, const struct bw_wanted_inode *wanted)
+{
+    entry->inode = wanted->inode;
+    entry->has_inode = true;
+    entry->has_acl = wanted->has_acl;
+    entry->no_compression = wanted->no_compression;
+}
+
+static struct bw_error *read_together(struct ls_listing *listing, struct bw_fs *fs)
+{
+    BW_AUTO_FREE struct bw_wanted_inode *wanted = calloc(listing->count, sizeof *wanted);
+    size_t count = 0;
+    if (!wanted)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < listing->count; i++)
+        if (is_together(listing, &listing->entries[i]))
+            wanted[count++].number = listing->entries[i].place.inode;
+    count = sort_numbers(wanted, count);
+    BW_TRY(bw_inodes_get(fs, main_subvolume(listing), wanted, count, true));
+    for (size_t i = 0; i < listing->count; i++) {
+        struct ls_entry *entry = &listing->entries[i];
+        const struct bw_wanted_inode key = {.number = entry->place.inode};
+        const struct bw_wanted_inode *found =
+            bsearch(&key, wanted, count, sizeof *wanted, by_number);
+        if (is_together(listing, entry) && found && found->found)
+            set_inode(entry, found);
+    }
+    return NULL;
+}
+
+/* The top of another subvolume, what only a mount has, or one whose inode is lost. */
+static struct bw_error *read_alone(struct bw_fs *fs, struct ls_entry *entry)
+{
+    struct bw_wanted_inode wanted = {.number = entry->place.inode};
+    if (entry->place.inode != BW_EMPTY_DIRECTORY)
+        BW_TRY(bw_inodes_get(fs, entry->place.subvolume, &wanted, 1, true));
+    if (!wanted.found)
+        BW_TRY(bw_inode_get(fs, &entry->place, &wanted.inode));
+    set_inode(entry, &wanted);
+    return NULL;
+}
+
+static struct bw_error *fill_entry(struct ls_listing *listing, struct bw_fs *fs,
+                                   struct ls_entry *entry, bool targets)
+{
+    BW_AUTO_FREE char *target = NULL;
+    if (!entry->has_inode && !listing->filled)
+        BW_TRY(read_alone(fs, entry));
+    if (!targets || entry->target_length || !S_ISLNK(entry->inode.mode))
+        return NULL;
+    BW_TRY(bw_inode_readlink(fs, &entry->place, &target, &entry->target_length));
+    entry->target = listing->bytes.length;
+    bw_buffer_append(&listing->bytes, target, entry->target_length);
+    return listing->bytes.failed ? bw_error_no_memory() : NULL;
+}
+
+/* Reads inodes and, if wanted, targets of links. What cannot be read is reported, and printed as
+ * '?'. */
+static struct bw_error *read_inodes(struct ls_listing *listing, struct cmd_paths *paths,
+                                    bool targets)
+{
+    if (!listing->count)
+        return NULL;
+    if (!listing->filled)
+        BW_TRY(read_together(listing, paths->session.fs));
+    for (size_t i = 0; i < listing->count; i++) {
+        struct ls_entry *entry = &listing->entries[i];
+        struct bw_error *error = fill_entry(listing, paths->session.fs, entry, targets);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error)
+            cmd_paths_miss(paths, bw_error_prefix(error, "%.*s", (int)entry->name_length,
+                                                  listing->bytes.data + entry->name));
+    }
+    listing->filled = true;
+    return NULL;
+}
+
+/* Sorting. Times and sizes begin with the newest and the largest, as ls has them; equal ones are
+ * sorted by name. */
+
+struct sorting {
+    const struct ls_listing *listing;
+    const struct ls_state *options;
+};
+
+static int compare_bytes(const char *left, size_t left_length, const char *right,
+                         size_t right_length)
+{
+    const size_t length = left_length < right_length ? left_length : right_length;
+    const int order = memcmp(left, right, length);
+    return order ? order : (left_length > right_length) - (left_length < right_length);
+}
+
+/* From the last dot on. */
+static int compare_extensions(const char *left, size_t left_length, const char *right,
+                              size_t right_length)
+{
+    const char *one = memrchr(left, '.', left_length), *other = memrchr(right, '.', right_length);
+    return compare_bytes(one ? one : "", one ? (size_t)(left + left_length - one) : 0,
+                         other ? other : "", other ? (size_t)(right + right_length - other) : 0);
+}
+
+static int compare_times(const struct timespec *left, const struct timespec *right)
+{
+    return left->tv_sec != right->tv_sec
+               ? (left->tv_sec > right->tv_sec ? -1 : 1)
+               : (left->tv_nsec < right->tv_nsec) - (left->tv_nsec > right->tv_nsec);
+}
+
+/* An inode that is lost comes last: it is all zeros. */
+static int compare_inodes(const struct ls_state *options, const struct bw_inode *left,
+                          const struct bw_inode *right)
+{
+    return options->order == LS_BY_SIZE ? (left->size < right->size) - (left->size > right->size)
+           : options->order == LS_BY_TIME
+               ? compare_times(ls_time_of(left, options->time), ls_time_of(right, options->time))
+               : 0;
+}
+
+static struct bw_error *read_inodes(struct ls_listing *listing, struct cmd_paths *paths,
+                                    bool targets);
+
+static int compare_entries(const void *a, const void *b, void *context)
+{
+    const struct sorting *sorting = context;
+    const struct ls_entry *left = a, *right = b;
+    const char *bytes = sorting->listing->bytes.data;
+    const char *one = bytes + left->name, *other = bytes + right->name;
+    int order = compare_inodes(sorting->options, &left->inode, &right->inode);
+    if (!order && sorting->options->order == LS_BY_EXTENSION)
+        order = compare_extensions(one, left->name_length, other, right->name_length);
+    if (!order)
+        order = compare_bytes(one, left->name_length, other, right->name_length);
+    return sorting->options->reverse ? -order : order;
+}
+
+/* Sorts as the options say; names byte by byte. Reads the inodes if the order depends on them.
+ * Fails only if memory runs out. */
+static struct bw_error *sort_listing(struct ls_listing *listing, struct cmd_paths *paths,
+                                     const struct ls_state *options)
+{
+    struct sorting sorting = {listing, options};
+    if (options->order == LS_BY_SIZE || options->order == LS_BY_TIME)
+        BW_TRY(read_inodes(listing, paths, false));
+    if (listing->count && options->order != LS_UNSORTED)
+        qsort_r(listing->entries, listing->count, sizeof *listing->entries, compare_entries,
+                &sorting);
+    return NULL;
+}
+
+/* What links lead to. */
+
+/* Finds what links lead to. `directory` is the path of the listing, "" if its names are paths. */
+static struct bw_error *follow_links(struct ls_listing *listing, const struct cmd_paths *paths,
+                                     const char *directory)
+{
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    for (size_t i = 0; i < listing->count; i++) {
+        struct ls_entry *entry = &listing->entries[i];
+        struct bw_inode inode;
+        struct bw_place place;
+        if (!S_ISLNK(entry->inode.mode))
+            continue;
+        path.length = 0;
+        bw_buffer_format(&path, "%s%s%.*s%c", directory, *directory ? "/" : "",
+                         (int)entry->name_length, listing->bytes.data + entry->name, '\0');
+        if (path.failed)
+            return bw_error_no_memory();
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_lookup(paths->session.fs, paths->from, path.data, true, &place);
+        if (!error)
+            error = bw_inode_get(paths->session.fs, &place, &inode);
+        entry->target_mode = error ? 0 : inode.mode;
+    }
+    return NULL;
+}
+
+/* Entries with their paths, for filters and rows. */
+
+/* Appends the path of a directory, with a '/' at its end. */
+static struct bw_error *begin_path(const char *directory, struct bw_buffer *path)
+{
+    BW_TRY(cmd_paths_absolute(directory, path));
+    if (path->data[path->length - 1] != '/')
+        bw_buffer_append_byte(path, '/');
+    return path->failed ? bw_error_no_memory() : NULL;
+}
+
+/* An entry with its path, for which `path` holds `above` bytes, and a NUL after it. */
+static struct bw_error *name_entry(const struct ls_listing *listing, const struct ls_entry *entry,
+                                   size_t above, struct bw_buffer *path, struct bw_entry *named)
+{
+    const char *name = listing->bytes.data + entry->name;
+    size_t slashes = 0; /* at the begin of a path that was given */
+    while (slashes < entry->name_length && name[slashes] == '/')
+        slashes++;
+    path->length = above;
+    bw_buffer_append(path, name + slashes, entry->name_length - slashes);
+    bw_buffer_append_byte(path, '\0');
+    *named = (struct bw_entry){path->data, path->length - 1, entry->place,
+                               entry->has_inode ? &entry->inode : NULL, entry->no_compression};
+    return path->failed ? bw_error_no_memory() : NULL;
+}
+
+/* Filters: those of the walk, one after the other. */
+
+typedef bool filter(const struct cmd_selection *selection, const struct bw_entry *entry);
+
+/* Keeps the entries that pass a filter. */
+static struct bw_error *keep(struct ls_listing *listing, const struct cmd_selection *selection,
+                             const char *directory, filter *passes)
+{
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    struct bw_entry named;
+    size_t kept = 0;
+    BW_TRY(begin_path(directory, &path));
+    const size_t above = path.length;
+    for (size_t i = 0; i < listing->count; i++) {
+        BW_TRY(name_entry(listing, &listing->entries[i], above, &path, &named));
+        if (passes(selection, &named))
+            listing->entries[kept++] = listing->entries[i];
+    }
+    listing->count = kept;
+    return NULL;
+}
+
+static bool is_not_excluded(const struct cmd_selection *selection, const struct bw_entry *entry)
+{
+    return !selection->selection || !bw_selection_excludes_entry(selection->selection, entry);
+}
+
+static bool has_name(const struct cmd_selection *selection, const struct bw_entry *entry)
+{
+    const unsigned type = entry->place.type <= BW_FILE_SYMLINK ? entry->place.type : 0;
+    return (!selection->types || selection->types >> type & 1) &&
+           (!selection->selection || bw_selection_accepts_name(selection->selection, entry));
+}
+
+static bool has_inode(const struct cmd_selection *selection, const struct bw_entry *entry)
+{
+    return bw_selection_accepts_inode(selection->selection, entry);
+}
+
+/* Removes "." and "..". */
+static void remove_dots(struct ls_listing *listing)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < listing->count; i++)
+        if (!listing->entries[i].is_dots)
+            listing->entries[count++] = listing->entries[i];
+    listing->count = count;
+}
+
+/* Removes what --exclude matches: such directories are not entered. `path` is that of the
+ * listing's directory as the user sees it, "" if its names are paths themselves. */
+static struct bw_error *exclude_entries(struct ls_listing *listing, const struct ls_state *options,
+                                        const char *path)
+{
+    return keep(listing, &options->selection, path, is_not_excluded);
+}
+
+/* Keeps what all other filters select. Names are tried before any inode is read. */
+static struct bw_error *select_entries(struct ls_listing *listing, struct cmd_paths *paths,
+                                       const struct ls_state *options, const char *path)
+{
+    const struct cmd_selection *selection = &options->selection;
+    BW_TRY(keep(listing, selection, path, has_name));
+    if (!selection->selection || !bw_selection_needs_inode(selection->selection))
+        return NULL;
+    BW_TRY(read_inodes(listing, paths, false));
+    return keep(listing, selection, path, has_inode);
+}
+
+/*
+ * Which directories ls lists, one after the other. Those that are still to be listed are kept
+ * in a stack: the depth of a tree costs no recursion.
+ */
+
+/* A directory that is to be listed. */
+struct waiting {
+    size_t above; /* how much of the path of the directory before it counts */
+    size_t name;  /* what follows then, in the names; the names of those below it end there */
+    struct bw_place place, parent;
+    unsigned depth; /* below what was named */
+};
+
+struct lister {
+    struct ls_state *options;
+    struct cmd_paths paths;
+    struct bw_rows_stream stream;   /* its `rows` is NULL if lines are written */
+    struct bw_directory *directory; /* one handle for all */
+    struct bw_buffer path;          /* of the directory that is listed, with a NUL */
+    struct waiting *waiting; /* the next one is the last; those below it come before others */
+    size_t waiting_count, waiting_capacity;
+    struct bw_buffer names;    /* of these */
+    struct ls_listing listing; /* of the present directory; memory for the next one */
+    struct bw_buffer text;     /* likewise */
+    struct bw_pair_set listed; /* with -R: directories, by subvolume and inode */
+    bool headings, not_first;
+};
+
+/* The name of a directory follows a slash, unless it is what the user gave. */
+static struct bw_error *wait_for(struct lister *ls, size_t above, const char *slash,
+                                 const char *name, size_t length, const struct waiting *directory)
+{
+    if (!BW_ARRAY_RESERVE(ls->waiting, ls->waiting_count, ls->waiting_capacity))
+        return bw_error_no_memory();
+    struct waiting *waiting = &ls->waiting[ls->waiting_count++];
+    *waiting = *directory;
+    waiting->above = above;
+    waiting->name = ls->names.length;
+    bw_buffer_append(&ls->names, slash, strlen(slash));
+    bw_buffer_append(&ls->names, name, length);
+    return ls->names.failed ? bw_error_no_memory() : NULL;
+}
+
+/* A directory has one entry; an image in which it has two could keep a listing busy for ever. */
+static struct bw_error *enter_once(struct lister *ls, const struct bw_place *place, bool *again)
+{
+    bool first = true;
+    if (ls->options->recursive && place->inode != BW_EMPTY_DIRECTORY &&
+        !bw_pair_set_add(&ls->listed, bw_subvolume_id(place->subvolume), place->inode, &first))
+        return bw_error_no_memory();
+    *again = !first;
+    return NULL;
+}
+
+/* Whether the contents of a directory that is so many levels below the start are wanted. */
+static bool enters(const struct lister *ls, unsigned depth)
+{
+    const struct cmd_selection *selection = &ls->options->selection;
+    return !selection->has_maxdepth || depth < selection->maxdepth;
+}
+
+/* What is pushed last is listed next. */
+static struct bw_error *enter_directories(struct lister *ls, const struct ls_listing *listing,
+                                          const struct waiting *directory)
+{
+    const unsigned depth = directory->depth + 1;
+    if (!ls->options->recursive || !enters(ls, depth))
+        return NULL;
+    const bool stays = !bw_nested_enters(ls->options->nested, ls->options->subvolume);
+    size_t above = ls->path.length;
+    above -= above && ls->path.data[above - 1] == '/';
+    for (size_t i = listing->count; i-- > 0;) {
+        const struct ls_entry *entry = &listing->entries[i];
+        const bool is_other = entry->place.subvolume != directory->place.subvolume;
+        if (entry->place.type == BW_FILE_DIRECTORY && !entry->is_dots && !(stays && is_other))
+            BW_TRY(wait_for(ls, above, "/", listing->bytes.data + entry->name, entry->name_length,
+                            &(struct waiting){.place = entry->place,
+                                              .parent = directory->place,
+                                              .depth = depth}));
+    }
+    return NULL;
+}
+
+static struct bw_error *write_rows(struct lister *ls, const struct ls_listing *listing,
+                                   const char *directory)
+{
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    struct bw_entry named;
+    BW_TRY(begin_path(directory, &path));
+    const size_t above = path.length;
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct ls_entry *entry = &listing->entries[i];
+        if (entry->is_dots)
+            continue;
+        BW_TRY(name_entry(listing, entry, above, &path, &named));
+        BW_TRY(bw_rows_write_entry(&ls->stream, ls->paths.session.fs, &named, ls->options->owners));
+    }
+    return NULL;
+}
+
+/* `path` is that of the directory, NULL for what was given as PATH. */
+static struct bw_error *write_listing(struct lister *ls, struct ls_listing *listing,
+                                      const char *path)
+{
+    struct bw_buffer *text = &ls->text;
+    struct ls_state *state = ls->options;
+    text->length = 0;
+    if (state->lines || state->classify || state->color || ls->stream.rows)
+        BW_TRY(read_inodes(listing, &ls->paths, state->lines));
+    if (ls->stream.rows)
+        return write_rows(ls, listing, path ? path : "");
+    if ((state->color && ls_colors_follow(&state->colors)) || (state->classify && state->lines))
+        BW_TRY(follow_links(listing, &ls->paths, path ? path : ""));
+    if (ls->not_first)
+        bw_buffer_append_byte(text, '\n');
+    ls->not_first = true;
+    if (path && ls->headings) {
+        cmd_paths_append_name(&ls->paths, path, strlen(path), text);
+        bw_buffer_append(text, ":\n", 2);
+    }
+    ls_listing_print(listing, &ls->paths, state, path != NULL, text);
+    if (text->failed)
+        return bw_error_no_memory();
+    return text->length ? cmd_write(&ls->paths.output, text->data, text->length) : NULL;
+}
+
+/* With filters, directories are entered that are not printed, and a directory in which nothing is
+ * selected has no heading. */
+static struct bw_error *select_and_write(struct lister *ls, struct ls_listing *listing,
+                                         const struct waiting *directory)
+{
+    const char *above = directory ? ls->path.data : "";
+    const unsigned depth = directory ? directory->depth + 1 : 0;
+    BW_TRY(sort_listing(listing, &ls->paths, ls->options));
+    if (ls->options->selects) {
+        remove_dots(listing);
+        BW_TRY(exclude_entries(listing, ls->options, above));
+    }
+    if (directory)
+        BW_TRY(enter_directories(ls, listing, directory));
+    if (ls->options->selects)
+        BW_TRY(select_entries(listing, &ls->paths, ls->options, above));
+    if ((!listing->count && (ls->options->selects || !directory)) ||
+        depth < ls->options->selection.mindepth)
+        return NULL;
+    return write_listing(ls, listing, directory ? ls->path.data : NULL);
+}
+
+static struct bw_error *list_directory(struct lister *ls, const struct waiting *directory)
+{
+    struct ls_listing *listing = &ls->listing;
+    bool again;
+    BW_TRY(enter_once(ls, &directory->place, &again));
+    if (again) {
+        cmd_paths_miss(&ls->paths, bw_error_create(BW_ERROR_CORRUPT,
+                                                   "%s: not listed again: directory inode %" PRIu64
+                                                   " of tree %" PRIu64 " has a second entry",
+                                                   ls->path.data, directory->place.inode,
+                                                   bw_subvolume_id(directory->place.subvolume)));
+        return NULL;
+    }
+    clear_listing(listing);
+    struct bw_error *error = read_directory(listing, &ls->paths, ls->options, &directory->place,
+                                            &directory->parent, &ls->directory);
+    if (!error)
+        error = select_and_write(ls, listing, directory);
+    return error;
+}
+
+static struct bw_error *list_waiting(struct lister *ls)
+{
+    struct bw_error *error = NULL;
+    while (!error && ls->waiting_count) {
+        const struct waiting next = ls->waiting[--ls->waiting_count];
+        ls->path.length = next.above;
+        bw_buffer_append(&ls->path, ls->names.data + next.name, ls->names.length - next.name);
+        bw_buffer_append_byte(&ls->path, '\0');
+        ls->path.length--;
+        ls->names.length = next.name;
+        error = ls->path.failed ? bw_error_no_memory() : list_directory(ls, &next);
+    }
+    return error;
+}
+
+/* As ls does: a link given as PATH is followed to its directory, unless long lines or -d are
+ * about the link itself. */
+static struct bw_error *find_named(const struct lister *ls, const char *path,
+                                   struct bw_place *place)
+{
+    const struct cmd_paths *paths = &ls->paths;
+    struct bw_place target;
+    BW_TRY(bw_lookup(paths->session.fs, paths->from, path, false, place));
+    if (place->type != BW_FILE_SYMLINK || ls->options->lines || ls->options->itself)
+        return NULL;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_lookup(paths->session.fs, paths->from, path, true, &target);
+    if (!error && target.type == BW_FILE_DIRECTORY)
+        *place = target;
+    return NULL;
+}
+
+/* A directory given as PATH: what its ".." is needs a lookup. Below it, the listing knows. */
+static struct bw_error *wait_for_named(struct lister *ls, const char *path,
+                                       const struct bw_place *place)
+{
+    struct bw_place parent = *place;
+    BW_AUTO_FREE char *above = NULL;
+    if (asprintf(&above, "%s/..", path) < 0)
+        return bw_error_no_memory();
+    bw_error_free(bw_lookup(ls->paths.session.fs, ls->paths.from, above, true, &parent));
+    return wait_for(ls, 0, "", path, strlen(path),
+                    &(struct waiting){.place = *place, .parent = parent});
+}
+
+/* Directories given as PATH are listed in the order of files. */
+static struct bw_error *wait_for_directories(struct lister *ls, struct ls_listing *directories)
+{
+    BW_TRY(sort_listing(directories, &ls->paths, ls->options));
+    for (size_t i = directories->count; i-- > 0;) {
+        const struct ls_entry *entry = &directories->entries[i];
+        BW_AUTO_FREE char *path =
+            strndup(directories->bytes.data + entry->name, entry->name_length);
+        if (!path)
+            return bw_error_no_memory();
+        BW_TRY(wait_for_named(ls, path, &entry->place));
+    }
+    return NULL;
+}
+
+/* Files given as PATH, and with -d all that is, come first, together; then the directories. */
+static struct bw_error *find_operands(struct lister *ls, const char *const *names, size_t count,
+                                      struct ls_listing *files, struct ls_listing *directories)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct bw_place place;
+        struct bw_error *error = find_named(ls, names[i], &place);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error)
+            cmd_paths_miss(&ls->paths, error);
+        else if (place.type != BW_FILE_DIRECTORY || ls->options->itself)
+            BW_TRY(add_entry(files, names[i], strlen(names[i]), &place));
+        else if (enters(ls, 0))
+            BW_TRY(add_entry(directories, names[i], strlen(names[i]), &place));
+    }
+    return wait_for_directories(ls, directories);
+}
+
+static struct bw_error *list_all(struct lister *ls)
+{
+    static const char *const top[] = {"/"};
+    const struct cmd_common *common = ls->paths.common;
+    const size_t count = common->path_count;
+    struct ls_listing files = {0}, directories = {0};
+    ls->headings = ls->options->recursive || count > 1;
+    struct bw_error *error =
+        find_operands(ls, count ? common->paths : top, count ? count : 1, &files, &directories);
+    if (!error)
+        error = select_and_write(ls, &files, NULL);
+    free_listing(&files);
+    free_listing(&directories);
+    return error ? error : list_waiting(ls);
+}
+
+static void free_ls(struct lister *ls)
+{
+    free(ls->waiting);
+    bw_buffer_free(&ls->names);
+    free_listing(&ls->listing);
+    bw_buffer_free(&ls->text);
+    bw_directory_close(ls->directory);
+    bw_buffer_free(&ls->path);
+    bw_pair_set_free(&ls->listed);
+}
+
+/* What has to be known of the image before the first line. */
+static struct bw_error *prepare(struct lister *ls)
+{
+    struct ls_state *state = ls->options;
+    struct bw_fs *fs = ls->paths.session.fs;
+    BW_TRY(cmd_selection_prepare(&state->selection, fs, state->subvolume));
+    const char *columns = ls->paths.common->answer.columns;
+    columns = columns ? columns : "";
+    if ((state->names && !state->numeric) || strstr(columns, "user") || strstr(columns, "group"))
+        BW_TRY(bw_people_read(fs, state->subvolume ? ls->paths.from : NULL, &state->owners));
+    return NULL;
+}
+
+static struct bw_error *skip_subvolume(void *context, const struct bw_subvolume_info *info)
+{
+    (void)context;
+    (void)info;
+    return NULL;
+}
+
+/* A listing of everything does not come to subvolumes that no path leads to: finding their paths
+ * reports them. */
+static struct bw_error *report_unreachable(const struct lister *ls)
+{
+    const struct ls_state *state = ls->options;
+    const bool lists_all = state->recursive && !state->subvolume && !ls->paths.common->path_count;
+    return lists_all ? bw_fs_subvolumes(ls->paths.session.fs, true, skip_subvolume, NULL) : NULL;
+}
+
+static struct bw_error *list_prepared(struct lister *ls)
+{
+    BW_TRY(prepare(ls));
+    struct bw_error *error = list_all(ls);
+    if (!error)
+        error = report_unreachable(ls);
+    return ls->stream.rows ? bw_error_first(error, bw_rows_end(&ls->stream)) : error;
+}
+
+/* Opens the image and lists what the options and paths say, as rows unless `rows` is NULL. Returns
+ * the exit status. */
+static int list_image(const struct cmd_common *common, struct ls_state *state,
+                      const struct bw_rows *rows)
+{
+    struct lister ls = {.options = state};
+    int status = cmd_paths_open(common, state->subvolume, &ls.paths);
+    if (status)
+        return status;
+    ls.stream =
+        (struct bw_rows_stream){.rows = rows, .consume = cmd_write, .context = &ls.paths.output};
+    struct bw_error *error = list_prepared(&ls);
+    free_ls(&ls);
+    return cmd_paths_close(&ls.paths, error);
+}
+
+/* Options, and what they mean together. */
 
 static const char *const orders[] = {"", "name", "none", "size", "time", "extension", NULL};
 static const char *const times[] = {"",      "mtime",  "modification", "atime", "access",   "use",
@@ -13,7 +727,7 @@ static const char *const whens[] = {"never", "auto", "always", NULL};
 
 enum { NEVER, AUTO, ALWAYS };
 
-static struct bw_error *take_color(void *target, const struct cmd_option *option, const char *when)
+static struct bw_error *set_color(void *target, const struct cmd_option *option, const char *when)
 {
     unsigned *color = target;
     *color = ALWAYS;
@@ -61,7 +775,7 @@ static const struct cmd_option options[] = {
     {0, "color", "[=WHEN]",
      "colours, by LS_COLORS: always, never (the default), or auto: on a terminal, unless NO_COLOR "
      "is set",
-     .take = take_color, .offset = CMD_AT(struct ls_state, color, unsigned), .words = whens},
+     .take = set_color, .offset = CMD_AT(struct ls_state, color, unsigned), .words = whens},
     {'1', "one", NULL, "one name a line, which is so anyway", CMD_FLAG(struct ls_state, one)},
     CMD_SELECTION(struct ls_state, selection),
     CMD_SUBVOLUME_OPTION(struct ls_state, subvolume),
@@ -70,7 +784,7 @@ static const struct cmd_option options[] = {
 };
 
 /* As ls understands its options together. */
-static void settle(struct ls_state *ls)
+static void resolve_options(struct ls_state *ls)
 {
     static const enum ls_time by_word[] = {LS_MTIME, LS_MTIME, LS_MTIME, LS_ATIME,
                                            LS_ATIME, LS_ATIME, LS_CTIME, LS_CTIME,
@@ -101,7 +815,7 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct ls_st
     const struct cmd_selection *selection = &ls->selection;
     const char *no_color = getenv("NO_COLOR");
     const bool terminal = isatty(STDOUT_FILENO);
-    settle(ls);
+    resolve_options(ls);
     if (ls->color == AUTO && (!terminal || (no_color && *no_color)))
         ls->color = NEVER;
     ls->selects = cmd_selection_is_set(selection);
@@ -123,7 +837,7 @@ static int run(const struct cmd_common *common, void *state)
     struct ls_state *ls = state;
     struct bw_rows *rows = NULL;
     struct bw_error *error = make_ready(common, ls, &rows);
-    int status = error ? cmd_fail(common, error) : ls_list_image(common, ls, rows);
+    int status = error ? cmd_fail(common, error) : list_image(common, ls, rows);
     bw_rows_destroy(rows);
     bw_people_destroy(ls->owners);
     ls_colors_free(&ls->colors);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The parts of the ls command: ls.c has its options, ls_directories.c decides what is listed,
- * ls_listing.c gathers and filters the entries of a directory, ls_sort.c sorts them, ls_print.c
- * writes them, ls_color.c chooses colours. */
+/* The ls command: ls.c decides what is listed; ls_print.c writes it, in colours. */
 #ifndef BW_CMD_LS_H
 #define BW_CMD_LS_H
 
@@ -101,63 +99,8 @@ struct ls_listing {
     bool filled; /**< inodes have been read, or tried to */
 };
 
-/** Opens the image and lists what the options and paths say, as rows unless `rows` is NULL. Returns
- * the exit status. */
-int ls_list_image(const struct cmd_common *common, struct ls_state *state,
-                  const struct bw_rows *rows);
-
-/** Frees what it holds and leaves an empty one. */
-void ls_listing_free(struct ls_listing *listing);
-
-/** Leaves an empty one, with its memory unless that is much. */
-void ls_listing_clear(struct ls_listing *listing);
-
-/** Adds an entry; its name is copied. */
-struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, size_t length,
-                                const struct bw_place *place);
-
-/** Adds the entries of a directory, as the options want them; `parent` is its "..". `*handle` is
- * reused for all directories, and the caller's to close; NULL at first. What is lost is reported.
- */
-struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *paths,
-                                 const struct ls_state *options, const struct bw_place *directory,
-                                 const struct bw_place *parent, struct bw_directory **handle);
-
-/** Sorts as the options say; names byte by byte. Reads the inodes if the order depends on them.
- * Fails only if memory runs out. */
-struct bw_error *ls_listing_sort(struct ls_listing *listing, struct cmd_paths *paths,
-                                 const struct ls_state *options);
-
 /** Which time of an inode is shown. */
 const struct timespec *ls_time_of(const struct bw_inode *inode, enum ls_time time);
-
-/** Reads inodes and, if wanted, targets of links. What cannot be read is reported, and printed as
- * '?'. */
-struct bw_error *ls_listing_fill(struct ls_listing *listing, struct cmd_paths *paths, bool targets);
-
-/** Finds what links lead to. `directory` is the path of the listing, "" if its names are paths. */
-struct bw_error *ls_listing_follow(struct ls_listing *listing, const struct cmd_paths *paths,
-                                   const char *directory);
-
-/** Removes "." and "..". */
-void ls_listing_remove_dots(struct ls_listing *listing);
-
-/** Removes what --exclude matches: such directories are not entered. `path` is that of the
- * listing's directory as the user sees it, "" if its names are paths themselves. */
-struct bw_error *ls_listing_exclude(struct ls_listing *listing, const struct ls_state *options,
-                                    const char *path);
-
-/** Keeps what all other filters select. Names are tried before any inode is read. */
-struct bw_error *ls_listing_select(struct ls_listing *listing, struct cmd_paths *paths,
-                                   const struct ls_state *options, const char *path);
-
-/** Takes an entry with its path as commands print it, after which a NUL stands. */
-typedef struct bw_error *ls_entry_taker(void *context, struct ls_entry *entry,
-                                        const struct bw_entry *named);
-
-/** Passes on all entries of a listing. */
-struct bw_error *ls_listing_each(struct ls_listing *listing, const char *directory,
-                                 ls_entry_taker *take, void *context);
 
 /** Appends the lines; before long ones, if `total` is set, what they take on disk. */
 void ls_listing_print(const struct ls_listing *listing, const struct cmd_paths *paths,
@@ -172,10 +115,5 @@ bool ls_colors_follow(const struct ls_colors *colors);
 
 /** Frees them. */
 void ls_colors_free(struct ls_colors *colors);
-
-/** Appends a name, or the target of a link, in its colour. */
-void ls_colors_append(struct ls_colors *colors, const struct ls_entry *entry, bool target,
-                      const char *name, size_t length, const struct cmd_paths *paths,
-                      struct bw_buffer *text);
 
 #endif
