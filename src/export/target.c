@@ -1,23 +1,155 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Making directories, links and nodes in the folder of an extraction; each by its name in a
- * directory that is held open. */
-#include "export/target.h"
-
+/* Making directories, links, nodes and regular files in the folder of an extraction; each by its
+ * name in a directory that is held open. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "export/target.h"
 
-struct bw_error *bw_target_error(int number, const char *what, const char *path, size_t length)
+#ifdef SYS_openat2
+#include <linux/openat2.h>
+#endif
+
+/*
+ * The way down from the folder of an extraction. openat2(2) lets the kernel refuse links and
+ * whatever else would lead out; where there is none, each name is opened by itself and no link with
+ * it.
+ */
+
+enum {
+    DIRECTORY_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+    TRIES = 16, /* other processes may be renaming directories all the time */
+};
+
+static bool is_valid_name(const char *name, size_t length)
 {
-    return bw_error_from_errno(number, "/%.*s: %s", (int)length, path, what);
+    bool is_dots = length <= 2 && memcmp(name, "..", length) == 0;
+    return length && length <= NAME_MAX && !is_dots && !memchr(name, '\0', length);
 }
+
+/* Whether each name of a relative path could be an entry of a directory. */
+static bool path_is_valid(const char *path, size_t length)
+{
+    const char *end = path + length;
+    for (;;) {
+        const char *slash = memchr(path, '/', (size_t)(end - path));
+        const char *name_end = slash ? slash : end;
+        if (!is_valid_name(path, (size_t)(name_end - path)))
+            return false;
+        if (!slash)
+            return true;
+        path = slash + 1;
+    }
+}
+
+/* Where the first part of a path ends that is short enough for a system call: at its end or at a
+ * '/'. */
+static size_t part_length(const char *path)
+{
+    size_t length = strnlen(path, PATH_MAX - 1);
+    if (!path[length] || path[length] == '/')
+        return length;
+    while (length && path[length - 1] != '/')
+        length--;
+    return length ? length - 1 : 0;
+}
+
+static int open_part_at_once(int directory, const char *part)
+{
+#ifdef SYS_openat2
+    const struct open_how how = {
+        .flags = DIRECTORY_FLAGS,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+    };
+    for (int i = 0; i < TRIES; i++) {
+        long opened = syscall(SYS_openat2, directory, part, &how, sizeof how);
+        if (opened >= 0 || (errno != EAGAIN && errno != EINTR))
+            return (int)opened;
+    }
+    return -1;
+#else
+    (void)directory, (void)part;
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+/* Of the descriptors on the way only the last one stays open. */
+static int step(int directory, bool owned, const char *name)
+{
+    int opened = openat(directory, name, DIRECTORY_FLAGS);
+    int problem = errno;
+    if (owned)
+        close(directory);
+    errno = problem;
+    return opened;
+}
+
+static int open_part_by_steps(int directory, char *part)
+{
+    bool owned = false;
+    char *slash;
+    for (; (slash = strchr(part, '/')); part = slash + 1, owned = true) {
+        *slash = '\0';
+        directory = step(directory, owned, part);
+        if (directory < 0)
+            return -1;
+    }
+    return step(directory, owned, part);
+}
+
+static int open_part(int directory, char *part, bool step_by_step)
+{
+    int opened = step_by_step ? -1 : open_part_at_once(directory, part);
+    /* Some sandboxes answer EPERM for calls they do not know. */
+    bool lacking =
+        step_by_step || (opened < 0 && (errno == ENOSYS || errno == EPERM || errno == E2BIG));
+    return lacking ? open_part_by_steps(directory, part) : opened;
+}
+
+/*
+ * Opens a directory below `folder` for reading; `path` is valid and ends with NUL. No link is
+ * followed. `step_by_step` does without openat2(2). -1 with errno; ELOOP or ENOTDIR if a link is in
+ * the way.
+ */
+static int open_below(int folder, const char *path, bool step_by_step)
+{
+    char part[PATH_MAX];
+    int directory = folder;
+    while (*path) {
+        size_t length = part_length(path);
+        memcpy(part, path, length);
+        part[length] = '\0';
+        int opened = open_part(directory, part, step_by_step);
+        int problem = errno;
+        if (directory != folder)
+            close(directory);
+        errno = problem;
+        if (opened < 0)
+            return -1;
+        directory = opened;
+        path += length + (path[length] == '/');
+    }
+    return directory == folder ? fcntl(folder, F_DUPFD_CLOEXEC, 0) : directory;
+}
+
+/* Directories, links and nodes. */
 
 /* Goes on in a directory that was opened. */
 static void use_directory(struct bw_target *target, int directory)
@@ -77,7 +209,7 @@ static struct bw_error *enter_directory(struct bw_target *target, const char *pa
     bw_buffer_append_byte(&target->path, '\0');
     if (target->path.failed)
         return bw_error_no_memory();
-    int opened = length ? bw_target_open_below(target->folder, target->path.data,
+    int opened = length ? open_below(target->folder, target->path.data,
                                                target->options.step_by_step)
                         : target->folder;
     if (opened >= 0) {
@@ -92,7 +224,7 @@ static struct bw_error *enter_directory(struct bw_target *target, const char *pa
 
 struct bw_error *bw_target_enter(struct bw_target *target, const char *path, size_t length)
 {
-    if (!bw_target_path_is_valid(path, length))
+    if (!path_is_valid(path, length))
         return bw_error_create(BW_ERROR_CORRUPT, "/%.*s: no file can have such a name", (int)length,
                                path);
     const char *slash = memrchr(path, '/', length);
@@ -146,7 +278,10 @@ static bool lists_name(const struct bw_target *target)
     return found;
 }
 
-struct bw_error *bw_target_taken(const struct bw_target *target, const char *path, size_t length)
+/* The error for a name that is taken. Says so if it is taken by one that differs in its letters'
+ * case. */
+static struct bw_error *taken(const struct bw_target *target, const char *path,
+                                        size_t length)
 {
     return bw_target_error(EEXIST,
                            lists_name(target)
@@ -192,7 +327,7 @@ struct bw_error *bw_target_make_directory(struct bw_target *target, const char *
     if (errno != EEXIST)
         return bw_target_error(errno, "cannot make the directory", path, length);
     if (!exists(target, &status) || !S_ISDIR(status.st_mode) || !lists_name(target))
-        return bw_target_taken(target, path, length);
+        return taken(target, path, length);
     *ours = was_left(target, &status, inode);
     if (*ours && !is_usable(target, &status) &&
         fchmodat(target->directory, target->name, 0700, AT_SYMLINK_NOFOLLOW))
@@ -232,7 +367,7 @@ static struct bw_error *open_itself(const struct bw_target *target, const char *
     close(*descriptor);
     *descriptor = -1;
     return made ? bw_target_error(ESTALE, "it has been replaced", path, length)
-                : bw_target_taken(target, path, length);
+                : taken(target, path, length);
 }
 
 static bool is_link_to(const struct bw_target *target, const char *link)
@@ -253,7 +388,7 @@ struct bw_error *bw_target_make_symlink(struct bw_target *target, const char *pa
     if (!made && errno != EEXIST)
         return bw_target_error(errno, "cannot make the symbolic link", path, length);
     if (!made && (!target->options.skip_existing || !is_link_to(target, link)))
-        return bw_target_taken(target, path, length);
+        return taken(target, path, length);
     return open_itself(target, path, length, &wanted, made, descriptor);
 }
 
@@ -269,7 +404,7 @@ struct bw_error *bw_target_make_node(struct bw_target *target, const char *path,
     if (!made && errno != EEXIST)
         return bw_target_error(errno, "cannot make the special file", path, length);
     if (!made && !target->options.skip_existing)
-        return bw_target_taken(target, path, length);
+        return taken(target, path, length);
     return open_itself(target, path, length, &wanted, made, descriptor);
 }
 
@@ -301,7 +436,7 @@ static struct bw_error *link_to(struct bw_target *target, const char *path, size
         return bw_target_error(errno, "cannot make the hard link", path, length);
     return target->options.skip_existing && is_same_file(target, directory, name)
                ? NULL
-               : bw_target_taken(target, path, length);
+               : taken(target, path, length);
 }
 
 struct bw_error *bw_target_make_link(struct bw_target *target, const char *path, size_t length,
@@ -313,4 +448,220 @@ struct bw_error *bw_target_make_link(struct bw_target *target, const char *path,
     struct bw_error *error = link_to(target, path, length, directory, name);
     close(directory);
     return error;
+}
+
+/*
+ * Writing a file without a name (O_TMPFILE) and linking it where it belongs when it is complete.
+ * File systems that have no such files get one with a name of its own, which is renamed.
+ */
+
+enum { TEMPORARY_TRIES = 100 };
+
+bool bw_target_has_file(struct bw_target *target, const char *path, size_t length, uint64_t size,
+                        const struct timespec *mtime)
+{
+    struct stat status;
+    struct bw_error *error = bw_target_enter(target, path, length);
+    if (error) {
+        bw_error_free(error);
+        return false;
+    }
+    return fstatat(target->directory, target->name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISREG(status.st_mode) && (uint64_t)status.st_size == size &&
+           bw_target_is_same_time(&status.st_mtim, mtime);
+}
+
+/* Made of the name that the file gets in the end, so that a later run finds what this one leaves if
+ * it is killed. The seed keeps it apart from names that come from other images. */
+static void name_temporary(struct bw_target_file *file, unsigned attempt)
+{
+    const struct bw_target *target = file->target;
+    XXH64_hash_t hash = XXH64(target->name, strlen(target->name), target->options.seed + attempt);
+    snprintf(file->temporary, sizeof file->temporary, ".btrfs-walk-%016" PRIx64 ".part", hash);
+}
+
+/* Removes the temporary file that an earlier run has left; one that is still running holds a lock.
+ */
+static bool remove_left(const struct bw_target_file *file)
+{
+    struct stat status;
+    int directory = file->target->directory;
+    if (!file->target->options.skip_existing)
+        return false;
+    int left = openat(directory, file->temporary, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (left < 0)
+        return false;
+    bool removed = fstat(left, &status) == 0 && S_ISREG(status.st_mode) &&
+                   status.st_uid == geteuid() && flock(left, LOCK_EX | LOCK_NB) == 0 &&
+                   unlinkat(directory, file->temporary, 0) == 0;
+    close(left);
+    return removed;
+}
+
+static int open_temporary(struct bw_target_file *file)
+{
+    for (unsigned attempt = 0; attempt < TEMPORARY_TRIES; attempt++) {
+        bool again = true;
+        name_temporary(file, attempt);
+        for (unsigned i = 0; again && i < 2; i++) {
+            int opened = openat(file->target->directory, file->temporary,
+                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+            if (opened >= 0)
+                flock(opened, LOCK_EX | LOCK_NB);
+            if (opened >= 0 || errno != EEXIST)
+                return opened;
+            again = remove_left(file);
+        }
+    }
+    errno = EEXIST;
+    return -1;
+}
+
+static int open_unnamed(const struct bw_target *target)
+{
+    if (target->options.step_by_step) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    return openat(target->directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+}
+
+struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path, size_t length,
+                                      const struct bw_inode *inode, struct bw_target_file *file)
+{
+    struct stat status;
+    *file = (struct bw_target_file){.target = target, .descriptor = -1};
+    BW_TRY(bw_target_enter(target, path, length));
+    /* Found out at once, and not when all is written. */
+    if (fstatat(target->directory, target->name, &status, AT_SYMLINK_NOFOLLOW) == 0)
+        return taken(target, path, length);
+    if (errno == ENAMETOOLONG)
+        return bw_target_error(errno, "cannot make the file", path, length);
+    file->descriptor = open_unnamed(target);
+    if (file->descriptor < 0 &&
+        (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL))
+        file->descriptor = open_temporary(file);
+    if (file->descriptor < 0) {
+        *file->temporary = '\0'; /* if it is there, it is another one's */
+        return bw_target_error(errno, "cannot make the file", path, length);
+    }
+    bw_target_set_flags(file->descriptor, inode, BW_FLAGS_EMPTY);
+    return NULL;
+}
+
+struct bw_error *bw_target_file_write(struct bw_target_file *file, uint64_t offset,
+                                      const void *bytes, size_t length)
+{
+    const char *next = bytes;
+    while (length) {
+        ssize_t written = pwrite(file->descriptor, next, length, (off_t)offset);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return bw_error_from_errno(written ? errno : EIO, "cannot write");
+        next += written;
+        offset += (uint64_t)written;
+        length -= (size_t)written;
+        file->end = offset > file->end ? offset : file->end;
+    }
+    return NULL;
+}
+
+void bw_target_file_remove(const struct bw_target_file *file)
+{
+    if (*file->temporary)
+        unlinkat(file->target->directory, file->temporary, 0);
+}
+
+void bw_target_file_abandon(struct bw_target_file *file)
+{
+    if (file->descriptor < 0)
+        return;
+    bw_target_file_remove(file);
+    *file->temporary = '\0';
+    close(file->descriptor);
+    file->descriptor = -1;
+}
+
+/* Without a name before. */
+static int link_unnamed(const struct bw_target_file *file)
+{
+    char number[40];
+    snprintf(number, sizeof number, "/proc/self/fd/%d", file->descriptor);
+    int result =
+        linkat(AT_FDCWD, number, file->target->directory, file->target->name, AT_SYMLINK_FOLLOW);
+    if (result && errno == ENOENT) /* no /proc: root may do it like this */
+        result = linkat(file->descriptor, "", file->target->directory, file->target->name,
+                        AT_EMPTY_PATH);
+    return result;
+}
+
+static int rename_temporary(struct bw_target_file *file)
+{
+    int directory = file->target->directory;
+    const char *name = file->target->name;
+    int result = -1;
+    errno = EINVAL;
+    if (!file->target->options.step_by_step)
+        result = (int)syscall(SYS_renameat2, directory, file->temporary, directory, name,
+                              RENAME_NOREPLACE);
+    if (result && (errno == EINVAL || errno == ENOSYS)) {
+        result = linkat(directory, file->temporary, directory, name, 0);
+        if (result == 0)
+            unlinkat(directory, file->temporary, 0);
+    }
+    if (result == 0)
+        *file->temporary = '\0';
+    return result;
+}
+
+struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *path, size_t length,
+                                       uint64_t size, const struct bw_target_attributes *attributes)
+{
+    struct bw_error *error = NULL;
+    if (size != file->end && ftruncate(file->descriptor, (off_t)size))
+        error = bw_target_error(errno, "cannot set its size", path, length);
+    if (!error)
+        bw_target_restore(file->target, file->descriptor, path, length, attributes);
+    if (!error && (*file->temporary ? rename_temporary(file) : link_unnamed(file)))
+        error = errno == EEXIST ? taken(file->target, path, length)
+                                : bw_target_error(errno, "cannot give it its name", path, length);
+    bw_target_file_abandon(file);
+    return error;
+}
+
+/* The last attributes. */
+
+/* Opens a directory or a regular file of the image for its last attributes; a miss if it is
+ * another. The folder itself has the length 0. */
+static int open_again(struct bw_target *target, const char *path, size_t length,
+                      const struct bw_inode *inode, struct stat *status)
+{
+    struct bw_error *error = length ? bw_target_enter(target, path, length) : NULL;
+    int descriptor = -1;
+    if (!error) {
+        descriptor =
+            openat(length ? target->directory : target->folder, length ? target->name : ".",
+                   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        errno = descriptor < 0 ? errno : ESTALE;
+        if (descriptor >= 0 && fstat(descriptor, status) == 0 &&
+            (status->st_mode & S_IFMT) == (inode->mode & S_IFMT))
+            return descriptor;
+        error = bw_target_error(errno, "cannot restore its attributes", path, length);
+    }
+    if (descriptor >= 0)
+        close(descriptor);
+    target->options.missed(target->options.context, error);
+    return -1;
+}
+
+void bw_target_restore_last(struct bw_target *target, const char *path, size_t length,
+                            const struct bw_target_attributes *attributes)
+{
+    struct stat status;
+    int descriptor = open_again(target, path, length, attributes->inode, &status);
+    if (descriptor < 0)
+        return;
+    bw_target_restore_end(target, descriptor, &status, path, length, attributes);
+    close(descriptor);
 }

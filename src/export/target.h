@@ -10,8 +10,7 @@
  * restored, at the end, they are closed to all others.
  *
  * Paths are relative to the folder, raw bytes that do not end with NUL, without a '/' at either
- * end; the folder itself is the empty path. target_file.c makes regular files, target_attributes.c
- * restores what is known of them.
+ * end; the folder itself is the empty path. target_attributes.c restores what is known of a file.
  */
 #ifndef BW_EXPORT_TARGET_H
 #define BW_EXPORT_TARGET_H
@@ -102,22 +101,11 @@ struct bw_error *bw_target_make_link(struct bw_target *target, const char *path,
                                      const char *existing, size_t existing_length);
 
 /** The error for a path that could not be made or restored. */
-struct bw_error *bw_target_error(int number, const char *what, const char *path, size_t length)
-    __attribute__((returns_nonnull, warn_unused_result));
-/** The error for a name that is taken. Says so if it is taken by one that differs in its letters'
- * case. */
-struct bw_error *bw_target_taken(const struct bw_target *target, const char *path, size_t length)
-    __attribute__((returns_nonnull, warn_unused_result));
-
-/** Whether each name of a relative path could be an entry of a directory. */
-bool bw_target_path_is_valid(const char *path, size_t length);
-
-/**
- * Opens a directory below `folder` for reading; `path` is valid and ends with NUL. No link is
- * followed. `step_by_step` does without openat2(2). -1 with errno; ELOOP or ENOTDIR if a link is in
- * the way.
- */
-int bw_target_open_below(int folder, const char *path, bool step_by_step);
+static inline struct bw_error *bw_target_error(int number, const char *what, const char *path,
+                                               size_t length)
+{
+    return bw_error_from_errno(number, "/%.*s: %s", (int)length, path, what);
+}
 
 /** When flags can be set. */
 enum bw_flag_time {
@@ -125,9 +113,6 @@ enum bw_flag_time {
     BW_FLAGS_ANY,     /**< at any time */
     BW_FLAGS_PROTECT, /**< when all is done: immutable, append-only */
 };
-
-/** Whether an inode has flags of that kind. */
-bool bw_target_has_flags(const struct bw_inode *inode, enum bw_flag_time when);
 
 /** Sets those of an inode that the file of `descriptor` lacks, each by itself. False with errno if
  * one could not be set. */
@@ -139,10 +124,6 @@ struct bw_target_attributes {
     const struct bw_xattr *xattrs; /**< a NUL follows each name, and none is in it */
     size_t xattr_count;
 };
-
-/** Permissions that a file of the image gets, as far as options decide them; of a symbolic link,
- * none. */
-mode_t bw_target_mode(const struct bw_target *target, const struct bw_inode *inode);
 
 /** Whether a time there is the one wanted, as far as the file system of the folder tells times. */
 bool bw_target_is_same_time(const struct timespec *there, const struct timespec *wanted);
@@ -159,6 +140,11 @@ bool bw_target_has_permissions(const struct bw_target *target, const struct stat
  */
 void bw_target_restore(struct bw_target *target, int descriptor, const char *path, size_t length,
                        const struct bw_target_attributes *attributes);
+
+/** The last step of that for a file that is open: see bw_target_restore_last(). */
+void bw_target_restore_end(struct bw_target *target, int descriptor, const struct stat *status,
+                           const char *path, size_t length,
+                           const struct bw_target_attributes *attributes);
 
 /** Whether it is a device node that needs `preserve`: it leads out of the folder. */
 bool bw_target_leaves_out(const struct bw_target *target, const struct bw_inode *inode);

@@ -1,17 +1,82 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What is restored of a file that was made: its owner, permissions, flags, extended attributes and
+ * times, through a descriptor. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "export/target.h"
+
+/*
+ * Flags of files. File systems know different ones and refuse all of a set of which they lack one,
+ * so each is set by itself. Few files have any, and then one or two.
+ */
+
+/* In the image; there, for FS_IOC_SETFLAGS. */
+static const struct flag {
+    uint64_t mask; /* of the inode */
+    enum bw_flag_time when;
+    int flag;
+} flags[] = {
+    {BW_INODE_NODATACOW, BW_FLAGS_EMPTY, FS_NOCOW_FL},
+    {BW_INODE_NOCOMPRESS, BW_FLAGS_EMPTY, FS_NOCOMP_FL},
+    {BW_INODE_COMPRESS, BW_FLAGS_EMPTY, FS_COMPR_FL},
+    {BW_INODE_SYNC, BW_FLAGS_ANY, FS_SYNC_FL},
+    {BW_INODE_NODUMP, BW_FLAGS_ANY, FS_NODUMP_FL},
+    {BW_INODE_NOATIME, BW_FLAGS_ANY, FS_NOATIME_FL},
+    {BW_INODE_DIRSYNC, BW_FLAGS_ANY, FS_DIRSYNC_FL},
+    {BW_INODE_APPEND, BW_FLAGS_PROTECT, FS_APPEND_FL},
+    {BW_INODE_IMMUTABLE, BW_FLAGS_PROTECT, FS_IMMUTABLE_FL},
+};
+
+/* Those of a kind that an inode has. */
+static int wanted_flags(const struct bw_inode *inode, enum bw_flag_time when)
+{
+    int wanted = 0;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (flags[i].when == when && inode->flags & flags[i].mask)
+            wanted |= flags[i].flag;
+    return wanted;
+}
+
+/* Whether an inode has flags of that kind. */
+static bool has_flags(const struct bw_inode *inode, enum bw_flag_time when)
+{
+    return wanted_flags(inode, when);
+}
+
+bool bw_target_set_flags(int descriptor, const struct bw_inode *inode, enum bw_flag_time when)
+{
+    /* The calls are declared with a long, but take an int. */
+    int wanted = wanted_flags(inode, when), has[2] = {0}, problem = 0;
+    if (!wanted)
+        return true;
+    if (ioctl(descriptor, FS_IOC_GETFLAGS, has))
+        return false;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        int more[2] = {has[0] | (flags[i].flag & wanted)};
+        if (more[0] == has[0])
+            continue;
+        if (ioctl(descriptor, FS_IOC_SETFLAGS, more))
+            problem = errno;
+        else
+            has[0] = more[0];
+    }
+    errno = problem;
+    return !problem;
+}
+
 /*
  * Attributes are restored in this order: changing the owner removes privileges, so permissions come
  * after it; user attributes cannot be set on a file that is not writable, so they come before the
  * permissions; an access list changes permissions; flags change the attributes that btrfs keeps for
  * them; every change updates times, so these come last.
  */
-#include "export/target.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/xattr.h>
-#include <unistd.h>
 
 #define PRIVILEGES (S_ISUID | S_ISGID | S_ISVTX)
 
@@ -29,7 +94,7 @@ struct restoring {
     bool lowered;
 };
 
-static void miss(const struct restoring *restoring, const char *what)
+static void report_missed(const struct restoring *restoring, const char *what)
 {
     const struct bw_target_options *options = &restoring->target->options;
     options->missed(options->context,
@@ -69,7 +134,7 @@ static void restore_owner(struct restoring *restoring)
         restoring->has_user = restoring->has_group =
             change_owner(restoring, inode->uid, inode->gid);
         if (!restoring->has_user)
-            miss(restoring, "cannot restore its owner");
+            report_missed(restoring, "cannot restore its owner");
         return;
     }
     restoring->has_user = inode->uid == geteuid();
@@ -78,7 +143,9 @@ static void restore_owner(struct restoring *restoring)
     target->foreign += !restoring->has_user || !restoring->has_group;
 }
 
-mode_t bw_target_mode(const struct bw_target *target, const struct bw_inode *inode)
+/* Permissions that a file of the image gets, as far as options decide them; of a symbolic link,
+ * none. */
+static mode_t target_mode(const struct bw_target *target, const struct bw_inode *inode)
 {
     mode_t mode = inode->mode & (PRIVILEGES | 0777);
     if (target->options.preserve)
@@ -90,7 +157,7 @@ mode_t bw_target_mode(const struct bw_target *target, const struct bw_inode *ino
 static void restore_mode(struct restoring *restoring)
 {
     const struct bw_inode *inode = restoring->attributes->inode;
-    mode_t mode = bw_target_mode(restoring->target, inode);
+    mode_t mode = target_mode(restoring->target, inode);
     if (S_ISLNK(inode->mode))
         return;
     restoring->lowered |= mode != (inode->mode & (PRIVILEGES | 0777));
@@ -100,7 +167,7 @@ static void restore_mode(struct restoring *restoring)
     int result =
         *restoring->itself ? chmod(restoring->itself, mode) : fchmod(restoring->descriptor, mode);
     if (result)
-        miss(restoring, "cannot restore its permissions");
+        report_missed(restoring, "cannot restore its permissions");
 }
 
 static bool has_name(const struct bw_xattr *xattr, const char *name)
@@ -131,7 +198,7 @@ static void restore_xattr(struct restoring *restoring, const struct bw_xattr *xa
     char what[320];
     snprintf(what, sizeof what, "cannot restore its attribute %s", (const char *)xattr->name);
     errno = problem;
-    miss(restoring, what);
+    report_missed(restoring, what);
 }
 
 /* Removes an attribute that the file does not have in the image. */
@@ -186,7 +253,7 @@ static void restore_flags(struct restoring *restoring)
     bw_target_set_flags(restoring->descriptor, inode, BW_FLAGS_ANY);
     if (S_ISDIR(inode->mode))
         bw_target_set_flags(restoring->descriptor, inode, BW_FLAGS_EMPTY);
-    restoring->lowered |= bw_target_has_flags(inode, BW_FLAGS_PROTECT) &&
+    restoring->lowered |= has_flags(inode, BW_FLAGS_PROTECT) &&
                           !bw_target_is_protected(restoring->target, inode);
 }
 
@@ -215,7 +282,7 @@ static void restore_times(const struct restoring *restoring)
     if (result == 0 && took_time(restoring))
         return;
     errno = result ? errno : EOVERFLOW;
-    miss(restoring, "cannot restore its times");
+    report_missed(restoring, "cannot restore its times");
 }
 
 static struct restoring begin(struct bw_target *target, int descriptor, const char *path,
@@ -264,7 +331,7 @@ bool bw_target_is_same_time(const struct timespec *there, const struct timespec 
 bool bw_target_has_permissions(const struct bw_target *target, const struct stat *status,
                                const struct bw_inode *inode)
 {
-    mode_t mode = bw_target_mode(target, inode), ignored = 0;
+    mode_t mode = target_mode(target, inode), ignored = 0;
     if (!target->privileged)
         ignored = S_ISGID; /* the system takes it away if the user is not in the group */
     bool owned = target->privileged ? status->st_uid == inode->uid && status->st_gid == inode->gid
@@ -279,7 +346,7 @@ bool bw_target_leaves_out(const struct bw_target *target, const struct bw_inode 
 
 bool bw_target_is_protected(const struct bw_target *target, const struct bw_inode *inode)
 {
-    return target->options.preserve && bw_target_has_flags(inode, BW_FLAGS_PROTECT);
+    return target->options.preserve && has_flags(inode, BW_FLAGS_PROTECT);
 }
 
 static void protect(const struct restoring *restoring)
@@ -287,53 +354,26 @@ static void protect(const struct restoring *restoring)
     const struct bw_inode *inode = restoring->attributes->inode;
     if (bw_target_is_protected(restoring->target, inode) &&
         !bw_target_set_flags(restoring->descriptor, inode, BW_FLAGS_PROTECT))
-        miss(restoring, "cannot make it immutable or append-only");
+        report_missed(restoring, "cannot make it immutable or append-only");
 }
 
-/* Opens a directory or a regular file of the image for its last attributes; a miss if it is
- * another. The folder itself has the length 0. */
-static int open_again(struct bw_target *target, const char *path, size_t length,
-                      const struct bw_inode *inode, struct stat *status)
-{
-    struct bw_error *error = length ? bw_target_enter(target, path, length) : NULL;
-    int descriptor = -1;
-    if (!error) {
-        descriptor =
-            openat(length ? target->directory : target->folder, length ? target->name : ".",
-                   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        errno = descriptor < 0 ? errno : ESTALE;
-        if (descriptor >= 0 && fstat(descriptor, status) == 0 &&
-            (status->st_mode & S_IFMT) == (inode->mode & S_IFMT))
-            return descriptor;
-        error = bw_target_error(errno, "cannot restore its attributes", path, length);
-    }
-    if (descriptor >= 0)
-        close(descriptor);
-    target->options.missed(target->options.context, error);
-    return -1;
-}
-
-void bw_target_restore_last(struct bw_target *target, const char *path, size_t length,
-                            const struct bw_target_attributes *attributes)
+void bw_target_restore_end(struct bw_target *target, int descriptor, const struct stat *status,
+                           const char *path, size_t length,
+                           const struct bw_target_attributes *attributes)
 {
     const struct bw_inode *inode = attributes->inode;
-    struct stat status;
-    int descriptor = open_again(target, path, length, inode, &status);
-    if (descriptor < 0)
-        return;
     struct restoring restoring = begin(target, descriptor, path, length, attributes);
-    restoring.status = &status;
-    bool same_time = bw_target_is_same_time(&status.st_mtim, &inode->mtime);
+    restoring.status = status;
+    bool same_time = bw_target_is_same_time(&status->st_mtim, &inode->mtime);
     errno = ESTALE;
     if (!S_ISDIR(inode->mode) && !same_time) {
-        miss(&restoring, "it has been replaced");
-    } else {
-        /* It may be that an earlier run has done it, and this one has put nothing into it. */
-        bool done = !S_ISDIR(inode->mode) || (target->options.skip_existing && same_time &&
-                                              bw_target_has_permissions(target, &status, inode));
-        if (!done)
-            restore_all(&restoring);
-        protect(&restoring);
+        report_missed(&restoring, "it has been replaced");
+        return;
     }
-    close(descriptor);
+    /* It may be that an earlier run has done it, and this one has put nothing into it. */
+    bool done = !S_ISDIR(inode->mode) || (target->options.skip_existing && same_time &&
+                                          bw_target_has_permissions(target, status, inode));
+    if (!done)
+        restore_all(&restoring);
+    protect(&restoring);
 }

@@ -12,7 +12,7 @@
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
 #include "cli/common/generations.h"
-#include "cli/export/extract.h"
+#include "cli/export/extraction.h"
 
 struct deleted_state {
     struct extract_settings extract;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The frame of the commands that take whole trees out of an image. */
-#include "cli/export/export.h"
-
+/* What the commands share that take data out of an image: which files, their hashes, and ranges that
+ * cannot be read. */
 #include <inttypes.h>
 #include <limits.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "cli/common/paths.h"
+#include "cli/export/export.h"
 #include "cli/common/monitor.h"
+#include "cli/common/paths.h"
 
 const struct cmd_option cmd_export_options[] = {
     CMD_SUBVOLUME_OPTION(struct cmd_export_settings, walk.subvolume),
@@ -224,4 +224,157 @@ int cmd_export_close(struct cmd_export *export, struct bw_error *error)
         cmd_export_miss(export, error);
     int status = cmd_close(export->common, &export->session), so_far = atomic_load(&export->status);
     return status > so_far ? status : so_far;
+}
+
+/* Hashing the files of a stream: the hashes are used again, whichever thread has a file for one. */
+
+enum { MOST_SPARE = sizeof((struct cmd_hashing *)0)->spare / sizeof(struct bw_hash *) };
+
+void cmd_hashing_init(struct cmd_hashing *hashing, enum bw_hash_algorithm algorithm)
+{
+    *hashing = (struct cmd_hashing){.algorithm = algorithm};
+    pthread_mutex_init(&hashing->lock, NULL);
+    bw_hash_prepare();
+}
+
+void cmd_hashing_free(struct cmd_hashing *hashing)
+{
+    bw_hash_destroy(hashing->large);
+    while (hashing->spare_count)
+        bw_hash_destroy(hashing->spare[--hashing->spare_count]);
+    pthread_mutex_destroy(&hashing->lock);
+}
+
+static struct bw_error *acquire(struct cmd_hashing *hashing, struct bw_hash **hash)
+{
+    pthread_mutex_lock(&hashing->lock);
+    *hash = hashing->spare_count ? hashing->spare[--hashing->spare_count] : NULL;
+    pthread_mutex_unlock(&hashing->lock);
+    if (!*hash)
+        return bw_hash_create(hashing->algorithm, hash);
+    bw_hash_begin(*hash);
+    return NULL;
+}
+
+static void release(struct cmd_hashing *hashing, struct bw_hash *hash)
+{
+    pthread_mutex_lock(&hashing->lock);
+    if (hashing->spare_count < MOST_SPARE)
+        hashing->spare[hashing->spare_count++] = BW_TAKE(hash);
+    pthread_mutex_unlock(&hashing->lock);
+    bw_hash_destroy(hash);
+}
+
+/* Whether there are too many zeros, by the size in the inode or by the holes so far. */
+static bool has_too_large_holes(struct bw_export_entry *item, const struct bw_data_part *part)
+{
+    const struct bw_inode *inode = &item->inode;
+    if (part->kind == BW_DATA_HOLE)
+        item->zeros += part->length;
+    return item->zeros > CMD_HASHING_MOST_ZEROS ||
+           (inode->size > inode->bytes && inode->size - inode->bytes > CMD_HASHING_MOST_ZEROS);
+}
+
+static void add_part(struct bw_hash *hash, struct bw_export_entry *item,
+                     const struct bw_data_part *part)
+{
+    if (part->kind == BW_DATA_BYTES)
+        cmd_progress_add(part->length);
+    if (item->error)
+        return; /* there will be no hash of it */
+    if (has_too_large_holes(item, part))
+        item->error =
+            bw_error_create(BW_ERROR_USAGE, "not hashed: more than 16 TiB of it are holes");
+    else if (part->kind == BW_DATA_BYTES)
+        bw_hash_add(hash, part->bytes, (size_t)part->length);
+    else if (part->kind == BW_DATA_HOLE)
+        bw_hash_add_zeros(hash, part->length);
+    else
+        cmd_export_note_bad(item, part);
+}
+
+/* A file that is being read as a whole. */
+struct whole {
+    struct bw_hash *hash;
+    struct bw_export_entry *item;
+};
+
+static struct bw_error *take_of_whole(void *context, const struct bw_data_part *part)
+{
+    const struct whole *whole = context;
+    add_part(whole->hash, whole->item, part);
+    return NULL;
+}
+
+struct bw_error *cmd_hashing_work(struct cmd_hashing *hashing, struct bw_data_reader *reader,
+                                  const struct bw_stream_file *file)
+{
+    struct whole whole = {.item = file->user};
+    if (!file->length)
+        return NULL; /* it is no file: nothing is known of its data */
+    BW_TRY(acquire(hashing, &whole.hash));
+    struct bw_error *error =
+        bw_data_read(reader, &file->data, 0, UINT64_MAX, take_of_whole, &whole);
+    if (!error && !whole.item->error)
+        bw_hash_end(whole.hash, whole.item->hash);
+    release(hashing, whole.hash);
+    return error;
+}
+
+struct bw_error *cmd_hashing_take(struct cmd_hashing *hashing, const struct bw_stream_file *file,
+                                  const struct bw_data_part *part)
+{
+    if (!hashing->large)
+        BW_TRY(acquire(hashing, &hashing->large));
+    add_part(hashing->large, file->user, part);
+    return NULL;
+}
+
+void cmd_hashing_finish(struct cmd_hashing *hashing, const struct bw_stream_file *file)
+{
+    struct bw_export_entry *item = file->user;
+    if (!hashing->large)
+        return;
+    if (!item->error)
+        bw_hash_end(hashing->large, item->hash);
+    release(hashing, BW_TAKE(hashing->large));
+}
+
+/* The map of bad ranges: one line each, with the reason of the first piece in it. */
+
+const char *const cmd_on_error_words[] = {
+    [CMD_ON_ERROR_FAIL] = "fail", [CMD_ON_ERROR_ZERO] = "zero", [CMD_ON_ERROR_SKIP] = "skip", NULL};
+
+void cmd_bad_flush(struct cmd_bad_ranges *bad)
+{
+    if (!bad->error)
+        return;
+    const char *what = bad->on_error == CMD_ON_ERROR_ZERO   ? ", zeros in their place"
+                       : bad->on_error == CMD_ON_ERROR_SKIP ? ", left out"
+                                                            : "";
+    bw_fs_report(bad->fs, BW_DAMAGE,
+                 bw_error_prefix(bad->error,
+                                 "%s: bytes %" PRIu64 " to %" PRIu64 " cannot be read%s", bad->path,
+                                 bad->offset, bad->offset + bad->length - 1, what));
+    bad->error = NULL;
+}
+
+void cmd_bad_add(struct cmd_bad_ranges *bad, const char *path, const struct bw_data_part *part)
+{
+    if (bad->error && bad->path == path && bad->offset + bad->length == part->offset) {
+        bad->length += part->length;
+        return;
+    }
+    cmd_bad_flush(bad);
+    bad->path = path;
+    bad->offset = part->offset;
+    bad->length = part->length;
+    bad->error = bw_error_create(part->error->code, "%s", part->error->message);
+}
+
+struct bw_error *cmd_bad_error(const char *path, const struct bw_data_part *part)
+{
+    return bw_error_create(part->error->code,
+                           "%s: bytes %" PRIu64 " to %" PRIu64 " cannot be read: %s", path,
+                           part->offset, part->offset + part->length - 1, part->error->message);
 }

@@ -10,10 +10,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/common/bad_ranges.h"
+#include "cli/export/export.h"
 #include "cli/common/output.h"
 #include "cli/common/monitor.h"
-#include "cli/export/export.h"
 #include "export/archive.h"
 #include "export/written.h"
 

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "cli/common/bad_ranges.h"
+#include "cli/export/export.h"
 #include "cli/common/paths.h"
 #include "cli/common/monitor.h"
 #include "cli/inspect/zeros.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The parts of the extract command: an extraction under way, and the functions of its stream. */
-#ifndef BW_CMD_EXTRACT_H
-#define BW_CMD_EXTRACT_H
+/* An extraction into a folder: for the commands extract and deleted. */
+#ifndef BW_CLI_EXPORT_EXTRACTION_H
+#define BW_CLI_EXPORT_EXTRACTION_H
 
-#include "cli/common/bad_ranges.h"
 #include "cli/export/export.h"
 #include "cli/common/monitor.h"
 #include "export/written.h"
@@ -62,40 +61,7 @@ struct extract {
 int extract_run(const struct cmd_common *common, struct extract_settings *settings,
                 struct bw_error *(*work)(struct extract *extract, void *context), void *context);
 
-/** Starts the process that makes what only a path can name, if the sandbox is on; `common` is of a
- * command that writes into a folder. (extract_maker.c) */
-struct bw_error *extract_start_maker(const struct cmd_common *common, struct extract *extract);
-
-/** Ends it and waits for that; if there is none, nothing happens. */
-void extract_end_maker(struct extract *extract);
-
 /** Extracts the PATHs of a file system, or what extract->export.bring gives; for `work`. */
 struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs);
-
-/** Takes what could not be extracted or restored, to be listed at the end; takes the error.
- * `context` is the struct extract. */
-void extract_miss(void *context, struct bw_error *error);
-
-/** The functions of the stream; `context` is the struct extract. */
-struct bw_error *extract_next(void *context, struct bw_stream_file *file, bool *got);
-struct bw_error *extract_take(void *context, const struct bw_stream_file *file,
-                              const struct bw_data_part *part);
-struct bw_error *extract_finish(void *context, const struct bw_stream_file *file, bool complete);
-
-/** Takes why a link or special file was not made, as struct bw_target_maker says. */
-struct bw_error *extract_other_failed(void *context, struct bw_error *error);
-
-/** Tells that a file is not under its name, or not whole; of an older state. (extract_names.c) */
-struct bw_error *extract_free_name(struct extract *extract, const struct bw_export_entry *item);
-
-/** Puts the generation of an older state behind the name of a file that is not whole, and is about
- * to get its name. */
-struct bw_error *extract_leave_name(struct extract *extract, struct bw_export_entry *item);
-
-/** Gives back what was to go through the stream once more and did not. */
-void extract_drop_again(struct extract *extract);
-
-/** Restores the attributes of all directories, at the end, and protects files. */
-struct bw_error *extract_finish_directories(struct extract *extract);
 
 #endif

@@ -1,0 +1,759 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * An extraction: files from a stream into a folder. A failure affects only one file, unless the
+ * disk is full.
+ */
+#include "cli/export/extraction.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/human.h"
+#include "cli/common/monitor.h"
+#include "cli/common/sandbox.h"
+
+const struct cmd_option extract_options[] = {
+    {0, "skip-existing", NULL,
+     "continue an extraction: files with the same size and time are left alone",
+     CMD_FLAG(struct extract_settings, target.skip_existing)},
+    {0, "preserve", NULL,
+     "also restore setuid, setgid and sticky bits, capabilities, device nodes, and the "
+     "immutable and append-only flags",
+     CMD_FLAG(struct extract_settings, target.preserve)},
+    {0, "on-error", "WORD",
+     "at unreadable data: leave out the file (skip, the default), write zeros (zero), or stop "
+     "(fail)",
+     CMD_WORD(struct extract_settings, on_error, cmd_on_error_words)},
+    {0},
+};
+
+/* Takes what could not be extracted or restored, to be listed at the end; takes the error.
+ * `context` is the struct extract. */
+static void add_missed(void *context, struct bw_error *error)
+{
+    struct extract *extract = context;
+    if (extract->missed_count++ < EXTRACT_LISTED)
+        extract->missed[extract->missed_count - 1] = error;
+    else
+        bw_error_free(error);
+}
+
+/* The process that makes symbolic links and special files (export/target_maker.h). It is started
+ * before the image is opened, and ends when the other one does. */
+
+/* The child. */
+static void run_maker(const struct cmd_common *common, struct bw_target *target, int channel)
+{
+    cmd_ignore_exit_signals();
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    cmd_sandbox_enter_maker(common);
+    bw_target_serve_orders(target, channel);
+    _exit(0);
+}
+
+/* Starts the process that makes what only a path can name, if the sandbox is on; `common` is of a
+ * command that writes into a folder. */
+static struct bw_error *start_maker(const struct cmd_common *common,
+                                            struct extract *extract)
+{
+    int channel[2];
+    if (!cmd_sandbox_is_on(common))
+        return NULL;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel))
+        return bw_error_from_errno(errno, "cannot make a socket");
+    pid_t child = fork();
+    if (child == 0) {
+        close(channel[0]);
+        run_maker(common, &extract->target, channel[1]);
+    }
+    int problem = errno;
+    close(channel[1]);
+    extract->maker.channel = channel[0];
+    extract->maker_process = child > 0 ? child : 0;
+    return child < 0 ? bw_error_from_errno(problem, "cannot start a process") : NULL;
+}
+
+/* In a container there may be nobody else to wait for it. */
+static void end_maker(struct extract *extract)
+{
+    bw_target_maker_close(&extract->maker);
+    while (extract->maker_process && waitpid(extract->maker_process, NULL, 0) < 0 && errno == EINTR)
+        ;
+    extract->maker_process = 0;
+}
+
+/* Names of older generations' files. That of a file is left to a version of it that is whole. */
+
+/* Tells that a file is not under its name, or not whole; of an older generation. */
+static struct bw_error *free_name(struct extract *extract,
+                                          const struct bw_export_entry *item)
+{
+    return extract->name_is_free
+               ? extract->name_is_free(extract->context, item->path.data, item->path.length)
+               : NULL;
+}
+
+static bool ends_with(const struct bw_buffer *path, const char *suffix, size_t length)
+{
+    return path->length > length && memcmp(path->data + path->length - length, suffix, length) == 0;
+}
+
+/* Puts the generation of an older state behind the name of a file that is not whole, and is about
+ * to get its name. */
+static struct bw_error *leave_name(struct extract *extract, struct bw_export_entry *item)
+{
+    char suffix[32];
+    struct bw_link link;
+    const size_t length =
+        (size_t)snprintf(suffix, sizeof suffix, ".~%" PRIu64 "~", extract->generation);
+    if (!extract->generation || ends_with(&item->path, suffix, length))
+        return NULL;
+    BW_TRY(free_name(extract, item));
+    cmd_bad_flush(&extract->bad); /* which has a view of the path */
+    bw_buffer_append(&item->path, suffix, length + 1);
+    if (item->path.failed)
+        return bw_error_no_memory();
+    item->path.length--;
+    if (!item->skipped && bw_export_entry_has_names(item) &&
+        bw_links_find(&extract->links, &item->place, &link) &&
+        !bw_links_rename(&extract->links, link.number, item->path.data + 1))
+        return bw_error_no_memory();
+    return bw_target_enter(&extract->target, item->path.data + 1, item->path.length - 1);
+}
+
+/* What the stream delivers. */
+
+/* Content that is there already from the last time is not read. */
+static void skip_if_extracted(struct extract *extract, struct bw_export_entry *item)
+{
+    item->checked =
+        item->type == S_IFREG && item->has_inode && extract->look.options.skip_existing &&
+        bw_target_has_file(&extract->look, bw_export_entry_name(item),
+                           bw_export_entry_name_length(item), item->inode.size, &item->inode.mtime);
+    item->skipped = item->checked;
+}
+
+/* A name that comes another time, if there is one. */
+static struct bw_export_entry *next_repeated(struct extract *extract)
+{
+    pthread_mutex_lock(&extract->lock);
+    struct bw_export_entry *item = extract->again;
+    if (item)
+        extract->again = item->next;
+    if (!extract->again)
+        extract->again_end = &extract->again;
+    pthread_mutex_unlock(&extract->lock);
+    return item;
+}
+
+static void repeat_later(struct extract *extract, struct bw_export_entry *item)
+{
+    pthread_mutex_lock(&extract->lock);
+    item->next = NULL;
+    *extract->again_end = item;
+    extract->again_end = &item->next;
+    pthread_mutex_unlock(&extract->lock);
+}
+
+/* Gives back what was to go through the stream once more and did not. */
+static void drop_repeated(struct extract *extract)
+{
+    for (struct bw_export_entry *item; (item = next_repeated(extract));)
+        bw_entry_queue_release(extract->export.queue, item);
+}
+
+/* Meets a name of whatever is no directory. `*first`: it is the one to get the content. */
+static struct bw_error *note_name(struct extract *extract, const struct bw_export_entry *item,
+                                  bool *first)
+{
+    struct bw_link link = {.is_first = true};
+    bool good = !bw_export_entry_has_names(item) ||
+                bw_links_meet(&extract->links, &item->place, bw_export_entry_name(item), &link);
+    *first = link.is_first;
+    return good ? NULL : bw_error_no_memory();
+}
+
+/* The file of which this is a name; false if it has only one. */
+static bool find_link(struct extract *extract, const struct bw_export_entry *item,
+                      struct bw_link *link)
+{
+    *link = (struct bw_link){.state = BW_LINK_NOWHERE};
+    return bw_export_entry_has_names(item) && bw_links_find(&extract->links, &item->place, link);
+}
+
+static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct extract *extract = context;
+    struct bw_export_entry *item = next_repeated(extract);
+    struct bw_error *error = NULL;
+    bool has_content = item && !item->skipped;
+    if (!item) {
+        BW_TRY(cmd_export_next_item(&extract->export, &item));
+        if (item)
+            error = note_name(extract, item, &has_content);
+    }
+    *got = item;
+    if (!item)
+        return NULL;
+    item->skipped = true;
+    if (has_content)
+        skip_if_extracted(extract, item);
+    *file = bw_export_entry_stream_file(item);
+    return error;
+}
+
+/* What no other file would get round. */
+static bool ends_extraction(const struct bw_error *error)
+{
+    return error->code == BW_ERROR_NO_MEMORY ||
+           (error->code == BW_ERROR_SYSTEM && (error->system == ENOSPC || error->system == EDQUOT ||
+                                               error->system == EIO || error->system == EROFS));
+}
+
+/* NULL if it costs only what it is about. */
+static struct bw_error *tolerate(struct extract *extract, struct bw_error *error)
+{
+    if (!error || ends_extraction(error))
+        return error;
+    add_missed(extract, error);
+    return NULL;
+}
+
+/* Takes why a link or special file was not made, as struct bw_target_maker says. */
+static struct bw_error *handle_maker_error(void *context, struct bw_error *error)
+{
+    return tolerate(context, error);
+}
+
+/* What the image says of a directory that an item is in; an error if nothing. */
+static struct bw_error *find_directory_inode(struct extract *extract, const char *path,
+                                             size_t length, struct bw_place *place,
+                                             struct bw_inode *inode)
+{
+    struct bw_fs *fs = extract->export.session.fs;
+    const char *subvolume = extract->export.settings->walk.subvolume;
+    const struct bw_subvolume *from = NULL;
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    bw_buffer_append(&text, path, length);
+    bw_buffer_append_byte(&text, '\0');
+    struct bw_error *error = text.failed ? bw_error_no_memory()
+                             : subvolume ? bw_subvolume_by_name(fs, subvolume, &from)
+                                         : NULL;
+    if (!error)
+        error = bw_lookup(fs, from, text.data, false, place);
+    if (!error)
+        error = bw_inode_get(fs, place, inode);
+    return cmd_image_error(error);
+}
+
+/* A directory. Of one that an earlier run has left closed, only the maker can change the mode. */
+static struct bw_error *make_or_reopen(struct extract *extract, const char *path, size_t length,
+                                       const struct bw_inode *inode, bool *ours)
+{
+    const struct bw_target_attributes attributes = {.inode = inode};
+    const struct bw_target_order order = {
+        .path = path, .length = length, .attributes = inode ? &attributes : NULL};
+    struct bw_error *error = bw_target_make_directory(&extract->target, path, length, inode, ours);
+    if (!error || error->code != BW_ERROR_SYSTEM || error->system != EPERM ||
+        !extract->target.options.skip_existing)
+        return error;
+    bw_error_free(error);
+    return bw_target_make(&extract->maker, &order, ours);
+}
+
+/* A directory on the way to an item; `path` is the front of its name. */
+static struct bw_error *make_missing_directory(void *context, const char *path, size_t length)
+{
+    struct extract *extract = context;
+    const struct bw_export_entry *item = extract->item;
+    struct bw_place place;
+    struct bw_inode inode;
+    struct bw_error *error =
+        find_directory_inode(extract, item->path.data, item->name + length, &place, &inode);
+    bool known = !error, ours;
+    if (error)
+        error = bw_error_prefix(error, "%.*s", (int)length, path);
+    BW_TRY(tolerate(extract, error));
+    BW_TRY(make_or_reopen(extract, path, length, known ? &inode : NULL, &ours));
+    return ours && known
+               ? bw_made_directories_add(&extract->directories, path, length, &place, &inode)
+               : NULL;
+}
+
+/* Calls `make`; and once more after making the directories that it lacks, or opening those that an
+ * earlier run has closed. */
+static struct bw_error *make_with_directories(struct extract *extract, struct bw_export_entry *item,
+                                              struct bw_error *(*make)(struct extract *,
+                                                                       struct bw_export_entry *))
+{
+    struct bw_error *error = make(extract, item);
+    if (!error || error->code != BW_ERROR_SYSTEM ||
+        (error->system != ENOENT && error->system != EACCES))
+        return error;
+    bw_error_free(error);
+    extract->item = item;
+    BW_TRY(bw_target_make_way(&extract->target, bw_export_entry_name(item),
+                              bw_export_entry_name_length(item), make_missing_directory, extract));
+    return make(extract, item);
+}
+
+/* What all names are relative to. The folder gets its attributes if it was made for it, or with
+ * --preserve; otherwise it is the user's, and so it is if several PATHs go into it. */
+static struct bw_error *add_root_directory(struct extract *extract,
+                                           const struct bw_export_entry *item)
+{
+    const struct bw_target *target = &extract->target;
+    if ((!target->is_new && !target->options.preserve) || extract->export.starts.count > 1)
+        return NULL;
+    return bw_made_directories_add(&extract->directories, "", 0, &item->place, &item->inode);
+}
+
+static struct bw_error *make_directory(struct extract *extract, struct bw_export_entry *item)
+{
+    if (!bw_export_entry_name_length(item))
+        return add_root_directory(extract, item);
+    bool ours;
+    BW_TRY(make_or_reopen(extract, bw_export_entry_name(item), bw_export_entry_name_length(item),
+                          &item->inode, &ours));
+    if (!ours)
+        return NULL; /* nothing that exists is changed */
+    return bw_made_directories_add(&extract->directories, bw_export_entry_name(item),
+                                   bw_export_entry_name_length(item), &item->place, &item->inode);
+}
+
+/* To the content whose path is in `text`. */
+static struct bw_error *make_link(struct extract *extract, struct bw_export_entry *item)
+{
+    return bw_target_make_link(&extract->target, bw_export_entry_name(item),
+                               bw_export_entry_name_length(item), extract->text.data,
+                               extract->text.length);
+}
+
+static struct bw_error *begin_file(struct extract *extract, struct bw_export_entry *item)
+{
+    return bw_target_file_begin(&extract->target, bw_export_entry_name(item),
+                                bw_export_entry_name_length(item), &item->inode, &extract->file);
+}
+
+/* The attributes of an inode, to be restored. */
+static struct bw_error *read_attributes(struct extract *extract, const struct bw_place *place,
+                                        const struct bw_inode *inode,
+                                        struct bw_target_attributes *attributes)
+{
+    *attributes = (struct bw_target_attributes){.inode = inode};
+    return bw_xattr_reader_read(extract->xattrs, place, &attributes->xattrs,
+                                &attributes->xattr_count);
+}
+
+/* Whether the error is that its name is taken, by nothing else than the same file. */
+static bool is_there(struct extract *extract, const struct bw_export_entry *item,
+                     const struct bw_error *error)
+{
+    if (!error || error->code != BW_ERROR_SYSTEM || error->system != EEXIST ||
+        item->type != S_IFREG || !extract->target.options.skip_existing)
+        return false;
+    return bw_target_has_file(&extract->target, bw_export_entry_name(item),
+                              bw_export_entry_name_length(item), item->inode.size,
+                              &item->inode.mtime);
+}
+
+static struct bw_error *begin_content(struct extract *extract, struct bw_export_entry *item)
+{
+    extract->began = true;
+    struct bw_error *error = make_with_directories(extract, item, begin_file);
+    extract->failed = error;
+    /* It was not found earlier because its directory was closed then. */
+    item->checked = is_there(extract, item, error);
+    if (!item->checked)
+        return tolerate(extract, error);
+    bw_error_free(error);
+    return NULL;
+}
+
+static struct bw_error *give_up_file(struct extract *extract, struct bw_error *error)
+{
+    bw_target_file_abandon(&extract->file);
+    extract->failed = extract->lost = true;
+    return tolerate(extract, error);
+}
+
+static struct bw_error *handle_bad_part(struct extract *extract, const struct bw_export_entry *item,
+                                        const struct bw_data_part *part)
+{
+    struct bw_error *error = cmd_bad_error(item->path.data, part);
+    if (extract->bad.on_error == CMD_ON_ERROR_FAIL)
+        return error;
+    if (extract->bad.on_error == CMD_ON_ERROR_SKIP)
+        return give_up_file(extract, error);
+    bw_error_free(error);
+    extract->zeroed = true;
+    cmd_bad_add(&extract->bad, item->path.data, part);
+    return NULL;
+}
+
+static struct bw_error *write_part(void *context, const struct bw_stream_file *file,
+                                     const struct bw_data_part *part)
+{
+    struct extract *extract = context;
+    struct bw_export_entry *item = file->user;
+    if (!extract->began)
+        BW_TRY(begin_content(extract, item));
+    if (extract->failed)
+        return NULL;
+    if (part->kind == BW_DATA_BAD)
+        return handle_bad_part(extract, item, part);
+    if (part->kind == BW_DATA_HOLE)
+        return NULL;
+    struct bw_error *error =
+        bw_target_file_write(&extract->file, part->offset, part->bytes, (size_t)part->length);
+    cmd_progress_add(part->length);
+    return error ? give_up_file(extract, bw_error_prefix(error, "%s", item->path.data)) : NULL;
+}
+
+static struct bw_error *finish_file(struct extract *extract, struct bw_export_entry *item)
+{
+    struct bw_target_attributes attributes;
+    if (!extract->began)
+        BW_TRY(begin_content(extract, item));
+    if (extract->failed)
+        return NULL;
+    BW_TRY(read_attributes(extract, &item->place, &item->inode, &attributes));
+    if (extract->zeroed)
+        BW_TRY(leave_name(extract, item));
+    struct bw_error *error =
+        bw_target_file_finish(&extract->file, bw_export_entry_name(item),
+                              bw_export_entry_name_length(item), item->inode.size, &attributes);
+    extract->failed = error;
+    return tolerate(extract, error);
+}
+
+/* Most links have one name, and nothing is made after them that needs them. */
+static bool can_wait(const struct extract *extract, const struct bw_export_entry *item)
+{
+    return item->type == S_IFLNK && !bw_export_entry_has_names(item) &&
+           !extract->target.options.skip_existing;
+}
+
+/* A symbolic link or a special file, with its attributes. */
+static struct bw_error *make_other(struct extract *extract, struct bw_export_entry *item)
+{
+    struct bw_target_attributes attributes;
+    struct bw_target_order order = {.path = bw_export_entry_name(item),
+                                    .length = bw_export_entry_name_length(item),
+                                    .attributes = &attributes};
+    bool ours;
+    extract->text.length = 0;
+    if (item->type == S_IFLNK)
+        BW_TRY(cmd_export_read_link(&extract->export, item, &extract->text));
+    order.link = item->type == S_IFLNK ? extract->text.data : NULL;
+    BW_TRY(read_attributes(extract, &item->place, &item->inode, &attributes));
+    if (!can_wait(extract, item))
+        return bw_target_make(&extract->maker, &order, &ours);
+    BW_TRY(bw_target_enter(&extract->target, order.path, order.length));
+    return bw_target_make_later(&extract->maker, &order);
+}
+
+static struct bw_error *finish_other(struct extract *extract, struct bw_export_entry *item)
+{
+    struct bw_error *error = NULL;
+    bool left_out = bw_target_leaves_out(&extract->target, &item->inode);
+    extract->devices += left_out;
+    if (!left_out)
+        error = make_with_directories(extract, item, make_other);
+    extract->failed = left_out || error;
+    return tolerate(extract, error);
+}
+
+/* Whether the file system does not link, or not once more; and not that nothing could have this
+ * name. */
+static bool needs_copy(const struct bw_error *error)
+{
+    return error && error->code == BW_ERROR_SYSTEM && !ends_extraction(error) &&
+           error->system != EEXIST && error->system != ENAMETOOLONG && error->system != EINVAL &&
+           error->system != EILSEQ;
+}
+
+/* One more name of a file. It comes again if there is no content yet that it could be linked to. */
+static struct bw_error *finish_name(struct extract *extract, struct bw_export_entry *item,
+                                    bool *again)
+{
+    struct bw_link link;
+    struct bw_error *error = NULL;
+    bool has_link = find_link(extract, item, &link);
+    extract->text.length = 0;
+    if (link.state == BW_LINK_LOST)
+        BW_TRY(free_name(extract, item));
+    if (link.state == BW_LINK_ZEROED)
+        BW_TRY(leave_name(extract, item));
+    if (link.state == BW_LINK_MADE || link.state == BW_LINK_ZEROED) {
+        bw_links_append_path(&extract->links, link.number, &extract->text);
+        error = extract->text.failed ? bw_error_no_memory()
+                                     : make_with_directories(extract, item, make_link);
+    }
+    if (link.state == BW_LINK_LOST)
+        error = bw_error_create(BW_ERROR_CORRUPT,
+                                "%s: not extracted, as it was not under its first name",
+                                item->path.data);
+    bool replaced = link.state == BW_LINK_NOWHERE || (error && error->system == EMLINK);
+    bool copied = replaced || needs_copy(error);
+    *again = link.state == BW_LINK_COMING || copied;
+    if (!*again && !is_there(extract, item, error))
+        return tolerate(extract, error);
+    bw_error_free(error);
+    item->skipped = !copied;
+    return replaced && has_link &&
+                   !bw_links_rename(&extract->links, link.number, bw_export_entry_name(item))
+               ? bw_error_no_memory()
+               : NULL;
+}
+
+/* What has content of its own. */
+static struct bw_error *finish_content(struct extract *extract, struct bw_export_entry *item)
+{
+    if (!item->checked)
+        BW_TRY(item->type == S_IFREG ? finish_file(extract, item) : finish_other(extract, item));
+    bool made = item->checked || !extract->failed;
+    struct bw_link link;
+    if (extract->lost)
+        BW_TRY(free_name(extract, item));
+    if (find_link(extract, item, &link))
+        bw_links_set(&extract->links, link.number,
+                     made            ? extract->zeroed ? BW_LINK_ZEROED : BW_LINK_MADE
+                     : extract->lost ? BW_LINK_LOST
+                                     : BW_LINK_NOWHERE);
+    if (!made || item->type != S_IFREG || !bw_target_is_protected(&extract->target, &item->inode))
+        return NULL;
+    return bw_made_directories_add(&extract->directories, bw_export_entry_name(item),
+                                   bw_export_entry_name_length(item), &item->place, &item->inode);
+}
+
+static struct bw_error *finish_item(struct extract *extract, struct bw_export_entry *item,
+                                    bool *again)
+{
+    if (!item->has_inode || !item->type) {
+        add_missed(extract,
+                     bw_error_create(BW_ERROR_CORRUPT, "%s: its inode is lost", item->path.data));
+        return NULL;
+    }
+    if (item->type == S_IFDIR)
+        return tolerate(extract, make_with_directories(extract, item, make_directory));
+    return item->skipped && !item->checked ? finish_name(extract, item, again)
+                                           : finish_content(extract, item);
+}
+
+/* The functions of the stream; `context` is the struct extract. */
+static struct bw_error *finish_entry(void *context, const struct bw_stream_file *file,
+                                       bool complete)
+{
+    struct extract *extract = context;
+    struct bw_export_entry *item = file->user;
+    bool again = false;
+    struct bw_error *error = complete ? finish_item(extract, item, &again) : NULL;
+    cmd_bad_flush(&extract->bad);
+    bw_target_file_abandon(&extract->file);
+    extract->began = extract->failed = extract->lost = extract->zeroed = false;
+    if (again)
+        repeat_later(extract, item);
+    else
+        bw_entry_queue_release(extract->export.queue, item);
+    return error;
+}
+
+/* Restores the attributes of all directories, at the end, and protects files. */
+static struct bw_error *finish_directories(struct extract *extract)
+{
+    for (size_t i = extract->directories.count; i--;) {
+        const struct bw_made_directory *directory = &extract->directories.items[i];
+        const struct bw_inode inode = bw_made_directory_inode(directory);
+        struct bw_target_attributes attributes;
+        BW_TRY(read_attributes(extract, &directory->place, &inode, &attributes));
+        extract->text.length = 0;
+        bw_path_store_append(&extract->directories.paths, directory->path, &extract->text);
+        if (extract->text.failed)
+            return bw_error_no_memory();
+        bw_target_restore_last(&extract->target, extract->text.length ? extract->text.data : "",
+                               extract->text.length, &attributes);
+    }
+    return NULL;
+}
+
+/* The outermost steps. */
+
+/* An unfinished file may have a name, which is removed when a signal ends the program. */
+static const struct bw_target_file *volatile unfinished;
+
+static void remove_unfinished(void)
+{
+    if (unfinished)
+        bw_target_file_remove(unfinished);
+}
+
+/* A number that belongs to the image. */
+static uint64_t seed_of(const struct bw_fs *fs)
+{
+    struct bw_superblock_info superblock;
+    uint64_t seed;
+    bw_fs_superblock(fs, &superblock);
+    memcpy(&seed, superblock.fsid, sizeof seed);
+    return seed;
+}
+
+/* Symbolic links come last: while files are being made, none of them is there to be followed by
+ * other processes. */
+static struct bw_error *extract_files(struct extract *extract)
+{
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = extract->export.settings->walk.threads,
+                                     .next = next_file,
+                                     .take = write_part,
+                                     .finish = finish_entry,
+                                     .context = extract,
+                                     .held = cmd_export_held};
+    BW_TRY(cmd_export_start(&extract->export, BW_WALK_ALL & ~BW_WALK_SYMLINKS, BW_WALK_SYMLINKS));
+    struct bw_error *error = bw_stream_run(extract->export.session.fs, &stream);
+    while (!error && extract->again)
+        error = bw_stream_run(extract->export.session.fs, &stream);
+    error = bw_error_first(error, bw_target_make_rest(&extract->maker));
+    drop_repeated(extract);
+    cmd_export_stop(&extract->export);
+    return bw_error_first(error, finish_directories(extract));
+}
+
+struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs)
+{
+    struct bw_fs *before = extract->export.session.fs;
+    extract->export.session.fs = fs;
+    extract->bad = (struct cmd_bad_ranges){.fs = before, .on_error = extract->settings->on_error};
+    bw_links_init(&extract->links);
+    struct bw_error *error = bw_xattr_reader_create(fs, &extract->xattrs);
+    if (!error)
+        error = extract_files(extract);
+    bw_xattr_reader_destroy(BW_TAKE(extract->xattrs));
+    bw_links_free(&extract->links);
+    bw_made_directories_free(&extract->directories);
+    extract->directories = (struct bw_made_directories){0};
+    extract->export.session.fs = before;
+    return error;
+}
+
+/* What could not be restored; what was not meant to be. */
+static void list_missed(struct extract *extract)
+{
+    const struct cmd_common *common = extract->export.common;
+    if (extract->missed_count && !common->quiet)
+        fprintf(stderr, "btrfs-walk: not extracted, or only in part:\n");
+    for (uint64_t i = 0; i < extract->missed_count && i < EXTRACT_LISTED; i++)
+        cmd_export_miss(&extract->export, extract->missed[i]);
+    if (extract->missed_count > EXTRACT_LISTED)
+        fprintf(stderr, "btrfs-walk: and %" PRIu64 " more\n",
+                extract->missed_count - EXTRACT_LISTED);
+    if (common->quiet)
+        return;
+    if (extract->target.lowered)
+        fprintf(stderr,
+                "btrfs-walk: note: %" PRIu64
+                " file%s lost privileges or protection that --preserve keeps\n",
+                extract->target.lowered, extract->target.lowered == 1 ? " has" : "s have");
+    if (extract->devices)
+        fprintf(stderr,
+                "btrfs-walk: note: %" PRIu64 " device node%s left out: --preserve makes %s\n",
+                extract->devices, extract->devices == 1 ? " was" : "s were",
+                extract->devices == 1 ? "it" : "them");
+    if (extract->target.foreign && extract->target.options.preserve)
+        fprintf(stderr,
+                "btrfs-walk: note: %" PRIu64
+                " file%s of other owners or groups %s yours now: only root can "
+                "restore those\n",
+                extract->target.foreign, bw_plural(extract->target.foreign),
+                extract->target.foreign == 1 ? "is" : "are");
+}
+
+static void close_folder(struct extract *extract)
+{
+    end_maker(extract);
+    bw_target_close(&extract->target);
+    bw_target_close(&extract->look);
+}
+
+static void free_all(struct extract *extract)
+{
+    bw_target_file_abandon(&extract->file);
+    close_folder(extract);
+    pthread_mutex_destroy(&extract->lock);
+    bw_buffer_free(&extract->text);
+}
+
+static int extract_image(const struct cmd_common *common, struct extract_settings *settings,
+                         struct extract *extract,
+                         struct bw_error *(*work)(struct extract *extract, void *context),
+                         void *context)
+{
+    settings->export.salvage = settings->on_error == CMD_ON_ERROR_ZERO;
+    int status = cmd_export_open(common, &settings->export, &extract->export);
+    if (status) {
+        close_folder(extract);
+        return status;
+    }
+    extract->target.options.seed = seed_of(extract->export.session.fs);
+    extract->settings = settings;
+    extract->file.descriptor = -1;
+    pthread_mutex_init(&extract->lock, NULL);
+    extract->again_end = &extract->again;
+    unfinished = &extract->file;
+    cmd_clean_up_on_exit(remove_unfinished);
+    struct bw_error *error = work(extract, context);
+    unfinished = NULL;
+    cmd_progress_end();
+    list_missed(extract);
+    status = cmd_export_close(&extract->export, error);
+    free_all(extract);
+    return status;
+}
+
+struct outputs {
+    const struct cmd_common *before; /* which may have outputs of its own */
+    const struct cmd_common *writing;
+    struct extract *extract;
+    const struct extract_settings *settings;
+};
+
+static struct bw_error *open_folder(void *context, const struct bw_fs *planned)
+{
+    const struct outputs *outputs = context;
+    const struct extract_settings *settings = outputs->settings;
+    if (outputs->before->open_outputs)
+        BW_TRY(outputs->before->open_outputs(outputs->before->outputs, planned));
+    BW_TRY(bw_target_open(settings->folder, &settings->target, &outputs->extract->target));
+    BW_TRY(bw_target_open(settings->folder, &settings->target, &outputs->extract->look));
+    return start_maker(outputs->writing, outputs->extract);
+}
+
+int extract_run(const struct cmd_common *common, struct extract_settings *settings,
+                struct bw_error *(*work)(struct extract *extract, void *context), void *context)
+{
+    struct cmd_common writing = *common;
+    struct extract *extract = calloc(1, sizeof *extract);
+    if (!extract)
+        return cmd_fail(common, bw_error_no_memory());
+    settings->target.missed = add_missed;
+    settings->target.context = extract;
+    extract->maker = (struct bw_target_maker){.target = &extract->target,
+                                              .channel = -1,
+                                              .failed = handle_maker_error,
+                                              .context = extract};
+    writing.folder = settings->folder;
+    writing.preserves = settings->target.preserve;
+    writing.open_outputs = open_folder;
+    writing.outputs = &(struct outputs){common, &writing, extract, settings};
+    int status = extract_image(&writing, settings, extract, work, context);
+    free(extract);
+    return status;
+}
