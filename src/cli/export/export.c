@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the commands share that take data out of an image: which files, their hashes, and ranges that
- * cannot be read. */
+/* What the commands share that take data out of an image: which files, their hashes, and ranges
+ * that cannot be read. */
 #include <inttypes.h>
 #include <limits.h>
 #include <sys/stat.h>
