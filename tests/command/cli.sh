@@ -65,8 +65,8 @@ expect "no threads" 2 'invalid argument' -j 0 "$plain"
 expect "threads that are no number" 2 'invalid argument' -j many "$plain"
 expect "summary" 0 'files, .* directories, .* subvolumes?, .* bytes of metadata read, .* seconds' \
     --summary "$plain"
-expect "an argument too many" 2 '--json takes no argument, and is: .*: --json=array$' dump \
-    --json=array "$plain"
+expect "an argument too many" 2 '--quiet takes no argument, and is: .*: --quiet=now$' dump \
+    --quiet=now "$plain"
 expect "unknown option" 2 'unknown option' --no-such-option "$plain"
 expect "no image" 2 'no image given'
 expect "only the command" 2 'no image given' walk
