@@ -3,7 +3,6 @@
  * comparison with a list, and ends with a status of fsck(8). */
 #include "cli/check/check.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -42,42 +41,6 @@ static const struct cmd_option options[] = {
      CMD_THREADS(struct check_settings, threads)},
     {0},
 };
-
-/* Of the process, as signals are. */
-static volatile sig_atomic_t stopped;
-
-bool check_is_stopped(void)
-{
-    return stopped;
-}
-
-static void stop(int number)
-{
-    (void)number;
-    stopped = 1;
-}
-
-/* The first signal ends the check, which then says what it has found; a second one ends the
- * program. */
-static void catch_signals(void)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    const struct sigaction ours = {.sa_handler = stop,
-                                   .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
-    struct sigaction before;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
-            sigaction(numbers[i], &ours, NULL);
-}
-
-bool check_show_progress(void *context, const struct bw_check_progress *progress)
-{
-    struct check *check = context;
-    check_begin_pass(check, progress->pass);
-    cmd_progress_set(progress->pass, progress->bytes, progress->expected,
-                     progress->counts[BW_FINDING_ERROR] + progress->counts[BW_FINDING_WARNING]);
-    return !check_is_stopped();
-}
 
 /* What damages the file system, or has damaged it, becomes findings. Messages about the images that
  * were given do not. */
@@ -221,7 +184,7 @@ static int run(const struct cmd_common *common, void *settings)
         error = make_rows(&check, &rows);
     if (!error && check.settings->manifest)
         error = check_read_list(&check);
-    catch_signals();
+    check_catch_signals();
     int status = error ? fail(&check, error) : check_images(&check);
     bw_check_summary_free(check.summary);
     bw_manifest_free(&check.list);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The check command: what its files share. check.c runs the check, findings.c writes findings as
- * text and as rows, summary.c says how it went, reports.c keeps findings for the reports of CI
- * systems (report_junit.c, report_sarif.c), and manifest.c compares the files with a list.
+ * The check command: what its files share. check.c runs the check, findings.c has the codes, counts
+ * and texts of findings, reports.c writes findings to stdout and to the reports of CI systems, and
+ * manifest.c compares the files with a list.
  */
 #ifndef BW_CLI_CHECK_CHECK_H
 #define BW_CLI_CHECK_CHECK_H
@@ -115,23 +115,13 @@ void check_append_line(struct bw_buffer *text, const struct bw_finding *finding)
 void check_append_message(struct bw_buffer *text, const struct bw_finding *finding);
 /** Writes a finding to stdout and to the reports; a bw_finding_taker. */
 struct bw_error *check_take(void *check, const struct bw_finding *finding);
+/** Writes a finding as a row. */
+struct bw_error *check_write_row(struct check *check, const struct bw_finding *finding);
 /** Says how far the check is, and whether to go on; for bw_check_options.progress. */
 bool check_show_progress(void *check, const struct bw_check_progress *progress);
-/** Whether a signal wants the check to end. */
+/** Whether a signal has ended the check; and has the first signal end it. */
 bool check_is_stopped(void);
-
-/** A form of a report. */
-struct check_report_form {
-    const char *name;
-    bool wants_lines; /**< check->lines is needed */
-    /** Begins it; then takes each finding; in the end completes it. They append to report->text,
-     * which is written in between. The first two may be NULL. */
-    void (*begin)(const struct check *check, struct check_report *report);
-    void (*add)(const struct check *check, struct check_report *report,
-                const struct bw_finding *finding);
-    void (*end)(const struct check *check, struct check_report *report, int status);
-};
-extern const struct check_report_form check_junit, check_sarif;
+void check_catch_signals(void);
 
 /** The option --report, and what becomes of it. The files are opened when the images are known. */
 struct bw_error *check_take_report(void *target, const struct cmd_option *option,
@@ -139,15 +129,12 @@ struct bw_error *check_take_report(void *target, const struct cmd_option *option
 struct bw_error *check_reports_open(void *check, const struct bw_fs *planned);
 /** Finds the images of devices, which reports name. */
 void check_find_devices(struct check *check);
-void check_reports_add(struct check *check, const struct bw_finding *finding);
 /** Completes and closes them; false if one could not be written, which is said. */
 bool check_reports_close(struct check *check, int status);
 
 /** Reads settings->manifest, and then compares the files with it; findings go to check_take(). */
 struct bw_error *check_read_list(struct check *check);
 
-/** Finds out what its hashes are where they look alike. `prefix`: what its paths lack. */
-struct bw_error *check_settle_hashes(struct check *check, struct bw_fs *fs, const char *prefix);
 struct bw_error *check_compare(struct check *check);
 
 #endif

@@ -4,8 +4,6 @@
  * and hashed where the list has a hash of them; what differs are findings. Unlike the check, it
  * sees the files as a mount does: with the log replayed, unless --log=ignore was given.
  */
-#include "cli/check/check.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,19 +12,111 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "btrfs-walk/file.h"
+#include "cli/check/check.h"
 #include "cli/export/export.h"
 #include "export/entry_queue.h"
+#include "export/hash.h"
 
-const struct bw_check_pass check_manifest_pass = {
-    .name = "manifest", .description = "the files with a list of them, if --manifest names one"};
+/*
+ * A list of sha512sum looks like one of b2sum. Which of both it is, its files tell: of some small
+ * ones both hashes are made, until one of them is that of the list. If all of these have changed,
+ * the name of the list decides.
+ */
 
-const struct bw_finding_code check_manifest_codes[CHECK_MANIFEST_CODES] = {
-    [CHECK_MISSING] = {"manifest-missing", "manifest", BW_FINDING_ERROR,
-                       "a file of the list does not exist"},
-    [CHECK_EXTRA] = {"manifest-extra", "manifest", BW_FINDING_ERROR, "a file is not in the list"},
-    [CHECK_CHANGED] = {"manifest-changed", "manifest", BW_FINDING_ERROR,
-                       "a file is not as the list says"},
+enum { MOST_FILES = 64, MOST_BYTES = 1 << 20 };
+
+/* One of both, of a file. */
+struct candidate {
+    enum bw_hash_algorithm algorithm;
+    struct bw_hash *hash;
+    bool is_bad;
 };
+
+static struct bw_error *add_part(void *context, const struct bw_data_part *part)
+{
+    struct candidate *candidate = context;
+    if (part->kind == BW_DATA_BYTES)
+        bw_hash_add(candidate->hash, part->bytes, (size_t)part->length);
+    else if (part->kind == BW_DATA_HOLE)
+        bw_hash_add_zeros(candidate->hash, part->length);
+    candidate->is_bad |= part->kind == BW_DATA_BAD;
+    return NULL;
+}
+
+static struct bw_error *has_hash(struct bw_file *file, struct candidate *candidate,
+                                 const char *wanted, bool *same)
+{
+    char text[BW_HASH_TEXT];
+    BW_TRY(bw_hash_create(candidate->algorithm, &candidate->hash));
+    struct bw_error *error = bw_file_read_parts(file, 0, UINT64_MAX, add_part, candidate);
+    if (!error)
+        bw_hash_end(candidate->hash, text);
+    bw_hash_destroy(candidate->hash);
+    *same = !error && !candidate->is_bad && strcasecmp(text, wanted) == 0;
+    return error;
+}
+
+/* Sets `found` if one of both hashes is that of the entry. */
+static struct bw_error *try_file(struct bw_fs *fs, const struct bw_place *place, const char *wanted,
+                                 enum bw_hash_algorithm *algorithm, bool *found)
+{
+    static const enum bw_hash_algorithm both[] = {BW_HASH_SHA512, BW_HASH_BLAKE2B};
+    struct bw_file *file;
+    BW_TRY(bw_file_open(fs, place, NULL, &file));
+    struct bw_error *error = NULL;
+    for (size_t i = 0; i < 2 && !error && !*found; i++) {
+        struct candidate candidate = {.algorithm = *algorithm = both[i]};
+        error = has_hash(file, &candidate, wanted, found);
+    }
+    bw_file_close(file);
+    return error;
+}
+
+static struct bw_error *try_entry(struct bw_fs *fs, const char *prefix,
+                                  const struct bw_manifest_entry *entry,
+                                  enum bw_hash_algorithm *algorithm, bool *found)
+{
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    struct bw_place place;
+    struct bw_inode inode;
+    bw_buffer_format(&path, "%s/%s%c", prefix, entry->path, '\0');
+    if (path.failed)
+        return bw_error_no_memory();
+    BW_TRY(bw_lookup(fs, bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME), path.data, false, &place));
+    BW_TRY(bw_inode_get(fs, &place, &inode));
+    return place.type == BW_FILE_REGULAR && inode.size <= MOST_BYTES
+               ? try_file(fs, &place, entry->hash, algorithm, found)
+               : NULL;
+}
+
+static enum bw_hash_algorithm algorithm_of_name(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    const char *name = slash ? slash + 1 : file;
+    return strcasestr(name, "b2") || strcasestr(name, "blake") ? BW_HASH_BLAKE2B : BW_HASH_SHA512;
+}
+
+static struct bw_error *check_settle_hashes(struct check *check, struct bw_fs *fs,
+                                            const char *prefix)
+{
+    struct bw_manifest *list = &check->list;
+    enum bw_hash_algorithm algorithm;
+    bool found = false;
+    unsigned tries = 0;
+    for (size_t i = 0; i < list->count && tries < MOST_FILES && !found; i++) {
+        if (!list->entries[i].is_doubtful)
+            continue;
+        struct bw_error *error = try_entry(fs, prefix, &list->entries[i], &algorithm, &found);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        bw_error_free(error); /* the comparison tells what is wrong with the file */
+        tries++;
+    }
+    if (list->is_doubtful)
+        bw_manifest_settle(list, found ? algorithm : algorithm_of_name(check->settings->manifest));
+    return NULL;
+}
 
 /* A comparison under way. */
 struct comparison {
@@ -42,8 +132,9 @@ struct comparison {
 
 /* Findings. */
 
-static struct bw_error *find(struct comparison *comparison, enum check_manifest_code code,
-                             const char *path, const struct bw_export_entry *item)
+static struct bw_error *report_difference(struct comparison *comparison,
+                                          enum check_manifest_code code, const char *path,
+                                          const struct bw_export_entry *item)
 {
     enum { SHOWN = 20 };
     struct check *check = comparison->check;
@@ -193,7 +284,7 @@ static struct bw_error *find_entry(struct comparison *comparison,
     return NULL;
 }
 
-static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
+static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
 {
     struct comparison *comparison = context;
     struct bw_export_entry *item;
@@ -208,21 +299,21 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
     return NULL;
 }
 
-static struct bw_error *work(void *context, struct bw_data_reader *reader,
-                             const struct bw_stream_file *file)
+static struct bw_error *hash_part(void *context, struct bw_data_reader *reader,
+                                  const struct bw_stream_file *file)
 {
     struct comparison *comparison = context;
     return cmd_hashing_work(&comparison->hashing, reader, file);
 }
 
-static struct bw_error *take(void *context, const struct bw_stream_file *file,
-                             const struct bw_data_part *part)
+static struct bw_error *on_part(void *context, const struct bw_stream_file *file,
+                                const struct bw_data_part *part)
 {
     struct comparison *comparison = context;
     return cmd_hashing_take(&comparison->hashing, file, part);
 }
 
-static bool goes_on(struct comparison *comparison)
+static bool should_continue(struct comparison *comparison)
 {
     const struct bw_check_progress progress = {.pass = check_manifest_pass.name,
                                                .bytes = bw_fs_bytes_read(comparison->fs)};
@@ -234,23 +325,23 @@ static struct bw_error *end_item(struct comparison *comparison, struct bw_export
     struct bw_manifest_entry *entry;
     comparison->message.length = 0;
     BW_TRY(find_entry(comparison, item, &entry));
-    if (!goes_on(comparison))
+    if (!should_continue(comparison))
         return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
     if (!entry && item->type == S_IFSOCK)
         return NULL; /* lists have none */
     if (!entry) {
         bw_buffer_format(&comparison->message, "it is not in the list");
-        return find(comparison, CHECK_EXTRA, comparison->path.data, item);
+        return report_difference(comparison, CHECK_EXTRA, comparison->path.data, item);
     }
     entry->seen = true;
     comparison->check->compared++;
     compare_entry(comparison, item, entry);
     if (!comparison->message.length)
         return NULL;
-    return find(comparison, CHECK_CHANGED, comparison->path.data, item);
+    return report_difference(comparison, CHECK_CHANGED, comparison->path.data, item);
 }
 
-static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
+static struct bw_error *on_file_end(void *context, const struct bw_stream_file *file, bool complete)
 {
     struct comparison *comparison = context;
     if (complete)
@@ -280,7 +371,7 @@ static struct bw_error *find_missing(struct comparison *comparison)
         if (path.failed)
             return bw_error_no_memory();
         comparison->check->compared++;
-        BW_TRY(find(comparison, CHECK_MISSING, path.data, NULL));
+        BW_TRY(report_difference(comparison, CHECK_MISSING, path.data, NULL));
     }
     return NULL;
 }
@@ -333,7 +424,7 @@ static struct bw_error *settle_hashes(struct comparison *comparison)
     return NULL;
 }
 
-static void missed(void *context, struct bw_error *error)
+static void report_missed(void *context, struct bw_error *error)
 {
     struct comparison *comparison = context;
     comparison->check->unfinished = true;
@@ -352,15 +443,15 @@ static struct bw_error *compare_files(struct comparison *comparison)
                                                             .threads = settings->threads},
                                                    .starts = &everything,
                                                    .passes = passes,
-                                                   .missed = missed,
+                                                   .missed = report_missed,
                                                    .context = comparison};
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = settings->threads,
-                                     .next = next,
-                                     .work = work,
+                                     .next = next_file,
+                                     .work = hash_part,
                                      .work_limit = CMD_HASHING_LIMIT,
-                                     .take = take,
-                                     .finish = finish,
+                                     .take = on_part,
+                                     .finish = on_file_end,
                                      .context = comparison};
     BW_TRY(find_top(comparison, settings->subvolume));
     BW_TRY(settle_hashes(comparison));
@@ -369,7 +460,7 @@ static struct bw_error *compare_files(struct comparison *comparison)
     return find_missing(comparison);
 }
 
-static void ignore(void *context, enum bw_severity severity, const struct bw_error *error)
+static void ignore_message(void *context, enum bw_severity severity, const struct bw_error *error)
 {
     (void)context, (void)severity, (void)error;
 }
@@ -384,7 +475,7 @@ static struct bw_error *open_replayed(struct comparison *comparison, struct bw_f
         (common->log_given && common->log == BW_LOG_IGNORE))
         return NULL;
     options.log = BW_LOG_REPLAY;
-    options.reporter.report = ignore;
+    options.reporter.report = ignore_message;
     BW_TRY(bw_fs_open(&options, replayed));
     comparison->fs = *replayed;
     return NULL;
