@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Every command that prints records has the options of records: --json, --json=array,
+# --json-header, -o, --header, --separator, --raw and --times. The program lists the commands.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+. "$(dirname "$0")/fixtures.bash"
+if ! have python3; then skip python3 "what the commands print"; finish; fi
+
+# Where a command has something to print, and what it takes after the image.
+arrange() {
+    fixture=data-shapes operands=()
+    case $1 in
+    stat | extents) operands=(/) ;;
+    xattr) operands=(-R /) ;;
+    versions) fixture=past ;;
+    diff) fixture=differences operands=(first second) ;;
+    map | owner) operands=(13631488+64M) ;;
+    qgroups) fixture=quota-groups ;;
+    log) fixture=log-tree ;;
+    roots | deleted) fixture=past ;;
+    subvolumes | space) fixture=subvolumes ;;
+    check) fixture=lost-tree-csum ;;
+    esac
+}
+
+# same LINES ARRAY: both hold the same objects, and how many; fails if there are none.
+cat > "$WORK/same.py" << 'END'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+array = json.load(open(sys.argv[2]))
+sys.exit(not lines or lines != array or not all(isinstance(row, dict) for row in lines))
+END
+cat > "$WORK/members.py" << 'END'
+import json, sys
+for line in open(sys.argv[1]):
+    for name, value in json.loads(line).items():
+        kind = "nested" if isinstance(value, (list, dict)) else "plain"
+        print(kind, name)
+END
+cat > "$WORK/records.py" << 'END'
+import json, sys
+tables = json.load(sys.stdin)
+times = {r["name"] for r in tables["records"] for m in r["members"] if m["format"] == "time"}
+for command in tables["commands"]:
+    if command["record"]:
+        print(command["name"], command["record"], command["record"] in times)
+END
+
+# print NAME ARGUMENTS...: what the command prints with these options; its status is that of a
+# listing, which damage may make 1.
+print() {
+    timeout 60 "$PROGRAM" "$command" "${@:2}" "$image" "${devices[@]}" "${operands[@]}" \
+        > "$WORK/$1" 2> "$WORK/err" < /dev/null
+    [ $? -lt 2 ] || [ "$command" = check ]
+}
+
+try_command() {
+    local command=$1 dated=$2 column
+    holds "$command: --json" print lines --json
+    holds "$command: --json=array" print array --json=array
+    holds "$command: both are the same" python3 "$WORK/same.py" "$WORK/lines" "$WORK/array"
+    column=$(python3 "$WORK/members.py" "$WORK/lines" | sort -u | sed -n 's/^plain //p' | head -n 1)
+    [ -n "$column" ] ||
+        column=$(python3 "$WORK/members.py" "$WORK/lines" | sed -n 's/^nested //p' | head -n 1)
+    holds "$command: --json-header" print out --json --json-header
+    holds "$command: its header" grep -q "^{\"record\":\"header\",.*\"of\":\"$3\"" "$WORK/out"
+    holds "$command: -o $column" print out -o "$column"
+    cp "$WORK/out" "$WORK/column"
+    holds "$command: -o $column --header" print out -o "$column" --header
+    is "$command: the header" "$(head -n 1 "$WORK/out")" "$column"
+    holds "$command: then the column" cmp -s <(tail -n +2 "$WORK/out") "$WORK/column"
+    holds "$command: --raw" print out --raw
+    holds "$command: -o $column --raw" print out -o "$column" --raw
+    holds "$command: numbers are plain without a terminal" cmp -s "$WORK/out" "$WORK/column"
+    holds "$command: --separator" print out -o "$column" --separator :
+    holds "$command: --json -o" print out --json -o "$column"
+    is "$command: only the column" "$(python3 "$WORK/members.py" "$WORK/out" | sort -u |
+        sed 's/.* //; s/_bytes$//' | uniq)" "${column%_bytes}"
+    holds "$command: --times" print out --json --times=iso
+    if [ "$dated" = True ] && ! cmp -s "$WORK/out" "$WORK/lines"; then
+        holds "$command: dates" grep -q '"[0-9]\{4\}-[0-9-]*T[0-9:.]*Z"' "$WORK/out"
+    fi
+    expect "$command: a column that there is not" "$([ "$command" = check ] && echo 16 || echo 2)" \
+        "unknown column nothing; '-o help'" "$command" -o nothing "$image" "${operands[@]}"
+    expect "$command: its columns" 0 - "$command" -o help
+    holds "$command: $column is one" grep -q "^$column " "$WORK/out"
+}
+
+commands=0
+while read -r command record dated; do
+    arrange "$command"
+    if [ ! -e "$ROOT/fixtures/$fixture" ]; then fail "$command: no fixture $fixture"; continue; fi
+    read_about "$fixture"
+    case $command in
+    stat | extents | ls | versions)
+        mapfile -t operands < <("$PROGRAM" "$image" "${devices[@]}" 2> "$WORK/err" | head -n 5) ;;
+    esac
+    [ "$command" = versions ] && operands=("${operands[0]}")
+    try_command "$command" "$dated" "$record"
+    commands=$((commands + 1))
+done < <("$PROGRAM" --dump-tables | python3 "$WORK/records.py")
+holds "there are commands" [ "$commands" -ge 22 ]
+
+# Text is for people: options of columns need columns.
+plain=$images/compressed/dev1.img
+for command in info usage du compression; do
+    expect "$command: --times needs columns" 2 'times is for columns and JSON' \
+        "$command" --times=iso "$plain"
+done
+
+# Records within records are JSON in columns, too.
+expect "records in a column" 0 - usage -o overall "$plain"
+holds "one object" python3 -c 'import json, sys; json.load(open(sys.argv[1]))["used"]' "$WORK/out"
+expect "records in a record" 0 - info -o devices "$plain"
+holds "an array" python3 -c 'import json, sys; json.load(open(sys.argv[1]))[0]["id"]' "$WORK/out"
+expect "dates within" 0 - info -o changed --times=iso "$plain"
+holds "a date" out_has '^20[0-9-]*T[0-9:.]*Z$'
+expect "sizes of the text" 0 - info --raw "$plain"
+holds "are plain" out_has '^Size: *[0-9]+, [0-9]+ used'
+finish
