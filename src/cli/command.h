@@ -34,7 +34,7 @@ struct command {
     int (*run)(const struct cmd_common *common, void *state);
     size_t state_size;    /**< bytes of the state: what the options set, for `run` */
     const void *defaults; /**< state before any option; NULL: zeros */
-    bool needs_no_image;  /**< its operands are not images; they are in cmd_common.images anyway */
+    bool needs_no_image;  /**< its operands are not images; they are in cmd_input.images anyway */
     /** Its first operand is an image, or none if --graph names the images. Images of the same file
      * system that follow are its other devices; the rest are in cmd_common.paths. */
     bool takes_paths;

@@ -101,7 +101,7 @@ static int end(struct check *check, struct bw_error *error, bool opened)
     int failed = fail(check, error), status = check_status(check) | failed;
     if (!check_reports_close(check, status))
         status |= CHECK_UNFINISHED;
-    if (!check->common->quiet && failed != CHECK_USAGE)
+    if (!check->common->messages.quiet && failed != CHECK_USAGE)
         check_print_summary(check);
     if (cmd_close_outputs(check->common, session) != STATUS_OK)
         status |= CHECK_UNFINISHED;
@@ -164,7 +164,7 @@ static struct bw_error *refuse(const struct cmd_common *common,
         return bw_error_create(BW_ERROR_USAGE, "--quick and --data exclude each other");
     if (!settings->manifest && (settings->subvolume || settings->no_snapshots))
         return bw_error_create(BW_ERROR_USAGE, "--subvol and --no-snapshots are for --manifest");
-    if (common->log_given && common->log == BW_LOG_REPLAY && !settings->manifest)
+    if (common->input.log_given && common->input.log == BW_LOG_REPLAY && !settings->manifest)
         return bw_error_create(BW_ERROR_USAGE, "--log=replay: trees are checked as they are");
     return NULL;
 }
@@ -174,11 +174,11 @@ static int run(const struct cmd_common *common, void *settings)
     struct cmd_common own = *common;
     struct check check = {.common = &own, .settings = settings};
     struct bw_rows *rows = NULL;
-    own.log = BW_LOG_IGNORE;
-    own.log_given = common->log_given && common->log == BW_LOG_IGNORE;
-    own.wants = is_wanted;
-    own.open_outputs = check_reports_open;
-    own.outputs = &check;
+    own.input.log = BW_LOG_IGNORE;
+    own.input.log_given = common->input.log_given && common->input.log == BW_LOG_IGNORE;
+    own.messages.is_selected = is_wanted;
+    own.writing.open_outputs = check_reports_open;
+    own.writing.outputs = &check;
     struct bw_error *error = refuse(common, settings);
     if (!error)
         error = make_rows(&check, &rows);

@@ -472,7 +472,7 @@ static struct bw_error *open_replayed(struct comparison *comparison, struct bw_f
     struct bw_fs_options options = cmd_fs_options(common);
     comparison->fs = comparison->check->session.fs;
     if (!bw_fs_status(comparison->fs).log_tree ||
-        (common->log_given && common->log == BW_LOG_IGNORE))
+        (common->input.log_given && common->input.log == BW_LOG_IGNORE))
         return NULL;
     options.log = BW_LOG_REPLAY;
     options.reporter.report = ignore_message;
@@ -485,7 +485,7 @@ struct bw_error *check_read_list(struct check *check)
 {
     const char *file = check->settings->manifest;
     BW_TRY(bw_manifest_read(file, &check->list));
-    if (check->list.ignored.length > 1 && !check->common->quiet)
+    if (check->list.ignored.length > 1 && !check->common->messages.quiet)
         fprintf(stderr, "btrfs-walk: note: %s: not compared: %s\n", file, check->list.ignored.data);
     return NULL;
 }

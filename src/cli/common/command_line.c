@@ -336,11 +336,11 @@ static size_t count_images(const struct cmd_common *common, char **given, size_t
 {
     uint8_t first[BW_UUID_SIZE], fsid[BW_UUID_SIZE];
     bool known = false;
-    if (common->graph.file || !count)
+    if (common->input.graph.file || !count)
         return 0;
     size_t images = 1;
     for (size_t i = 0; i < count; i++) {
-        const bool holds = bw_file_holds_superblock(given[i], common->offset, fsid);
+        const bool holds = bw_file_holds_superblock(given[i], common->input.offset, fsid);
         if (holds && !known)
             memcpy(first, fsid, sizeof fsid);
         if (holds ? memcmp(first, fsid, sizeof fsid) != 0 : !may_be_device(given[i]))
@@ -356,15 +356,16 @@ static void sort_operands(const struct command *command, struct cmd_common *comm
                           size_t count, struct operands *operands)
 {
     size_t images = command->takes_paths ? count_images(common, given, count) : count;
-    memmove(common->images + images, common->images, common->image_count * sizeof *common->images);
+    memmove(common->input.images + images, common->input.images,
+            common->input.image_count * sizeof *common->input.images);
     for (size_t i = 0; i < images; i++)
-        common->images[i] = given[i];
-    common->image_count += images;
+        common->input.images[i] = given[i];
+    common->input.image_count += images;
     common->paths = (const char *const *)given + images;
     common->path_count = count - images;
     for (size_t i = images; i < count && !operands->stray; i++) {
         uint8_t fsid[BW_UUID_SIZE];
-        operands->stray_is_image = bw_file_holds_superblock(given[i], common->offset, fsid);
+        operands->stray_is_image = bw_file_holds_superblock(given[i], common->input.offset, fsid);
         operands->stray = operands->stray_is_image || may_be_device(given[i]) ? given[i] : NULL;
     }
 }
@@ -417,7 +418,7 @@ static struct bw_error *read_operands(const struct command *command, struct cmd_
     sort_operands(command, common, given, count, operands);
     if (common->files_from)
         BW_TRY(add_list(common, operands));
-    if (operands->nothing && !common->quiet)
+    if (operands->nothing && !common->messages.quiet)
         fprintf(stderr, "btrfs-walk: warning: the list of paths is empty: nothing is done\n");
     return NULL;
 }
@@ -461,11 +462,11 @@ static int run_sorted(const struct command *command, struct cmd_common *common, 
     if (command->missing && !common->path_count)
         return cmd_usage_error(command, command->missing, NULL);
     struct bw_error *error =
-        bw_servers_create((enum bw_helper_mode)common->helpers, &common->servers);
+        bw_servers_create((enum bw_helper_mode)common->input.helpers, &common->input.servers);
     if (!error)
-        bw_servers_set_timeout(common->servers, common->timeout);
+        bw_servers_set_timeout(common->input.servers, common->input.timeout);
     int status = error ? cmd_fail(common, error) : command->run(common, state);
-    bw_servers_destroy(common->servers);
+    bw_servers_destroy(common->input.servers);
     report_stray_image(command, operands, status);
     return status;
 }
@@ -485,7 +486,7 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
                            char **given, size_t count)
 {
     struct operands operands = {0};
-    if (!count && !command->needs_no_image && !common->graph.file)
+    if (!count && !command->needs_no_image && !common->input.graph.file)
         return cmd_usage_error(command, "no image given", NULL);
     if (count && misplaced_command(command, given[0]))
         return cmd_usage_error(command, "the command comes before all options", given[0]);
@@ -522,7 +523,7 @@ static int run_command(const struct command *command, struct cmd_common *common,
 
 int cmd_run(const struct command *command, int argc, char **argv)
 {
-    struct cmd_common common = {.helpers = BW_HELPERS_ON};
+    struct cmd_common common = {.input.helpers = BW_HELPERS_ON};
     BW_AUTO_FREE void *state = calloc(1, command->state_size);
     BW_AUTO_FREE const char **images = calloc((size_t)argc + 1, sizeof *images);
     BW_AUTO_FREE struct bw_graph_edit *edits = calloc((size_t)argc + 1, sizeof *edits);
@@ -530,9 +531,9 @@ int cmd_run(const struct command *command, int argc, char **argv)
     cmd_monitor_prepare();
     if (!images || !edits || !patterns || !state)
         return cmd_fail(&common, bw_error_no_memory());
-    common.images = images;
-    common.graph.struct_size = sizeof common.graph;
-    common.graph.edits = common.edits = edits;
+    common.input.images = images;
+    common.input.graph.struct_size = sizeof common.input.graph;
+    common.input.graph.edits = common.input.edits = edits;
     common.probes.patterns = patterns;
     return run_command(command, &common, state, argc, argv);
 }

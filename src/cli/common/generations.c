@@ -79,8 +79,8 @@ static struct bw_error *open_index(void *context, const struct bw_fs *planned)
     const struct cmd_common *before = index->before;
     struct stat status;
     const bool exists = stat(index->file.name, &status) == 0;
-    if (before->open_outputs)
-        BW_TRY(before->open_outputs(before->outputs, planned));
+    if (before->writing.open_outputs)
+        BW_TRY(before->writing.open_outputs(before->writing.outputs, planned));
     BW_TRY(cmd_output_file_open(&index->file, planned));
     if (!exists || status.st_size == 0)
         return NULL;
@@ -100,12 +100,12 @@ struct bw_error *cmd_index_begin(struct cmd_index *index, const struct cmd_commo
         .file = {.common = common, .name = settings->index, .descriptor = -1},
     };
     *result = *common;
-    result->lists_states = true;
-    if (common->scan && settings->no_scan)
+    result->input.lists_states = true;
+    if (common->input.scan && settings->no_scan)
         return bw_error_create(BW_ERROR_USAGE, "--scan and --no-scan exclude each other");
     if (index->file.name) {
-        result->open_outputs = open_index;
-        result->outputs = index;
+        result->writing.open_outputs = open_index;
+        result->writing.outputs = index;
     }
     return NULL;
 }
@@ -133,9 +133,9 @@ struct bw_error *cmd_past_open(struct cmd_index *index, struct bw_fs *fs,
                                struct bw_past_options *how, struct bw_past **past)
 {
     const struct cmd_common *common = index->before;
-    how->scanning = settings->no_scan ? BW_PAST_SCAN_NEVER
-                    : common->scan    ? BW_PAST_SCAN_ALWAYS
-                                      : BW_PAST_SCAN_SMALL;
+    how->scanning = settings->no_scan    ? BW_PAST_SCAN_NEVER
+                    : common->input.scan ? BW_PAST_SCAN_ALWAYS
+                                         : BW_PAST_SCAN_SMALL;
     how->index = index->bytes.data;
     how->index_size = index->bytes.length;
     how->progress = cmd_progress_scan;

@@ -407,8 +407,8 @@ void cmd_monitor_unblock(void)
 struct bw_error *cmd_monitor_start(const struct cmd_common *common)
 {
     /* Events of probes go to stderr, too, in any thread. */
-    progress.terminal =
-        !common->quiet && !common->serves && !common->probes.pattern_count && isatty(STDERR_FILENO);
+    progress.terminal = !common->messages.quiet && !common->writing.serves &&
+                        !common->probes.pattern_count && isatty(STDERR_FILENO);
     progress.mixed = progress.terminal && isatty(STDOUT_FILENO);
     progress.columns = columns_of_terminal();
     atomic_store(&progress.over, false);

@@ -137,7 +137,7 @@ static struct bw_error *take_device(void *target, const struct cmd_option *optio
 {
     struct cmd_common *common = target;
     (void)option;
-    common->images[common->image_count++] = argument;
+    common->input.images[common->input.image_count++] = argument;
     return NULL;
 }
 
@@ -148,7 +148,7 @@ static struct bw_error *take_superblock(void *target, const struct cmd_option *o
     uint64_t number;
     if (!cmd_parse_number(argument, 0, BW_SUPERBLOCK_NUMBERS - 1, &number))
         return cmd_bad_argument(option, argument, "0, 1 or 2");
-    common->superblock_copy = number ? (int)number : BW_SUPERBLOCK_COPY_0;
+    common->input.superblock_copy = number ? (int)number : BW_SUPERBLOCK_COPY_0;
     return NULL;
 }
 
@@ -156,8 +156,8 @@ static struct bw_error *take_log(void *target, const struct cmd_option *option,
                                  const char *argument)
 {
     struct cmd_common *common = target;
-    common->log_given = true;
-    return cmd_take_word(&common->log, option, argument);
+    common->input.log_given = true;
+    return cmd_take_word(&common->input.log, option, argument);
 }
 
 /* Seconds, unless it has a unit. */
@@ -173,8 +173,8 @@ static struct bw_error *take_timeout(void *target, const struct cmd_option *opti
         time /= NANOSECONDS;
     else
         time = 0;
-    common->timeout = (unsigned)(time <= MOST ? time : 0);
-    return common->timeout
+    common->input.timeout = (unsigned)(time <= MOST ? time : 0);
+    return common->input.timeout
                ? NULL
                : cmd_bad_argument(option, argument, "1ms to 24h, for example 10, 10s, 500ms or 2m");
 }
@@ -184,7 +184,7 @@ static struct bw_error *take_edit(void *target, const struct cmd_option *option,
 {
     struct cmd_common *common = target;
     bool inserts = strcmp(option->name, "insert") == 0;
-    common->edits[common->graph.edit_count++] =
+    common->input.edits[common->input.graph.edit_count++] =
         (struct bw_graph_edit){inserts ? BW_EDIT_INSERT : BW_EDIT_OPTION, argument};
     return NULL;
 }
@@ -195,7 +195,7 @@ static struct bw_error *take_verbose(void *target, const struct cmd_option *opti
     struct cmd_common *common = target;
     (void)option;
     (void)argument;
-    common->verbose++;
+    common->messages.verbose++;
     return NULL;
 }
 
@@ -221,28 +221,28 @@ const struct cmd_option cmd_image_options[] = {
      .take = take_superblock},
     {0, "partition", "PARTITION",
      "which partition of a disk: its number, name or UUID, or its file system's label or UUID",
-     CMD_TEXT(struct cmd_common, partition)},
+     CMD_TEXT(struct cmd_common, input.partition)},
     {0, "image-offset", "BYTES", "where the image begins in its file, such as 1M (or: --offset)",
-     CMD_BYTES(struct cmd_common, offset), .also = "offset"},
+     CMD_BYTES(struct cmd_common, input.offset), .also = "offset"},
     {0, "log", "WORD",
      "what was fsynced after the last transaction: show it, as a mount does (replay, the default), "
      "or not (ignore)",
      .take = take_log, .words = log_modes},
-    CMD_GROUP(cmd_state_options, struct cmd_common, state),
+    CMD_GROUP(cmd_state_options, struct cmd_common, input.state),
     {0, "helpers", "WORD",
      "start qemu-nbd or nbdkit for an image that needs one (on, the default), also if it names "
      "other files that it takes data from (backing), or never (off)",
-     CMD_WORD(struct cmd_common, helpers, helper_modes)},
+     CMD_WORD(struct cmd_common, input.helpers, helper_modes)},
     {0, "timeout", "TIME",
      "how long the server of an image may be silent, in seconds or like 500ms or 2m (default: 30s)",
      .take = take_timeout},
     {0, "scan", NULL,
      "if superblocks or roots of trees are lost, search the whole devices for what can stand in "
      "for them; if not, search metadata for a newer state than the superblock names",
-     CMD_FLAG(struct cmd_common, scan)},
+     CMD_FLAG(struct cmd_common, input.scan)},
     {0, "graph", "FILE",
      "read through the graph in this volfile; also its images, unless IMAGE is given",
-     CMD_TEXT(struct cmd_common, graph.file), .heading = "Layers", .rare = true},
+     CMD_TEXT(struct cmd_common, input.graph.file), .heading = "Layers", .rare = true},
     {0, "xlator-option", "SETTING",
      "NAME.KEY=VALUE: set an option of a layer (repeatable; see 'btrfs-walk graph --help')",
      .take = take_edit},
@@ -263,8 +263,9 @@ const struct cmd_option cmd_common_options[] = {
     {0, "sandbox", "WORD",
      "open nothing but the images, and have no use for any other system call than reading takes "
      "(on, the default), or do without that (off)",
-     CMD_WORD(struct cmd_common, sandbox, sandbox_modes), .heading = "General"},
-    {'q', "quiet", NULL, "no warnings, only fatal errors", CMD_FLAG(struct cmd_common, quiet)},
+     CMD_WORD(struct cmd_common, writing.sandbox, sandbox_modes), .heading = "General"},
+    {'q', "quiet", NULL, "no warnings, only fatal errors",
+     CMD_FLAG(struct cmd_common, messages.quiet)},
     {'v', "verbose", NULL,
      "also report bad copies that were replaced by good ones; -vv: the layers each error passed",
      .take = take_verbose},
@@ -584,9 +585,9 @@ static int run(const struct cmd_common *common, void *state)
     const struct help_state *help = state;
     int status = STATUS_OK;
     signal(SIGPIPE, SIG_DFL); /* nothing but a reader that has gone can end this */
-    for (size_t i = 0; status == STATUS_OK && i < common->image_count; i++)
-        status = print_command_help(common->images[i], help->all);
-    if (!common->image_count) {
+    for (size_t i = 0; status == STATUS_OK && i < common->input.image_count; i++)
+        status = print_command_help(common->input.images[i], help->all);
+    if (!common->input.image_count) {
         puts("Usage: btrfs-walk [COMMAND] [OPTIONS] IMAGE...\n"
              "Reads an unmounted btrfs file system. Without COMMAND, it lists all files (walk).");
         print_commands();

@@ -86,23 +86,23 @@ static void print_message(const struct cmd_common *common, const char *kind,
     if (error->way)
         append_layer(&line, error->way);
     print_line(&line);
-    if (common && common->verbose > 1)
+    if (common && common->messages.verbose > 1)
         explain(error, 1);
 }
 
 static void notify_listener(const struct cmd_common *common, enum bw_severity severity,
                             const struct bw_error *error)
 {
-    if (common && common->listener.report)
-        common->listener.report(common->listener.context, severity, error);
+    if (common && common->messages.listener.report)
+        common->messages.listener.report(common->messages.listener.context, severity, error);
 }
 
 void cmd_tell(void *context, enum bw_severity severity, const struct bw_error *error)
 {
     const struct cmd_common *common = context;
     notify_listener(common, severity, error);
-    if (common->quiet || (severity == BW_NOTE && !common->verbose) ||
-        (common->wants && !common->wants(severity, error)))
+    if (common->messages.quiet || (severity == BW_NOTE && !common->messages.verbose) ||
+        (common->messages.is_selected && !common->messages.is_selected(severity, error)))
         return;
     print_message(common,
                   severity == BW_NOTE      ? "note: "

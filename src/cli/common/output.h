@@ -69,7 +69,7 @@ struct cmd_output_file {
     struct bw_buffer gathered; /**< if it is not: small pieces */
 };
 
-/** Opens it; for common->open_outputs, with a struct cmd_output_file. */
+/** Opens it; for common->writing.open_outputs, with a struct cmd_output_file. */
 struct bw_error *cmd_output_file_open(void *file, const struct bw_fs *planned);
 
 /** Where the bytes go. */

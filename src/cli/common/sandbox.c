@@ -537,11 +537,11 @@ static const char *outcome(int problem)
 static struct bw_error *confine(const struct cmd_common *common, const struct bw_fs *fs,
                                 struct files *files)
 {
-    int landlock = make_rules(files, common->folder), seccomp, capabilities;
+    int landlock = make_rules(files, common->writing.folder), seccomp, capabilities;
     if (fs)
         BW_TRY(bw_fs_files(fs, allow_file, files));
-    for (size_t i = 0; !landlock && i < common->other_count; i++)
-        allow(files, common->others[i], READ);
+    for (size_t i = 0; !landlock && i < common->input.other_count; i++)
+        allow(files, common->input.others[i], READ);
     tzset(); /* reads a file */
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (!landlock)
@@ -558,9 +558,10 @@ static struct bw_error *confine(const struct cmd_common *common, const struct bw
 /* Its orders come from a process that may be an attacker's by then. */
 void cmd_sandbox_enter_maker(const struct cmd_common *common)
 {
-    struct files files = {.rules = -1,
-                          .calls = {.folder = true, .paths = true, .preserves = common->preserves}};
-    int landlock = make_rules(&files, common->folder);
+    struct files files = {
+        .rules = -1,
+        .calls = {.folder = true, .paths = true, .preserves = common->writing.preserves}};
+    int landlock = make_rules(&files, common->writing.folder);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (!landlock)
         apply_rules(&files);
@@ -575,7 +576,7 @@ static const char *lacks_sandbox(const struct cmd_common *common)
 {
 #ifdef BW_SANDBOX
     const char *preloaded = getenv("LD_PRELOAD");
-    return common->sandbox == CMD_SANDBOX_OFF              ? "--sandbox=off"
+    return common->writing.sandbox == CMD_SANDBOX_OFF      ? "--sandbox=off"
            : preloaded && strstr(preloaded, "/vgpreload_") ? "valgrind could not work in it"
                                                            : NULL;
 #else
@@ -593,11 +594,12 @@ struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct
 {
     static bool entered; /* by the process */
     struct files files = {.rules = -1,
-                          .calls = {.folder = common->folder,
-                                    .preserves = common->preserves,
-                                    .serves = common->serves,
-                                    .servers = common->servers ? bw_servers_need(common->servers)
-                                                               : BW_SERVERS_NOTHING}};
+                          .calls = {.folder = common->writing.folder,
+                                    .preserves = common->writing.preserves,
+                                    .serves = common->writing.serves,
+                                    .servers = common->input.servers
+                                                   ? bw_servers_need(common->input.servers)
+                                                   : BW_SERVERS_NOTHING}};
     const char *reason = lacks_sandbox(common);
     if (entered)
         return NULL;

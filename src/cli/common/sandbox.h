@@ -12,16 +12,17 @@
 
 /**
  * Confines the process, unless --sandbox=off, as far as the kernel can: to reading the files of a
- * planned file system (NULL: to none) and, if there is a common->folder, to making files below it.
- * Call it when the outputs are open and before threads are started; only the first call counts.
- * Fails only if an output of a layer cannot be made.
+ * planned file system (NULL: to none) and, if there is a common->writing.folder, to making files
+ * below it. Call it when the outputs are open and before threads are started; only the first call
+ * counts. Fails only if an output of a layer cannot be made.
  */
 struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct bw_fs *fs);
 
 /** Whether cmd_sandbox_enter() confines the process. */
 bool cmd_sandbox_is_on(const struct cmd_common *common);
 
-/** Confines a child that makes files in common->folder for the process, and reads no image. */
+/** Confines a child that makes files in common->writing.folder for the process, and reads no image.
+ */
 void cmd_sandbox_enter_maker(const struct cmd_common *common);
 
 #endif

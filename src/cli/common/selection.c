@@ -206,7 +206,7 @@ void cmd_tell_of_nested(const struct cmd_common *common, struct bw_fs *fs, const
         error = bw_subvolume_get(fs, next, &info);
         count += !error && info.parent == bw_subvolume_id(named);
     }
-    if (count && !error && !common->quiet)
+    if (count && !error && !common->messages.quiet)
         fprintf(stderr,
                 "btrfs-walk: note: no files in this subvolume itself; --nested=yes includes the "
                 "%" PRIu64 " subvolume%s nested in it\n",

@@ -124,10 +124,10 @@ static struct bw_error *check_streams_first(const struct cmd_common *common)
 {
     struct bw_file_set images = {0};
     bool added = true;
-    for (size_t i = 0; i < common->image_count; i++)
-        added &= bw_file_set_add(&images, common->images[i]);
-    for (size_t i = 0; i < common->other_count; i++)
-        added &= bw_file_set_add(&images, common->others[i]);
+    for (size_t i = 0; i < common->input.image_count; i++)
+        added &= bw_file_set_add(&images, common->input.images[i]);
+    for (size_t i = 0; i < common->input.other_count; i++)
+        added &= bw_file_set_add(&images, common->input.others[i]);
     struct bw_error *error = added ? check_streams(NULL, &images) : bw_error_no_memory();
     bw_file_set_free(&images);
     return error;
@@ -142,10 +142,12 @@ struct opening {
 /* Nothing is made, and nothing emptied, for an image that is not there. */
 static struct bw_error *open_outputs(const struct cmd_common *common, const struct bw_fs *fs)
 {
-    for (size_t i = 0; common->open_outputs && i < common->image_count; i++)
-        if (!bw_servers_hold(common->servers, common->images[i]) && access(common->images[i], R_OK))
-            return bw_error_from_errno(errno, "cannot open %s", common->images[i]);
-    return common->open_outputs ? common->open_outputs(common->outputs, fs) : NULL;
+    for (size_t i = 0; common->writing.open_outputs && i < common->input.image_count; i++)
+        if (!bw_servers_hold(common->input.servers, common->input.images[i]) &&
+            access(common->input.images[i], R_OK))
+            return bw_error_from_errno(errno, "cannot open %s", common->input.images[i]);
+    return common->writing.open_outputs ? common->writing.open_outputs(common->writing.outputs, fs)
+                                        : NULL;
 }
 
 /* All files that will be read are known, and none of the images is open. First come the outputs,
@@ -175,21 +177,21 @@ static struct bw_fs_options options_for(const struct cmd_common *common, struct 
 {
     return (struct bw_fs_options){
         .struct_size = sizeof(struct bw_fs_options),
-        .paths = common->images,
-        .path_count = common->image_count,
-        .superblock_copy = common->superblock_copy,
-        .graph = &common->graph,
+        .paths = common->input.images,
+        .path_count = common->input.image_count,
+        .superblock_copy = common->input.superblock_copy,
+        .graph = &common->input.graph,
         .probes = opening ? cmd_probes_set_of(opening->session->probes) : NULL,
         .reporter = opening ? cmd_reporter(common) : (struct bw_reporter){0},
         .searched = opening ? cmd_progress_search : NULL,
         .planned = opening ? prepare : confine,
         .planned_context = opening ? (void *)opening : (void *)(uintptr_t)common,
-        .partition = common->partition,
-        .offset = common->offset,
-        .log = (enum bw_log_mode)common->log,
-        .state = common->state,
-        .servers = common->servers,
-        .scan = common->scan,
+        .partition = common->input.partition,
+        .offset = common->input.offset,
+        .log = (enum bw_log_mode)common->input.log,
+        .state = common->input.state,
+        .servers = common->input.servers,
+        .scan = common->input.scan,
     };
 }
 
@@ -202,22 +204,22 @@ struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
 static struct bw_error *connect_to_servers(const struct cmd_common *common)
 {
     bool served;
-    for (size_t i = 0; i < common->other_count; i++)
-        BW_TRY(bw_servers_open(common->servers, common->others[i], &served));
+    for (size_t i = 0; i < common->input.other_count; i++)
+        BW_TRY(bw_servers_open(common->input.servers, common->input.others[i], &served));
     return NULL;
 }
 
 /* With --scan, whether the superblock is older than what was committed, which is said. */
 static struct bw_error *look_for_newer(const struct cmd_common *common, struct bw_fs *fs)
 {
-    const struct bw_state_choice *state = &common->state;
+    const struct bw_state_choice *state = &common->input.state;
     const struct bw_past_options how = {.struct_size = sizeof how,
                                         .scanning = BW_PAST_SCAN_ALWAYS,
                                         .progress = cmd_progress_scan,
                                         .only_list = true};
     struct bw_past *past = NULL;
-    if (!common->scan || common->lists_states || state->generation || state->tree_root ||
-        state->backup || bw_fs_status(fs).damages)
+    if (!common->input.scan || common->input.lists_states || state->generation ||
+        state->tree_root || state->backup || bw_fs_status(fs).damages)
         return NULL;
     struct bw_error *error = bw_past_open(fs, &how, &past);
     cmd_progress_expect(0);
@@ -277,7 +279,7 @@ static struct bw_error *print_table(void *context, const struct bw_partition_tab
 
 int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
 {
-    bool several = error->code == BW_ERROR_AMBIGUOUS && !common->lists_partitions;
+    bool several = error->code == BW_ERROR_AMBIGUOUS && !common->input.lists_partitions;
     int status = cmd_fail(common, error);
     if (!several)
         return status;
@@ -299,11 +301,11 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct bw_fs **
 {
     const struct bw_fs_options options = {
         .struct_size = sizeof options,
-        .paths = common->others,
-        .path_count = common->other_count,
+        .paths = common->input.others,
+        .path_count = common->input.other_count,
         .reporter = {cmd_tell, (void *)(uintptr_t)common},
-        .log = (enum bw_log_mode)common->log,
-        .servers = common->servers,
+        .log = (enum bw_log_mode)common->input.log,
+        .servers = common->input.servers,
     };
     return bw_fs_open(&options, fs);
 }
@@ -315,7 +317,7 @@ int cmd_open_to(const struct cmd_common *common, enum cmd_depth depth, struct cm
         return STATUS_OK;
     cmd_progress_end();
     int status = cmd_fail_to_open(common, error);
-    if (common->verbose)
+    if (common->messages.verbose)
         cmd_recorder_print_last();
     error = end_session(session);
     if (error)

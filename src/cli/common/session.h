@@ -39,8 +39,8 @@ struct bw_error *cmd_try_open(const struct cmd_common *common, struct cmd_sessio
  * Returns the exit status. */
 int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error);
 
-/** Opens the file system of common->others, which is not part of the session: to be closed with
- * bw_fs_close(). The options of images and of graphs are for the first one alone. */
+/** Opens the file system of common->input.others, which is not part of the session: to be closed
+ * with bw_fs_close(). The options of images and of graphs are for the first one alone. */
 struct bw_error *cmd_open_other(const struct cmd_common *common, struct bw_fs **fs);
 
 /** Closes it, after a last statedump if that was asked for. Returns the exit status: STATUS_PARTIAL

@@ -46,9 +46,9 @@ static bool is_local_file(const char *path)
 static bool are_local_files(const struct cmd_common *common)
 {
     size_t i = 0;
-    while (i < common->image_count && is_local_file(common->images[i]))
+    while (i < common->input.image_count && is_local_file(common->input.images[i]))
         i++;
-    return i && i == common->image_count;
+    return i && i == common->input.image_count;
 }
 
 /* Adds an answer if it begins with the value: a text of `length` bytes, then `end`. */
@@ -116,7 +116,7 @@ static struct bw_error *add_table(void *context, const struct bw_partition_table
 
 static void complete_partitions(struct complete *complete)
 {
-    complete->common->partition = NULL;
+    complete->common->input.partition = NULL;
     const struct bw_fs_options options = cmd_fs_options(complete->common);
     if (are_local_files(complete->common))
         bw_error_free(bw_partition_tables(&options, add_table, complete));
@@ -587,9 +587,10 @@ static void use_operands(struct line *line)
 {
     struct cmd_common *common = &line->common;
     size_t images = line->command->takes_paths && line->operand_count ? 1 : line->operand_count;
-    memmove(common->images + images, common->images, common->image_count * sizeof *common->images);
-    memcpy(common->images, line->operands, images * sizeof *common->images);
-    common->image_count += images;
+    memmove(common->input.images + images, common->input.images,
+            common->input.image_count * sizeof *common->input.images);
+    memcpy(common->input.images, line->operands, images * sizeof *common->input.images);
+    common->input.image_count += images;
 }
 
 static void complete_last(struct line *line, const char *word, bool is_first)
@@ -653,17 +654,17 @@ static struct bw_buffer answers(char **words, size_t count)
     BW_AUTO_FREE char **expanded = calloc(2 * count + 1, sizeof *expanded);
     if (!operands || !images || !expanded || !count)
         return (struct bw_buffer){0};
-    line.common = (struct cmd_common){.images = images,
-                                      .graph.struct_size = sizeof line.common.graph};
+    line.common = (struct cmd_common){.input.images = images,
+                                      .input.graph.struct_size = sizeof line.common.input.graph};
     line.complete.common = &line.common;
     line.options = cmd_options_of(line.command, &line.common, NULL);
     for (size_t i = command ? 1 : 0; i + 1 < count; i++)
         read_word(&line, words[i]);
     use_operands(&line);
-    for (size_t i = 0; i < line.common.image_count; i++)
+    for (size_t i = 0; i < line.common.input.image_count; i++)
         expanded[i] = expand_home(&images[i]);
     complete_last(&line, words[count - 1], count == 1);
-    for (size_t i = 0; i < line.common.image_count; i++)
+    for (size_t i = 0; i < line.common.input.image_count; i++)
         free(expanded[i]);
     return line.complete.text;
 }

@@ -112,7 +112,8 @@ static struct bw_error *for_each_state(struct deleting *deleting,
         BW_TRY(bw_deleted_next(deleting->deleted, &deleting->state, &got));
         if (!got)
             return NULL;
-        if (deleting->state.lost && !deleting->state.is_present && deleting->common->verbose)
+        if (deleting->state.lost && !deleting->state.is_present &&
+            deleting->common->messages.verbose)
             fprintf(stderr,
                     "btrfs-walk: generation %" PRIu64 " is not whole: what was in its lost "
                     "blocks is not listed\n",
@@ -124,7 +125,7 @@ static struct bw_error *for_each_state(struct deleting *deleting,
 /* Says how many files have no checksums, and how to get them. */
 static void note_unproven(const struct deleting *deleting)
 {
-    if (deleting->unproven && !deleting->common->quiet)
+    if (deleting->unproven && !deleting->common->messages.quiet)
         fprintf(stderr,
                 "btrfs-walk: note: %" PRIu64
                 " file%s no checksums, and may hold anything now: --extract takes %s only with "

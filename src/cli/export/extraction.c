@@ -61,8 +61,7 @@ static void run_maker(const struct cmd_common *common, struct bw_target *target,
 
 /* Starts the process that makes what only a path can name, if the sandbox is on; `common` is of a
  * command that writes into a folder. */
-static struct bw_error *start_maker(const struct cmd_common *common,
-                                            struct extract *extract)
+static struct bw_error *start_maker(const struct cmd_common *common, struct extract *extract)
 {
     int channel[2];
     if (!cmd_sandbox_is_on(common))
@@ -93,8 +92,7 @@ static void end_maker(struct extract *extract)
 /* Names of older generations' files. That of a file is left to a version of it that is whole. */
 
 /* Tells that a file is not under its name, or not whole; of an older generation. */
-static struct bw_error *free_name(struct extract *extract,
-                                          const struct bw_export_entry *item)
+static struct bw_error *free_name(struct extract *extract, const struct bw_export_entry *item)
 {
     return extract->name_is_free
                ? extract->name_is_free(extract->context, item->path.data, item->path.length)
@@ -400,7 +398,7 @@ static struct bw_error *handle_bad_part(struct extract *extract, const struct bw
 }
 
 static struct bw_error *write_part(void *context, const struct bw_stream_file *file,
-                                     const struct bw_data_part *part)
+                                   const struct bw_data_part *part)
 {
     struct extract *extract = context;
     struct bw_export_entry *item = file->user;
@@ -540,7 +538,7 @@ static struct bw_error *finish_item(struct extract *extract, struct bw_export_en
 {
     if (!item->has_inode || !item->type) {
         add_missed(extract,
-                     bw_error_create(BW_ERROR_CORRUPT, "%s: its inode is lost", item->path.data));
+                   bw_error_create(BW_ERROR_CORRUPT, "%s: its inode is lost", item->path.data));
         return NULL;
     }
     if (item->type == S_IFDIR)
@@ -551,7 +549,7 @@ static struct bw_error *finish_item(struct extract *extract, struct bw_export_en
 
 /* The functions of the stream; `context` is the struct extract. */
 static struct bw_error *finish_entry(void *context, const struct bw_stream_file *file,
-                                       bool complete)
+                                     bool complete)
 {
     struct extract *extract = context;
     struct bw_export_entry *item = file->user;
@@ -648,14 +646,14 @@ struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs)
 static void list_missed(struct extract *extract)
 {
     const struct cmd_common *common = extract->export.common;
-    if (extract->missed_count && !common->quiet)
+    if (extract->missed_count && !common->messages.quiet)
         fprintf(stderr, "btrfs-walk: not extracted, or only in part:\n");
     for (uint64_t i = 0; i < extract->missed_count && i < EXTRACT_LISTED; i++)
         cmd_export_miss(&extract->export, extract->missed[i]);
     if (extract->missed_count > EXTRACT_LISTED)
         fprintf(stderr, "btrfs-walk: and %" PRIu64 " more\n",
                 extract->missed_count - EXTRACT_LISTED);
-    if (common->quiet)
+    if (common->messages.quiet)
         return;
     if (extract->target.lowered)
         fprintf(stderr,
@@ -729,8 +727,8 @@ static struct bw_error *open_folder(void *context, const struct bw_fs *planned)
 {
     const struct outputs *outputs = context;
     const struct extract_settings *settings = outputs->settings;
-    if (outputs->before->open_outputs)
-        BW_TRY(outputs->before->open_outputs(outputs->before->outputs, planned));
+    if (outputs->before->writing.open_outputs)
+        BW_TRY(outputs->before->writing.open_outputs(outputs->before->writing.outputs, planned));
     BW_TRY(bw_target_open(settings->folder, &settings->target, &outputs->extract->target));
     BW_TRY(bw_target_open(settings->folder, &settings->target, &outputs->extract->look));
     return start_maker(outputs->writing, outputs->extract);
@@ -749,10 +747,10 @@ int extract_run(const struct cmd_common *common, struct extract_settings *settin
                                               .channel = -1,
                                               .failed = handle_maker_error,
                                               .context = extract};
-    writing.folder = settings->folder;
-    writing.preserves = settings->target.preserve;
-    writing.open_outputs = open_folder;
-    writing.outputs = &(struct outputs){common, &writing, extract, settings};
+    writing.writing.folder = settings->folder;
+    writing.writing.preserves = settings->target.preserve;
+    writing.writing.open_outputs = open_folder;
+    writing.writing.outputs = &(struct outputs){common, &writing, extract, settings};
     int status = extract_image(&writing, settings, extract, work, context);
     free(extract);
     return status;

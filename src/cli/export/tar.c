@@ -339,8 +339,8 @@ static int run(const struct cmd_common *common, void *settings)
     struct tar tar = {.format = state->format,
                       .file = {.common = common, .name = state->file, .descriptor = -1}};
     struct cmd_common writing = *common;
-    writing.open_outputs = cmd_output_file_open;
-    writing.outputs = &tar.file;
+    writing.writing.open_outputs = cmd_output_file_open;
+    writing.writing.outputs = &tar.file;
     state->export.salvage = state->on_error == CMD_ON_ERROR_ZERO;
     int status = cmd_export_open(&writing, &state->export, &tar.export);
     if (status) {

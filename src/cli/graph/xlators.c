@@ -49,7 +49,7 @@ static struct bw_error *add_loadable(void *context, const char *name)
     struct bw_error *error = bw_registry_find(types->registry, name, &type);
     if (!error)
         add_type(types, type);
-    else if (types->common->quiet)
+    else if (types->common->messages.quiet)
         bw_error_free(error);
     else
         cmd_fail(types->common, bw_error_prefix(error, "%s", name));
@@ -59,9 +59,9 @@ static struct bw_error *add_loadable(void *context, const char *name)
 
 static struct bw_error *find_types(struct types *types)
 {
-    for (size_t i = 0; i < types->common->image_count; i++) {
+    for (size_t i = 0; i < types->common->input.image_count; i++) {
         const struct bw_xlator_class *type;
-        BW_TRY(bw_registry_find(types->registry, types->common->images[i], &type));
+        BW_TRY(bw_registry_find(types->registry, types->common->input.images[i], &type));
         add_type(types, type);
     }
     return NULL;
@@ -102,14 +102,15 @@ static int write_out(const struct types *types, bool list)
 static int show(struct bw_registry *registry, const struct cmd_common *common)
 {
     struct types types = {.common = common, .registry = registry};
-    struct bw_error *error =
-        common->image_count ? find_types(&types) : bw_registry_each(registry, add_loadable, &types);
+    struct bw_error *error = common->input.image_count
+                                 ? find_types(&types)
+                                 : bw_registry_each(registry, add_loadable, &types);
     int status;
     if (error) {
         status = cmd_fail(common, error);
         fputs("'btrfs-walk xlators' lists all types.\n", stderr);
     } else {
-        status = write_out(&types, !common->image_count);
+        status = write_out(&types, !common->input.image_count);
     }
     free(types.classes);
     return status;

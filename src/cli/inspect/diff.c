@@ -263,7 +263,7 @@ static struct bw_error *compare(struct diffing *diffing)
     for (unsigned i = 0; i < 2; i++)
         if (sides[i].fs != fs && bw_fs_status(sides[i].fs).damages)
             diffing->answer->status = STATUS_PARTIAL;
-    if (state->stat && !common->quiet)
+    if (state->stat && !common->messages.quiet)
         print_summary(&summary);
     return NULL;
 }
@@ -272,7 +272,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct diffing diffing = {.answer = answer, .state = context};
     struct bw_error *error =
-        answer->common->other_count ? cmd_open_other(answer->common, &diffing.other) : NULL;
+        answer->common->input.other_count ? cmd_open_other(answer->common, &diffing.other) : NULL;
     if (error) {
         answer->status = cmd_fail(answer->common, error);
         return NULL;
@@ -293,8 +293,8 @@ static int run(const struct cmd_common *common, void *state)
                                          .context = state,
                                          .null_terminated = diff->null_terminated};
     struct cmd_common with_others = *common;
-    with_others.others = diff->others;
-    with_others.other_count = diff->other_count;
+    with_others.input.others = diff->others;
+    with_others.input.other_count = diff->other_count;
     int status = common->path_count < 1 || common->path_count > 3
                      ? cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
                                                         "two subvolumes are compared, and at most "

@@ -108,7 +108,7 @@ static int run(const struct cmd_common *common, void *state)
         return status;
     dump->dump.struct_size = sizeof dump->dump;
     dump->dump.depth_first &= !dump->breadth_first;
-    dump->dump.replayed = common->log_given && common->log == BW_LOG_REPLAY;
+    dump->dump.replayed = common->input.log_given && common->input.log == BW_LOG_REPLAY;
     if (dump->has_range) {
         dump->dump.first = &dump->first;
         dump->dump.last = &dump->last;

@@ -580,8 +580,8 @@ static int run(const struct cmd_common *common, void *state)
     (void)state;
     if (!info)
         return cmd_fail(common, bw_error_no_memory());
-    listening.listener = (struct bw_reporter){note_problem, info};
-    listening.lists_partitions = true;
+    listening.messages.listener = (struct bw_reporter){note_problem, info};
+    listening.input.lists_partitions = true;
     info->common = &listening;
     struct bw_error *error = cmd_answer_begin(&answer, &listening, &cmd_info_plan);
     int status = error ? cmd_fail(common, error) : open_and_write(&answer, info);

@@ -456,7 +456,7 @@ static int run(const struct cmd_common *common, void *state)
     };
     (void)state;
     struct cmd_common replaying = *common;
-    replaying.log = BW_LOG_REPLAY;
+    replaying.input.log = BW_LOG_REPLAY;
     return cmd_answer_run(&replaying, &plan);
 }
 

@@ -391,8 +391,8 @@ static int run(const struct cmd_common *common, void *state)
     const struct cmd_answer_plan plan = {
         .record = cmd_owner.record, .print = print_line, .list = list, .context = &asking};
     struct cmd_common own = *common;
-    if (!common->log_given)
-        own.log = BW_LOG_IGNORE;
+    if (!common->input.log_given)
+        own.input.log = BW_LOG_IGNORE;
     struct bw_error *error = take_operands(common, &asking);
     const int status = error ? cmd_fail(common, error) : cmd_answer_run(&own, &plan);
     free(asking.given.items);

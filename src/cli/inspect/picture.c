@@ -208,8 +208,8 @@ static int run(const struct cmd_common *common, void *context)
     struct bw_error *error = complete(state);
     if (error)
         return cmd_fail(common, error);
-    own.open_outputs = cmd_output_file_open;
-    own.outputs = &file;
+    own.writing.open_outputs = cmd_output_file_open;
+    own.writing.outputs = &file;
     int status = cmd_open(&own, &session);
     if (status == STATUS_OK) {
         error = cmd_output_file_close(&file, draw(state, session.fs, &file));

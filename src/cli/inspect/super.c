@@ -181,7 +181,7 @@ static int run(const struct cmd_common *common, void *state)
     struct cmd_session session;
     struct supers supers = {
         .common = common, .state = state, .output.at_once = isatty(STDOUT_FILENO)};
-    silent.quiet = true; /* what is wrong with the copies is said as they are printed */
+    silent.messages.quiet = true; /* what is wrong with the copies is said as they are printed */
     int status = cmd_open_to(&silent, CMD_OPEN_IMAGES, &session);
     if (status)
         return status;

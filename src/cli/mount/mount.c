@@ -73,7 +73,7 @@ static struct bw_error *start_mount_process(void *context, const struct bw_fs *p
     bw_mount_prepare();
     bw_buffer_format(&list, "ro,nosuid,nodev,noatime,subtype=btrfs-walk,%sfsname=",
                      mounting->state->allow_other ? "allow_other,default_permissions," : "");
-    append_escaped(&list, common->image_count ? common->images[0] : "btrfs-walk");
+    append_escaped(&list, common->input.image_count ? common->input.images[0] : "btrfs-walk");
     bw_buffer_append_byte(&list, '\0');
     if (list.failed)
         return bw_error_no_memory();
@@ -126,9 +126,9 @@ static int run_mount(struct mounting *mounting)
 {
     struct cmd_common common = *mounting->common;
     struct cmd_session session;
-    common.open_outputs = start_mount_process;
-    common.outputs = mounting;
-    common.serves = true;
+    common.writing.open_outputs = start_mount_process;
+    common.writing.outputs = mounting;
+    common.writing.serves = true;
     int status = cmd_open(&common, &session);
     if (!status) {
         struct bw_error *error = mount_image(mounting, session.fs);

@@ -137,7 +137,7 @@ static int show(const struct cmd_common *common, const struct blackbox_state *bl
     if (error) {
         cmd_fail(common, error);
         status = STATUS_PARTIAL;
-    } else if (!common->quiet) {
+    } else if (!common->messages.quiet) {
         print_notes(file, bw_recording_facts(recording));
     }
     bw_recording_destroy(recording);
@@ -146,8 +146,8 @@ static int show(const struct cmd_common *common, const struct blackbox_state *bl
 
 static int run(const struct cmd_common *common, void *state)
 {
-    if (common->image_count == 1)
-        return show(common, state, common->images[0]);
+    if (common->input.image_count == 1)
+        return show(common, state, common->input.images[0]);
     fputs("btrfs-walk: blackbox needs one FILE\nTry 'btrfs-walk blackbox --help'.\n", stderr);
     return STATUS_CANNOT;
 }

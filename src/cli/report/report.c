@@ -192,9 +192,9 @@ static int run(const struct cmd_common *common, void *state)
     struct cmd_output_file file = {
         .common = common, .name = report.settings->file, .descriptor = -1};
     struct cmd_common own = *common;
-    own.open_outputs = cmd_output_file_open;
-    own.outputs = &file;
-    own.listener = (struct bw_reporter){note_problem, &report};
+    own.writing.open_outputs = cmd_output_file_open;
+    own.writing.outputs = &file;
+    own.messages.listener = (struct bw_reporter){note_problem, &report};
     report.common = &own;
     const int status = answer(&report, &file);
     bw_error_free(cmd_output_file_close(&file, NULL));
