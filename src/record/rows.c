@@ -300,6 +300,9 @@ struct nested {
 
 enum { WORTH_PASSING_ON = 64 << 10 };
 
+/* There is no object whose brace is still to be written. */
+#define NO_BRACE SIZE_MAX
+
 static uint64_t present_members(const struct bw_rows *rows, size_t size, uint64_t absent);
 
 static struct bw_error *pass_on(struct long_row *row)
@@ -346,11 +349,12 @@ static char *write_nested(const struct bw_rows *rows, const struct bw_column *co
     if (!records->list)
         return column->optional ? at : bw_absent_write(rows, column, at);
     at = bw_lead_write(at, &column->lead);
-    if (rows->style != BW_ROWS_TEXT)
+    if (rows->style != BW_ROWS_TEXT && row->brace != NO_BRACE)
         buffer->data[row->brace] = '{';
     buffer->length = (size_t)(at - buffer->data);
     bw_buffer_append(buffer, "[", column->is_array);
     row->error = records->list(records->context, &nested.sink);
+    row->brace = NO_BRACE;
     bw_buffer_append(buffer, "]", column->is_array);
     return !row->error && bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length
                                                                 : NULL;

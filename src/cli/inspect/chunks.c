@@ -46,7 +46,7 @@ static struct bw_error *find_used(const struct list *list, struct bw_spaceinfo *
     return NULL;
 }
 
-static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *chunk)
+static struct bw_error *write_chunk(void *context, const struct bw_chunk_info *chunk)
 {
     const struct list *list = context;
     uint64_t absent =
@@ -101,7 +101,7 @@ static struct bw_error *list_all(struct cmd_answer *answer, void *context)
     BW_TRY(bw_block_groups_open(answer->session.fs, &list.groups));
     struct bw_error *error = chunks->by == BY_DEVICE
                                  ? list_devices(&list)
-                                 : bw_fs_chunks(answer->session.fs, take_chunk, &list);
+                                 : bw_fs_chunks(answer->session.fs, write_chunk, &list);
     bw_block_groups_close(list.groups);
     return error;
 }

@@ -23,7 +23,7 @@ static uint64_t incomplete_chunks_of(const struct devices *devices, uint64_t dev
     return 0;
 }
 
-static struct bw_error *take(void *context, const struct bw_device_info *device)
+static struct bw_error *write_device(void *context, const struct bw_device_info *device)
 {
     const struct devices *devices = context;
     bool missing = device->state == BW_DEVICE_MISSING;
@@ -69,7 +69,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     if (bw_fs_status(fs).missing_devices)
         BW_TRY(bw_fs_usage(fs, &devices.usage));
     warn_if_incomplete(fs, devices.usage);
-    struct bw_error *error = bw_fs_devices(fs, take, &devices);
+    struct bw_error *error = bw_fs_devices(fs, write_device, &devices);
     bw_usage_free(devices.usage);
     return error;
 }

@@ -156,7 +156,7 @@ static struct bw_error *write_row(struct diffing *diffing, const struct bw_diffe
     return cmd_answer_write(diffing->answer, &row, sizeof row, absent_members(difference));
 }
 
-static struct bw_error *take(void *context, const struct bw_difference *difference)
+static struct bw_error *write_difference(void *context, const struct bw_difference *difference)
 {
     struct diffing *diffing = context;
     const char *only = diffing->state->only;
@@ -248,7 +248,7 @@ static struct bw_error *compare(struct diffing *diffing)
         .by_path = state->by_path,
         .states = !diffing->other,
         .reading = (enum bw_diff_reading)state->reading,
-        .take = take,
+        .take = write_difference,
         .context = diffing,
     };
     BW_TRY(find_sides(diffing, sides));

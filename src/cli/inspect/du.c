@@ -84,7 +84,7 @@ static struct bw_error *print_line(struct cmd_answer *answer, const void *record
     return NULL;
 }
 
-static struct bw_error *take(void *context, const struct bw_du_entry *entry)
+static struct bw_error *write_entry(void *context, const struct bw_du_entry *entry)
 {
     struct du *du = context;
     const unsigned types = du->state->selection.types;
@@ -102,7 +102,7 @@ static struct bw_error *list_path(struct du *du, const char *path)
         .selection = selection->selection,
         .has_maxdepth = du->state->summarize || selection->has_maxdepth,
         .maxdepth = du->state->summarize ? 0 : selection->maxdepth,
-        .take = take,
+        .take = write_entry,
         .context = du,
         .mindepth = du->state->summarize ? 0 : selection->mindepth,
     };

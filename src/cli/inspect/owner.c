@@ -151,7 +151,7 @@ static struct bw_bytes path_of(const struct asking *asking, const struct bw_owne
                : (struct bw_bytes){"/", 1};
 }
 
-static struct bw_error *take_owner(void *context, const struct bw_owner *owner)
+static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
 {
     const struct asking *asking = context;
     const struct bw_bytes path = path_of(asking, owner);
@@ -262,7 +262,7 @@ static struct bw_error *map_ranges(struct asking *asking, bool places)
     return NULL;
 }
 
-static struct bw_error *take_device(void *context, const struct bw_device_info *device)
+static struct bw_error *count_device(void *context, const struct bw_device_info *device)
 {
     struct asking *asking = context;
     asking->devices++;
@@ -274,7 +274,7 @@ static struct bw_error *take_device(void *context, const struct bw_device_info *
 static struct bw_error *find_device(struct asking *asking)
 {
     const char *rest = asking->state->devid;
-    BW_TRY(bw_fs_devices(asking->fs, take_device, asking));
+    BW_TRY(bw_fs_devices(asking->fs, count_device, asking));
     if (rest && (!cmd_parse_bytes(&rest, &asking->devid) || *rest))
         return bw_error_create(BW_ERROR_USAGE, "invalid argument of --devid: %s",
                                asking->state->devid);
@@ -337,7 +337,7 @@ static struct bw_error *ask(struct asking *asking)
     struct bw_owner_options owners = {.struct_size = sizeof owners,
                                       .whole_extents = state->extent,
                                       .no_extent_tree = state->scan,
-                                      .take = take_owner,
+                                      .take = write_owner,
                                       .context = asking};
     const bool by_device = state->devid || state->bad_map;
     if (state->subvolume)

@@ -107,7 +107,7 @@ static uint64_t absent_members(const struct bw_qgroup_info *info)
     return absent;
 }
 
-static struct bw_error *take(void *context, const struct bw_qgroup_info *info)
+static struct bw_error *write_group(void *context, const struct bw_qgroup_info *info)
 {
     struct qgroups *qgroups = context;
     struct bw_buffer *words = &qgroups->words;
@@ -143,7 +143,7 @@ static struct bw_error *write_groups(struct cmd_answer *answer, void *context)
     const char *columns = answer->settings.columns;
     bool paths = !columns || strstr(columns, "path");
     BW_TRY(warn(answer->session.fs));
-    struct bw_error *error = bw_fs_qgroups(answer->session.fs, paths, take, &qgroups);
+    struct bw_error *error = bw_fs_qgroups(answer->session.fs, paths, write_group, &qgroups);
     bw_buffer_free(&qgroups.words);
     return error;
 }

@@ -58,7 +58,7 @@ struct space {
 
 /* Subvolumes. */
 
-static struct bw_error *take_subvolume(void *context, const struct bw_subvolume_info *info)
+static struct bw_error *write_subvolume(void *context, const struct bw_subvolume_info *info)
 {
     const struct space *space = context;
     const struct bw_subvolume_space *known = bw_shares_subvolume(space->shares, info->id);
@@ -78,7 +78,7 @@ static struct bw_error *take_subvolume(void *context, const struct bw_subvolume_
 
 /* Sets. */
 
-static struct bw_error *take_set(void *context, const struct bw_shared_set *set)
+static struct bw_error *write_set(void *context, const struct bw_shared_set *set)
 {
     struct space *space = context;
     space->text.length = 0;
@@ -153,9 +153,9 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     if (!error && state->free_if.length)
         error = write_freed(&space, &ids);
     else if (!error && state->shared)
-        error = bw_shares_sets(shares, take_set, &space);
+        error = bw_shares_sets(shares, write_set, &space);
     else if (!error)
-        error = bw_fs_subvolumes(answer->session.fs, true, take_subvolume, &space);
+        error = bw_fs_subvolumes(answer->session.fs, true, write_subvolume, &space);
     bw_shares_close(shares);
     bw_buffer_free(&space.text);
     free(ids.ids);

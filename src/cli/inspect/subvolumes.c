@@ -123,7 +123,7 @@ static struct bw_error *write_row(struct cmd_answer *answer, const struct bw_sub
     return cmd_answer_write(answer, &row, sizeof row, absent_members(info));
 }
 
-static struct bw_error *take(void *context, const struct bw_subvolume_info *info)
+static struct bw_error *write_subvolume(void *context, const struct bw_subvolume_info *info)
 {
     struct subvolumes *subvolumes = context;
     char text[ATTRIBUTES_ROOM];
@@ -141,7 +141,8 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     struct subvolumes subvolumes = {.state = state, .answer = answer};
     const char *columns = answer->settings.columns;
     bool paths = !columns || strstr(columns, "path");
-    struct bw_error *error = bw_fs_subvolumes(answer->session.fs, paths, take, &subvolumes);
+    struct bw_error *error =
+        bw_fs_subvolumes(answer->session.fs, paths, write_subvolume, &subvolumes);
     if (!error && state->tree)
         error = subvolume_tree_write(&subvolumes.tree, &answer->output);
     subvolume_tree_free(&subvolumes.tree);

@@ -54,7 +54,7 @@ static struct bw_error *read_all(const struct bw_version *version, struct bw_lef
     return error;
 }
 
-static struct bw_error *take(void *context, const struct bw_version *version)
+static struct bw_error *write_version(void *context, const struct bw_version *version)
 {
     const struct versions *versions = context;
     const struct bw_inode *inode = &version->inode;
@@ -108,7 +108,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
         .state_count = states.count,
         .path = path.data,
         .all = state->all,
-        .take = take,
+        .take = write_version,
         .context = versions,
         .progress = cmd_progress_state,
         .subvolume = state->subvolume,

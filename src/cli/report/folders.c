@@ -50,7 +50,7 @@ struct folders {
 
 /* Gathering. */
 
-static struct bw_error *take(void *context, const struct bw_du_entry *entry)
+static struct bw_error *add_folder(void *context, const struct bw_du_entry *entry)
 {
     struct folders *all = context;
     const char *name = entry->path + entry->path_length;
@@ -179,7 +179,7 @@ struct bw_error *report_folders(struct report *report)
     const struct bw_du_options wanted = {.struct_size = sizeof wanted,
                                          .has_maxdepth = true,
                                          .maxdepth = DEPTH,
-                                         .take = take,
+                                         .take = add_folder,
                                          .context = &all};
     for (size_t i = 0; i < sizeof all.waiting / sizeof *all.waiting; i++)
         all.waiting[i] = NONE;

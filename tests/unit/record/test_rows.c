@@ -435,6 +435,105 @@ static void test_all_records(void **state)
     bw_buffer_free(&text);
 }
 
+/* Records within records. */
+
+enum { MANY = 3000, LARGEST_PIECE = 80 << 10 };
+
+static struct bw_error *list_allocations(void *context, struct bw_record_sink *sink)
+{
+    for (uint64_t i = 1; i <= 2; i++) {
+        const struct bw_allocationinfo row = {.devid = i, .size = *(const uint64_t *)context};
+        struct bw_error *error = sink->take(sink, &row, sizeof row, 0);
+        if (error)
+            return error;
+    }
+    return NULL;
+}
+
+static struct bw_error *list_groups(void *context, struct bw_record_sink *sink)
+{
+    const uint64_t only_devices = ~BW_MEMBER(usagegroupinfo, devices);
+    for (uint64_t i = 0; i < *(const unsigned *)context; i++) {
+        struct bw_usagegroupinfo row = {.devices = {list_allocations, &i}};
+        struct bw_error *error = sink->take(sink, &row, sizeof row, only_devices);
+        if (error)
+            return error;
+    }
+    return *(const unsigned *)context ? NULL : bw_error_create(BW_ERROR_CORRUPT, "no groups");
+}
+
+static struct bw_error *list_device(void *context, struct bw_record_sink *sink)
+{
+    const struct bw_usagedeviceinfo row = {.path = {context, strlen(context)}};
+    return sink->take(sink, &row, sizeof row, ~BW_MEMBER(usagedeviceinfo, path));
+}
+
+static struct bw_error *append_piece(void *context, const char *bytes, size_t length)
+{
+    assert_true(length <= LARGEST_PIECE);
+    ++*(unsigned *)context;
+    bw_buffer_append(&text, bytes, length);
+    return NULL;
+}
+
+/* `count` groups and a device, in `pieces`. */
+static struct bw_error *write_usage(enum bw_rows_style style, unsigned count, unsigned *pieces)
+{
+    const struct bw_rows_options options = {.struct_size = sizeof options,
+                                            .members = "groups,devices",
+                                            .style = style,
+                                            .terminator = '\n'};
+    struct bw_rows *rows = make("usageinfo", &options);
+    struct bw_rows_stream stream = {.rows = rows, .consume = append_piece, .context = pieces};
+    const struct bw_usageinfo row = {.groups = {list_groups, &count},
+                                     .devices = {list_device, (void *)(uintptr_t) "/a\xff"}};
+    struct bw_error *error = bw_rows_write(&stream, &row, sizeof row, 0);
+    if (!error)
+        error = bw_rows_end(&stream);
+    free(stream.row);
+    bw_rows_destroy(rows);
+    return error;
+}
+
+/* A row that is long comes in pieces, whatever is around it. */
+static void test_nested(void **state)
+{
+    static const enum bw_rows_style styles[] = {BW_ROWS_JSON_LINES, BW_ROWS_JSON_ARRAY,
+                                                BW_ROWS_TEXT};
+    static const char *const before[] = {"{\"groups\":[", "[\n{\"groups\":[", "["};
+    static const char *const between[] = {"],\"devices\":[", "],\"devices\":[", "]\t["};
+    static const char *const after[] = {"]}\n", "]}\n]\n", "]\n"};
+    (void)state;
+    for (unsigned count = 1; count <= MANY; count += MANY - 1)
+        for (size_t i = 0; i < 3; i++) {
+            struct bw_buffer expected = {0};
+            unsigned pieces = 0;
+            bw_buffer_format(&expected, "%s", before[i]);
+            for (unsigned k = 0; k < count; k++)
+                bw_buffer_format(&expected,
+                                 "%s{\"devices\":[{\"devid\":1,\"size\":%u},{\"devid\":2,"
+                                 "\"size\":%u}]}",
+                                 k ? "," : "", k, k);
+            bw_buffer_format(&expected, "%s{\"path_bytes\":\"L2H/\"}%s%c", between[i], after[i], 0);
+            expect_success(write_usage(styles[i], count, &pieces));
+            assert_true(count == 1 || pieces >= 3);
+            expect_text(expected.data);
+            bw_buffer_free(&expected);
+        }
+}
+
+/* An error of what lists the records ends the row, nothing of which is written. */
+static void test_nested_error(void **state)
+{
+    unsigned pieces = 0;
+    (void)state;
+    struct bw_error *error = write_usage(BW_ROWS_JSON_LINES, 0, &pieces);
+    assert_non_null(error);
+    assert_string_equal(error->message, "no groups");
+    assert_int_equal(pieces, 0);
+    bw_error_free(error);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,7 +543,8 @@ int main(void)
         cmocka_unit_test(test_terminal),      cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_sizes),         cmocka_unit_test(test_times),
         cmocka_unit_test(test_other_records), cmocka_unit_test(test_needs),
-        cmocka_unit_test(test_all_records),
+        cmocka_unit_test(test_all_records),   cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_nested_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
