@@ -35,34 +35,34 @@ static bool parse_type(char *value, struct bw_manifest_entry *entry)
     return false;
 }
 
-static bool take_number(const char *value, unsigned base, uint64_t *number)
+static bool parse_number(const char *value, unsigned base, uint64_t *number)
 {
     return bw_parse_digits(&value, base, number) && !*value;
 }
 
 static bool parse_mode(char *value, struct bw_manifest_entry *entry)
 {
-    return take_number(value, 8, &entry->mode) && entry->mode <= 07777;
+    return parse_number(value, 8, &entry->mode) && entry->mode <= 07777;
 }
 
 static bool parse_uid(char *value, struct bw_manifest_entry *entry)
 {
-    return take_number(value, 10, &entry->uid);
+    return parse_number(value, 10, &entry->uid);
 }
 
 static bool parse_gid(char *value, struct bw_manifest_entry *entry)
 {
-    return take_number(value, 10, &entry->gid);
+    return parse_number(value, 10, &entry->gid);
 }
 
 static bool parse_links(char *value, struct bw_manifest_entry *entry)
 {
-    return take_number(value, 10, &entry->links);
+    return parse_number(value, 10, &entry->links);
 }
 
 static bool parse_size(char *value, struct bw_manifest_entry *entry)
 {
-    return take_number(value, 10, &entry->size);
+    return parse_number(value, 10, &entry->size);
 }
 
 /* What follows the point is a number of nanoseconds, of which some writers leave out the zeros in
@@ -75,7 +75,7 @@ static bool parse_time(char *value, struct bw_manifest_entry *entry)
         return false;
     entry->seconds = *value == '-' ? -(int64_t)seconds : (int64_t)seconds;
     entry->nanoseconds = 0;
-    return !*next || (*next == '.' && take_number(next + 1, 10, &entry->nanoseconds));
+    return !*next || (*next == '.' && parse_number(next + 1, 10, &entry->nanoseconds));
 }
 
 /* The character of \X; 0: there is no such escape. */
@@ -124,7 +124,7 @@ static bool parse_device(char *value, struct bw_manifest_entry *entry)
 {
     const char *next = value + strcspn(value, ",:");
     return *next++ && bw_parse_digits(&next, 10, &entry->major) && *next++ == ',' &&
-           take_number(next, 10, &entry->minor);
+           parse_number(next, 10, &entry->minor);
 }
 
 static bool parse_nothing(char *value, struct bw_manifest_entry *entry)
@@ -332,7 +332,7 @@ static bool cut_hash_line(char *line, struct hash_line *parts)
 }
 
 /* Ends the next line, or what ends with NUL, and moves on. */
-static char *take_line(struct reader *reader, char terminator)
+static char *next_line(struct reader *reader, char terminator)
 {
     char *line = reader->next;
     char *end = memchr(line, terminator, (size_t)(reader->end - line));
@@ -397,7 +397,7 @@ static struct bw_error *read_hashes(struct reader *reader)
         memchr(reader->next, '\0', (size_t)(reader->end - reader->next)) ? '\0' : '\n';
     reader->manifest->only_files = true;
     while (reader->next < reader->end) {
-        char *line = take_line(reader, terminator);
+        char *line = next_line(reader, terminator);
         if (*line)
             BW_TRY(read_hash_line(reader, line));
     }
@@ -411,7 +411,7 @@ static struct bw_error *read_hashes(struct reader *reader)
 #define SPACES " \t\r\v"
 
 /* The next word of a line; NULL at its end. */
-static char *take_word(char **line)
+static char *next_word(char **line)
 {
     char *word = *line + strspn(*line, SPACES);
     *line = word + strcspn(word, SPACES);
@@ -420,10 +420,10 @@ static char *take_word(char **line)
     return *word ? word : NULL;
 }
 
-static struct bw_error *take_keywords(struct reader *reader, char *line, bool set,
+static struct bw_error *read_keywords(struct reader *reader, char *line, bool set,
                                       struct bw_manifest_entry *entry)
 {
-    for (char *word; (word = take_word(&line));) {
+    for (char *word; (word = next_word(&line));) {
         const char *bad =
             set ? parse_word(word, entry, &reader->manifest->ignored) : manifest_unset(word, entry);
         if (bad)
@@ -471,7 +471,7 @@ static struct bw_error *read_entry(struct reader *reader, char *name, char *word
         return bw_error_no_memory();
     *entry = reader->defaults;
     entry->line = reader->line;
-    BW_TRY(take_keywords(reader, words, true, entry));
+    BW_TRY(read_keywords(reader, words, true, entry));
     return set_path(reader, name, entry);
 }
 
@@ -500,14 +500,14 @@ static struct bw_error *read_mtree(struct reader *reader)
 {
     join_lines(reader->next, reader->end);
     for (unsigned joined = 0; reader->next < reader->end;) {
-        char *line = take_line(reader, '\n');
+        char *line = next_line(reader, '\n');
         reader->line += joined;
         joined = count_joined(line);
-        char *name = take_word(&line);
+        char *name = next_word(&line);
         if (!name || *name == '#')
             continue;
         if (strcmp(name, "/set") == 0 || strcmp(name, "/unset") == 0)
-            BW_TRY(take_keywords(reader, line, name[1] == 's', &reader->defaults));
+            BW_TRY(read_keywords(reader, line, name[1] == 's', &reader->defaults));
         else if (strcmp(name, "..") == 0)
             leave(&reader->directory);
         else

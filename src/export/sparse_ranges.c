@@ -88,7 +88,7 @@ static struct bw_error *add_units(struct bw_ranges *ranges, const struct bw_exte
 }
 
 /* The first error that makes a hole of an extent is kept. */
-static void lose(struct bw_ranges *ranges, const struct bw_extent *extent)
+static void keep_lost_error(struct bw_ranges *ranges, const struct bw_extent *extent)
 {
     if (extent->kind == BW_EXTENT_BAD && is_hole(extent) && !ranges->lost)
         ranges->lost = bw_error_create(extent->error->code, "%s", extent->error->message);
@@ -110,7 +110,7 @@ struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_f
         BW_TRY(bw_extent_reader_next(ranges->reader, &extent, &got));
         if (!got)
             break;
-        lose(ranges, &extent);
+        keep_lost_error(ranges, &extent);
         if (!is_hole(&extent))
             BW_TRY(add_units(ranges, &extent, file->size));
     }

@@ -209,9 +209,9 @@ static struct bw_error *enter_directory(struct bw_target *target, const char *pa
     bw_buffer_append_byte(&target->path, '\0');
     if (target->path.failed)
         return bw_error_no_memory();
-    int opened = length ? open_below(target->folder, target->path.data,
-                                               target->options.step_by_step)
-                        : target->folder;
+    int opened = length
+                     ? open_below(target->folder, target->path.data, target->options.step_by_step)
+                     : target->folder;
     if (opened >= 0) {
         use_directory(target, opened);
         return NULL;
@@ -280,8 +280,7 @@ static bool lists_name(const struct bw_target *target)
 
 /* The error for a name that is taken. Says so if it is taken by one that differs in its letters'
  * case. */
-static struct bw_error *taken(const struct bw_target *target, const char *path,
-                                        size_t length)
+static struct bw_error *taken(const struct bw_target *target, const char *path, size_t length)
 {
     return bw_target_error(EEXIST,
                            lists_name(target)

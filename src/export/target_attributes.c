@@ -253,8 +253,8 @@ static void restore_flags(struct restoring *restoring)
     bw_target_set_flags(restoring->descriptor, inode, BW_FLAGS_ANY);
     if (S_ISDIR(inode->mode))
         bw_target_set_flags(restoring->descriptor, inode, BW_FLAGS_EMPTY);
-    restoring->lowered |= has_flags(inode, BW_FLAGS_PROTECT) &&
-                          !bw_target_is_protected(restoring->target, inode);
+    restoring->lowered |=
+        has_flags(inode, BW_FLAGS_PROTECT) && !bw_target_is_protected(restoring->target, inode);
 }
 
 /* Whether a time is the same, or less by at most a second. */

@@ -42,8 +42,7 @@ static bool is_path(const struct bw_path_store *store, uint32_t number, const ch
 }
 
 /* NO_PATH also if it cannot be found because of another one of its hash. */
-static uint32_t find(const struct bw_path_store *store, const char *path,
-                                   size_t length)
+static uint32_t find(const struct bw_path_store *store, const char *path, size_t length)
 {
     uint32_t number = bw_map_get(&store->directories, XXH64(path, length, 0));
     return number != NO_PATH && is_path(store, number, path, length) ? number : NO_PATH;

@@ -269,7 +269,7 @@ static bool add(struct answer *answer, const char *name, const struct fuse_entry
     return true;
 }
 
-static struct bw_error *take_parent(void *context, const struct bw_inode_name *name)
+static struct bw_error *set_parent(void *context, const struct bw_inode_name *name)
 {
     *(uint64_t *)context = name->directory;
     return bw_error_create(BW_ERROR_STOPPED, "a directory has one name");
@@ -287,7 +287,7 @@ static uint64_t parent_of(const struct listing *listing)
         parent.subvolume = bw_subvolume_by_id(mount->fs, info.parent);
         parent.inode = info.directory;
     } else if (listing->place.inode != top.inode && listing->place.inode != BW_EMPTY_DIRECTORY) {
-        bw_error_free(bw_inode_names(mount->fs, &listing->place, take_parent, &parent.inode));
+        bw_error_free(bw_inode_names(mount->fs, &listing->place, set_parent, &parent.inode));
     }
     return bw_mount_number(mount, parent.subvolume && parent.inode ? &parent : &listing->place);
 }
@@ -513,7 +513,7 @@ struct attributes {
     bool found;
 };
 
-static struct bw_error *take_attribute(void *context, const struct bw_xattr *xattr)
+static struct bw_error *append_attribute(void *context, const struct bw_xattr *xattr)
 {
     struct attributes *attributes = context;
     if (memchr(xattr->name, '\0', xattr->name_length)) /* which no system call can name */
@@ -547,7 +547,7 @@ static void reply_attributes(fuse_req_t request, fuse_ino_t node, struct attribu
     struct bw_place place;
     struct bw_error *error = find_node(mount, node, &place);
     if (!error && place.inode != BW_EMPTY_DIRECTORY)
-        error = bw_inode_xattrs(mount->fs, &place, take_attribute, attributes);
+        error = bw_inode_xattrs(mount->fs, &place, append_attribute, attributes);
     if (error)
         bw_mount_reply(request, error);
     else if (attributes->name && !attributes->found)

@@ -13,8 +13,8 @@
 #include "cli/command.h"
 #include "cli/common/monitor.h"
 
-static struct bw_error *take_generation(void *target, const struct cmd_option *option,
-                                        const char *argument)
+static struct bw_error *store_generation(void *target, const struct cmd_option *option,
+                                         const char *argument)
 {
     uint64_t number;
     if (!cmd_parse_number(argument, 1, UINT64_MAX, &number))
@@ -23,8 +23,8 @@ static struct bw_error *take_generation(void *target, const struct cmd_option *o
     return NULL;
 }
 
-static struct bw_error *take_backup(void *target, const struct cmd_option *option,
-                                    const char *argument)
+static struct bw_error *store_backup(void *target, const struct cmd_option *option,
+                                     const char *argument)
 {
     uint64_t number;
     if (!cmd_parse_number(argument, 0, BW_STATE_BACKUPS - 1, &number))
@@ -33,8 +33,8 @@ static struct bw_error *take_backup(void *target, const struct cmd_option *optio
     return NULL;
 }
 
-static struct bw_error *take_tree_root(void *target, const struct cmd_option *option,
-                                       const char *argument)
+static struct bw_error *store_tree_root(void *target, const struct cmd_option *option,
+                                        const char *argument)
 {
     struct bw_state_choice *choice = target;
     const char *rest = argument;
@@ -52,13 +52,13 @@ static struct bw_error *take_tree_root(void *target, const struct cmd_option *op
 
 const struct cmd_option cmd_state_options[] = {
     {0, "generation", "N", "the state that transaction N committed, if it is still there",
-     .take = take_generation, .heading = "Older states"},
+     .take = store_generation, .heading = "Older states"},
     {0, "tree-root", "LOGICAL[@GENERATION]", "the state whose root tree begins at that address",
-     .take = take_tree_root},
+     .take = store_tree_root},
     {0, "chunk-root", "LOGICAL", "the chunk tree that begins at that address",
      CMD_BYTES(struct bw_state_choice, chunk_root)},
     {0, "backup", "N", "the state that backup root N of the superblock names: 0 to 3",
-     .take = take_backup},
+     .take = store_backup},
     {0},
 };
 
@@ -157,8 +157,8 @@ static void report_ambiguous(struct bw_fs *fs, const struct bw_past *past, uint6
         bw_fs_report(fs, BW_WARNING, error);
 }
 
-static struct bw_error *choose_all(struct cmd_states *states, struct bw_fs *fs,
-                                   const struct bw_past *past)
+static struct bw_error *list_choices(struct cmd_states *states, struct bw_fs *fs,
+                                     const struct bw_past *past)
 {
     const size_t count = bw_past_count(past);
     uint64_t before = 0, reported = 0;
@@ -189,7 +189,7 @@ struct bw_error *cmd_states_find(struct cmd_index *index, struct bw_fs *fs,
     *states = (struct cmd_states){.images = cmd_fs_options(index->before)};
     struct bw_error *error = cmd_past_open(index, fs, settings, &how, &past);
     if (!error)
-        error = choose_all(states, fs, past);
+        error = list_choices(states, fs, past);
     bw_past_close(past);
     return error;
 }

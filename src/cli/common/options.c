@@ -132,8 +132,8 @@ const struct cmd_option cmd_list_options[] = {
     {0},
 };
 
-static struct bw_error *take_device(void *target, const struct cmd_option *option,
-                                    const char *argument)
+static struct bw_error *store_device(void *target, const struct cmd_option *option,
+                                     const char *argument)
 {
     struct cmd_common *common = target;
     (void)option;
@@ -141,8 +141,8 @@ static struct bw_error *take_device(void *target, const struct cmd_option *optio
     return NULL;
 }
 
-static struct bw_error *take_superblock(void *target, const struct cmd_option *option,
-                                        const char *argument)
+static struct bw_error *store_superblock(void *target, const struct cmd_option *option,
+                                         const char *argument)
 {
     struct cmd_common *common = target;
     uint64_t number;
@@ -152,8 +152,8 @@ static struct bw_error *take_superblock(void *target, const struct cmd_option *o
     return NULL;
 }
 
-static struct bw_error *take_log(void *target, const struct cmd_option *option,
-                                 const char *argument)
+static struct bw_error *store_log(void *target, const struct cmd_option *option,
+                                  const char *argument)
 {
     struct cmd_common *common = target;
     common->input.log_given = true;
@@ -161,8 +161,8 @@ static struct bw_error *take_log(void *target, const struct cmd_option *option,
 }
 
 /* Seconds, unless it has a unit. */
-static struct bw_error *take_timeout(void *target, const struct cmd_option *option,
-                                     const char *argument)
+static struct bw_error *store_timeout(void *target, const struct cmd_option *option,
+                                      const char *argument)
 {
     enum { NANOSECONDS = 1000000, MOST = 24 * 3600 * 1000 }; /* in and of milliseconds */
     struct cmd_common *common = target;
@@ -179,8 +179,8 @@ static struct bw_error *take_timeout(void *target, const struct cmd_option *opti
                : cmd_bad_argument(option, argument, "1ms to 24h, for example 10, 10s, 500ms or 2m");
 }
 
-static struct bw_error *take_edit(void *target, const struct cmd_option *option,
-                                  const char *argument)
+static struct bw_error *store_edit(void *target, const struct cmd_option *option,
+                                   const char *argument)
 {
     struct cmd_common *common = target;
     bool inserts = strcmp(option->name, "insert") == 0;
@@ -189,8 +189,8 @@ static struct bw_error *take_edit(void *target, const struct cmd_option *option,
     return NULL;
 }
 
-static struct bw_error *take_verbose(void *target, const struct cmd_option *option,
-                                     const char *argument)
+static struct bw_error *store_verbose(void *target, const struct cmd_option *option,
+                                      const char *argument)
 {
     struct cmd_common *common = target;
     (void)option;
@@ -216,9 +216,9 @@ static const char *const log_modes[] = {"replay", "ignore", NULL};        /* enu
 /* Of every command that opens a file system. */
 const struct cmd_option cmd_image_options[] = {
     {'d', "device", "FILE", "another device of the same file system (repeatable)",
-     .take = take_device, .heading = "Images"},
+     .take = store_device, .heading = "Images"},
     {'s', "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)",
-     .take = take_superblock},
+     .take = store_superblock},
     {0, "partition", "PARTITION",
      "which partition of a disk: its number, name or UUID, or its file system's label or UUID",
      CMD_TEXT(struct cmd_common, input.partition)},
@@ -227,7 +227,7 @@ const struct cmd_option cmd_image_options[] = {
     {0, "log", "WORD",
      "what was fsynced after the last transaction: show it, as a mount does (replay, the default), "
      "or not (ignore)",
-     .take = take_log, .words = log_modes},
+     .take = store_log, .words = log_modes},
     CMD_GROUP(cmd_state_options, struct cmd_common, input.state),
     {0, "helpers", "WORD",
      "start qemu-nbd or nbdkit for an image that needs one (on, the default), also if it names "
@@ -235,7 +235,7 @@ const struct cmd_option cmd_image_options[] = {
      CMD_WORD(struct cmd_common, input.helpers, helper_modes)},
     {0, "timeout", "TIME",
      "how long the server of an image may be silent, in seconds or like 500ms or 2m (default: 30s)",
-     .take = take_timeout},
+     .take = store_timeout},
     {0, "scan", NULL,
      "if superblocks or roots of trees are lost, search the whole devices for what can stand in "
      "for them; if not, search metadata for a newer state than the superblock names",
@@ -245,9 +245,9 @@ const struct cmd_option cmd_image_options[] = {
      CMD_TEXT(struct cmd_common, input.graph.file), .heading = "Layers", .rare = true},
     {0, "xlator-option", "SETTING",
      "NAME.KEY=VALUE: set an option of a layer (repeatable; see 'btrfs-walk graph --help')",
-     .take = take_edit},
+     .take = store_edit},
     {0, "insert", "LAYER", "TYPE@VOLUME[,KEY=VALUE...]: insert a layer above a volume (repeatable)",
-     .take = take_edit},
+     .take = store_edit},
     {0, "statedump", "FILE",
      "write the state of all layers to FILE, or to stderr (-), at the end and on SIGUSR1, which "
      "then shows no progress",
@@ -268,7 +268,7 @@ const struct cmd_option cmd_common_options[] = {
      CMD_FLAG(struct cmd_common, messages.quiet)},
     {'v', "verbose", NULL,
      "also report bad copies that were replaced by good ones; -vv: the layers each error passed",
-     .take = take_verbose},
+     .take = store_verbose},
     {'h', "help", "[=all]", "print this help, or one with all options", .show = show_help},
     {'V', "version", NULL, "print the version of the program", .show = show_version},
     {0},

@@ -22,8 +22,8 @@ static struct bw_error *close_word(struct bw_selection *selection, struct bw_err
     return error ? error : bw_selection_close(selection);
 }
 
-static struct bw_error *take_condition(void *target, const struct cmd_option *option,
-                                       const char *argument)
+static struct bw_error *store_condition(void *target, const struct cmd_option *option,
+                                        const char *argument)
 {
     struct cmd_selection *selection = target;
     const bool of_find = *option->name == '-';
@@ -45,8 +45,8 @@ static struct bw_error *count_types(struct cmd_selection *selection)
     return types ? bw_selection_add_types(selection->selection, types) : NULL;
 }
 
-static struct bw_error *take_operator(void *target, const struct cmd_option *option,
-                                      const char *argument)
+static struct bw_error *store_operator(void *target, const struct cmd_option *option,
+                                       const char *argument)
 {
     static const struct {
         const char *name;
@@ -77,7 +77,7 @@ static struct bw_error *add_types(struct cmd_selection *selection, unsigned type
     return close_word(selection->selection, bw_selection_add_types(selection->selection, types));
 }
 
-static struct bw_error *take_types(void *target, const struct cmd_option *option, const char *list)
+static struct bw_error *store_types(void *target, const struct cmd_option *option, const char *list)
 {
     static const char letters[] = "fdcbpsl"; /* in the order of enum bw_walk_types */
     unsigned types = 0;
@@ -94,8 +94,8 @@ static struct bw_error *take_types(void *target, const struct cmd_option *option
     return add_types(target, types, *option->name == '-');
 }
 
-static struct bw_error *take_depth(void *target, const struct cmd_option *option,
-                                   const char *argument)
+static struct bw_error *store_depth(void *target, const struct cmd_option *option,
+                                    const char *argument)
 {
     struct cmd_selection *selection = target;
     const bool is_least = strcmp(option->name, "mindepth") == 0;
@@ -110,12 +110,12 @@ static struct bw_error *take_depth(void *target, const struct cmd_option *option
 const char *const cmd_nested_words[] = {
     [BW_NESTED_DEFAULT] = "auto", [BW_NESTED_ENTER] = "yes", [BW_NESTED_SKIP] = "no", NULL};
 
-#define CONDITION .take = take_condition
-#define OPERATOR  .take = take_operator
+#define CONDITION .take = store_condition
+#define OPERATOR  .take = store_operator
 
 const struct cmd_option cmd_selection_options[] = {
     {0, "type", "LIST", "only these types: f,d,l,c,b,p,s (files, directories, links, ...)",
-     .take = take_types, .also = "-type", .heading = "Filters"},
+     .take = store_types, .also = "-type", .heading = "Filters"},
     {0, "name", "GLOB", "only names that match (repeatable: any of them)", CONDITION,
      .also = "-name"},
     {0, "iname", "GLOB", "the same, ignoring case", CONDITION, .also = "-iname"},
@@ -162,9 +162,9 @@ const struct cmd_option cmd_selection_options[] = {
     {0, "open", NULL, "the filters from here to --close are one filter; also '('", OPERATOR},
     {0, "close", NULL, "the end of what --open began; also ')'", OPERATOR},
     {0, "mindepth", "N", "at least N directories below the start; 1: not the start itself",
-     .take = take_depth},
+     .take = store_depth},
     {0, "maxdepth", "N", "at most N directories below the start; 0: only the start itself",
-     .take = take_depth},
+     .take = store_depth},
     {0},
 };
 

@@ -446,7 +446,7 @@ static bool needs_argument(const struct cmd_option *option)
 }
 
 /* What is needed to open the images is taken as by the command; of the rest, --subvol. */
-static void take(struct line *line, size_t number, const char *argument)
+static void apply_option(struct line *line, size_t number, const char *argument)
 {
     static const char *const taken[] = {"device",     "super",     "partition",  "offset", "log",
                                         "generation", "tree-root", "chunk-root", "backup"};
@@ -472,7 +472,7 @@ static void read_long(struct line *line, const char *word)
     if (!equals && needs_argument(option))
         line->waiting = option;
     else
-        take(line, number, equals ? equals + 1 : NULL);
+        apply_option(line, number, equals ? equals + 1 : NULL);
 }
 
 /* Letters, of which the last one may take the rest or the next word. Returns where the argument
@@ -499,7 +499,7 @@ static void read_option(struct line *line, const char *word)
     } else {
         const char *argument = read_letters(line, word + 1, &number);
         if (argument && *argument)
-            take(line, number, argument);
+            apply_option(line, number, argument);
         else if (argument)
             line->waiting = line->options.items[number].option;
     }
@@ -510,7 +510,7 @@ static void read_word(struct line *line, const char *word)
     if (line->waiting) {
         size_t number = find_long(&line->options, line->waiting->name, strlen(line->waiting->name));
         line->waiting = NULL;
-        take(line, number, word);
+        apply_option(line, number, word);
     } else if (*word == '-' && word[1] && !line->only_operands) {
         read_option(line, word);
     } else {

@@ -42,8 +42,8 @@ struct deleting {
     uint64_t unproven; /* files without checksums: listed, or left out */
 };
 
-static struct bw_error *take_since(void *target, const struct cmd_option *option,
-                                   const char *argument)
+static struct bw_error *store_since(void *target, const struct cmd_option *option,
+                                    const char *argument)
 {
     uint64_t number;
     if (!cmd_parse_number(argument, 1, UINT64_MAX, &number))
@@ -54,7 +54,7 @@ static struct bw_error *take_since(void *target, const struct cmd_option *option
 
 static const struct cmd_option options[] = {
     {0, "since", "N", "only what a state of generation N, or a newer one, holds",
-     .take = take_since, .offset = CMD_AT(struct deleted_state, since, uint64_t)},
+     .take = store_since, .offset = CMD_AT(struct deleted_state, since, uint64_t)},
     {0, "no-data", NULL, "do not read data: nothing is said of what is left of them",
      CMD_FLAG(struct deleted_state, no_data)},
     {0, "extract", "DEST", "extract it all into this directory",
@@ -155,8 +155,8 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
     return NULL;
 }
 
-static struct bw_error *take(void *context, const struct bw_stream_file *file,
-                             const struct bw_data_part *part)
+static struct bw_error *handle_part(void *context, const struct bw_stream_file *file,
+                                    const struct bw_data_part *part)
 {
     struct deleting *deleting = context;
     (void)file;
@@ -230,7 +230,7 @@ static struct bw_error *list_state(struct deleting *deleting)
         .struct_size = sizeof stream,
         .threads = deleting->settings->extract.export.walk.threads,
         .next = next,
-        .take = take,
+        .take = handle_part,
         .finish = finish,
         .context = deleting,
         .held = cmd_export_held,

@@ -21,8 +21,8 @@ const struct cmd_option cmd_export_options[] = {
     {0},
 };
 
-static struct bw_error *take_components(void *target, const struct cmd_option *option,
-                                        const char *argument)
+static struct bw_error *store_components(void *target, const struct cmd_option *option,
+                                         const char *argument)
 {
     struct cmd_export_settings *settings = target;
     uint64_t number;
@@ -37,7 +37,7 @@ const struct cmd_option cmd_naming_options[] = {
      CMD_FLAG(struct cmd_export_settings, naming.relative)},
     {0, "strip-components", "N",
      "take N names away from the front of each path; what has no more is left out",
-     .take = take_components},
+     .take = store_components},
     {0},
 };
 
@@ -299,7 +299,7 @@ struct whole {
     struct bw_export_entry *item;
 };
 
-static struct bw_error *take_of_whole(void *context, const struct bw_data_part *part)
+static struct bw_error *hash_part_of_whole(void *context, const struct bw_data_part *part)
 {
     const struct whole *whole = context;
     add_part(whole->hash, whole->item, part);
@@ -314,7 +314,7 @@ struct bw_error *cmd_hashing_work(struct cmd_hashing *hashing, struct bw_data_re
         return NULL; /* it is no file: nothing is known of its data */
     BW_TRY(acquire(hashing, &whole.hash));
     struct bw_error *error =
-        bw_data_read(reader, &file->data, 0, UINT64_MAX, take_of_whole, &whole);
+        bw_data_read(reader, &file->data, 0, UINT64_MAX, hash_part_of_whole, &whole);
     if (!error && !whole.item->error)
         bw_hash_end(whole.hash, whole.item->hash);
     release(hashing, whole.hash);

@@ -46,8 +46,8 @@ static struct bw_error *work(void *context, struct bw_data_reader *reader,
     return cmd_hashing_work(&sum->hashing, reader, file);
 }
 
-static struct bw_error *take(void *context, const struct bw_stream_file *file,
-                             const struct bw_data_part *part)
+static struct bw_error *hash_part(void *context, const struct bw_stream_file *file,
+                                  const struct bw_data_part *part)
 {
     struct sum *sum = context;
     /* A large file can take long: the lines before it do not wait. */
@@ -142,7 +142,7 @@ static struct bw_error *sum_files(struct sum *sum)
                                      .next = next,
                                      .work = work,
                                      .work_limit = CMD_HASHING_LIMIT,
-                                     .take = take,
+                                     .take = hash_part,
                                      .finish = finish,
                                      .context = sum,
                                      .held = cmd_export_held};

@@ -63,7 +63,7 @@ struct tar {
 /* Entries. */
 
 /* Content of which there is one in the archive already is not read again. */
-static struct bw_error *meet(struct tar *tar, struct bw_export_entry *item)
+static struct bw_error *note_name(struct tar *tar, struct bw_export_entry *item)
 {
     struct bw_link link;
     if (!bw_export_entry_has_names(item))
@@ -75,7 +75,7 @@ static struct bw_error *meet(struct tar *tar, struct bw_export_entry *item)
 }
 
 /* Whether a file is read a first time before it is written. */
-static bool wants_check(const struct tar *tar, const struct bw_export_entry *item)
+static bool needs_check(const struct tar *tar, const struct bw_export_entry *item)
 {
     return tar->bad.on_error == CMD_ON_ERROR_SKIP && tar->format != BW_ARCHIVE_MTREE &&
            item->type == S_IFREG && item->has_inode && !item->skipped;
@@ -94,9 +94,9 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
     *got = item;
     if (!item)
         return NULL;
-    struct bw_error *error = meet(tar, item);
+    struct bw_error *error = note_name(tar, item);
     *file = bw_export_entry_stream_file(item);
-    if (wants_check(tar, item))
+    if (needs_check(tar, item))
         tar->again = item;
     return error;
 }
@@ -165,7 +165,7 @@ static struct bw_error *write_entry(struct tar *tar, struct bw_export_entry *ite
 }
 
 /* NULL if an error costs only the entry that it is about. */
-static struct bw_error *endure(struct tar *tar, struct bw_error *error, const char *path)
+static struct bw_error *tolerate(struct tar *tar, struct bw_error *error, const char *path)
 {
     if (!error || error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_SYSTEM)
         return error;
@@ -195,7 +195,8 @@ static struct bw_error *write_directory(void *context, const char *path,
     if (is_pax)
         error = cmd_image_error(bw_xattr_reader_read(tar->xattrs, &directory->place, &entry.xattrs,
                                                      &entry.xattr_count));
-    return endure(tar, error ? error : bw_archive_begin(tar->archive, &entry, &tar->wanted), path);
+    return tolerate(tar, error ? error : bw_archive_begin(tar->archive, &entry, &tar->wanted),
+                    path);
 }
 
 /* Whether there is an entry for it at all; says so if there is none. */
@@ -227,11 +228,11 @@ static struct bw_error *begin(struct tar *tar, struct bw_export_entry *item)
                                       &item->inode);
     BW_TRY(bw_directory_order_enter(&tar->directories, bw_export_entry_name(item),
                                     bw_export_entry_name_length(item)));
-    return endure(tar, write_entry(tar, item), item->path.data);
+    return tolerate(tar, write_entry(tar, item), item->path.data);
 }
 
-static struct bw_error *take_bad(struct tar *tar, const struct bw_export_entry *item,
-                                 const struct bw_data_part *part)
+static struct bw_error *handle_bad_part(struct tar *tar, const struct bw_export_entry *item,
+                                        const struct bw_data_part *part)
 {
     if (tar->bad.on_error == CMD_ON_ERROR_FAIL)
         return cmd_bad_error(item->path.data, part);
@@ -239,14 +240,14 @@ static struct bw_error *take_bad(struct tar *tar, const struct bw_export_entry *
     return bw_archive_add_zeros(tar->archive, part->length);
 }
 
-static struct bw_error *take_file(void *context, const struct bw_stream_file *file,
-                                  const struct bw_data_part *part)
+static struct bw_error *write_part(void *context, const struct bw_stream_file *file,
+                                   const struct bw_data_part *part)
 {
     struct tar *tar = context;
     struct bw_export_entry *item = file->user;
     if (tar->format == BW_ARCHIVE_MTREE)
         return cmd_hashing_take(&tar->hashing, file, part);
-    if (wants_check(tar, item) && !item->checked) {
+    if (needs_check(tar, item) && !item->checked) {
         if (part->kind == BW_DATA_BAD)
             cmd_export_note_bad(item, part);
         return NULL;
@@ -257,7 +258,7 @@ static struct bw_error *take_file(void *context, const struct bw_stream_file *fi
         return NULL; /* it is left out */
     tar->wanted -= part->length < tar->wanted ? part->length : tar->wanted;
     if (part->kind == BW_DATA_BAD)
-        return take_bad(tar, item, part);
+        return handle_bad_part(tar, item, part);
     if (part->kind == BW_DATA_HOLE)
         return bw_archive_add_zeros(tar->archive, part->length);
     cmd_progress_add(part->length);
@@ -270,7 +271,7 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
     struct bw_export_entry *item = file->user;
     if (tar->format == BW_ARCHIVE_MTREE && complete)
         cmd_hashing_finish(&tar->hashing, file);
-    if (wants_check(tar, item) && !item->checked) {
+    if (needs_check(tar, item) && !item->checked) {
         item->checked = true; /* it comes again */
         return NULL;
     }
@@ -297,7 +298,7 @@ static struct bw_error *write_archive(const struct tar_state *state, struct tar 
                                      .next = next_file,
                                      .work = tar->format == BW_ARCHIVE_MTREE ? hash_file : NULL,
                                      .work_limit = CMD_HASHING_LIMIT,
-                                     .take = take_file,
+                                     .take = write_part,
                                      .finish = finish_file,
                                      .context = tar,
                                      .held = cmd_export_held};

@@ -174,7 +174,7 @@ static int run_in_background(struct mounting *mounting)
     return run_mount(mounting);
 }
 
-static struct bw_error *take_id(const char *option, const char *text, bool *given, uint32_t *id)
+static struct bw_error *parse_id(const char *option, const char *text, bool *given, uint32_t *id)
 {
     uint64_t number;
     if (text && !cmd_parse_number(text, 0, UINT32_MAX - 1, &number))
@@ -184,14 +184,14 @@ static struct bw_error *take_id(const char *option, const char *text, bool *give
     return NULL;
 }
 
-static struct bw_error *take_options(struct mounting *mounting)
+static struct bw_error *check_options(struct mounting *mounting)
 {
     const struct cmd_common *common = mounting->common;
     struct bw_mount_options *wanted = &mounting->options;
     struct stat status;
     wanted->checks_permissions = mounting->state->allow_other;
-    BW_TRY(take_id("uid", mounting->state->user, &wanted->squash_user, &wanted->user));
-    BW_TRY(take_id("gid", mounting->state->group, &wanted->squash_group, &wanted->group));
+    BW_TRY(parse_id("uid", mounting->state->user, &wanted->squash_user, &wanted->user));
+    BW_TRY(parse_id("gid", mounting->state->group, &wanted->squash_group, &wanted->group));
     if (common->path_count != 1)
         return bw_error_create(BW_ERROR_USAGE, "one DIR is needed");
     mounting->directory = realpath(common->paths[0], NULL);
@@ -206,7 +206,7 @@ static int run(const struct cmd_common *common, void *settings)
 {
     const struct mount_state *state = settings;
     struct mounting mounting = {.common = common, .state = state, .channel = -1, .ready = -1};
-    struct bw_error *error = take_options(&mounting);
+    struct bw_error *error = check_options(&mounting);
     int status = error               ? cmd_fail(common, error)
                  : state->background ? run_in_background(&mounting)
                                      : run_mount(&mounting);
