@@ -180,8 +180,8 @@ static struct verdict check_copy(const struct bw_check *check, const uint8_t *bl
     return (struct verdict){error ? code_of(block, fs->reader.nodesize, pointer) : 0, error};
 }
 
-static void report(struct batch *batch, unsigned i, unsigned copy, enum bw_code_number code,
-                   bool mendable, const char *message)
+static void report_copy(struct batch *batch, unsigned i, unsigned copy, enum bw_code_number code,
+                        bool mendable, const char *message)
 {
     struct bw_finding_location location = bw_block_location(batch->tree, &batch->blocks[i].pointer);
     location.finding.length = batch->check->fs->reader.nodesize;
@@ -225,7 +225,7 @@ static void add_bad_copy(struct batch *batch, unsigned i, unsigned copy, struct 
     }
     batch->bad[i]++;
     bool mendable = has_good_copy(batch, i, copy + 1);
-    report(batch, i, copy, verdict.code, mendable, error->message);
+    report_copy(batch, i, copy, verdict.code, mendable, error->message);
 }
 
 static void add_copy(struct batch *batch, unsigned i, struct bw_request *request)
@@ -243,7 +243,8 @@ static void add_copy(struct batch *batch, unsigned i, struct bw_request *request
     if (verdict.error) {
         add_bad_copy(batch, i, copy, verdict);
     } else if (block->good) {
-        report(batch, i, copy, BW_CODE_block_differs, true, "valid, but not the same as copy 1");
+        report_copy(batch, i, copy, BW_CODE_block_differs, true,
+                    "valid, but not the same as copy 1");
     } else {
         if (request->buffer != block->buffer)
             memcpy(block->buffer, request->buffer, nodesize);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tree blocks with all their copies, each judged by itself; and which blocks have been seen. */
+/* Tree blocks with all their copies, each checked by itself; and which blocks have been seen. */
 #ifndef BW_CHECK_BLOCKS_H
 #define BW_CHECK_BLOCKS_H
 

@@ -76,7 +76,7 @@ struct bw_finding_location {
 
 struct bw_log_space;
 struct bw_simple_quota;
-struct bw_unreadable;
+struct bw_incomplete_chunks;
 struct bw_verity_files;
 struct bw_visited;
 
@@ -127,8 +127,8 @@ struct bw_check {
     bool extents_known;              /**< nothing of the extent tree is lost */
     bool checksums_known;            /**< nothing of the checksum trees is lost */
 
-    struct bw_unreadable *unreadable; /**< chunks that missing devices leave only a part of; NULL:
-                                         there are none */
+    struct bw_incomplete_chunks *incomplete_chunks; /**< chunks that missing devices leave only a
+                                         part of; NULL: there are none */
     struct bw_simple_quota *simple_quota; /**< left by `trees` for `quota`; NULL: there are none */
     struct bw_log_space *log_space;       /**< of `log` */
     struct bw_verity_files *verity;       /**< left by `trees` for `verity`; NULL: there are none */

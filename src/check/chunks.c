@@ -399,7 +399,7 @@ static void check_system_chunk(struct chunks *chunks, const struct bw_item *item
                       "the superblock does not have the chunk");
 }
 
-static struct bw_error *take_chunk(struct chunks *chunks, const struct bw_item *item)
+static struct bw_error *on_chunk(struct chunks *chunks, const struct bw_item *item)
 {
     const struct bw_disk_chunk *disk = (const void *)item->data;
     struct bw_chunk chunk;
@@ -447,7 +447,7 @@ static struct bw_error *read_chunks(struct chunks *chunks)
         bw_item_stream_begin(&stream, chunks->check->fs, &chunks->check->trees, BW_CHUNK_TREE);
     for (; !error && !stream.ended; bw_item_stream_next(&stream))
         if (stream.item.key.type == BW_CHUNK_ITEM)
-            error = take_chunk(chunks, &stream.item);
+            error = on_chunk(chunks, &stream.item);
         else if (stream.item.key.type == BW_DEVICE_ITEM)
             check_fsid(chunks->check, &stream.item);
     chunks->stripes.incomplete |= stream.lost;
@@ -479,7 +479,7 @@ static void check_rest(const struct chunks *chunks)
                       count, bw_plural(count), chunks->system_chunks);
 }
 
-static struct bw_error *take_device(void *context, const struct bw_device_info *info)
+static struct bw_error *add_device(void *context, const struct bw_device_info *info)
 {
     struct bw_stripe_list *list = context;
     if (!BW_ARRAY_RESERVE(list->devices, list->device_count, list->device_capacity))
@@ -491,7 +491,7 @@ static struct bw_error *take_device(void *context, const struct bw_device_info *
 static struct bw_error *run(struct chunks *chunks)
 {
     struct bw_check *check = chunks->check;
-    BW_TRY(bw_fs_devices(check->fs, take_device, &chunks->stripes));
+    BW_TRY(bw_fs_devices(check->fs, add_device, &chunks->stripes));
     BW_TRY(read_chunks(chunks));
     if (!chunks->stripes.incomplete)
         check_rest(chunks);

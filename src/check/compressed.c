@@ -155,8 +155,8 @@ static struct bw_error *read_verified(struct compressed_check *self, struct work
     return NULL;
 }
 
-static void report(const struct compressed_check *self, const struct stream *stream,
-                   const struct bw_error *error)
+static void report_stream(const struct compressed_check *self, const struct stream *stream,
+                          const struct bw_error *error)
 {
     struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET |
@@ -176,8 +176,8 @@ static void report(const struct compressed_check *self, const struct stream *str
 }
 
 /* A stream in memory cannot be decompressed. */
-static void take_bad(struct compressed_check *self, struct worker *worker,
-                     const struct stream *stream, struct bw_error *error)
+static void add_bad(struct compressed_check *self, struct worker *worker,
+                    const struct stream *stream, struct bw_error *error)
 {
     BW_AUTO_ERROR struct bw_error *first = error, *again = NULL;
     bool readable = true;
@@ -188,7 +188,7 @@ static void take_bad(struct compressed_check *self, struct worker *worker,
         again = decompress(worker, stream, worker->input);
     }
     if (again || !stream->logical)
-        report(self, stream, again ? again : first);
+        report_stream(self, stream, again ? again : first);
 }
 
 /* Reads streams that lie in extents, and decompresses them. A copy that cannot be read has been
@@ -211,7 +211,7 @@ static void work_off_batch(struct compressed_check *self, struct worker *worker,
     }
     for (size_t i = 0; i < count; i++)
         if (errors[i])
-            take_bad(self, worker, &streams[i], errors[i]);
+            add_bad(self, worker, &streams[i], errors[i]);
 }
 
 static void work_off_inline(struct compressed_check *self, struct worker *worker,
@@ -219,7 +219,7 @@ static void work_off_inline(struct compressed_check *self, struct worker *worker
 {
     struct bw_error *error = decompress(worker, stream, self->inline_bytes + stream->bytes);
     if (error)
-        take_bad(self, worker, stream, error);
+        add_bad(self, worker, stream, error);
 }
 
 static void run_task(void *context, unsigned number, size_t index)
@@ -277,8 +277,8 @@ static void work_off(struct compressed_check *self)
     self->count = self->inline_used = 0;
 }
 
-static void add(struct compressed_check *self, const struct bw_item *item,
-                const struct bw_file_extent *extent)
+static void add_stream(struct compressed_check *self, const struct bw_item *item,
+                       const struct bw_file_extent *extent)
 {
     struct stream stream = {.tree = self->tree,
                             .key = item->key,
@@ -303,7 +303,7 @@ static void add(struct compressed_check *self, const struct bw_item *item,
 
 /* The trees. */
 
-static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
     struct compressed_check *self = context;
     struct bw_item item;
@@ -315,7 +315,7 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
             bw_file_extent_decode(&item, self->check->fs->superblock.sectorsize, &extent);
         if (!bad && extent.compression && extent.type != BW_FILE_EXTENT_PREALLOC &&
             (extent.inline_data || extent.disk_bytenr))
-            add(self, &item, &extent);
+            add_stream(self, &item, &extent);
     }
     return bw_check_should_continue(self->check, 0)
                ? NULL
@@ -340,7 +340,7 @@ static struct bw_error *read_trees(struct compressed_check *self)
     const struct bw_scan scan = {BW_SCAN_ALL,
                                  .announce = true,
                                  .wants = is_new,
-                                 .leaf = take_leaf,
+                                 .leaf = on_leaf,
                                  .lost = bw_scan_ignore_lost,
                                  .context = self};
     const struct bw_check *check = self->check;
@@ -387,7 +387,7 @@ static struct bw_error *begin_workers(struct compressed_check *self)
     return NULL;
 }
 
-static struct bw_error *begin(struct compressed_check *self)
+static struct bw_error *begin_compressed(struct compressed_check *self)
 {
     const size_t size = table_size(self->check);
     self->streams = malloc(WINDOW * sizeof *self->streams);
@@ -399,7 +399,7 @@ static struct bw_error *begin(struct compressed_check *self)
                                                                             : bw_error_no_memory();
 }
 
-static void end(struct compressed_check *self)
+static void end_compressed(struct compressed_check *self)
 {
     for (unsigned i = 0; self->workers && i < self->check->workers; i++) {
         bw_decompressor_destroy(self->workers[i].decompressor);
@@ -418,9 +418,9 @@ static void end(struct compressed_check *self)
 struct bw_error *bw_check_compressed(struct bw_check *check)
 {
     struct compressed_check self = {.check = check, .secrets = bw_fact_secrets_of(check->fs)};
-    struct bw_error *error = begin(&self);
+    struct bw_error *error = begin_compressed(&self);
     if (!error)
         error = read_trees(&self);
-    end(&self);
+    end_compressed(&self);
     return error;
 }

@@ -68,7 +68,7 @@ struct bw_error *bw_summed_item(const struct bw_check *check, const struct bw_it
                     item->data + (first - from) / superblock->sectorsize * size, take, context);
 }
 
-static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
     struct reading *reading = context;
     struct bw_item item;
@@ -83,7 +83,7 @@ struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_taker *take, v
     const struct bw_checksum_trees *trees = &check->fs->checksum_trees;
     for (size_t i = 0; i < trees->count; i++) {
         struct reading reading = {check, 0, take, context};
-        const struct bw_scan scan = {BW_SCAN_ALL, .announce = true, .leaf = take_leaf,
+        const struct bw_scan scan = {BW_SCAN_ALL, .announce = true, .leaf = on_leaf,
                                      .lost = bw_scan_ignore_lost, .context = &reading};
         BW_TRY(bw_tree_scan(&check->fs->reader, &trees->trees[i], &scan));
     }
@@ -138,7 +138,7 @@ static bool continues(const struct bw_bad_range *a, const struct bw_bad_range *b
            (!a->is_placed || a->offset + a->length == b->offset);
 }
 
-static void join(struct bw_bad_ranges *bad)
+static void join_bad_ranges(struct bw_bad_ranges *bad)
 {
     size_t last = 0;
     for (size_t i = 1; i < bad->count; i++) {
@@ -150,7 +150,7 @@ static void join(struct bw_bad_ranges *bad)
     bad->count = bad->count ? last + 1 : 0;
 }
 
-static void report(struct bw_check *check, const struct bw_bad_range *range)
+static void report_bad_range(struct bw_check *check, const struct bw_bad_range *range)
 {
     const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH | BW_KNOWN_COPY |
@@ -170,12 +170,12 @@ void bw_bad_ranges_report(struct bw_check *check, struct bw_bad_ranges *bad, uin
     size_t kept = 0;
     if (bad->count)
         qsort(bad->ranges, bad->count, sizeof *bad->ranges, by_place);
-    join(bad);
+    join_bad_ranges(bad);
     for (size_t i = 0; i < bad->count; i++) {
         if (bad->ranges[i].logical + bad->ranges[i].length == open)
             bad->ranges[kept++] = bad->ranges[i];
         else
-            report(check, &bad->ranges[i]);
+            report_bad_range(check, &bad->ranges[i]);
     }
     bad->count = kept;
 }
@@ -338,8 +338,8 @@ static void add_copy(struct bw_data_check *data, struct worker *worker, const st
 
 /* A copy is on a missing device. That is bad only if no other one is stored and parity does not
  * give the data, and is found out with the first copy. */
-static void take_missing(struct bw_data_check *data, struct worker *worker,
-                         const struct piece *piece, unsigned copy)
+static void add_missing(struct bw_data_check *data, struct worker *worker,
+                        const struct piece *piece, unsigned copy)
 {
     uint64_t good = 0, unreadable = 0;
     for (unsigned other = 1; other <= piece->chunk->copies; other++) {
@@ -358,14 +358,14 @@ static void take_missing(struct bw_data_check *data, struct worker *worker,
     add_bad(data, piece, &like, all & ~good);
 }
 
-static void take_reply(struct bw_data_check *data, struct worker *worker, const struct piece *piece,
-                       const struct bw_request *request)
+static void check_reply(struct bw_data_check *data, struct worker *worker,
+                        const struct piece *piece, const struct bw_request *request)
 {
     const uint64_t all = sectors_of(data, piece);
     BW_AUTO_ERROR struct bw_error *error = request->error;
     uint64_t unreadable = 0, good;
     if (error && error->code == BW_ERROR_MISSING_DEVICE) {
-        take_missing(data, worker, piece, request->copy);
+        add_missing(data, worker, piece, request->copy);
         return;
     }
     data->check->data_bytes += piece->length;
@@ -396,7 +396,7 @@ static size_t read_batch(struct bw_data_check *data, struct worker *worker, size
     }
     bw_wind(&frame, reader->top, requests, wanted);
     for (size_t i = 0; i < wanted; i++)
-        take_reply(data, worker, &data->pieces[first + i], &requests[i]);
+        check_reply(data, worker, &data->pieces[first + i], &requests[i]);
     return wanted;
 }
 

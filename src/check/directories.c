@@ -18,13 +18,13 @@ struct moved {
 };
 
 /* The way up in a subvolume. */
-struct climbing {
+struct parents {
     struct bw_check *check;
     const struct moved *moved;
     const struct bw_listed_tree *tree;
     struct bw_leaf_finder finder;
-    struct bw_map seen; /* directory to the number of the climb that came by first */
-    uint32_t climbs;
+    struct bw_map seen; /* directory to the number of the search that came by first */
+    uint32_t searches;
     uint64_t more_subvolumes; /* with the same directories */
 };
 
@@ -67,9 +67,9 @@ static bool name_in_leaf(const struct bw_leaf_finder *finder, uint64_t inode,
 
 /* The directory that an inode lies in, by its first name; 0: that is not known. The way up often
  * stays in one leaf, which the finder keeps. */
-static struct bw_error *find_parent(struct climbing *climbing, uint64_t inode, uint64_t *parent)
+static struct bw_error *find_parent(struct parents *parents, uint64_t inode, uint64_t *parent)
 {
-    struct bw_leaf_finder *finder = &climbing->finder;
+    struct bw_leaf_finder *finder = &parents->finder;
     const struct bw_key first = {inode, BW_INODE_REF, 0};
     struct bw_inode_ref ref;
     BW_TRY(bw_find_leaf(finder, &first));
@@ -84,64 +84,64 @@ static struct bw_error *find_parent(struct climbing *climbing, uint64_t inode, u
 }
 
 /* A directory is its own ancestor: reports the circle once, by its lowest number. */
-static struct bw_error *report(struct climbing *climbing, uint64_t directory)
+static struct bw_error *report_cycle(struct parents *parents, uint64_t directory)
 {
     uint64_t count = 0, lowest = directory, next = directory;
     do {
         lowest = next < lowest ? next : lowest;
-        BW_TRY(find_parent(climbing, next, &next));
+        BW_TRY(find_parent(parents, next, &next));
         count++;
     } while (next && next != directory);
     const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE,
-                    .tree = climbing->tree->tree.id,
+                    .tree = parents->tree->tree.id,
                     .key = {lowest, BW_INODE_ITEM, 0},
                     .inode = lowest,
-                    .more_subvolumes = climbing->more_subvolumes},
+                    .more_subvolumes = parents->more_subvolumes},
         .touches = BW_TOUCHES_INODE};
     if (count == 1)
-        bw_check_find(climbing->check, BW_CODE_directory_cycle, &location,
+        bw_check_find(parents->check, BW_CODE_directory_cycle, &location,
                       "the directory contains itself: no path leads to it");
     else
-        bw_check_find(climbing->check, BW_CODE_directory_cycle, &location,
+        bw_check_find(parents->check, BW_CODE_directory_cycle, &location,
                       "%" PRIu64 " directories contain each other: no path leads to them", count);
     return NULL;
 }
 
-/* Follows the way up to the top, or to where another climb came by. */
-static struct bw_error *climb(struct climbing *climbing, uint64_t directory)
+/* Follows the parents up to the top, or to where an earlier search came by. */
+static struct bw_error *find_parents(struct parents *parents, uint64_t directory)
 {
-    const uint32_t number = ++climbing->climbs;
+    const uint32_t number = ++parents->searches;
     while (directory && directory != BW_SUBVOLUME_ROOT_INODE) {
-        const uint32_t seen = bw_map_get(&climbing->seen, directory);
+        const uint32_t seen = bw_map_get(&parents->seen, directory);
         if (seen != UINT32_MAX)
-            return seen == number ? report(climbing, directory) : NULL;
-        if (!bw_map_put(&climbing->seen, directory, number))
+            return seen == number ? report_cycle(parents, directory) : NULL;
+        if (!bw_map_put(&parents->seen, directory, number))
             return bw_error_no_memory();
-        BW_TRY(find_parent(climbing, directory, &directory));
+        BW_TRY(find_parent(parents, directory, &directory));
     }
     return NULL;
 }
 
 /* A number may be that of another inode in this subvolume, or of none. */
-static struct bw_error *climb_from(struct climbing *climbing, uint64_t directory)
+static struct bw_error *search_from(struct parents *parents, uint64_t directory)
 {
     uint64_t parent;
-    BW_TRY(find_parent(climbing, directory, &parent));
-    return parent >= directory ? climb(climbing, directory) : NULL;
+    BW_TRY(find_parent(parents, directory, &parent));
+    return parent >= directory ? find_parents(parents, directory) : NULL;
 }
 
-static struct bw_error *check_tree(struct climbing *climbing, const struct bw_listed_tree *tree,
+static struct bw_error *check_tree(struct parents *parents, const struct bw_listed_tree *tree,
                                    uint64_t more_subvolumes)
 {
-    const struct moved *moved = climbing->moved;
-    climbing->tree = tree;
-    climbing->more_subvolumes = more_subvolumes;
-    climbing->climbs = 0;
-    bw_map_clear(&climbing->seen);
-    bw_leaf_finder_set_tree(&climbing->finder, &tree->tree);
-    for (size_t i = 0; i < moved->count && bw_check_should_continue(climbing->check, 0); i++)
-        BW_TRY(climb_from(climbing, moved->directories[i]));
+    const struct moved *moved = parents->moved;
+    parents->tree = tree;
+    parents->more_subvolumes = more_subvolumes;
+    parents->searches = 0;
+    bw_map_clear(&parents->seen);
+    bw_leaf_finder_set_tree(&parents->finder, &tree->tree);
+    for (size_t i = 0; i < moved->count && bw_check_should_continue(parents->check, 0); i++)
+        BW_TRY(search_from(parents, moved->directories[i]));
     return NULL;
 }
 
@@ -189,29 +189,29 @@ static struct bw_error *sort_moved(const struct bw_check *check, struct moved *m
     return NULL;
 }
 
-static struct bw_error *check_trees(struct bw_check *check, struct climbing *climbing,
+static struct bw_error *check_trees(struct bw_check *check, struct parents *parents,
                                     uint64_t *alike)
 {
     BW_TRY(count_alike(check, alike));
     for (size_t i = 0; i < check->trees.count && bw_check_should_continue(check, 0); i++)
         if (has_moved(&check->trees.entries[i]) && alike[i] != UINT64_MAX)
-            BW_TRY(check_tree(climbing, &check->trees.entries[i], alike[i]));
+            BW_TRY(check_tree(parents, &check->trees.entries[i], alike[i]));
     return NULL;
 }
 
 struct bw_error *bw_check_directories(struct bw_check *check)
 {
     struct moved moved = {0};
-    struct climbing climbing = {.check = check, .moved = &moved};
+    struct parents parents = {.check = check, .moved = &moved};
     if (!check->moved_directories.count)
         return NULL;
     BW_AUTO_FREE uint64_t *alike = calloc(check->trees.count + 1, sizeof *alike);
     struct bw_error *error = alike ? sort_moved(check, &moved) : bw_error_no_memory();
-    bw_leaf_finder_init(&climbing.finder, &check->fs->reader, &check->trees.entries[0].tree);
+    bw_leaf_finder_init(&parents.finder, &check->fs->reader, &check->trees.entries[0].tree);
     if (!error)
-        error = check_trees(check, &climbing, alike);
-    bw_leaf_finder_free(&climbing.finder);
-    bw_map_free(&climbing.seen);
+        error = check_trees(check, &parents, alike);
+    bw_leaf_finder_free(&parents.finder);
+    bw_map_free(&parents.seen);
     free(moved.directories);
     return error;
 }

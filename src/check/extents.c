@@ -342,7 +342,7 @@ static void add_made(void *context, const struct bw_reference *reference)
                                                                .tree = reading->tree->tree.id});
 }
 
-static bool wants(void *context, const struct bw_block_pointer *pointer)
+static bool is_needed(void *context, const struct bw_block_pointer *pointer)
 {
     struct reading *reading = context;
     struct bw_inode_sums sums;
@@ -353,7 +353,7 @@ static bool wants(void *context, const struct bw_block_pointer *pointer)
     return visit == BW_VISIT_FIRST;
 }
 
-static struct bw_error *take_block(void *context, const struct bw_node *node)
+static struct bw_error *on_block(void *context, const struct bw_node *node)
 {
     struct reading *reading = context;
     bw_check_references_of(reading->list->check, node, bw_tree_first_slot(reading->tree, node),
@@ -371,12 +371,9 @@ static struct bw_error *add_all_made(struct bw_entries *list, struct bw_visited 
     for (size_t i = 0; i < check->trees.count; i++) {
         struct reading reading = {
             .list = list, .tree = &check->trees.entries[i], .visited = visited};
-        const struct bw_scan scan = {BW_SCAN_ALL,
-                                     .wants = wants,
-                                     .node = take_block,
-                                     .leaf = take_block,
-                                     .lost = bw_scan_ignore_lost,
-                                     .context = &reading};
+        const struct bw_scan scan = {
+            BW_SCAN_ALL,      .wants = is_needed,          .node = on_block,
+            .leaf = on_block, .lost = bw_scan_ignore_lost, .context = &reading};
         struct bw_reference root;
         if (!bw_reference_to_root(&check->trees.entries[i].tree, &root))
             continue;

@@ -10,7 +10,7 @@
 #include "owners/tree_list.h"
 #include "ondisk/disk_items.h"
 
-static struct bw_error *add(struct bw_check *check, const struct bw_item *item)
+static struct bw_error *add_group(struct bw_check *check, const struct bw_item *item)
 {
     struct bw_group_list *list = &check->groups;
     const struct bw_disk_block_group *disk = (const void *)item->data;
@@ -33,14 +33,14 @@ static struct bw_error *read_tree(struct bw_check *check)
     struct bw_error *error =
         bw_item_stream_begin(&stream, check->fs, &check->trees, BW_BLOCK_GROUP_TREE);
     for (; !error && !stream.ended; bw_item_stream_next(&stream))
-        error = add(check, &stream.item);
+        error = add_group(check, &stream.item);
     check->groups.incomplete = stream.lost;
     return bw_item_stream_end(&stream, error);
 }
 
 /* Adds the block group of a chunk, if it is in the tree of the finder. */
-static struct bw_error *search(struct bw_check *check, struct bw_leaf_finder *finder,
-                               uint64_t logical)
+static struct bw_error *find_group(struct bw_check *check, struct bw_leaf_finder *finder,
+                                   uint64_t logical)
 {
     const struct bw_key key = {logical, BW_BLOCK_GROUP_ITEM, UINT64_MAX};
     struct bw_item item;
@@ -52,7 +52,7 @@ static struct bw_error *search(struct bw_check *check, struct bw_leaf_finder *fi
     int64_t slot = bw_leaf_last_until(finder, &key);
     return slot >= 0 && bw_leaf_item(&finder->leaf, (uint32_t)slot, &item) &&
                    item.key.objectid == logical
-               ? add(check, &item)
+               ? add_group(check, &item)
                : NULL;
 }
 
@@ -65,7 +65,7 @@ static struct bw_error *search_tree(struct bw_check *check, const struct bw_tree
     bw_leaf_finder_init(&finder, &reader, tree);
     finder.advised = BW_KEY_MAX; /* the next leaves have extents */
     for (size_t i = 0; !error && i < check->chunk_count; i++)
-        error = search(check, &finder, check->chunks[i].logical);
+        error = find_group(check, &finder, check->chunks[i].logical);
     bw_leaf_finder_free(&finder);
     return error;
 }

@@ -25,7 +25,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 }
 
 /* The extents of the last inode have a gap. */
-static void take_gap(struct bw_inode_sums *sums, uint64_t at)
+static void add_gap(struct bw_inode_sums *sums, uint64_t at)
 {
     if (is_open(sums))
         sums->first_gap = least(sums->first_gap, at);
@@ -34,7 +34,7 @@ static void take_gap(struct bw_inode_sums *sums, uint64_t at)
 }
 
 /* The last inode has an extent. What comes before the first one of a range is not known. */
-static void take_extent(struct bw_inode_sums *sums, uint64_t start, uint64_t end)
+static void add_extent(struct bw_inode_sums *sums, uint64_t start, uint64_t end)
 {
     sums->broken |= sums->last_type && !bw_has_extents(sums->last_type);
     if (is_open(sums) && sums->first_start == NONE)
@@ -42,12 +42,12 @@ static void take_extent(struct bw_inode_sums *sums, uint64_t start, uint64_t end
     else if (start < sums->last_end)
         sums->broken = true;
     else if (start > sums->last_end)
-        take_gap(sums, sums->last_end);
+        add_gap(sums, sums->last_end);
     sums->last_end = end > start ? end : start;
 }
 
 /* The last inode has that many bytes in an item, which are less than 64 KiB, or wrong. */
-static void take_stored(struct bw_inode_sums *sums, uint64_t stored)
+static void add_stored(struct bw_inode_sums *sums, uint64_t stored)
 {
     if (!is_open(sums))
         sums->broken |= stored > sums->last_most && sums->last_most < UINT16_MAX;
@@ -56,7 +56,7 @@ static void take_stored(struct bw_inode_sums *sums, uint64_t stored)
 }
 
 /* The last inode has a NUL in what is stored in an item: its target must not. */
-static void take_nul(struct bw_inode_sums *sums, uint64_t at)
+static void add_nul(struct bw_inode_sums *sums, uint64_t at)
 {
     if (is_open(sums))
         sums->first_nul = (uint16_t)least(sums->first_nul, at);
@@ -67,11 +67,11 @@ static void take_nul(struct bw_inode_sums *sums, uint64_t at)
 /* The last inode has no more items. */
 static void end_inode(struct bw_inode_sums *sums)
 {
-    take_gap(sums, sums->last_end);
+    add_gap(sums, sums->last_end);
 }
 
 /* The last inode is another one, of which the range that follows has the INODE_ITEM. */
-static void take_inode_of(struct bw_inode_sums *sums, const struct bw_inode_sums *next)
+static void add_inode_of(struct bw_inode_sums *sums, const struct bw_inode_sums *next)
 {
     sums->last_size = next->last_size;
     sums->last_most = next->last_most;
@@ -81,14 +81,14 @@ static void take_inode_of(struct bw_inode_sums *sums, const struct bw_inode_sums
 static void go_on(struct bw_inode_sums *sums, const struct bw_inode_sums *next)
 {
     if (next->first_start != NONE)
-        take_extent(sums, next->first_start, next->first_start);
+        add_extent(sums, next->first_start, next->first_start);
     if (next->first_gap != NONE)
-        take_gap(sums, next->first_gap > sums->last_end ? next->first_gap : sums->last_end);
-    take_stored(sums, next->first_stored);
+        add_gap(sums, next->first_gap > sums->last_end ? next->first_gap : sums->last_end);
+    add_stored(sums, next->first_stored);
     if (next->first_nul != UINT16_MAX)
-        take_nul(sums, next->first_nul);
+        add_nul(sums, next->first_nul);
     if (!is_open(next))
-        take_inode_of(sums, next);
+        add_inode_of(sums, next);
     if (!is_open(next) || next->first_start != NONE)
         sums->last_end = next->last_end;
 }
@@ -109,7 +109,7 @@ void bw_inode_sums_append(struct bw_inode_sums *sums, const struct bw_inode_sums
             end_inode(sums);
             sums->broken |= next->first_inode != 0;
             sums->last_end = next->last_end;
-            take_inode_of(sums, next);
+            add_inode_of(sums, next);
         }
         sums->last_inode = next->last_inode;
         sums->broken |= next->broken;
@@ -161,7 +161,7 @@ static void begin_inode(struct summing *summing, const struct bw_key *key)
     sums->last_type = BW_FILE_UNKNOWN;
 }
 
-static void take_inode(struct summing *summing, const struct bw_item *item)
+static void sum_inode(struct summing *summing, const struct bw_item *item)
 {
     const uint64_t number = item->key.objectid;
     const struct bw_fact_secrets *secrets = &summing->secrets;
@@ -184,7 +184,7 @@ static void take_inode(struct summing *summing, const struct bw_item *item)
     sums->last_most = (uint16_t)least(bw_most_stored(&inode), UINT16_MAX);
 }
 
-static void take_references(struct summing *summing, const struct bw_item *item)
+static void sum_references(struct summing *summing, const struct bw_item *item)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_inode_ref ref;
@@ -200,8 +200,8 @@ static void take_references(struct summing *summing, const struct bw_item *item)
 }
 
 /* Which directory lies in which: see directories.h. */
-static void take_directory(struct summing *summing, const struct bw_key *key,
-                           const struct bw_dir_entry *entry)
+static void sum_directory(struct summing *summing, const struct bw_key *key,
+                          const struct bw_dir_entry *entry)
 {
     const struct bw_fact_secrets *secrets = &summing->secrets;
     summing->sums.parents += bw_fact_mix(key->objectid * secrets->number[0] +
@@ -209,7 +209,7 @@ static void take_directory(struct summing *summing, const struct bw_key *key,
     summing->sums.moved |= bw_is_moved_directory(key, entry);
 }
 
-static void take_entries(struct summing *summing, const struct bw_item *item)
+static void sum_entries(struct summing *summing, const struct bw_item *item)
 {
     const struct bw_fact_secrets *secrets = &summing->secrets;
     struct bw_cursor cursor = bw_cursor_of(item);
@@ -225,41 +225,41 @@ static void take_entries(struct summing *summing, const struct bw_item *item)
                                    bw_fact_of_inode(secrets, inode, BW_FACT_LINK + entry.type);
         if (item->key.type == BW_DIR_INDEX && bw_is_inode_entry(&entry) &&
             entry.type == BW_FILE_DIRECTORY)
-            take_directory(summing, &item->key, &entry);
+            sum_directory(summing, &item->key, &entry);
     }
 }
 
-static void take_file_extent(struct summing *summing, const struct bw_item *item)
+static void sum_file_extent(struct summing *summing, const struct bw_item *item)
 {
     struct bw_extent_fact fact;
     if (!bw_extent_fact_of(item, summing->check->fs->superblock.sectorsize, &fact))
         return;
     summing->bytes += fact.bytes;
-    take_stored(&summing->sums, fact.stored);
+    add_stored(&summing->sums, fact.stored);
     if (summing->sums.last_type != BW_FILE_REGULAR) {
         const uint64_t nul = bw_stored_nul(summing->check->fs, item, fact.stored);
         if (nul != UINT64_MAX)
-            take_nul(&summing->sums, nul);
+            add_nul(&summing->sums, nul);
     }
-    take_extent(&summing->sums, item->key.offset, fact.end);
+    add_extent(&summing->sums, item->key.offset, fact.end);
 }
 
-static void take_item(struct summing *summing, const struct bw_item *item)
+static void sum_item(struct summing *summing, const struct bw_item *item)
 {
     switch (item->key.type) {
     case BW_INODE_ITEM:
-        take_inode(summing, item);
+        sum_inode(summing, item);
         break;
     case BW_INODE_REF:
     case BW_INODE_EXTREF:
-        take_references(summing, item);
+        sum_references(summing, item);
         break;
     case BW_DIR_ITEM:
     case BW_DIR_INDEX:
-        take_entries(summing, item);
+        sum_entries(summing, item);
         break;
     case BW_EXTENT_DATA:
-        take_file_extent(summing, item);
+        sum_file_extent(summing, item);
         break;
     }
 }
@@ -273,7 +273,7 @@ struct bw_inode_sums bw_inode_sums_of_leaf(const struct bw_check *check, const s
         if (item.key.objectid != summing.sums.last_inode || !slot)
             begin_inode(&summing, &item.key);
         if (inside && bw_is_inode_number(item.key.objectid))
-            take_item(&summing, &item);
+            sum_item(&summing, &item);
         else if (item.key.objectid == BW_ORPHAN && item.key.type == BW_ORPHAN_ITEM)
             summing.sums.total +=
                 bw_fact_of_inode(&summing.secrets, item.key.offset, BW_FACT_ORPHAN);

@@ -106,7 +106,7 @@ static struct bw_error *add_range(struct gathering *gathering, const struct bw_c
     return NULL;
 }
 
-static struct bw_error *take_summed(void *context, const struct bw_summed *range)
+static struct bw_error *on_summed(void *context, const struct bw_summed *range)
 {
     struct gathering *gathering = context;
     return has_rows(range->chunk)
@@ -136,7 +136,7 @@ static struct bw_error *gather(struct gathering *gathering)
             check->chunks[i].type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM))
             BW_TRY(add_blocks(gathering, &check->chunks[i]));
     if (check->options->data)
-        BW_TRY(bw_summed_scan(gathering->check, take_summed, gathering));
+        BW_TRY(bw_summed_scan(gathering->check, on_summed, gathering));
     return hand_out(gathering);
 }
 
@@ -215,7 +215,7 @@ static struct bw_xlator *storage_of(const struct bw_fs *fs, uint64_t devid)
 }
 
 /* Finds out where the parts of a row are; false if a device is missing. */
-static bool place(const struct parity *parity, struct row *row)
+static bool locate_row(const struct parity *parity, struct row *row)
 {
     struct bw_fs *fs = parity->check->fs;
     bool complete = true;
@@ -248,7 +248,7 @@ static bool begin_row(struct parity *parity, const struct bw_parity_row *wanted,
     row->end = 32 - (uint32_t)__builtin_clz(wanted->columns);
     for (unsigned i = 0; i < wanted->chunk->stripes; i++)
         row->parts[i].bytes = bytes + (size_t)i * BW_STRIPE_LENGTH;
-    if (place(parity, row))
+    if (locate_row(parity, row))
         return true;
     parity->unchecked++;
     return false;
@@ -264,8 +264,8 @@ static struct bw_request request_of(const struct parity *parity, const struct ro
         .buffer = row->parts[part].bytes + (size_t)first * parity->sectorsize};
 }
 
-static void report(struct parity *parity, const struct row *row, unsigned part, uint32_t first,
-                   uint32_t count, enum bw_code_number code, bool mendable)
+static void report_parity(struct parity *parity, const struct row *row, unsigned part,
+                          uint32_t first, uint32_t count, enum bw_code_number code, bool mendable)
 {
     const uint64_t offset = row->parts[part].offset + (uint64_t)first * parity->sectorsize;
     const struct bw_finding_location location = {
@@ -296,7 +296,7 @@ static void read_again(struct parity *parity, struct row *row, unsigned part)
         bw_error_free(request.error);
         row->columns &= ~(UINT32_C(1) << i);
         if (part >= row->data_parts)
-            report(parity, row, part, i, 1, BW_CODE_parity_unreadable, true);
+            report_parity(parity, row, part, i, 1, BW_CODE_parity_unreadable, true);
     }
 }
 
@@ -370,8 +370,8 @@ static bool is_confirmed(const struct parity *parity, const struct row *row, uin
 }
 
 /* Compares one kind of parity; columns that differ and follow each other are one finding. */
-static void compare(struct parity *parity, const struct row *row, unsigned part,
-                    const uint8_t *computed)
+static void compare_parity(struct parity *parity, const struct row *row, unsigned part,
+                           const uint8_t *computed)
 {
     uint32_t run = 0;
     bool mendable = true;
@@ -385,7 +385,7 @@ static void compare(struct parity *parity, const struct row *row, unsigned part,
             run++;
             mendable = mendable && is_confirmed(parity, row, i);
         } else if (run) {
-            report(parity, row, part, i - run, run, BW_CODE_parity_mismatch, mendable);
+            report_parity(parity, row, part, i - run, run, BW_CODE_parity_mismatch, mendable);
             run = 0;
             mendable = true;
         }
@@ -398,7 +398,8 @@ static void check_row(struct parity *parity, struct worker *worker, const struct
         return;
     compute(parity, row, row->first, row->end - row->first, worker->computed);
     for (unsigned i = 0; i < row->chunk->parity; i++)
-        compare(parity, row, row->data_parts + i, worker->computed + (size_t)i * BW_STRIPE_LENGTH);
+        compare_parity(parity, row, row->data_parts + i,
+                       worker->computed + (size_t)i * BW_STRIPE_LENGTH);
 }
 
 /* Whether two rows lie on the same devices, in whatever order. */
@@ -445,7 +446,7 @@ static void run_task(void *context, unsigned number, size_t task)
         done += check_batch(parity, &parity->workers[number], done, end);
 }
 
-static struct bw_error *take_rows(void *context, const struct bw_parity_row *rows, size_t count)
+static struct bw_error *check_rows(void *context, const struct bw_parity_row *rows, size_t count)
 {
     struct parity *parity = context;
     parity->rows = rows;
@@ -492,7 +493,7 @@ struct bw_error *bw_pass_parity(struct bw_check *check)
     struct parity parity = {
         .check = check, .sectorsize = check->fs->superblock.sectorsize, .task_rows = 64};
     struct bw_error *error =
-        prepare(&parity) ? parity_rows(check, take_rows, &parity) : bw_error_no_memory();
+        prepare(&parity) ? parity_rows(check, check_rows, &parity) : bw_error_no_memory();
     release(&parity);
     if (!error && parity.unchecked)
         bw_check_find(check, BW_CODE_parity_unchecked, &(struct bw_finding_location){0},

@@ -12,7 +12,7 @@
 #include "check/log_space.h"
 #include "check/quota.h"
 #include "check/reference_counts.h"
-#include "check/unreadable.h"
+#include "check/incomplete_chunks.h"
 #include "check/verity.h"
 
 /* What passes leave for later ones. */
@@ -99,7 +99,7 @@ struct bw_error *bw_check_begin(struct bw_check *check)
     if (check->why)
         return NULL;
     BW_TRY(bw_check_load_chunks(check));
-    return bw_unreadable_begin(check);
+    return bw_incomplete_chunks_begin(check);
 }
 
 void bw_check_end(struct bw_check *check)
@@ -112,7 +112,7 @@ void bw_check_end(struct bw_check *check)
     bw_simple_quota_free(check->simple_quota);
     bw_log_space_free(check->log_space);
     bw_verity_files_free(check->verity);
-    bw_unreadable_free(check->unreadable);
+    bw_incomplete_chunks_free(check->incomplete_chunks);
     bw_map_free(&check->full_backrefs);
     bw_map_free(&check->shared_blocks);
     bw_map_free(&check->bad_places);

@@ -10,7 +10,7 @@
 #include "check/free_space.h"
 #include "check/groups.h"
 #include "check/reference_counts.h"
-#include "check/unreadable.h"
+#include "check/incomplete_chunks.h"
 #include "ondisk/checksum.h"
 #include "owners/tree_list.h"
 
@@ -263,7 +263,7 @@ static struct bw_error *add_extent(struct space *space)
     const struct bw_extent_entry *extent = &space->extent;
     advance(space, extent->bytenr);
     checksum_runs_skip(&space->checksums, extent->bytenr, space->unsure);
-    bw_unreadable_extent(space->check, extent->bytenr, extent->length);
+    bw_incomplete_chunks_extent(space->check, extent->bytenr, extent->length);
     space->unsure = false;
     const uint64_t inside = length_inside(space);
     if (inside == extent->length) {

@@ -16,7 +16,7 @@
 #include "check/block_contents.h"
 #include "check/log_space.h"
 #include "check/quota.h"
-#include "check/unreadable.h"
+#include "check/incomplete_chunks.h"
 #include "check/verity.h"
 #include "ondisk/disk_items.h"
 #include "xlators/classes.h"
@@ -117,7 +117,7 @@ static struct bw_inode_sums check_leaf(struct walk *walk, struct worker *worker,
     if (walk->tree->is_subvolume) {
         bw_check_checksummed(&leaf, &worker->last_inode);
         if (!bw_verity_collect(walk->check, walk->tree->tree.id, &leaf.node) ||
-            !bw_unreadable_leaf(walk->check, walk->tree->tree.id, &leaf.node))
+            !bw_incomplete_chunks_leaf(walk->check, walk->tree->tree.id, &leaf.node))
             walk->no_memory = true;
     }
     const struct bw_inode_sums sums = bw_inode_sums_of_leaf(walk->check, &leaf.node);
@@ -403,7 +403,7 @@ struct bw_error *bw_pass_trees(struct bw_check *check)
     BW_TRY(bw_walk_trees(check, check->trees.entries, check->trees.count, false));
     if (check->stopped)
         return NULL;
-    bw_unreadable_report(check);
+    bw_incomplete_chunks_report(check);
     find_missing(check);
     find_unannounced(check);
     return NULL;

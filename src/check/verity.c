@@ -216,7 +216,7 @@ static void end_block(struct merkle *merkle)
     merkle->unknown = merkle->nonzero = false;
 }
 
-static struct bw_error *take_part(void *context, const struct bw_data_part *part)
+static struct bw_error *on_part(void *context, const struct bw_data_part *part)
 {
     struct merkle *merkle = context;
     const uint32_t size = merkle->verity->block_size;
@@ -245,7 +245,7 @@ static struct bw_error *check_data(struct merkle *merkle, struct bw_data_reader 
     matches(merkle, merkle->blocks[0], merkle->zeros);
     memcpy(merkle->zeros, gcry_md_read(merkle->hash, merkle->verity->algorithm),
            merkle->verity->digest_size);
-    struct bw_error *error = bw_data_read(reader, merkle->file, 0, UINT64_MAX, take_part, merkle);
+    struct bw_error *error = bw_data_read(reader, merkle->file, 0, UINT64_MAX, on_part, merkle);
     if (!error && merkle->filled)
         end_block(merkle);
     report_data(merkle);
@@ -310,7 +310,7 @@ void bw_verity_files_free(struct bw_verity_files *files)
     free(files);
 }
 
-static bool add(struct bw_check *check, const struct verity_file *file)
+static bool add_file(struct bw_check *check, const struct verity_file *file)
 {
     pthread_mutex_lock(&check->bad_lock);
     struct bw_verity_files *files =
@@ -336,8 +336,8 @@ bool bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_no
     struct bw_inode inode;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
         if (item.key.type == BW_INODE_ITEM && bw_inode_decode(&item, &inode) && is_wanted(&inode) &&
-            !add(check, &(struct verity_file){tree, item.key.objectid, inode.size,
-                                              inode.flags & BW_INODE_NODATASUM}))
+            !add_file(check, &(struct verity_file){tree, item.key.objectid, inode.size,
+                                                   inode.flags & BW_INODE_NODATASUM}))
             return false;
     return true;
 }

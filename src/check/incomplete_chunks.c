@@ -3,7 +3,7 @@
  * The chunks that missing devices leave only a part of. `space` counts the bytes of extents in them
  * that no device has, `trees` the files with such data, and the findings come after both.
  */
-#include "check/unreadable.h"
+#include "check/incomplete_chunks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,46 +24,46 @@ struct counted {
     uint64_t bytes, files;
 };
 
-struct bw_unreadable {
+struct bw_incomplete_chunks {
     pthread_mutex_t lock;
     struct counted *chunks; /* as many as check->chunks */
     struct bw_map files;    /* that were counted, by chunk, tree and number */
 };
 
-void bw_unreadable_free(struct bw_unreadable *unreadable)
+void bw_incomplete_chunks_free(struct bw_incomplete_chunks *incomplete)
 {
-    if (!unreadable)
+    if (!incomplete)
         return;
-    pthread_mutex_destroy(&unreadable->lock);
-    bw_map_free(&unreadable->files);
-    free(unreadable->chunks);
-    free(unreadable);
+    pthread_mutex_destroy(&incomplete->lock);
+    bw_map_free(&incomplete->files);
+    free(incomplete->chunks);
+    free(incomplete);
 }
 
 static struct bw_error *create(struct bw_check *check)
 {
-    struct bw_unreadable *unreadable = calloc(1, sizeof *unreadable);
-    if (!unreadable)
+    struct bw_incomplete_chunks *incomplete = calloc(1, sizeof *incomplete);
+    if (!incomplete)
         return bw_error_no_memory();
-    pthread_mutex_init(&unreadable->lock, NULL);
-    check->unreadable = unreadable;
-    unreadable->chunks = calloc(check->chunk_count, sizeof *unreadable->chunks);
-    return unreadable->chunks ? NULL : bw_error_no_memory();
+    pthread_mutex_init(&incomplete->lock, NULL);
+    check->incomplete_chunks = incomplete;
+    incomplete->chunks = calloc(check->chunk_count, sizeof *incomplete->chunks);
+    return incomplete->chunks ? NULL : bw_error_no_memory();
 }
 
 static struct counted *counted_of(const struct bw_check *check,
                                   const struct bw_checked_chunk *chunk)
 {
-    return &check->unreadable->chunks[chunk - check->chunks];
+    return &check->incomplete_chunks->chunks[chunk - check->chunks];
 }
 
-static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *info)
+static struct bw_error *on_chunk(void *context, const struct bw_chunk_info *info)
 {
     struct bw_check *check = context;
     unsigned missing;
     if (bw_chunk_condition(check->fs, info, &missing) != BW_CHUNK_INCOMPLETE)
         return NULL;
-    if (!check->unreadable)
+    if (!check->incomplete_chunks)
         BW_TRY(create(check));
     const struct bw_checked_chunk *chunk = bw_check_chunk(check, info->logical);
     if (chunk)
@@ -71,9 +71,9 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *in
     return NULL;
 }
 
-struct bw_error *bw_unreadable_begin(struct bw_check *check)
+struct bw_error *bw_incomplete_chunks_begin(struct bw_check *check)
 {
-    return bw_fs_status(check->fs).missing_devices ? bw_fs_chunks(check->fs, take_chunk, check)
+    return bw_fs_status(check->fs).missing_devices ? bw_fs_chunks(check->fs, on_chunk, check)
                                                    : NULL;
 }
 
@@ -127,10 +127,10 @@ static uint64_t length_inside(const struct bw_checked_chunk *chunk, uint64_t log
     return length < room ? length : room;
 }
 
-void bw_unreadable_extent(struct bw_check *check, uint64_t logical, uint64_t length)
+void bw_incomplete_chunks_extent(struct bw_check *check, uint64_t logical, uint64_t length)
 {
     const struct bw_checked_chunk *chunk =
-        check->unreadable ? incomplete_chunk(check, logical) : NULL;
+        check->incomplete_chunks ? incomplete_chunk(check, logical) : NULL;
     if (chunk)
         counted_of(check, chunk)->bytes +=
             count_bytes(check, logical, length_inside(chunk, logical, length), false);
@@ -149,16 +149,16 @@ static uint64_t file_key(const struct bw_checked_chunk *chunk, uint64_t tree, ui
 static bool add_file(struct bw_check *check, const struct bw_checked_chunk *chunk, uint64_t tree,
                      uint64_t inode)
 {
-    struct bw_unreadable *unreadable = check->unreadable;
+    struct bw_incomplete_chunks *incomplete = check->incomplete_chunks;
     const uint64_t key = file_key(chunk, tree, inode);
     bool stored = true;
-    pthread_mutex_lock(&unreadable->lock);
+    pthread_mutex_lock(&incomplete->lock);
     struct counted *counted = counted_of(check, chunk);
-    if (unreadable->files.count < MOST_FILES && bw_map_get(&unreadable->files, key) == UINT32_MAX) {
-        stored = bw_map_put(&unreadable->files, key, 1);
+    if (incomplete->files.count < MOST_FILES && bw_map_get(&incomplete->files, key) == UINT32_MAX) {
+        stored = bw_map_put(&incomplete->files, key, 1);
         counted->files++;
     }
-    pthread_mutex_unlock(&unreadable->lock);
+    pthread_mutex_unlock(&incomplete->lock);
     return stored;
 }
 
@@ -177,11 +177,11 @@ static bool stored_range(const struct bw_check *check, const struct bw_item *ite
     return true;
 }
 
-bool bw_unreadable_leaf(struct bw_check *check, uint64_t tree, const struct bw_node *leaf)
+bool bw_incomplete_chunks_leaf(struct bw_check *check, uint64_t tree, const struct bw_node *leaf)
 {
     struct bw_item item;
     uint64_t logical, length;
-    for (uint32_t slot = 0; check->unreadable && bw_leaf_next(leaf, &slot, &item);) {
+    for (uint32_t slot = 0; check->incomplete_chunks && bw_leaf_next(leaf, &slot, &item);) {
         if (item.key.type != BW_EXTENT_DATA || !stored_range(check, &item, &logical, &length))
             continue;
         const struct bw_checked_chunk *chunk = incomplete_chunk(check, logical);
@@ -227,7 +227,7 @@ static bool may_have_more_files(const struct bw_check *check)
     for (size_t i = 0; i < check->trees.count; i++)
         if (check->trees.entries[i].is_subvolume && check->trees.entries[i].incomplete)
             return true;
-    return check->unreadable->files.count >= MOST_FILES;
+    return check->incomplete_chunks->files.count >= MOST_FILES;
 }
 
 static void report_data(struct bw_check *check, const struct bw_checked_chunk *chunk)
@@ -262,11 +262,11 @@ static void report_counted(struct bw_check *check, const struct bw_checked_chunk
         report_blocks(check, chunk);
 }
 
-void bw_unreadable_report(struct bw_check *check)
+void bw_incomplete_chunks_report(struct bw_check *check)
 {
     const bool counted = !check->options->quick && check->extents_known;
-    for (size_t i = 0; check->unreadable && i < check->chunk_count; i++)
-        if (!check->unreadable->chunks[i].incomplete)
+    for (size_t i = 0; check->incomplete_chunks && i < check->chunk_count; i++)
+        if (!check->incomplete_chunks->chunks[i].incomplete)
             continue;
         else if (counted)
             report_counted(check, &check->chunks[i]);
