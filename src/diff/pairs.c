@@ -53,8 +53,8 @@ static void stand_at_pointer(struct cursor *cursor, const struct bw_block_pointe
     cursor->start = pointer->expectation.first_key;
 }
 
-/* Stands at the present slot of the lowest block that is open and has more. */
-static void settle(struct cursor *cursor)
+/* Moves to the present slot of the lowest block that is open and has more. */
+static void move_to_next(struct cursor *cursor)
 {
     while (cursor->depth) {
         const struct open_block *block = &cursor->blocks[cursor->depth - 1];
@@ -78,7 +78,7 @@ static void pass(struct cursor *cursor)
 {
     if (cursor->depth)
         cursor->blocks[cursor->depth - 1].slot++;
-    settle(cursor);
+    move_to_next(cursor);
 }
 
 /* Items are compared in the order of their keys, so those of a leaf must ascend inside its range.
@@ -133,7 +133,7 @@ static struct bw_error *open_block(struct cursor *cursor)
         return report_lost(cursor, &cursor->pointer, error);
     }
     cursor->depth++;
-    settle(cursor);
+    move_to_next(cursor);
     return NULL;
 }
 
@@ -217,7 +217,7 @@ static struct bw_error *set_item(struct cursor *cursor, struct bw_item_pair *pai
 }
 
 /* Hands out an item that only one tree has, or that has no counterpart because of a loss. */
-static struct bw_error *hand_out(struct cursor *cursor, bool unknown)
+static struct bw_error *give(struct cursor *cursor, bool unknown)
 {
     struct bw_item_pair pair = {.key = cursor->start, .unknown = unknown};
     BW_TRY(set_item(cursor, &pair));
@@ -226,7 +226,7 @@ static struct bw_error *hand_out(struct cursor *cursor, bool unknown)
     return NULL;
 }
 
-static struct bw_error *hand_out_both(struct cursor *a, struct cursor *b)
+static struct bw_error *give_both(struct cursor *a, struct cursor *b)
 {
     struct bw_item_pair pair = {.key = a->start};
     BW_TRY(set_item(a, &pair));
@@ -253,7 +253,7 @@ static struct bw_error *step_at_loss(struct cursor *lost, struct cursor *other)
         pass(bw_key_compare(end, other_end) <= 0 ? lost : other);
         return NULL;
     }
-    return other->front == AT_POINTER ? open_block(other) : hand_out(other, true);
+    return other->front == AT_POINTER ? open_block(other) : give(other, true);
 }
 
 static struct bw_error *step(struct cursor *a, struct cursor *b)
@@ -265,7 +265,7 @@ static struct bw_error *step(struct cursor *a, struct cursor *b)
         return NULL;
     }
     if (order == 0 && a->front == AT_ITEM && b->front == AT_ITEM)
-        return hand_out_both(a, b);
+        return give_both(a, b);
     bool a_first = order ? order < 0 : a->front == AT_LOSS || level_of(a) >= level_of(b);
     if (order == 0 && b->front == AT_LOSS)
         a_first = false;
@@ -273,7 +273,7 @@ static struct bw_error *step(struct cursor *a, struct cursor *b)
     if (first->front == AT_LOSS)
         return step_at_loss(first, second);
     if (first->front != AT_POINTER)
-        return hand_out(first, false);
+        return give(first, false);
     BW_TRY(open_block(first));
     announce(first, second);
     return NULL;

@@ -156,7 +156,7 @@ struct source {
     void *context;
 };
 
-static void take_file_extent(const struct source *source, uint32_t slot)
+static void give_file_extent(const struct source *source, uint32_t slot)
 {
     struct bw_item item;
     const struct bw_disk_file_extent *disk;
@@ -179,14 +179,14 @@ static void take_file_extent(const struct source *source, uint32_t slot)
     source->take(source->context, &reference);
 }
 
-static void take_file_extents(const struct source *source)
+static void give_file_extents(const struct source *source)
 {
     for (uint32_t slot = 0; slot < source->node->item_count; slot++)
         if (bw_node_disk_item(source->node, slot)->key.type == BW_EXTENT_DATA)
-            take_file_extent(source, slot);
+            give_file_extent(source, slot);
 }
 
-static void take_pointers(const struct source *source, uint32_t first_slot)
+static void give_pointers(const struct source *source, uint32_t first_slot)
 {
     for (uint32_t slot = first_slot; slot < source->node->item_count; slot++)
         source->take(source->context,
@@ -209,7 +209,7 @@ void bw_references_of_block(const struct bw_node *node, uint32_t first_slot, boo
                                          .inode = node->level,
                                          .count = 1});
     if (node->level)
-        take_pointers(&source, first_slot);
+        give_pointers(&source, first_slot);
     else
-        take_file_extents(&source);
+        give_file_extents(&source);
 }

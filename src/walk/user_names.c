@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The people of an image: /etc/passwd and /etc/group, read whole and kept as sorted arrays. */
+/* The names of users and groups in an image: /etc/passwd and /etc/group, read whole and kept as
+ * sorted arrays. */
 #include "btrfs-walk/people.h"
 
 #include <stdlib.h>
@@ -14,27 +15,27 @@
 
 enum { LARGEST_FILE = 8 << 20, LONGEST_NAME = 255 };
 
-struct person {
+struct named_id {
     uint32_t number;
     uint32_t line;    /* of several with one number, the first counts */
     const char *name; /* in the text */
 };
 
 /* What a file says. All zeros says nothing. */
-struct list {
-    struct bw_buffer text; /* of the file; a NUL follows each name */
-    struct person *people; /* by number, then line */
+struct id_list {
+    struct bw_buffer text;  /* of the file; a NUL follows each name */
+    struct named_id *names; /* by number, then line */
     size_t count, capacity;
 };
 
 struct bw_people {
-    struct list users, groups;
+    struct id_list users, groups;
     char *place;
 };
 
 /* Reading. */
 
-static struct bw_error *take_part(void *context, const struct bw_data_part *part)
+static struct bw_error *append_part(void *context, const struct bw_data_part *part)
 {
     struct bw_buffer *text = context;
     if (part->kind == BW_DATA_BAD)
@@ -55,7 +56,7 @@ static struct bw_error *read_text(struct bw_fs *fs, const struct bw_place *place
     const struct bw_data_file file = bw_data_file_of(place, &inode);
     const uint64_t size = inode.size < LARGEST_FILE ? inode.size : LARGEST_FILE;
     BW_TRY(bw_data_reader_create(fs, &reader));
-    struct bw_error *error = bw_data_read(reader, &file, 0, size, take_part, text);
+    struct bw_error *error = bw_data_read(reader, &file, 0, size, append_part, text);
     bw_data_reader_destroy(reader);
     bw_buffer_append_byte(text, '\0');
     return !error && text->failed ? bw_error_no_memory() : error;
@@ -73,7 +74,7 @@ static bool is_good_name(struct bw_buffer *escaped, const char *name)
 }
 
 /* NAME:PASSWORD:NUMBER... */
-static struct bw_error *take_line(struct list *list, char *line, struct bw_buffer *escaped)
+static struct bw_error *add_line(struct id_list *list, char *line, struct bw_buffer *escaped)
 {
     char *colon = strchr(line, ':');
     const char *digits = colon ? strchr(colon + 1, ':') : NULL;
@@ -87,21 +88,22 @@ static struct bw_error *take_line(struct list *list, char *line, struct bw_buffe
     *colon = '\0';
     if (!is_good_name(escaped, line))
         return NULL;
-    if (!BW_ARRAY_RESERVE(list->people, list->count, list->capacity))
+    if (!BW_ARRAY_RESERVE(list->names, list->count, list->capacity))
         return bw_error_no_memory();
-    list->people[list->count] = (struct person){(uint32_t)number, (uint32_t)list->count, line};
+    list->names[list->count] = (struct named_id){(uint32_t)number, (uint32_t)list->count, line};
     list->count++;
     return NULL;
 }
 
-static int compare(const void *a, const void *b)
+static int by_number(const void *a, const void *b)
 {
-    const struct person *left = a, *right = b;
+    const struct named_id *left = a, *right = b;
     return left->number != right->number ? (left->number > right->number ? 1 : -1)
                                          : (left->line > right->line ? 1 : -1);
 }
 
-static struct bw_error *read_list(struct bw_fs *fs, const struct bw_place *place, struct list *list)
+static struct bw_error *read_list(struct bw_fs *fs, const struct bw_place *place,
+                                  struct id_list *list)
 {
     BW_AUTO_BUFFER struct bw_buffer escaped = {0};
     BW_TRY(read_text(fs, place, &list->text));
@@ -109,11 +111,11 @@ static struct bw_error *read_list(struct bw_fs *fs, const struct bw_place *place
         char *end = line + strcspn(line, "\n");
         const bool is_last = !*end;
         *end = '\0';
-        BW_TRY(take_line(list, line, &escaped));
+        BW_TRY(add_line(list, line, &escaped));
         line = is_last ? NULL : end + 1;
     }
     if (list->count)
-        qsort(list->people, list->count, sizeof *list->people, compare);
+        qsort(list->names, list->count, sizeof *list->names, by_number);
     return NULL;
 }
 
@@ -135,7 +137,7 @@ static bool is_original(struct bw_fs *fs, const struct bw_subvolume *subvolume)
 }
 
 /* NULL: none has any. */
-static const struct bw_subvolume *find_place(struct bw_fs *fs, const struct bw_subvolume *from)
+static const struct bw_subvolume *find_subvolume(struct bw_fs *fs, const struct bw_subvolume *from)
 {
     const struct bw_subvolume *first[] = {from, NULL, bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME)};
     const struct bw_subvolume *next = NULL;
@@ -150,99 +152,99 @@ static const struct bw_subvolume *find_place(struct bw_fs *fs, const struct bw_s
 }
 
 static struct bw_error *read_from(struct bw_fs *fs, const struct bw_subvolume *from,
-                                  struct bw_people *people)
+                                  struct bw_people *names)
 {
     struct bw_place place;
     size_t length;
-    BW_TRY(bw_subvolume_path(fs, from, &people->place, &length));
+    BW_TRY(bw_subvolume_path(fs, from, &names->place, &length));
     if (length == 1)
-        *people->place = '\0';
+        *names->place = '\0';
     BW_TRY(bw_lookup(fs, from, "/etc/passwd", true, &place));
-    BW_TRY(read_list(fs, &place, &people->users));
+    BW_TRY(read_list(fs, &place, &names->users));
     BW_AUTO_ERROR struct bw_error *missing = bw_lookup(fs, from, "/etc/group", true, &place);
-    return missing ? NULL : read_list(fs, &place, &people->groups);
+    return missing ? NULL : read_list(fs, &place, &names->groups);
 }
 
 struct bw_error *bw_people_read(struct bw_fs *fs, const struct bw_subvolume *from,
                                 struct bw_people **result)
 {
-    struct bw_people *people = calloc(1, sizeof *people);
-    if (!people)
+    struct bw_people *names = calloc(1, sizeof *names);
+    if (!names)
         return bw_error_no_memory();
-    const struct bw_subvolume *found = find_place(fs, from);
-    struct bw_error *error = found ? read_from(fs, found, people) : NULL;
+    const struct bw_subvolume *found = find_subvolume(fs, from);
+    struct bw_error *error = found ? read_from(fs, found, names) : NULL;
     if (error) {
-        bw_people_destroy(people);
+        bw_people_destroy(names);
         return bw_error_prefix(error, "names of users and groups");
     }
-    *result = people;
+    *result = names;
     return NULL;
 }
 
-static void free_list(struct list *list)
+static void free_list(struct id_list *list)
 {
     bw_buffer_free(&list->text);
-    free(list->people);
+    free(list->names);
 }
 
-void bw_people_destroy(struct bw_people *people)
+void bw_people_destroy(struct bw_people *names)
 {
-    if (!people)
+    if (!names)
         return;
-    free_list(&people->users);
-    free_list(&people->groups);
-    free(people->place);
-    free(people);
+    free_list(&names->users);
+    free_list(&names->groups);
+    free(names->place);
+    free(names);
 }
 
-const char *bw_people_place(const struct bw_people *people)
+const char *bw_people_place(const struct bw_people *names)
 {
-    return people->place ? people->place : "";
+    return names->place ? names->place : "";
 }
 
 /* Asking. */
 
 /* The first of that number. */
-static const char *find_name(const struct list *list, uint32_t number)
+static const char *find_name(const struct id_list *list, uint32_t number)
 {
     size_t low = 0, high = list->count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (list->people[middle].number < number)
+        if (list->names[middle].number < number)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < list->count && list->people[low].number == number ? list->people[low].name : NULL;
+    return low < list->count && list->names[low].number == number ? list->names[low].name : NULL;
 }
 
-static bool find_number(const struct list *list, const char *name, uint32_t *number)
+static bool find_number(const struct id_list *list, const char *name, uint32_t *number)
 {
     uint32_t line = UINT32_MAX;
     for (size_t i = 0; i < list->count; i++)
-        if (list->people[i].line < line && strcmp(list->people[i].name, name) == 0) {
-            line = list->people[i].line;
-            *number = list->people[i].number;
+        if (list->names[i].line < line && strcmp(list->names[i].name, name) == 0) {
+            line = list->names[i].line;
+            *number = list->names[i].number;
         }
     return line != UINT32_MAX;
 }
 
-const char *bw_people_user(const struct bw_people *people, uint32_t number)
+const char *bw_people_user(const struct bw_people *names, uint32_t number)
 {
-    return people ? find_name(&people->users, number) : NULL;
+    return names ? find_name(&names->users, number) : NULL;
 }
 
-const char *bw_people_group(const struct bw_people *people, uint32_t number)
+const char *bw_people_group(const struct bw_people *names, uint32_t number)
 {
-    return people ? find_name(&people->groups, number) : NULL;
+    return names ? find_name(&names->groups, number) : NULL;
 }
 
-bool bw_people_find_user(const struct bw_people *people, const char *name, uint32_t *number)
+bool bw_people_find_user(const struct bw_people *names, const char *name, uint32_t *number)
 {
-    return find_number(&people->users, name, number);
+    return find_number(&names->users, name, number);
 }
 
-bool bw_people_find_group(const struct bw_people *people, const char *name, uint32_t *number)
+bool bw_people_find_group(const struct bw_people *names, const char *name, uint32_t *number)
 {
-    return find_number(&people->groups, name, number);
+    return find_number(&names->groups, name, number);
 }

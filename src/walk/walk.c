@@ -289,7 +289,7 @@ static struct bw_error *visit_file(struct visitor *visitor, const struct bw_walk
 }
 
 /* Reads the records that the tasks have written. */
-static struct bw_error *take(void *context, const char *bytes, size_t length)
+static struct bw_error *visit_records(void *context, const char *bytes, size_t length)
 {
     for (const char *end = bytes + length; bytes < end;) {
         struct bw_walked_file file;
@@ -307,7 +307,7 @@ static struct bw_error *walk_visit(struct bw_fs *fs, const struct bw_walk_option
         bw_entry_file_writer(given->visit_inodes ? BW_FILE_NEEDS_INODE : 0);
     struct visitor visitor = {.fs = fs, .options = given};
     struct bw_walk_options options = *given;
-    options.consume = take;
+    options.consume = visit_records;
     options.context = &visitor;
     return walk_with(fs, &options, &writer, summary);
 }
