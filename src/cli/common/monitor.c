@@ -28,7 +28,10 @@ enum { LINE_ROOM = 128, COLUMNS = 79 };
 
 /* Signals from outside that end the program, unless they are ignored. */
 static const int exit_signals[] = {SIGINT, SIGTERM, SIGHUP};
-enum { EXIT_SIGNALS = sizeof exit_signals / sizeof *exit_signals };
+enum {
+    EXIT_SIGNALS = sizeof exit_signals / sizeof *exit_signals,
+    STAND_DOWN = SIGURG, /* sent to a single thread; nothing happens if others send it */
+};
 
 /* Of the process, as signals are. */
 static struct {
@@ -41,10 +44,9 @@ static struct {
     void (*exit_message)(void *context);
     void *exit_context;
     atomic_flag exit_message_written;
-    sigset_t exit_set;      /* with an exit message, the signals that the thread waits for */
-    sigset_t before;        /* likewise: mask of the thread that started it */
-    bool blocked;           /* `before` is to be restored */
-    atomic_int exit_signal; /* the one that has come; 0: none */
+    sigset_t exit_set; /* with an exit message, the signals that the thread waits for */
+    sigset_t before;   /* likewise: mask of the thread that started it */
+    bool blocked;      /* `before` is to be restored */
     void (*volatile clean_ups[3])(void); /* one for each caller; the last is NULL */
 } monitor = {.busy = PTHREAD_MUTEX_INITIALIZER, .exit_message_written = ATOMIC_FLAG_INIT};
 
@@ -139,16 +141,14 @@ static void *exit_by_signal(int number)
     return NULL;
 }
 
-/* Whether one has come. The search for a total ends then. */
-static bool is_exiting(void)
+/* Takes the place of the thread while it looks for a total, which may last. */
+static void *wait_for_exit(void *context)
 {
-    const struct timespec now = {0};
-    int number = 0;
-    if (monitor.exit_message && !atomic_load(&monitor.exit_signal))
-        number = sigtimedwait(&monitor.exit_set, NULL, &now);
-    if (number > 0)
-        atomic_store(&monitor.exit_signal, number);
-    return atomic_load(&monitor.exit_signal);
+    sigset_t set = monitor.exit_set;
+    int number;
+    (void)context;
+    sigaddset(&set, STAND_DOWN);
+    return sigwait(&set, &number) || number == STAND_DOWN ? NULL : exit_by_signal(number);
 }
 
 /* The line. */
@@ -280,8 +280,15 @@ void cmd_monitor_prepare(void)
 static void find_total(void)
 {
     pthread_mutex_lock(&progress.finding);
-    if (progress.find && !atomic_load(&progress.total))
+    if (progress.find && !atomic_load(&progress.total)) {
+        pthread_t waiting;
+        const bool waits = monitor.exit_message && !bw_thread_start(&waiting, wait_for_exit, NULL);
         atomic_store(&progress.total, progress.find(progress.find_context));
+        if (waits) {
+            pthread_kill(waiting, STAND_DOWN);
+            pthread_join(waiting, NULL);
+        }
+    }
     progress.find = NULL;
     pthread_mutex_unlock(&progress.finding);
 }
@@ -358,8 +365,6 @@ static void *run(void *context)
         else
             update_line();
         pthread_mutex_unlock(&monitor.busy);
-        if (atomic_load(&monitor.exit_signal))
-            return exit_by_signal(atomic_load(&monitor.exit_signal));
         if (!number)
             wait = (struct timespec){.tv_nsec = INTERVAL};
     }
@@ -439,7 +444,7 @@ void cmd_monitor_watch(const struct bw_fs *fs, void (*dump)(void *context), void
 
 bool cmd_progress_hurries(void)
 {
-    return atomic_load(&progress.hurries) || is_exiting();
+    return atomic_load(&progress.hurries);
 }
 
 void cmd_progress_expect(uint64_t bytes)
