@@ -246,7 +246,7 @@ static void sharing_report(const struct sharing_table *sharing)
 }
 
 /*
- * The space of files, window by window of the list. The extents of a window are looked at twice: to
+ * The space of files, batch by batch of the list. The extents of a batch are looked at twice: to
  * know which addresses are to be looked up in the extent tree (unless they are so many that all of
  * it is read, once), and to add up what belongs to each file. The sums of a directory are kept
  * until it ends.
@@ -273,7 +273,7 @@ struct du {
     bool sharing_unknown, has_replayed;  /* has_replayed: a tree that the log has changed */
     enum sharing_kind way[BW_MAX_LEVEL]; /* by level: of the present block and those above it */
     struct bw_extent_scan scan;
-    struct sums *sums; /* for each file of the window */
+    struct sums *sums; /* for each file of the batch */
     size_t sums_room;
     struct sums *around; /* of the directories on the way to the present file; the start is first */
     size_t depth, depth_capacity;
@@ -312,11 +312,11 @@ static struct bw_error *ask_extent(void *context, const struct bw_wanted_file *f
     return extent->disk_bytenr ? ask(context, extent->disk_bytenr) : NULL;
 }
 
-static struct bw_error *ask_for_window(struct du *du, const struct bw_file_window *window)
+static struct bw_error *request_addresses(struct du *du, const struct bw_file_batch *batch)
 {
     struct bw_extent_scan scan = {.fs = du->fs,
-                                  .files = window->wanted,
-                                  .count = window->wanted_count,
+                                  .files = batch->wanted,
+                                  .count = batch->wanted_count,
                                   .quiet = true,
                                   .block = ask_block,
                                   .extent = ask_extent,
@@ -329,15 +329,15 @@ static struct bw_error *ask_for_window(struct du *du, const struct bw_file_windo
     return NULL;
 }
 
-static struct bw_error *read_sharing(struct du *du, const struct bw_file_window *window)
+static struct bw_error *read_sharing(struct du *du, const struct bw_file_batch *batch)
 {
     if (du->sharing_unknown || sharing_is_full(du->sharing))
         return NULL;
-    du->file_count += window->wanted_count;
+    du->file_count += batch->wanted_count;
     if (du->file_count >= MOST_REQUESTS)
         request_all(du->sharing);
     else
-        BW_TRY(ask_for_window(du, window));
+        BW_TRY(request_addresses(du, batch));
     struct bw_error *error = sharing_read(du->sharing);
     if (error && error->code != BW_ERROR_CORRUPT)
         return error;
@@ -437,18 +437,18 @@ static struct bw_error *on_extent(void *context, const struct bw_wanted_file *fi
                          : add_range(du, file, &range, greater(kind, du->way[0]));
 }
 
-static struct bw_error *add_up(struct du *du, const struct bw_file_window *window)
+static struct bw_error *add_up(struct du *du, const struct bw_file_batch *batch)
 {
-    if (window->count > du->sums_room) {
+    if (batch->count > du->sums_room) {
         free(du->sums);
-        du->sums = malloc(window->count * sizeof *du->sums);
-        du->sums_room = du->sums ? window->count : 0;
+        du->sums = malloc(batch->count * sizeof *du->sums);
+        du->sums_room = du->sums ? batch->count : 0;
     }
     if (!du->sums)
         return bw_error_no_memory();
-    memset(du->sums, 0, window->count * sizeof *du->sums);
-    du->scan.files = window->wanted;
-    du->scan.count = window->wanted_count;
+    memset(du->sums, 0, batch->count * sizeof *du->sums);
+    du->scan.files = batch->wanted;
+    du->scan.count = batch->wanted_count;
     du->file = NULL;
     BW_TRY(bw_extent_scan_run(&du->scan));
     return settle_parts(du);
@@ -509,11 +509,10 @@ static struct bw_error *finish(struct du *du, const struct bw_listed_file *file,
     return NULL;
 }
 
-static struct bw_error *handle_step(struct du *du, const struct bw_file_window *window,
-                                    size_t number)
+static struct bw_error *handle_step(struct du *du, const struct bw_file_batch *batch, size_t number)
 {
-    const struct bw_listed_file *file = &window->files[number];
-    BW_TRY(bw_file_place_step(&du->place, window, file));
+    const struct bw_listed_file *file = &batch->files[number];
+    BW_TRY(bw_file_place_step(&du->place, batch, file));
     switch (file->kind) {
     case BW_LISTED_ENTER:
         if (!BW_ARRAY_RESERVE(du->around, du->depth, du->depth_capacity))
@@ -532,13 +531,13 @@ static struct bw_error *handle_step(struct du *du, const struct bw_file_window *
     }
 }
 
-static struct bw_error *on_window(void *context, const struct bw_file_window *window)
+static struct bw_error *on_batch(void *context, const struct bw_file_batch *batch)
 {
     struct du *du = context;
-    BW_TRY(read_sharing(du, window));
-    BW_TRY(add_up(du, window));
-    for (size_t i = 0; i < window->count; i++)
-        BW_TRY(handle_step(du, window, i));
+    BW_TRY(read_sharing(du, batch));
+    BW_TRY(add_up(du, batch));
+    for (size_t i = 0; i < batch->count; i++)
+        BW_TRY(handle_step(du, batch, i));
     return NULL;
 }
 
@@ -552,7 +551,7 @@ static struct bw_error *count(struct du *du)
     du->scan = (struct bw_extent_scan){
         .fs = du->fs, .block = on_block, .extent = on_extent, .context = du};
     BW_TRY(sharing_create(du->fs, &du->sharing));
-    struct bw_error *error = bw_file_list(du->fs, &list, on_window, du);
+    struct bw_error *error = bw_file_list(du->fs, &list, on_batch, du);
     sharing_report(du->sharing);
     bw_extent_scan_end(&du->scan);
     if (!error)

@@ -15,8 +15,8 @@
 #include "owners/file_list.h"
 
 enum {
-    WINDOW = 1 << 16, /* steps */
-    WINDOW_WITH_INODES = 1 << 14,
+    BATCH = 1 << 16, /* steps */
+    BATCH_WITH_INODES = 1 << 14,
     MOST_WAITING = 1 << 15, /* entries of all directories on the stack, as far as possible */
     LEAST_WAITING = 1 << 4, /* and of each of them */
     INODES_AT_ONCE = 4096,
@@ -42,7 +42,7 @@ struct level {
 struct lister {
     struct bw_fs *fs;
     const struct bw_file_list_options *options;
-    bw_file_window_taker *take;
+    bw_file_batch_taker *take;
     void *context;
     struct bw_directory *directory; /* one handle for all */
     struct level *levels;
@@ -54,7 +54,7 @@ struct lister {
     struct bw_pair_set entered, listed; /* directories and files, by subvolume and inode */
     struct bw_map left;                 /* subvolumes that are listed to their end */
 
-    /* The window. */
+    /* The batch. */
     struct bw_listed_file *files;
     struct bw_wanted_file *wanted;
     size_t count, room, wanted_count;
@@ -78,10 +78,9 @@ static struct bw_error *append_name(struct bw_buffer *path, const char *name, si
     return end_text(path);
 }
 
-/* Where a reader of windows is. */
+/* Where a reader of batches is. */
 
-struct bw_error *bw_file_place_step(struct bw_file_place *place,
-                                    const struct bw_file_window *window,
+struct bw_error *bw_file_place_step(struct bw_file_place *place, const struct bw_file_batch *batch,
                                     const struct bw_listed_file *file)
 {
     if (file->kind == BW_LISTED_LEAVE) {
@@ -93,7 +92,7 @@ struct bw_error *bw_file_place_step(struct bw_file_place *place,
     }
     place->path.length = place->length;
     place->depth = place->count;
-    BW_TRY(append_name(&place->path, window->names + file->name, file->name_length));
+    BW_TRY(append_name(&place->path, batch->names + file->name, file->name_length));
     if (file->kind == BW_LISTED_FILE)
         return NULL;
     if (!BW_ARRAY_RESERVE(place->above, place->count, place->capacity))
@@ -110,7 +109,7 @@ void bw_file_place_free(struct bw_file_place *place)
     *place = (struct bw_file_place){0};
 }
 
-/* Windows. */
+/* Batches. */
 
 static int by_inode(const void *a, const void *b)
 {
@@ -182,7 +181,7 @@ static bool accepts_inode(const struct lister *lister, const struct bw_listed_fi
     return bw_selection_accepts_inode(lister->options->selection, &entry);
 }
 
-static struct bw_error *select_by_inode(struct lister *lister, const struct bw_file_window *window)
+static struct bw_error *select_by_inode(struct lister *lister, const struct bw_file_batch *batch)
 {
     BW_AUTO_FREE struct bw_wanted_inode *inodes = calloc(lister->wanted_count + 1, sizeof *inodes);
     if (!inodes)
@@ -190,7 +189,7 @@ static struct bw_error *select_by_inode(struct lister *lister, const struct bw_f
     BW_TRY(read_inodes(lister, inodes));
     for (size_t i = 0; i < lister->count; i++) {
         struct bw_listed_file *file = &lister->files[i];
-        BW_TRY(bw_file_place_step(&lister->place, window, file));
+        BW_TRY(bw_file_place_step(&lister->place, batch, file));
         if (file->wanted)
             file->wanted = accepts_inode(lister, file, &inodes[file->inode_at]);
     }
@@ -219,25 +218,25 @@ static void unite(struct lister *lister)
 
 static struct bw_error *pass_on(struct lister *lister)
 {
-    struct bw_file_window window = {
+    struct bw_file_batch batch = {
         .files = lister->files, .count = lister->count, .names = lister->names.data};
     if (!lister->count)
         return NULL;
     gather(lister);
     if (lister->options->selection && bw_selection_needs_inode(lister->options->selection))
-        BW_TRY(select_by_inode(lister, &window));
+        BW_TRY(select_by_inode(lister, &batch));
     unite(lister);
-    window.wanted = lister->wanted;
-    window.wanted_count = lister->wanted_count;
-    BW_TRY(lister->take(lister->context, &window));
+    batch.wanted = lister->wanted;
+    batch.wanted_count = lister->wanted_count;
+    BW_TRY(lister->take(lister->context, &batch));
     lister->count = lister->names.length = 0;
     return NULL;
 }
 
-static struct bw_error *make_window(struct lister *lister)
+static struct bw_error *make_batch(struct lister *lister)
 {
     const struct bw_selection *selection = lister->options->selection;
-    lister->room = selection && bw_selection_needs_inode(selection) ? WINDOW_WITH_INODES : WINDOW;
+    lister->room = selection && bw_selection_needs_inode(selection) ? BATCH_WITH_INODES : BATCH;
     lister->files = malloc(lister->room * sizeof *lister->files);
     lister->wanted = malloc(lister->room * sizeof *lister->wanted);
     return lister->files && lister->wanted ? NULL : bw_error_no_memory();
@@ -451,7 +450,7 @@ static struct bw_error *list(struct lister *lister)
     if (!is_listed(&place))
         return NULL;
     BW_TRY(bw_walk_start_path(lister->fs, &where, &path, &length));
-    BW_TRY(make_window(lister));
+    BW_TRY(make_batch(lister));
     const bool is_file = place.type == BW_FILE_REGULAR;
     bool wanted = is_file && !options->mindepth;
     if (options->selection) {
@@ -468,7 +467,7 @@ static struct bw_error *list(struct lister *lister)
 }
 
 struct bw_error *bw_file_list(struct bw_fs *fs, const struct bw_file_list_options *options,
-                              bw_file_window_taker *take, void *context)
+                              bw_file_batch_taker *take, void *context)
 {
     struct lister lister = {.fs = fs, .options = options, .take = take, .context = context};
     struct bw_error *error = list(&lister);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * All files below a starting point, for du.c and compression.c: in the order in which
- * readdir(3) lists them on a mount, a directory after its contents. They come in windows of some
- * thousand entries, and the files of a window also sorted by inode, so that one scan of a part of a
- * tree finds what belongs to them. What is remembered beyond a window is a bit for each inode of
+ * All files below a starting point, for du.c and compression_sizes.c: in the order in which
+ * readdir(3) lists them on a mount, a directory after its contents. They come in batches of some
+ * thousand entries, and the files of a batch also sorted by inode, so that one scan of a part of a
+ * tree finds what belongs to them. What is remembered beyond a batch is a bit for each inode of
  * the subvolumes that the list is in, and the entries of directories on the way to the present one.
  */
 #ifndef BW_OWNERS_FILE_LIST_H
@@ -29,7 +29,7 @@ enum bw_listed_kind {
 struct bw_listed_file {
     const struct bw_subvolume *subvolume;
     uint64_t inode;
-    uint32_t name, name_length; /**< of what begins, in the names of the window; of the start, its
+    uint32_t name, name_length; /**< of what begins, in the names of the batch; of the start, its
                                    path */
     uint32_t inode_at;          /**< private */
     uint8_t kind;               /**< enum bw_listed_kind */
@@ -40,7 +40,7 @@ struct bw_listed_file {
 struct bw_wanted_file {
     const struct bw_subvolume *subvolume;
     uint64_t inode;
-    uint32_t number; /**< of the step of its first name in the window */
+    uint32_t number; /**< of the step of its first name in the batch */
     uint32_t names;  /**< how many there are */
 };
 
@@ -57,7 +57,7 @@ struct bw_file_list_options {
 };
 
 /** Some of the steps. All of it is valid during the call only. */
-struct bw_file_window {
+struct bw_file_batch {
     const struct bw_listed_file *files;
     size_t count;
     const struct bw_wanted_file *wanted; /**< by subvolume and inode */
@@ -65,7 +65,7 @@ struct bw_file_window {
     const char *names;
 };
 
-/** Where a reader of windows is: the path of the step, and how deep it lies. */
+/** Where a reader of batches is: the path of the step, and how deep it lies. */
 struct bw_file_place {
     struct bw_buffer path; /**< absolute, with a NUL that its length does not count */
     size_t depth;          /**< directories below the start */
@@ -76,17 +76,16 @@ struct bw_file_place {
     size_t length; /* of the path of the directory that the next step is in */
 };
 
-/** Receives a window; what it returns ends the listing. */
-typedef struct bw_error *bw_file_window_taker(void *context, const struct bw_file_window *window);
+/** Receives a batch; what it returns ends the listing. */
+typedef struct bw_error *bw_file_batch_taker(void *context, const struct bw_file_batch *batch);
 
 /** Lists all. Nothing comes if the start is neither a regular file nor a directory.
  * BW_ERROR_NOT_FOUND, or what a lookup returns; losses are reported. */
 struct bw_error *bw_file_list(struct bw_fs *fs, const struct bw_file_list_options *options,
-                              bw_file_window_taker *take, void *context);
+                              bw_file_batch_taker *take, void *context);
 
 /** Goes on to a step. All steps have to come, in their order; `place` begins as all zeros. */
-struct bw_error *bw_file_place_step(struct bw_file_place *place,
-                                    const struct bw_file_window *window,
+struct bw_error *bw_file_place_step(struct bw_file_place *place, const struct bw_file_batch *batch,
                                     const struct bw_listed_file *file);
 
 /** Frees what it holds. */

@@ -110,8 +110,8 @@ enum { VERSIONS = 1024, NO_RUN = UINT32_MAX };
 /* Those who reach a node. */
 struct reaching {
     uint32_t set;
-    struct bw_root_run run; /* they are these; end 0: they are not a single run */
-    uint32_t since;         /* the first node of those whose runs follow one another up to here */
+    struct bw_root_range range; /* they are these; end 0: they are not a single range */
+    uint32_t since; /* the first node of those whose runs follow one another up to here */
 };
 
 /* Versions of a node. */
@@ -151,12 +151,12 @@ static uint32_t sum_since(const struct row *row, struct bw_root_sets *sets, uint
 {
     const struct reaching *last = &row->nodes[row->count - 1];
     struct bw_root_sum sum = {0};
-    if (last->run.end && last->since <= since)
-        return bw_root_set_of_run(sets,
-                                  (struct bw_root_run){row->nodes[since].run.first, last->run.end});
+    if (last->range.end && last->since <= since)
+        return bw_root_set_of_range(
+            sets, (struct bw_root_range){row->nodes[since].range.first, last->range.end});
     for (const struct reaching *those = &row->nodes[since]; those <= last; those++)
-        if (those->run.end)
-            bw_root_sum_add_run(sets, &sum, those->run);
+        if (those->range.end)
+            bw_root_sum_add_range(sets, &sum, those->range);
         else
             bw_root_sum_add(sets, &sum, those->set);
     return bw_root_sum_end(sets, &sum);
@@ -249,10 +249,10 @@ static void add_node(struct bw_node_runs *runs, struct row *row, uint32_t set)
     const struct reaching *before = row->count ? &row->nodes[row->count - 1] : NULL;
     struct reaching those = {.set = set, .since = row->count};
     pthread_mutex_lock(receiver->lock);
-    if (!bw_root_set_is_run(receiver->sets, set, &those.run))
-        those.run.end = 0;
+    if (!bw_root_set_is_range(receiver->sets, set, &those.range))
+        those.range.end = 0;
     pthread_mutex_unlock(receiver->lock);
-    if (before && before->run.end && before->run.end == those.run.first)
+    if (before && before->range.end && before->range.end == those.range.first)
         those.since = before->since;
     row->nodes[row->count++] = those;
 }

@@ -5,8 +5,8 @@
  * the same are one, and so sets can be compared by number. A number means different things at
  * different heights, but one that is reached from a set is reached at one height only.
  *
- * Snapshots in a row make sets of a single run. If there are more than 64 subvolumes, such a set is
- * no trie but one node: RUN, the end of the run, and its beginning.
+ * Snapshots in a row make sets of a single range. If there are more than 64 subvolumes, such a set
+ * is no trie but one node: RANGE, the end of the range, and its beginning.
  */
 #include "owners/root_sets.h"
 
@@ -16,7 +16,7 @@
 
 enum { WORD = BW_ROOT_SET_WORD, UNIONS = 1 << 14 };
 
-#define RUN (UINT64_C(1) << 63)
+#define RANGE (UINT64_C(1) << 63)
 
 /* A union that was made lately. */
 struct bw_root_union {
@@ -95,29 +95,29 @@ static uint32_t of_part(struct bw_root_sets *sets, unsigned height, uint64_t fir
 }
 
 /* The other way round, a set that is a node of its own. */
-static bool is_run(const struct bw_root_sets *sets, uint32_t set, struct bw_root_run *run)
+static bool is_range(const struct bw_root_sets *sets, uint32_t set, struct bw_root_range *range)
 {
     const uint64_t value = sets->nodes[set];
-    *run = (struct bw_root_run){(uint32_t)value, (uint32_t)((value & ~RUN) >> 32)};
-    return sets->height && value & RUN;
+    *range = (struct bw_root_range){(uint32_t)value, (uint32_t)((value & ~RANGE) >> 32)};
+    return sets->height && value & RANGE;
 }
 
-uint32_t bw_root_set_of_run(struct bw_root_sets *sets, struct bw_root_run run)
+uint32_t bw_root_set_of_range(struct bw_root_sets *sets, struct bw_root_range range)
 {
-    return sets->height ? node_of(sets, RUN | (uint64_t)run.end << 32 | run.first)
-                        : of_part(sets, 0, run.first, run.end);
+    return sets->height ? node_of(sets, RANGE | (uint64_t)range.end << 32 | range.first)
+                        : of_part(sets, 0, range.first, range.end);
 }
 
 /* A set as a trie. */
 static uint32_t trie_of(struct bw_root_sets *sets, uint32_t set)
 {
-    struct bw_root_run run;
-    return is_run(sets, set, &run) ? of_part(sets, sets->height, run.first, run.end) : set;
+    struct bw_root_range range;
+    return is_range(sets, set, &range) ? of_part(sets, sets->height, range.first, range.end) : set;
 }
 
 uint32_t bw_root_set_of(struct bw_root_sets *sets, uint32_t root)
 {
-    return bw_root_set_of_run(sets, (struct bw_root_run){root, root + 1});
+    return bw_root_set_of_range(sets, (struct bw_root_range){root, root + 1});
 }
 
 static uint32_t unite(struct bw_root_sets *sets, uint32_t a, uint32_t b, unsigned height)
@@ -171,55 +171,57 @@ static uint64_t find(const struct bw_root_sets *sets, uint32_t node, unsigned he
            find(sets, high_half(sets, node), height - 1, from > half ? from - half : 0, inside);
 }
 
-static bool next_of_trie(const struct bw_root_sets *sets, uint32_t trie, struct bw_root_run *run)
+static bool next_of_trie(const struct bw_root_sets *sets, uint32_t trie,
+                         struct bw_root_range *range)
 {
     const uint64_t size = (uint64_t)WORD << sets->height;
-    const uint64_t first = find(sets, trie, sets->height, run->end, true);
+    const uint64_t first = find(sets, trie, sets->height, range->end, true);
     if (first >= size)
         return false;
-    *run = (struct bw_root_run){(uint32_t)first,
-                                (uint32_t)find(sets, trie, sets->height, first, false)};
+    *range = (struct bw_root_range){(uint32_t)first,
+                                    (uint32_t)find(sets, trie, sets->height, first, false)};
     return true;
 }
 
-bool bw_root_set_next(const struct bw_root_sets *sets, uint32_t set, struct bw_root_run *run)
+bool bw_root_set_next(const struct bw_root_sets *sets, uint32_t set, struct bw_root_range *range)
 {
-    struct bw_root_run only;
-    if (!is_run(sets, set, &only))
-        return next_of_trie(sets, set, run);
-    if (run->end >= only.end)
+    struct bw_root_range only;
+    if (!is_range(sets, set, &only))
+        return next_of_trie(sets, set, range);
+    if (range->end >= only.end)
         return false;
-    *run = (struct bw_root_run){run->end > only.first ? run->end : only.first, only.end};
+    *range = (struct bw_root_range){range->end > only.first ? range->end : only.first, only.end};
     return true;
 }
 
-bool bw_root_set_is_run(const struct bw_root_sets *sets, uint32_t set, struct bw_root_run *run)
+bool bw_root_set_is_range(const struct bw_root_sets *sets, uint32_t set,
+                          struct bw_root_range *range)
 {
-    *run = (struct bw_root_run){0};
-    if (!bw_root_set_next(sets, set, run))
+    *range = (struct bw_root_range){0};
+    if (!bw_root_set_next(sets, set, range))
         return false;
-    struct bw_root_run other = *run;
+    struct bw_root_range other = *range;
     return !bw_root_set_next(sets, set, &other);
 }
 
 /* The set that a trie is. */
 static uint32_t set_of(struct bw_root_sets *sets, uint32_t trie)
 {
-    struct bw_root_run run;
-    return trie != UINT32_MAX && sets->height && bw_root_set_is_run(sets, trie, &run)
-               ? bw_root_set_of_run(sets, run)
+    struct bw_root_range range;
+    return trie != UINT32_MAX && sets->height && bw_root_set_is_range(sets, trie, &range)
+               ? bw_root_set_of_range(sets, range)
                : trie;
 }
 
 /* Runs that touch need no tries. */
 static uint32_t make_union(struct bw_root_sets *sets, uint32_t a, uint32_t b)
 {
-    struct bw_root_run first, second;
-    if (is_run(sets, a, &first) && is_run(sets, b, &second) && first.first <= second.end &&
+    struct bw_root_range first, second;
+    if (is_range(sets, a, &first) && is_range(sets, b, &second) && first.first <= second.end &&
         second.first <= first.end)
-        return bw_root_set_of_run(
-            sets, (struct bw_root_run){first.first < second.first ? first.first : second.first,
-                                       first.end > second.end ? first.end : second.end});
+        return bw_root_set_of_range(
+            sets, (struct bw_root_range){first.first < second.first ? first.first : second.first,
+                                         first.end > second.end ? first.end : second.end});
     const uint32_t one = trie_of(sets, a), other = trie_of(sets, b);
     if (one == UINT32_MAX || other == UINT32_MAX)
         return UINT32_MAX;
@@ -271,29 +273,30 @@ static void add_word(struct bw_root_sets *sets, struct bw_root_sum *sum)
     sum->bits = 0;
 }
 
-/* Joins the last runs to the word or, if they do not lie in one, to the set. */
+/* Joins the last ranges to the word or, if they do not lie in one, to the set. */
 static void add_last(struct bw_root_sets *sets, struct bw_root_sum *sum)
 {
-    const struct bw_root_run run = sum->run;
-    const uint32_t place = run.first / WORD * WORD;
-    sum->run = (struct bw_root_run){0};
-    if (run.end > place + WORD) {
-        bw_root_sum_add(sets, sum, bw_root_set_of_run(sets, run));
-    } else if (run.end) {
+    const struct bw_root_range range = sum->range;
+    const uint32_t place = range.first / WORD * WORD;
+    sum->range = (struct bw_root_range){0};
+    if (range.end > place + WORD) {
+        bw_root_sum_add(sets, sum, bw_root_set_of_range(sets, range));
+    } else if (range.end) {
         if (place != sum->place)
             add_word(sets, sum);
         sum->place = place;
-        sum->bits |= UINT64_MAX >> (WORD - (run.end - run.first)) << (run.first - place);
+        sum->bits |= UINT64_MAX >> (WORD - (range.end - range.first)) << (range.first - place);
     }
 }
 
-void bw_root_sum_add_run(struct bw_root_sets *sets, struct bw_root_sum *sum, struct bw_root_run run)
+void bw_root_sum_add_range(struct bw_root_sets *sets, struct bw_root_sum *sum,
+                           struct bw_root_range range)
 {
-    if (run.first != sum->run.end)
+    if (range.first != sum->range.end)
         add_last(sets, sum);
-    if (!sum->run.end)
-        sum->run.first = run.first;
-    sum->run.end = run.end;
+    if (!sum->range.end)
+        sum->range.first = range.first;
+    sum->range.end = range.end;
 }
 
 uint32_t bw_root_sum_end(struct bw_root_sets *sets, struct bw_root_sum *sum)

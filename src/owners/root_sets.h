@@ -19,7 +19,7 @@ enum { BW_ROOT_SET_HEIGHTS = 27, BW_ROOT_SET_WORD = 64 };
 struct bw_root_union;
 
 /** Subvolumes with consecutive numbers: from `first` up to and without `end`. */
-struct bw_root_run {
+struct bw_root_range {
     uint32_t first, end;
 };
 
@@ -41,11 +41,12 @@ void bw_root_sets_free(struct bw_root_sets *sets);
 /** The set of one subvolume; UINT32_MAX if memory runs out. */
 uint32_t bw_root_set_of(struct bw_root_sets *sets, uint32_t root);
 
-/** The set of a run that is not empty; UINT32_MAX if memory runs out. */
-uint32_t bw_root_set_of_run(struct bw_root_sets *sets, struct bw_root_run run);
+/** The set of a range that is not empty; UINT32_MAX if memory runs out. */
+uint32_t bw_root_set_of_range(struct bw_root_sets *sets, struct bw_root_range range);
 
-/** Whether a set is a single run, and which. */
-bool bw_root_set_is_run(const struct bw_root_sets *sets, uint32_t set, struct bw_root_run *run);
+/** Whether a set is a single range, and which. */
+bool bw_root_set_is_range(const struct bw_root_sets *sets, uint32_t set,
+                          struct bw_root_range *range);
 
 /** The union of two sets; UINT32_MAX if memory runs out. */
 uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b);
@@ -53,25 +54,25 @@ uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b);
 /** Those of a set with numbers below `end`; UINT32_MAX if memory runs out. */
 uint32_t bw_root_set_below(struct bw_root_sets *sets, uint32_t set, uint32_t end);
 
-/** The next run of a set from run->end on, which begins as 0; they are as long as possible. False
- * at the end. */
-bool bw_root_set_next(const struct bw_root_sets *sets, uint32_t set, struct bw_root_run *run);
+/** The next range of a set from range->end on, which begins as 0; they are as long as possible.
+ * False at the end. */
+bool bw_root_set_next(const struct bw_root_sets *sets, uint32_t set, struct bw_root_range *range);
 
 /**
- * A union of many sets, without a set for each step: runs that follow one another are joined first,
- * and then what lies in the same 64 numbers. All zeros is empty.
+ * A union of many sets, without a set for each step: ranges that follow one another are joined
+ * first, and then what lies in the same 64 numbers. All zeros is empty.
  */
 struct bw_root_sum {
-    uint32_t set;           /**< what was joined; UINT32_MAX: memory ran out */
-    struct bw_root_run run; /**< and what was not yet: the last runs, */
-    uint32_t place;         /**< and before them some of the 64 numbers from here on: */
-    uint64_t bits;          /**< these; 0: none */
+    uint32_t set;               /**< what was joined; UINT32_MAX: memory ran out */
+    struct bw_root_range range; /**< and what was not yet: the last ranges, */
+    uint32_t place;             /**< and before them some of the 64 numbers from here on: */
+    uint64_t bits;              /**< these; 0: none */
 };
 
-/** Adds a set; or a run, which is quicker. */
+/** Adds a set; or a range, which is quicker. */
 void bw_root_sum_add(struct bw_root_sets *sets, struct bw_root_sum *sum, uint32_t set);
-void bw_root_sum_add_run(struct bw_root_sets *sets, struct bw_root_sum *sum,
-                         struct bw_root_run run);
+void bw_root_sum_add_range(struct bw_root_sets *sets, struct bw_root_sum *sum,
+                           struct bw_root_range range);
 
 /** The union of all that was added; UINT32_MAX if memory ran out. */
 uint32_t bw_root_sum_end(struct bw_root_sets *sets, struct bw_root_sum *sum);

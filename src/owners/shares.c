@@ -51,7 +51,7 @@ struct bw_shares {
     uint32_t count, staying;
     struct numbered_subvolume *numbers; /* the same two groups, both in the order in which they
                                          changed last: what a subvolume has shared with its
-                                         snapshots for a while is a single run of them */
+                                         snapshots for a while is a single range of them */
     struct bw_root_sets sets;
     struct bucket *buckets; /* one for a set */
     size_t bucket_count, bucket_capacity;
@@ -65,7 +65,7 @@ struct counting {
     struct bw_level_reader reader;
     struct bw_shared_extents shared;
     struct bw_block_set seen; /* blocks with one reference */
-    struct bw_run_receiver reading;
+    struct bw_run_receiver receiver;
     struct bw_node_runs **runs; /* of each worker */
     struct bw_run_child **data; /* of each worker: BW_MOST_REFERENCES */
     const struct bw_shares_options *options;
@@ -294,9 +294,9 @@ static size_t order_level(void *context, unsigned level, const struct bw_block_q
 /* A subvolume that reaches a block. */
 static uint64_t owner_of(const struct bw_shares *shares, uint32_t set)
 {
-    struct bw_root_run run = {0};
-    return bw_root_set_next(&shares->sets, set, &run)
-               ? shares->subvolumes[shares->numbers[run.first].index].id
+    struct bw_root_range range = {0};
+    return bw_root_set_next(&shares->sets, set, &range)
+               ? shares->subvolumes[shares->numbers[range.first].index].id
                : 0;
 }
 
@@ -362,7 +362,7 @@ static struct bw_error *make_workers(struct counting *counting)
     counting->data = calloc(workers, sizeof *counting->data);
     bool complete = counting->runs && counting->data;
     for (unsigned i = 0; complete && i < workers; i++) {
-        counting->runs[i] = bw_node_runs_create(&counting->reading);
+        counting->runs[i] = bw_node_runs_create(&counting->receiver);
         counting->data[i] = calloc(BW_MOST_REFERENCES, sizeof **counting->data);
         complete = counting->runs[i] && counting->data[i];
     }
@@ -414,11 +414,11 @@ static struct bw_error *count(struct bw_shares *shares, struct bw_fs *fs,
                                            .should_continue = should_continue,
                                            .context = &counting},
                                 .shared = *shared,
-                                .reading = {.sets = &shares->sets,
-                                            .lock = &counting.reader.lock,
-                                            .find = find_child,
-                                            .reach = reach_child,
-                                            .context = &counting},
+                                .receiver = {.sets = &shares->sets,
+                                             .lock = &counting.reader.lock,
+                                             .find = find_child,
+                                             .reach = reach_child,
+                                             .context = &counting},
                                 .options = options,
                                 .newest = fs->superblock.generation + 1};
     *shared = (struct bw_shared_extents){0};
@@ -548,21 +548,21 @@ static void remove_empty(struct bw_shares *shares)
 
 /* Some subvolumes of a set. */
 struct part {
-    uint32_t first, count;  /* indices */
-    struct bw_root_run run; /* the numbers that are gone through */
-    uint32_t next;          /* of these: where to go on */
+    uint32_t first, count;      /* indices */
+    struct bw_root_range range; /* the numbers that are gone through */
+    uint32_t next;              /* of these: where to go on */
 };
 
 /* The next part of a set; the first one after all zeros. In the order of numbers. */
 static bool next_part(const struct bw_shares *shares, uint32_t set, struct part *part)
 {
-    if (part->next >= part->run.end) {
-        if (!bw_root_set_next(&shares->sets, set, &part->run))
+    if (part->next >= part->range.end) {
+        if (!bw_root_set_next(&shares->sets, set, &part->range))
             return false;
-        part->next = part->run.first;
+        part->next = part->range.first;
     }
     const struct numbered_subvolume *number = &shares->numbers[part->next];
-    const uint32_t end = number->end < part->run.end ? number->end : part->run.end;
+    const uint32_t end = number->end < part->range.end ? number->end : part->range.end;
     part->first = number->index;
     part->count = end - part->next;
     part->next = end;
@@ -571,10 +571,10 @@ static bool next_part(const struct bw_shares *shares, uint32_t set, struct part 
 
 static uint64_t size_of(const struct bw_shares *shares, uint32_t set)
 {
-    struct bw_root_run run = {0};
+    struct bw_root_range range = {0};
     uint64_t size = 0;
-    while (bw_root_set_next(&shares->sets, set, &run))
-        size += run.end - run.first;
+    while (bw_root_set_next(&shares->sets, set, &range))
+        size += range.end - range.first;
     return size;
 }
 
@@ -644,7 +644,7 @@ static int by_bytes(const void *left, const void *right, void *context)
 {
     const struct bw_shares *shares = context;
     const struct bucket *a = left, *b = right;
-    struct bw_root_run first = {0}, second = {0};
+    struct bw_root_range first = {0}, second = {0};
     if (a->bytes != b->bytes)
         return a->bytes < b->bytes ? 1 : -1;
     if (a->first != b->first)
@@ -776,39 +776,40 @@ struct bw_error *bw_shares_of(const struct bw_shares *shares, const uint64_t *id
 
 static int by_first_index(const void *left, const void *right)
 {
-    const struct bw_root_run *a = left, *b = right;
+    const struct bw_root_range *a = left, *b = right;
     return (a->first > b->first) - (a->first < b->first);
 }
 
-/* The subvolumes of a set as few runs of indices, ascending. */
-static size_t list_runs(const struct bw_shares *shares, uint32_t set, struct bw_root_run *runs)
+/* The subvolumes of a set as few ranges of indices, ascending. */
+static size_t list_ranges(const struct bw_shares *shares, uint32_t set,
+                          struct bw_root_range *indices)
 {
     struct part part = {0};
     size_t count = 0, kept = 0;
     while (next_part(shares, set, &part))
-        runs[count++] = (struct bw_root_run){part.first, part.first + part.count};
-    qsort(runs, count, sizeof *runs, by_first_index);
+        indices[count++] = (struct bw_root_range){part.first, part.first + part.count};
+    qsort(indices, count, sizeof *indices, by_first_index);
     for (size_t i = 0; i < count; i++)
-        if (kept && runs[kept - 1].end == runs[i].first)
-            runs[kept - 1].end = runs[i].end;
+        if (kept && indices[kept - 1].end == indices[i].first)
+            indices[kept - 1].end = indices[i].end;
         else
-            runs[kept++] = runs[i];
+            indices[kept++] = indices[i];
     return kept;
 }
 
-/* There is room for `shares->count` runs and ranges. */
+/* There is room for `shares->count` elements in both. */
 static struct bw_error *give_set(const struct bw_shares *shares, const struct bucket *bucket,
-                                 struct bw_root_run *runs, struct bw_subvolume_range *ranges,
+                                 struct bw_root_range *indices, struct bw_subvolume_range *ranges,
                                  bw_shared_set_taker *take, void *context)
 {
     struct bw_shared_set set = {.bytes = bucket->bytes,
                                 .ranges = ranges,
-                                .range_count = list_runs(shares, bucket->set, runs),
+                                .range_count = list_ranges(shares, bucket->set, indices),
                                 .are_deleted = bucket->first >= shares->staying};
     for (size_t i = 0; i < set.range_count; i++) {
-        ranges[i] = (struct bw_subvolume_range){shares->subvolumes[runs[i].first].id,
-                                                shares->subvolumes[runs[i].end - 1].id};
-        set.subvolume_count += runs[i].end - runs[i].first;
+        ranges[i] = (struct bw_subvolume_range){shares->subvolumes[indices[i].first].id,
+                                                shares->subvolumes[indices[i].end - 1].id};
+        set.subvolume_count += indices[i].end - indices[i].first;
     }
     return take(context, &set);
 }
@@ -817,11 +818,11 @@ struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_ta
                                 void *context)
 {
     const size_t room = shares->count + (size_t)1;
-    BW_AUTO_FREE struct bw_root_run *runs = calloc(room, sizeof *runs);
+    BW_AUTO_FREE struct bw_root_range *indices = calloc(room, sizeof *indices);
     BW_AUTO_FREE struct bw_subvolume_range *ranges = calloc(room, sizeof *ranges);
-    struct bw_error *error = runs && ranges ? NULL : bw_error_no_memory();
+    struct bw_error *error = indices && ranges ? NULL : bw_error_no_memory();
     for (size_t i = 0; !error && i < shares->bucket_count; i++)
         if (shares->buckets[i].bytes)
-            error = give_set(shares, &shares->buckets[i], runs, ranges, take, context);
+            error = give_set(shares, &shares->buckets[i], indices, ranges, take, context);
     return error;
 }

@@ -23,7 +23,7 @@ static bool find(void *context, struct bw_run_child *child)
 static void reach(void *context, const struct bw_run_child *child, unsigned level, uint32_t set)
 {
     struct bench *bench = context;
-    struct bw_root_run run = {0};
+    struct bw_root_range run = {0};
     assert_int_equal(level, 0);
     assert_int_equal(child->value, NEWEST - 7);
     bw_buffer_format(&bench->told, "%c", (char)child->bytenr);

@@ -6,10 +6,10 @@
 
 enum { ROOTS = 10000 };
 
-static void has_runs(const struct bw_root_sets *sets, uint32_t set, const struct bw_root_run *runs,
-                     size_t count)
+static void has_runs(const struct bw_root_sets *sets, uint32_t set,
+                     const struct bw_root_range *runs, size_t count)
 {
-    struct bw_root_run run = {0};
+    struct bw_root_range run = {0};
     for (size_t i = 0; i < count; i++) {
         assert_true(bw_root_set_next(sets, set, &run));
         assert_int_equal(run.first, runs[i].first);
@@ -32,10 +32,10 @@ static void test_unions(void **state)
     has_runs(&sets, 0, NULL, 0);
 
     const uint32_t outer = bw_root_set_union(&sets, five, one);
-    has_runs(&sets, outer, (const struct bw_root_run[]){{1, 2}, {5, 6}}, 2);
+    has_runs(&sets, outer, (const struct bw_root_range[]){{1, 2}, {5, 6}}, 2);
     assert_int_equal(bw_root_set_union(&sets, one, five), outer);
     const uint32_t all = bw_root_set_union(&sets, outer, two);
-    has_runs(&sets, all, (const struct bw_root_run[]){{1, 3}, {5, 6}}, 2);
+    has_runs(&sets, all, (const struct bw_root_range[]){{1, 3}, {5, 6}}, 2);
     assert_int_equal(bw_root_set_union(&sets, bw_root_set_union(&sets, two, five), one), all);
     assert_int_equal(bw_root_set_union(&sets, all, outer), all);
     assert_int_equal(bw_root_set_below(&sets, all, 5), bw_root_set_union(&sets, one, two));
@@ -55,10 +55,10 @@ static void test_many_snapshots(void **state)
         row = bw_root_set_union(&sets, row, one);
         odd = i % 2 ? bw_root_set_union(&sets, odd, one) : odd;
     }
-    has_runs(&sets, row, (const struct bw_root_run[]){{0, ROOTS}}, 1);
-    has_runs(&sets, bw_root_set_below(&sets, row, 4711), (const struct bw_root_run[]){{0, 4711}},
+    has_runs(&sets, row, (const struct bw_root_range[]){{0, ROOTS}}, 1);
+    has_runs(&sets, bw_root_set_below(&sets, row, 4711), (const struct bw_root_range[]){{0, 4711}},
              1);
-    struct bw_root_run run = {0};
+    struct bw_root_range run = {0};
     size_t runs = 0;
     while (bw_root_set_next(&sets, odd, &run)) {
         assert_int_equal(run.first, 2 * runs + 1);
@@ -81,7 +81,7 @@ static void test_numbers(void **state)
         assert_true(bw_root_sets_init(&sets, sizes[i]));
         for (uint32_t root = 0; root < sizes[i]; root += root < 200 ? 1 : 977)
             has_runs(&sets, bw_root_set_of(&sets, root),
-                     (const struct bw_root_run[]){{root, root + 1}}, 1);
+                     (const struct bw_root_range[]){{root, root + 1}}, 1);
         bw_root_sets_free(&sets);
     }
 }
@@ -94,7 +94,7 @@ struct example {
 
 static void is_right(const struct bw_root_sets *sets, const struct example *example)
 {
-    struct bw_root_run run = {0};
+    struct bw_root_range run = {0};
     bool members[300] = {false};
     while (bw_root_set_next(sets, example->set, &run))
         for (uint32_t root = run.first; root < run.end; root++)
@@ -102,11 +102,11 @@ static void is_right(const struct bw_root_sets *sets, const struct example *exam
     assert_memory_equal(members, example->members, sizeof members);
 }
 
-static struct bw_root_run any_run(unsigned *seed, bool is_short)
+static struct bw_root_range any_run(unsigned *seed, bool is_short)
 {
     const uint32_t first = (uint32_t)rand_r(seed) % 300, most = is_short ? 3 : 300;
     const uint32_t end = first + 1 + (uint32_t)rand_r(seed) % most;
-    return (struct bw_root_run){first, end < 300 ? end : 300};
+    return (struct bw_root_range){first, end < 300 ? end : 300};
 }
 
 static void add_members(struct example *to, const bool *members, uint32_t first, uint32_t end)
@@ -124,12 +124,12 @@ static struct example any_sum(struct bw_root_sets *sets, unsigned *seed,
     const bool is_short = rand_r(seed) % 2;
     for (int i = rand_r(seed) % 20; i >= 0; i--) {
         const struct example *other = &examples[rand_r(seed) % 50];
-        const struct bw_root_run run = any_run(seed, is_short);
+        const struct bw_root_range run = any_run(seed, is_short);
         if (i % 5 == 4) {
             bw_root_sum_add(sets, &sum, other->set);
             add_members(&all, other->members, 0, 300);
         } else {
-            bw_root_sum_add_run(sets, &sum, run);
+            bw_root_sum_add_range(sets, &sum, run);
             add_members(&all, NULL, run.first, run.end);
         }
     }

@@ -2,8 +2,8 @@
 /*
  * The sums of compression.h. What an extent is counted as, if some files have written into it and
  * others have not, is decided by the first reference in the order of readdir(3), as compsize does.
- * Files come in that order, window by window, and those of a window in the order of inodes. So the
- * order of first references is remembered within a window; what comes in a later one is not first.
+ * Files come in that order, batch by batch, and those of a batch in the order of inodes. So the
+ * order of first references is remembered within a batch; what comes in a later one is not first.
  */
 #include "btrfs-walk/compression.h"
 
@@ -16,7 +16,7 @@
 struct bw_compression_count {
     struct bw_file_list_options list;
     struct bw_number_set counted; /* addresses of extents, in units of the smallest sector */
-    struct bw_map extents;        /* the same of this window: order of the first reference, and
+    struct bw_map extents;        /* the same of this batch: order of the first reference, and
                                      FIRST_PREALLOC */
     bool is_alone;                /* a single file is counted: its first references come first */
     struct bw_extent_scan scan;
@@ -27,7 +27,7 @@ struct bw_compression_count {
  */
 enum { FIRST_PREALLOC = 1, ORDER_SHIFT = 1 };
 
-/* Of a window. If files have more, they are counted in smaller windows. */
+/* Of a batch. If files have more, they are counted in smaller batches. */
 enum { MOST_EXTENTS = 1 << 19 };
 
 const char *bw_compression_kind_name(unsigned type)
@@ -106,8 +106,8 @@ static struct bw_error *on_extent(void *context, const struct bw_wanted_file *fi
     return add_extent(count, file->number, extent);
 }
 
-/* Remembers the extents of the window without their order. */
-static struct bw_error *end_window(struct bw_compression_count *count)
+/* Remembers the extents of the batch without their order. */
+static struct bw_error *end_batch(struct bw_compression_count *count)
 {
     size_t position = 0;
     uint64_t sector;
@@ -120,40 +120,40 @@ static struct bw_error *end_window(struct bw_compression_count *count)
     return NULL;
 }
 
-/* Counts the files whose first names are in some steps of a window; in two halves if they have too
+/* Counts the files whose first names are in some steps of a batch; in two halves if they have too
  * many extents. */
 static struct bw_error *count_steps(struct bw_compression_count *count,
-                                    const struct bw_file_window *window, size_t first, size_t end)
+                                    const struct bw_file_batch *batch, size_t first, size_t end)
 {
     const struct bw_compression_info before = count->info;
     BW_AUTO_FREE struct bw_wanted_file *files = malloc((end - first) * sizeof *files);
     size_t found = 0;
     if (!files)
         return bw_error_no_memory();
-    for (size_t i = 0; i < window->wanted_count; i++)
-        if (window->wanted[i].number >= first && window->wanted[i].number < end) {
-            count->info.files += window->wanted[i].names;
-            files[found++] = window->wanted[i];
+    for (size_t i = 0; i < batch->wanted_count; i++)
+        if (batch->wanted[i].number >= first && batch->wanted[i].number < end) {
+            count->info.files += batch->wanted[i].names;
+            files[found++] = batch->wanted[i];
         }
     count->scan.files = files;
     count->scan.count = found;
     count->is_alone = found == 1;
     struct bw_error *error = bw_extent_scan_run(&count->scan);
     if (!error)
-        return end_window(count);
+        return end_batch(count);
     if (error->code != BW_ERROR_STOPPED)
         return error;
     bw_error_free(error);
     bw_map_clear(&count->extents);
     count->info = before;
     const size_t middle = first + (end - first) / 2;
-    BW_TRY(count_steps(count, window, first, middle));
-    return count_steps(count, window, middle, end);
+    BW_TRY(count_steps(count, batch, first, middle));
+    return count_steps(count, batch, middle, end);
 }
 
-static struct bw_error *on_window(void *context, const struct bw_file_window *window)
+static struct bw_error *on_batch(void *context, const struct bw_file_batch *batch)
 {
-    return window->wanted_count ? count_steps(context, window, 0, window->count) : NULL;
+    return batch->wanted_count ? count_steps(context, batch, 0, batch->count) : NULL;
 }
 
 struct bw_error *bw_compression_begin(struct bw_fs *fs, const struct bw_compression_options *given,
@@ -190,7 +190,7 @@ struct bw_error *bw_compression_add(struct bw_compression_count *count, const ch
     struct bw_file_list_options list = count->list;
     list.subvolume = subvolume;
     list.start = start;
-    return bw_file_list(count->scan.fs, &list, on_window, count);
+    return bw_file_list(count->scan.fs, &list, on_batch, count);
 }
 
 struct bw_error *bw_compression_sum(struct bw_compression_count *count,
