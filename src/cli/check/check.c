@@ -36,7 +36,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct check_settings, no_snapshots)},
     {0, "report", "FORM=FILE",
      "also write a report for CI systems: junit=FILE or sarif=FILE (repeatable)",
-     .take = check_take_report},
+     .take = check_add_report},
     {'j', "threads", "N", "check with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct check_settings, threads)},
     {0},
@@ -75,7 +75,7 @@ static struct bw_error *check_all(struct check *check, const struct bw_error *wh
                                             .data = settings->data,
                                             .all = settings->all,
                                             .threads = settings->threads,
-                                            .take = check_take,
+                                            .take = check_on_finding,
                                             .progress = check_show_progress,
                                             .context = check};
     struct bw_fs *fs = check->session.fs;

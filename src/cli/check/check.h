@@ -114,7 +114,7 @@ void check_print_summary(const struct check *check);
 void check_append_line(struct bw_buffer *text, const struct bw_finding *finding);
 void check_append_message(struct bw_buffer *text, const struct bw_finding *finding);
 /** Writes a finding to stdout and to the reports; a bw_finding_taker. */
-struct bw_error *check_take(void *check, const struct bw_finding *finding);
+struct bw_error *check_on_finding(void *check, const struct bw_finding *finding);
 /** Writes a finding as a row. */
 struct bw_error *check_write_row(struct check *check, const struct bw_finding *finding);
 /** Says how far the check is, and whether to go on; for bw_check_options.progress. */
@@ -124,15 +124,16 @@ bool check_is_stopped(void);
 void check_catch_signals(void);
 
 /** The option --report, and what becomes of it. The files are opened when the images are known. */
-struct bw_error *check_take_report(void *target, const struct cmd_option *option,
-                                   const char *argument);
+struct bw_error *check_add_report(void *target, const struct cmd_option *option,
+                                  const char *argument);
 struct bw_error *check_reports_open(void *check, const struct bw_fs *planned);
 /** Finds the images of devices, which reports name. */
 void check_find_devices(struct check *check);
 /** Completes and closes them; false if one could not be written, which is said. */
 bool check_reports_close(struct check *check, int status);
 
-/** Reads settings->manifest, and then compares the files with it; findings go to check_take(). */
+/** Reads settings->manifest, and then compares the files with it; findings go to
+ * check_on_finding(). */
 struct bw_error *check_read_list(struct check *check);
 
 struct bw_error *check_compare(struct check *check);

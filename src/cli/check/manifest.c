@@ -156,7 +156,7 @@ static struct bw_error *report_difference(struct comparison *comparison,
         finding.tree = bw_subvolume_id(item->place.subvolume);
         finding.inode = item->place.inode;
     }
-    return check_take(check, &finding);
+    return check_on_finding(check, &finding);
 }
 
 /* What differs. */

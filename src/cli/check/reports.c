@@ -436,8 +436,8 @@ static const struct check_report_form check_sarif = {
 
 static const struct check_report_form *const forms[] = {&check_junit, &check_sarif};
 
-struct bw_error *check_take_report(void *target, const struct cmd_option *option,
-                                   const char *argument)
+struct bw_error *check_add_report(void *target, const struct cmd_option *option,
+                                  const char *argument)
 {
     struct check_settings *settings = target;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
@@ -556,7 +556,7 @@ void check_find_devices(struct check *check)
 
 /* Where findings go. */
 
-struct bw_error *check_take(void *context, const struct bw_finding *finding)
+struct bw_error *check_on_finding(void *context, const struct bw_finding *finding)
 {
     struct check *check = context;
     check->line.length = 0;
