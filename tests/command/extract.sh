@@ -180,7 +180,7 @@ ssize_t pwrite64(int file, const void *bytes, size_t length, off64_t offset)
 }
 ssize_t pwrite(int, const void *, size_t, off64_t) __attribute__((alias("pwrite64")));
 END
-if "${CC:-cc}" -shared -fPIC -w -o "$WORK/named.so" "$WORK/named.c" -ldl 2> /dev/null &&
+if "${COMPILER[@]}" -shared -fPIC -w -o "$WORK/named.so" "$WORK/named.c" -ldl 2> /dev/null &&
     [ -z "${SANITIZE:-}" ]; then
     rm -rf "$out"
     unfinished() { find "$out" -name '.btrfs-walk-*' 2> /dev/null | wc -l; }
