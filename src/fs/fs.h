@@ -93,7 +93,8 @@ struct bw_fs {
                     */
     struct bw_stripe_tree *stripes; /**< NULL without the feature */
     struct bw_map lost;     /**< addresses of blocks whose loss was reported; under the lock */
-    struct bw_map doubtful; /**< what bw_fs_first_doubt() was asked of; under the lock */
+    struct bw_map reported; /**< what else was reported once: hashes of messages, and what
+                               bw_fs_first_doubt() was asked of; under the lock */
 };
 
 /** Reports the loss of the block at `bytenr` unless that was done before, by whatever tree or
@@ -103,6 +104,10 @@ void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error
 /** Whether this is the first call for a file, or with inode 0 for a subvolume, so that a message is
  * given once for each. Safe from any thread. */
 bool bw_fs_first_doubt(struct bw_fs *fs, uint64_t tree, uint64_t inode);
+
+/** Reports damage that several walks of a tree meet, as those of an extraction, unless the same
+ * message was reported before; takes the error. Safe from any thread. */
+void bw_fs_report_once(struct bw_fs *fs, struct bw_error *error);
 
 /** Reports what an item range found to be lost, and takes its error. */
 void bw_fs_report_range(struct bw_fs *fs, struct bw_item_range *range);

@@ -2,6 +2,8 @@
 /* Messages about an open file system: every one passes through here on its way to the user. And
  * reading items so that what is lost is reported. */
 #include <inttypes.h>
+#include <string.h>
+#include <xxhash.h>
 
 #include "base/cleanup.h"
 #include "btree/scan.h"
@@ -32,7 +34,16 @@ static bool add_once(struct bw_fs *fs, struct bw_map *map, uint64_t key)
 bool bw_fs_first_doubt(struct bw_fs *fs, uint64_t tree, uint64_t inode)
 {
     /* Numbers that no real file system has may fall together: that costs a warning. */
-    return add_once(fs, &fs->doubtful, inode ^ tree << 40);
+    return add_once(fs, &fs->reported, inode ^ tree << 40);
+}
+
+void bw_fs_report_once(struct bw_fs *fs, struct bw_error *error)
+{
+    const uint64_t hash = XXH3_64bits_withSeed(error->message, strlen(error->message), fs->seed);
+    if (add_once(fs, &fs->reported, hash))
+        bw_fs_report(fs, BW_DAMAGE, error);
+    else
+        bw_error_free(error);
 }
 
 void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error)
@@ -46,7 +57,7 @@ void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error
 void bw_fs_report_range(struct bw_fs *fs, struct bw_item_range *range)
 {
     if (range->lost == BW_LOST_ITEM)
-        bw_fs_report(fs, BW_DAMAGE, BW_TAKE(range->error));
+        bw_fs_report_once(fs, BW_TAKE(range->error));
     else
         bw_fs_report_lost(fs, range->lost, BW_TAKE(range->error));
 }

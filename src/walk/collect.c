@@ -190,20 +190,20 @@ static size_t prepare_attributes(struct bw_collector *collector, const struct or
 static void complain(const struct bw_task_scope *scope, uint64_t inode, const char *what)
 {
     if (atomic_fetch_add_explicit(scope->wanting, 1, memory_order_relaxed) < COMPLAINTS)
-        bw_fs_report(scope->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT, "tree %" PRIu64 ": inode %" PRIu64 ": %s",
-                                     scope->tree->id, inode, what));
+        bw_fs_report_once(scope->fs, bw_error_create(BW_ERROR_CORRUPT,
+                                                     "tree %" PRIu64 ": inode %" PRIu64 ": %s",
+                                                     scope->tree->id, inode, what));
 }
 
 void bw_collector_report_rest(const struct bw_task_scope *scope)
 {
     uint64_t count = atomic_load_explicit(scope->wanting, memory_order_relaxed);
     if (count > COMPLAINTS)
-        bw_fs_report(scope->fs, BW_DAMAGE,
-                     bw_error_create(
-                         BW_ERROR_CORRUPT,
-                         "tree %" PRIu64 ": %" PRIu64 " more inode%s without readable attributes",
-                         scope->tree->id, count - COMPLAINTS, bw_plural(count - COMPLAINTS)));
+        bw_fs_report_once(scope->fs, bw_error_create(BW_ERROR_CORRUPT,
+                                                     "tree %" PRIu64 ": %" PRIu64
+                                                     " more inode%s without readable attributes",
+                                                     scope->tree->id, count - COMPLAINTS,
+                                                     bw_plural(count - COMPLAINTS)));
 }
 
 static void complain_of(const struct bw_task_scope *scope,

@@ -282,11 +282,10 @@ static struct bw_error *merge_directory(struct bw_subvolume_walk *walk,
                                         found->name_length, walk->scope.wave, place)
                    : add_directory(walk, found->inode, parent, found->name, found->name_length,
                                    place);
-    bw_fs_report(walk->fs, BW_DAMAGE,
-                 bw_error_create(BW_ERROR_CORRUPT,
-                                 "tree %" PRIu64 ": directory inode %" PRIu64
-                                 ": it has a second entry",
-                                 walk->scope.tree->id, found->inode));
+    bw_fs_report_once(walk->fs, bw_error_create(BW_ERROR_CORRUPT,
+                                                "tree %" PRIu64 ": directory inode %" PRIu64
+                                                ": it has a second entry",
+                                                walk->scope.tree->id, found->inode));
     return NULL;
 }
 

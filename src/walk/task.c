@@ -64,10 +64,10 @@ static void fail(struct running_task *run, struct bw_error *error)
 /* Reports damage of a directory. */
 static void report_directory(struct running_task *run, uint64_t inode, const char *what)
 {
-    bw_fs_report(run->scope->fs, BW_DAMAGE,
-                 bw_error_create(BW_ERROR_CORRUPT,
-                                 "tree %" PRIu64 ": directory inode %" PRIu64 ": %s",
-                                 run->scope->tree->id, inode, what));
+    bw_fs_report_once(run->scope->fs,
+                      bw_error_create(BW_ERROR_CORRUPT,
+                                      "tree %" PRIu64 ": directory inode %" PRIu64 ": %s",
+                                      run->scope->tree->id, inode, what));
 }
 
 /* Notes that keys are lost. */

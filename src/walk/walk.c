@@ -171,11 +171,11 @@ static struct bw_error *report_cycles(struct visit *visit)
             up = bw_subvolume_by_id(visit->fs, up->parent);
         }
         if (up && met == climb)
-            bw_fs_report(visit->fs, BW_DAMAGE,
-                         bw_error_create(BW_ERROR_CORRUPT,
-                                         "subvolume %" PRIu64
-                                         " is inside itself, so no path leads to it",
-                                         up->tree.id));
+            bw_fs_report_once(visit->fs,
+                              bw_error_create(BW_ERROR_CORRUPT,
+                                              "subvolume %" PRIu64
+                                              " is inside itself, so no path leads to it",
+                                              up->tree.id));
     }
     return NULL;
 }
@@ -191,8 +191,8 @@ static struct bw_error *visit_what_is_asked(struct visit *visit)
     if (!error && start.place.subvolume && !visit->options->start && !visit->options->subvolume)
         error = report_cycles(visit);
     else if (!error && !start.place.subvolume)
-        bw_fs_report(
-            visit->fs, BW_DAMAGE,
+        bw_fs_report_once(
+            visit->fs,
             bw_error_create(BW_ERROR_CORRUPT, "root tree: the top-level subvolume is missing"));
     bw_buffer_free(&start.path);
     return error;

@@ -28,6 +28,7 @@ names() {
     "$PROGRAM" extract -C "$WORK/a/b/dest" "$WORK/names" > /dev/null 2> "$WORK/err"
     is "names that lead elsewhere: status" $? 1
     holds "they are reported" grep -q 'an entry has an invalid name' "$WORK/err"
+    is "each once" "$(sort "$WORK/err" | uniq -d)" ""
     is "nothing is outside" "$(find "$WORK/a" -mindepth 1 -maxdepth 2 | LC_ALL=C sort)" \
         "$WORK/a/b
 $WORK/a/b/dest"
