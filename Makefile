@@ -266,8 +266,9 @@ docs: $(PROGRAM) ## update the pages in docs and the headers of records
 abi: $(SHARED) ## describe the interface anew, after additions to it (needs libabigail)
 	scripts/abi --update $(SHARED)
 
-bench: $(PROGRAM) $(BENCHES) ## measure against floor, kernel and btrfs restore (root)
-	BUILD=$(BUILD) scripts/bench
+# With BEFORE=, only the two programs are compared, which takes less than three minutes.
+bench: $(PROGRAM) $(BENCHES) ## measure against floor, kernel, btrfs restore; BEFORE=PROGRAM (root)
+	BUILD=$(BUILD) $(if $(BEFORE),bench/compare.py $(BEFORE),scripts/bench)
 
 soak: $(SOAK) ## random images through random graphs with faults, for minutes (ROUNDS=, SEED=)
 	$(SOAK) --rounds $(or $(ROUNDS),20000) --seed $(or $(SEED),$$(date +%s))

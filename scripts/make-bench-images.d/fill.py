@@ -181,6 +181,31 @@ def names(top):
             with open("%s/item-%06d" % (path, number), "wb") as file:
                 file.write(b"changed")
 
+def mixed(top):
+    """80,000 small files, 160 MiB of data, half of it compressed, and 4 snapshots."""
+    fcntl.ioctl(opendir(top), SUBVOL_CREATE, bytearray(struct.pack("=q4088s", 0, b"origin")))
+    tree(top + "/origin", 20, 100, 40)
+    for half in ("plain", "packed"):
+        path = "%s/origin/%s" % (top, half)
+        os.mkdir(path)
+        if half == "packed":
+            os.setxattr(path, "btrfs.compression", b"zstd")
+        for number in range(40):
+            with open("%s/file-%02d" % (path, number), "wb") as file:
+                for at in range(2):
+                    file.write(piece(number, at, 1 << 20, half == "packed"))
+    os.sync()
+    origin, place = opendir(top + "/origin"), opendir(top)
+    for i in range(4):
+        fcntl.ioctl(place, SNAP_CREATE, bytearray(
+            struct.pack("=qQQ32x4040s", origin, 0, 0, b"snapshot-%d" % i)))
+        for group in range(100):
+            path = "%s/origin/section-%03d/group-%03d" % (top, i, group)
+            os.unlink("%s/item-%07d.txt" % (path, i * 4000 + group * 40))
+            with open(path + "/new", "wb") as file:
+                file.write(b"changed" * 1000)
+        os.sync()
+
 kind, top = sys.argv[1], sys.argv[2]
 if kind == "million":
     skeleton(top, 100, 200)
@@ -198,4 +223,5 @@ elif kind == "subvolumes":
 elif kind == "contents":
     contents(top)
 else:
-    {"tenth": tenth, "changes": changes, "directories": directories, "names": names}[kind](top)
+    {"tenth": tenth, "changes": changes, "directories": directories, "names": names,
+     "mixed": mixed}[kind](top)

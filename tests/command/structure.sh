@@ -61,28 +61,52 @@ rule "no printing and no exit below the commands" \
 rule "a licence line in every source file" \
     "$(grep -rL 'SPDX-License-Identifier: GPL-2.0-or-later' src include tests scripts bench .ci \
     --include=*.c --include=*.h --include=*.sh --include=*.bash 2> /dev/null)"
-rule "no file of more than 900 lines" "$(find src include tests examples scripts -type f \
-    \( -name '*.[ch]' -o -name '*.sh' -o -name '*.py' \) -exec wc -l {} + |
+# edited [PATH...]: the text files that people edit. What is generated, and what others have
+# printed, is as long as it is, and a table is as long as what it describes.
+edited() {
+    git ls-files -co --exclude-standard -- "${@:-.}" ':!fixtures' ':!tests/abi' ':!tests/data' \
+        ':!tests/fuzz/codec' ':!tests/fuzz/found' ':!docs/probes' ':!docs/xlators' \
+        ':!src/record/records.def' | while IFS= read -r file; do
+        [ -f "$file" ] && printf '%s\n' "$file"
+    done
+}
+rule "no file of more than 900 lines" "$(edited | xargs -d '\n' wc -l |
     awk '$2 != "total" && $1 > 900')"
-# What is generated, and what others have printed, is as long as it is.
+# One of "extents.c" says what it is about, three do not. The number only falls.
+shared=$(find src -name '*.[ch]' -printf '%f\n' | sort | uniq -c | awk '$1 > 2 { print $2 }')
+rule "no name of three files in src, but for 4" "$([ "$(grep -c . <<< "$shared")" -le 4 ] ||
+    echo "$shared")"
 rule "no line of more than 100 columns in code" \
-    "$(git ls-files -co --exclude-standard -- Makefile .ci src include tests scripts examples \
-    bench ':!*.md' ':!tests/abi' ':!tests/data' ':!tests/fuzz/codec' |
+    "$(edited Makefile .ci src include tests scripts examples bench ':!*.md' |
     LC_ALL=C.UTF-8 xargs -d '\n' awk 'length > 100 { print FILENAME ":" FNR }')"
 # What is made of tables is not prose, and neither are tables, examples and references.
 rule "no line of more than 100 columns in prose" \
     "$(git ls-files '*.md' | grep -v '^docs/xlators/\|^bench/' |
     xargs awk '/^```/ { code = !code } /^<!-- made by/ { code = 1 } /^<!-- end of/ { code = 0 }
         !code && !/^\|/ && !/^    / && length > 100 { print FILENAME ":" FNR }')"
-rule "no function of more than 60 lines" "$(find src -name '*.c' -exec awk '
-    FNR == 1 { start = 0 }
-    /^\{/ { start = FNR }
-    /^\}/ && start { if (FNR - start > 60) print FILENAME ":" start; start = 0 }' {} +)"
-rule "no function of more than 60 lines in shell" "$(git ls-files -co --exclude-standard -- \
-    .ci scripts tests ':!*.[ch]' ':!*.py' | xargs -d '\n' awk '
-    FNR == 1 { start = 0 }
-    /^[a-z_]+\(\) \{$/ { start = FNR }
-    /^\}/ && start { if (FNR - start > 60) print FILENAME ":" start; start = 0 }')"
+# long_functions START: of the files that are named in the input, functions of more than 60 lines,
+# whose body begins with a line that matches.
+long_functions() {
+    xargs -d '\n' awk -v start="$1" '
+        FNR == 1 { line = 0 }
+        $0 ~ start { line = FNR }
+        /^\}/ && line { if (FNR - line > 60) print FILENAME ":" line; line = 0 }'
+}
+rule "no function of more than 60 lines" \
+    "$(edited 'src/*.c' 'bench/*.c' 'examples/*.c' | long_functions '^[{]')"
+# Tests have tables in their functions. The number only falls.
+long=$(edited 'tests/*.c' | long_functions '^[{]')
+rule "no function of more than 60 lines in tests, but for 11" \
+    "$([ "$(grep -c . <<< "$long")" -le 11 ] || echo "$long")"
+rule "no function of more than 60 lines in shell" "$(edited .ci scripts tests bench completions \
+    ':!*.[ch]' ':!*.py' | long_functions '^[a-z_]+[(][)] [{]$')"
+rule "no function of more than 60 lines in Python" "$(edited scripts tests bench ':!*.[ch]' |
+    xargs -d '\n' grep -lE '^#!.*python|^"""' | xargs -d '\n' python3 -c '
+import ast, sys
+for path in sys.argv[1:]:
+    for node in ast.walk(ast.parse(open(path, encoding="utf-8").read())):
+        if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno > 60:
+            print(path, node.lineno, sep=":")' 2>&1)"
 rule "no path of one machine" \
     "$(git grep -nE '(^|[^A-Za-z0-9_.])/(home|work)/[a-z]' -- . ':!fixtures' ':!*.md' \
     ':!tests/command/structure.sh' 2> /dev/null)"
