@@ -225,8 +225,8 @@ $(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) \
 unit: $(TESTS) ## build and run the unit tests
 	@scripts/run-tests $(TESTS)
 
-check: all $(TESTS) $(BUILD)/tests/worst-images ## run all tests
-	@BUILD=$(BUILD) scripts/run-tests $(TESTS) $(COMMAND_TESTS)
+check: all $(TESTS) $(BUILD)/tests/worst-images ## run all tests (TIMES=1 names the slowest)
+	@BUILD=$(BUILD) scripts/run-tests $(TIMES:%=--times) $(TESTS) $(COMMAND_TESTS)
 
 check-long: check ## the same, and random and worst images for minutes
 	WORST=1 BUILD=$(BUILD) bash tests/command/bounds.sh
