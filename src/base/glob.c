@@ -30,8 +30,8 @@ static struct cursor cursor_of(const char *bytes, size_t length)
     return (struct cursor){begin, begin + length};
 }
 
-/* Takes a character; there is one. */
-static uint32_t take(struct cursor *cursor)
+/* Consumes the next character, which must exist. */
+static uint32_t next_character(struct cursor *cursor)
 {
     static const uint8_t first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     size_t length = bw_utf8_length(cursor->next, (size_t)(cursor->end - cursor->next));
@@ -72,7 +72,7 @@ static bool take_plain(struct cursor *pattern, uint32_t *character)
     skip(pattern, '\\');
     if (pattern->next == pattern->end)
         return false;
-    *character = take(pattern);
+    *character = next_character(pattern);
     return true;
 }
 
@@ -161,10 +161,10 @@ static bool matches(const struct folding *folding, struct cursor wanted, struct 
         if (skip(&wanted, '*')) {
             after_star = wanted;
             retry = given;
-        } else if (!matches_one(folding, &wanted, take(&given))) {
+        } else if (!matches_one(folding, &wanted, next_character(&given))) {
             if (!after_star.next)
                 return false;
-            take(&retry);
+            next_character(&retry);
             wanted = after_star;
             given = retry;
         }

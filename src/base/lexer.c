@@ -21,7 +21,7 @@ static bool is_space(char byte)
     return byte && strchr(" \t\n\r\v\f", byte);
 }
 
-static struct bw_text_place place(const struct bw_lexer *lexer, const char *at)
+static struct bw_text_place place_at(const struct bw_lexer *lexer, const char *at)
 {
     return (struct bw_text_place){lexer->source, lexer->line,
                                   (unsigned)(at - lexer->line_begin) + 1};
@@ -107,12 +107,12 @@ static struct bw_error *read_quoted(struct bw_lexer *lexer)
             *lexer->free++ = *at;
         else if (!read_escape(lexer))
             return BW_REFUSE(
-                place(lexer, at),
+                place_at(lexer, at),
                 "expected \\\", \\\\, \\n, \\r, \\t or \\xHH after a backslash in quotes");
     }
     if (!is_open(lexer))
         return BW_REFUSE(
-            place(lexer, begin), "the quote that begins here does not end%s",
+            place_at(lexer, begin), "the quote that begins here does not end%s",
             lexer->rules->one_line ? " in its line (a newline in quotes is written \\n)" : "");
     lexer->next++;
     return NULL;
@@ -154,7 +154,7 @@ struct bw_error *bw_lexer_next(struct bw_lexer *lexer, const char *ends, struct 
         skip_space(lexer);
     }
     *token = (struct bw_token){.text = "",
-                               .at = place(lexer, lexer->next),
+                               .at = place_at(lexer, lexer->next),
                                .adjacent = lexer->next == before && lexer->started};
     if (lexer->next == lexer->end)
         return NULL;

@@ -103,8 +103,8 @@ static bool is_good(const struct search *search, const struct bw_disk_superblock
 }
 
 /* A good entry is better than a bad one, then a newer one. `newer_bad` is of the same zone. */
-static void take(struct search *search, const struct bw_superblock_entry *entry,
-                 uint64_t generation, bool good)
+static void consider_entry(struct search *search, const struct bw_superblock_entry *entry,
+                           uint64_t generation, bool good)
 {
     if (search->found &&
         (good < search->good || (good == search->good && generation < search->generation)))
@@ -128,7 +128,8 @@ static uint64_t consider(struct search *search, uint64_t end)
             continue;
         good = is_good(search, &disk);
         last = last ? last : offset + BW_SUPERBLOCK_SIZE;
-        take(search, &(struct bw_superblock_entry){offset, bad}, bw_get64(disk.generation), good);
+        consider_entry(search, &(struct bw_superblock_entry){offset, bad},
+                       bw_get64(disk.generation), good);
         bad = bad ? bad : offset;
     }
     return last;

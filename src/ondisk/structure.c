@@ -333,9 +333,10 @@ static void print_cut_off(struct bw_printer *printer, struct bw_cursor *cursor)
                          bw_plural(length));
 }
 
-/* Takes the bytes of a structure beyond the first `taken`; NULL if it is cut off. */
-static const uint8_t *take(struct bw_cursor *cursor, const struct bw_structure *structure,
-                           size_t taken, uint8_t padded[PADDED_ROOM])
+/* Consumes the bytes of a structure beyond the first `taken`; NULL if it is cut off. */
+static const uint8_t *consume_structure(struct bw_cursor *cursor,
+                                        const struct bw_structure *structure, size_t taken,
+                                        uint8_t padded[PADDED_ROOM])
 {
     size_t have = left(cursor);
     if (have + taken >= structure->size)
@@ -353,7 +354,7 @@ static void print_struct(struct bw_printer *printer, const struct bw_structure *
 {
     uint8_t padded[PADDED_ROOM];
     struct bw_part part = *above;
-    part.start = take(part.cursor, structure, 0, padded);
+    part.start = consume_structure(part.cursor, structure, 0, padded);
     part.index = index;
     if (part.start)
         print_members(printer, structure, &part);

@@ -114,8 +114,8 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
     return NULL;
 }
 
-static struct bw_error *take(void *context, const struct bw_stream_file *file,
-                             const struct bw_data_part *part)
+static struct bw_error *write_part(void *context, const struct bw_stream_file *file,
+                                   const struct bw_data_part *part)
 {
     struct cat *cat = context;
     cmd_progress_add(part->length);
@@ -145,7 +145,7 @@ static struct bw_error *write_files(struct cat *cat)
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = cat->state->threads,
                                      .next = next,
-                                     .take = take,
+                                     .take = write_part,
                                      .finish = finish,
                                      .context = cat};
     cat->files = calloc(cat->paths.common->path_count + 1, sizeof *cat->files);

@@ -65,7 +65,7 @@ static bool is_inside(const char *texts, const struct subvolume_branch *inner,
 }
 
 /* Finds what the branch is in, among the one before it and those around that. */
-static void place(struct subvolume_tree *tree, size_t number)
+static void find_branch_around(struct subvolume_tree *tree, size_t number)
 {
     struct subvolume_branch *branch = &tree->branches[number];
     uint32_t around = (uint32_t)number;
@@ -96,7 +96,7 @@ struct bw_error *subvolume_tree_write(struct subvolume_tree *tree, struct cmd_ou
     if (tree->count)
         qsort_r(tree->branches, tree->count, sizeof *tree->branches, compare, tree->texts.data);
     for (size_t i = 0; i < tree->count; i++) {
-        place(tree, i);
+        find_branch_around(tree, i);
         line.length = 0;
         append_line(tree, &tree->branches[i], &line);
         if (line.failed)
