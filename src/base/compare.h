@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /** Two numbers. */
 static inline int bw_compare(uint64_t a, uint64_t b)
@@ -28,6 +29,13 @@ static inline int bw_compare_lists(const uint64_t *a, const uint64_t *b, size_t 
 static inline int bw_compare_first(const void *first, const void *second)
 {
     return bw_compare(*(const uint64_t *)first, *(const uint64_t *)second);
+}
+
+/** Two strings of bytes; a beginning of another one comes before it. */
+static inline int bw_compare_bytes(const void *a, size_t a_length, const void *b, size_t b_length)
+{
+    const int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
+    return order ? order : bw_compare(a_length, b_length);
 }
 
 #endif

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "diff/diff.h"
 
 /* The inode at hand, in both trees. */
@@ -34,9 +35,8 @@ static int compare_names(const struct pair *pair, size_t i, size_t j)
     const struct bw_touched *parent = bw_touched_get(&pair->diff->touched, a->parent);
     if (parent && parent->flags & BW_TOUCHED_REPLACED)
         return -1;
-    size_t length = a->length < b->length ? a->length : b->length;
-    int order = memcmp(bytes_of(pair->names[0], i), bytes_of(pair->names[1], j), length);
-    return order ? order : (a->length > b->length) - (a->length < b->length);
+    return bw_compare_bytes(bytes_of(pair->names[0], i), a->length, bytes_of(pair->names[1], j),
+                            b->length);
 }
 
 static struct bw_error *path_of(const struct pair *pair, unsigned side, size_t i,

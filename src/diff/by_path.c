@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "diff/diff.h"
 
 /* An entry of a directory. */
@@ -76,9 +77,7 @@ static struct bw_error *add_entries(void *context, const struct bw_item *item)
 static int compare_names(const struct entry *a, const char *a_names, const struct entry *b,
                          const char *b_names)
 {
-    size_t length = a->length < b->length ? a->length : b->length;
-    int order = memcmp(a_names + a->name, b_names + b->name, length);
-    return order ? order : (a->length > b->length) - (a->length < b->length);
+    return bw_compare_bytes(a_names + a->name, a->length, b_names + b->name, b->length);
 }
 
 static int by_name(const void *a, const void *b, void *names)

@@ -20,6 +20,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "data/fetch.h"
 #include "diff/diff.h"
 #include "ondisk/checksum.h"
@@ -422,9 +423,7 @@ static int by_bytes(const void *a, const void *b, void *bytes)
 {
     const struct attribute *left = a, *right = b;
     const char *text = bytes;
-    size_t length = left->length < right->length ? left->length : right->length;
-    int order = memcmp(text + left->at, text + right->at, length);
-    return order ? order : (left->length > right->length) - (left->length < right->length);
+    return bw_compare_bytes(text + left->at, left->length, text + right->at, right->length);
 }
 
 static struct bw_error *read_attributes(const struct bw_diff_file *file,

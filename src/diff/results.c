@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "diff/diff.h"
 
 static const char *text_of(const struct bw_diff *diff, size_t at)
@@ -64,17 +65,15 @@ static int by_path(const void *a, const void *b, void *texts)
 {
     const struct bw_diff_row *left = a, *right = b;
     const char *text = texts;
-    size_t length = left->path_length < right->path_length ? left->path_length : right->path_length;
-    int order = memcmp(text + left->path, text + right->path, length);
-    if (!order)
-        order = (left->path_length > right->path_length) - (left->path_length < right->path_length);
+    int order = bw_compare_bytes(text + left->path, left->path_length, text + right->path,
+                                 right->path_length);
     /* What is deleted comes before what takes its place. */
     if (!order)
         order = (right->status == BW_DIFFERENCE_DELETED) - (left->status == BW_DIFFERENCE_DELETED);
     if (!order)
         order =
             (left->status == BW_DIFFERENCE_MODIFIED) - (right->status == BW_DIFFERENCE_MODIFIED);
-    return order ? order : (left->inode > right->inode) - (left->inode < right->inode);
+    return order ? order : bw_compare(left->inode, right->inode);
 }
 
 /* Whether a directory is still what it was, or has taken the place of that. */

@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "diff/diff.h"
 #include "ondisk/checksum.h"
 
@@ -159,10 +160,8 @@ static int by_directory(const void *a, const void *b, void *bytes)
     const struct bw_diff_name *left = a, *right = b;
     if (left->parent != right->parent)
         return left->parent < right->parent ? -1 : 1;
-    size_t length = left->length < right->length ? left->length : right->length;
     const char *text = bytes;
-    int order = memcmp(text + left->bytes, text + right->bytes, length);
-    return order ? order : (left->length > right->length) - (left->length < right->length);
+    return bw_compare_bytes(text + left->bytes, left->length, text + right->bytes, right->length);
 }
 
 static struct bw_error *read_names(struct bw_diff_tree *tree, struct bw_leaf_finder *finder,

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/number_set.h"
 #include "base/search.h"
 #include "base/struct_size.h"
@@ -201,16 +202,10 @@ static struct bw_error *on_lost_block(void *context, const struct bw_block_point
     return NULL;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
-    return one < other ? -1 : one > other;
-}
-
 static int by_last(const void *a, const void *b)
 {
     const struct lost_range *one = a, *other = b;
-    return one->last < other->last ? -1 : one->last > other->last;
+    return bw_compare(one->last, other->last);
 }
 
 /* Reads the extent tree; blocks that are lost are reported. To be called again when more was
@@ -225,7 +220,8 @@ static struct bw_error *sharing_read(struct sharing_table *sharing)
     if (!fs->extent_tree.id)
         return bw_error_create(BW_ERROR_CORRUPT, "the extent tree is lost");
     if (sharing->requested_count)
-        qsort(sharing->requested, sharing->requested_count, sizeof *sharing->requested, by_number);
+        qsort(sharing->requested, sharing->requested_count, sizeof *sharing->requested,
+              bw_compare_first);
     BW_TRY(bw_tree_scan(&fs->reader, &fs->extent_tree, &scan));
     if (sharing->lost_count)
         qsort(sharing->lost, sharing->lost_count, sizeof *sharing->lost, by_last);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "btree/scan.h"
 #include "ondisk/disk.h"
 #include "ondisk/items.h"
@@ -143,7 +144,7 @@ static int by_subvolume(const void *first, const void *second)
     const struct bw_lost_inodes *a = first, *b = second;
     if (a->subvolume != b->subvolume)
         return a->subvolume < b->subvolume ? -1 : 1;
-    return a->number < b->number ? -1 : a->number > b->number;
+    return bw_compare(a->number, b->number);
 }
 
 struct bw_error *bw_lost_inodes_name(struct bw_fs *fs, struct bw_inode_paths *paths,

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/search.h"
 #include "base/struct_size.h"
 #include "btree/scan.h"
@@ -358,19 +359,13 @@ static struct bw_error *read_block(const struct bw_owner_search *search,
     return NULL;
 }
 
-static int by_address(const void *first, const void *second)
-{
-    const struct bw_owned_block *a = first, *b = second;
-    return a->bytenr < b->bytenr ? -1 : a->bytenr > b->bytenr;
-}
-
 static struct bw_error *give_blocks(struct bw_owner_search *search)
 {
     BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&search->fs->reader, 1);
     if (!buffer)
         return bw_error_no_memory();
     if (search->block_count)
-        qsort(search->blocks, search->block_count, sizeof *search->blocks, by_address);
+        qsort(search->blocks, search->block_count, sizeof *search->blocks, bw_compare_first);
     for (size_t i = 0; i < search->block_count; i++) {
         struct bw_owned_block *block = &search->blocks[i];
         BW_TRY(read_block(search, block, buffer));

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/search.h"
 #include "owners/references.h"
 #include "owners/level_reader.h"
@@ -101,17 +102,11 @@ static struct bw_error *read_trees(struct loading *loading, const struct bw_tree
     return bw_level_reader_run(&loading->reader);
 }
 
-static int by_place(const void *left, const void *right)
-{
-    const struct bw_shared_extent *a = left, *b = right;
-    return a->place < b->place ? -1 : a->place > b->place;
-}
-
 static void sort(struct found *found)
 {
     for (size_t i = 1; i < found->count; i++)
         if (found->extents[i - 1].place > found->extents[i].place) {
-            qsort(found->extents, found->count, sizeof *found->extents, by_place);
+            qsort(found->extents, found->count, sizeof *found->extents, bw_compare_first);
             return;
         }
 }

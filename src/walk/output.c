@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/escape.h"
 #include "btrfs-walk/people.h"
 #include "btrfs-walk/walk.h"
@@ -330,12 +331,8 @@ static struct sort_header header_at(const char *bytes)
 static int compare_bytes(const char *left, const struct sort_header *one, const char *right,
                          const struct sort_header *other)
 {
-    const size_t common =
-        one->path_length < other->path_length ? one->path_length : other->path_length;
-    const int difference = memcmp(left + sizeof *one, right + sizeof *other, common);
-    return difference
-               ? difference
-               : (one->path_length > other->path_length) - (one->path_length < other->path_length);
+    return bw_compare_bytes(left + sizeof *one, one->path_length, right + sizeof *other,
+                            other->path_length);
 }
 
 /* Equal entries stay in the order in which they came, which is that of their addresses. */

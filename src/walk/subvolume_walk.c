@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/search.h"
 #include "btree/scan.h"
 #include "fs/fs.h"
@@ -316,12 +317,6 @@ static struct bw_error *merge(struct bw_subvolume_walk *walk, const struct bw_ta
     return NULL;
 }
 
-static int by_inode(const void *a, const void *b)
-{
-    const struct bw_pending *left = a, *right = b;
-    return (left->inode > right->inode) - (left->inode < right->inode);
-}
-
 static struct bw_error *add_adopted_tasks(struct bw_subvolume_walk *walk)
 {
     for (size_t i = 0; i < walk->adopted.count; i++) {
@@ -341,7 +336,7 @@ static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_ado
     const struct bw_scan scan = {BW_SCAN_ALL, .wants = has_pending_entries, .pointer = add_task,
                                  .lost = lost_node, .context = walk};
     walk->task_count = 0;
-    qsort(walk->pending, walk->pending_count, sizeof *walk->pending, by_inode);
+    qsort(walk->pending, walk->pending_count, sizeof *walk->pending, bw_compare_first);
     if (!only_adopted)
         BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
     return add_adopted_tasks(walk);

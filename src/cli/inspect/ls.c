@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/pair_set.h"
 #include "cli/inspect/ls.h"
 
@@ -201,21 +202,13 @@ struct sorting {
     const struct ls_state *options;
 };
 
-static int compare_bytes(const char *left, size_t left_length, const char *right,
-                         size_t right_length)
-{
-    const size_t length = left_length < right_length ? left_length : right_length;
-    const int order = memcmp(left, right, length);
-    return order ? order : (left_length > right_length) - (left_length < right_length);
-}
-
 /* From the last dot on. */
 static int compare_extensions(const char *left, size_t left_length, const char *right,
                               size_t right_length)
 {
     const char *one = memrchr(left, '.', left_length), *other = memrchr(right, '.', right_length);
-    return compare_bytes(one ? one : "", one ? (size_t)(left + left_length - one) : 0,
-                         other ? other : "", other ? (size_t)(right + right_length - other) : 0);
+    return bw_compare_bytes(one ? one : "", one ? (size_t)(left + left_length - one) : 0,
+                            other ? other : "", other ? (size_t)(right + right_length - other) : 0);
 }
 
 static int compare_times(const struct timespec *left, const struct timespec *right)
@@ -248,7 +241,7 @@ static int compare_entries(const void *a, const void *b, void *context)
     if (!order && sorting->options->order == LS_BY_EXTENSION)
         order = compare_extensions(one, left->name_length, other, right->name_length);
     if (!order)
-        order = compare_bytes(one, left->name_length, other, right->name_length);
+        order = bw_compare_bytes(one, left->name_length, other, right->name_length);
     return sorting->options->reverse ? -order : order;
 }
 
