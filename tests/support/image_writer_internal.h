@@ -2,15 +2,10 @@
 /*
  * What the parts of the image writer share:
  *
- *   image_writer.c             options, trees and their items, helpers
- *   image_writer_files.c       inodes and names, as items
- *   image_writer_subvolumes.c  subvolumes and snapshots, as items
- *   image_writer_expect.c      the paths a walk must find
- *   image_writer_chunk.c       chunks, where they lie on the devices, storing with parity
- *   image_writer_extents.c     the account of all blocks in the extent tree
- *   image_writer_layout.c      items into blocks, blocks into levels, sharing between snapshots
- *   image_writer_output.c      bytes of blocks and superblocks, devices
- *   image_writer_damage.c      looking up and damaging what was written
+ *   image_writer.c         options, trees and their items, the paths that a walk must find
+ *   image_writer_files.c   inodes, names and subvolumes, as items
+ *   image_writer_layout.c  chunks, items into blocks, blocks into levels, the extent tree
+ *   image_writer_output.c  bytes of blocks and superblocks, devices, damage
  */
 #ifndef BW_TESTS_IMAGE_WRITER_INTERNAL_H
 #define BW_TESTS_IMAGE_WRITER_INTERNAL_H
@@ -153,7 +148,6 @@ void iw_uuid(const struct iw_image *image, enum iw_uuid kind, uint64_t number,
 /** The id in tree blocks and device items. */
 void iw_metadata_uuid(const struct iw_image *image, uint8_t uuid[BW_UUID_SIZE]);
 struct bw_disk_key iw_disk_key(struct bw_key key);
-struct bw_key iw_host_key(const struct bw_disk_key *key);
 struct iw_tree *iw_find_tree(const struct iw_image *image, uint64_t id);
 /** A tree to be changed: made if there is none, refused if it is an alias or everything is written.
  */
@@ -171,45 +165,21 @@ size_t iw_leaf_space(const struct iw_image *image);
 
 /* image_writer_files.c */
 void iw_init_inode(const struct iw_image *image, struct bw_disk_inode_item *inode, uint8_t type);
-/** INODE_ITEM and ".." of a top directory. */
-void iw_put_top_directory(struct iw_image *image, struct iw_tree *tree);
-
-/* image_writer_subvolumes.c */
 void iw_put_root_item(struct iw_image *image, uint64_t id, uint64_t flags,
                       const struct iw_tree *source);
 /** The ROOT_ITEM of a tree, whatever its offset; NULL if there is none. */
 struct iw_item *iw_find_root_item(const struct iw_image *image, uint64_t id);
 
-/* image_writer_chunk.c */
+/* image_writer_layout.c */
 unsigned iw_minimum_devices(uint64_t profile);
-/** Makes all chunks anew. */
-void iw_make_chunks(struct iw_image *image, size_t system_chunks, size_t metadata_chunks);
-/** The items that describe the chunks, in the chunk, device and extent trees. */
-void iw_describe_chunks(struct iw_image *image);
 size_t iw_chunk_item(const struct iw_image *image, const struct iw_chunk *chunk, uint8_t *bytes);
 void iw_fill_device_item(const struct iw_image *image, unsigned device,
                          struct bw_disk_device_item *item);
-const struct iw_chunk *iw_find_chunk(const struct iw_image *image, uint64_t logical);
 void iw_map(const struct iw_image *image, uint64_t logical, struct iw_mapping *mapping);
 /** Writes a range to all its copies. `old` is what parity was computed from so far; NULL: zeros. */
 void iw_store(struct iw_image *image, uint64_t logical, const uint8_t *old, const uint8_t *bytes,
               size_t length);
-
-/* image_writer_extents.c */
-/** Makes the account of the blocks as they are; false if it is another one than before. */
-bool iw_take_account(struct iw_image *image);
-/** Puts the account in the extent tree. */
-void iw_put_account(struct iw_image *image);
-void iw_free_account(struct iw_account *account);
-
-/* image_writer_layout.c */
 void iw_lay_out(struct iw_image *image);
 void iw_free_layout(struct iw_image *image);
-
-/* image_writer_output.c */
-void iw_build_block(const struct iw_image *image, const struct iw_block_state *state,
-                    uint8_t *bytes);
-/** Puts the checksum in front of a block or superblock. */
-void iw_seal(const struct iw_image *image, uint8_t *bytes, size_t length);
 
 #endif
