@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One open file: its inode, and a reader and a list of extents that are made when first used. The
- * extents are the pieces of data/extents.h, with neighbouring holes joined. */
+ * extents are the pieces of data/file_extents.h, with neighbouring holes joined. */
 #include "btrfs-walk/file.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/struct_size.h"
 #include "btrfs-walk/stream.h"
-#include "data/extents.h"
+#include "data/file_extents.h"
 #include "data/reader.h"
 
 struct bw_file {

@@ -11,7 +11,7 @@
 #define BW_DATA_READER_H
 
 #include "btrfs-walk/stream.h"
-#include "data/extents.h"
+#include "data/file_extents.h"
 
 enum {
     BW_DATA_BLOCK = 2 << 20, /**< bytes of file data in a block */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/graph/check.c: what a plan is refused for, and where. Plans come from
+/* src/graph/validate.c: what a plan is refused for, and where. Plans come from
  * volfiles.
  */
 #include <sys/stat.h>

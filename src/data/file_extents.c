@@ -4,7 +4,7 @@
  * offset, and the first one after it. An item that reaches into the next one contradicts it, and is
  * taken for damaged.
  */
-#include "data/extents.h"
+#include "data/file_extents.h"
 
 #include <inttypes.h>
 

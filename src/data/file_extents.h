@@ -5,8 +5,8 @@
  * an item or a part of the tree is damaged. What follows an offset depends on that offset alone,
  * not on where the reading began.
  */
-#ifndef BW_DATA_EXTENTS_H
-#define BW_DATA_EXTENTS_H
+#ifndef BW_DATA_FILE_EXTENTS_H
+#define BW_DATA_FILE_EXTENTS_H
 
 #include "btree/find_leaf.h"
 #include "btrfs-walk/stream.h"
