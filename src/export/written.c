@@ -9,108 +9,281 @@
 #include "base/cleanup.h"
 #include "export/written.h"
 
-/* Paths. They are cut before their slashes: "/a/b" is "", "/a" and "/b". */
+/*
+ * Paths. They are cut at their slashes, but for one at the front: "/a/b" is "/a" and "b". The first
+ * record is that of the empty path, which all others are below.
+ */
 
-#define NO_PATH UINT32_MAX
+enum {
+    /* Bits of the first byte of a record. The two lowest are the marks of directories. */
+    HAS_DETAILS = 1 << 2, /* they follow the name, after their length */
+    HAS_LINK = 1 << 3,    /* it was met on the way to another one: the place of its details follows,
+                             which are another record, or NO_PATH if there are none */
+    IS_DETAILS = 1 << 4,  /* such a record: it has no name */
+    IS_DIRECTORY = HAS_DETAILS | HAS_LINK,
 
-struct bw_stored_name {
-    size_t offset;   /* in the names */
-    uint32_t length; /* with the slash before it */
-    uint32_t parent; /* NO_PATH: it has none */
+    MOST_DETAILS = 127,
+    MOST_NAME = BW_PACKED_LONGEST - MOST_DETAILS - 2 * BW_VARINT_LONGEST - 8,
+};
+
+#define NO_PATH BW_NO_RECORD
+
+/* A record as it is read. */
+struct stored_name {
+    uint8_t *bits;
+    uint32_t parent;
+    const char *name;
+    size_t length;
+    uint8_t *rest; /* what follows the name */
+    size_t size;
+};
+
+/* Bytes that a user of the store keeps with a directory. */
+struct details {
+    uint8_t bytes[MOST_DETAILS];
+    size_t length;
 };
 
 void bw_path_store_free(struct bw_path_store *store)
 {
-    free(store->items);
-    bw_buffer_free(&store->names);
-    bw_map_free(&store->directories);
+    bw_packed_free(&store->records);
+    bw_buffer_free(&store->last);
     *store = (struct bw_path_store){0};
 }
 
-static bool is_path(const struct bw_path_store *store, uint32_t number, const char *path,
-                    size_t length)
+static struct stored_name get_name(const struct bw_path_store *store, uint32_t number)
 {
-    for (; number != NO_PATH; number = store->items[number].parent) {
-        const struct bw_stored_name *item = &store->items[number];
-        if (item->length > length ||
-            (item->length && memcmp(path + length - item->length, store->names.data + item->offset,
-                                    item->length) != 0))
-            return false;
-        length -= item->length;
+    uint8_t *begin = bw_packed_at(&store->records, number);
+    const uint8_t *at = begin + 1;
+    struct stored_name name = {.bits = begin, .parent = number};
+    if (!(*begin & IS_DETAILS)) {
+        name.parent -= (uint32_t)bw_varint_get(&at);
+        name.length = (size_t)bw_varint_get(&at);
+        name.name = (const char *)at;
     }
-    return length == 0;
+    name.rest = begin + (at - begin) + name.length;
+    name.size = (size_t)(name.rest - begin);
+    if (*begin & HAS_LINK)
+        name.size += sizeof(uint32_t);
+    if (*begin & (HAS_DETAILS | IS_DETAILS))
+        name.size += 1u + *name.rest;
+    return name;
 }
 
-/* NO_PATH also if it cannot be found because of another one of its hash. */
-static uint32_t find(const struct bw_path_store *store, const char *path, size_t length)
+/* The details of a directory; NULL: there are none. */
+static const uint8_t *get_details(const struct bw_path_store *store, const struct stored_name *name)
 {
-    uint32_t number = bw_map_get(&store->directories, XXH64(path, length, 0));
-    return number != NO_PATH && is_path(store, number, path, length) ? number : NO_PATH;
+    uint32_t link = NO_PATH;
+    if (*name->bits & HAS_DETAILS)
+        return name->rest + 1;
+    if (*name->bits & HAS_LINK)
+        memcpy(&link, name->rest, sizeof link);
+    return link == NO_PATH ? NULL : get_name(store, link).rest + 1;
 }
 
-static bool add_name(struct bw_path_store *store, uint32_t parent, const char *name, size_t length,
-                     uint32_t *number)
+static uint32_t hash_name(const struct bw_path_store *store, uint32_t parent, const char *name,
+                          size_t length)
 {
-    if (length > UINT32_MAX || store->count == NO_PATH ||
-        !BW_ARRAY_RESERVE(store->items, store->count, store->capacity))
-        return false;
-    *number = (uint32_t)store->count;
-    store->items[store->count++] =
-        (struct bw_stored_name){store->names.length, (uint32_t)length, parent};
-    bw_buffer_append(&store->names, name, length);
-    return !store->names.failed;
+    const uint64_t seed = store->records.multiplier ^ parent * UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)(XXH64(name, length, seed) >> 32);
 }
 
-/* Where the last name of a path begins, with the slash before it. */
-static size_t last_name(const char *path, size_t length)
+static uint32_t find_in(const struct bw_path_store *store, uint32_t parent, const char *name,
+                        size_t length)
+{
+    const uint32_t hash = hash_name(store, parent, name, length);
+    size_t slot = SIZE_MAX;
+    uint32_t number;
+    while ((number = bw_packed_find(&store->records, hash, &slot)) != NO_PATH) {
+        const struct stored_name other = get_name(store, number);
+        if (other.parent == parent && other.length == length &&
+            memcmp(other.name, name, length) == 0)
+            break;
+    }
+    return number;
+}
+
+/* How much of two paths is the same, in whole names. */
+static size_t common_length(const struct bw_buffer *one, const char *path, size_t length)
+{
+    size_t common = 0, i = 0;
+    for (; i < one->length && i < length && one->data[i] == path[i]; i++)
+        common = path[i] == '/' ? i : common;
+    bool one_ends = i == one->length || one->data[i] == '/';
+    bool path_ends = i == length || path[i] == '/';
+    return one_ends && path_ends ? i : common;
+}
+
+static size_t parent_length(const char *path, size_t length)
 {
     const char *slash = memrchr(path, '/', length);
     return slash ? (size_t)(slash - path) : 0;
 }
 
+/* The name in a path that follows its first `known` bytes, and where it ends. */
+static const char *next_name(const char *path, size_t length, size_t known, size_t *end)
+{
+    const size_t begin = known ? known + 1 : 0, from = known ? begin : 1;
+    const char *slash = from < length ? memchr(path + from, '/', length - from) : NULL;
+    *end = slash ? (size_t)(slash - path) : length;
+    return path + begin;
+}
+
+/* The nearest directory on the way to a path that is there, or itself; `*known` is the length of
+ * its path. */
+static uint32_t find_nearest(struct bw_path_store *store, const char *path, size_t length,
+                             size_t *known)
+{
+    struct bw_buffer *last = &store->last;
+    uint32_t number = store->last_number;
+    size_t end;
+    for (*known = common_length(last, path, length); last->length > *known;
+         last->length = parent_length(last->data, last->length))
+        number = get_name(store, number).parent;
+    for (uint32_t next; *known < length; *known = end) {
+        const char *name = next_name(path, length, *known, &end);
+        next = find_in(store, number, name, (size_t)(path + end - name));
+        if (next == NO_PATH)
+            break;
+        number = next;
+    }
+    bw_buffer_append(last, path + last->length, *known - last->length);
+    store->last_number = last->failed ? 0 : number;
+    if (last->failed)
+        bw_buffer_free(last);
+    return number;
+}
+
+static uint32_t find(struct bw_path_store *store, const char *path, size_t length)
+{
+    size_t known;
+    if (!store->records.count)
+        return NO_PATH;
+    const uint32_t number = find_nearest(store, path, length, &known);
+    return known == length ? number : NO_PATH;
+}
+
+static bool enlarge_index(struct bw_path_store *store)
+{
+    if (!bw_packed_enlarge(&store->records))
+        return false;
+    for (uint32_t number = bw_packed_first(&store->records, 0); number != NO_PATH;) {
+        const struct stored_name name = get_name(store, number);
+        if (*name.bits & IS_DIRECTORY && number)
+            bw_packed_index(&store->records, hash_name(store, name.parent, name.name, name.length),
+                            number);
+        number = bw_packed_next(&store->records, number, name.size);
+    }
+    return true;
+}
+
+static uint8_t *put_details(uint8_t *at, const struct details *details)
+{
+    *at++ = (uint8_t)details->length;
+    memcpy(at, details->bytes, details->length);
+    return at + details->length;
+}
+
+/* Adds a name that is not there. */
+static uint32_t add_name(struct bw_path_store *store, uint32_t parent, const char *name,
+                         size_t length, uint8_t bits, const struct details *details)
+{
+    const uint32_t none = NO_PATH;
+    uint8_t *end;
+    if (length > MOST_NAME ||
+        (bits & IS_DIRECTORY && !bw_packed_has_room(&store->records) && !enlarge_index(store)))
+        return NO_PATH;
+    const size_t longest = length + MOST_DETAILS + 2 * BW_VARINT_LONGEST + sizeof none + 2;
+    const uint32_t number = bw_packed_begin(&store->records, longest, &end);
+    if (number == NO_PATH)
+        return NO_PATH;
+    *end++ = bits;
+    end = bw_varint_put(end, number - parent);
+    end = bw_varint_put(end, length);
+    memcpy(end, name, length);
+    end += length;
+    if (bits & HAS_LINK) {
+        memcpy(end, &none, sizeof none);
+        end += sizeof none;
+    }
+    bw_packed_end(&store->records, details ? put_details(end, details) : end);
+    if (bits & IS_DIRECTORY && number)
+        bw_packed_index(&store->records, hash_name(store, parent, name, length), number);
+    return number;
+}
+
+/* Adds the details of a directory that was met on the way to another one. */
+static bool add_details(struct bw_path_store *store, uint32_t number, const struct details *details)
+{
+    uint8_t *end;
+    const uint32_t link = bw_packed_begin(&store->records, sizeof *details + 1, &end);
+    if (link == NO_PATH)
+        return false;
+    *end++ = IS_DETAILS;
+    bw_packed_end(&store->records, put_details(end, details));
+    memcpy(get_name(store, number).rest, &link, sizeof link);
+    return true;
+}
+
+/* Keeps a directory, with its details if it has none, and unless that is NULL. */
+static bool keep_directory(struct bw_path_store *store, const char *path, size_t length,
+                           const struct details *details, uint32_t *number)
+{
+    size_t known, end;
+    if (!store->records.count && add_name(store, 0, "", 0, HAS_LINK, NULL) == NO_PATH)
+        return false;
+    *number = find_nearest(store, path, length, &known);
+    if (known == length) {
+        const struct stored_name name = get_name(store, *number);
+        return !details || get_details(store, &name) || add_details(store, *number, details);
+    }
+    for (; known < length && *number != NO_PATH; known = end) {
+        const char *name = next_name(path, length, known, &end);
+        const struct details *own = end == length ? details : NULL;
+        *number = add_name(store, *number, name, (size_t)(path + end - name),
+                           own ? HAS_DETAILS : HAS_LINK, own);
+    }
+    return *number != NO_PATH;
+}
+
 bool bw_path_store_directory(struct bw_path_store *store, const char *path, size_t length,
                              uint32_t *number)
 {
-    size_t known = length;
-    /* Usually the directory that it is in is there. */
-    while ((*number = find(store, path, known)) == NO_PATH && known)
-        known = last_name(path, known);
-    while (known < length || *number == NO_PATH) {
-        const char *slash =
-            known < length ? memchr(path + known + 1, '/', length - known - 1) : NULL;
-        size_t end = slash ? (size_t)(slash - path) : length;
-        if (!add_name(store, *number, path + known, end - known, number) ||
-            !bw_map_put(&store->directories, XXH64(path, end, 0), *number))
-            return false;
-        known = end;
-    }
-    return true;
+    return keep_directory(store, path, length, NULL, number);
 }
 
 bool bw_path_store_add(struct bw_path_store *store, const char *path, size_t length,
                        uint32_t *number)
 {
-    size_t name = last_name(path, length);
+    const size_t above = parent_length(path, length);
+    size_t end;
     uint32_t directory;
-    return bw_path_store_directory(store, path, name, &directory) &&
-           add_name(store, directory, path + name, length - name, number);
+    if (!bw_path_store_directory(store, path, above, &directory))
+        return false;
+    const char *name = next_name(path, length, above, &end);
+    *number = add_name(store, directory, name, (size_t)(path + length - name), 0, NULL);
+    return *number != NO_PATH;
 }
 
 void bw_path_store_append(const struct bw_path_store *store, uint32_t number,
                           struct bw_buffer *path)
 {
+    struct stored_name name;
     size_t length = 0;
-    for (uint32_t at = number; at != NO_PATH; at = store->items[at].parent)
-        length += store->items[at].length;
+    for (uint32_t at = number; at; at = name.parent) {
+        name = get_name(store, at);
+        length += name.length + (name.parent != 0);
+    }
     if (!bw_buffer_reserve(path, length))
         return;
     path->length += length;
     char *end = path->data + path->length;
-    for (uint32_t at = number; at != NO_PATH; at = store->items[at].parent) {
-        const struct bw_stored_name *item = &store->items[at];
-        end -= item->length;
-        if (item->length)
-            memcpy(end, store->names.data + item->offset, item->length);
+    for (uint32_t at = number; at; at = name.parent) {
+        name = get_name(store, at);
+        end -= name.length;
+        memcpy(end, name.name, name.length);
+        if (name.parent)
+            *--end = '/';
     }
 }
 
@@ -221,35 +394,239 @@ void bw_links_append_path(struct bw_links *links, size_t number, struct bw_buffe
     pthread_mutex_unlock(&links->lock);
 }
 
-/* Directories. */
+/*
+ * Directories. Their details are the inode's number, what is special (bits), the time of the last
+ * change of content, and what the bits do not say.
+ */
+
+enum {
+    OTHER_OWNER = BW_MADE_OWNERS, /* in the lowest bits, where the index of the owner is */
+    SAME_CTIME = 1 << 4,          /* it is the time of the last change of content */
+    SAME_ATIME = 1 << 5,
+    OTHER_PLACE = 1 << 6, /* it is none of a plain directory */
+    OTHER_SUBVOLUME = 1 << 7,
+};
 
 void bw_made_directories_free(struct bw_made_directories *directories)
 {
-    free(directories->items);
+    free(directories->subvolumes);
+    bw_map_free(&directories->subvolume_numbers);
     bw_path_store_free(&directories->paths);
     *directories = (struct bw_made_directories){0};
+}
+
+/* The index of a subvolume; UINT32_MAX if memory runs out. */
+static uint32_t number_subvolume(struct bw_made_directories *directories,
+                                 const struct bw_subvolume *subvolume)
+{
+    const uint64_t key = (uint64_t)(uintptr_t)subvolume;
+    uint32_t number = bw_map_get(&directories->subvolume_numbers, key);
+    if (number != UINT32_MAX)
+        return number;
+    number = (uint32_t)directories->subvolume_count;
+    if (!BW_ARRAY_RESERVE(directories->subvolumes, directories->subvolume_count,
+                          directories->subvolume_capacity) ||
+        !bw_map_put(&directories->subvolume_numbers, key, number))
+        return UINT32_MAX;
+    directories->subvolumes[directories->subvolume_count++] = subvolume;
+    return number;
+}
+
+/* The index of an owner, or OTHER_OWNER. */
+static unsigned number_owner(struct bw_made_directories *directories,
+                             const struct bw_made_owner *owner)
+{
+    unsigned number = 0;
+    for (; number < directories->owner_count; number++)
+        if (memcmp(&directories->owners[number], owner, sizeof *owner) == 0)
+            return number;
+    if (number < BW_MADE_OWNERS)
+        directories->owners[directories->owner_count++] = *owner;
+    return number;
+}
+
+/* Times before another one are odd numbers. */
+static uint8_t *put_time(uint8_t *at, const struct timespec *time, int64_t near)
+{
+    const uint64_t distance = (uint64_t)time->tv_sec - (uint64_t)near;
+    const uint32_t nanoseconds = (uint32_t)time->tv_nsec;
+    at = bw_varint_put(at, distance << 1 ^ (distance >> 63 ? UINT64_MAX : 0));
+    memcpy(at, &nanoseconds, sizeof nanoseconds);
+    return at + sizeof nanoseconds;
+}
+
+static struct timespec get_time(const uint8_t **at, int64_t near)
+{
+    const uint64_t number = bw_varint_get(at);
+    const uint64_t distance = number >> 1 ^ (number & 1 ? UINT64_MAX : 0);
+    uint32_t nanoseconds;
+    memcpy(&nanoseconds, *at, sizeof nanoseconds);
+    *at += sizeof nanoseconds;
+    return (struct timespec){(int64_t)(distance + (uint64_t)near), nanoseconds};
+}
+
+static bool is_same_time(const struct timespec *one, const struct timespec *other)
+{
+    return one->tv_sec == other->tv_sec && one->tv_nsec == other->tv_nsec;
+}
+
+static uint8_t *put_owner(uint8_t *at, const struct bw_made_owner *owner)
+{
+    at = bw_varint_put(at, owner->uid);
+    at = bw_varint_put(at, owner->gid);
+    at = bw_varint_put(at, owner->mode);
+    return bw_varint_put(at, owner->flags);
+}
+
+static struct bw_made_owner get_owner(const uint8_t **at)
+{
+    struct bw_made_owner owner = {.uid = (uint32_t)bw_varint_get(at)};
+    owner.gid = (uint32_t)bw_varint_get(at);
+    owner.mode = (uint16_t)bw_varint_get(at);
+    owner.flags = (uint16_t)bw_varint_get(at);
+    return owner;
+}
+
+static void pack_details(const struct bw_made_directories *directories, unsigned owner_number,
+                         uint32_t subvolume, const struct bw_place *place,
+                         const struct bw_inode *inode, struct details *details)
+{
+    const struct bw_made_owner owner = {inode->uid, inode->gid, (uint16_t)inode->mode,
+                                        (uint16_t)inode->flags};
+    const bool plain = place->type == BW_FILE_DIRECTORY && !place->directory;
+    const bool same_ctime = is_same_time(&inode->ctime, &inode->mtime);
+    const bool same_atime = is_same_time(&inode->atime, &inode->mtime);
+    uint8_t *at = details->bytes;
+    *at++ = (uint8_t)(owner_number | (same_ctime ? SAME_CTIME : 0) | (same_atime ? SAME_ATIME : 0) |
+                      (plain ? 0 : OTHER_PLACE) | (subvolume ? OTHER_SUBVOLUME : 0));
+    at = bw_varint_put(at, place->inode);
+    at = put_time(at, &inode->mtime, directories->first_mtime);
+    if (owner_number == OTHER_OWNER)
+        at = put_owner(at, &owner);
+    if (!same_ctime)
+        at = put_time(at, &inode->ctime, inode->mtime.tv_sec);
+    if (!same_atime)
+        at = put_time(at, &inode->atime, inode->mtime.tv_sec);
+    if (!plain) {
+        *at++ = place->type;
+        at = bw_varint_put(at, place->directory);
+    }
+    if (subvolume)
+        at = bw_varint_put(at, subvolume);
+    details->length = (size_t)(at - details->bytes);
+}
+
+static struct bw_made_directory unpack_details(const struct bw_made_directories *directories,
+                                               const uint8_t *at)
+{
+    struct bw_made_directory directory = {0};
+    const uint8_t bits = *at++;
+    directory.place = (struct bw_place){.inode = bw_varint_get(&at), .type = BW_FILE_DIRECTORY};
+    directory.mtime = get_time(&at, directories->first_mtime);
+    const unsigned owner_number = bits & OTHER_OWNER;
+    const struct bw_made_owner owner =
+        owner_number == OTHER_OWNER ? get_owner(&at) : directories->owners[owner_number];
+    directory.uid = owner.uid;
+    directory.gid = owner.gid;
+    directory.mode = owner.mode;
+    directory.flags = owner.flags;
+    directory.ctime = bits & SAME_CTIME ? directory.mtime : get_time(&at, directory.mtime.tv_sec);
+    directory.atime = bits & SAME_ATIME ? directory.mtime : get_time(&at, directory.mtime.tv_sec);
+    if (bits & OTHER_PLACE) {
+        directory.place.type = *at++;
+        directory.place.directory = bw_varint_get(&at);
+    }
+    directory.place.subvolume =
+        directories->subvolumes[bits & OTHER_SUBVOLUME ? bw_varint_get(&at) : 0];
+    return directory;
 }
 
 struct bw_error *bw_made_directories_add(struct bw_made_directories *directories, const char *path,
                                          size_t length, const struct bw_place *place,
                                          const struct bw_inode *inode)
 {
+    const struct bw_made_owner owner = {inode->uid, inode->gid, (uint16_t)inode->mode,
+                                        (uint16_t)inode->flags};
+    struct details details;
     uint32_t number;
-    if (!bw_path_store_directory(&directories->paths, path, length, &number) ||
-        !BW_ARRAY_RESERVE(directories->items, directories->count, directories->capacity))
+    if (!directories->owner_count)
+        directories->first_mtime = inode->mtime.tv_sec;
+    const uint32_t subvolume = number_subvolume(directories, place->subvolume);
+    if (subvolume == UINT32_MAX)
         return bw_error_no_memory();
-    directories->items[directories->count++] = (struct bw_made_directory){
-        .path = number,
-        .place = *place,
-        .atime = inode->atime,
-        .ctime = inode->ctime,
-        .mtime = inode->mtime,
-        .uid = inode->uid,
-        .gid = inode->gid,
-        .mode = (uint16_t)inode->mode,
-        .flags = (uint16_t)inode->flags,
-    };
+    pack_details(directories, number_owner(directories, &owner), subvolume, place, inode, &details);
+    return keep_directory(&directories->paths, path, length, &details, &number)
+               ? NULL
+               : bw_error_no_memory();
+}
+
+/* Whether an entry of the store is one of the directories, and has one of the marks, if any are
+ * given. */
+static bool is_made(const struct bw_path_store *paths, const struct stored_name *name,
+                    uint8_t marks)
+{
+    return *name->bits & IS_DIRECTORY && (!marks || *name->bits & marks) &&
+           get_details(paths, name);
+}
+
+/* The path of a number, followed by a NUL. */
+static struct bw_error *read_path(const struct bw_path_store *paths, uint32_t number,
+                                  struct bw_buffer *path)
+{
+    path->length = 0;
+    bw_path_store_append(paths, number, path);
+    bw_buffer_append_byte(path, '\0');
+    path->length -= !path->failed;
+    return path->failed ? bw_error_no_memory() : NULL;
+}
+
+static struct bw_error *visit_made(const struct bw_made_directories *directories, uint32_t number,
+                                   struct bw_buffer *path, bw_made_directory_visitor *visit,
+                                   void *context)
+{
+    const struct stored_name name = get_name(&directories->paths, number);
+    const struct bw_made_directory directory =
+        unpack_details(directories, get_details(&directories->paths, &name));
+    BW_TRY(read_path(&directories->paths, number, path));
+    return visit(context, path->data, path->length, &directory);
+}
+
+/* A directory has a greater number than the one it is in. Records can be read only forwards, so
+ * the numbers in a chunk are collected first. */
+static struct bw_error *visit_chunk(const struct bw_made_directories *directories, size_t chunk,
+                                    uint8_t marks, struct bw_buffer *path,
+                                    bw_made_directory_visitor *visit, void *context)
+{
+    const struct bw_path_store *paths = &directories->paths;
+    BW_AUTO_FREE uint32_t *numbers = NULL;
+    size_t count = 0, capacity = 0;
+    for (uint32_t number = bw_packed_first(&paths->records, chunk); number != NO_PATH;) {
+        const struct stored_name name = get_name(paths, number);
+        if (is_made(paths, &name, marks)) {
+            if (!BW_ARRAY_RESERVE(numbers, count, capacity))
+                return bw_error_no_memory();
+            numbers[count++] = number;
+        }
+        number = bw_packed_next_in_chunk(&paths->records, number, name.size);
+    }
+    while (count--)
+        BW_TRY(visit_made(directories, numbers[count], path, visit, context));
     return NULL;
+}
+
+static struct bw_error *visit_marked(const struct bw_made_directories *directories, uint8_t marks,
+                                     bw_made_directory_visitor *visit, void *context)
+{
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    for (size_t chunk = directories->paths.records.count; chunk--;)
+        BW_TRY(visit_chunk(directories, chunk, marks, &path, visit, context));
+    return NULL;
+}
+
+struct bw_error *bw_made_directories_visit(const struct bw_made_directories *directories,
+                                           bw_made_directory_visitor *visit, void *context)
+{
+    return visit_marked(directories, 0, visit, context);
 }
 
 struct bw_inode bw_made_directory_inode(const struct bw_made_directory *directory)
@@ -266,17 +643,12 @@ struct bw_inode bw_made_directory_inode(const struct bw_made_directory *director
 
 /* Which directories are written before an entry, and which of them again. */
 
-#define NOWHERE UINT32_MAX
-
-struct bw_directory_state {
-    uint32_t place; /* in the list of all; NOWHERE: it does not belong to the archive */
-    bool written, again;
-};
+/* Marks of directories. */
+enum { WRITTEN = 1 << 0, AGAIN = 1 << 1 };
 
 void bw_directory_order_free(struct bw_directory_order *order)
 {
     bw_made_directories_free(&order->all);
-    free(order->states);
     bw_buffer_free(&order->open);
     bw_buffer_free(&order->path);
 }
@@ -285,86 +657,61 @@ struct bw_error *bw_directory_order_add(struct bw_directory_order *order, const 
                                         size_t length, const struct bw_place *place,
                                         const struct bw_inode *inode)
 {
-    BW_TRY(bw_made_directories_add(&order->all, path, length, place, inode));
-    while (order->known < order->all.paths.count) {
-        if (!BW_ARRAY_RESERVE(order->states, order->known, order->capacity))
-            return bw_error_no_memory();
-        order->states[order->known++] = (struct bw_directory_state){.place = NOWHERE};
-    }
-    const size_t added = order->all.count - 1;
-    if (order->states[order->all.items[added].path].place == NOWHERE)
-        order->states[order->all.items[added].path].place = (uint32_t)added;
-    return NULL;
+    return bw_made_directories_add(&order->all, path, length, place, inode);
 }
 
-/* NULL: it does not belong to the archive. */
-static struct bw_directory_state *find_directory(const struct bw_directory_order *order,
-                                                 const char *path, size_t length)
+/* False: it does not belong to the archive. */
+static bool find_directory(struct bw_directory_order *order, const char *path, size_t length,
+                           struct stored_name *name)
 {
-    uint32_t number = find(&order->all.paths, path, length);
-    struct bw_directory_state *state = number < order->known ? &order->states[number] : NULL;
-    return state && state->place != NOWHERE ? state : NULL;
-}
-
-/* How much of the open path is on the way to a directory, or is it. */
-static size_t open_length(const struct bw_directory_order *order, const char *path, size_t length)
-{
-    const struct bw_buffer *open = &order->open;
-    size_t common = 0, i = 0;
-    for (; i < open->length && i < length && open->data[i] == path[i]; i++)
-        common = path[i] == '/' ? i : common;
-    bool open_ends = i == open->length || open->data[i] == '/';
-    bool path_ends = i == length || path[i] == '/';
-    return open_ends && path_ends ? i : common;
-}
-
-static size_t parent_length(const char *path, size_t length)
-{
-    const char *slash = memrchr(path, '/', length);
-    return slash ? (size_t)(slash - path) : 0;
+    struct bw_path_store *paths = &order->all.paths;
+    const uint32_t number = find(paths, path, length);
+    if (number == NO_PATH)
+        return false;
+    *name = get_name(paths, number);
+    return get_details(paths, name);
 }
 
 /* Something is put into a directory. The top is open for no tar: names do not begin with it. */
 static void note_entry(struct bw_directory_order *order, const char *path, size_t length)
 {
-    struct bw_directory_state *state = find_directory(order, path, length);
-    if (state && (!length || open_length(order, path, length) != length))
-        state->again = true;
+    struct stored_name name;
+    if (find_directory(order, path, length, &name) &&
+        (!length || common_length(&order->open, path, length) != length))
+        *name.bits |= AGAIN;
 }
 
 static struct bw_error *write_first(struct bw_directory_order *order,
-                                    struct bw_directory_state *state, const char *path,
-                                    size_t length)
+                                    const struct stored_name *name, const char *path, size_t length)
 {
-    const struct bw_made_directory *directory = &order->all.items[state->place];
+    const struct bw_made_directory directory =
+        unpack_details(&order->all, get_details(&order->all.paths, name));
     if (length)
         note_entry(order, path, parent_length(path, length));
-    state->written = true;
-    state->again |= (directory->mode & S_IRWXU) != S_IRWXU;
+    *name->bits |= WRITTEN | ((directory.mode & S_IRWXU) != S_IRWXU ? AGAIN : 0);
     order->open.length = 0;
     bw_buffer_append(&order->open, path, length);
     bw_buffer_append_byte(&order->open, '\0');
     if (order->open.failed)
         return bw_error_no_memory();
     order->open.length--;
-    return order->write(order->context, order->open.data, directory, BW_DIRECTORY_FIRST);
+    return order->write(order->context, order->open.data, &directory, BW_DIRECTORY_FIRST);
 }
 
 /* Up to a directory, and with it. What contains one that is written is written, too. */
 static struct bw_error *write_up_to(struct bw_directory_order *order, const char *path,
                                     size_t length)
 {
-    struct bw_directory_state *state;
+    struct stored_name name;
     size_t end = length;
-    while (end && !((state = find_directory(order, path, end)) && state->written))
+    while (end && !(find_directory(order, path, end, &name) && *name.bits & WRITTEN))
         end = parent_length(path, end);
-    order->open.length = open_length(order, path, length);
+    order->open.length = common_length(&order->open, path, length);
     for (; end <= length; end++) {
         if (end && end < length && path[end] != '/')
             continue;
-        state = find_directory(order, path, end);
-        if (state && !state->written)
-            BW_TRY(write_first(order, state, path, end));
+        if (find_directory(order, path, end, &name) && !(*name.bits & WRITTEN))
+            BW_TRY(write_first(order, &name, path, end));
     }
     return NULL;
 }
@@ -380,40 +727,31 @@ struct bw_error *bw_directory_order_enter(struct bw_directory_order *order, cons
     return NULL;
 }
 
-/* The path of a number, followed by a NUL. */
-static struct bw_error *read_path(struct bw_directory_order *order, size_t number)
-{
-    order->path.length = 0;
-    bw_path_store_append(&order->all.paths, (uint32_t)number, &order->path);
-    bw_buffer_append_byte(&order->path, '\0');
-    order->path.length -= !order->path.failed;
-    return order->path.failed ? bw_error_no_memory() : NULL;
-}
-
 /* Those with nothing in them. */
 static struct bw_error *write_empty(struct bw_directory_order *order)
 {
-    for (size_t i = 0; i < order->all.count; i++) {
-        const uint32_t number = order->all.items[i].path;
-        if (order->states[number].written)
-            continue;
-        BW_TRY(read_path(order, number));
-        BW_TRY(write_up_to(order, order->path.data, order->path.length));
+    const struct bw_path_store *paths = &order->all.paths;
+    for (uint32_t number = bw_packed_first(&paths->records, 0); number != NO_PATH;) {
+        const struct stored_name name = get_name(paths, number);
+        if (is_made(paths, &name, 0) && !(*name.bits & WRITTEN)) {
+            BW_TRY(read_path(paths, number, &order->path));
+            BW_TRY(write_up_to(order, order->path.data, order->path.length));
+        }
+        number = bw_packed_next(&paths->records, number, name.size);
     }
     return NULL;
 }
 
-/* The number of a path is greater than that of the directory that it is in. */
+static struct bw_error *write_again(void *context, const char *path, size_t length,
+                                    const struct bw_made_directory *directory)
+{
+    struct bw_directory_order *order = context;
+    (void)length;
+    return order->write(order->context, path, directory, BW_DIRECTORY_AGAIN);
+}
+
 struct bw_error *bw_directory_order_end(struct bw_directory_order *order)
 {
     BW_TRY(write_empty(order));
-    for (size_t number = order->known; number--;) {
-        const struct bw_directory_state *state = &order->states[number];
-        if (state->place == NOWHERE || !state->again)
-            continue;
-        BW_TRY(read_path(order, number));
-        BW_TRY(order->write(order->context, order->path.data, &order->all.items[state->place],
-                            BW_DIRECTORY_AGAIN));
-    }
-    return NULL;
+    return visit_marked(&order->all, AGAIN, write_again, order);
 }

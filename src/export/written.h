@@ -10,19 +10,19 @@
 
 #include "base/buffer.h"
 #include "base/map.h"
+#include "base/packed.h"
 #include "btrfs-walk/inode.h"
 
 /*
- * Paths. An image may be made to have long ones: each is its last name and the number of the
- * directory it is in.
+ * Paths. An image may be made to have long ones: each is a packed record of its last name and of
+ * where the directory is that it is in.
  */
 
 /** All zeros is empty. */
 struct bw_path_store {
-    struct bw_stored_name *items;
-    size_t count, capacity;
-    struct bw_buffer names;
-    struct bw_map directories; /**< numbers by the hash of the path */
+    struct bw_packed records;
+    struct bw_buffer last; /**< path of the directory that was looked up last */
+    uint32_t last_number;  /**< of it: the next one is mostly near */
 };
 
 /** Frees the memory and leaves an empty store. */
@@ -95,30 +95,50 @@ bool bw_links_rename(struct bw_links *links, size_t number, const char *path);
  * was replaced. */
 void bw_links_append_path(struct bw_links *links, size_t number, struct bw_buffer *path);
 
-/** A directory, or such a file. There may be millions. */
+/** What is known of a directory, or of such a file. */
 struct bw_made_directory {
     struct bw_place place;
     struct timespec atime, ctime, mtime;
-    uint32_t path; /**< in the store */
     uint32_t uid, gid;
     uint16_t mode, flags; /**< the lower bits of the inode's, which are all that have a meaning here
                            */
 };
 
-/** In the order they were made: a directory before those in it. All zeros is none. */
+/** An owner with a mode and flags: most directories have one of a few. */
+struct bw_made_owner {
+    uint32_t uid, gid;
+    uint16_t mode, flags;
+};
+
+enum { BW_MADE_OWNERS = 15 };
+
+/** All zeros is none. There may be millions: each is packed into some thirty bytes with its path.
+ */
 struct bw_made_directories {
-    struct bw_made_directory *items;
-    size_t count, capacity;
     struct bw_path_store paths;
+    const struct bw_subvolume **subvolumes; /**< in which they are */
+    size_t subvolume_count, subvolume_capacity;
+    struct bw_map subvolume_numbers; /**< indices by address */
+    struct bw_made_owner owners[BW_MADE_OWNERS];
+    unsigned owner_count;
+    int64_t first_mtime; /**< of the first: others are mostly near */
 };
 
 /** Frees what it holds. */
 void bw_made_directories_free(struct bw_made_directories *directories);
 
-/** Adds one. */
+/** Adds one. Of several with the same path, the first counts. */
 struct bw_error *bw_made_directories_add(struct bw_made_directories *directories, const char *path,
                                          size_t length, const struct bw_place *place,
                                          const struct bw_inode *inode);
+
+/** Takes a directory; a NUL follows the path. */
+typedef struct bw_error *bw_made_directory_visitor(void *context, const char *path, size_t length,
+                                                   const struct bw_made_directory *directory);
+
+/** Passes on all, each after those in it. */
+struct bw_error *bw_made_directories_visit(const struct bw_made_directories *directories,
+                                           bw_made_directory_visitor *visit, void *context);
 
 /** What is known of its inode. */
 struct bw_inode bw_made_directory_inode(const struct bw_made_directory *directory);
@@ -147,10 +167,8 @@ struct bw_directory_order {
     bw_directory_writer *write;
     void *context; /**< passed to it */
     struct bw_made_directories all;
-    struct bw_directory_state *states; /**< by the number of the path */
-    size_t known, capacity;            /**< of these */
-    struct bw_buffer open;             /**< path of the one that tar has not finished */
-    struct bw_buffer path;             /**< scratch space */
+    struct bw_buffer open; /**< path of the one that tar has not finished */
+    struct bw_buffer path; /**< scratch space */
 };
 
 /** Frees what it holds. */

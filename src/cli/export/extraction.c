@@ -566,20 +566,14 @@ static struct bw_error *finish_entry(void *context, const struct bw_stream_file 
 }
 
 /* Restores the attributes of all directories, at the end, and protects files. */
-static struct bw_error *finish_directories(struct extract *extract)
+static struct bw_error *finish_directory(void *context, const char *path, size_t length,
+                                         const struct bw_made_directory *directory)
 {
-    for (size_t i = extract->directories.count; i--;) {
-        const struct bw_made_directory *directory = &extract->directories.items[i];
-        const struct bw_inode inode = bw_made_directory_inode(directory);
-        struct bw_target_attributes attributes;
-        BW_TRY(read_attributes(extract, &directory->place, &inode, &attributes));
-        extract->text.length = 0;
-        bw_path_store_append(&extract->directories.paths, directory->path, &extract->text);
-        if (extract->text.failed)
-            return bw_error_no_memory();
-        bw_target_restore_last(&extract->target, extract->text.length ? extract->text.data : "",
-                               extract->text.length, &attributes);
-    }
+    struct extract *extract = context;
+    const struct bw_inode inode = bw_made_directory_inode(directory);
+    struct bw_target_attributes attributes;
+    BW_TRY(read_attributes(extract, &directory->place, &inode, &attributes));
+    bw_target_restore_last(&extract->target, path, length, &attributes);
     return NULL;
 }
 
@@ -622,7 +616,8 @@ static struct bw_error *extract_files(struct extract *extract)
     error = bw_error_first(error, bw_target_make_rest(&extract->maker));
     drop_repeated(extract);
     cmd_export_stop(&extract->export);
-    return bw_error_first(error, finish_directories(extract));
+    return bw_error_first(
+        error, bw_made_directories_visit(&extract->directories, finish_directory, extract));
 }
 
 struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs)

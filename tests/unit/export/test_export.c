@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What export/ does without an image: hashes against known ones, the table of hard links, lines of
  * mtree; times that are the same. */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -130,9 +133,12 @@ static void test_paths(void **state)
     for (size_t i = 0; i < 9; i++)
         assert_true(bw_path_store_directory(&store, paths[i], strlen(paths[i]), &numbers[i]));
     assert_int_equal(numbers[2], numbers[5]); /* each directory is kept once */
-    size_t names = store.names.length;
     assert_true(bw_path_store_add(&store, "/a/b/c/file", strlen("/a/b/c/file"), &file));
-    assert_int_equal(store.names.length, names + strlen("/file"));
+    struct bw_buffer whole = {0};
+    bw_path_store_append(&store, file, &whole);
+    assert_int_equal(whole.length, strlen("/a/b/c/file"));
+    assert_memory_equal(whole.data, "/a/b/c/file", whole.length);
+    bw_buffer_free(&whole);
     for (size_t i = 0; i < 9; i++) {
         struct bw_buffer path = {0};
         bw_path_store_append(&store, numbers[i], &path);
@@ -142,6 +148,78 @@ static void test_paths(void **state)
         bw_buffer_free(&path);
     }
     bw_path_store_free(&store);
+}
+
+/* What a directory is kept with. */
+struct made {
+    char path[40];
+    struct bw_place place;
+    struct bw_inode inode;
+};
+
+enum { MADE = 40000 };
+
+/* Of all kinds, and with numbers and times of all lengths; `i` has the path in hexadecimal digits.
+ */
+static struct made made_directory(uint64_t i)
+{
+    static const char subvolumes[3];
+    struct made made = {
+        .place = {(const struct bw_subvolume *)&subvolumes[i % 50 ? 0 : 1 + i % 100 / 50],
+                  256 + (i << i % 40), i % 9 ? BW_FILE_DIRECTORY : BW_FILE_REGULAR, i % 13 ? 0 : i},
+        .inode = {.mtime = {(int64_t)(i * i) - 5000, (long)(i * 24001)},
+                  .uid = (uint32_t)(i % 3 ? 1000 : i << 16),
+                  .gid = (uint32_t)(i % 30),
+                  .mode = S_IFDIR | (i & 07777),
+                  .flags = i % 5}};
+    made.inode.ctime = made.inode.atime = made.inode.mtime;
+    if (i % 4 == 0)
+        made.inode.ctime = (struct timespec){INT64_MIN, 999999999};
+    if (i % 6 == 0)
+        made.inode.atime = (struct timespec){INT64_MAX, 0};
+    (void)snprintf(made.path, sizeof made.path, "%" PRIx64 "/%" PRIx64, i / 16, i);
+    return made;
+}
+
+static struct bw_error *check_made(void *context, const char *path, size_t length,
+                                   const struct bw_made_directory *directory)
+{
+    uint8_t *times = context;
+    const uint64_t i = strtoull(strchr(path, '/') + 1, NULL, 16);
+    const struct made made = made_directory(i);
+    const struct bw_inode inode = bw_made_directory_inode(directory);
+    assert_string_equal(path, made.path);
+    assert_int_equal(length, strlen(path));
+    assert_int_equal(times[i]++, 0);
+    assert_ptr_equal(directory->place.subvolume, made.place.subvolume);
+    assert_true(directory->place.inode == made.place.inode);
+    assert_true(directory->place.type == made.place.type);
+    assert_true(directory->place.directory == made.place.directory);
+    assert_memory_equal(&inode.atime, &made.inode.atime, sizeof inode.atime);
+    assert_memory_equal(&inode.ctime, &made.inode.ctime, sizeof inode.ctime);
+    assert_memory_equal(&inode.mtime, &made.inode.mtime, sizeof inode.mtime);
+    assert_true(inode.uid == made.inode.uid && inode.gid == made.inode.gid);
+    assert_true(inode.mode == made.inode.mode && inode.flags == made.inode.flags);
+    return NULL;
+}
+
+static void test_made_directories(void **state)
+{
+    struct bw_made_directories directories = {0};
+    uint8_t *times = calloc(MADE, 1);
+    (void)state;
+    for (uint64_t i = 0; i < MADE; i++) {
+        const struct made made = made_directory(i);
+        assert_null(bw_made_directories_add(&directories, made.path, strlen(made.path), &made.place,
+                                            &made.inode));
+        assert_null(bw_made_directories_add(&directories, made.path, strlen(made.path),
+                                            &(struct bw_place){0}, &made.inode));
+    }
+    assert_null(bw_made_directories_visit(&directories, check_made, times));
+    for (uint64_t i = 0; i < MADE; i++)
+        assert_int_equal(times[i], 1);
+    bw_made_directories_free(&directories);
+    free(times);
 }
 
 static void test_mtree(void **state)
@@ -225,6 +303,10 @@ static void test_directory_order(void **state)
     expect_order((const char *[]){"x/y/z|", "x/y/z/1", "x/2", "x/y/3", "x/y/z/4", NULL},
                  " x/y/z x/y/z/1 x/2 x/y/3 x/y/z/4 x/y/z!");
     expect_order((const char *[]){"1", "a/1", NULL}, " 1 a/1");
+    /* A directory that comes after one in it. */
+    expect_order((const char *[]){"a/b|", "c|", "a|", "c/1", "a/b/1", "a/1", NULL},
+                 " c c/1 a a/b a/b/1 a/1");
+    expect_order((const char *[]){"a/b|-", "|", "a|-", NULL}, " . a a/b a/b! a! .!");
 }
 
 int main(void)
@@ -233,7 +315,7 @@ int main(void)
         cmocka_unit_test(test_times),           cmocka_unit_test(test_hashes),
         cmocka_unit_test(test_directory_order), cmocka_unit_test(test_zeros),
         cmocka_unit_test(test_links),           cmocka_unit_test(test_mtree),
-        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_paths),           cmocka_unit_test(test_made_directories),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
