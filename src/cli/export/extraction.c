@@ -565,7 +565,7 @@ static struct bw_error *finish_entry(void *context, const struct bw_stream_file 
     return error;
 }
 
-/* Restores the attributes of all directories, at the end, and protects files. */
+/* Restores the attributes of a directory, at the end; protects a file. */
 static struct bw_error *finish_directory(void *context, const char *path, size_t length,
                                          const struct bw_made_directory *directory)
 {
