@@ -151,7 +151,7 @@ bool bw_packed_has_room(const struct bw_packed *packed)
 bool bw_packed_enlarge(struct bw_packed *packed)
 {
     const size_t slots =
-        packed->slots < FIRST_SLOTS ? FIRST_SLOTS : packed->slots + packed->slots / 3;
+        packed->slots < FIRST_SLOTS ? FIRST_SLOTS : packed->slots + packed->slots / 2;
     free_index(packed);
     packed->places = calloc(slots, sizeof *packed->places + sizeof *packed->tags);
     if (!packed->places)
