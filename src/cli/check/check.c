@@ -13,26 +13,25 @@
 static const char *const tolerances[] = {"nothing", "mendable", NULL};
 
 static const struct cmd_option options[] = {
-    {0, "quick", NULL, "superblocks, chunk tree and root tree only, one copy of each block",
+    {0, "quick", NULL, "check only superblocks, chunk tree and root tree, one copy of each block",
      CMD_FLAG(struct check_settings, quick)},
     {0, "data", NULL, "also read every copy of all data that have checksums, and their parity",
      CMD_FLAG(struct check_settings, data)},
     {0, "all", NULL, "print every finding and path, not only the first 20 of a code in a pass",
      CMD_FLAG(struct check_settings, all)},
     {0, "tolerate", "WORD",
-     "what does not make the check fail: mendable, where another copy or parity is good; or "
-     "nothing (default)",
+     "do not fail on these errors: mendable (another copy or parity is good), or nothing "
+     "(default)",
      CMD_WORD(struct check_settings, tolerate, tolerances)},
-    {0, "strict", NULL, "warnings make the check fail, as errors do",
-     CMD_FLAG(struct check_settings, strict)},
+    {0, "strict", NULL, "fail on warnings as on errors", CMD_FLAG(struct check_settings, strict)},
     {0, "manifest", "FILE",
-     "also compare all files with a list of them: mtree(5), or lines of sha256sum(1) and its like",
+     "also compare all files with a list: mtree(5), or output of sha256sum(1) and similar tools",
      CMD_TEXT(struct check_settings, manifest)},
     {0, "subvol", "NAME|ID",
-     "the list is of this subvolume, at which its paths begin: its path, its id, or 'default'",
+     "compare this subvolume (path, id or 'default') with the list; its paths begin there",
      CMD_TEXT(struct check_settings, subvolume)},
     CMD_NESTED_OPTION(struct check_settings, nested),
-    {0, "no-snapshots", NULL, "the list has no snapshots",
+    {0, "no-snapshots", NULL, "exclude snapshots from the comparison",
      CMD_FLAG(struct check_settings, no_snapshots)},
     {0, "report", "FORM=FILE",
      "also write a report for CI systems: junit=FILE or sarif=FILE (repeatable)",
@@ -210,34 +209,33 @@ const struct command cmd_check = {
     .name = "check",
     .topic = cmd_topic_volume,
     .operands = "IMAGE...",
-    .summary = "Checks a file system, all copies of it, and tells which files are hit.",
+    .summary = "Verifies all metadata, with --data also the data, and names affected files.",
     .details =
         "\n"
-        "Everything that structures and checksums promise is held against what is there: all "
-        "copies of\nsuperblocks and tree blocks, the items in them, inodes with their names and "
-        "extents, references and\nspace, subvolumes, quotas and the log. With --data, every copy "
-        "of the data is read as well. Nothing is\nwritten, and nothing is asked. docs/check.md "
-        "lists the passes and the codes.\n\n"
-        "Each finding is a line: severity (error, warning or note), code, tree, key, paths, a "
-        "colon, what is\nwrong, and the addresses in brackets. Names are escaped as 'ls -b' does. "
-        "Of a code, a pass prints\nthe first 20. The sum by code goes to stderr, unless -q is "
-        "given. --json writes an object for each\nfinding, and no sum.\n\n"
-        "--manifest takes what 'tar --format mtree' and 'sum' write, or mtree(8), bsdtar(1) and "
-        "sha256sum(1).\nOf mtree(5), the keywords type, mode, uid, gid, nlink, time, size, link, "
-        "device, sha256 and md5 are\ncompared. Files are compared as a mount shows them: with the "
-        "log replayed, unless --log=ignore is\ngiven.\n\n"
-        "The exit status is made as that of fsck(8). With --strict warnings count as errors; with "
-        "--tolerate\nmendable only those count that nothing makes good. SIGINT and SIGTERM end the "
-        "check with what was\nfound so far, and 8.\n",
-    .examples =
-        "  btrfs-walk check disk.img                              all metadata\n"
-        "  btrfs-walk check --data a.img b.img                    a scrub of two devices\n"
-        "  btrfs-walk check --quick disk.img && echo good         a gate in a script\n"
-        "  btrfs-walk check -o code,paths,message disk.img        columns\n"
-        "  btrfs-walk check --json disk.img | jq .code            for programs\n"
-        "  btrfs-walk check --report junit=check.xml disk.img     for CI\n"
-        "  btrfs-walk tar --format mtree disk.img > list          what is expected, and later\n"
-        "  btrfs-walk check --manifest list disk.img              whether it still is so\n",
+        "Cross-checks all structures and verifies all checksums: all copies of superblocks\n"
+        "and tree blocks, their items, inodes with their names and extents, references and\n"
+        "space, subvolumes, quotas and the log. --data also reads every copy of the data. It\n"
+        "never writes and never prompts. docs/check.md lists the passes and the codes.\n\n"
+        "Each finding is a line: severity (error, warning or note), code, tree, key, paths, a\n"
+        "colon, the message, and the addresses in brackets. Names are escaped as by 'ls -b'.\n"
+        "Each pass prints the first 20 findings of a code. A summary by code goes to stderr,\n"
+        "unless -q is given. --json writes an object for each finding, and no summary.\n\n"
+        "--manifest accepts the output of 'tar --format mtree', 'sum', mtree(8), bsdtar(1)\n"
+        "and sha256sum(1). It compares the mtree(5) keywords type, mode, uid, gid, nlink,\n"
+        "time, size, link, device, sha256 and md5. Files are compared as a mount shows them:\n"
+        "with the log replayed, unless --log=ignore is given.\n\n"
+        "The exit status is composed like that of fsck(8). With --strict, warnings count as\n"
+        "errors; with --tolerate mendable, only errors that no other copy can repair count.\n"
+        "SIGINT and SIGTERM end the check; it prints the findings so far and exits with\n"
+        "status 8.\n",
+    .examples = "  btrfs-walk check disk.img                              all metadata\n"
+                "  btrfs-walk check --data a.img b.img                    a scrub of two devices\n"
+                "  btrfs-walk check --quick disk.img && echo good         in a script\n"
+                "  btrfs-walk check -o code,paths,message disk.img        columns\n"
+                "  btrfs-walk check --json disk.img | jq .code            for programs\n"
+                "  btrfs-walk check --report junit=check.xml disk.img     for CI\n"
+                "  btrfs-walk tar --format mtree disk.img > list          save the current state\n"
+                "  btrfs-walk check --manifest list disk.img              compare it later\n",
     .options = options,
     .record = "findinginfo",
     .meanings = meanings,

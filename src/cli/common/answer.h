@@ -19,9 +19,9 @@
 #include "cli/command.h"
 
 /** The end of the help of commands that print a table. */
-#define CMD_ANSWER_DETAILS                                                                         \
-    "\nNumbers are exact with --raw, -o and --json. A value that is not known is '-' in a column," \
-    " and\nleft out in JSON.\n"
+#define CMD_ANSWER_DETAILS                                                                \
+    "\nNumbers are exact with --raw, -o and --json. An unknown value is '-' in a column," \
+    "\nand omitted in JSON.\n"
 
 /** An answer under way. */
 struct cmd_answer {

@@ -51,22 +51,22 @@ static struct bw_error *store_tree_root(void *target, const struct cmd_option *o
 }
 
 const struct cmd_option cmd_state_options[] = {
-    {0, "generation", "N", "the state that transaction N committed, if it is still there",
+    {0, "generation", "N", "read the state that transaction N committed, if it still exists",
      .take = store_generation, .heading = "Older states"},
-    {0, "tree-root", "LOGICAL[@GENERATION]", "the state whose root tree begins at that address",
+    {0, "tree-root", "LOGICAL[@GENERATION]", "read the state whose root tree is at this address",
      .take = store_tree_root},
-    {0, "chunk-root", "LOGICAL", "the chunk tree that begins at that address",
+    {0, "chunk-root", "LOGICAL", "use the chunk tree at this address",
      CMD_BYTES(struct bw_state_choice, chunk_root)},
-    {0, "backup", "N", "the state that backup root N of the superblock names: 0 to 3",
+    {0, "backup", "N", "read the state of backup root N of the superblock: 0 to 3",
      .take = store_backup},
     {0},
 };
 
 const struct cmd_option cmd_states_options[] = {
-    {0, "no-scan", NULL, "take only the states that the superblock names",
+    {0, "no-scan", NULL, "use only the historic roots that the superblock lists",
      CMD_FLAG(struct cmd_states_settings, no_scan)},
     {0, "index", "FILE",
-     "keep what the scan finds in FILE, or use it if the file system has not changed since",
+     "save the results of the scan in FILE; use them if the file system has not changed since",
      CMD_TEXT(struct cmd_states_settings, index)},
     {0},
 };

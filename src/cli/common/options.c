@@ -125,7 +125,7 @@ struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, con
 /* The options that all commands share. */
 
 const struct cmd_option cmd_list_options[] = {
-    {'T', "files-from", "FILE", "also the paths that FILE lists, one a line; '-' is stdin",
+    {'T', "files-from", "FILE", "also read paths from FILE, one per line; '-' is stdin",
      CMD_TEXT(struct cmd_common, files_from)},
     {'0', "null", NULL, "paths in that FILE end with a NUL byte instead of a newline",
      CMD_FLAG(struct cmd_common, null_separated), .also = "from0"},
@@ -215,33 +215,34 @@ static const char *const log_modes[] = {"replay", "ignore", NULL};        /* enu
 
 /* Of every command that opens a file system. */
 const struct cmd_option cmd_image_options[] = {
-    {'d', "device", "FILE", "another device of the same file system (repeatable)",
+    {'d', "device", "FILE", "add another device of the same file system (repeatable)",
      .take = store_device, .heading = "Images"},
     {'s', "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)",
      .take = store_superblock},
     {0, "partition", "PARTITION",
-     "which partition of a disk: its number, name or UUID, or its file system's label or UUID",
+     "select a partition of a disk by number, name or UUID, or by its file system's label or UUID",
      CMD_TEXT(struct cmd_common, input.partition)},
-    {0, "image-offset", "BYTES", "where the image begins in its file, such as 1M (or: --offset)",
+    {0, "image-offset", "BYTES", "byte offset of the image in its file, such as 1M (or: --offset)",
      CMD_BYTES(struct cmd_common, input.offset), .also = "offset"},
     {0, "log", "WORD",
-     "what was fsynced after the last transaction: show it, as a mount does (replay, the default), "
-     "or not (ignore)",
+     "replay the log of changes fsynced after the last transaction, as a mount does (replay, the "
+     "default), or ignore it (ignore)",
      .take = store_log, .words = log_modes},
     CMD_GROUP(cmd_state_options, struct cmd_common, input.state),
     {0, "helpers", "WORD",
-     "start qemu-nbd or nbdkit for an image that needs one (on, the default), also if it names "
-     "other files that it takes data from (backing), or never (off)",
+     "start qemu-nbd or nbdkit for an image that needs one (on, the default), also if the image "
+     "refers to backing files (backing), or never (off)",
      CMD_WORD(struct cmd_common, input.helpers, helper_modes)},
     {0, "timeout", "TIME",
-     "how long the server of an image may be silent, in seconds or like 500ms or 2m (default: 30s)",
+     "fail if a server does not respond for this time, in seconds or like 500ms or 2m (default: "
+     "30s)",
      .take = store_timeout},
     {0, "scan", NULL,
-     "if superblocks or roots of trees are lost, search the whole devices for what can stand in "
-     "for them; if not, search metadata for a newer state than the superblock names",
+     "if superblocks or tree roots are lost, search the whole devices for replacements; otherwise "
+     "search the metadata for a newer generation than in the superblock",
      CMD_FLAG(struct cmd_common, input.scan)},
     {0, "graph", "FILE",
-     "read through the graph in this volfile; also its images, unless IMAGE is given",
+     "read through the graph in this volfile, and its images unless IMAGE is given",
      CMD_TEXT(struct cmd_common, input.graph.file), .heading = "Layers", .rare = true},
     {0, "xlator-option", "SETTING",
      "NAME.KEY=VALUE: set an option of a layer (repeatable; see 'btrfs-walk graph --help')",
@@ -261,10 +262,10 @@ static const char *const sandbox_modes[] = {"on", "off", NULL}; /* enum cmd_sand
 /* Of every command. */
 const struct cmd_option cmd_common_options[] = {
     {0, "sandbox", "WORD",
-     "open nothing but the images, and have no use for any other system call than reading takes "
-     "(on, the default), or do without that (off)",
+     "restrict file access and system calls to those needed to read the images (on, the "
+     "default), or do not (off)",
      CMD_WORD(struct cmd_common, writing.sandbox, sandbox_modes), .heading = "General"},
-    {'q', "quiet", NULL, "no warnings, only fatal errors",
+    {'q', "quiet", NULL, "print no warnings, only fatal errors",
      CMD_FLAG(struct cmd_common, messages.quiet)},
     {'v', "verbose", NULL,
      "also report bad copies that were replaced by good ones; -vv: the layers each error passed",

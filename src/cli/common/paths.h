@@ -11,18 +11,17 @@
 
 /** The line of `--subvol` in the table of a command whose state is a `type`. Every path that such a
  * command accepts or prints begins at that subvolume, as on a mount of it. */
-#define CMD_SUBVOLUME_OPTION(type, member)                                       \
-    {                                                                            \
-        0, "subvol", "NAME|ID",                                                  \
-            "begin all paths at this subvolume: its path, its id, or 'default'", \
-            CMD_TEXT(type, member)                                               \
+#define CMD_SUBVOLUME_OPTION(type, member)                                                   \
+    {                                                                                        \
+        0, "subvol", "NAME|ID", "begin all paths at this subvolume (path, id or 'default')", \
+            CMD_TEXT(type, member)                                                           \
     }
 
 /** What the help of all of them says. */
-#define CMD_PATHS_DETAILS                                                                       \
-    "\nPaths begin at the top-level subvolume (id 5), or at that of --subvol. Further devices " \
-    "follow\nIMAGE, or are given with --device; if --graph names the images, all operands are " \
-    "paths.\n"
+#define CMD_PATHS_DETAILS                                                                          \
+    "\nPaths begin at the top-level subvolume (id 5), or at the subvolume given with --subvol. "   \
+    "Further\ndevices follow IMAGE, or are given with --device; if --graph names the images, all " \
+    "operands are\npaths.\n"
 
 /** Work on paths under way. */
 struct cmd_paths {

@@ -13,12 +13,12 @@
 extern const struct cmd_option cmd_selection_options[];
 
 /** The line of --nested in the table of a command whose state is a `type`. */
-#define CMD_NESTED_OPTION(type, member)                                                         \
-    {                                                                                           \
-        0, "nested", "WORD",                                                                    \
-            "whether to enter subvolumes inside others: yes (the default), or no (the default " \
-            "with --subvol)",                                                                   \
-            CMD_WORD(type, member, cmd_nested_words)                                            \
+#define CMD_NESTED_OPTION(type, member)                                                      \
+    {                                                                                        \
+        0, "nested", "WORD",                                                                 \
+            "enter nested subvolumes: yes (the default), or no (the default with --subvol)", \
+                                                                                             \
+            CMD_WORD(type, member, cmd_nested_words)                                         \
     }
 
 /** The words of --nested, in the order of enum bw_nested. */

@@ -129,16 +129,16 @@ const struct command cmd_bodyfile = {
     .name = "bodyfile",
     .topic = cmd_topic_export,
     .operands = "IMAGE [PATH]...",
-    .summary = "Writes all files and their times as a body file of The Sleuth Kit.",
+    .summary = "Writes the times of all files as a body file for The Sleuth Kit.",
     .details =
         "\n"
         "Lines are MD5|name|inode|mode|UID|GID|size|atime|mtime|ctime|crtime, as mactime(1)\n"
-        "reads them. The MD5 is always 0. An inode number follows that of its subvolume:\n"
-        "257-1234. In names, control characters and bytes that would end a field are written as\n"
-        "\\ooo.\n",
+        "reads them. The MD5 is always 0. The inode number is preceded by the id of the\n"
+        "subvolume: 257-1234. In names, control characters and bytes that would end a field\n"
+        "are written as \\ooo.\n",
     .examples =
         "  btrfs-walk bodyfile disk.img > body                       everything\n"
-        "  btrfs-walk bodyfile disk.img /home | mactime -b - -d      a timeline of a folder\n",
+        "  btrfs-walk bodyfile disk.img /home | mactime -b - -d      a timeline of a directory\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct bodyfile_state),

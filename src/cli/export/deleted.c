@@ -53,13 +53,13 @@ static struct bw_error *store_since(void *target, const struct cmd_option *optio
 }
 
 static const struct cmd_option options[] = {
-    {0, "since", "N", "only what a state of generation N, or a newer one, holds",
-     .take = store_since, .offset = CMD_AT(struct deleted_state, since, uint64_t)},
-    {0, "no-data", NULL, "do not read data: nothing is said of what is left of them",
+    {0, "since", "N", "list only files that exist in generation N or newer", .take = store_since,
+     .offset = CMD_AT(struct deleted_state, since, uint64_t)},
+    {0, "no-data", NULL, "do not read data; how much is recoverable remains unknown",
      CMD_FLAG(struct deleted_state, no_data)},
-    {0, "extract", "DEST", "extract it all into this directory",
+    {0, "extract", "DEST", "extract the listed files into this directory",
      CMD_TEXT(struct deleted_state, extract.folder)},
-    {0, "unproven", NULL, "also extract files that have no checksums, whatever they hold now",
+    {0, "unproven", NULL, "also extract files without checksums, which may contain anything",
      CMD_FLAG(struct deleted_state, unproven)},
     CMD_GROUP(cmd_states_options, struct deleted_state, states),
     CMD_GROUP(extract_options, struct deleted_state, extract),
@@ -414,29 +414,28 @@ const struct command cmd_deleted = {
     .name = "deleted",
     .topic = cmd_topic_export,
     .operands = "IMAGE [PATH]",
-    .summary = "Lists what was deleted, and what is left of it, or extracts it.",
+    .summary = "Lists or extracts deleted files, and shows how much of them is recoverable.",
     .details =
         "\n"
-        "What each transaction has committed stays on the disk until something else is written\n"
-        "there. A row is a file, directory or subvolume that an older state holds and the present\n"
-        "one lacks: known by its subvolume, inode number and the generation of its inode, and not\n"
-        "by its path, so that it is listed if another file has taken its place, and not if it was\n"
-        "renamed. \"generation\" is the last state that held it. With PATH, only what was there "
-        "or\n"
-        "below is listed. \"left\" is what reading it has shown:\n\n"
-        "  proven    all of it agrees with the checksums of that state\n"
-        "  unproven  it has no checksums, and may be anything\n"
-        "  partly    ranges of it are lost: see the column \"bad\"\n"
-        "  lost      all its data are\n\n"
-        "A file that was still open when the file system was left is called #INODE. With\n"
-        "--extract, nothing is written outside of DEST, and nothing that exists is replaced. "
-        "Files\n"
-        "that are partly lost are left out unless --on-error=zero is given, and those that are\n"
-        "unproven unless --unproven is. If several were deleted at the same path, the newest one\n"
-        "that is whole gets it, and each of the others .~GENERATION~ behind "
-        "it.\n" CMD_ANSWER_DETAILS,
-    .examples = "  btrfs-walk deleted disk.img /users/joe                        what was there\n"
-                "  btrfs-walk deleted --extract DEST disk.img /users/joe         get it back\n"
+        "The blocks of each transaction stay on the disk until other data overwrite them.\n"
+        "Each row is a file, directory or subvolume that exists in an older generation, but\n"
+        "not in the current one. It is identified by subvolume, inode number and inode\n"
+        "generation, not by its path: a file is listed even if another file now has its path,\n"
+        "and is not listed if it was renamed. \"generation\" is the last generation that\n"
+        "contains it. With PATH, only deleted files at or below that path are listed. \"left\"\n"
+        "is the result of reading it:\n\n"
+        "  proven    all data match the checksums of that generation\n"
+        "  unproven  there are no checksums; the data may be anything\n"
+        "  partly    some ranges are lost: see the column \"bad\"\n"
+        "  lost      all its data are lost\n\n"
+        "A file that was deleted but still open at the last commit is called #INODE. With\n"
+        "--extract, nothing is written outside of DEST, and no existing file is replaced.\n"
+        "Partly lost files are skipped unless --on-error=zero is given, and unproven files\n"
+        "unless --unproven is given. If several files were deleted at the same path, the\n"
+        "newest complete one keeps the name; the suffix .~GENERATION~ is added to the "
+        "others.\n" CMD_ANSWER_DETAILS,
+    .examples = "  btrfs-walk deleted disk.img /users/joe                        list them\n"
+                "  btrfs-walk deleted --extract DEST disk.img /users/joe         restore them\n"
                 "  btrfs-walk deleted --since 1234 --name '*.odt' --json disk.img\n"
                 "  btrfs-walk cat --generation 1233 disk.img /users/joe/notes    one of them\n",
     .options = options,

@@ -13,7 +13,7 @@
 const struct cmd_option cmd_export_options[] = {
     CMD_SUBVOLUME_OPTION(struct cmd_export_settings, walk.subvolume),
     CMD_NESTED_OPTION(struct cmd_export_settings, walk.nested),
-    {0, "no-snapshots", NULL, "leave out snapshots",
+    {0, "no-snapshots", NULL, "exclude snapshots",
      CMD_FLAG(struct cmd_export_settings, walk.no_snapshots)},
     {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct cmd_export_settings, walk.threads)},
@@ -33,10 +33,9 @@ static struct bw_error *store_components(void *target, const struct cmd_option *
 }
 
 const struct cmd_option cmd_naming_options[] = {
-    {0, "relative", NULL, "name files relative to the PATH, or the subvolume, that they are in",
+    {0, "relative", NULL, "name files relative to their PATH or subvolume",
      CMD_FLAG(struct cmd_export_settings, naming.relative)},
-    {0, "strip-components", "N",
-     "take N names away from the front of each path; what has no more is left out",
+    {0, "strip-components", "N", "strip N leading path components; skip entries with none left",
      .take = store_components},
     {0},
 };

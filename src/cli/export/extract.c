@@ -30,31 +30,31 @@ const struct command cmd_extract = {
     .name = "extract",
     .topic = cmd_topic_export,
     .operands = "-C DEST IMAGE [PATH]...",
-    .summary = "Extracts files, folders, or everything, into a folder.",
+    .summary = "Extracts files, directories or the whole file system into a directory.",
     .details =
         "\n"
         "A PATH is a file, or a directory with everything in it; without one, everything is\n"
-        "extracted. It starts at the top-level subvolume (id 5), or at that of --subvol; below\n"
-        "DEST it gets its whole path, unless --relative or --strip-components is given. Nothing is "
-        "written outside of DEST, no link there is\n"
-        "followed, and nothing that exists is replaced. Holes, hard links, permissions, times,\n"
-        "extended attributes, access control lists and groups that the user is in are restored,\n"
-        "as are flags (see chattr) that the file system of DEST supports and, by root, owners,\n"
-        "and device nodes with --preserve. What could not be restored is listed at the end. Where\n"
-        "a hard link cannot be made, the file is copied. A file gets its name when it is "
-        "complete;\n"
-        "DEST itself gets the attributes of what is extracted into it if it is created, or with\n"
-        "--preserve, unless several PATHs go into it.\n"
-        "--skip-existing continues an extraction that was interrupted. With --on-error=zero, a\n"
-        "file whose inode is lost is restored as far as its extents are left, with a made-up\n"
-        "owner, mode and times.\n",
+        "extracted. It starts at the top-level subvolume (id 5), or at the subvolume given\n"
+        "with --subvol. The whole path is created below DEST, unless --relative or\n"
+        "--strip-components is given. Nothing is written outside of DEST, no link there is\n"
+        "followed, and no existing file is replaced. Holes, hard links, permissions, times,\n"
+        "extended attributes, access control lists and groups of which the user is a member\n"
+        "are restored. So are flags (see chattr) that the file system of DEST supports and,\n"
+        "as root, owners, and device nodes with --preserve. Attributes that could not be\n"
+        "restored are listed at the end. If a hard link cannot be made, the file is copied. A\n"
+        "file gets its name when it is complete. DEST itself gets the attributes of the\n"
+        "extracted directory if it is created, or with --preserve, unless several PATHs are\n"
+        "extracted into it.\n\n"
+        "--skip-existing continues an interrupted extraction. With --on-error=zero, a file\n"
+        "whose inode is lost is restored from its remaining extents, with a made-up owner,\n"
+        "mode and times.\n",
     .examples = "  btrfs-walk extract -C /mnt/new disk.img                  everything\n"
-                "  btrfs-walk extract -C . disk.img /users/joe               a folder\n"
-                "  btrfs-walk extract -C joe --relative disk.img /users/joe  what is in it\n"
+                "  btrfs-walk extract -C . disk.img /users/joe               a directory\n"
+                "  btrfs-walk extract -C joe --relative disk.img /users/joe  its contents\n"
                 "  btrfs-walk extract --preserve --subvol @ -C /mnt/new disk.img  a root file "
                 "system\n"
                 "  btrfs-walk extract -C . --name '*.jpg' disk.img          some files\n"
-                "  btrfs-walk extract -C /mnt/new --skip-existing disk.img  go on\n",
+                "  btrfs-walk extract -C /mnt/new --skip-existing disk.img  continue\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct extract_settings),

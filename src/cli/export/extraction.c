@@ -20,16 +20,14 @@
 #include "cli/common/sandbox.h"
 
 const struct cmd_option extract_options[] = {
-    {0, "skip-existing", NULL,
-     "continue an extraction: files with the same size and time are left alone",
+    {0, "skip-existing", NULL, "continue an extraction: skip files with the same size and time",
      CMD_FLAG(struct extract_settings, target.skip_existing)},
     {0, "preserve", NULL,
      "also restore setuid, setgid and sticky bits, capabilities, device nodes, and the "
      "immutable and append-only flags",
      CMD_FLAG(struct extract_settings, target.preserve)},
     {0, "on-error", "WORD",
-     "at unreadable data: leave out the file (skip, the default), write zeros (zero), or stop "
-     "(fail)",
+     "at unreadable data: skip the file (skip, the default), write zeros (zero), or stop (fail)",
      CMD_WORD(struct extract_settings, on_error, cmd_on_error_words)},
     {0},
 };

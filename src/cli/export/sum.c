@@ -28,7 +28,7 @@ static const struct cmd_option options[] = {
     {'a', "algorithm", "WORD",
      "sha256 (default), sha512, sha384, blake2b (512 bits), sha1, md5 or xxh64",
      CMD_WORD(struct sum_state, algorithm, bw_hash_names)},
-    {0, "tag", NULL, "write 'SHA256 (NAME) = HASH', as BSD does and sha256sum --tag",
+    {0, "tag", NULL, "write 'SHA256 (NAME) = HASH', like BSD and sha256sum --tag",
      CMD_FLAG(struct sum_state, tag)},
     {'0', "zero", NULL,
      "end each line with a NUL byte instead of a newline, and do not escape names",
@@ -171,21 +171,22 @@ const struct command cmd_sum = {
     .name = "sum",
     .topic = cmd_topic_export,
     .operands = "IMAGE [PATH]...",
-    .summary = "Prints hashes of files, as sha256sum does.",
+    .summary = "Prints hashes of files in the format of sha256sum.",
     .details =
         "\n"
         "A PATH is a file, or a directory with everything in it; without one, all files are\n"
-        "hashed. It starts at the top-level subvolume (id 5), or at that of --subvol. Each line\n"
-        "is a hash, two spaces and an absolute path, as 'sha256sum -c', 'b2sum -c', 'md5sum -c'\n"
-        "and 'xxh64sum -c' expect; so does 'check --manifest'. Files that cannot be read\n"
-        "completely are named on stderr and get no line. Holes are hashed as zeros, which takes\n"
-        "hours for a file of several TiB, however little of it is stored; --size -2T leaves out\n"
-        "files larger than one TiB. Files with more than 16 TiB of holes are not hashed.\n",
+        "hashed. It starts at the top-level subvolume (id 5), or at the subvolume given with\n"
+        "--subvol. Each line is a hash, two spaces and an absolute path, as 'sha256sum -c',\n"
+        "'b2sum -c', 'md5sum -c', 'xxh64sum -c' and 'check --manifest' expect. Files that\n"
+        "cannot be read completely are named on stderr and get no line. Holes are hashed as\n"
+        "zeros, which takes hours for a file of several TiB, however little of it is stored;\n"
+        "--size -2T excludes files larger than one TiB. Files with more than 16 TiB of holes\n"
+        "are not hashed.\n",
     .examples = "  btrfs-walk sum disk.img                           all files\n"
-                "  btrfs-walk sum disk.img /users/joe                 a folder\n"
-                "  btrfs-walk sum --subvol @ disk.img > before       to compare with another day\n"
+                "  btrfs-walk sum disk.img /users/joe                 a directory\n"
+                "  btrfs-walk sum --subvol @ disk.img > before       for a later comparison\n"
                 "  btrfs-walk sum --algorithm md5 disk.img /etc      another hash\n"
-                "  btrfs-walk sum --relative disk.img | (cd /mnt && sha256sum -c)  held against a "
+                "  btrfs-walk sum --relative disk.img | (cd /mnt && sha256sum -c)  verify a "
                 "copy\n",
     .options = options,
     .run = run,

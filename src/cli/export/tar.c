@@ -28,11 +28,11 @@ static const char *const formats[] = {
 
 static const struct cmd_option options[] = {
     {'f', "file", "FILE", "write to this file instead of stdout", CMD_TEXT(struct tar_state, file)},
-    {0, "format", "WORD", "pax (default), cpio (newc), or mtree (a manifest with SHA-256 sums)",
+    {0, "format", "WORD",
+     "write pax (default), cpio (newc), or mtree (a manifest with SHA-256 sums)",
      CMD_WORD(struct tar_state, format, formats)},
     {0, "on-error", "WORD",
-     "at unreadable data: stop (fail, the default), write zeros (zero), or leave out the file "
-     "(skip)",
+     "at unreadable data: stop (fail, the default), write zeros (zero), or skip the file (skip)",
      CMD_WORD(struct tar_state, on_error, cmd_on_error_words)},
     CMD_GROUP(cmd_naming_options, struct tar_state, export),
     CMD_EXPORT_CHECKSUMS_OPTION(struct tar_state),
@@ -363,19 +363,20 @@ const struct command cmd_tar = {
     .name = "tar",
     .topic = cmd_topic_export,
     .operands = "IMAGE [PATH]...",
-    .summary = "Writes an archive of files, folders, or everything.",
+    .summary = "Archives files, directories or the whole file system.",
     .details =
         "\n"
         "A PATH is a file, or a directory with everything in it; without one, everything is\n"
-        "archived. It starts at the top-level subvolume (id 5), or at that of --subvol. Names\n"
-        "in the archive are relative, as GNU tar makes them. A pax archive contains extended\n"
-        "attributes, access control lists, holes, hard links, device nodes and times with\n"
-        "nanoseconds; GNU tar restores the first two with --xattrs --acls. Sockets are left\n"
-        "out. Data are verified against their checksums. With --on-error=zero, a file whose\n"
-        "inode is lost is restored as far as its extents are left, with a made-up owner, mode\n"
-        "and times. Files with more than 16 TiB of holes have no hash in a manifest.\n",
+        "archived. It starts at the top-level subvolume (id 5), or at the subvolume given\n"
+        "with --subvol. Names in the archive are relative, as in archives made by GNU tar. A\n"
+        "pax archive contains extended attributes, access control lists, holes, hard links,\n"
+        "device nodes and times with nanoseconds; GNU tar restores the first two with\n"
+        "--xattrs --acls. Sockets are skipped. Data are verified against their checksums.\n"
+        "With --on-error=zero, a file whose inode is lost is restored from its remaining\n"
+        "extents, with a made-up owner, mode and times. Files with more than 16 TiB of holes\n"
+        "have no hash in a manifest.\n",
     .examples = "  btrfs-walk tar disk.img | tar -x -C /mnt --xattrs --acls    everything\n"
-                "  btrfs-walk tar disk.img /users/joe | zstd > joe.tar.zst      a folder\n"
+                "  btrfs-walk tar disk.img /users/joe | zstd > joe.tar.zst      a directory\n"
                 "  btrfs-walk tar -f etc.tar --subvol @ disk.img /etc          of a subvolume\n"
                 "  btrfs-walk tar --on-error=zero disk.img > all.tar           what is left of a "
                 "damaged one\n"

@@ -12,7 +12,7 @@ struct graph_state {
 static const char *const formats[] = {[BW_GRAPH_VOLFILE] = "volfile", [BW_GRAPH_DOT] = "dot", NULL};
 
 static const struct cmd_option options[] = {
-    {0, "format", "volfile|dot", "a volfile (default), or a picture for Graphviz",
+    {0, "format", "volfile|dot", "print a volfile (default), or a graph for Graphviz",
      CMD_WORD(struct graph_state, format, formats)},
     {0},
 };
@@ -37,18 +37,20 @@ const struct command cmd_graph = {
     .name = "graph",
     .topic = cmd_topic_program,
     .operands = "IMAGE...",
-    .summary = "Prints the graph of layers that the images would be read through.",
-    .details = "\nThe output is a volfile: every layer with its options and the layers below it.\n"
-               "Change it, and give it to any command with --graph. The output shows the effect\n"
-               "of --graph, --insert and --xlator-option, too. 'btrfs-walk xlators' lists the\n"
-               "types of layers.\n\n"
-               "In --xlator-option NAME.KEY=VALUE and --insert TYPE@VOLUME[,KEY=VALUE...], NAME\n"
-               "and VOLUME are the name of a layer, a type ('storage/file'), or a pattern\n"
-               "('device-*'), which stands for all layers that match. A new layer is named after\n"
-               "both: 'trace@verify'. A comma in a value is written '\\,'. Sizes take K, M, G, T,\n"
-               "P or E; times take ns, us, ms, s, m or h. '-' as a file to write is stderr;\n"
-               "--graph - reads stdin.\n",
-    .examples = "  btrfs-walk graph disk.img > disk.vol              save it, to change it\n"
+    .summary = "Prints the graph of layers through which the images are read.",
+    .details =
+        "\n"
+        "The output is a volfile: every layer with its options and the layers below it. You\n"
+        "can edit it and pass it to any command with --graph. The output includes the effect\n"
+        "of --graph, --insert and --xlator-option. 'btrfs-walk xlators' lists the types of\n"
+        "layers.\n\n"
+        "In --xlator-option NAME.KEY=VALUE and --insert TYPE@VOLUME[,KEY=VALUE...], NAME and\n"
+        "VOLUME are the name of a layer, a type ('storage/file'), or a pattern ('device-*')\n"
+        "that selects all matching layers. The name of a new layer combines both:\n"
+        "'trace@verify'. A comma in a value is written '\\,'. Sizes take K, M, G, T, P or E;\n"
+        "times take ns, us, ms, s, m or h. '-' as a file to write is stderr; --graph - reads\n"
+        "stdin.\n",
+    .examples = "  btrfs-walk graph disk.img > disk.vol              save it for editing\n"
                 "  btrfs-walk --graph disk.vol                       list the files through it\n"
                 "  btrfs-walk graph --format dot disk.img | dot -Tsvg > graph.svg\n"
                 "  btrfs-walk graph --insert debug/trace@verify disk.img\n",

@@ -18,7 +18,7 @@ struct xlators_state {
 };
 
 static const struct cmd_option options[] = {
-    {0, "built-in", NULL, "only built-in layers, none from shared objects",
+    {0, "built-in", NULL, "list only built-in layers, none from shared objects",
      CMD_FLAG(struct xlators_state, built_in)},
     {0},
 };
@@ -141,9 +141,10 @@ const struct command cmd_xlators = {
     .operands = "[TYPE...]",
     .summary = "Lists the types of layers, or describes a type and its options.",
     .details =
-        "\nA layer (translator, xlator) is one stage of the read path; TYPE is its category\n"
-        "and name. Layers of your own are shared objects CATEGORY/NAME.so in the\n"
-        "directories listed in BTRFS_WALK_XLATOR_PATH. No image is read.\n",
+        "\n"
+        "A layer (translator, xlator) is one stage of the read path. TYPE is its category and\n"
+        "name. You can add layers as shared objects CATEGORY/NAME.so in the directories\n"
+        "listed in BTRFS_WALK_XLATOR_PATH. No image is read.\n",
     .examples = "  btrfs-walk xlators                           list all types\n"
                 "  btrfs-walk xlators features/verify           what it does, and its options\n",
     .options = options,

@@ -35,7 +35,7 @@ static const struct cmd_option options[] = {
     {0, "length", "N", "write at most this many bytes of each file",
      CMD_BYTES(struct cat_state, length)},
     {0, "on-error", "WORD",
-     "at unreadable data: stop (fail, the default), write zeros (zero), or leave it out (skip)",
+     "at unreadable data: stop (fail, the default), write zeros (zero), or omit the range (skip)",
      CMD_WORD(struct cat_state, on_error, cmd_on_error_words)},
     {0, "no-checksums", NULL, "do not verify data; for images whose checksum tree is lost",
      CMD_FLAG(struct cat_state, unchecked)},
@@ -178,19 +178,17 @@ const struct command cmd_cat = {
     .topic = cmd_topic_files,
     .operands = "IMAGE PATH...",
     .summary = "Writes the contents of files to stdout.",
-    .details = "\n"
-               "A PATH starts at the top-level subvolume (id 5), or at that of --subvol. Data are "
-               "verified\n"
-               "against their checksums; a bad copy is replaced by a good one, or rebuilt from "
-               "parity. Ranges\n"
-               "without a good copy are listed on stderr. With --on-error=zero|skip, a file whose "
-               "inode is\n"
-               "lost ends where its last extent does. Holes stay holes if stdout is a file.\n",
-    .examples =
-        "  btrfs-walk cat disk.img /etc/fstab                       one file\n"
-        "  btrfs-walk cat disk.img /var/lib/db > db                 with its holes\n"
-        "  btrfs-walk cat --on-error=zero disk.img /a > a           what is left of a damaged one\n"
-        "  btrfs-walk cat --offset 1M --length 4K disk.img /a       a part\n",
+    .details =
+        "\n"
+        "A PATH starts at the top-level subvolume (id 5), or at the subvolume given with\n"
+        "--subvol. Data are verified against their checksums. A bad copy is replaced by a\n"
+        "good one, or rebuilt from parity. Ranges without a good copy are listed on stderr.\n"
+        "With --on-error=zero|skip, a file whose inode is lost ends at the end of its last\n"
+        "extent. If stdout is a file, holes stay holes.\n",
+    .examples = "  btrfs-walk cat disk.img /etc/fstab                       one file\n"
+                "  btrfs-walk cat disk.img /var/lib/db > db                 with its holes\n"
+                "  btrfs-walk cat --on-error=zero disk.img /a > a           a damaged file\n"
+                "  btrfs-walk cat --offset 1M --length 4K disk.img /a       a part\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct cat_state),

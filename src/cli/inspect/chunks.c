@@ -124,15 +124,15 @@ const struct command cmd_chunks = {
     .name = "chunks",
     .topic = cmd_topic_structures,
     .operands = "IMAGE...",
-    .summary = "Lists the chunks, how much of them is used, and where they lie on the devices.",
+    .summary = "Lists the chunks, how full they are, and their place on the devices.",
     .details =
         "\n"
-        "For each chunk: its logical address and length, what it is for, its RAID profile, how "
-        "much of it\nis used, and DEVICE:OFFSET of each of its stripes. With --by device, each "
-        "line is a range of a\ndevice: a stripe of a chunk, or what lies between stripes.\n\n"
-        "What is used is counted once, however many copies there are. In file systems on zoned "
-        "devices,\nspace that was written and cannot be used before its zone is reset is not "
-        "counted: only a mounted\nfile system knows it.\n" CMD_ANSWER_DETAILS,
+        "For each chunk, prints its logical address and length, its type, its RAID profile,\n"
+        "how much of it is used, and DEVICE:OFFSET of each of its stripes. With --by device,\n"
+        "each line is a range of a device: a stripe of a chunk, or the space between stripes.\n\n"
+        "Used bytes are counted once, however many copies there are. On zoned devices, space\n"
+        "that cannot be written again before a zone reset is not counted, because only a\n"
+        "mounted file system keeps track of it.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk chunks disk.img                           a table\n"
                 "  btrfs-walk chunks --by device disk.img               with the holes\n"
                 "  btrfs-walk chunks --json disk.img | jq .stripes      for programs\n"

@@ -178,17 +178,16 @@ const struct command cmd_compression = {
     .name = "compression",
     .topic = cmd_topic_files,
     .operands = "IMAGE [PATH]...",
-    .summary = "Prints how well files are compressed, by type of compression.",
+    .summary = "Prints the compression ratio of files for each compression type.",
     .details =
         "\n"
-        "The table is that of compsize(8), exact with --raw, for all files below each PATH, or\n"
-        "for all files: what their extents take on disk, what they would take without\n"
-        "compression, and what files use of them. An extent is counted once, as a whole, however\n"
-        "many files use however little of it; references, and data that lie inside the tree, are\n"
-        "counted for each name of a file. Where less is referenced than there is, extents have\n"
-        "been overwritten in part; where more is, they are shared. Subvolumes are entered.\n"
-        "Copies, parity and metadata are not counted.\n"
-        "\n"
+        "The table has the format of compsize(8); --raw prints exact numbers. For all files,\n"
+        "or those below each PATH, it shows the size of their extents on disk, their size\n"
+        "without compression, and the bytes that files refer to. Each extent is counted once\n"
+        "and as a whole, even if many files share it or a file uses only a part of it.\n"
+        "References, and inline data, are counted for each name of a file. If fewer bytes are\n"
+        "referenced than stored, extents have been partly overwritten; if more, they are\n"
+        "shared. Subvolumes are entered. Copies, parity and metadata are not counted.\n\n"
         "With filters, only files that meet them are counted.\n",
     .examples = "  btrfs-walk compression disk.img             all files\n"
                 "  btrfs-walk compression --raw disk.img /var  exact numbers\n"

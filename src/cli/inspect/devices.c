@@ -90,14 +90,14 @@ const struct command cmd_devices = {
     .name = "devices",
     .topic = cmd_topic_volume,
     .operands = "IMAGE...",
-    .summary = "Lists the devices of a file system, with those that are missing.",
-    .details = "\n"
-               "For each device: its id, whether an image of it was given, its size, how much of "
-               "it is\nallocated to chunks, the generation of its superblock, its uuid, and the "
-               "image. A device is\nstale if it missed transactions that others have, as after "
-               "it was disconnected for a while. A message\nsays if chunks cannot be read as a "
-               "whole without "
-               "those that are missing.\n" CMD_ANSWER_DETAILS,
+    .summary = "Lists the devices of a file system, including missing ones.",
+    .details =
+        "\n"
+        "For each device, prints its id, whether its image was given, its size, how much of\n"
+        "it is allocated to chunks, the generation of its superblock, its uuid, and the\n"
+        "image. A device is stale if it missed transactions that other devices have, for\n"
+        "example while it was disconnected. A message reports if chunks cannot be read\n"
+        "completely without the missing devices.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk devices a.img b.img               a table\n"
                 "  btrfs-walk devices -o id,path --raw a.img    columns\n"
                 "  btrfs-walk devices --json a.img | jq .state  for programs\n",

@@ -308,24 +308,26 @@ const struct command cmd_diff = {
     .name = "diff",
     .topic = cmd_topic_volume,
     .operands = "IMAGE A [B [PATH]]",
-    .summary = "Lists what differs between two subvolumes or snapshots, or two images.",
+    .summary = "Lists the differences between two subvolumes, snapshots or images.",
     .details =
         "\n"
-        "A and B are subvolumes: a path from the top-level subvolume, or an id. With --other, B is "
-        "one\nof another image. NAME@N is subvolume NAME as transaction N has left it, if that is "
-        "still there;\nwithout B it is compared with the present one. With PATH, only what lies "
-        "there is listed. Each line\nis a sign, a type and a path from the top of the subvolume, "
-        "with tabs between them:\n\n"
+        "A and B are subvolumes: a path from the top-level subvolume, or an id. With --other,\n"
+        "B belongs to another image. NAME@N is subvolume NAME as of transaction N, if that is\n"
+        "still on the disk; without B, it is compared with the current one. With PATH, only\n"
+        "differences at or below that path are listed. Each line is a sign, a type and a path\n"
+        "from the top of the subvolume, separated by tabs:\n\n"
         "  +  added         -  deleted\n"
         "  M  modified      R  renamed: the old path, then the new one\n"
         "  T  another type  ?  could not be compared, or only with --content\n\n"
         "  F file  / directory  @ link  B C device  | pipe  = socket\n\n"
-        "Names are escaped as by ls -b, but for spaces; with -0 they are not. A directory that is "
-        "renamed\nis one line; what is in it is not listed unless it has changed itself. What has "
-        "changed in a file\nthat was renamed is a second line. What A and B share is not read.\n\n"
-        "Contents, sizes, permissions, owners, times of modification, extended attributes and "
-        "links are\ncompared. Contents are equal if their bytes are, wherever they lie: checksums "
-        "tell, and where they\ncannot, the data are read.\n",
+        "Names are escaped as by ls -b, except for spaces; -0 turns escaping off. A renamed\n"
+        "directory is one line; its entries are listed only if they changed themselves. If a\n"
+        "renamed file was also modified, a second line lists that. Data and metadata that A\n"
+        "and B share are not read.\n\n"
+        "The comparison covers contents, sizes, permissions, owners, modification times,\n"
+        "extended attributes and links. Contents are equal if their bytes are equal, even if\n"
+        "they are stored in different places. Checksums are compared first; the data are read\n"
+        "only where checksums do not decide it.\n",
     .examples = "  btrfs-walk diff disk.img snapshots/1 home          what has changed since\n"
                 "  btrfs-walk diff disk.img home@1234                      since transaction 1234\n"
                 "  btrfs-walk diff -0 -o path --only AM disk.img 257 258   for a backup\n"

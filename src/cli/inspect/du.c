@@ -146,28 +146,26 @@ const struct command cmd_du = {
     .name = "du",
     .topic = cmd_topic_files,
     .operands = "IMAGE [PATH]...",
-    .summary = "Prints the space that data of files take, and how much of it is shared.",
+    .summary = "Prints the space that files use and how much of it is shared.",
     .details =
         "\n"
-        "The lines are those of 'btrfs filesystem du', exact with --raw: for each file and\n"
-        "directory below each PATH, or below the top directory, the bytes of files that lie in\n"
-        "extents, those of them that are not shared, and of the PATH itself those that are, each\n"
-        "byte on disk counted once. Shared are extents with several references, from whatever\n"
-        "file, and all data below tree blocks that are shared with a snapshot. Subvolumes are\n"
-        "entered unless --subvol or --nested=no is given. A file with several names is listed by "
-        "the first of them.\n"
-        "\n"
-        "With filters, only files that meet them are counted, and a directory without such files\n"
-        "is left out. --type and --maxdepth choose lines: what is not printed is counted, too.\n"
-        "\n"
-        "Data are counted, not metadata, and neither is compression: see 'compression' for what "
-        "is\n"
-        "stored, and 'qgroups' for the numbers of quotas.\n",
+        "The output has the format of 'btrfs filesystem du'; --raw prints exact numbers. For\n"
+        "each file and directory below each PATH (default: the top directory), it shows the\n"
+        "bytes in extents and how many of them are exclusive. For PATH itself, it also shows\n"
+        "the shared bytes, counting each byte on disk once. An extent is shared if it has\n"
+        "several references, from any file, or if it is below a tree block that a snapshot\n"
+        "shares. Subvolumes are entered unless --subvol or --nested=no is given. A file with\n"
+        "several names is listed under the first of them.\n\n"
+        "With filters, only files that meet them are counted, and directories without such\n"
+        "files are omitted. --type and --maxdepth choose the lines to print; files that are\n"
+        "not printed still count.\n\n"
+        "Only data are counted, not metadata, and sizes are those before compression:\n"
+        "'compression' shows the stored size, 'qgroups' the numbers of quotas.\n",
     .examples = "  btrfs-walk du disk.img /home              all below a directory\n"
                 "  btrfs-walk du -s disk.img /snap/1 /snap/2  a line each\n"
                 "  btrfs-walk du --raw --maxdepth 1 disk.img  exact; the top directory and what is "
                 "in it\n"
-                "  btrfs-walk du --name '*.iso' disk.img      of some files only\n"
+                "  btrfs-walk du --name '*.iso' disk.img      only some files\n"
                 "  btrfs-walk du -o exclusive,path --type f disk.img | sort -n    what to delete "
                 "first\n",
     .options = options,

@@ -68,13 +68,13 @@ static const struct cmd_option options[] = {
      .release = release_numbers},
     {'b', "block", "LOGICAL", "print the tree block at this logical address (repeatable)",
      .take = take_block, .offset = offsetof(struct dump_state, blocks), .release = release_numbers},
-    {0, "follow", NULL, "with --block: print also everything below it",
+    {0, "follow", NULL, "with --block: also print everything below it",
      CMD_FLAG(struct dump_state, dump.follow)},
-    {0, "bfs", NULL, "level by level, from the root to the leaves (default)",
+    {0, "bfs", NULL, "print level by level, from the root to the leaves (default)",
      CMD_FLAG(struct dump_state, breadth_first)},
-    {0, "dfs", NULL, "each node is followed by what is below it",
+    {0, "dfs", NULL, "print the blocks below each node right after it",
      CMD_FLAG(struct dump_state, dump.depth_first)},
-    {0, "key", "MIN[..MAX]", "only items with these keys: OBJECTID[,TYPE[,OFFSET]]",
+    {0, "key", "MIN[..MAX]", "print only items with these keys: OBJECTID[,TYPE[,OFFSET]]",
      .take = take_range},
     {0, "csum-headers", NULL, "print the checksums of tree blocks",
      CMD_FLAG(struct dump_state, dump.checksum_headers)},
@@ -82,7 +82,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct dump_state, dump.checksum_items)},
     {0, "hide-names", NULL, "print no names of files, subvolumes and attributes, and no values",
      CMD_FLAG(struct dump_state, dump.hide_names)},
-    {0, "json", NULL, "an object a line for each item", CMD_FLAG(struct dump_state, dump.json)},
+    {0, "json", NULL, "print each item as a line of JSON", CMD_FLAG(struct dump_state, dump.json)},
     {0},
 };
 
@@ -127,28 +127,25 @@ const struct command cmd_dump = {
     .summary = "Prints trees and tree blocks, with every item decoded.",
     .details =
         "\n"
-        "The text is that of 'btrfs inspect-internal dump-tree': the same lines, labels and order. "
-        "Without\n-t and -b all trees are printed. TREE is a name (root, chunk, extent, dev, fs, "
-        "csum, quota, uuid,\nfree-space, block-group, raid-stripe, remap, log, reloc, data-reloc), "
-        "also as FS_TREE, or an id.\n"
-        "\n"
-        "With --key only the leaves that hold such keys are read. Parts that are left out of a key "
-        "stand for\nall values: --key 256 is everything about inode 256, --key 256,DIR_INDEX its "
-        "directory index.\nMIN.. and ..MAX go to the end and from the beginning.\n"
-        "\n"
-        "Names and values are escaped as 'ls -b' does, but for spaces. Times are in the zone of "
-        "TZ. "
-        "With\n--json, names that are not UTF-8 are in base64, in name_bytes. Of a damaged block, "
-        "what can be\ndecoded is printed, and a message follows on stderr.\n"
-        "\n"
-        "Trees are printed as they are on disk, and the log as a tree of its own. Only if "
-        "--log=replay is\ngiven, subvolumes and checksums are printed with the log replayed; "
-        "blocks that this changes have\naddresses from 9223372036854775808 on, where no device "
-        "has anything.\n",
+        "The output has the lines, labels and order of 'btrfs inspect-internal dump-tree'.\n"
+        "Without -t and -b all trees are printed. TREE is a name (root, chunk, extent, dev,\n"
+        "fs, csum, quota, uuid, free-space, block-group, raid-stripe, remap, log, reloc,\n"
+        "data-reloc), also as FS_TREE, or an id.\n\n"
+        "With --key, only leaves that contain matching keys are read. Omitted parts of a key\n"
+        "match all values: --key 256 prints everything about inode 256, --key 256,DIR_INDEX\n"
+        "its directory index. MIN.. has no upper limit, ..MAX no lower limit.\n\n"
+        "Names and values are escaped as by 'ls -b', except for spaces. Times are in the time\n"
+        "zone TZ. In --json, names that are not UTF-8 are in base64, in name_bytes. If a\n"
+        "block is damaged, the items that can be decoded are printed, and a message follows\n"
+        "on stderr.\n\n"
+        "Trees are printed as stored on disk, and the log as a separate tree. Only with\n"
+        "--log=replay are subvolumes and checksums printed with the log replayed; blocks\n"
+        "changed by the replay have addresses from 9223372036854775808 on, outside of all\n"
+        "devices.\n",
     .examples = "  btrfs-walk dump disk.img                        all trees\n"
                 "  btrfs-walk dump -t fs --key 257 disk.img        everything about an inode\n"
                 "  btrfs-walk dump -t chunk --json disk.img        for programs\n"
-                "  btrfs-walk dump -b 30408704 --follow disk.img   a block and what is below it\n",
+                "  btrfs-walk dump -b 30408704 --follow disk.img   a block and all below it\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct dump_state),

@@ -346,12 +346,12 @@ const struct command cmd_extents = {
     .name = "extents",
     .topic = cmd_topic_files,
     .operands = "IMAGE PATH...",
-    .summary = "Prints where the contents of files lie on the devices.",
+    .summary = "Prints where the extents of files are stored on the devices.",
     .details = CMD_PATHS_DETAILS
-    "For each extent, prints its range in the file, the logical address and number of the\n"
-    "bytes that are stored for it, and DEVICE:OFFSET for each copy. For an extent that lies on\n"
-    "several stripes, DEVICE:OFFSET+LENGTH has all that belongs to it on a device, copies and\n"
-    "parity; --json prints each stripe. All numbers are bytes.\n",
+    "For each extent, prints its range in the file, the logical address and length of its\n"
+    "bytes on disk, and DEVICE:OFFSET for each copy. If an extent spans several stripes,\n"
+    "DEVICE:OFFSET+LENGTH covers all its copies and parity on that device; --json prints\n"
+    "each stripe. All numbers are bytes.\n",
     .examples = "  btrfs-walk extents disk.img /var/lib/db                  a table\n"
                 "  btrfs-walk extents --json disk.img /a | jq .extents      for programs\n",
     .options = options,

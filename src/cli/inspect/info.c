@@ -596,16 +596,16 @@ const struct command cmd_info = {
     .name = "info",
     .topic = cmd_topic_volume,
     .operands = "IMAGE...",
-    .summary = "Prints what a file system is: size, profiles, features, devices, state.",
-    .details = "\n"
-               "Answers from the superblocks, the chunk tree and the root tree alone. The date is "
-               "that of the\nlast change in any subvolume. The state is healthy; degraded, if "
-               "devices are missing or have\nmissed transactions; incomplete, if the missing ones "
-               "leave only a part of chunks that are in use;\ndamaged, if part of these trees "
-               "is lost; or unreadable, if the superblock is all that can be read.\nOf a disk, the "
-               "partitions are listed as well. \"Log "
-               "tree\" tells\nwhether there is a log and whether it was replayed; 'btrfs-walk log' "
-               "lists what it changes.\n",
+    .summary = "Prints an overview of a file system: size, profiles, features, devices, state.",
+    .details =
+        "\n"
+        "Reads only the superblocks, the chunk tree and the root tree. The date is the time\n"
+        "of the last change in any subvolume. The state is healthy; degraded, if devices are\n"
+        "missing or missed transactions; incomplete, if chunks in use cannot be read\n"
+        "completely without the missing devices; damaged, if a part of these trees is lost;\n"
+        "or unreadable, if only the superblock can be read. For a disk, its partitions are\n"
+        "listed as well. \"Log tree\" shows whether there is a log and whether it was replayed;\n"
+        "'btrfs-walk log' lists its changes.\n",
     .examples = "  btrfs-walk info disk.img                 one screen\n"
                 "  btrfs-walk info --json a.img b.img | jq -r .state\n"
                 "                                           for programs\n",

@@ -464,16 +464,16 @@ const struct command cmd_log = {
     .name = "log",
     .topic = cmd_topic_volume,
     .operands = "IMAGE...",
-    .summary = "Lists what replaying the log changes: files, names, data and attributes.",
+    .summary = "Lists the changes that replaying the log makes to files, data and attributes.",
     .details =
         "\n"
-        "The log tree has what was made safe by fsync(2) after the last transaction. A mount "
-        "replays it,\nand so do all commands, unless --log=ignore is given. Each line is one "
-        "difference between the two:\nwhat 'btrfs rescue zero-log' would throw away. Without a "
-        "log, nothing is listed.\n\n"
-        "A directory that is renamed is listed once, without what is in it. Times are seconds "
-        "since 1970,\nmodes are octal. Data that were written in place, without copying, do not "
-        "differ.\n" CMD_ANSWER_DETAILS,
+        "The log tree contains the changes that fsync(2) saved after the last transaction. A\n"
+        "mount replays it, and so do all commands, unless --log=ignore is given. Each line is\n"
+        "a difference between the file system with and without the log: 'btrfs rescue\n"
+        "zero-log' would discard it. Without a log, nothing is listed.\n\n"
+        "A renamed directory is listed once, without its entries. Times are seconds since\n"
+        "1970, modes are octal. Data that were written in place (nodatacow) are the same with\n"
+        "and without the log and are not listed.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk log disk.img                     a table\n"
                 "  btrfs-walk log -o change,path disk.img      columns\n"
                 "  btrfs-walk log --json disk.img              for programs\n",

@@ -728,17 +728,17 @@ static struct bw_error *set_color(void *target, const struct cmd_option *option,
 }
 
 static const struct cmd_option options[] = {
-    {'l', "long", NULL, "mode, links, user, group, size, time and target of links",
+    {'l', "long", NULL, "print mode, links, user, group, size, time and target of links",
      CMD_FLAG(struct ls_state, lines)},
-    {'n', "numeric-uid-gid", NULL, "the same, whatever --names says",
+    {'n', "numeric-uid-gid", NULL, "the same with numeric users and groups, even with --names",
      CMD_FLAG(struct ls_state, numeric)},
-    {0, "names", NULL, "names of users and groups in place of numbers: those in the image",
+    {0, "names", NULL, "print names of users and groups, from the image, instead of numbers",
      CMD_FLAG(struct ls_state, names)},
-    {'a', "all", NULL, "also names that begin with a dot", CMD_FLAG(struct ls_state, all)},
+    {'a', "all", NULL, "also list names that begin with a dot", CMD_FLAG(struct ls_state, all)},
     {'A', "almost-all", NULL, "the same without . and ..", CMD_FLAG(struct ls_state, almost_all)},
-    {'d', "directory", NULL, "a directory given as PATH itself, not what is in it",
+    {'d', "directory", NULL, "list a directory given as PATH itself, not its contents",
      CMD_FLAG(struct ls_state, itself)},
-    {'R', "recursive", NULL, "also the contents of directories, at any depth",
+    {'R', "recursive", NULL, "also list the contents of directories, at any depth",
      CMD_FLAG(struct ls_state, recursive)},
     {'i', "inode", NULL, "the inode number before each name", CMD_FLAG(struct ls_state, inodes)},
     {'h', "human-readable", NULL, "sizes as 1.5K", CMD_FLAG(struct ls_state, people)},
@@ -746,13 +746,13 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct ls_state, classify)},
     {'t', "by-time", NULL, "sort by time, the newest first", CMD_FLAG(struct ls_state, by_time)},
     {'S', "by-size", NULL, "sort by size, the largest first", CMD_FLAG(struct ls_state, by_size)},
-    {'X', "by-extension", NULL, "sort by what follows the last dot",
+    {'X', "by-extension", NULL, "sort by extension (after the last dot)",
      CMD_FLAG(struct ls_state, by_extension)},
     {'U', "unsorted", NULL, "do not sort: the order of a mount",
      CMD_FLAG(struct ls_state, unsorted)},
     {'f', "plain", NULL, "do not sort, and list all: -aU, without -l and colours",
      CMD_FLAG(struct ls_state, plain)},
-    {'r', "reverse", NULL, "turn the order round", CMD_FLAG(struct ls_state, reverse)},
+    {'r', "reverse", NULL, "reverse the order", CMD_FLAG(struct ls_state, reverse)},
     {0, "sort", "WORD", "sort by name, size, time or extension, or not (none)",
      CMD_WORD(struct ls_state, order_word, orders)},
     {'c', "changed", NULL, "show and sort by the time of the last change of the inode",
@@ -769,7 +769,7 @@ static const struct cmd_option options[] = {
      "colours, by LS_COLORS: always, never (the default), or auto: on a terminal, unless NO_COLOR "
      "is set",
      .take = set_color, .offset = CMD_AT(struct ls_state, color, unsigned), .words = whens},
-    {'1', "one", NULL, "one name a line, which is so anyway", CMD_FLAG(struct ls_state, one)},
+    {'1', "one", NULL, "print one name per line (always the case)", CMD_FLAG(struct ls_state, one)},
     CMD_SELECTION(struct ls_state, selection),
     CMD_SUBVOLUME_OPTION(struct ls_state, subvolume),
     CMD_NESTED_OPTION(struct ls_state, nested),
@@ -841,20 +841,20 @@ const struct command cmd_ls = {
     .name = "ls",
     .topic = cmd_topic_files,
     .operands = "IMAGE [PATH]...",
-    .summary = "Lists directories of an unmounted btrfs file system.",
+    .summary = "Lists files and directories of an unmounted btrfs file system.",
     .details = CMD_PATHS_DETAILS
-    "Without a PATH, the top directory is listed. Names are sorted by their bytes, one a line;\n"
-    "times are in UTC. Users and groups are numbers, or with --names what the image's own\n"
-    "/etc/passwd and /etc/group call them.\n"
-    "\nWith -R, the filters of find(1) select entries: those that meet all of them (of several\n"
-    "--name one). Directories in which nothing is selected are left out.\n",
-    .examples =
-        "  btrfs-walk ls disk.img                  the top directory\n"
-        "  btrfs-walk ls -la disk.img /users/me     one directory, all columns\n"
-        "  btrfs-walk ls -lt --names disk.img /etc  the newest first\n"
-        "  btrfs-walk ls --json disk.img /etc      all that is known of each entry\n"
-        "  btrfs-walk ls -R --subvol @ disk.img    one subvolume, with everything below it\n"
-        "  btrfs-walk ls -lR --size +1M disk.img   files larger than a mebibyte\n",
+    "Without a PATH, the top directory is listed, one name per line, sorted by bytes.\n"
+    "Times are in UTC. Users and groups are numbers; --names prints the names from the\n"
+    "image's own /etc/passwd and /etc/group.\n\n"
+    "With -R, the filters of find(1) select entries: those that meet all filters (of\n"
+    "several --name options, at least one). Directories without selected entries are\n"
+    "omitted.\n",
+    .examples = "  btrfs-walk ls disk.img                  the top directory\n"
+                "  btrfs-walk ls -la disk.img /users/me     one directory, all columns\n"
+                "  btrfs-walk ls -lt --names disk.img /etc  the newest first\n"
+                "  btrfs-walk ls --json disk.img /etc      all details of each entry\n"
+                "  btrfs-walk ls -R --subvol @ disk.img    all of one subvolume\n"
+                "  btrfs-walk ls -lR --size +1M disk.img   files larger than a mebibyte\n",
     .options = options,
     .record = "fileinfo",
     .run = run,

@@ -62,7 +62,8 @@ static struct bw_error *take_devid(void *target, const struct cmd_option *option
 }
 
 static const struct cmd_option options[] = {
-    {0, "devid", "DEVID", "ADDRESS is an offset on the device with this id: find what lies there",
+    {0, "devid", "DEVID",
+     "ADDRESS is an offset on the device with this id; print its logical address",
      .take = take_devid},
     {0},
 };
@@ -321,22 +322,21 @@ const struct command cmd_map = {
     .name = "map",
     .topic = cmd_topic_structures,
     .operands = "IMAGE ADDRESS[+LENGTH]...",
-    .summary = "Prints where logical addresses lie on the devices, or the other way round.",
+    .summary = "Translates logical addresses to device offsets, or the reverse.",
     .details =
         "\n"
-        "For each logical ADDRESS: the devices and offsets of its copies and, with RAID5 and "
-        "RAID6, of the\nparity of its row, P and Q; and for how many bytes that holds. With "
-        "+LENGTH, the whole range is\nmapped, in pieces. With --devid, ADDRESS is an offset on "
-        "that device, and the answer is the logical\naddress of what lies there, or what it is "
-        "otherwise: a superblock, reserved (the first MiB),\nunallocated, or unused: allocated "
-        "to a chunk, but without data.\n\n"
-        "An ADDRESS is a decimal number with an optional K, M, G, T, P or E, or 0x and "
-        "hexadecimal digits.\nFurther devices follow IMAGE; if --graph names the images, "
-        "all operands are addresses.\n" CMD_ANSWER_DETAILS,
-    .examples =
-        "  btrfs-walk map disk.img 30408704                   its copies\n"
-        "  btrfs-walk map a.img b.img c.img 0x6500000+1M         each piece of a range\n"
-        "  btrfs-walk map --devid 1 disk.img 64M              what lies at an offset of a device\n",
+        "For each logical ADDRESS, prints the device and offset of each copy and, for RAID5\n"
+        "and RAID6, of the parity blocks P and Q of its row, and for how many bytes this\n"
+        "mapping is valid. With +LENGTH, the whole range is mapped, in pieces. With --devid,\n"
+        "ADDRESS is an offset on that device and is translated to a logical address. If it\n"
+        "has none, the answer is its kind: a superblock, reserved (the first MiB),\n"
+        "unallocated, or unused: allocated to a chunk, but without data.\n\n"
+        "An ADDRESS is a decimal number with an optional K, M, G, T, P or E, or 0x and\n"
+        "hexadecimal digits. Further devices follow IMAGE; if --graph names the images, all\n"
+        "operands are addresses.\n" CMD_ANSWER_DETAILS,
+    .examples = "  btrfs-walk map disk.img 30408704                   its copies\n"
+                "  btrfs-walk map a.img b.img c.img 0x6500000+1M         each piece of a range\n"
+                "  btrfs-walk map --devid 1 disk.img 64M              a device offset\n",
     .options = options,
     .record = "placeinfo",
     .run = run,

@@ -39,16 +39,16 @@ static const struct cmd_option options[] = {
     {0, "devid", "DEVID", "addresses are offsets on the device with this id",
      CMD_TEXT(struct owner_state, devid)},
     {0, "bad-map", "FILE",
-     "all that this map file of ddrescue(1) has as not rescued, or this list of badblocks(8)",
+     "read bad ranges from a ddrescue(1) map (all that is not rescued) or a badblocks(8) list",
      CMD_TEXT(struct owner_state, bad_map)},
-    {0, "block-size", "BYTES", "of a list of badblocks: what a number stands for (default: 1024)",
+    {0, "block-size", "BYTES", "block size of the badblocks list (default: 1024)",
      CMD_BYTES(struct owner_state, block_size)},
-    {0, "map-offset", "BYTES", "the device begins at this offset of what the list is of",
+    {0, "map-offset", "BYTES", "offset of the device within the disk that the list describes",
      CMD_BYTES(struct owner_state, map_offset)},
-    {0, "extent", NULL, "also files that use the same extent, but not these bytes of it",
+    {0, "extent", NULL, "also list files that use other bytes of the same extent",
      CMD_FLAG(struct owner_state, extent)},
     {0, "subvol", "NAME|ID",
-     "only owners in this subvolume, with paths in it: its path, its id, or 'default'",
+     "list only owners in this subvolume (path, id or 'default'), with paths inside it",
      CMD_TEXT(struct owner_state, subvolume)},
     {0, "all-trees", NULL, "read all trees, even if the extent tree is good",
      CMD_FLAG(struct owner_state, scan)},
@@ -405,35 +405,35 @@ const struct command cmd_owner = {
     .name = "owner",
     .topic = cmd_topic_volume,
     .operands = "IMAGE [ADDRESS[+LENGTH]...]",
-    .summary = "Prints which files have data at an address, or are hit by bad sectors.",
+    .summary = "Prints which files use an address or are affected by bad sectors.",
     .details =
         "\n"
-        "For each logical ADDRESS, or each byte of a range: all files that have their data "
-        "there, in all\nsubvolumes and snapshots, with all their hard links; where in the file "
-        "that is, and how many bytes\nof the range. With --devid, addresses are offsets on a "
-        "device. An ADDRESS is a decimal number with\nan optional K, M, G, T, P or E, or 0x and "
+        "For each logical ADDRESS, or each byte of a range, lists all files that store data\n"
+        "there, in all subvolumes and snapshots and with all hard links, with the offset in\n"
+        "the file and the number of bytes. With --devid, addresses are offsets on a device.\n"
+        "An ADDRESS is a decimal number with an optional K, M, G, T, P or E, or 0x and\n"
         "hexadecimal digits.\n\n"
-        "With --bad-map, what a dying disk took: the files that lost data, each with its bad "
-        "ranges, and those\nthat depend on lost metadata. If the file system has several devices, "
-        "--devid says which one the\nlist is of. What was not tried counts as bad. Mendable is "
-        "what another copy\nor parity has, which "
-        "is not bad.\n\n"
+        "--bad-map lists what bad sectors of a dying disk destroyed: the files that lost\n"
+        "data, each with its bad ranges, and the files that depend on lost metadata. If the\n"
+        "file system has several devices, --devid selects the device that the list describes.\n"
+        "Sectors that were not tried count as bad. A range is mendable if a copy or parity\n"
+        "outside of the bad sectors still has its contents.\n\n"
         "Lines are of these kinds:\n"
-        "  data       data of a file; of compressed data, all that is compressed together\n"
-        "  metadata   a tree block with items of the file, or that leads to such\n"
+        "  data       data of a file; for compressed data, the whole compressed extent\n"
+        "  metadata   a tree block with items of the file, or a node above such a block\n"
         "  block      a tree block, once, with its level and first key\n"
         "  hidden     part of an extent in use that no file shows; --extent shows the files\n"
         "  free, unused, outside\n"
-        "             nothing; nothing in the whole block group; no chunk holds the address\n"
+        "             no data; no data in the whole block group; no chunk at the address\n"
         "  superblock, reserved, unallocated, parity\n"
-        "             of a device, what has no logical address\n\n"
-        "Files come first, by tree and inode. A file without a path is in a subvolume that is "
-        "being deleted,\nor belongs to the file system itself. The log is ignored, unless "
-        "--log=replay is given.\n" CMD_ANSWER_DETAILS,
+        "             areas of a device without a logical address\n\n"
+        "Files come first, sorted by tree and inode. A file without a path is in a subvolume\n"
+        "that is being deleted, or belongs to the file system itself. The log is ignored,\n"
+        "unless --log=replay is given.\n" CMD_ANSWER_DETAILS,
     .examples =
-        "  btrfs-walk owner disk.img 13631488                    who has this byte\n"
-        "  btrfs-walk owner --extent disk.img 0xd00000+64K       and who uses its extents\n"
-        "  btrfs-walk owner --bad-map rescue.map disk.img        what bad sectors have hit\n"
+        "  btrfs-walk owner disk.img 13631488                    who uses this byte\n"
+        "  btrfs-walk owner --extent disk.img 0xd00000+64K       all users of the extents\n"
+        "  btrfs-walk owner --bad-map rescue.map disk.img        files hit by bad sectors\n"
         "  btrfs-walk owner --bad-map rescue.map -o path disk.img | sort -u   files to restore\n",
     .options = options,
     .record = "ownerinfo",

@@ -51,14 +51,13 @@ static struct bw_error *take_size(void *target, const struct cmd_option *option,
 static const struct cmd_option options[] = {
     {'o', "output", "FILE", "write to FILE, whose name ends with .svg or .png (default: stdout)",
      CMD_TEXT(struct picture_state, file)},
-    {0, "format", "WORD", "svg, png or text, whatever the name of the file is",
+    {0, "format", "WORD", "write svg, png or text, regardless of the file name",
      CMD_WORD(struct picture_state, format, formats)},
-    {0, "by", "WORD",
-     "what colours tell: type (default), fill, age, owner, or heatmap, as btrfs-heatmap draws",
+    {0, "by", "WORD", "colour by type (default), fill, age, owner, or heatmap (like btrfs-heatmap)",
      CMD_WORD(struct picture_state, by, by_words)},
-    {0, "sort", "WORD", "order of what is shown: physical (default) or logical",
+    {0, "sort", "WORD", "sort the ranges by physical (default) or logical address",
      CMD_WORD(struct picture_state, order_of_space, orders_of_space)},
-    {0, "curve", "WORD", "how it fills the square: hilbert (default), linear or snake",
+    {0, "curve", "WORD", "curve that fills the square: hilbert (default), linear or snake",
      CMD_WORD(struct picture_state, curve, curves)},
     {0, "order", "N", "cut each device into 4^N cells, 0 to 11 (default: by its size)",
      .take = take_order},
@@ -227,26 +226,26 @@ const struct command cmd_picture = {
     .name = "picture",
     .topic = cmd_topic_volume,
     .operands = "IMAGE...",
-    .summary = "Draws what lies where on the devices: chunks, what is used, its age and owner.",
+    .summary = "Draws a map of the devices: chunks, their usage, age and owners.",
     .details =
         "\n"
-        "Each device is a square, cut into cells of equal size along a Hilbert curve, so that what "
-        "is close\non the device is close in the picture. A cell has the colour of the type of "
-        "chunk that lies there,\nthe stronger the more of it is used. --by chooses other colours: "
-        "how much is used; the generation of\nwhat is used, from the oldest to the newest; or the "
-        "subvolume that it belongs to, by the references\nin the extent tree.\n\n"
-        "The file becomes SVG or PNG by its name. Without -o, the picture is text: coloured blocks "
-        "if stdout\nis a terminal and NO_COLOR is not set; otherwise letters (D data, M metadata, "
-        "S "
-        "system, X mixed;\nsmall ones if at most half is used) or digits.\n\n"
-        "--by heatmap gives the pixels of btrfs-heatmap: all devices along one curve, by the fill "
-        "of whole\nchunks. --sort logical is its --sort virtual: chunks by their addresses, then "
-        "what is not\nallocated.\n",
+        "Each device is a square, cut into cells of equal size along a Hilbert curve:\n"
+        "neighbours on the device are neighbours in the picture. The colour of a cell shows\n"
+        "the type of its chunk; the more of it is used, the stronger the colour. --by selects\n"
+        "other colours: how much is used; the generation of the used blocks, from the oldest\n"
+        "to the newest; or the subvolume that owns them, from the references in the extent\n"
+        "tree.\n\n"
+        "The name of the file selects SVG or PNG. Without -o, the picture is text: coloured\n"
+        "blocks if stdout is a terminal and NO_COLOR is not set; otherwise letters (D data, M\n"
+        "metadata, S system, X mixed; lower case if at most half is used) or digits.\n\n"
+        "--by heatmap draws the pixels of btrfs-heatmap: all devices along one curve,\n"
+        "coloured by how full each chunk is. --sort logical equals its --sort virtual: chunks\n"
+        "sorted by address, then unallocated space.\n",
     .examples =
         "  btrfs-walk picture disk.img                            in the terminal\n"
         "  btrfs-walk picture -o map.svg a.img b.img c.img        a square for each device\n"
-        "  btrfs-walk picture --by age -o age.png disk.img        what is old, what is new\n"
-        "  btrfs-walk picture --by owner disk.img                 whose it is\n"
+        "  btrfs-walk picture --by age -o age.png disk.img        old and new data\n"
+        "  btrfs-walk picture --by owner disk.img                 colours by subvolume\n"
         "  btrfs-walk picture --by heatmap -o heat.png disk.img   as btrfs-heatmap draws it\n",
     .options = options,
     .run = run,

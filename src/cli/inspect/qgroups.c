@@ -13,7 +13,7 @@ struct qgroups_state {
 };
 
 static const struct cmd_option options[] = {
-    {0, "status", NULL, "print the state of quotas instead of the groups",
+    {0, "status", NULL, "print the quota status instead of the groups",
      CMD_FLAG(struct qgroups_state, status)},
     {0},
 };
@@ -167,17 +167,18 @@ const struct command cmd_qgroups = {
     .name = "qgroups",
     .topic = cmd_topic_volume,
     .operands = "IMAGE...",
-    .summary = "Lists quota groups with their use and limits, or the state of quotas.",
+    .summary = "Lists quota groups with their usage and limits, or prints the quota status.",
     .details =
         "\n"
-        "Both full and simple quotas are read. Columns are those of 'btrfs qgroup show -pcre'; a\n"
-        "limit or a relation that is not there is '-'. If there are no quotas, if they are off, "
-        "or if\ntheir numbers need a rescan, stderr says so, and the exit status is 0. --status "
-        "prints mode\n(none, off, full, simple), state (consistent, rescanning, inconsistent) and "
-        "generation; in\n--json everything that is known of it.\n" CMD_ANSWER_DETAILS,
+        "Both full and simple quotas are supported. The columns are those of 'btrfs qgroup\n"
+        "show -pcre'; '-' means no limit or no relation. A message on stderr reports if there\n"
+        "are no quotas, if they are off, or if they need a rescan; the exit status is 0.\n"
+        "--status prints the mode (none, off, full, simple), the state (consistent,\n"
+        "rescanning, inconsistent) and the generation; with --json, all "
+        "details.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk qgroups disk.img                      a table\n"
                 "  btrfs-walk qgroups -o id,referenced disk.img     two columns, in bytes\n"
-                "  btrfs-walk qgroups --status --json disk.img      are the numbers good?\n",
+                "  btrfs-walk qgroups --status --json disk.img      are the numbers consistent?\n",
     .options = options,
     .record = "qgroupinfo",
     .other_record = "quotainfo",

@@ -156,21 +156,22 @@ const struct command cmd_roots = {
     .name = "roots",
     .topic = cmd_topic_volume,
     .operands = "IMAGE...",
-    .summary = "Lists the older states of a file system that are left on the disk.",
+    .summary = "Lists the historic roots of a file system that are still on the disk.",
     .details =
         "\n"
-        "Every transaction leaves its root tree on the disk until something else is written "
-        "there. The\nsuperblock names the last four; the others are found by reading all metadata "
-        "chunks. That is done\nunless there are more than 64 GiB of them, or always with --scan. "
-        "Each line is a state: its\ngeneration; the newest time in its list of subvolumes; where "
-        "it was found; whether its transaction\nwas committed; and whether all tree blocks are "
-        "left, or how many are missing. Of those, some were\ntrimmed: there are zeros in their "
-        "place. A subvolume is readable if its root block is left.\n\n"
-        "With --generation N, or --tree-root ADDRESS@N, other commands show that state. A "
-        "transaction may\nwrite several root trees, and abandon all but the last; they have the "
-        "same generation.\n" CMD_ANSWER_DETAILS,
-    .examples = "  btrfs-walk roots disk.img                      which states are left\n"
-                "  btrfs-walk roots --trees disk.img              and which of their trees\n"
+        "The root tree of a transaction stays on the disk until other data overwrite it. The\n"
+        "superblock names the last four root trees; the others are found by reading all\n"
+        "metadata chunks. That scan runs if there are at most 64 GiB of them, or with --scan.\n"
+        "Each line is a historic root: its generation; the newest time in its list of\n"
+        "subvolumes; where it was found; whether its transaction was committed; and whether\n"
+        "its tree blocks are complete, or how many are missing. Of the missing blocks, some\n"
+        "may be trimmed: they contain zeros. A subvolume is readable if its root block is\n"
+        "intact.\n\n"
+        "With --generation N, or --tree-root ADDRESS@N, other commands read that generation.\n"
+        "A transaction may write several root trees and abandon all but the last; they have\n"
+        "the same generation.\n" CMD_ANSWER_DETAILS,
+    .examples = "  btrfs-walk roots disk.img                      list historic roots\n"
+                "  btrfs-walk roots --trees disk.img              and their trees\n"
                 "  btrfs-walk roots --index disk.idx disk.img     the next time without a scan\n"
                 "  btrfs-walk ls --generation 17 disk.img /       one of them\n",
     .options = options,

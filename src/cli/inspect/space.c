@@ -40,9 +40,9 @@ static void release(void *state)
 
 static const struct cmd_option options[] = {
     {0, "free-if", "SUBVOLUME,...",
-     "what deleting these together would free: paths or ids (repeatable)", .take = take_free_if,
-     .release = release},
-    {0, "shared", NULL, "which sets of subvolumes share how much",
+     "print the space that deleting these paths or ids together would free (repeatable)",
+     .take = take_free_if, .release = release},
+    {0, "shared", NULL, "list the sets of subvolumes that share data, and how much",
      CMD_FLAG(struct space_state, shared)},
     {'j', "threads", "N", "number of threads, 1 to 32 (default: processors, at most 8)",
      CMD_THREADS(struct space_state, threads)},
@@ -190,23 +190,23 @@ const struct command cmd_space = {
     .name = "space",
     .topic = cmd_topic_volume,
     .operands = "IMAGE...",
-    .summary = "Tells what subvolumes and snapshots take, share, and would free.",
+    .summary = "Prints how much space subvolumes use, share, and would free if deleted.",
     .details =
         "\n"
-        "For each subvolume: the bytes that it reaches (referenced), and those of them that no "
-        "other one\nreaches (exclusive), as 'btrfs qgroup show' tells after a rescan, but without "
-        "quotas. Extents count\nas they are stored, whole even if a file uses a part of them, and "
-        "tree blocks count, too.\n\n"
-        "--free-if tells what deleting several subvolumes together would free, which is more than "
-        "the sum\nof their exclusive bytes if they share something with each other alone. --shared "
-        "lists which\nsubvolumes share how much: FIRST-LAST are all with ids from one to the "
-        "other.\n\n"
-        "Each tree block is read once, however many snapshots share it. Subvolumes that are being "
-        "deleted\ncount for what nothing else reaches. If blocks are lost, stderr says of which "
-        "subvolumes: their\nnumbers are lower bounds then, and the exit status is "
-        "1.\n" CMD_ANSWER_DETAILS,
+        "For each subvolume, prints the bytes that it references, and the bytes that no other\n"
+        "subvolume references (exclusive). The numbers equal those of 'btrfs qgroup show'\n"
+        "after a rescan, but need no quotas. Extents count with their stored size, as a whole\n"
+        "even if a file uses only a part of them. Tree blocks count, too.\n\n"
+        "--free-if computes how much space deleting several subvolumes together would free.\n"
+        "That is more than the sum of their exclusive bytes if they share data only with each\n"
+        "other. --shared lists which subvolumes share how much; FIRST-LAST means all\n"
+        "subvolumes with ids in that range.\n\n"
+        "Each tree block is read once, however many snapshots share it. A subvolume that is\n"
+        "being deleted counts with the bytes that nothing else references. If blocks are\n"
+        "lost, a message names the affected subvolumes: their numbers are lower bounds, and\n"
+        "the exit status is 1.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk space disk.img                               a table\n"
-                "  btrfs-walk space --free-if /old,/older disk.img         what both would free\n"
+                "  btrfs-walk space --free-if /old,/older disk.img         space freed together\n"
                 "  btrfs-walk space --shared disk.img                      who shares with whom\n"
                 "  btrfs-walk space -o exclusive,path disk.img | sort -n   in bytes\n",
     .options = options,

@@ -42,9 +42,10 @@ static struct bw_error *take_format(void *target, const struct cmd_option *optio
 }
 
 static const struct cmd_option options[] = {
-    {'c', "format", "FORMAT", "this for each file, and a newline; directives are those of stat(1)",
+    {'c', "format", "FORMAT",
+     "print FORMAT and a newline for each file; directives are those of stat(1)",
      .take = take_format},
-    {0, "printf", "FORMAT", "the same with escapes like \\n, and without the newline",
+    {0, "printf", "FORMAT", "like --format, but with escapes like \\n and without the newline",
      .take = take_format},
     {'L', "dereference", NULL, "follow a PATH that is a symbolic link",
      CMD_FLAG(struct stat_state, follow)},
@@ -380,16 +381,13 @@ const struct command cmd_stat = {
     .operands = "IMAGE PATH...",
     .summary = "Prints everything about a file or directory.",
     .details = CMD_PATHS_DETAILS
-    "Prints the fields of the inode, times in UTC, flags, the subvolume, the names of the "
-    "extended\n"
-    "attributes, and how many extents of each kind there are.\n"
-    "\nThe directives of --format are those of stat(1); times are in UTC. Names of users and "
-    "groups\n"
-    "are those in the image. %d is the id of the subvolume; %m and %C, which only a mount has, "
-    "are\n"
-    "'?'.\n",
+    "Prints the fields of the inode, times in UTC, flags, the subvolume, the names of the\n"
+    "extended attributes, and the number of extents of each kind.\n\n"
+    "The directives of --format are those of stat(1); times are in UTC. User and group\n"
+    "names are those in the image. %d is the id of the subvolume; %m and %C exist only on\n"
+    "a mount and are '?'.\n",
     .examples = "  btrfs-walk stat disk.img /etc/passwd                one file\n"
-                "  btrfs-walk stat -c '%A %U %s %y %N' disk.img /etc   in a format of one's own\n"
+                "  btrfs-walk stat -c '%A %U %s %y %N' disk.img /etc   in a custom format\n"
                 "  btrfs-walk stat --json disk.img /a /b | jq .flags   for programs\n",
     .options = options,
     .record = "statinfo",

@@ -15,12 +15,12 @@ struct subvolumes_state {
 };
 
 static const struct cmd_option options[] = {
-    {0, "deleted", NULL, "list those that are being deleted instead of the others",
+    {0, "deleted", NULL, "list only subvolumes that are being deleted",
      CMD_FLAG(struct subvolumes_state, deleted)},
     {0, "snapshots", NULL, "list only snapshots", CMD_FLAG(struct subvolumes_state, snapshots)},
-    {0, "read-only", NULL, "list only what is read-only",
+    {0, "read-only", NULL, "list only read-only subvolumes",
      CMD_FLAG(struct subvolumes_state, read_only)},
-    {0, "tree", NULL, "show which is in which, as text", CMD_FLAG(struct subvolumes_state, tree)},
+    {0, "tree", NULL, "show them as a tree, in text", CMD_FLAG(struct subvolumes_state, tree)},
     {0},
 };
 
@@ -175,14 +175,15 @@ const struct command cmd_subvolumes = {
     .topic = cmd_topic_volume,
     .operands = "IMAGE...",
     .summary = "Lists the subvolumes and snapshots of a file system.",
-    .details = "\n"
-               "They come by ascending id, the top-level subvolume (id 5) first. Paths are those "
-               "on a mount of it.\nThe columns have all that 'btrfs subvolume list -apcuqR' tells "
-               "and more: parent is its 'parent'\nand 'top level', generation its 'gen', otransid "
-               "its 'cgen'. Subvolumes that are being deleted\nhave no path any more, and are only "
-               "listed with --deleted.\n" CMD_ANSWER_DETAILS,
+    .details =
+        "\n"
+        "Subvolumes are sorted by id, the top-level subvolume (id 5) first. Paths begin at\n"
+        "the top-level subvolume. The columns include everything that 'btrfs subvolume list\n"
+        "-apcuqR' prints: parent is its 'parent' and 'top level', generation its 'gen',\n"
+        "otransid its 'cgen'. Subvolumes that are being deleted have no path and are listed\n"
+        "only with --deleted.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk subvolumes disk.img                       a table\n"
-                "  btrfs-walk subvolumes --tree disk.img                which is in which\n"
+                "  btrfs-walk subvolumes --tree disk.img                as a tree\n"
                 "  btrfs-walk subvolumes -o id,path --snapshots disk.img    snapshots only\n"
                 "  btrfs-walk subvolumes --json disk.img | jq .path     all that is known\n",
     .options = options,

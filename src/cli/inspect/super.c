@@ -29,11 +29,11 @@ static struct bw_error *take_copy(void *target, const struct cmd_option *option,
 }
 
 static const struct cmd_option options[] = {
-    {'i', "copy", "N", "only copy N: 0, 1 or 2", .take = take_copy,
+    {'i', "copy", "N", "print only copy N: 0, 1 or 2", .take = take_copy,
      .offset = offsetof(struct super_state, copy)},
-    {'F', "force", NULL, "also print copies without the magic of btrfs",
+    {'F', "force", NULL, "also print copies without the btrfs magic",
      CMD_FLAG(struct super_state, force)},
-    {0, "json", NULL, "an object a line for each copy", CMD_FLAG(struct super_state, json)},
+    {0, "json", NULL, "print each copy as a line of JSON", CMD_FLAG(struct super_state, json)},
     {0},
 };
 
@@ -207,10 +207,10 @@ const struct command cmd_super = {
     .name = "super",
     .topic = cmd_topic_structures,
     .operands = "IMAGE...",
-    .summary = "Prints the superblocks of images, all copies, good and bad.",
+    .summary = "Prints all superblock copies of the images, valid or not.",
     .details = "\n"
-               "The text is that of 'btrfs inspect-internal dump-super -fa'. What is wrong with a "
-               "copy, and how\ncopies differ, is said on stderr.\n",
+               "The output has the format of 'btrfs inspect-internal dump-super -fa'. Errors in a\n"
+               "copy, and differences between copies, are reported on stderr.\n",
     .examples = "  btrfs-walk super disk.img                              all copies\n"
                 "  btrfs-walk super -i 1 disk.img                         one of them\n"
                 "  btrfs-walk super --json a.img b.img | jq .generation   for programs\n",

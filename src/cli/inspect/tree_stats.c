@@ -291,15 +291,15 @@ const struct command cmd_tree_stats = {
     .name = "tree-stats",
     .topic = cmd_topic_structures,
     .operands = "IMAGE...",
-    .summary = "Prints how large trees are, how their blocks lie, and what is in them.",
+    .summary = "Prints the size of trees, the layout of their blocks, and their item counts.",
     .details =
         "\n"
-        "Each tree is read as a whole. The text and its numbers are those of 'btrfs "
-        "inspect-internal\ntree-stats', followed by how full the leaves are and how many items of "
-        "each type there are.\nDistances are those of logical addresses. A seek is counted where "
-        "a block does not lie right\nbehind the one before it below the same node. The time is an "
-        "estimate for a hard disk that takes\n8 ms for a seek and reads 160 MB a "
-        "second.\nThe columns of --items are tree, type, number, items and "
+        "Each tree is read completely. The output and its numbers are those of 'btrfs\n"
+        "inspect-internal tree-stats', followed by the fill of the leaves and the number of\n"
+        "items of each type. Distances are differences of logical addresses. A seek is\n"
+        "counted where a block does not directly follow the previous block of the same node.\n"
+        "The time is an estimate for a hard disk that seeks in 8 ms and reads 160 MB per\n"
+        "second. The columns of --items are tree, type, number, items and "
         "bytes.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk tree-stats disk.img                      root, extent, csum, fs\n"
                 "  btrfs-walk tree-stats -b -t 256 -t uuid disk.img    other trees\n"

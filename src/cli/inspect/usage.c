@@ -259,9 +259,10 @@ const struct command cmd_usage = {
         "Prints how much space is allocated, used and free, in all and by profile and device.",
     .details =
         "\n"
-        "The lines and labels are those of 'btrfs filesystem usage'. The global reserve and what "
-        "statfs(2)\nwould say are left out: only a mounted file system knows them. With mixed "
-        "block groups, what is\nfree is overestimated by the global reserve.\n",
+        "The output has the lines and labels of 'btrfs filesystem usage'. The global reserve\n"
+        "and the statfs(2) values are omitted, because only a mounted file system has them.\n"
+        "With mixed block groups, free space is therefore overestimated by the size of the\n"
+        "global reserve.\n",
     .examples = "  btrfs-walk usage disk.img                              with units\n"
                 "  btrfs-walk usage -b a.img b.img c.img                  in bytes\n"
                 "  btrfs-walk usage --json disk.img | jq .overall.used    for programs\n",

@@ -28,9 +28,9 @@ struct versions {
 };
 
 static const struct cmd_option options[] = {
-    {0, "all", NULL, "a row for each state, even if nothing has changed",
+    {0, "all", NULL, "print a row for each generation, even without changes",
      CMD_FLAG(struct versions_state, all)},
-    {0, "no-data", NULL, "do not read data: nothing is said of what is left of them",
+    {0, "no-data", NULL, "do not read data; how much is recoverable remains unknown",
      CMD_FLAG(struct versions_state, no_data)},
     CMD_SUBVOLUME_OPTION(struct versions_state, subvolume),
     CMD_GROUP(cmd_states_options, struct versions_state, states),
@@ -144,16 +144,17 @@ const struct command cmd_versions = {
     .name = "versions",
     .topic = cmd_topic_files,
     .operands = "IMAGE PATH",
-    .summary = "Lists the versions of a file that older states of the file system have.",
+    .summary = "Lists the versions of a file in older generations of the file system.",
     .details =
         "\n"
-        "What each transaction has committed stays on the disk until something else is written\n"
-        "there. A row is a version, the newest first: from generation \"first\" to\n"
-        "\"generation\" the file was the same. In a state that has nothing at PATH, the file is\n"
-        "looked for under other names. \"changes\" is what differs from the version before, the\n"
-        "next row. What is left of its contents is read and held against the checksums of its\n"
-        "own time: all of it (proven), all but for ranges (partly), nothing (lost), or what may\n"
-        "be anything as the file has no checksums (unproven).\n" CMD_ANSWER_DETAILS,
+        "The blocks of each transaction stay on the disk until other data overwrite them.\n"
+        "Each row is a version, the newest first: the file was the same from generation\n"
+        "\"first\" to \"generation\". If a generation has no file at PATH, the file is searched\n"
+        "for under other names. \"changes\" lists the differences from the previous version,\n"
+        "which is the next row. The contents are read and verified against the checksums of\n"
+        "that generation: all ranges are valid (proven), some are lost (partly), all are lost\n"
+        "(lost), or the file has no checksums and may contain anything "
+        "(unproven).\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk versions disk.img /etc/fstab\n"
                 "  btrfs-walk cat --generation 1234 disk.img /etc/fstab    one of them\n"
                 "  btrfs-walk versions -o generation,size --raw disk.img /etc/fstab\n",

@@ -52,20 +52,21 @@ static const struct cmd_option options[] = {
     {0, "long", NULL, "print lines like those of 'ls -l', with times in UTC and whole paths",
      CMD_FLAG(struct walk_state, options.long_lines)},
     {0, "names", NULL,
-     "with --long, names of owners and groups in place of numbers: those in the image",
+     "with --long, print names of users and groups, from the image, instead of numbers",
      CMD_FLAG(struct walk_state, options.names)},
-    {0, "time-style", "STYLE", "times of --long: full-iso, long-iso, iso, or +FORMAT as of date(1)",
+    {0, "time-style", "STYLE",
+     "format of times with --long: full-iso, long-iso, iso, or +FORMAT as in date(1)",
      CMD_TEXT(struct walk_state, options.time_style)},
     {0, "sort", "WORD",
-     "sort in memory by this, for example size, or -size: largest first; none: the order of the "
-     "walk (default)",
+     "sort in memory by this column, for example size, or -size: largest first; none: in the "
+     "order of the walk (default)",
      .take = take_order, .words = orders},
-    {0, "reverse", NULL, "turn the order of --sort round",
+    {0, "reverse", NULL, "reverse the order of --sort",
      CMD_FLAG(struct walk_state, options.reverse)},
     CMD_SELECTION(struct walk_state, selection),
     CMD_SUBVOLUME_OPTION(struct walk_state, options.subvolume),
     CMD_NESTED_OPTION(struct walk_state, options.nested),
-    {0, "no-snapshots", NULL, "leave out snapshots",
+    {0, "no-snapshots", NULL, "exclude snapshots",
      CMD_FLAG(struct walk_state, options.no_snapshots)},
     {'j', "threads", "N",
      "read with N threads (default: one per processor, at most 8; use more for slow storage)",
@@ -176,24 +177,25 @@ const struct command cmd_walk = {
     .operands = "IMAGE...",
     .summary = "Prints the path of every regular file of an unmounted btrfs file system.",
     .details =
-        "\nIMAGE is an image file, a block device or the address of a server. Several of them\n"
-        "are the devices of one file system, in any order. They are opened read-only. Paths\n"
-        "begin at the top-level subvolume (id 5) and include all subvolumes and snapshots, or\n"
-        "begin at the subvolume given with --subvol, without those nested in it.\n"
         "\n"
-        "The filters are those of find(1), which may have one dash as there. A file must meet\n"
-        "all of them, up to an --or; of several --name options, one is enough. With --type,\n"
-        "directories and others are listed as find shows them; subvolumes are directories.\n\n"
-        "-o and --json print more than the path of each file. A value that is not known\n"
-        "is '-' in a column, and left out in JSON. In the TEXT of --separator, \\t, \\n,\n"
-        "\\0 and \\\\ are a tab, a newline, NUL and a backslash.\n",
+        "IMAGE is an image file, a block device or the address of a server. Several of them\n"
+        "are the devices of one file system, in any order. They are opened read-only. Paths\n"
+        "begin at the top-level subvolume (id 5) and include all subvolumes and snapshots.\n"
+        "With --subvol, paths begin at that subvolume, and nested subvolumes are excluded.\n\n"
+        "The filters are those of find(1) and may be written with one dash, as in find. A\n"
+        "file must meet all of them, up to an --or; of several --name options, one is enough.\n"
+        "With --type, directories and other types are listed as find shows them; subvolumes\n"
+        "are directories.\n\n"
+        "-o and --json print more than the path of each file. An unknown value is '-' in a\n"
+        "column and is omitted in JSON. In the TEXT of --separator, \\t, \\n, \\0 and \\\\ are a\n"
+        "tab, a newline, NUL and a backslash.\n",
     .examples = "  btrfs-walk disk.img                          list all files\n"
                 "  btrfs-walk -0 disk.img | xargs -0 -n1 echo   for names with any bytes\n"
                 "  btrfs-walk --subvol @home /dev/sdb1          one subvolume\n"
                 "  btrfs-walk --summary a.img b.img c.img       three devices of one RAID5\n"
                 "  btrfs-walk -o size,mtime,path disk.img       columns\n"
-                "  btrfs-walk disk.img -name '*.jpg' -size +1M  in find's words\n"
-                "  btrfs-walk --json disk.img | jq .size        all that is known of each file\n"
+                "  btrfs-walk disk.img -name '*.jpg' -size +1M  with find's options\n"
+                "  btrfs-walk --json disk.img | jq .size        all details of each file\n"
                 "  btrfs-walk disk.qcow2                        or vmdk, vdi, vhdx; with qemu-nbd\n"
                 "  btrfs-walk disk.img.xz                       or gzip; with nbdkit\n"
                 "  btrfs-walk nbd://server/disk                 on an NBD server, also nbds://\n"

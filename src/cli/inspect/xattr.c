@@ -31,10 +31,10 @@ struct xattr_state {
 static const struct cmd_option options[] = {
     {'L', "dereference", NULL, "follow a PATH that is a symbolic link",
      CMD_FLAG(struct xattr_state, follow)},
-    {'R', "recursive", NULL, "also of all that is in directories, as far as the filters take it",
+    {'R', "recursive", NULL, "also list the contents of directories that match the filters",
      CMD_FLAG(struct xattr_state, recursive)},
     {'d', "dump", NULL,
-     "as getfattr -d: only attributes of users (user.*) unless -m is given, and no comments",
+     "like getfattr -d: only user attributes (user.*) unless -m is given, and no comments",
      CMD_FLAG(struct xattr_state, dump)},
     {'m', "match", "REGEX", "only attributes whose name matches; '-' is all of them",
      CMD_TEXT(struct xattr_state, pattern)},
@@ -43,7 +43,7 @@ static const struct cmd_option options[] = {
      "values as text, hex or base64; or the best for each (best, the default): text, or else hex, "
      "with -d base64",
      CMD_WORD(struct xattr_state, encoding, encodings)},
-    {0, "absolute-names", NULL, "do not leave out the first '/' of paths",
+    {0, "absolute-names", NULL, "keep the leading '/' of paths",
      CMD_FLAG(struct xattr_state, absolute)},
     CMD_SUBVOLUME_OPTION(struct xattr_state, subvolume),
     CMD_NESTED_OPTION(struct xattr_state, nested),
@@ -385,16 +385,15 @@ const struct command cmd_xattr = {
     .name = "xattr",
     .topic = cmd_topic_files,
     .operands = "IMAGE PATH...",
-    .summary = "Prints the extended attributes of files, with their values.",
+    .summary = "Prints the extended attributes of files and their values.",
     .details = CMD_PATHS_DETAILS
-    "The form is that of getfattr: name=\"text\", or hexadecimal where the value is not text; "
-    "setfattr\n"
-    "--restore reads it. Access control lists are repeated in words, as "
-    "comments. With -d it is what\ngetfattr -d prints, but for bytes that are control "
-    "characters: they are always \\ooo. Links in a\ndirectory are not followed.\n",
+    "The format is that of getfattr: name=\"text\", or hexadecimal if the value is not\n"
+    "text; setfattr --restore reads it. Comments repeat access control lists in words. -d\n"
+    "prints the same as getfattr -d, except that control characters are always written as\n"
+    "\\ooo. Links in a directory are not followed.\n",
     .examples =
         "  btrfs-walk xattr disk.img /users/me/file          all attributes of a file\n"
-        "  btrfs-walk xattr -R -m '^security' disk.img /     what SELinux or capabilities say\n"
+        "  btrfs-walk xattr -R -m '^security' disk.img /     SELinux labels and capabilities\n"
         "  btrfs-walk xattr -dR disk.img / > attributes      for setfattr --restore\n"
         "  btrfs-walk xattr --json disk.img / | jq .name    the names, for programs\n",
     .options = options,

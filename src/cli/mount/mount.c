@@ -27,12 +27,12 @@ struct mount_state {
 
 static const struct cmd_option options[] = {
     {0, "subvol", "NAME|ID",
-     "show this subvolume at DIR: its path, its id, or 'default' (default: the top-level one)",
+     "mount this subvolume (path, id or 'default') at DIR (default: the top-level one)",
      CMD_TEXT(struct mount_state, subvolume)},
-    {0, "background", NULL, "return when the mount is there, and go on until it is unmounted",
+    {0, "background", NULL, "mount, then continue in the background until DIR is unmounted",
      CMD_FLAG(struct mount_state, background)},
     {0, "allow-other", NULL,
-     "other users may use the mount, within the permissions of the files; needs root, or "
+     "allow other users to use the mount, within the permissions of the files; needs root, or "
      "user_allow_other in /etc/fuse.conf",
      CMD_FLAG(struct mount_state, allow_other)},
     {0, "uid", "UID", "show all files as those of this user", CMD_TEXT(struct mount_state, user)},
@@ -240,16 +240,17 @@ const struct command cmd_mount = {
     .name = "mount",
     .topic = cmd_topic_export,
     .operands = "IMAGE DIR",
-    .summary = "Mounts an image read-only at a directory, without root.",
+    .summary = "Mounts an image read-only on a directory, without root.",
     .details =
         "\n"
-        "Any program can then read the files below DIR, subvolumes and snapshots included. Each\n"
-        "read is verified and, where there is another good copy, mended; what is lost is an\n"
-        "input/output error of that file alone. Runs until DIR is unmounted (fusermount3 -u DIR,\n"
-        "or umount DIR by root), or it gets SIGINT, SIGTERM or SIGHUP. Without --allow-other only\n"
-        "the user who mounts can use DIR, and may read everything in it. Devices and setuid bits\n"
-        "have no effect. All subvolumes have one device number; the inode numbers are the real\n"
-        "ones only in the subvolume at DIR.\n",
+        "Any program can then read the files below DIR, including subvolumes and snapshots.\n"
+        "Each read is verified; if a copy is bad, another copy or parity replaces it. Reading\n"
+        "lost data fails with an input/output error; other files are not affected. The\n"
+        "command runs until DIR is unmounted (fusermount3 -u DIR, or umount DIR by root), or\n"
+        "until it receives SIGINT, SIGTERM or SIGHUP. Without --allow-other, only the user\n"
+        "who mounts can use DIR, and may read everything in it. Devices and setuid bits have\n"
+        "no effect. All subvolumes have the same device number; inode numbers are the\n"
+        "original ones only in the subvolume at DIR.\n",
     .examples = "  btrfs-walk mount disk.img /mnt/old               until Ctrl-C\n"
                 "  btrfs-walk mount --background disk.img ~/old     until fusermount3 -u ~/old\n"
                 "  btrfs-walk mount --subvol @home disk.img ~/old   one subvolume\n",

@@ -33,9 +33,8 @@ static struct bw_error *set_last(void *target, const struct cmd_option *option,
 }
 
 static const struct cmd_option options[] = {
-    {0, "json", NULL, "one JSON object a line for each event",
-     CMD_FLAG(struct blackbox_state, json)},
-    {0, "last", "N", "only the last N events", .take = set_last},
+    {0, "json", NULL, "print each event as a line of JSON", CMD_FLAG(struct blackbox_state, json)},
+    {0, "last", "N", "print only the last N events", .take = set_last},
     {0},
 };
 
@@ -163,21 +162,20 @@ const struct command cmd_blackbox = {
     .name = "blackbox",
     .topic = cmd_topic_program,
     .operands = "FILE",
-    .summary = "Shows the events that a command with --blackbox has kept in FILE.",
+    .summary = "Prints the events that a command run with --blackbox recorded in FILE.",
     .details =
         "\n"
-        "With --blackbox FILE, a command keeps its last 8192 events in FILE, even if it is\n"
-        "killed by SIGKILL: those of the coarse probes, and of the probes that --probe selects.\n"
-        "The next command overwrites FILE; a file that is no black box is never overwritten.\n"
-        "Events are listed oldest first, in the format of --probe: seconds since the begin,\n"
-        "thread, probe, members of its record. Messages on stderr say how the command ended,\n"
-        "and how many events have been overwritten, were being written, or are damaged. Times\n"
-        "in JSON are nanoseconds of the monotonic clock; bytes that are not UTF-8 become\n"
-        "NAME_bytes in base64; \"cut\" means that long texts were shortened.\n",
-    .examples =
-        "  btrfs-walk --blackbox box --probe '*' image.img  keep the last events of all probes\n"
-        "  btrfs-walk blackbox box                          show them\n"
-        "  btrfs-walk blackbox --last 1 box                 what happened last\n",
+        "With --blackbox FILE, a command records its last 8192 events in FILE: events of the\n"
+        "coarse probes and of the probes selected with --probe. They survive even SIGKILL.\n"
+        "The next command overwrites FILE; a file that is not a black box is never\n"
+        "overwritten. Events are listed oldest first, in the format of --probe: seconds since\n"
+        "the start, thread, probe, members of its record. Messages on stderr report how the\n"
+        "command ended, and how many events were overwritten, incomplete or damaged. Times in\n"
+        "JSON are nanoseconds of the monotonic clock; bytes that are not UTF-8 become\n"
+        "NAME_bytes in base64; \"cut\" marks shortened texts.\n",
+    .examples = "  btrfs-walk --blackbox box --probe '*' image.img  record events of all probes\n"
+                "  btrfs-walk blackbox box                          show them\n"
+                "  btrfs-walk blackbox --last 1 box                 the last event\n",
     .options = options,
     .meanings = meanings,
     .run = run,

@@ -15,9 +15,9 @@
 static const char *const checks[] = {"full", "quick", "none", NULL}; /* enum report_check */
 
 static const struct cmd_option options[] = {
-    {'o', "output", "FILE", "write the page to FILE (default: stdout)",
+    {'o', "output", "FILE", "write the report to FILE (default: stdout)",
      CMD_TEXT(struct report_settings, file)},
-    {0, "check", "WORD", "what is checked: full (default), quick or none, as 'check' does it",
+    {0, "check", "WORD", "extent of the check: full (default), quick or none",
      CMD_WORD(struct report_settings, check, checks)},
     {'j', "threads", "N", "number of threads, 1 to 32 (default: processors, at most 8)",
      CMD_THREADS(struct report_settings, threads)},
@@ -208,15 +208,16 @@ const struct command cmd_report = {
     .name = "report",
     .topic = cmd_topic_volume,
     .operands = "IMAGE...",
-    .summary = "Writes a page about a file system: space, pictures, directories, check.",
+    .summary = "Writes an HTML report about a file system: space, pictures, directories, errors.",
     .details =
         "\n"
-        "The page is one HTML file that needs neither a network nor scripts. It has what 'info', "
-        "'usage',\n'subvolumes', 'space', 'devices' and 'check' say, the pictures of 'picture' by "
-        "type, fill, age and\nsubvolume, and a treemap of the directories. It is light or dark as "
-        "the reader has it, and can be\nprinted. What could not be read is listed at the top.\n\n"
-        "--check full checks all metadata, as 'check' does; quick and none take less time. Errors "
-        "that it\nfinds make the exit status 1.\n",
+        "The report is one HTML file without scripts or external resources. It contains the\n"
+        "output of 'info', 'usage', 'subvolumes', 'space', 'devices' and 'check', the\n"
+        "pictures of 'picture' by type, fill, age and subvolume, and a treemap of the\n"
+        "directories. It follows the light or dark mode of the browser and can be printed.\n"
+        "Parts that could not be read are listed at the top.\n\n"
+        "--check full verifies all metadata, as 'check' does; quick and none take less time.\n"
+        "If the check finds errors, the exit status is 1.\n",
     .examples = "  btrfs-walk report -o report.html disk.img              everything\n"
                 "  btrfs-walk report --check quick -o r.html a.img b.img  without a long check\n",
     .options = options,
