@@ -58,7 +58,7 @@ provider btrfswalk {
     probe block__read__start(blockinfo_t *record,
         uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
 
-    /* block-read-done: a tree block was read, or is lost; the time is that of its whole batch */
+    /* block-read-done: a tree block was read, or is lost; the time covers its whole batch */
     probe block__read__done(blockinfo_t *record,
         uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
 
@@ -66,7 +66,7 @@ provider btrfswalk {
     probe block__verify(blockinfo_t *record,
         uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
 
-    /* block-retry: another copy of a tree block is read, because of the error of the one before */
+    /* block-retry: another copy of a tree block is read, because the previous copy had an error */
     probe block__retry(blockinfo_t *record,
         uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
 

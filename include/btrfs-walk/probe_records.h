@@ -42,7 +42,7 @@ struct bw_superinfo {
     const char *label; /**< label of the file system */
     uint64_t root; /**< logical address of the root tree */
     uint64_t chunk_root; /**< logical address of the chunk tree */
-    uint64_t log_root; /**< logical address of the log tree; 0: there is none */
+    uint64_t log_root; /**< logical address of the log tree; 0: none */
     uint64_t total_bytes; /**< size of the file system */
     uint64_t bytes_used; /**< bytes in use */
     uint64_t devices; /**< number of devices */

@@ -62,7 +62,7 @@ struct bw_superinfo {
     unsigned long long root;
     /** logical address of the chunk tree */
     unsigned long long chunk_root;
-    /** logical address of the log tree; 0: there is none */
+    /** logical address of the log tree; 0: none */
     unsigned long long log_root;
     /** size of the file system */
     unsigned long long total_bytes;

@@ -97,11 +97,12 @@ static const struct bw_value_names replace_states = {
 
 static const struct bw_field device_replace_members[] = {
     BW_FIELD(BW_LINE "src devid ", device_replace, source_devid, SIGNED, "device that is replaced"),
-    BW_FIELD(" cursor left ", device_replace, cursor_left, NUMBER, "what was copied begins here"),
-    BW_FIELD(" cursor right ", device_replace, cursor_right, NUMBER, "what was copied ends here"),
+    BW_FIELD(" cursor left ", device_replace, cursor_left, NUMBER, "start of the copied range"),
+    BW_FIELD(" cursor right ", device_replace, cursor_right, NUMBER, "end of the copied range"),
     BW_WORDED(" mode ", device_replace, reading_mode, NAMED, replace_modes,
               "whether the old device is read"),
-    BW_WORDED(BW_LINE "state ", device_replace, state, NAMED, replace_states, "how far it is"),
+    BW_WORDED(BW_LINE "state ", device_replace, state, NAMED, replace_states,
+              "progress of the replacement"),
     BW_FIELD(" write errors ", device_replace, write_errors, NUMBER, "errors so far"),
     BW_FIELD(" uncorrectable read errors ", device_replace, uncorrectable_read_errors, NUMBER,
              "errors so far"),
@@ -509,10 +510,10 @@ static void write_backups(struct bw_printer *printer, const struct bw_field *mem
 
 static const struct bw_field superblock_members[] = {
     WRITTEN("\ncsum_type\t\t", write_checksum_type, "kind of checksums"),
-    WRITTEN("\ncsum\t\t\t0x", write_checksum, "checksum of what follows"),
+    WRITTEN("\ncsum\t\t\t0x", write_checksum, "checksum of the bytes that follow"),
     NUMBER("bytenr\t\t\t", bytenr, "offset of this copy"),
     WRITTEN("\nflags\t\t\t", write_super_flags, "state"),
-    WRITTEN("\nmagic\t\t\t", write_magic, "says that it is a superblock"),
+    WRITTEN("\nmagic\t\t\t", write_magic, "magic number of a superblock"),
     BW_FIELD("\nfsid\t\t\t", superblock, fsid, UUID, "uuid of the file system"),
     {BW_NAME("metadata_uuid"), BW_LEAD("\nmetadata_uuid\t\t"), .size = BW_UUID_SIZE,
      .kind = BW_KIND_SPECIAL, .write = write_metadata_uuid,

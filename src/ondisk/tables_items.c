@@ -21,7 +21,8 @@ static const struct bw_field root_item_v2_members[] = {
     BW_FIELD(BW_LINE "ctransid ", root_item, change_transid, NUMBER,
              "transaction of the last change"),
     BW_FIELD(" otransid ", root_item, origin_transid, NUMBER, "transaction of the creation"),
-    BW_FIELD(" stransid ", root_item, send_transid, NUMBER, "transaction of what was sent"),
+    BW_FIELD(" stransid ", root_item, send_transid, NUMBER,
+             "transaction of the subvolume that was sent"),
     BW_FIELD(" rtransid ", root_item, receive_transid, NUMBER, "transaction of receiving"),
     BW_FIELD(BW_LINE "ctime ", root_item, ctime, TIME, "last change"),
     BW_FIELD(BW_LINE "otime ", root_item, otime, TIME, "creation"),
@@ -56,7 +57,7 @@ static const struct bw_field root_item_members[] = {
     BW_FIELD(" drop_level ", root_item, drop_level, NUMBER, "level that it has come to"),
     BW_FIELD(BW_LINE "level ", root_item, level, NUMBER, "level of the root block"),
     BW_FIELD(" generation_v2 ", root_item, generation_v2, NUMBER,
-             "the generation again, if what follows is valid"),
+             "the generation again, if the following members are valid"),
     {.kind = BW_KIND_CHOICE,
      .structures = roots,
      .choose = choose_root,
@@ -296,7 +297,7 @@ BW_STRUCTURE(verity_descriptor, sizeof(struct bw_disk_verity_descriptor),
 
 static const struct bw_field bytes_members[] = {
     {BW_NAME("data"), .quiet = true, .kind = BW_KIND_REST, .description = "the bytes of the item"}};
-BW_STRUCTURE(bytes, 0, "a piece of what fs-verity stores for a file");
+BW_STRUCTURE(bytes, 0, "a piece of the data that fs-verity stores for a file");
 
 /* File extents. */
 
@@ -441,8 +442,8 @@ static const struct bw_field extent_csum_members[] = {
     {.name = "start, length, checksums",
      .kind = BW_KIND_SPECIAL,
      .write = write_csum,
-     .description = "logical addresses of the data, and the checksums, if they are asked for"}};
-BW_STRUCTURE(extent_csum, 0, "checksums of data from the offset of the key on, one a sector");
+     .description = "logical addresses of the data, and the checksums, if requested"}};
+BW_STRUCTURE(extent_csum, 0, "checksums of data from the key's offset on, one per sector");
 
 static const struct bw_field csum_item_members[] = {BW_PLAIN(BW_LINE "csum item")};
 BW_STRUCTURE(csum_item, 0, "checksums, in file systems before 2008");

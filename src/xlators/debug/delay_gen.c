@@ -119,26 +119,26 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 static const struct bw_option options[] = {
     {"kind", BW_OPTION_ENUM, "any", 0, 0, "which reads are delayed", bw_request_kind_choices},
     {"delay", BW_OPTION_TIME, "1ms", 0, UINT64_C(60000000000),
-     "delay of each request; the mean, unless all are the same", NULL},
+     "delay of each request; with a distribution, the mean", NULL},
     {"distribution", BW_OPTION_ENUM, "fixed", 0, 0,
-     "all the same, up to twice the delay, or many short and few long ones", distribution_choices},
+     "fixed, up to twice the delay, or many short and few long delays", distribution_choices},
     {"seed", BW_OPTION_INTEGER, "0", 0, UINT64_MAX, "another seed delays other addresses", NULL},
     {0},
 };
 
 static const char page[] =
     "Delays reads. Each request of the chosen kind adds its delay, and a batch waits for the sum "
-    "before it goes down, like at a device that does one thing at a time. Batches of different "
-    "threads wait at the same time.\n"
+    "before it is passed on, as at a device that serves one request at a time. Batches of "
+    "different threads wait at the same time.\n"
     "\n"
-    "Use it to see what a slow disk or network would make of a run, or to bring requests of "
-    "several threads into another order.\n"
+    "Use it to see the effect of a slow disk or network, or to change the order of requests from "
+    "several threads.\n"
     "\n"
     "    btrfs-walk --insert debug/delay-gen@device-1,delay=8ms image.img\n"
     "\n"
     "With distribution=uniform a request waits for up to twice the delay, with "
-    "distribution=exponential mostly less than the delay and seldom up to ten times as long. How "
-    "long is a function of the seed and the address alone, so a run can be repeated.\n"
+    "distribution=exponential mostly less than the delay and seldom up to ten times as long. The "
+    "delay depends only on the seed and the address, so a run can be repeated.\n"
     "\n"
     "    btrfs-walk --insert "
     "debug/delay-gen@verify,kind=tree-block,delay=200us,distribution=exponential,seed=7 "

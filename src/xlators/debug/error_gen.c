@@ -235,37 +235,37 @@ static const struct bw_option options[] = {
      "hits each nth request that the rule applies to; 0 and 1: each", NULL},
     {"once", BW_OPTION_BOOL, "off", 0, 0, "hits one request only: the first, or the nth", NULL},
     {"rate", BW_OPTION_PERCENT, "100%", 0, BW_PERCENT_100,
-     "part of the places that the rule applies to", NULL},
+     "share of the places that the rule applies to", NULL},
     {"seed", BW_OPTION_INTEGER, "0", 0, UINT64_MAX,
      "another seed chooses other places, and other bits to flip", NULL},
     {0},
 };
 
 static const char page[] =
-    "Makes reads fail or go wrong, always in the same way. Each layer is one rule; insert several "
-    "layers for several rules. A rule applies to requests of one kind that touch the addresses "
-    "from start up to, but not including, end, and that read one copy (a request for any copy "
-    "counts as one for copy 1). Addresses are those at the place of the layer: logical above the "
-    "chunk map, offsets on one device below it.\n"
+    "Makes reads fail or return wrong bytes, in a reproducible way. Each layer is one rule; "
+    "insert several layers for several rules. A rule applies to requests of one kind that touch "
+    "the addresses from start up to, but not including, end, and that read one copy (a request "
+    "for any copy counts as one for copy 1). Addresses are logical if the layer is above the "
+    "chunk map, and offsets on one device below it.\n"
     "\n"
-    "Use it to see what damage would cost, and whether another copy makes up for it. Insert it "
-    "below verify to corrupt what is read from the disk. Above verify, eio and short lose a block "
-    "for good, and altered bytes are not noticed: the list and the exit status may then be "
-    "wrong.\n"
+    "Use it to see the effect of damage, and whether another copy can replace the damaged one. "
+    "Insert it below verify to corrupt reads from the disk. Above verify, eio and short lose a "
+    "block permanently, and altered bytes are not detected: the list and the exit status may then "
+    "be wrong.\n"
     "\n"
     "    btrfs-walk --insert debug/error-gen@chunk-map,kind=tree-block,copy=1,action=flip "
     "image.img\n"
     "    btrfs-walk --insert debug/error-gen@device-1,start=1M,end=2M image.img\n"
     "\n"
     "The actions: eio fails the request without calling the layers below. flip changes one bit. "
-    "zero reads zeros. short fails the request after half of its bytes were read. stale turns a "
-    "tree block or a superblock into that of the previous transaction, with a correct checksum, as "
-    "a lost write leaves it; this action applies only to these two kinds, and only to whole blocks "
-    "with a correct checksum.\n"
+    "zero reads zeros. short fails the request after half of its bytes were read. stale replaces "
+    "a tree block or a superblock with its version from the previous transaction, with a correct "
+    "checksum, as after a lost write. This action applies only to these two kinds, and only to "
+    "whole blocks with a correct checksum.\n"
     "\n"
-    "With a rate, only that part of all places is hit. Which ones depends on the seed, address, "
-    "kind and copy alone: the same seed hits the same places, in any order and with any number of "
-    "threads.\n"
+    "With a rate, only that share of all places is hit. The choice depends only on the seed, "
+    "address, kind and copy: the same seed hits the same places, in any order and with any number "
+    "of threads.\n"
     "\n"
     "    btrfs-walk --insert debug/error-gen@verify,kind=tree-block,rate=0.5%,seed=42 image.img\n"
     "\n"
@@ -274,7 +274,7 @@ static const char page[] =
 
 const struct bw_xlator_class bw_debug_error_gen_class = {
     .type = "debug/error-gen",
-    .description = "makes chosen reads fail or go wrong",
+    .description = "makes selected reads fail or return wrong bytes",
     .page = page,
     BW_ONE_CHILD(BW_ADDRESS_ANY),
     .private_size = sizeof(struct error_gen),

@@ -172,13 +172,13 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Counts what passes: for each kind of read the calls (batches), requests, bytes and errors, "
-    "the sizes of the requests and the durations of the calls. The report is written when the "
-    "graph is closed; a statedump has the same numbers at any time.\n"
+    "Counts the reads that pass. For each kind of read it counts the calls (batches), requests, "
+    "bytes and errors, the sizes of the requests and the durations of the calls. The report is "
+    "written when the graph is closed; a statedump has the same numbers at any time.\n"
     "\n"
-    "Use it to find out where time goes: the difference between two places is what the layers "
-    "between them take. A call costs two looks at the clock, so it may stand in every place at "
-    "once.\n"
+    "Use it to find out where time is spent: the difference between two places is the time of the "
+    "layers between them. A call costs only two readings of the clock, so the layer can be "
+    "inserted in every place at once.\n"
     "\n"
     "    btrfs-walk --insert debug/io-stats@node-cache --insert debug/io-stats@device-1 "
     "image.img\n"
@@ -189,7 +189,7 @@ static const char page[] =
 
 const struct bw_xlator_class bw_debug_io_stats_class = {
     .type = "debug/io-stats",
-    .description = "counts and times what passes",
+    .description = "counts and times reads",
     .page = page,
     BW_ONE_CHILD(BW_ADDRESS_ANY),
     .private_size = sizeof(struct io_stats),

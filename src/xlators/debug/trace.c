@@ -140,7 +140,7 @@ static const struct bw_option options[] = {
     {"file", BW_OPTION_OUTPUT, "-", 0, 0, "where to write: - is stderr; a file is appended to",
      NULL},
     {"kind", BW_OPTION_ENUM, "any", 0, 0, "which reads are written", bw_request_kind_choices},
-    {"operations", BW_OPTION_ENUM, "read", 0, 0, "reads only, or mappings and hints as well",
+    {"operations", BW_OPTION_ENUM, "read", 0, 0, "reads only, or mappings and read-ahead as well",
      operation_choices},
     {0},
 };
@@ -148,18 +148,18 @@ static const struct bw_option options[] = {
 static const char page[] =
     "Writes a line for each request (>) and each reply (<): the name of the volume, the kind of "
     "read, address and length in bytes, and the copy. The line of a request for a tree block also "
-    "has the owner, level and generation that its parent promises; that of a reply ends with ok "
+    "has the owner, level and generation expected by its parent. The line of a reply ends with ok "
     "or with the error. Lines are indented by the depth of the call. All lines of a batch are "
     "written at once, so that threads do not mix their lines within it.\n"
     "\n"
-    "Use it to see what a layer asks of the one below it, and in what order. Addresses are those "
-    "of the place where it stands: logical above the chunk map, offsets on one device below it.\n"
+    "Use it to see the requests of a layer to the layer below it, and their order. Addresses are "
+    "logical if this layer is above the chunk map, and offsets on one device below it.\n"
     "\n"
     "    btrfs-walk --insert debug/trace@verify,kind=tree-block image.img\n"
     "    btrfs-walk --insert debug/trace@device-1,file=device-1.trace image.img\n"
     "\n"
-    "With operations=all, questions for the place of a block (map) and hints that ranges will be "
-    "read soon (advise) are written as well; kind does not apply to them.\n";
+    "With operations=all, mappings of addresses (map) and read-ahead (advise) are written as "
+    "well; kind does not apply to them.\n";
 
 const struct bw_xlator_class bw_debug_trace_class = {
     .type = "debug/trace",

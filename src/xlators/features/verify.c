@@ -556,17 +556,20 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 
 const struct bw_xlator_class bw_features_verify_class = {
     .type = "features/verify",
-    .description = "checks tree blocks and file data, and tries their other copies",
+    .description = "verifies tree blocks and file data, and tries their other copies",
     .page =
-        "Only the tree block that was asked for passes this layer. It compares the checksum, the "
-        "id of the file system, the address, and what the parent block promised: level, owner, "
-        "generation and first key. If a copy is bad, the next one is read, and at last the one "
-        "computed from parity. With -v, bad copies that were replaced are reported.\n\n"
-        "If no copy is good, the read fails. The message lists every copy, where it is stored and "
-        "what is wrong with it. File data with checksums are handled in the same way, sector by "
-        "sector: a sector that is bad in one copy may be good in another.\n\n"
-        "Insert a layer that corrupts reads on purpose below this one if it should notice, and "
-        "above it if it should not:\n\n"
+        "This layer passes only the requested tree block. It verifies the checksum, the fsid, the "
+        "address, and the level, owner, generation and first key that the parent block contains. "
+        "If a copy is bad, it reads the next one, and finally the copy computed from parity. With "
+        "-v, bad copies that were replaced are reported.\n"
+        "\n"
+        "If no copy is good, the read fails. The message lists every copy, its location and its "
+        "error. File data with checksums are handled in the same way, sector by sector: a sector "
+        "that is bad in one copy may be good in another.\n"
+        "\n"
+        "To test detection, insert a layer that corrupts reads below this one. To bypass "
+        "detection, insert it above:\n"
+        "\n"
         "    btrfs-walk --insert debug/error-gen@chunk-map disk.img\n",
     BW_ONE_CHILD(BW_ADDRESS_LOGICAL),
     .private_size = sizeof(struct bw_verify),

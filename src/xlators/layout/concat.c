@@ -178,12 +178,13 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 }
 
 static const char page[] =
-    "Shows several devices as one: the bytes of each follow those of the one before it.\n"
+    "Joins several devices into one: the bytes of each device follow the bytes of the previous "
+    "one.\n"
     "\n"
-    "It puts an image together again that was split into parts. If the name of an image is that of "
-    "a first part (disk.img.001, disk.img.aa), and the file system or the partition table says "
-    "that the image is longer, then the parts with the following names are found, and this layer "
-    "is made for them. For parts with other names, describe it in a volfile:\n"
+    "Use it for an image that was split into parts. If an image has the name of a first part "
+    "(disk.img.001, disk.img.aa), and is shorter than the file system or the partition table in "
+    "it, then the program finds the parts with the following names and inserts this layer. For "
+    "parts with other names, describe it in a volfile:\n"
     "\n"
     "    volume device-1\n"
     "        type layout/concat\n"

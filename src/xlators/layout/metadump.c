@@ -434,24 +434,23 @@ static void show(struct bw_xlator *xlator, struct bw_json *json)
 }
 
 static const char page[] =
-    "Shows a dump of btrfs-image as a device. Such a dump has the tree blocks of a file system, "
-    "those of all its devices, but no contents of files. It is what developers ask for in reports "
-    "of errors.\n"
+    "Shows a metadump of btrfs-image as a device. A metadump contains the tree blocks of a file "
+    "system, from all its devices, but no file contents. Developers ask for it in bug reports.\n"
     "\n"
-    "You need not insert this layer: an image that begins as a dump does gets one. Compressed "
-    "dumps are read as they are: a piece of the dump is decompressed when something in it is "
-    "wanted, and the last few stay in memory.\n"
+    "You need not insert this layer: the program adds it to an image that starts with the magic "
+    "number of a metadump. Compressed metadumps need no preparation: the layer decompresses a "
+    "piece when a read needs it, and keeps the last few pieces in memory.\n"
     "\n"
     "    btrfs-image -c9 /dev/sdb1 dump.bti\n"
     "    btrfs-walk dump.bti\n"
     "\n"
-    "On the device that this layer shows, everything lies at its logical address, and in one copy. "
-    "So the devices, offsets and copies that commands name for a dump are not those of the file "
-    "system it was made of.\n";
+    "On the device that this layer shows, everything is stored at its logical address, in one "
+    "copy. So the devices, offsets and copies that commands print for a metadump differ from "
+    "those on the original file system.\n";
 
 const struct bw_xlator_class bw_layout_metadump_class = {
     .type = "layout/metadump",
-    .description = "shows a dump of btrfs-image as a device",
+    .description = "shows a metadump of btrfs-image as a device",
     .page = page,
     BW_ONE_CHILD(BW_ADDRESS_DEVICE),
     .private_size = sizeof(struct metadump),

@@ -51,18 +51,18 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Shows a partition of the disk below as if it were a disk of its own. The partition table, GPT "
-    "or MBR, is read by libblkid; a GPT whose first header is damaged is read from its second "
-    "one, and logical partitions of an MBR have the numbers from 5 on. Sectors of 512 bytes and "
-    "of 4 KiB are told apart.\n"
+    "Shows a partition of the disk below as a separate disk. libblkid reads the partition table, "
+    "GPT or MBR. If the first header of a GPT is damaged, its second one is used. Logical "
+    "partitions of an MBR are numbered from 5 on. Sectors of 512 bytes and of 4 KiB are "
+    "distinguished.\n"
     "\n"
-    "You need not insert this layer: an image without a superblock of its own is searched for "
-    "partitions with btrfs file systems, and --partition chooses one of them. In a volfile, or to "
-    "put layers below it, write it yourself:\n"
+    "You need not insert this layer: an image without a superblock at its beginning is searched "
+    "for partitions with btrfs file systems, and --partition selects one of them. In a volfile, "
+    "or to put layers below it, insert it yourself:\n"
     "\n"
     "    btrfs-walk --insert layout/partition@device-1,partition=2 whole-disk.img\n"
     "\n"
-    "A partition that reaches over the end of the image is cut off there, with a warning.\n";
+    "A partition that extends beyond the end of the image is cut off there, with a warning.\n";
 
 const struct bw_xlator_class bw_layout_partition_class = {
     .type = "layout/partition",

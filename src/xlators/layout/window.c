@@ -101,7 +101,7 @@ void bw_window_dump(struct bw_xlator *xlator, struct bw_json *json)
 }
 
 static const struct bw_option options[] = {
-    {"offset", BW_OPTION_SIZE, "0", 0, UINT64_MAX, "where the window begins on the device below",
+    {"offset", BW_OPTION_SIZE, "0", 0, UINT64_MAX, "offset of the window on the device below",
      NULL},
     {"length", BW_OPTION_SIZE, "0", 0, UINT64_MAX,
      "bytes in the window; 0: up to the end of the device below", NULL},
@@ -109,8 +109,8 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Shows a part of the device below as if it were the whole device: a read at address A becomes "
-    "a read at offset + A. Nothing outside of that part can be read.\n"
+    "Shows a part of the device below as a whole device: a read at address A becomes a read at "
+    "offset + A. Nothing outside of that part can be read.\n"
     "\n"
     "Use it for a file system that begins neither where the image begins nor where a partition "
     "does: after a header of another format, or in a partition whose table is lost. Insert it "
@@ -119,9 +119,9 @@ static const char page[] =
     "    btrfs-walk --insert layout/window@device-1,offset=1M disk.img\n"
     "    btrfs-walk --offset 1M disk.img\n"
     "\n"
-    "Give the length as well if what follows must not be taken for a part of the file system. A "
-    "window that reaches past the end of the device is refused; leave the length out for an image "
-    "that was cut off.\n";
+    "Give the length as well if the bytes after the window must not be mistaken for a part of the "
+    "file system. A window that extends beyond the end of the device is refused; omit the length "
+    "for an image that was cut off.\n";
 
 const struct bw_xlator_class bw_layout_window_class = {
     .type = "layout/window",

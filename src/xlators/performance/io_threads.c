@@ -164,30 +164,31 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 
 static const struct bw_option options[] = {
     {"threads", BW_OPTION_INTEGER, "4", 1, MOST_THREADS,
-     "slices of a batch that are served at the same time", NULL},
+     "number of parts of a batch that are served in parallel", NULL},
     {0},
 };
 
 static const char page[] =
-    "Cuts a batch of reads into as many parts as there are threads, and has the layer below serve "
-    "them at the same time. The batch is answered when all its parts are. A batch of one request "
-    "goes straight down, and without threads, should none be started, so does every other.\n"
+    "Splits a batch of reads into as many parts as there are threads, and passes them to the "
+    "layer below in parallel. The batch is complete when all its parts are. A batch of one "
+    "request is passed on directly, and so is every batch if no thread can be started.\n"
     "\n"
-    "It pays above a layer that takes its time for each request, does one thing at a time, and "
-    "cannot be told ahead: a plug-in that asks a server, say. Above a debug/delay-gen a walk with "
-    "one thread becomes three to four times as fast with 4 threads, and eight times with 16; one "
-    "with -j 8 three times with 16.\n"
+    "It helps above a layer that is slow, serves one request at a time, and does not support "
+    "read-ahead, such as a plug-in that contacts a server. Above a debug/delay-gen, a walk with "
+    "one thread becomes three to four times as fast with 4 threads, and eight times as fast with "
+    "16; a walk with -j 8 becomes three times as fast with 16 threads.\n"
     "\n"
     "    btrfs-walk --insert performance/io-threads@device-1,threads=16 disk.img\n"
     "\n"
-    "It does not pay above storage/file, where the kernel reads ahead all that is hinted at: no "
-    "difference on a local disk; on a slow FUSE file system between half and one and a half times "
-    "the time, while -j 8 alone nearly always did better. Above features/verify the threads share "
-    "the checksums, which saves a tenth where -j 2 saves nearly half. So try -j first.\n";
+    "It does not help above storage/file, where the kernel performs the read-ahead. It made no "
+    "difference on a local disk. On a slow FUSE file system it took between half and one and a "
+    "half times the time, while -j 8 alone was nearly always faster. Above features/verify the "
+    "threads share the computation of checksums, which saves a tenth of the time where -j 2 saves "
+    "nearly half. So try -j first.\n";
 
 const struct bw_xlator_class bw_performance_io_threads_class = {
     .type = "performance/io-threads",
-    .description = "has several parts of a batch served at the same time",
+    .description = "serves parts of a batch in parallel",
     .page = page,
     BW_ONE_CHILD(BW_ADDRESS_ANY),
     .private_size = sizeof(struct io_threads),

@@ -48,19 +48,21 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
 
 static const struct bw_option options[] = {
     {"gap", BW_OPTION_SIZE, "0", 0, UINT64_C(1) << 30,
-     "ranges closer together than this become one", NULL},
+     "ranges closer together than this are joined", NULL},
     {0},
 };
 
 const struct bw_xlator_class bw_performance_read_ahead_class = {
     .type = "performance/read-ahead",
-    .description = "merges hints about coming reads",
+    .description = "merges read-ahead ranges",
     .page =
-        "A walk knows which tree blocks it will read next, and gives hints. This layer sorts these "
-        "hints by address and joins those that touch, so that the layers below, and in the end "
-        "the kernel, get a few long ones. Reads themselves pass unchanged.\n\n"
+        "A walk announces the tree blocks that it will read next. This layer sorts the announced "
+        "ranges by address and joins adjacent ones, so that the layers below, and finally the "
+        "kernel, receive a few long ranges. Reads themselves pass unchanged.\n"
+        "\n"
         "A disk that has to move its head reads a small gap faster than it skips it. For such a "
-        "disk set a gap; for a solid-state disk leave it at 0:\n\n"
+        "disk set a gap; for a solid-state disk leave it at 0:\n"
+        "\n"
         "    btrfs-walk --xlator-option read-ahead.gap=128K /dev/sdb1\n",
     BW_ONE_CHILD(BW_ADDRESS_LOGICAL),
     .options = options,

@@ -239,7 +239,7 @@ static const char page[] =
     "Reads the bytes of one image file or block device, at the bottom of the graph. The file is "
     "opened read-only. Its access time does not change if its owner runs the program. A batch of "
     "reads is sorted by offset, and neighbouring reads become one system call. Once reads have "
-    "missed the page cache, the kernel is told in advance what will be read next.\n";
+    "missed the page cache, the layer requests read-ahead from the kernel.\n";
 
 const struct bw_xlator_class bw_storage_file_class = {
     .type = "storage/file",

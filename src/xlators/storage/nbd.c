@@ -292,38 +292,36 @@ static const struct bw_option options[] = {
     {"path", BW_OPTION_PATH, NULL, 0, 0,
      "address of a server, or an image that a helper program serves; see below", NULL},
     {"timeout", BW_OPTION_TIME, "0", 0, UINT64_C(3600000000000),
-     "a server that sends nothing for so long, while a read is under way, counts as gone; 0: as "
-     "long "
-     "as when it was connected to, which --timeout sets",
+     "a server that sends nothing for this long during a read counts as lost; 0: the timeout for "
+     "connecting, which --timeout sets",
      NULL},
     {"attempts", BW_OPTION_INTEGER, "5", 0, 20,
-     "how often the connection to a server that has gone is tried to be made again; the pauses "
-     "between them grow from 100 ms, each twice as long as the one before",
+     "number of attempts to reconnect to a lost server; the pauses between them start at 100 ms "
+     "and double each time",
      NULL},
     {0},
 };
 
 static const char page[] =
-    "Reads the bytes of an image from an NBD server, or from a helper program that serves an image "
-    "which is no plain one. The default graph has it wherever the address of a server is given as "
-    "an image, a container like qcow2, or a compressed image:\n"
+    "Reads the bytes of an image from an NBD server, or from a helper program that serves an "
+    "image in another format. The default graph contains this layer if an image is given as the "
+    "address of a server, a container like qcow2, or a compressed image:\n"
     "\n"
     "    btrfs-walk nbd://server/disk\n"
     "    btrfs-walk disk.qcow2\n"
     "\n"
-    "A batch of reads is sorted by offset, and neighbours become one read. All are sent before the "
-    "first answer is waited for, and several threads share one connection. What the server says "
-    "about the size and the place of reads is kept to.\n"
+    "A batch of reads is sorted by offset, and neighbours become one read. The layer sends all "
+    "requests before it waits for the first reply, and several threads share one connection. It "
+    "respects the server's limits for the size and alignment of reads.\n"
     "\n"
-    "If a server goes, the connection is made again, with a warning. If that fails, all further "
-    "reads fail at once; and also if a server is silent for the whole timeout, unless it has "
-    "answered on that connection before. A helper that has gone is not started again. The limits "
-    "are for the "
-    "image, in all graphs that read it.\n";
+    "If the connection is lost, the layer connects again, with a warning. If that fails, all "
+    "further reads fail at once. They also fail if a server is silent for the whole timeout, "
+    "unless it has replied on that connection before. A helper that has ended is not started "
+    "again. The limits apply to the image, in all graphs that read it.\n";
 
 const struct bw_xlator_class bw_storage_nbd_class = {
     .type = "storage/nbd",
-    .description = "reads from an NBD server, or a helper that serves an image",
+    .description = "reads from an NBD server or a helper program",
     .page = page,
     .above = BW_ADDRESS_DEVICE,
     .below = BW_ADDRESS_NONE,
