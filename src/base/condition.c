@@ -54,10 +54,9 @@ static enum bw_verdict evaluate(const struct bw_condition_node *nodes,
     const enum bw_verdict decides = needs_all ? BW_NO : BW_STRONG_YES;
     enum bw_verdict verdict = needs_all ? BW_YES : BW_NO;
     for (uint32_t i = node->first; i; i = nodes[i].next) {
-        const enum bw_verdict one =
-            nodes[i].kind == BW_CONDITION_TEST /* saves a call */
-                ? test(context, nodes[i].test, negated ^ nodes[i].negated)
-                : evaluate(nodes, &nodes[i], negated, test, context);
+        const enum bw_verdict one = nodes[i].kind == BW_CONDITION_TEST /* saves a call */
+                                        ? test(context, nodes[i].test, negated ^ nodes[i].negated)
+                                        : evaluate(nodes, &nodes[i], negated, test, context);
         if (one == decides)
             return one;
         verdict = one > verdict ? one : verdict;

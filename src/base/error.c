@@ -55,8 +55,7 @@ struct bw_error *bw_error_from_errno(int system_errno, const char *format, ...)
     char *message = format_message(format, arguments);
     va_end(arguments);
     char *whole = NULL;
-    if (message &&
-        asprintf(&whole, "%s: %s", message, strerror(system_errno)) < 0)
+    if (message && asprintf(&whole, "%s: %s", message, strerror(system_errno)) < 0)
         whole = NULL;
     free(message);
     return create(BW_ERROR_SYSTEM, system_errno, whole);

@@ -96,7 +96,7 @@ static double worst(const struct row *row, double side)
 
 /* Lays a row along the shorter side, and takes it off the box. */
 static void add_row(const double *sizes, size_t count, double scale, const struct row *row,
-                  struct bw_box *left, struct bw_box *boxes)
+                    struct bw_box *left, struct bw_box *boxes)
 {
     const bool upright = left->width >= left->height;
     const double side = upright ? left->height : left->width;

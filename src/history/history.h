@@ -28,10 +28,10 @@ struct bw_past {
     struct bw_found_index index;
     struct bw_completeness *completeness; /**< NULL: there was no scan */
     struct bw_past_facts facts;
-    bool judged; /**< what the completeness says of states is wanted, and true */
-    uint64_t leaves;  /**< of root trees that may still be read: a crafted image has any number */
-    uint64_t items;   /**< of extent trees that may still be read in search of chunk trees, likewise
-                       */
+    bool judged;     /**< what the completeness says of states is wanted, and true */
+    uint64_t leaves; /**< of root trees that may still be read: a crafted image has any number */
+    uint64_t items;  /**< of extent trees that may still be read in search of chunk trees, likewise
+                      */
     struct bw_range system[BW_PAST_SYSTEM_CHUNKS]; /**< system chunks: one or two */
     unsigned system_count;
     struct bw_past_state *states;

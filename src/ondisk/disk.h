@@ -119,9 +119,9 @@ enum {
      BW_GROUP_RAID6 | BW_GROUP_RAID1C3 | BW_GROUP_RAID1C4)
 
 /* Superblock flags. */
-#define BW_SUPER_FLAG_SEEDING     (UINT64_C(1) << 32)
-#define BW_SUPER_FLAG_METADUMP    (UINT64_C(1) << 33)
-#define BW_SUPER_FLAG_METADUMP_V2 (UINT64_C(1) << 34)
+#define BW_SUPER_FLAG_SEEDING             (UINT64_C(1) << 32)
+#define BW_SUPER_FLAG_METADUMP            (UINT64_C(1) << 33)
+#define BW_SUPER_FLAG_METADUMP_V2         (UINT64_C(1) << 34)
 #define BW_SUPER_FLAG_CHANGING_GROUP_TREE (UINT64_C(1) << 38)
 
 /* Root item flags. */

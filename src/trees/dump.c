@@ -201,7 +201,7 @@ struct bw_error *bw_dump_tree_check(struct bw_fs *fs, uint64_t id)
  * are gathered is, too. */
 
 enum {
-    PAGES = 32,            /* leaves that are gathered at most */
+    PAGES = 32,             /* leaves that are gathered at most */
     LEAF_BYTES = 512 << 10, /* and their bytes */
 };
 

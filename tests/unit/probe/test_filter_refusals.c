@@ -211,8 +211,8 @@ static void expect_answer(const char *front, const char *text, size_t times, con
         const struct bw_errinfo record = {.code = 0};
         const struct bw_probe *probe = &bw_probe_table(NULL)[BW_PROBE_error];
         filter_matches(filter, &(struct bw_probe_event){.probe = probe,
-                                                           .record = &record,
-                                                           .members = bw_probe_members(probe)});
+                                                        .record = &record,
+                                                        .members = bw_probe_members(probe)});
         bw_filter_destroy(filter);
     }
     free(whole);

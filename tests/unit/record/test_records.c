@@ -71,9 +71,8 @@ static void test_header(void **state)
             assert_string_equal(public_members[i].name, member->name);
             assert_int_equal(public_members[i].record_size, (*record)->size);
             assert_int_equal(public_members[i].offset, member->offset);
-            assert_int_equal(public_members[i].type, member->type == BW_TYPE_RECORD
-                                                         ? BW_TYPE_RECORDS
-                                                         : member->type);
+            assert_int_equal(public_members[i].type,
+                             member->type == BW_TYPE_RECORD ? BW_TYPE_RECORDS : member->type);
             assert_true((member->type >= BW_TYPE_RECORD) ==
                         (bw_record_element(*record, n) != NULL));
             assert_int_equal(public_members[i].size, type_size(member->type));

@@ -90,12 +90,12 @@ static unsigned feed_file(struct data_image *image, bool salvage, struct bw_stre
     struct bw_entry_queue *feed;
     struct bw_export_entry *item;
     expect_success(bw_entry_queue_create(image->fs,
-                                  &(struct bw_entry_queue_options){.starts = &starts,
-                                                            .passes = passes,
-                                                            .salvage = salvage,
-                                                            .missed = count_missed,
-                                                            .context = &missed},
-                                  &feed));
+                                         &(struct bw_entry_queue_options){.starts = &starts,
+                                                                          .passes = passes,
+                                                                          .salvage = salvage,
+                                                                          .missed = count_missed,
+                                                                          .context = &missed},
+                                         &feed));
     expect_success(bw_entry_queue_next(feed, &item));
     assert_string_equal(item->path.data, "/file");
     assert_int_equal(item->has_inode, salvage);
