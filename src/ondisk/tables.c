@@ -102,7 +102,7 @@ static const char *const kinds[] = {
     [BW_KIND_LIST] = "array",    [BW_KIND_SPECIAL] = "number",
 };
 
-/* Some tables stand for a member that they share: "name". */
+/* Some tables represent a member that they share: "name". */
 static void describe_words(struct bw_json *json, const struct bw_value_names *words)
 {
     bw_json_begin_array(json, "values");

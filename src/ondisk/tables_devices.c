@@ -314,7 +314,7 @@ static void write_label(struct bw_printer *printer, const struct bw_field *membe
     bw_escape_line(printer->text, label, length);
 }
 
-/* What tree blocks carry. */
+/* The UUID in tree blocks. */
 static const uint8_t *metadata_uuid(const struct bw_disk_superblock *super)
 {
     return bw_get64(super->incompat_flags) & BW_INCOMPAT_METADATA_UUID ? super->metadata_uuid

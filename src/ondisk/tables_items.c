@@ -216,7 +216,7 @@ static const struct bw_field inode_item_members[] = {
 };
 BW_STRUCTURE(inode_item, sizeof(struct bw_disk_inode_item), "a file, directory or other inode");
 
-/* A name that follows the structure; its length stands in the member name_length. */
+/* A name that follows the structure; its length is the member name_length. */
 #define NAME(before, type)                                                                         \
     {                                                                                              \
         BW_NAME("name"), BW_LEAD(before), BW_DISK_AT(type, name_length), .kind = BW_KIND_NAME,     \
@@ -448,7 +448,7 @@ BW_STRUCTURE(extent_csum, 0, "checksums of data from the key's offset on, one pe
 static const struct bw_field csum_item_members[] = {BW_PLAIN(BW_LINE "csum item")};
 BW_STRUCTURE(csum_item, 0, "checksums, in file systems before 2008");
 
-/* Structures of the items that say what space is used for: extents and their references, block
+/* Structures of the items that describe the use of space: extents and their references, block
  * groups, free space, moved ranges. */
 
 static const struct bw_value_names extent_flags = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * cluster/chunk-map: turns logical addresses into offsets on devices. Its children are the devices.
- * Requests of a batch go down grouped by device; what is cut by a stripe boundary, or must be
- * computed from parity, goes piece by piece.
+ * Requests of a batch are passed on grouped by device. Requests that cross a stripe boundary, or
+ * must be computed from parity, are handled piece by piece.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 /*
  * Parity. A row of n data pieces is a vector D over GF(2^8). P is the sum of all D[i], Q the sum of
  * g^i D[i] with g = 2. Either equation yields one unknown piece, both together yield two. In each
- * case the wanted piece is a linear combination of the pieces that are left; only the coefficients
+ * case the wanted piece is a linear combination of the remaining pieces; only the coefficients
  * differ.
  */
 
@@ -67,7 +67,7 @@ static void add_source(struct row *row, unsigned part, uint8_t coefficient)
 
 /*
  * Chooses the parts to read, and their coefficients: `p` for P, `q` for Q, and p + q g^i for data
- * piece i, which both sums contain. False if too few parts are left.
+ * piece i, which both sums contain. False if too few parts remain.
  */
 static bool choose_sources(struct row *row)
 {
@@ -130,7 +130,7 @@ static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator,
         bw_wind(frame, bw_xlator_child(xlator, stripe->child), &request, 1);
         if (!request.error)
             continue;
-        /* One error is enough to say why. */
+        /* One error is enough to explain the failure. */
         bw_error_free(*failed);
         *failed = request.error;
         row->bad[row->sources[i]] = true;
@@ -149,10 +149,10 @@ static void combine(const struct row *row, uint8_t *bytes, uint8_t *buffer)
 }
 
 /*
- * Computes a piece of a RAID5 or RAID6 row without reading its own stripe. `copy` says how: 2
- * prefers P; so does 0, which also avoids stale devices if possible; from 3 on, one more stripe of
- * the row is regarded as bad, a different one for each copy, and Q replaces it. Stripes that are
- * missing or cannot be read are bad as well. If too few stripes are left, the error is
+ * Computes a piece of a RAID5 or RAID6 row without reading its own stripe. `copy` selects the
+ * method: 2 prefers P; so does 0, which also avoids stale devices if possible; from 3 on, one more
+ * stripe of the row is regarded as bad, a different one for each copy, and Q replaces it. Stripes
+ * that are missing or cannot be read are bad as well. If too few stripes remain, the error is
  * BW_ERROR_MISSING_DEVICE if devices are missing, which is true of the whole row; if a stripe could
  * not be read, it has the code of that error, and other sectors of the piece may still be readable.
  */
@@ -212,7 +212,7 @@ static struct bw_error *control(struct bw_xlator *xlator, const struct bw_contro
     return NULL;
 }
 
-/* Asks the stripe tree where a piece lies. */
+/* Looks a piece up in the stripe tree. */
 static struct bw_error *place_by_stripe_tree(const struct bw_frame *frame,
                                              const struct bw_stripe_source *source,
                                              uint64_t address, struct bw_piece *piece)
@@ -226,8 +226,9 @@ static struct bw_error *place_by_stripe_tree(const struct bw_frame *frame,
     return error;
 }
 
-/* Finds where an address is stored, and for what length that holds, also of a failure. Metadata are
- * not looked up in the stripe tree: the blocks of that tree are metadata themselves. */
+/* Finds where an address is stored, and the length to which the result, or the failure, applies.
+ * Metadata are not looked up in the stripe tree: the blocks of that tree are metadata themselves.
+ * */
 static struct bw_error *find(const struct bw_frame *frame, const struct bw_xlator *xlator,
                              uint64_t address, uint32_t length, struct bw_piece *piece)
 {
@@ -256,7 +257,7 @@ static void probe_piece(const struct bw_frame *frame, const struct bw_xlator *xl
                                     place->child == BW_NO_CHILD});
 }
 
-/* A child that no device was told of may turn out to be the one that is missing. */
+/* A child without a known device may turn out to be the missing device. */
 static struct bw_error *missing(struct bw_xlator *xlator, const struct bw_layout_stripe *stripe)
 {
     if (stripe->devid == BW_UNKNOWN_DEVICE)
@@ -268,8 +269,7 @@ static struct bw_error *missing(struct bw_xlator *xlator, const struct bw_layout
                            stripe->devid);
 }
 
-/* The first copy on a device that is present and, unless `stale`, not stale; NULL if there is none.
- */
+/* The first copy on a device that is present and, unless `stale`, not stale; NULL without one. */
 static const struct bw_layout_stripe *first_copy(const struct bw_piece *piece, bool stale)
 {
     for (unsigned copy = 1; copy <= piece->direct_copies; copy++) {
@@ -280,7 +280,7 @@ static const struct bw_layout_stripe *first_copy(const struct bw_piece *piece, b
     return NULL;
 }
 
-/* The stripe to read a copy from; NULL if it has to be computed or there is no such copy. */
+/* The stripe to read a copy from; NULL if it has to be computed or does not exist. */
 static const struct bw_layout_stripe *choose_stripe(const struct bw_piece *piece, unsigned copy)
 {
     if (copy)
@@ -307,7 +307,7 @@ static struct bw_error *compute_piece(const struct bw_frame *frame, struct bw_xl
     return NULL;
 }
 
-/* Reads one piece of a request: the slow way, for requests that were cut, and for parity. */
+/* Reads one piece of a request: the slow path, for split requests and for parity. */
 static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
                                    struct bw_request *whole, const struct bw_piece *piece,
                                    uint32_t done)
@@ -347,8 +347,8 @@ static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlat
     return NULL;
 }
 
-/* The child that a request can be read from in one piece, and the address there; BW_NO_CHILD: there
- * is none, and the request is answered. */
+/* The child that a request can be read from in one piece, and the address there; BW_NO_CHILD if it
+ * cannot, and the request is completed. */
 static uint32_t locate(const struct bw_frame *frame, struct bw_xlator *xlator,
                        struct bw_request *request, uint64_t *address)
 {
@@ -412,7 +412,8 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
 }
 
-/* The stripe in the reply of `map`: that of the copy or, if it is computed, of its parity. */
+/* The stripe in the reply of `map`: the copy's stripe or, if the copy is computed, the stripe of
+ * its parity. */
 static const struct bw_layout_stripe *stripe_to_name(const struct bw_piece *piece, unsigned copy)
 {
     const struct bw_layout_chunk *chunk = piece->chunk;

@@ -190,7 +190,7 @@ unsigned bw_piece_copies(const struct bw_piece *piece)
     case 1:
         return 2;
     default:
-        /* As it is, by P, and by Q with each of the other stripes but Q taken for bad as well. */
+        /* Directly, by P, and by Q with each of the other stripes except Q regarded as bad, too. */
         return piece->chunk->stripe_count;
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The chunk table of cluster/chunk-map and the arithmetic of its profiles: which stripe of which
- * chunk holds a logical address. No I/O here; chunk_map.c reads, and computes what is lost.
+ * chunk holds a logical address. No I/O here; chunk_map.c reads, and computes lost pieces.
  */
 #ifndef BW_XLATORS_CLUSTER_LAYOUT_H
 #define BW_XLATORS_CLUSTER_LAYOUT_H
@@ -13,7 +13,7 @@
 
 enum { BW_NO_CHILD = UINT32_MAX };
 
-/** The number of the device of a stripe of which nobody knows where it is. */
+/** The devid of a stripe whose location is unknown. */
 #define BW_UNKNOWN_DEVICE 0
 
 /** One stripe of a chunk: a range of a device. */
@@ -21,7 +21,7 @@ struct bw_layout_stripe {
     uint64_t devid;
     uint64_t offset; /**< where the stripe begins on the device */
     uint32_t child;  /**< index of the child that is the device, or BW_NO_CHILD if it is missing */
-    bool stale;      /**< the device missed writes, so any other copy is more to be trusted */
+    bool stale;      /**< the device missed writes, so any other copy is preferred */
 };
 
 struct bw_layout_chunk {
@@ -43,7 +43,7 @@ struct bw_layout {
 struct bw_piece {
     const struct bw_layout_chunk *chunk;
     uint16_t first_stripe;  /**< stripe of the first copy; the other copies follow it */
-    uint16_t direct_copies; /**< copies that can be read as they are */
+    uint16_t direct_copies; /**< copies that can be read directly */
     uint16_t data_stripe;   /**< with parity: number of the data piece in its row */
     uint64_t row;           /**< with striping: which row of pieces */
     uint64_t stripe_offset; /**< offset from the beginning of the stripe */
@@ -52,7 +52,7 @@ struct bw_piece {
     struct bw_layout_stripe places[BW_STRIPE_PLACES];
 };
 
-/** Releases what the layout owns. */
+/** Releases the contents of the layout. */
 void bw_layout_free(struct bw_layout *layout);
 
 /** Adds a device; BW_ERROR_NO_MEMORY. */
@@ -62,17 +62,17 @@ struct bw_error *bw_layout_add_device(struct bw_layout *layout,
  * another. */
 struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_chunk_info *chunk);
 
-/** Finds where `address` lies, and how far (at most `length`); BW_ERROR_CORRUPT if no chunk holds
- * it, and then piece->length tells how far there is none. */
+/** Finds the location of `address`, and the length to which it applies (at most `length`).
+ * BW_ERROR_CORRUPT if no chunk holds it; piece->length is then the length without a chunk. */
 struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address, uint32_t length,
                                 struct bw_piece *piece);
 
-/** Moves the copies of the piece found at `address` to where an extent, which holds that address,
- * says they are; it may become shorter. */
+/** Moves the copies of the piece found at `address` to the locations in the extent that holds that
+ * address; the piece may become shorter. */
 void bw_layout_place(struct bw_piece *piece, uint64_t address,
                      const struct bw_stripe_extent *extent);
 
-/** How many copies of a piece can be asked for: stripes that hold it, and ways to compute it from
+/** How many copies of a piece can be requested: stripes that hold it, and ways to compute it from
  * parity. */
 unsigned bw_piece_copies(const struct bw_piece *piece);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * cluster/remap: the second level of logical addresses of file systems with the remap-tree feature.
- * Relocation there leaves extents under their old address and notes the new one in the remap tree;
- * this layer looks it up. Only in the graph when the superblock has the feature.
+ * Relocation keeps the old addresses of extents and records the new ones in the remap tree; this
+ * layer looks it up. Only in the graph when the superblock has the feature.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static struct bw_error *control(struct bw_xlator *xlator, const struct bw_contro
     return NULL;
 }
 
-/* Where an address lies now; `length` is cut to what stays together. */
+/* The current location of an address; `length` is cut to the contiguous part. */
 static uint64_t translate(const struct remap *remap, uint64_t address, uint32_t *length)
 {
     size_t next = BW_FIRST_INDEX(i, remap->count, remap->ranges[i].from > address);

@@ -100,7 +100,7 @@ static bool matches(const struct error_gen *generator, const struct bw_request *
            (generator->action != STALE || can_be_stale(request)) && drawn(generator, request);
 }
 
-/* Counts a request that matches; whether it is its turn. */
+/* Counts a matching request; returns whether the rule hits it. */
 static bool is_hit(struct error_gen *generator, const struct bw_request *request)
 {
     if (!matches(generator, request))
@@ -147,7 +147,7 @@ static bool find_checksum(const uint8_t *block, size_t length, enum bw_checksum_
     return false;
 }
 
-/* As a lost write leaves it: the block of an earlier transaction, valid in itself. */
+/* As after a lost write: the block of an earlier transaction, valid in itself. */
 static bool make_older(uint8_t *block, size_t length, size_t generation_offset)
 {
     enum bw_checksum_type type;
@@ -174,7 +174,7 @@ static bool stale(const struct error_gen *generator, struct bw_request *request)
                               offsetof(struct bw_disk_header, generation));
 }
 
-/* Fails a request, which is not handed down then, if it is hit. */
+/* Fails a request if it is hit; the request is not passed on then. */
 static bool pass(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *request,
                  struct bw_request *copy)
 {
@@ -187,7 +187,7 @@ static bool pass(const struct bw_frame *frame, struct bw_xlator *xlator, struct 
     return false;
 }
 
-/* The other actions, which alter a reply; false if they left it alone. */
+/* The other actions, which alter a reply; false if they did not. */
 static bool (*const spoilers[])(const struct error_gen *, struct bw_request *) = {
     [FLIP] = flip, [ZERO] = zero, [SHORT] = cut_short, [STALE] = stale};
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debug/io-stats: counts and times what passes between two layers, with the tallies of the probes'
+ * debug/io-stats: counts and times the reads between two layers, with the tallies of the probes'
  * statistics, and writes a report when it is closed. It changes nothing and works in either address
- * space. It must not slow down what it measures: a call costs two looks at the clock and a few
- * additions.
+ * space. It must not slow down the measured layers: a call costs two readings of the clock and a
+ * few additions.
  */
 #include <inttypes.h>
 
@@ -26,8 +26,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     return bw_sink_open(xlator, &stats->sink);
 }
 
-/* Counts the first requests that are of one kind and one size, which most batches are as a whole.
- */
+/* Counts the leading requests of one kind and one size; in most batches these are all requests. */
 static size_t count_run(struct io_stats *stats, const struct bw_request *requests, size_t count)
 {
     size_t run = 0;

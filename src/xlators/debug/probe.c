@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debug/probe: a place to watch from. It changes nothing; but each call of a layer fires the probes
- * fop-wind and fop-unwind, which so show under its name what passes there. It works in either
+ * debug/probe: a place to observe. It changes nothing, but each call of a layer fires the probes
+ * fop-wind and fop-unwind, so they show the calls at this place under its name. It works in either
  * address space.
  */
 #include "xlators/classes.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The only way in which debug layers write anything. */
+/* The only output of debug layers. */
 #include "xlators/debug/sink.h"
 
 #include <errno.h>

@@ -21,7 +21,7 @@ struct bw_error *bw_sink_open(const struct bw_xlator *xlator, struct bw_sink *si
 
 /**
  * Writes text with one write(2), so that the lines of several threads do not mix, and frees it. The
- * first failure is reported as a warning of the layer; reads go on.
+ * first failure is reported as a warning of the layer; reads continue.
  */
 void bw_sink_write(const struct bw_xlator *xlator, struct bw_sink *sink, struct bw_buffer *text);
 

@@ -40,7 +40,7 @@ struct bw_bad_copies {
 /* How many repairs are reported; a stale mirror could have millions. */
 enum { REPORT_LIMIT = 1 << 16 };
 
-/* Appends where a copy is stored, and what is wrong with it. */
+/* Appends the location of a copy, and its error. */
 static void describe_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
                           const struct bw_request *request, unsigned copy,
                           const struct bw_error *reason, struct bw_buffer *text)
@@ -57,7 +57,7 @@ static void describe_copy(const struct bw_frame *frame, struct bw_xlator *xlator
     bw_buffer_format(text, ": %s", reason->message);
 }
 
-/* Adds a copy (counted from 1) to the list, with its place; takes the reason. */
+/* Adds a copy (counted from 1) to the list, with its location; takes ownership of the reason. */
 static void note_bad_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
                           const struct bw_request *request, unsigned copy, struct bw_error *reason,
                           struct bw_bad_copies *bad)
@@ -127,7 +127,7 @@ static bool first_report(struct bw_verify *verify, uint64_t address)
     return first;
 }
 
-/* Reports a repair, once for each address; takes the note. */
+/* Reports a repair, once for each address; takes ownership of the note. */
 static void verify_note(struct bw_xlator *xlator, uint64_t address, struct bw_error *note)
 {
     if (first_report(bw_xlator_private(xlator), address))
@@ -139,7 +139,7 @@ static void verify_note(struct bw_xlator *xlator, uint64_t address, struct bw_er
 /*
  * File data in features/verify. Data are checked sector by sector. Other copies of runs of bad
  * sectors are read, and their good sectors are used, so no copy has to be good as a whole. If a
- * sector stays bad, each of its copies is read once more to report what is wrong with it.
+ * sector stays bad, each of its copies is read once more to report its error.
  */
 
 /* If data without checksums cannot be read, they are read again in pieces of this size. */
@@ -214,7 +214,7 @@ static struct bw_request part_of(const struct repair *repair, uint32_t first, ui
     return part;
 }
 
-/* Takes the good sectors of a run that was read from another copy; returns how many stay bad. */
+/* Copies the good sectors of a run read from another copy; returns the number that stay bad. */
 static uint32_t copy_good_sectors(struct repair *repair, uint32_t first, uint32_t count,
                                   unsigned copy, bool rebuilt)
 {
@@ -267,7 +267,7 @@ static void try_run(struct repair *repair, uint32_t first, uint32_t count, unsig
         try_run(repair, i, 1, copy);
 }
 
-/* Finds the next run of bad sectors, cut to one piece; false if there is none. */
+/* Finds the next run of bad sectors, cut to one piece; false without one. */
 static bool next_run(const struct repair *repair, uint32_t from, uint32_t *first, uint32_t *count,
                      unsigned *copies)
 {
@@ -304,7 +304,7 @@ static void try_data_copies(struct repair *repair)
     }
 }
 
-/* What is wrong with each copy of a sector; NULL if a copy is good now. */
+/* The error of each copy of a sector; NULL if a copy is good now. */
 static struct bw_error *explain_sector(struct repair *repair, uint32_t sector)
 {
     struct bw_bad_copies tried = {.code = BW_ERROR_CORRUPT};
@@ -400,9 +400,9 @@ static void verify_data(const struct bw_frame *frame, struct bw_xlator *xlator,
 
 /*
  * features/verify: passes only tree blocks that are the ones requested. It checks the checksum, the
- * file system's id and what the parent promised; on a mismatch it reads the next copy, which may be
- * computed from parity. A block without a good copy fails with an error that lists every copy.
- * File data is checked above; other kinds of requests pass.
+ * fsid and the values expected by the parent; on a mismatch it reads the next copy, which may be
+ * computed from parity. A block without a good copy fails with an error that lists every copy. File
+ * data is checked above; other kinds of requests pass.
  */
 
 static struct bw_error *init(struct bw_xlator *xlator)
@@ -458,7 +458,7 @@ static struct bw_error *check(const struct bw_verify *verify, const struct bw_re
     return bw_node_check(block, request->length, request->address, request->expectation);
 }
 
-/* What is wrong with a block that was read: its error from below, or one of this layer. */
+/* The error of a block that was read, from the layers below or from this layer. */
 static struct bw_error *check_reply(const struct bw_frame *frame, struct bw_xlator *xlator,
                                     struct bw_request *request)
 {
@@ -484,7 +484,7 @@ static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator
 
 /*
  * Reads copy after copy into the request's buffer until one is good; false if none is. `first` is
- * the error of the request itself. If that was for a certain copy, no other one is tried.
+ * the error of the request itself. If the request was for a certain copy, no other copy is tried.
  */
 static bool find_good_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
                            const struct bw_request *request, struct bw_error *first,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * layout/concat: shows several devices as one, in which the bytes of each follow those of the one
- * before it. Stands above the storage layers of an image that was split into parts.
+ * layout/concat: joins several devices into one: the bytes of each follow the bytes of the previous
+ * device. Its children are the storage layers of an image that was split into parts.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -147,7 +147,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     end_run(frame, xlator, &run);
 }
 
-/* A hint goes to every part that it touches. */
+/* Read-ahead is passed to every part that it touches. */
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count, unsigned copy)
 {

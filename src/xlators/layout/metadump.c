@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * layout/metadump: shows a dump of btrfs-image as a device on which everything lies at its logical
- * address. Stands above the storage layer of the dump; fs/ then tells the chunk map that nothing
- * has to be mapped.
+ * layout/metadump: shows a metadump of btrfs-image as a device on which everything is stored at its
+ * logical address. Its child is the storage layer of the metadump; fs/ then sets up an identity
+ * chunk map.
  *
- * A dump is a row of clusters. Each begins with a block of 1024 bytes: a header, and an entry for
- * each piece that follows. The pieces are ranges of logical addresses, compressed or not, one
- * directly after the other; the next cluster begins at the next multiple of 1024 bytes. The
+ * A metadump is a sequence of clusters. Each begins with a block of 1024 bytes: a header, and an
+ * entry for each piece that follows. The pieces are ranges of logical addresses, compressed or not,
+ * one directly after the other; the next cluster begins at the next multiple of 1024 bytes. The
  * superblock is the piece at its own offset, 64 KiB.
  *
  * Source: the header image/metadump.h of btrfs-progs, and dumps.
@@ -24,8 +24,8 @@
 #include "xlators/classes.h"
 #include "xlators/layout/metadump.h"
 
-/* The longest piece that is decompressed. btrfs-image makes them 256 KiB long, but does not cut
- * what is longer. */
+/* The longest piece that is decompressed. btrfs-image makes pieces of 256 KiB, but does not split
+ * longer ranges. */
 #define LONGEST_PIECE (UINT32_C(4) << 20)
 
 /* A piece of the file system. */
@@ -33,7 +33,7 @@ struct piece {
     uint64_t logical; /* its first address */
     uint64_t offset;  /* of its bytes in the dump */
     uint32_t stored;  /* bytes there */
-    bool compressed;  /* by zlib; how long it is then, only decompressing tells */
+    bool compressed;  /* by zlib; only decompression yields its length */
 };
 
 struct piece_index {
@@ -113,7 +113,7 @@ static bool add_piece(struct piece_index *index, const struct piece *piece)
     return true;
 }
 
-/* Adds the pieces of a cluster; `offset` becomes that of the next one. */
+/* Adds the pieces of a cluster; sets `offset` to the next cluster. */
 static struct bw_error *add_cluster(struct piece_index *index, const union block *block,
                                     uint64_t size, uint64_t *offset)
 {
@@ -147,9 +147,8 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * Reads the index of a dump; free it with free_index(). A dump that is cut off, or goes
- * on with something else, has an index up to there, and `*cut` is the error that says so; NULL: it
- * is whole.
+ * Reads the index of a dump; free it with free_index(). The index of a metadump that is cut off, or
+ * continues with other data, ends there, and `*cut` is the error; NULL if the metadump is whole.
  */
 static struct bw_error *read_index(const struct bw_frame *frame, struct bw_xlator *device,
                                    struct piece_index *index, struct bw_error **cut)
@@ -178,7 +177,7 @@ static void free_index(struct piece_index *index)
     *index = (struct piece_index){0};
 }
 
-/* The last piece that begins at an address or before it; NULL if there is none. */
+/* The last piece that begins at an address or before it; NULL without one. */
 static const struct piece *find_piece(const struct piece_index *index, uint64_t logical)
 {
     const size_t next = BW_FIRST_INDEX(i, index->count, index->pieces[i].logical > logical);
@@ -231,8 +230,8 @@ static void fini(struct bw_xlator *xlator)
     pthread_mutex_destroy(&dump->lock);
 }
 
-/* Up to the end of what the last piece can hold; never more than a file can have, so that what
- * reads a device piece by piece comes to an end. */
+/* Up to the possible end of the last piece, but never more than the largest file size, so that
+ * reading the device piece by piece ends. */
 static uint64_t size(struct bw_xlator *xlator)
 {
     const struct metadump *dump = bw_xlator_private(xlator);
@@ -242,7 +241,8 @@ static uint64_t size(struct bw_xlator *xlator)
     return !last ? 0 : last->logical > INT64_MAX - room ? INT64_MAX : last->logical + room;
 }
 
-/* Between pieces there is nothing. Those of the dump of a large file system lie far apart. */
+/* Between pieces nothing is stored. In the metadump of a large file system, pieces are far apart.
+ * */
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
     const struct piece_index *index = &((struct metadump *)bw_xlator_private(xlator))->index;
@@ -284,7 +284,7 @@ static bool copy_kept(struct metadump *dump, const struct piece *piece, uint64_t
     return false;
 }
 
-/* Keeps a piece in the place of the one that was used longest ago. Under the lock. */
+/* Keeps a piece, replacing the least recently used one. Under the lock. */
 static void keep(struct metadump *dump, const struct kept *wanted)
 {
     struct kept *oldest = &dump->kept[0];
@@ -296,7 +296,8 @@ static void keep(struct metadump *dump, const struct kept *wanted)
     oldest->used = ++dump->reads;
 }
 
-/* Room for what a piece holds is made as it is needed: a piece says nothing of its length. */
+/* The buffer for a piece grows on demand, because the format does not store the decompressed
+ * length. */
 static struct bw_error *inflate_piece(z_stream *stream, uint32_t room, struct kept *result)
 {
     int status = Z_OK;
@@ -342,7 +343,7 @@ static struct bw_error *decompress(const struct bw_frame *frame, struct bw_xlato
     return error;
 }
 
-/* Reads from a piece, and tells how much of what was wanted it holds. */
+/* Reads from a piece, and returns how many of the requested bytes it holds. */
 static struct bw_error *read_compressed(const struct bw_frame *frame, struct bw_xlator *xlator,
                                         const struct piece *piece, uint64_t from, uint8_t *buffer,
                                         uint32_t *length)
@@ -393,8 +394,8 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
     return part.error;
 }
 
-/* A request that lies in one piece that is not compressed goes down as it is, with the others of
- * the batch; the rest is read here. */
+/* A request within one uncompressed piece is passed on unchanged, together with the rest of the
+ * batch; the others are read here. */
 static bool pass_or_read(const struct bw_frame *frame, struct bw_xlator *xlator,
                          struct bw_request *request, struct bw_request *copy)
 {
@@ -417,7 +418,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     bw_wind_copies(frame, xlator, requests, count, pass_or_read);
 }
 
-/* The bytes of a piece are read as a whole, or lie elsewhere: hints have no use. */
+/* Pieces are read as a whole, or lie elsewhere, so read-ahead is useless. */
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count, unsigned copy)
 {

@@ -5,7 +5,7 @@
 
 #include "graph/wind.h"
 
-/** Whether a device begins as a dump does. */
+/** Whether a device begins like a metadump. */
 bool bw_is_metadump(const struct bw_frame *frame, struct bw_xlator *device);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * layout/partition: shows a partition of the disk below as a device of its own. Which range that is
- * the partition table says (partition_table.c); all else is as in layout/window.
+ * layout/partition: shows a partition of the disk below as a separate device. The partition table
+ * has its range (partition_table.c); the rest is the same as in layout/window.
  */
 #include <inttypes.h>
 

@@ -18,9 +18,9 @@
 #include "xlators/layout/partition_table.h"
 
 /*
- * The copy of a disk that libblkid looks at. libblkid reads from a file descriptor, but the bytes
- * come from a layer. So it gets a sparse file in memory that is as long as the disk, and holds only
- * what can belong to a partition table: the beginning and the end, the entries of a GPT, and the
+ * The copy of a disk for libblkid. libblkid reads from a file descriptor, but the bytes come from a
+ * layer. So it gets a sparse file in memory that is as long as the disk, and holds only the ranges
+ * that can belong to a partition table: the beginning and the end, the entries of a GPT, and the
  * chain of the boot records of logical partitions.
  *
  * Sources: the UEFI specification, 5.3 (GPT); for the chain, block/partitions/msdos.c of the
@@ -63,7 +63,7 @@ struct disk_copy {
     struct bw_xlator *disk;
     uint64_t size; /* of the disk, in bytes */
     uint32_t sector_size;
-    int file; /* sparse, in memory; -1: there is none */
+    int file; /* sparse, in memory; -1: none */
     bool failed;
 };
 
@@ -78,7 +78,7 @@ static bool read_disk(const struct disk_copy *copy, uint64_t offset, void *bytes
     return !error;
 }
 
-/* What cannot be read stays zero. */
+/* Unreadable bytes stay zero. */
 static void copy_range(struct disk_copy *copy, uint64_t offset, uint64_t length)
 {
     uint8_t bytes[16 << 10];
@@ -164,8 +164,8 @@ static struct bw_error *make_copy(struct disk_copy *copy)
                         : NULL;
 }
 
-/* Makes the file as long as its GPT says that the disk is; false if it does not say more than the
- * disk has. libblkid takes no GPT of a disk that was cut off. */
+/* Extends the file to the size of the disk in its GPT; false if that is not larger. libblkid
+ * accepts no GPT on a disk that was cut off. */
 static bool extend_copy(struct disk_copy *copy)
 {
     struct gpt_header header;
@@ -183,9 +183,9 @@ static void free_copy(struct disk_copy *copy)
         close(copy->file);
 }
 
-/* What libblkid finds in the copy becomes a list of partitions, in bytes. */
+/* Turns the partitions that libblkid finds in the copy into a list, in bytes. */
 
-/* The types that are met most. Sources: the UEFI specification, the Discoverable Partitions
+/* The most common types. Sources: the UEFI specification, the Discoverable Partitions
  * Specification, and the list of fdisk(8). */
 static const struct {
     const char *type, *name;
@@ -225,10 +225,11 @@ static const char *name_type(const char *type)
     return "";
 }
 
-/* Cuts off what does not fit. */
+/* Truncates a name that does not fit. */
 #define PUT_TEXT(member, text) snprintf((member), sizeof(member), "%s", (text) ? (text) : "")
 
-/* libblkid counts in units of 512 bytes, whatever the sectors are. False if that makes no sense. */
+/* libblkid counts in units of 512 bytes, regardless of the sector size. False if the range is
+ * invalid. */
 static bool convert_partition(blkid_partition from, uint64_t size, struct bw_partition_info *to)
 {
     const int64_t limit = INT64_MAX / 512;
@@ -274,7 +275,7 @@ static struct bw_error *convert_list(blkid_partlist list, uint64_t size,
     return NULL;
 }
 
-/* `force`: take a GPT also if no MBR says that there is one. */
+/* `force`: accept a GPT even without a protective MBR. */
 static struct bw_error *probe_file(blkid_probe probe, const struct disk_copy *copy, bool force,
                                    struct bw_partition_table *table)
 {
@@ -303,7 +304,7 @@ static struct bw_error *probe_copy(const struct disk_copy *copy, bool force,
     return error;
 }
 
-/* Frees an error that says that there is no table; true if that is what it said. */
+/* Frees the error for a missing table; true if it was that error. */
 static bool is_none(struct bw_error **error)
 {
     if (!*error || (*error)->code != BW_ERROR_NOT_FOUND)
@@ -357,9 +358,8 @@ static bool holds_btrfs(const struct bw_frame *frame, struct bw_xlator *disk,
     return false;
 }
 
-/* A GPT is found at the size of the sectors that it was made for. An MBR does not say what it
- * counts in: 512 bytes, unless nothing is there and something is where sectors of 4 KiB would put
- * it. */
+/* A GPT is found only with the sector size that it was made for. An MBR does not contain its unit:
+ * it is 512 bytes, unless no partition starts there but one does with sectors of 4 KiB. */
 static struct bw_error *probe_sizes(const struct bw_frame *frame, struct bw_xlator *disk,
                                     bool force, struct bw_partition_table *table)
 {

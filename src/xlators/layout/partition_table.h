@@ -9,16 +9,17 @@
 #include "btrfs-walk/partition.h"
 #include "btrfs-walk/xlator.h"
 
-/** Reads the table of a disk, without the path and what is in the partitions. BW_ERROR_NOT_FOUND if
- * there is none. Free with bw_partition_table_free(); after an error it is empty. */
+/** Reads the table of a disk, without the path and the contents of the partitions.
+ * BW_ERROR_NOT_FOUND without a table. Free with bw_partition_table_free(); after an error it is
+ * empty. */
 struct bw_error *bw_partition_table_read(const struct bw_frame *frame, struct bw_xlator *disk,
                                          struct bw_partition_table *table);
 
 void bw_partition_table_free(struct bw_partition_table *table);
 
 /** Finds the partition of a number, an id, a name, or with a file system of that label or id; the
- * table was filled in as far as these shall count. BW_ERROR_NOT_FOUND if there is none, which says
- * what there is; BW_ERROR_USAGE if there are several. */
+ * table must contain the members to search by. BW_ERROR_NOT_FOUND if none matches, with a message
+ * that lists the partitions; BW_ERROR_USAGE if there are several. */
 struct bw_error *bw_partition_find(const struct bw_partition_table *table, const char *wanted,
                                    const struct bw_partition_info **found);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * layout/window: shows a part of the device below as a device of its own. Stands directly above a
+ * layout/window: shows a part of the device below as a separate device. Used directly above a
  * storage layer, for a file system that does not begin where the file does: in a partition of a
  * disk image, or after a header of another format.
  */
@@ -78,7 +78,7 @@ void bw_window_read(const struct bw_frame *frame, struct bw_xlator *xlator,
     bw_wind_copies(frame, xlator, requests, count, shift);
 }
 
-/* Hints are shifted and cut to the window; what lies outside is left out. */
+/* Read-ahead ranges are shifted and cut to the window; ranges outside are dropped. */
 void bw_window_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                       const struct bw_range *ranges, size_t count, unsigned copy)
 {

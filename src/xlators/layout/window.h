@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What layers have in common that show one range of the device below as a device of its own:
+ * The common part of the layers that show one range of the device below as a separate device:
  * layout/window and layout/partition. They differ in how they find the range.
  */
 #ifndef BW_XLATORS_LAYOUT_WINDOW_H

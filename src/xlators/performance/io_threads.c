@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * performance/io-threads: cuts a batch into slices that the layer below serves at the same time, on
- * threads of this layer beside the caller's. It fits wherever the layer below takes its time for
- * each request.
+ * performance/io-threads: cuts a batch into slices that the layer below serves in parallel, on
+ * threads of this layer and on the caller's thread. It helps where the layer below is slow for each
+ * request.
  *
  * The caller puts its batch into the queue and then serves slices of it like any other thread,
- * until none is left. Then it waits for the slices that other threads have taken. So a batch is
- * answered even if all threads are busy, or none could be started, and the call returns when all of
- * it is done.
+ * until none remains. Then it waits for the slices that other threads have taken. So a batch is
+ * completed even if all threads are busy, or none could be started, and the call returns when the
+ * whole batch is done.
  */
 #include <pthread.h>
 
@@ -32,7 +32,7 @@ struct io_threads {
                    */
     size_t count; /* threads that run */
     bool started, quit;   /* started: as many threads as could be */
-    pthread_mutex_t lock; /* of all that changes, here and in the batches */
+    pthread_mutex_t lock; /* protects all mutable state, here and in the batches */
     pthread_cond_t work;  /* there is something in the queue, or it is time to go */
     pthread_cond_t done;  /* some batch is done */
     struct batch *first;  /* the queue */

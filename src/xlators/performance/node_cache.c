@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * performance/node-cache: remembers verified tree blocks that will be asked for again (`keep` in
- * the request): the internal nodes. Everything else passes, so that a scan does not flush it.
+ * performance/node-cache: caches verified tree blocks that will be requested again (`keep` in the
+ * request): the internal nodes. Everything else passes, so that a scan does not flush it.
  *
- * The cache is cut into shards with a lock each. In a shard the clock algorithm chooses what to
- * give up; a block comes in unmarked and is marked when it is hit, so that a scan larger than the
+ * The cache is cut into shards with a lock each. In a shard the clock algorithm chooses the block
+ * to evict; a block comes in unmarked and is marked when it is hit, so that a scan larger than the
  * cache replaces its own tail and a second scan still finds most of the first.
  */
 #include <pthread.h>
@@ -87,7 +87,7 @@ static struct slot *find(struct shard *shard, uint64_t address)
     return slot;
 }
 
-/* Answers a request from the cache if the block is there and is what this request expects. */
+/* Serves a request from the cache if it has the block that the request expects. */
 static bool answer_from_cache(struct node_cache *cache, struct bw_request *request)
 {
     struct shard *shard = shard_of(cache, request->address);
@@ -134,8 +134,7 @@ static struct slot *add_slot(struct shard *shard, uint32_t length)
     return slot;
 }
 
-/* Advances the hand to a block that was not hit since the hand passed it last, and gives that up.
- */
+/* Advances the hand to a block that was not hit since the hand last passed it, and evicts it. */
 static struct slot *reuse_slot(struct shard *shard, uint32_t length, struct bw_cache_event *evicted)
 {
     if (!shard->count)
@@ -154,8 +153,8 @@ static struct slot *reuse_slot(struct shard *shard, uint32_t length, struct bw_c
     return slot;
 }
 
-/* Keeps a block. Another that gives way to it is described in `evicted`, whose `bytes` are 0
- * otherwise. */
+/* Keeps a block. A block evicted for it is described in `evicted`, whose `bytes` are 0 otherwise.
+ * */
 static void remember(struct node_cache *cache, const struct bw_request *request,
                      struct bw_cache_event *evicted)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * performance/read-ahead: turns the walker's hints ("these blocks next") into few large ones, in
- * ascending order. With the option `gap`, blocks that lie closer together than that become one
- * range: a disk that must seek reads the gap faster than it skips it; a solid one does not, so the
- * default is 0.
+ * performance/read-ahead: turns the walker's read-ahead ranges into few large ones, in ascending
+ * order. With the option `gap`, blocks that lie closer together than that become one range: a disk
+ * that must seek reads the gap faster than it skips it; a solid one does not, so the default is 0.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@ static int by_address(const void *a, const void *b)
     return (left->address > right->address) - (left->address < right->address);
 }
 
-/* Merges sorted ranges in place; returns how many are left. */
+/* Merges sorted ranges in place; returns their new number. */
 static size_t merge(struct bw_range *ranges, size_t count, uint64_t gap)
 {
     size_t last = 0;

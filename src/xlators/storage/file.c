@@ -2,9 +2,9 @@
 /*
  * storage/file: the bottom of the graph. It reads one image file or block device.
  *
- * A batch is sorted by offset, and neighbours are read with one preadv. Reads first ask for what is
- * in the page cache (RWF_NOWAIT). A warm image needs nothing more. After some misses the image
- * counts as cold, and from then on hints are passed to the kernel.
+ * A batch is sorted by offset, and neighbours are read with one preadv. Reads first try the page
+ * cache only (RWF_NOWAIT). A warm image needs nothing more. After some misses the image counts as
+ * cold, and from then on hints are passed to the kernel.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static uint64_t size(struct bw_xlator *xlator)
     return file->size;
 }
 
-/* Block devices do not tell: there is no hole then. */
+/* Block devices do not report holes, so they have none. */
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
     const struct file *file = bw_xlator_private(xlator);
@@ -49,7 +49,7 @@ static struct bw_error *open_file(struct file *file)
 {
     struct stat status;
     const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-    /* Leaves the access time as it is; only the owner of the file may ask for that. */
+    /* Keeps the access time unchanged; only the owner of the file may request that. */
     file->descriptor = open(file->path, flags | O_NOATIME);
     if (file->descriptor < 0 && errno == EPERM)
         file->descriptor = open(file->path, flags);

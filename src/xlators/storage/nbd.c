@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * storage/nbd: the bottom of the graph where an image is no plain file. It reads from an NBD
+ * storage/nbd: the bottom of the graph for an image that is not a plain file. It reads from an NBD
  * server, or from a helper program that serves the image (servers/).
  *
- * A batch is sorted by offset, neighbours become one read, and all reads are sent before the first
- * answer is waited for. A read goes straight into the buffers of its requests if these lie one
- * after the other in memory, too; otherwise through a buffer of the batch. So do reads whose ends
- * the server would not take.
+ * A batch is sorted by offset, neighbours become one read, and all reads are sent before waiting
+ * for the first reply. A read goes straight into the buffers of its requests if these are
+ * contiguous in memory, too; otherwise through a buffer of the batch. Reads whose ends the server
+ * would not accept also use that buffer.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,16 +22,16 @@ struct nbd {
     const char *path; /* the option's text, owned by the layer */
     struct bw_connection *connection;
     struct bw_connection_facts facts;
-    atomic_bool told; /* that the server has gone for good */
+    atomic_bool told; /* that the server was lost permanently */
 };
 
-/* Neighbours, as the server is asked for them. */
+/* Neighbouring requests, sent to the server as one read. */
 struct run {
     struct bw_request **requests;
     size_t count, length;
-    uint64_t offset; /* what is read: all of the requests, and what the server wants besides */
+    uint64_t offset; /* the bytes read: all requests, and alignment for the server */
     size_t size;
-    uint8_t *buffer; /* NULL: that of the requests */
+    uint8_t *buffer; /* NULL: the buffers of the requests */
     struct bw_connection_read *reads;
     size_t read_count;
 };
@@ -54,7 +54,7 @@ static uint64_t size(struct bw_xlator *xlator)
     return nbd->facts.size;
 }
 
-/* The connection was made before the program has confined itself. */
+/* The connection was opened before the sandbox started. */
 static struct bw_error *init(struct bw_xlator *xlator)
 {
     enum { NANOSECONDS = 1000000 };
@@ -85,7 +85,7 @@ static bool is_inside(const struct nbd *nbd, const struct bw_request *request)
            request->address <= nbd->facts.size - request->length;
 }
 
-/* Requests for what does not exist are answered, and no part of the batch any more. */
+/* Completes requests beyond the end of the image, and removes them from the batch. */
 static void sort_requests(struct batch *batch, struct bw_request *requests, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -108,7 +108,7 @@ static bool is_one_buffer(struct bw_request *const *requests, size_t count)
     return is_one;
 }
 
-/* What is wanted of the server; the size of the image is a multiple of its blocks. */
+/* The range to request from the server; the size of the image is a multiple of its blocks. */
 static void widen(struct run *run, uint32_t block)
 {
     const uint64_t begin = run->requests[0]->address, end = begin + run->length;
@@ -122,7 +122,7 @@ static size_t reads_for(const struct batch *batch, const struct run *run)
     return (run->size + batch->nbd->facts.maximum - 1) / batch->nbd->facts.maximum;
 }
 
-/* Finds the runs; the answers are how many reads and how much memory they take. */
+/* Finds the runs; returns the number of reads and the memory that they need. */
 static void find_runs(struct batch *batch, size_t *reads, size_t *bytes)
 {
     *reads = *bytes = 0;
@@ -159,14 +159,14 @@ static void cut_run(const struct batch *batch, struct run *run, struct bw_connec
 
 /* Answering. */
 
-/* It is about the image that was given, not about what is in it. */
+/* The error concerns the given image, not its contents. */
 static void warn(const struct batch *batch, struct bw_error *warning)
 {
     warning->code = BW_ERROR_USAGE;
     bw_xlator_report(batch->xlator, BW_WARNING, warning);
 }
 
-/* That the server has gone is told once, with all that is known of it. */
+/* The loss of the server is reported once, with all known details. */
 static struct bw_error *explain(const struct batch *batch, const struct bw_connection_read *read)
 {
     struct nbd *nbd = batch->nbd;
@@ -227,7 +227,7 @@ static void fire_start(struct batch *batch)
     }
 }
 
-/* All that a batch takes is the time of each of its reads: they are under way together. */
+/* The reads of a batch are in flight together, so each takes the time of the whole batch. */
 static void fire_end(const struct batch *batch)
 {
     struct bw_probes *probes = bw_xlator_probes(batch->xlator);

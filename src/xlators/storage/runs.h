@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Requests in the order of their addresses, and runs of neighbours among them: what storage layers
- * make of a batch. */
+/* Requests in the order of their addresses, and runs of neighbours among them: how storage layers
+ * process a batch. */
 #ifndef BW_XLATORS_STORAGE_RUNS_H
 #define BW_XLATORS_STORAGE_RUNS_H
 
@@ -13,7 +13,7 @@ void bw_sort_by_address(struct bw_request **order, size_t count);
  * together. */
 size_t bw_find_run(struct bw_request *const *order, size_t first, size_t count, size_t *length);
 
-/** The first error among those of a run; NULL: all were read. */
+/** The first error of the requests of a run; NULL if all were read. */
 const struct bw_error *bw_run_error(struct bw_request *const *run, size_t count);
 
 #endif
