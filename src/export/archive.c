@@ -335,9 +335,9 @@ static struct bw_error *append_pax(struct bw_buffer *text, const struct bw_archi
     bool is_device = header.type == '3' || header.type == '4';
     const char *link = entry->hardlink ? entry->hardlink : entry->symlink;
     if (!header.type)
-        return bw_error_create(BW_ERROR_USAGE, "tar has no such type of file");
+        return bw_error_create(BW_ERROR_USAGE, "tar cannot store this type of file");
     if (!SET_NUMBER(header.major, is_device ? bw_inode_major(inode) : 0))
-        return bw_error_create(BW_ERROR_USAGE, "tar has no such device number");
+        return bw_error_create(BW_ERROR_USAGE, "device number too large for tar");
     SET_NUMBER(header.minor, is_device ? bw_inode_minor(inode) : 0);
     if (naming_of(entry->path) == IN_BLOCKS)
         append_long_path(text, 'L', entry->path);

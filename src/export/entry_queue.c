@@ -202,8 +202,8 @@ struct bw_error *bw_salvaged_error(const char *path)
 {
     return bw_error_create(
         BW_ERROR_CORRUPT,
-        "%s: its inode is lost: it ends where its last extent does, and all else "
-        "that an inode tells is made up",
+        "%s: its inode is lost: its size is the end of its last extent; the other "
+        "fields of the inode are made up",
         path);
 }
 

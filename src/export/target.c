@@ -225,8 +225,7 @@ static struct bw_error *enter_directory(struct bw_target *target, const char *pa
 struct bw_error *bw_target_enter(struct bw_target *target, const char *path, size_t length)
 {
     if (!path_is_valid(path, length))
-        return bw_error_create(BW_ERROR_CORRUPT, "/%.*s: no file can have such a name", (int)length,
-                               path);
+        return bw_error_create(BW_ERROR_CORRUPT, "/%.*s: invalid file name", (int)length, path);
     const char *slash = memrchr(path, '/', length);
     const char *name = slash ? slash + 1 : path;
     size_t name_length = (size_t)(path + length - name);
@@ -282,11 +281,10 @@ static bool lists_name(const struct bw_target *target)
  * case. */
 static struct bw_error *taken(const struct bw_target *target, const char *path, size_t length)
 {
-    return bw_target_error(EEXIST,
-                           lists_name(target)
-                               ? "not written"
-                               : "not written: a name that differs only in letters is there",
-                           path, length);
+    return bw_target_error(
+        EEXIST,
+        lists_name(target) ? "not written" : "not written: a name that differs only in case exists",
+        path, length);
 }
 
 /* What is there under target->name, links not followed; false if nothing is. */

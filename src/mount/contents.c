@@ -38,7 +38,7 @@ static struct bw_error *make_file(const struct bw_mount *mount, fuse_ino_t node,
     struct bw_place place;
     struct bw_inode inode;
     if (!bw_mount_place(mount, node, &place))
-        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no such file");
+        return bw_error_create(BW_ERROR_NOT_FOUND, "no such file");
     BW_TRY(bw_inode_get(mount->fs, &place, &inode));
     struct open_file *file = *result = calloc(1, sizeof *file);
     if (!file)

@@ -79,7 +79,7 @@ static struct bw_error *make_listing(struct bw_mount *mount, fuse_ino_t node,
 {
     struct bw_place place;
     if (!bw_mount_place(mount, node, &place))
-        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no such directory");
+        return bw_error_create(BW_ERROR_NOT_FOUND, "no such directory");
     place.type = BW_FILE_DIRECTORY; /* the kernel opens nothing else as a directory */
     struct listing *listing = calloc(1, sizeof *listing);
     if (!listing)

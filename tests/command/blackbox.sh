@@ -238,13 +238,13 @@ rm "$WORK/other.img"
 echo "my diary" > "$WORK/diary"
 refused "some file" 'is not empty and no black box' "$WORK/diary"
 holds "some file is as it was" grep -qx 'my diary' "$WORK/diary"
-refused "a dash" 'a black box must be a file' -
+refused "a dash" 'needs a regular file, not -' -
 refused "no name" 'invalid argument of --blackbox' ''
-refused "a device" 'no regular file' /dev/null
-refused "a directory" 'no regular file' "$WORK"
+refused "a device" 'not a regular file' /dev/null
+refused "a directory" 'not a regular file' "$WORK"
 refused "a folder that is not there" 'cannot open .* for writing' "$WORK/nowhere/box"
 mkfifo "$WORK/pipe"
-refused "a pipe" 'no regular file' "$WORK/pipe"
+refused "a pipe" 'not a regular file' "$WORK/pipe"
 ends_with 2 "stdout" sh -c '"$1" --blackbox "$2" "$3" > "$2"' - "$PROGRAM" "$WORK/both" "$image"
 says "stdout" 'stdout goes to .*both, which is the black box' "$WORK/err"
 rm -f "$WORK/small"

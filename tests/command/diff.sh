@@ -93,7 +93,7 @@ is "no renames" "$(count '^R')" 0
 is "but both names" "$(count '/(docs|papers)/large$')" 2
 expect "two subvolumes" 0 - diff "$others" home docs/third
 holds "with a common origin" out_has $'^-\tF\t/docs/letters/09.txt$'
-expect "too few" 2 'two subvolumes are compared' diff "$image" first
+expect "too few" 2 'give two subvolumes' diff "$image" first
 expect "unknown" 2 'no subvolume nowhere' diff "$image" first nowhere
 expect "letters" 2 'invalid argument of --only' diff --only X "$image" first second
 

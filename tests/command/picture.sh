@@ -107,7 +107,7 @@ holds "alone" [ "$(grep -c '^device' "$WORK/out")" -eq 1 ]
 # What cannot be.
 expect "a damaged extent tree" 1 'damage: ' picture --order 3 "$fixtures/lost-tree-extent/dev1.img"
 holds "the chunks are shown" out_has '^D Data, 0B of 8.00MiB used'
-expect "an unknown suffix" 2 'neither .svg nor .png' picture -o "$WORK/a.jpg" "$plain"
+expect "an unknown suffix" 2 'unknown type of picture' picture -o "$WORK/a.jpg" "$plain"
 expect "an unknown device" 2 'no device 9' picture --devid 9 "$plain"
 expect "a device in logical order" 2 'excludes' picture --devid 1 --sort logical "$plain"
 expect "an order that is too high" 2 'from 0 to 11' picture --order 12 "$plain"

@@ -69,7 +69,7 @@ cp "$WORK/page.html" "$WORK/hostile.html"
 
 # Damage, missing devices, wrong usage.
 page "a lost leaf" 1 'damage: ' --check quick "$fixtures/lost-leaf-first/dev1.img"
-holds "is said at the top" text_has 'What is missing or doubtful'
+holds "is said at the top" text_has 'Missing or unreliable parts'
 page "a lost extent tree" 1 'damage: ' "$fixtures/lost-tree-extent/dev1.img"
 holds "the rest is there" text_has 'Subvolumes and snapshots'
 page "a missing device" 0 'is missing' --check none "$fixtures"/raid5-3/dev[12].img

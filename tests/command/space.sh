@@ -192,8 +192,8 @@ while read -r devid offset length copy; do
         "$logical"$'\t'"$length"$'\t'"$copy"
 done < "$WORK/out"
 expect "an address in no chunk" 2 \
-    'no chunk holds logical address 1048576; the one after it is 13631488\+8388608' map "$plain" 1M
-expect "one after all" 2 'the one before it is 63963136\+16777216$' map "$plain" 1t
+    'no chunk holds logical address 1048576; the next chunk is 13631488\+8388608' map "$plain" 1M
+expect "one after all" 2 'the previous chunk is 63963136\+16777216$' map "$plain" 1t
 holds "prints nothing" [ ! -s "$WORK/out" ]
 expect "a device that does not exist" 2 'no device 7; the file system has 1$' map --devid 7 \
     "$plain" 0

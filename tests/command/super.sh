@@ -39,15 +39,15 @@ expect "a bad magic" 1 'magic is damaged \(-F prints it\)' super "$WORK/image"
 is "the other copy" "$(grep -c '^magic' "$WORK/out")" 1
 expect "with force" 1 'magic is damaged' super -F "$WORK/image"
 holds "the magic" out_has "^magic			XXXXXXXX \[DON'T MATCH\]\$"
-expect "two file systems" 0 'is of another file system' super "$plain" \
+expect "two file systems" 0 'belongs to another file system' super "$plain" \
     "$BUILD/fixtures/subvolumes/dev1.img"
 if have python3; then
     generation=$("$PROGRAM" super --json -i 0 "$plain" | grep -oP '"generation":\K[0-9]+')
     cp --sparse=always "$BUILD/fixtures/subvolumes/dev1.img" "$WORK/second"
     holds "two file systems of one generation" change "$WORK/second" super 72 8 "$generation"
-    expect "are two" 0 'second: superblock copy 0 is of another' super "$plain" "$WORK/second"
+    expect "are two" 0 'second: superblock copy 0 belongs to another' super "$plain" "$WORK/second"
     is "both copies are compared with the first file system" \
-        "$(grep -c 'second: superblock copy [01] is of another file system' "$WORK/err")" 2
+        "$(grep -c 'second: superblock copy [01] belongs to another file system' "$WORK/err")" 2
 else
     skip python3 "two file systems of one generation"
 fi

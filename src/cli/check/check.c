@@ -162,9 +162,11 @@ static struct bw_error *refuse(const struct cmd_common *common,
     if (settings->quick && settings->data)
         return bw_error_create(BW_ERROR_USAGE, "--quick and --data exclude each other");
     if (!settings->manifest && (settings->subvolume || settings->no_snapshots))
-        return bw_error_create(BW_ERROR_USAGE, "--subvol and --no-snapshots are for --manifest");
+        return bw_error_create(BW_ERROR_USAGE, "--subvol and --no-snapshots need --manifest");
     if (common->input.log_given && common->input.log == BW_LOG_REPLAY && !settings->manifest)
-        return bw_error_create(BW_ERROR_USAGE, "--log=replay: trees are checked as they are");
+        return bw_error_create(
+            BW_ERROR_USAGE,
+            "check does not support --log=replay: it reads the trees as stored on disk");
     return NULL;
 }
 

@@ -87,7 +87,7 @@ static struct bw_error *open_index(void *context, const struct bw_fs *planned)
     BW_TRY(bw_buffer_read_file(&index->bytes, index->file.name));
     return bw_past_is_index(index->bytes.data, index->bytes.length)
                ? NULL
-               : bw_error_create(BW_ERROR_USAGE, "%s is not an index: it is not written over",
+               : bw_error_create(BW_ERROR_USAGE, "%s is not an index and will not be overwritten",
                                  index->file.name);
 }
 

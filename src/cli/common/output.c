@@ -353,8 +353,7 @@ struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, cons
     bool exists = stat(name, &status) == 0;
     if (exists && taken && stat(taken, &other) == 0 && status.st_dev == other.st_dev &&
         status.st_ino == other.st_ino)
-        return bw_error_create(BW_ERROR_USAGE, "%s is written to already: it is the black box",
-                               name);
+        return bw_error_create(BW_ERROR_USAGE, "%s is already in use as the black box", name);
     if (exists && bw_fs_is_input(fs, &status))
         return bw_error_create(BW_ERROR_USAGE,
                                "%s is a file that is read: nothing is ever written to one", name);

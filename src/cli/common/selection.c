@@ -84,9 +84,10 @@ static struct bw_error *store_types(void *target, const struct cmd_option *optio
     for (const char *next = list;; next += 2) {
         const char *letter = *next ? strchr(letters, *next) : NULL;
         if (!letter || (next[1] && next[1] != ','))
-            return bw_error_create(
-                BW_ERROR_USAGE,
-                "--type '%s': types are f, d, l, c, b, p and s, with commas between", list);
+            return bw_error_create(BW_ERROR_USAGE,
+                                   "invalid argument of --type: %s (allowed: f, d, l, c, b, p and "
+                                   "s, separated by commas)",
+                                   list);
         types |= 1u << (letter - letters + 1);
         if (!next[1])
             break;

@@ -205,8 +205,8 @@ void cmd_export_miss_item(struct cmd_export *export, struct bw_export_entry *ite
     if (!error && !item->has_inode)
         error = bw_error_create(BW_ERROR_CORRUPT, "its inode is lost");
     if (!error)
-        error =
-            bw_error_create(BW_ERROR_CORRUPT, "its inode is of another type than its entry says");
+        error = bw_error_create(BW_ERROR_CORRUPT,
+                                "directory entry and inode disagree about the file type");
     cmd_export_miss(export, bw_error_prefix(error, "%s", item->path.data));
 }
 
@@ -282,8 +282,7 @@ static void add_part(struct bw_hash *hash, struct bw_export_entry *item,
     if (item->error)
         return; /* there will be no hash of it */
     if (has_too_large_holes(item, part))
-        item->error =
-            bw_error_create(BW_ERROR_USAGE, "not hashed: more than 16 TiB of it are holes");
+        item->error = bw_error_create(BW_ERROR_USAGE, "not hashed: more than 16 TiB of holes");
     else if (part->kind == BW_DATA_BYTES)
         bw_hash_add(hash, part->bytes, (size_t)part->length);
     else if (part->kind == BW_DATA_HOLE)

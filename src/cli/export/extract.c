@@ -22,7 +22,8 @@ static struct bw_error *extract_all(struct extract *extract, void *context)
 static int run(const struct cmd_common *common, void *settings)
 {
     if (!((struct extract_settings *)settings)->folder)
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "where to? -C DEST is missing"));
+        return cmd_fail(common,
+                        bw_error_create(BW_ERROR_USAGE, "no target directory given; use -C DEST"));
     return extract_run(common, settings, extract_all, NULL);
 }
 

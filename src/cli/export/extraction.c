@@ -496,7 +496,7 @@ static struct bw_error *finish_name(struct extract *extract, struct bw_export_en
     }
     if (link.state == BW_LINK_LOST)
         error = bw_error_create(BW_ERROR_CORRUPT,
-                                "%s: not extracted, as it was not under its first name",
+                                "%s: not extracted: its first hard link was not extracted",
                                 item->path.data);
     bool replaced = link.state == BW_LINK_NOWHERE || (error && error->system == EMLINK);
     bool copied = replaced || needs_copy(error);

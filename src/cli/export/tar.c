@@ -121,7 +121,7 @@ static struct bw_error *set_links(struct tar *tar, const struct bw_export_entry 
             bw_buffer_append_byte(&tar->target, '\0');
             entry->hardlink = tar->target.failed ? NULL : tar->target.data;
         } else if (item->skipped) {
-            return bw_error_create(BW_ERROR_CORRUPT, "its first name is not in the archive");
+            return bw_error_create(BW_ERROR_CORRUPT, "its first hard link is not in the archive");
         }
     }
     if (item->type != S_IFLNK || entry->hardlink)
@@ -203,9 +203,9 @@ static struct bw_error *write_directory(void *context, const char *path,
 static bool is_left_out(struct tar *tar, struct bw_export_entry *item)
 {
     if (item->type == S_IFSOCK) {
-        bw_fs_report(
-            tar->export.session.fs, BW_WARNING,
-            bw_error_create(BW_ERROR_UNSUPPORTED, "%s: a socket is left out", item->path.data));
+        bw_fs_report(tar->export.session.fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_UNSUPPORTED,
+                                     "%s: skipped: sockets cannot be archived", item->path.data));
         return true;
     }
     bool hashed = tar->format != BW_ARCHIVE_MTREE || item->type != S_IFREG || *item->hash;
@@ -287,7 +287,7 @@ static struct bw_error *start_output(struct tar *tar)
     if (tar->format != BW_ARCHIVE_MTREE && isatty(cmd_output_file_descriptor(&tar->file)))
         return bw_error_create(
             BW_ERROR_USAGE,
-            "an archive is nothing for a terminal: redirect stdout, or use -f FILE");
+            "refusing to write an archive to a terminal; redirect stdout, or use -f FILE");
     return cmd_output_file_start(&tar->file);
 }
 

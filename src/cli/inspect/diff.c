@@ -65,7 +65,8 @@ static const struct cmd_option options[] = {
      CMD_WORD(struct diff_state, reading, readings)},
     {0, "by-path", NULL, "compare path by path, even if A and B have a common origin",
      CMD_FLAG(struct diff_state, by_path)},
-    {0, "only", "LETTERS", "only what was added (A), deleted (D), modified (M), renamed (R), ...",
+    {0, "only", "LETTERS",
+     "list only these changes: added (A), deleted (D), modified (M), renamed (R), ...",
      .take = take_only, .offset = CMD_AT(struct diff_state, only, const char *)},
     {0, "stat", NULL, "also the bytes of content that differ, and on stderr how much in all",
      CMD_FLAG(struct diff_state, stat)},
@@ -217,7 +218,7 @@ static struct bw_error *find_sides(struct diffing *diffing, struct bw_diff_side 
         return find_side(diffing, 1, common->paths[1], &sides[1]);
     if (!diffing->states[0])
         return bw_error_create(BW_ERROR_USAGE,
-                               "two subvolumes are compared, or NAME@N with the present NAME");
+                               "give two subvolumes, or NAME@N to compare with the current NAME");
     BW_AUTO_FREE char *name = strndup(common->paths[0], (size_t)(at - common->paths[0]));
     return name ? bw_subvolume_by_name(sides[1].fs, name, &sides[1].subvolume)
                 : bw_error_no_memory();
@@ -295,11 +296,11 @@ static int run(const struct cmd_common *common, void *state)
     struct cmd_common with_others = *common;
     with_others.input.others = diff->others;
     with_others.input.other_count = diff->other_count;
-    int status = common->path_count < 1 || common->path_count > 3
-                     ? cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
-                                                        "two subvolumes are compared, and at most "
-                                                        "one path in them: IMAGE A B [PATH]"))
-                     : cmd_answer_run(&with_others, &plan);
+    int status =
+        common->path_count < 1 || common->path_count > 3
+            ? cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "give two subvolumes and at most "
+                                                               "one path: IMAGE A B [PATH]"))
+            : cmd_answer_run(&with_others, &plan);
     free(diff->others);
     return status;
 }

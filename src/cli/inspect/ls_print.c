@@ -136,8 +136,7 @@ static struct bw_error *read_colors(struct ls_colors *colors)
         if (*text == ':')
             text++;
         else if (!(*text == '*' ? parse_suffix : parse_kind)(colors, &text))
-            return bw_error_create(BW_ERROR_USAGE,
-                                   "there are no colours: LS_COLORS makes no sense from '%.8s' on",
+            return bw_error_create(BW_ERROR_USAGE, "no colours: cannot parse LS_COLORS at '%.8s'",
                                    text);
     }
     return NULL;

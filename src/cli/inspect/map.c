@@ -108,10 +108,10 @@ static struct bw_error *no_chunk(const struct map *map, uint64_t address)
     const struct known *chunks = map->chunks.items;
     struct bw_buffer BW_AUTO_BUFFER text = {0};
     if (next)
-        bw_buffer_format(&text, "; the one before it is %" PRIu64 "+%" PRIu64,
+        bw_buffer_format(&text, "; the previous chunk is %" PRIu64 "+%" PRIu64,
                          chunks[next - 1].begin, chunks[next - 1].length);
     if (next < map->chunks.count)
-        bw_buffer_format(&text, "; the one after it is %" PRIu64 "+%" PRIu64, chunks[next].begin,
+        bw_buffer_format(&text, "; the next chunk is %" PRIu64 "+%" PRIu64, chunks[next].begin,
                          chunks[next].length);
     return bw_error_create(BW_ERROR_USAGE, "no chunk holds logical address %" PRIu64 "%.*s",
                            address, (int)text.length, text.data ? text.data : "");

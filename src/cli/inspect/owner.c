@@ -39,7 +39,7 @@ static const struct cmd_option options[] = {
     {0, "devid", "DEVID", "addresses are offsets on the device with this id",
      CMD_TEXT(struct owner_state, devid)},
     {0, "bad-map", "FILE",
-     "read bad ranges from a ddrescue(1) map (all that is not rescued) or a badblocks(8) list",
+     "read bad ranges from a ddrescue(1) map (everything not rescued) or a badblocks(8) list",
      CMD_TEXT(struct owner_state, bad_map)},
     {0, "block-size", "BYTES", "block size of the badblocks list (default: 1024)",
      CMD_BYTES(struct owner_state, block_size)},
@@ -279,8 +279,8 @@ static struct bw_error *find_device(struct asking *asking)
         return bw_error_create(BW_ERROR_USAGE, "invalid argument of --devid: %s",
                                asking->state->devid);
     if (!rest && asking->devices != 1)
-        return bw_error_create(BW_ERROR_USAGE, "which device is the list of? "
-                                               "--devid says that; 'devices' lists them");
+        return bw_error_create(BW_ERROR_USAGE, "the list does not name its device; "
+                                               "select it with --devid ('devices' lists them)");
     struct bw_device_place place;
     BW_TRY(bw_device_map_open(asking->fs, &asking->device_map));
     struct bw_error *error = bw_device_map_find(asking->device_map, asking->devid, 0, 1, &place);

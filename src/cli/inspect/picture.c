@@ -187,12 +187,12 @@ static struct bw_error *complete(struct picture_state *state)
                                                   : FORMAT_AUTO;
     if (state->format == FORMAT_AUTO)
         return bw_error_create(BW_ERROR_USAGE,
-                               "%s ends with neither .svg nor .png; --format says what it is to be",
-                               file);
+                               "%s: unknown type of picture; use .svg, .png or --format", file);
     if (state->format == FORMAT_PNG && strcmp(file, "-") == 0 && isatty(STDOUT_FILENO))
-        return bw_error_create(BW_ERROR_USAGE, "a PNG is not for a terminal; use -o FILE");
+        return bw_error_create(BW_ERROR_USAGE,
+                               "refusing to write a PNG to a terminal; use -o FILE");
     if (state->format == FORMAT_SVG && state->order > SVG_MOST)
-        return bw_error_create(BW_ERROR_USAGE, "--order of an SVG is at most %d", SVG_MOST);
+        return bw_error_create(BW_ERROR_USAGE, "--order must be at most %d for SVG", SVG_MOST);
     if (state->devid && state->order_of_space == BW_SPACE_LOGICAL)
         return bw_error_create(BW_ERROR_USAGE, "--devid excludes --sort logical");
     return NULL;

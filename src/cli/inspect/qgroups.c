@@ -71,7 +71,7 @@ static struct bw_error *warn(struct bw_fs *fs)
     else if (status.is_known && (status.rescanning || status.inconsistent))
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT, "the numbers of quota groups are %s",
-                                     status.rescanning ? "not complete: a rescan has not ended"
+                                     status.rescanning ? "incomplete: a rescan is in progress"
                                                        : "inconsistent: they need a rescan"));
     return NULL;
 }

@@ -97,12 +97,12 @@ static void compare(struct supers *supers, size_t image, unsigned copy,
     const char *path = bw_fs_image_path(supers->fs, image);
     if (supers->found && memcmp(super->fsid, supers->newest.fsid, BW_UUID_SIZE) != 0)
         say(supers,
-            bw_error_create(BW_ERROR_CORRUPT, "%s: superblock copy %u is of another file system",
-                            path, copy));
+            bw_error_create(BW_ERROR_CORRUPT,
+                            "%s: superblock copy %u belongs to another file system", path, copy));
     else if (supers->found && super->generation != supers->newest.generation)
         say(supers, bw_error_create(BW_ERROR_CORRUPT,
                                     "%s: superblock copy %u has generation %" PRIu64
-                                    ", a copy before has %" PRIu64,
+                                    ", an earlier copy has %" PRIu64,
                                     path, copy, super->generation, supers->newest.generation));
     if (!supers->found || super->generation > supers->newest.generation)
         supers->newest = *super;

@@ -133,7 +133,7 @@ static int run(const struct cmd_common *common, void *state)
         .context = &versions,
     };
     if (common->path_count > 1)
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "more than one PATH is given"));
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "at most one PATH can be given"));
     struct bw_error *error = cmd_index_begin(&versions.index, common, &settings->states, &own);
     const int status = error ? cmd_fail(common, error) : cmd_answer_run(&own, &plan);
     cmd_index_end(&versions.index);

@@ -193,7 +193,7 @@ static struct bw_error *check_options(struct mounting *mounting)
     BW_TRY(parse_id("uid", mounting->state->user, &wanted->squash_user, &wanted->user));
     BW_TRY(parse_id("gid", mounting->state->group, &wanted->squash_group, &wanted->group));
     if (common->path_count != 1)
-        return bw_error_create(BW_ERROR_USAGE, "one DIR is needed");
+        return bw_error_create(BW_ERROR_USAGE, "exactly one DIR is required");
     mounting->directory = realpath(common->paths[0], NULL);
     if (!mounting->directory || stat(mounting->directory, &status))
         return bw_error_from_errno(errno, "cannot mount on %s", common->paths[0]);
@@ -259,5 +259,5 @@ const struct command cmd_mount = {
     .run = run,
     .state_size = sizeof(struct mount_state),
     .takes_paths = true,
-    .missing = "where to mount? DIR is missing",
+    .missing = "no mount point (DIR) given",
 };

@@ -276,7 +276,7 @@ int cmd_probe_list(const char *style)
             return cmd_write_text(NULL, &text);
         }
     return cmd_fail(NULL, bw_error_create(BW_ERROR_USAGE,
-                                          "--probe-list has no style '%s'; the styles are long, "
-                                          "json and bpftrace",
+                                          "unknown style of --probe-list: '%s' (allowed: long, "
+                                          "json and bpftrace)",
                                           style));
 }

@@ -189,11 +189,11 @@ static struct bw_error *check_blackbox_file(const char *file)
 {
     struct stat status;
     if (strcmp(file, "-") == 0)
-        return bw_error_create(BW_ERROR_USAGE, "a black box must be a file: - is none");
+        return bw_error_create(BW_ERROR_USAGE, "--blackbox needs a regular file, not -");
     /* A block device is refused with all other outputs; opening a pipe would wait for a reader. */
     return stat(file, &status) || S_ISREG(status.st_mode) || S_ISBLK(status.st_mode)
                ? NULL
-               : bw_error_create(BW_ERROR_USAGE, "%s is no regular file: a black box must be one",
+               : bw_error_create(BW_ERROR_USAGE, "%s: not a regular file, which --blackbox needs",
                                  file);
 }
 
@@ -208,7 +208,7 @@ static struct bw_error *reopen(const char *file, int written, int *descriptor)
     if (fstat(written, &before) || fstat(*descriptor, &after) || before.st_dev != after.st_dev ||
         before.st_ino != after.st_ino) {
         close(*descriptor);
-        return bw_error_create(BW_ERROR_USAGE, "%s became another file while it was opened", file);
+        return bw_error_create(BW_ERROR_USAGE, "%s was replaced while it was being opened", file);
     }
     return NULL;
 }
@@ -432,14 +432,14 @@ static struct bw_error *check_settings(const struct cmd_probes *watch)
     const struct cmd_probe_settings *settings = &watch->settings;
     const char *vain = NULL;
     if (settings->stats && settings->limited)
-        vain = "--probe-max limits what is printed; --probe-stats prints no events";
+        vain = "--probe-max limits the events printed; --probe-stats prints none";
     else if (settings->stats == CMD_STATS_BY_XLATOR && settings->pattern_count)
         vain = "--probe-stats=xlator counts the calls of all layers; it takes no --probe";
     else if (settings->filter && settings->blackbox && !prints(settings) && !settings->stats)
         vain = "--probe-filter is for events that are printed or counted; --blackbox keeps all of "
                "them";
     else if (settings->pattern_count && !anything_selected(watch))
-        vain = "--probe takes away all that it selects";
+        vain = "--probe excludes all probes that it selects";
     return vain ? bw_error_create(BW_ERROR_USAGE, "%s", vain) : NULL;
 }
 

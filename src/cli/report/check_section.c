@@ -69,7 +69,7 @@ static void append_result(struct report *report)
         bw_fs_report(report->session.fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT, "the check found %" PRIu64 " error%s%s",
                                      errors, bw_plural(errors),
-                                     summary->finished ? "" : ", and could not be finished"));
+                                     summary->finished ? "" : ", and was not completed"));
     report_remark(&report->body,
                   report->settings->check == REPORT_CHECK_QUICK
                       ? "The quick check: superblocks, chunk tree and root tree, one copy of each "

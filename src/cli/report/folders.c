@@ -168,9 +168,10 @@ static void append_drawing(struct folders *all)
                      WIDTH, HEIGHT);
     draw(all, top, (struct bw_box){0, 0, WIDTH, HEIGHT}, "#8a8f98", 0);
     bw_buffer_format(all->page, "</svg></div>\n");
-    report_remark(all->page,
-                  "The area of a directory is that of its files, in bytes of their contents. What "
-                  "snapshots and copies share counts for each of them.");
+    report_remark(
+        all->page,
+        "The area of a directory is proportional to the total size of its files. Data shared "
+        "by snapshots and copies count for each of them.");
 }
 
 struct bw_error *report_folders(struct report *report)

@@ -117,7 +117,7 @@ static void append_problems(struct bw_buffer *page, const struct report *report)
 {
     if (!report->problem_count)
         return;
-    report_section(page, "problems", "What is missing or doubtful");
+    report_section(page, "problems", "Missing or unreliable parts");
     bw_buffer_format(page, "<ul>\n");
     bw_buffer_append(page, report->problems.data, report->problems.length);
     bw_buffer_format(page, "</ul>\n");

@@ -144,7 +144,7 @@ struct bw_error *report_pictures(struct report *report)
     append_pictures(report, map);
     report_remark(&report->body,
                   "Each device is a square that a Hilbert curve fills, from the lower left to the "
-                  "lower right: what is close on the device is close in the picture. Copies and "
+                  "lower right: neighbours on the device are neighbours in the picture. Copies and "
                   "parity count.");
     report_section_end(&report->body);
     bw_space_map_close(map);

@@ -78,7 +78,7 @@ static void count_missed(void *context, struct bw_error *error)
 {
     ++*(unsigned *)context;
     expect_error(error, BW_ERROR_CORRUPT,
-                 "/file: its inode is lost: it ends where its last extent does");
+                 "/file: its inode is lost: its size is the end of its last extent");
 }
 
 /* The one file as a feed brings it; the answer is how much was said of it. */
