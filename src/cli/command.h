@@ -10,7 +10,7 @@
 #include "cli/common/output.h"
 #include "cli/common/session.h"
 
-/** What an exit status means; a table ends with an entry that has no meaning. */
+/** Meaning of an exit status; a table ends with an entry without a meaning. */
 struct cmd_status {
     int status;
     const char *meaning;
@@ -22,7 +22,7 @@ extern const struct cmd_status cmd_statuses[];
 struct command {
     const char *name;
     const char *topic;                /**< one of cmd_topic_... */
-    const char *operands;             /**< what follows the options in the usage line */
+    const char *operands;             /**< operands in the usage line */
     const char *summary;              /**< one line */
     const char *details;              /**< text of --help between usage and options; may be empty */
     const char *examples;             /**< lines of --help after the options */
@@ -66,7 +66,7 @@ extern const struct command cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile, cmd_mou
 /** The record of the rows that a command writes. */
 const char *cmd_record_of(const struct command *command, const void *state);
 
-/** All commands, those of a topic together; ends with NULL. The first is the default. */
+/** All commands, grouped by topic; ends with NULL. The first is the default. */
 extern const struct command *const cmd_table[];
 
 /** Parses the arguments of a command and runs it; returns the exit status. argv[0] is skipped. */

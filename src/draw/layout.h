@@ -29,7 +29,7 @@ uint32_t bw_curve_number(enum bw_curve curve, unsigned order, struct bw_point po
 /** The lowest order, up to `highest`, whose square has a cell for each `bytes` of `total`. */
 unsigned bw_curve_order(uint64_t total, uint64_t bytes, unsigned highest);
 
-/* Treemaps: boxes with the area of what they stand for. */
+/* Treemaps: the area of a box is proportional to its value. */
 
 struct bw_box {
     double x, y, width, height;

@@ -10,7 +10,7 @@
 #include "btrfs-walk/space_map.h"
 #include "draw/layout.h"
 
-/** What colours tell. */
+/** Meaning of the colours. */
 enum bw_draw_by {
     BW_DRAW_TYPE,    /**< the type of the chunk; the stronger, the more of it is used */
     BW_DRAW_FILL,    /**< how much is used */
@@ -59,7 +59,7 @@ struct bw_picture bw_picture_make(struct bw_fs *fs, const struct bw_space_map *m
 struct bw_paint bw_picture_paint(const struct bw_picture *picture,
                                  const struct bw_space_cell *cell);
 
-/** The colour of a cell at a place of an area, where what is behind it has the colour `ground`. */
+/** The colour of a cell at a place of an area with the background colour `ground`. */
 struct bw_color bw_picture_color(const struct bw_picture *picture, size_t area,
                                  struct bw_point point, struct bw_color ground);
 
@@ -69,7 +69,7 @@ unsigned bw_picture_columns(const struct bw_picture *picture);
 /** Appends what an area is: "device 1, 128.00MiB, cells of 32.00KiB". */
 void bw_picture_caption(struct bw_buffer *text, const struct bw_picture *picture, size_t area);
 
-/** Appends a sentence that says what is in all of the picture. */
+/** Appends a sentence that summarizes the picture. */
 void bw_picture_summary(struct bw_buffer *text, const struct bw_picture *picture);
 
 /** Appends the picture as SVG; `standalone`: as a document of its own; otherwise as an element of

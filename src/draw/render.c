@@ -126,7 +126,7 @@ static void append_svg_legend(struct bw_buffer *text, const struct bw_picture *p
     }
 }
 
-/* For a page: it stands beside the picture or below it, as there is room. */
+/* For a page: next to the picture or below it, depending on the width. */
 static void append_legend_list(struct bw_buffer *text, const struct bw_picture *picture)
 {
     bw_buffer_format(text, "<ul class=\"legend\">\n");
@@ -143,7 +143,7 @@ static void append_legend_list(struct bw_buffer *text, const struct bw_picture *
     bw_buffer_format(text, "</ul>\n");
 }
 
-/* What only a document of its own needs: a page has a style for all of its pictures. */
+/* Only for a standalone document: a page has one style for all of its pictures. */
 static void append_style(struct bw_buffer *text)
 {
     bw_buffer_format(

@@ -32,7 +32,7 @@ struct bw_target_options {
     bool preserve;      /**< also bits that give privileges: setuid, setgid, sticky (of files),
                            capabilities; device nodes; flags that forbid the user to change or
                            delete it */
-    bool skip_existing; /**< what is there and looks the same is no error */
+    bool skip_existing; /**< an existing file that looks the same is no error */
     bool step_by_step;  /**< do without openat2(2), O_TMPFILE and renameat2(2), which old systems
                            lack */
     uint64_t seed; /**< a number that belongs to the image, for the names of unfinished files */
@@ -176,12 +176,12 @@ bool bw_target_has_file(struct bw_target *target, const char *path, size_t lengt
 struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path, size_t length,
                                       const struct bw_inode *inode, struct bw_target_file *file);
 
-/** Writes bytes at an offset; what is never written is a hole. */
+/** Writes bytes at an offset; ranges never written are holes. */
 struct bw_error *bw_target_file_write(struct bw_target_file *file, uint64_t offset,
                                       const void *bytes, size_t length);
 
-/** Gives it its size, attributes, and name (the path it was begun with). On failure nothing of it
- * is left. */
+/** Sets size, attributes and name (the path given at the begin). On failure, the file is removed.
+ */
 struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *path, size_t length,
                                        uint64_t size,
                                        const struct bw_target_attributes *attributes);
@@ -190,7 +190,7 @@ struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *
  */
 void bw_target_file_remove(const struct bw_target_file *file);
 
-/** Gives it up; nothing of it is left. */
+/** Discards the file. */
 void bw_target_file_abandon(struct bw_target_file *file);
 
 #endif

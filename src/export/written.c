@@ -212,7 +212,7 @@ static uint32_t add_name(struct bw_path_store *store, uint32_t parent, const cha
     return number;
 }
 
-/* Adds the details of a directory that was met on the way to another one. */
+/* Adds the details of a directory that so far was only a parent of another one. */
 static bool add_details(struct bw_path_store *store, uint32_t number, const struct details *details)
 {
     uint8_t *end;

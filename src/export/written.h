@@ -65,7 +65,7 @@ enum bw_link_state {
     BW_LINK_LOST,    /**< it cannot be read or written under any name */
 };
 
-/** What is known of a file. */
+/** Details of a file. */
 struct bw_link {
     bool is_first; /**< it was not known before */
     enum bw_link_state state;
@@ -179,7 +179,7 @@ struct bw_error *bw_directory_order_add(struct bw_directory_order *order, const 
                                         size_t length, const struct bw_place *place,
                                         const struct bw_inode *inode);
 
-/** Writes the directories on the way to an entry, before the entry is. */
+/** Writes the parent directories of an entry before the entry itself. */
 struct bw_error *bw_directory_order_enter(struct bw_directory_order *order, const char *path,
                                           size_t length);
 

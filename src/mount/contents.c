@@ -68,7 +68,7 @@ static void release(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *
     fuse_reply_err(request, 0);
 }
 
-/* Whether somebody reads the file from front to back. */
+/* Whether the file is read sequentially. */
 static bool is_sequential(struct open_file *file, uint64_t offset, size_t size)
 {
     const uint64_t next = atomic_exchange(&file->next, offset + size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of this folder share. */
+/* Shared by the files of this folder. */
 #ifndef BW_MOUNT_INTERNAL_H
 #define BW_MOUNT_INTERNAL_H
 
@@ -30,7 +30,7 @@ struct bw_mount {
     bool has_space;
 };
 
-/** How long the kernel may remember what it was told, in seconds: nothing changes. */
+/** Cache lifetime of replies in the kernel, in seconds. Long, because nothing changes. */
 #define BW_MOUNT_FOREVER UINT64_C(31536000)
 
 /** Adds the operations on an open file to the table of operations. */

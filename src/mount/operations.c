@@ -412,7 +412,7 @@ static struct bw_error *find_node(const struct bw_mount *mount, fuse_ino_t node,
     return bw_mount_place(mount, node, place) ? NULL : no_such_node(node);
 }
 
-/* What is not there although something refers to it is damage. */
+/* A missing item that something refers to is damage. */
 static struct bw_error *lost(struct bw_error *error)
 {
     if (!error || error->code != BW_ERROR_NOT_FOUND)
@@ -458,7 +458,7 @@ static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
     }
 }
 
-/* The kernel forgets; there is nothing to forget here. */
+/* Nothing to do: this side keeps no state for the kernel's numbers. */
 static void forget(fuse_req_t request, fuse_ino_t node, uint64_t count)
 {
     (void)node, (void)count;

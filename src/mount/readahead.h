@@ -45,7 +45,7 @@ void bw_readahead_start(struct bw_readahead *readahead, const struct bw_data_fil
 /* Readers of files, which the threads of a mount share: each takes one for a request. There are as
  * many as were ever in use at the same time. */
 
-/** What one thread reads with. */
+/** State of one reading thread. */
 struct bw_reader {
     struct bw_reader *next; /* that nobody uses */
     struct bw_data_reader *data;

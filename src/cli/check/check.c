@@ -41,8 +41,8 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* What damages the file system, or has damaged it, becomes findings. Messages about the images that
- * were given do not. */
+/* Messages about damage to the file system become findings; messages about the given images do not.
+ */
 static bool is_wanted(enum bw_severity severity, const struct bw_error *error)
 {
     return severity == BW_NOTE || (severity == BW_WARNING && (error->code == BW_ERROR_USAGE ||
@@ -85,7 +85,8 @@ static struct bw_error *check_all(struct check *check, const struct bw_error *wh
     return settings->manifest && !why ? check_compare(check) : NULL;
 }
 
-/* Writes what is left, and says how it went. `why`: it could not be opened. */
+/* Writes the remaining output and the summary. `opened`: the file system could be opened; if not,
+ * `error` says why. */
 static int end(struct check *check, struct bw_error *error, bool opened)
 {
     struct cmd_session *session = &check->session;

@@ -22,10 +22,10 @@ enum {
     CHECK_PASSES = 32, /**< more than there are */
 };
 
-/** What the options have set. */
+/** Settings from the options. */
 struct check_settings {
     bool quick, data, all, strict;
-    unsigned tolerate; /**< 1: what is mendable is no error */
+    unsigned tolerate; /**< 1: repairable errors do not count as errors */
     unsigned threads;
     const char *manifest, *subvolume;
     unsigned nested; /* enum bw_nested */
@@ -84,7 +84,8 @@ struct check {
     int64_t ended;
 };
 
-/** All codes by number, those of the library first; NULL after the last. And the number of one. */
+/** All codes by number, the library's codes first; NULL after the last. And the number of a code.
+ */
 const struct bw_finding_code *check_code(size_t number);
 size_t check_code_number(const struct bw_finding_code *code);
 size_t check_code_count(void);
@@ -110,14 +111,15 @@ int check_status(const struct check *check);
 /** Prints how it went to stderr. */
 void check_print_summary(const struct check *check);
 
-/** Appends a finding as text: all of it, or only what it says and the addresses. */
+/** Appends a finding as text: completely, or only its message and the addresses. */
 void check_append_line(struct bw_buffer *text, const struct bw_finding *finding);
 void check_append_message(struct bw_buffer *text, const struct bw_finding *finding);
 /** Writes a finding to stdout and to the reports; a bw_finding_taker. */
 struct bw_error *check_on_finding(void *check, const struct bw_finding *finding);
 /** Writes a finding as a row. */
 struct bw_error *check_write_row(struct check *check, const struct bw_finding *finding);
-/** Says how far the check is, and whether to go on; for bw_check_options.progress. */
+/** Reports the progress of the check and returns whether to continue; for
+ * bw_check_options.progress. */
 bool check_show_progress(void *check, const struct bw_check_progress *progress);
 /** Whether a signal has ended the check; and has the first signal end it. */
 bool check_is_stopped(void);
@@ -129,7 +131,7 @@ struct bw_error *check_add_report(void *target, const struct cmd_option *option,
 struct bw_error *check_reports_open(void *check, const struct bw_fs *planned);
 /** Finds the images of devices, which reports name. */
 void check_find_devices(struct check *check);
-/** Completes and closes them; false if one could not be written, which is said. */
+/** Completes and closes the reports; false, with a message, if one could not be written. */
 bool check_reports_close(struct check *check, int status);
 
 /** Reads settings->manifest, and then compares the files with it; findings go to

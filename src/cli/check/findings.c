@@ -89,7 +89,7 @@ const struct bw_finding_count *check_count(const struct check *check, size_t num
 
 static bool is_severe(const struct check *check, const struct bw_finding_code *code)
 {
-    /* What could not be checked is a bit of its own. */
+    /* Incomplete checks have a separate bit. */
     return strcmp(code->word, "unfinished") != 0 &&
            code->severity >= (check->settings->strict ? BW_FINDING_WARNING : BW_FINDING_ERROR);
 }
@@ -345,7 +345,7 @@ static void stop(int number)
     stopped = 1;
 }
 
-/* The first signal ends the check, which then says what it has found; a second one ends the
+/* The first signal ends the check, which then prints its findings; a second signal ends the
  * program. */
 void check_catch_signals(void)
 {

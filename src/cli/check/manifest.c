@@ -19,9 +19,9 @@
 #include "export/hash.h"
 
 /*
- * A list of sha512sum looks like one of b2sum. Which of both it is, its files tell: of some small
- * ones both hashes are made, until one of them is that of the list. If all of these have changed,
- * the name of the list decides.
+ * Lists of sha512sum and b2sum look the same. To tell them apart, both hashes of some small files
+ * are computed until one matches the list. If all of these files have changed, the name of the list
+ * decides.
  */
 
 enum { MOST_FILES = 64, MOST_BYTES = 1 << 20 };
@@ -57,7 +57,7 @@ static struct bw_error *has_hash(struct bw_file *file, struct candidate *candida
     return error;
 }
 
-/* Sets `found` if one of both hashes is that of the entry. */
+/* Sets `found` if one of the two hashes matches the entry. */
 static struct bw_error *try_file(struct bw_fs *fs, const struct bw_place *place, const char *wanted,
                                  enum bw_hash_algorithm *algorithm, bool *found)
 {
@@ -266,7 +266,7 @@ static void compare_entry(struct comparison *comparison, const struct bw_export_
 
 /* The stream of files. */
 
-/* What the list has of a file. Sets comparison->path. */
+/* Looks up the entry of a file in the list. Sets comparison->path. */
 static struct bw_error *find_entry(struct comparison *comparison,
                                    const struct bw_export_entry *item,
                                    struct bw_manifest_entry **entry)
@@ -351,7 +351,7 @@ static struct bw_error *on_file_end(void *context, const struct bw_stream_file *
     return error;
 }
 
-/* What the paths of the list lack. */
+/* Prefix that the paths of the list lack. */
 static const char *prefix_of(const struct comparison *comparison)
 {
     return comparison->list_begins_at_top ? "" : comparison->top;
@@ -465,7 +465,7 @@ static void ignore_message(void *context, enum bw_severity severity, const struc
     (void)context, (void)severity, (void)error;
 }
 
-/* The list is of what a mount shows. */
+/* The list describes the files as a mount shows them. */
 static struct bw_error *open_replayed(struct comparison *comparison, struct bw_fs **replayed)
 {
     const struct cmd_common *common = comparison->check->common;

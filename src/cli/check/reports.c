@@ -61,7 +61,7 @@ static void append_string(struct bw_buffer *text, const char *string)
     append_text(text, string, strlen(string));
 }
 
-/* What a suite holds. */
+/* Contents of a suite. */
 struct figures {
     unsigned tests, failures, errors, skipped;
 };
@@ -466,7 +466,7 @@ static struct bw_error *add_device(void *context, const struct bw_device_info *d
     return NULL;
 }
 
-/* What was in the file before is gone. */
+/* The previous contents of the file are lost. */
 static struct bw_error *open_report(struct check *check, const struct bw_fs *planned,
                                     struct check_report *report)
 {

@@ -36,7 +36,7 @@ struct cmd_answer {
     int status;                   /**< of what the command met by itself */
 };
 
-/** What a command prints, and how. */
+/** The output of a command and its format. */
 struct cmd_answer_plan {
     const char *record;  /**< usually command->record */
     const char *columns; /**< of the table, as for -o; NULL: there is none */
@@ -62,8 +62,8 @@ struct bw_error *cmd_answer_gather(const struct cmd_common *common,
  * BW_ERROR_USAGE if the options contradict each other. */
 struct bw_error *cmd_answer_begin(struct cmd_answer *answer, const struct cmd_common *common,
                                   const struct cmd_answer_plan *plan);
-/** Writes what comes after the last record. Takes the error that has ended the answer, and returns
- * the first one. */
+/** Writes the end of the output, after the last record. Consumes the error that ended the answer;
+ * returns the first error. */
 struct bw_error *cmd_answer_end(struct cmd_answer *answer, struct bw_error *error);
 /** Frees what an answer owns, but for its session. */
 void cmd_answer_free(struct cmd_answer *answer);

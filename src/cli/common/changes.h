@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What differs between two files, as the words of a row. */
+/* Differences between two files, as words in a row. */
 #ifndef BW_CMD_CHANGES_H
 #define BW_CMD_CHANGES_H
 

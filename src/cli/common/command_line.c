@@ -129,7 +129,7 @@ static bool needs_argument(const char *word, const char *letters, const struct o
     return names->name && names->has_arg == required_argument;
 }
 
-/* What to do instead of a word of find, like "-exec"; NULL if it is none. */
+/* Advice for words of find that are not supported, like "-exec"; NULL for other words. */
 static const char *find_advice(const char *word)
 {
     static const struct {
@@ -181,7 +181,7 @@ struct getopt_tables {
     struct option names[2 * CMD_MAX_OPTIONS + 1];
 };
 
-/* What getopt_long() returns for the long form of an option is this and its number. */
+/* getopt_long() returns this plus the option's number for a long option. */
 enum { LONG_FORM = 256 };
 
 static void fill_tables(struct getopt_tables *tables, const struct cmd_option_list *list)
@@ -218,7 +218,7 @@ static int show(const struct command *command, const struct cmd_common *common, 
 
 enum { SHOWED_NOTHING = -1 };
 
-/* What is shown when all options are known. */
+/* Output that must wait until all options are parsed. */
 struct shown {
     const struct cmd_option *option; /* NULL: nothing */
     const char *argument;
@@ -246,7 +246,7 @@ static int use_option(const struct command *command, const struct cmd_option_lis
     return error ? cmd_usage_error(command, error->message, NULL) : SHOWED_NOTHING;
 }
 
-/* What may be meant by a long option that there is not. */
+/* Suggestions for an unknown long option. */
 static int unknown_option(const struct command *command, const struct cmd_option_list *list,
                           const char *argument)
 {
@@ -423,7 +423,7 @@ static struct bw_error *read_operands(const struct command *command, struct cmd_
     return NULL;
 }
 
-/* An image to compare with has an option of its own. */
+/* The image to compare with has a separate option. */
 static const char *option_for_image(const struct command *command)
 {
     for (const struct cmd_option *option = command->options; option->name || option->group;
@@ -455,7 +455,7 @@ static void free_operands(struct operands *operands)
 
 /* Running the command. */
 
-/* The command itself, if it has all that it needs. */
+/* Runs the command if its operands are complete. */
 static int run_sorted(const struct command *command, struct cmd_common *common, void *state,
                       const struct operands *operands)
 {
@@ -471,7 +471,7 @@ static int run_sorted(const struct command *command, struct cmd_common *common, 
     return status;
 }
 
-/* Options that stand before a command make an image of it. */
+/* A command name after options is parsed as an image. */
 static const char *misplaced_command(const struct command *command, const char *word)
 {
     if (command != cmd_table[0] || access(word, F_OK) == 0)

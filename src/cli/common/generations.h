@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The older states of a file system, for commands that go through all of them. */
+/* The historic roots of a file system, for commands that iterate over all of them. */
 #ifndef BW_CLI_COMMON_GENERATIONS_H
 #define BW_CLI_COMMON_GENERATIONS_H
 
@@ -39,15 +39,15 @@ struct bw_error *cmd_past_open(struct cmd_index *index, struct bw_fs *fs,
                                const struct cmd_states_settings *settings,
                                struct bw_past_options *how, struct bw_past **past);
 
-/** Those that may be opened, the newest first. */
+/** The roots that can be opened, the newest first. */
 struct cmd_states {
     struct bw_fs_options images; /**< how to open them: set `state`, too */
     struct bw_state_choice *choices;
     size_t count;
 };
 
-/** Finds those of the file system of a command. To be freed with cmd_states_free(), whatever it
- * returns. */
+/** Finds the historic roots of a command's file system. Free with cmd_states_free(), even after an
+ * error. */
 struct bw_error *cmd_states_find(struct cmd_index *index, struct bw_fs *fs,
                                  const struct cmd_states_settings *settings,
                                  struct cmd_states *states);

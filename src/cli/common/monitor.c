@@ -61,7 +61,7 @@ static struct {
     atomic_bool counted; /* the command counts by itself */
     atomic_uint_fast64_t done, total, findings;
     atomic_uint_fast64_t step, steps; /* 0: there are none */
-    pthread_mutex_t finding;          /* held by who looks for the total */
+    pthread_mutex_t finding;          /* held while a thread computes the total */
     atomic_bool hurries;              /* another waits for it */
     uint64_t (*find)(void *context);  /* under that lock */
     void *find_context;
@@ -440,7 +440,7 @@ void cmd_monitor_watch(const struct bw_fs *fs, void (*dump)(void *context), void
     pthread_mutex_unlock(&monitor.busy);
 }
 
-/* What commands count. */
+/* Counters of the commands. */
 
 bool cmd_progress_hurries(void)
 {

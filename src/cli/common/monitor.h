@@ -49,7 +49,7 @@ void cmd_ignore_exit_signals(void);
 /** Removes the line; no progress is shown from now on. May be called again. */
 void cmd_progress_end(void);
 
-/** A new part of the work begins, with so many bytes to be done in all; 0: nobody knows. */
+/** Begins a new part of the work with this total number of bytes; 0: unknown. */
 void cmd_progress_expect(uint64_t bytes);
 
 /** The same, but how many bytes is found out when a line is to be shown, by its thread: `find` may
@@ -57,7 +57,7 @@ void cmd_progress_expect(uint64_t bytes);
 void cmd_progress_expect_later(uint64_t (*find)(void *context), void *context);
 bool cmd_progress_hurries(void);
 
-/** A command begins that reads all trees, or those of all subvolumes. */
+/** Begins a command that reads all trees, or the trees of all subvolumes. */
 void cmd_progress_expect_trees(struct bw_fs *fs, bool subvolumes);
 
 /** Several pieces of work come one after the other, and this is the next one: its number, from 1

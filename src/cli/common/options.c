@@ -440,7 +440,7 @@ const struct cmd_status cmd_statuses[] = {
 
 enum { INDENT = 29, WIDTH = 79 };
 
-/* Words that begin at column `indent` of a line that is there already. */
+/* Appends words to the current line, wrapping at column `indent`. */
 static void print_words(const char *words, size_t length, size_t indent)
 {
     BW_AUTO_BUFFER struct bw_buffer text = {0};
@@ -448,7 +448,7 @@ static void print_words(const char *words, size_t length, size_t indent)
     printf("%.*s\n", (int)text.length, text.data ? text.data : "");
 }
 
-/* A paragraph is filled; one with lines that are indented is printed as it is. */
+/* Wraps a paragraph; a paragraph with indented lines is printed unchanged. */
 static void print_paragraph(const char *text, size_t length)
 {
     if (memmem(text, length, "\n ", 2) || *text == ' ')

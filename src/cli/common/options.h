@@ -73,7 +73,7 @@ struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option
 struct bw_error *cmd_take_bytes(void *bytes, const struct cmd_option *option, const char *argument);
 struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, const char *argument);
 
-/** The error of a `take` function for an invalid argument; `allowed` names what is valid. */
+/** The error of a `take` function for an invalid argument; `allowed` names the valid ones. */
 struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *argument,
                                   const char *allowed);
 
@@ -94,7 +94,7 @@ extern const struct cmd_option cmd_image_options[], cmd_common_options[];
  */
 extern const struct cmd_option cmd_probe_options[], cmd_state_options[];
 
-/** Of a command that has no options of its own. */
+/** For a command without options. */
 extern const struct cmd_option cmd_no_options[];
 /** The options of a command that prints records, for a struct cmd_answer_settings. */
 extern const struct cmd_option cmd_answer_options[];
@@ -128,7 +128,7 @@ size_t cmd_find_letter(const struct cmd_option_list *list, int letter);
 /** The exit status of a command for one of all commands. */
 int cmd_exit_status(const struct command *command, int status);
 
-/** Prints what is wrong with a command line; returns the exit status. `argument` may be NULL. */
+/** Prints the error in a command line; returns the exit status. `argument` may be NULL. */
 int cmd_usage_error(const struct command *command, const char *reason, const char *argument);
 
 /** Words that may be meant by a misspelt one, appended to a message as "; did you mean 'x' or 'y'".

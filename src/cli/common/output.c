@@ -273,7 +273,7 @@ static void watch(int channel, const char *name, int descriptor, bool ours)
     if (begun && !complete)
         remove_incomplete(name, descriptor);
     else if (ours && !complete)
-        remove_file(name, descriptor); /* nobody has heard of it yet */
+        remove_file(name, descriptor); /* nothing written yet: without a message */
     _exit(0);
 }
 
@@ -325,7 +325,7 @@ static int start_watcher(const char *name, int descriptor, bool ours)
     return channel[0];
 }
 
-/* What was in the file before is gone: from now on it is removed in any case. */
+/* The previous contents are lost, so from now on the file is removed in any case. */
 static void watch_begun_file(int watcher)
 {
     if (watcher >= 0)

@@ -47,7 +47,7 @@ struct cmd_output {
  * walk. If stdout is a pipe without a reader, SIGPIPE ends the program, even if it was ignored. */
 struct bw_error *cmd_write(void *context, const char *bytes, size_t length);
 
-/** Writes what is left, and frees the memory. */
+/** Flushes the buffer and frees the memory. */
 struct bw_error *cmd_flush(struct cmd_output *output);
 
 /** Flushes what was written to stdout through stdio; returns the exit status. */
@@ -63,7 +63,7 @@ struct cmd_output_file {
     const char *name; /**< NULL or "-": stdout */
     int descriptor;   /**< -1: it is stdout; valid if it is open */
     bool is_open;     /**< it is neither stdout nor closed */
-    bool has_begun;   /**< what was in it before is gone */
+    bool has_begun;   /**< its previous contents are lost */
     int watcher;      /**< channel to the process that removes it; -1: there is none; likewise */
     struct cmd_output output;  /**< if it is stdout */
     struct bw_buffer gathered; /**< if it is not: small pieces */
@@ -75,13 +75,13 @@ struct bw_error *cmd_output_file_open(void *file, const struct bw_fs *planned);
 /** Where the bytes go. */
 int cmd_output_file_descriptor(const struct cmd_output_file *file);
 
-/** Empties it: what was in it before is gone. */
+/** Truncates the file; its previous contents are lost. */
 struct bw_error *cmd_output_file_start(struct cmd_output_file *file);
 
 /** Writes bytes; `file` is a struct cmd_output_file. */
 struct bw_error *cmd_output_file_add(void *file, const char *bytes, size_t length);
 
-/** Writes a text in place of what was in the file. */
+/** Replaces the contents of the file by a text. */
 struct bw_error *cmd_output_file_write(struct cmd_output_file *file, const struct bw_buffer *text);
 
 /** Writes what is left and closes it. If there was an error, or is one now, it is removed. Takes

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the commands have in common that answer for paths in an image: opening it, looking up each
- * path, continuing after one that is not there, and ending with the right status.
+ * Common code of commands that print facts about paths: opens the image, looks up each path,
+ * continues after a missing one, and returns the right exit status.
  */
 #ifndef BW_CMD_PATHS_H
 #define BW_CMD_PATHS_H
@@ -17,7 +17,7 @@
             CMD_TEXT(type, member)                                                           \
     }
 
-/** What the help of all of them says. */
+/** Help text that all these commands share. */
 #define CMD_PATHS_DETAILS                                                                          \
     "\nPaths begin at the top-level subvolume (id 5), or at the subvolume given with --subvol. "   \
     "Further\ndevices follow IMAGE, or are given with --device; if --graph names the images, all " \
