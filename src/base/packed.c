@@ -18,7 +18,8 @@ enum {
     CHUNK = BW_PACKED_UNIT << BW_PACKED_CHUNK_BITS,
     FIRST_SIZE = 512,
     FIRST_SLOTS = 16,
-    KEPT_SLOTS = 1024, /* of an index that is used again */
+    KEPT_SLOTS = 1 << 14,  /* of an index that is used again */
+    SMALL_SLOTS = 1 << 16, /* up to here an index is doubled: memory matters less than time */
 };
 
 static void free_chunk(struct bw_packed_chunk *chunk)
@@ -150,8 +151,8 @@ bool bw_packed_has_room(const struct bw_packed *packed)
 
 bool bw_packed_enlarge(struct bw_packed *packed)
 {
-    const size_t slots =
-        packed->slots < FIRST_SLOTS ? FIRST_SLOTS : packed->slots + packed->slots / 2;
+    const size_t more = packed->slots < SMALL_SLOTS ? packed->slots : packed->slots / 2;
+    const size_t slots = packed->slots < FIRST_SLOTS ? FIRST_SLOTS : packed->slots + more;
     free_index(packed);
     packed->places = calloc(slots, sizeof *packed->places + sizeof *packed->tags);
     if (!packed->places)
