@@ -21,7 +21,7 @@ struct bw_tree_reader {
     const struct bw_frame *frame;         /**< the search that reads; NULL: none */
     const struct bw_adopter *adopter;     /**< finds leaves below lost nodes; NULL: there is none */
     const struct bw_block_memory *memory; /**< blocks that are not in the image; NULL: none */
-    bool keeps_leaves; /**< leaves will be asked for again, as nodes are: for single look-ups */
+    bool keeps_leaves; /**< leaves will be requested again, like nodes: for single look-ups */
 };
 
 /** A tree of the file system. */
@@ -104,7 +104,7 @@ struct bw_adopted_leaf {
 struct bw_adopted {
     struct bw_adopted_leaf *leaves; /**< ascending, not overlapping */
     size_t count, capacity;
-    bool complete; /**< there are no more: a key that is in none of them is not in the tree */
+    bool complete; /**< the list is complete: a key in none of the leaves is not in the tree */
 };
 
 /** Finds leaves below lost nodes. recovery/ provides one, readers of trees use it. */
@@ -130,7 +130,7 @@ const struct bw_adopted_leaf *bw_adopted_leaf_of(const struct bw_adopted *adopte
 bool bw_adopted_covers(const struct bw_adopted *adopted, const struct bw_key *first,
                        const struct bw_key *last);
 
-/** Asks the adopter of a reader, as bw_adopter.find; NULL if it has none. */
+/** Calls bw_adopter.find of a reader; NULL if it has no adopter. */
 struct bw_error *bw_adopted_find(const struct bw_tree_reader *reader, const struct bw_tree *tree,
                                  uint64_t bytenr, const struct bw_adopted **adopted);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Reading a tree at a place: the leaf that a key belongs in, and the items in a range of keys, one
- * after the other. The last leaf and the node above it are kept, so that going on costs no search.
- * To read whole trees see scan.h.
- */
+/* Look-ups in a tree: the leaf that a key belongs in, and the items in a range of keys, one after
+ * the other. The last leaf and the node above it are kept, so the next item needs no search. To
+ * read whole trees see scan.h. */
 #ifndef BW_BTREE_FIND_LEAF_H
 #define BW_BTREE_FIND_LEAF_H
 
@@ -17,9 +15,9 @@ struct bw_leaf_finder {
     struct bw_key first, end;
     struct bw_key unknown; /**< items from this key up to `end` may be lost */
     struct bw_node leaf;   /**< its items, unless it is lost */
-    bool lost; /**< the leaf, or a node on the way to it, cannot be read: [first, end) is lost */
+    bool lost; /**< the leaf, or a node above it, cannot be read: [first, end) is lost */
     struct bw_error *error; /**< why; the finder's, unless the caller takes it and leaves NULL */
-    uint64_t bytenr;        /**< of the leaf, or of what is lost */
+    uint64_t bytenr;        /**< of the leaf, or of the lost block */
     bool found;             /**< whether the members above mean anything */
     bool ordered;           /**< keys of the leaf ascend, as they should */
 
@@ -37,17 +35,15 @@ struct bw_leaf_finder {
 void bw_leaf_finder_init(struct bw_leaf_finder *finder, const struct bw_tree_reader *reader,
                          const struct bw_tree *tree);
 
-/** Goes on with another tree or the same one. Keeps the memory, and, in the same tree, the place.
- */
+/** Continues with another tree or the same one. Keeps the memory and, for the same tree, the
+ * position. */
 void bw_leaf_finder_set_tree(struct bw_leaf_finder *finder, const struct bw_tree *tree);
 
 /** Frees what it holds. */
 void bw_leaf_finder_free(struct bw_leaf_finder *finder);
 
-/**
- * Finds the leaf that `key` belongs in. Fails only if memory runs out: if the leaf, or a node on
- * the way to it, cannot be read, `lost` and `error` are set.
- */
+/** Finds the leaf that `key` belongs in. Fails only if memory runs out: if the leaf, or a node
+ * above it, cannot be read, `lost` and `error` are set. */
 struct bw_error *bw_find_leaf(struct bw_leaf_finder *finder, const struct bw_key *key);
 
 /** Address of the lost block that may have held `key`, which belongs in the leaf but has no item
@@ -72,9 +68,9 @@ struct bw_item_range {
 
     /* Private. */
     struct bw_leaf_finder finder;
-    struct bw_key next, last; /* what is still to be read */
+    struct bw_key next, last; /* the keys still to be read */
     uint32_t slot;
-    bool in_leaf; /* at the leaf of the finder, or at what is lost in its place */
+    bool in_leaf; /* at the leaf of the finder, or at the lost range in its place */
     bool ended;
     bool reads;               /* it was begun, and not stopped */
     struct bw_error *failure; /* memory ran out */
@@ -91,8 +87,8 @@ struct bw_item_range {
 void bw_item_range_begin(struct bw_item_range *range, const struct bw_tree_reader *reader,
                          const struct bw_tree *tree, struct bw_key first, struct bw_key last);
 
-/** Begins with another range after bw_item_range_stop(). If it is near the one before, the leaf is
- * not read again. */
+/** Begins with another range after bw_item_range_stop(). If it is near the previous range, the leaf
+ * is not read again. */
 void bw_item_range_restart(struct bw_item_range *range, const struct bw_tree_reader *reader,
                            const struct bw_tree *tree, struct bw_key first, struct bw_key last);
 
@@ -103,7 +99,8 @@ bool bw_item_range_next(struct bw_item_range *range);
  * or one of memory in its place. */
 struct bw_error *bw_item_range_stop(struct bw_item_range *range, struct bw_error *error);
 
-/** Ends reading for good, also after bw_item_range_stop(). Returns as that does. */
+/** Ends reading finally, also after bw_item_range_stop(). Returns the same as
+ * bw_item_range_stop(). */
 struct bw_error *bw_item_range_end(struct bw_item_range *range, struct bw_error *error);
 
 #endif

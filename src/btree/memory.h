@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Tree blocks that exist in memory only. They have addresses that no chunk has, so that pointers
- * can lead from one to the other and to blocks of the image, and all readers of trees find them
- * without knowing. edit.h makes them.
- */
+/* Tree blocks that exist in memory only. They have addresses that no chunk has, so that pointers
+ * can lead from one to the other and to blocks of the image, and readers of trees need no special
+ * case for them. edit.h creates them. */
 #ifndef BW_BTREE_MEMORY_H
 #define BW_BTREE_MEMORY_H
 
@@ -11,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** The blocks. While nobody adds one, any thread may read them. All zeros but nodesize is none. */
+/** The blocks. Any thread may read them while no thread adds one. All zeros but nodesize is none.
+ */
 struct bw_block_memory {
     uint32_t nodesize;
     uint8_t **blocks;

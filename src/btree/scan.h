@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Scanning a tree, or a range of its keys, in key order, for readers of many leaves. Leaves are
+/* Scanning a tree, or a range of its keys, in key order, for readers of many leaves. Leaves are
  * read in batches, as the node above names them. A block that cannot be read is reported with the
- * keys it held, and the scan goes on after it.
- */
+ * keys it held, and the scan continues after it. */
 #ifndef BW_BTREE_SCAN_H
 #define BW_BTREE_SCAN_H
 
@@ -21,7 +19,8 @@ struct bw_scan_buffers {
 /** Frees the memory, and leaves none. */
 void bw_scan_buffers_free(struct bw_scan_buffers *buffers);
 
-/** What to scan, and the functions that receive the results. Those may be NULL where noted. */
+/** The keys to scan, and the functions that receive the results. Functions may be NULL where
+ * noted. */
 struct bw_scan {
     struct bw_key first, last; /**< the keys wanted, both included */
     /** Lenient: read on where keys are wrong, and visit no block twice. For recovery. */
@@ -44,8 +43,8 @@ struct bw_scan {
     /** If set, the scan stops above the leaves: this receives the pointers to all nodes of level 1
      * (or to the root, if it is a leaf), which are not read. */
     struct bw_error *(*pointer)(void *context, const struct bw_block_pointer *pointer);
-    /** Receives every block that cannot be read, and takes `error`; what it returns ends the scan.
-     * NULL: the first error ends it. */
+    /** Receives every block that cannot be read, and consumes `error`; an error that it returns
+     * ends the scan. NULL: the first error ends it. */
     struct bw_error *(*lost)(void *context, const struct bw_block_pointer *pointer,
                              struct bw_error *error);
     void *context;

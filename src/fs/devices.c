@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a file system consists of: superblocks, devices and chunks, and mapping logical addresses.
- */
+/* The parts of a file system: superblocks, devices and chunks, and mapping logical addresses. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -131,7 +131,7 @@ struct choice {
     const struct bw_superblock *superblock; /* NULL: there is no good one */
     const struct bw_disk *disk;             /* the disk with the chosen partition; NULL: none was */
     size_t index;                           /* of that partition */
-    bool is_made; /* by the caller, who named the partition or gave an image that is no disk */
+    bool is_made; /* by the caller, by naming the partition or passing an image that is no disk */
 };
 
 static struct bw_error *choose_wanted(struct bw_disk *disk, const struct bw_partition_info *found,

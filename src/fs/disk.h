@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Images of whole disks: what is in their partitions, and which of these are devices of the file
- * system that is opened. Only images without a superblock of their own are searched.
- */
+/* Images of whole disks: the contents of their partitions, and which partitions are devices of the
+ * file system to open. Only images without a superblock of their own are searched. */
 #ifndef BW_FS_DISK_H
 #define BW_FS_DISK_H
 
 #include "btrfs-walk/partition.h"
 #include "fs/image.h"
 
-/** What is in a partition. */
+/** The contents of a partition. */
 struct bw_partition_content {
     bool good; /**< it is a btrfs, and this is its superblock */
     struct bw_superblock superblock;
@@ -30,19 +28,17 @@ struct bw_error *bw_disk_open(const struct bw_frame *frame, const struct bw_imag
 
 void bw_disk_free(struct bw_disk *disk);
 
-/** Finds out what is in the partitions without a btrfs. */
+/** Identifies the contents of the partitions without a btrfs. */
 void bw_disk_identify(const struct bw_frame *frame, struct bw_disk *disk);
 
-/** The error for a disk without a btrfs, which says what is in its partitions. */
+/** The error for a disk without a btrfs. It lists the contents of the partitions. */
 struct bw_error *bw_disk_refuse(const struct bw_disk *disk);
 
-/**
- * Chooses the partition that the user wants (NULL: those of the only file system that there is),
- * and partitions for the other devices of its file system. Puts a layer above each disk for one of
- * them, and adds one to the children of `map` for each further partition. Images of partitions have
- * `partition` set, and have to be read again. BW_ERROR_AMBIGUOUS if there are several file systems
- * and none is wanted, or several partitions are the same device and nothing tells them apart.
- */
+/** Chooses the partition that the user selected (NULL: the partitions of the only file system), and
+ * the partitions of the other devices of its file system. Puts a layer for one partition above each
+ * disk, and adds a child to `map` for each further partition. Images of partitions have `partition`
+ * set, and have to be read again. BW_ERROR_AMBIGUOUS if there are several file systems and the user
+ * selected none, or if several partitions are the same device and cannot be told apart. */
 struct bw_error *bw_disks_use(struct bw_fs *fs, struct bw_xlator *map, struct bw_image_set *set,
                               const char *wanted);
 

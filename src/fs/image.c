@@ -71,8 +71,8 @@ struct copies {
     uint64_t offsets[BW_SUPERBLOCK_COPIES];
     bool exist[BW_SUPERBLOCK_COPIES];
     bool logs;                                /* of a zoned device */
-    uint64_t newer_bad[BW_SUPERBLOCK_COPIES]; /* offset of an entry that is newer, but bad; 0: there
-                                                 is none */
+    uint64_t newer_bad[BW_SUPERBLOCK_COPIES]; /* offset of an entry that is newer, but bad; 0: no
+                                               * such entry */
     struct bw_error *rejected[BW_SUPERBLOCK_COPIES]; /* why it is not used */
 };
 
@@ -135,7 +135,7 @@ static void report_rejected(struct bw_fs *fs, const struct bw_image *image, stru
 static struct bw_error *join_rejected(struct copies *copies, int wanted)
 {
     struct bw_buffer text = {0};
-    /* If a certain copy is asked for, there probably is a file system. */
+    /* A caller that requests a certain copy probably has a file system. */
     enum bw_error_code code = wanted > 0 ? BW_ERROR_CORRUPT : BW_ERROR_NOT_BTRFS;
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
         const struct bw_error *reason = copies->rejected[copy];
@@ -215,7 +215,7 @@ static bool find_logs(const struct bw_fs *fs, const struct bw_image *image, int 
     return copies->logs;
 }
 
-/* btrfs-image -r writes copy 0 alone: in the places of the others lies what was there before. */
+/* btrfs-image -r writes copy 0 alone: the places of the other copies keep their old contents. */
 static bool is_unrestored(const struct bw_image *image, int best, const struct bw_error *rejected,
                           const struct bw_superblock *candidate)
 {
@@ -257,7 +257,7 @@ static void report_newer(struct bw_fs *fs, const struct bw_image *image,
                                 image->name, copy, copies->newer_bad[copy]));
 }
 
-/* What an image is beside a file system, or in place of one. */
+/* Other contents of an image, in addition to a file system or instead of one. */
 static enum bw_identity identify(const struct bw_fs *fs, const struct bw_image *image,
                                  struct bw_buffer *name)
 {
@@ -301,7 +301,7 @@ static struct bw_error *look_for_disk(const struct bw_fs *fs, struct bw_image *i
     return is_btrfs ? NULL : bw_disk_open(&frame, image, &image->disk);
 }
 
-/* Says what is wrong with an image that has no good superblock. */
+/* Explains why an image has no good superblock. */
 static void refuse(const struct bw_fs *fs, struct bw_image *image, struct copies *copies,
                    int wanted)
 {

@@ -8,7 +8,7 @@
 
 #include "fs/fs.h"
 
-/** What an image turned out to be. */
+/** The role of an image. */
 enum bw_image_role {
     BW_IMAGE_UNUSED, /**< no superblock, another file system, a second copy of a device */
     BW_IMAGE_DEVICE, /**< a device of the file system */
@@ -28,12 +28,13 @@ struct bw_image {
     unsigned copy;                   /**< which of its copies that is */
     struct bw_error *bad;            /**< why there is no superblock; owned */
     enum bw_image_role role;
-    bool is_foreign;   /**< it is known to be something else than a device of a btrfs */
+    bool is_foreign;   /**< it is certainly no device of a btrfs */
     bool is_known;     /**< the chunk tree has this device */
-    bool is_unclaimed; /**< `bad`, but what is stored on it may prove which device it is */
-    bool is_claimed;   /**< that has proven it; what its superblock would say of age is not known */
+    bool is_unclaimed; /**< `bad`, but its contents may prove which device it is */
+    bool is_claimed;   /**< its contents have proven it; without a superblock its generation is
+                            unknown */
     bool is_clone;     /**< a disk of which nothing is read, since copies of its devices are */
-    bool is_told;      /**< the chunk map knows which device it is */
+    bool is_told;      /**< the chunk map has its device id */
     bool is_dump;      /**< made by btrfs-image: tree blocks only, each at its logical address */
     size_t index;      /**< its place among those given */
 };
@@ -43,8 +44,8 @@ struct bw_image_set {
     size_t count;
 };
 
-/** Reads the superblock of every child of the chunk map, all of which are started. Where a child is
- * a disk, it becomes those of its partitions that are wanted. Free with bw_images_free(). */
+/** Reads the superblock of every child of the chunk map, all of which are started. A child that is
+ * a disk is replaced by its selected partitions. Free with bw_images_free(). */
 struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
                                 const struct bw_fs_options *options, struct bw_image_set *set);
 
@@ -52,7 +53,7 @@ struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
  * by the caller. NULL: memory ran out. */
 char *bw_image_path(struct bw_xlator *layer);
 
-/** Reads superblock copy 0, 1 or 2 of an image, and tells where it is. BW_ERROR_NOT_FOUND if the
+/** Reads superblock copy 0, 1 or 2 of an image, and returns its offset. BW_ERROR_NOT_FOUND if the
  * image is too small for it, or not used. */
 struct bw_error *bw_image_read_copy(const struct bw_fs *fs, const struct bw_image *image,
                                     unsigned copy, struct bw_superblock *superblock,
@@ -66,11 +67,9 @@ struct bw_error *bw_image_copy_bytes(const struct bw_fs *fs, const struct bw_ima
 /** Frees the set; the layers stay with the graph. */
 void bw_images_free(struct bw_image_set *set);
 
-/**
- * Chooses the file system to open (that of the first image with a superblock, or the one that
- * sprouted from it), sets every image's role and fs->superblock, and reports images that are
- * foreign, duplicate or stale.
- */
+/** Chooses the file system to open (the file system of the first image with a superblock, or the
+ * file system that sprouted from it), sets every image's role and fs->superblock, and reports
+ * images that are foreign, duplicate or stale. */
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set);
 
 /** Reports the images that are still unclaimed as not used. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What belongs to an inode of a tree, found by its number: the INODE_ITEM, extended attributes, the
- * target of a symbolic link. */
+/* Items of an inode of a tree, found by its number: the INODE_ITEM, extended attributes, the target
+ * of a symbolic link. */
 #ifndef BW_FS_INODE_H
 #define BW_FS_INODE_H
 
@@ -12,10 +12,8 @@
 
 struct bw_fs;
 
-/**
- * Reads the INODE_ITEM of an inode. BW_ERROR_NOT_FOUND if there is none; BW_ERROR_CORRUPT if it is
- * cut off; other errors if the part of the tree that would hold it cannot be read.
- */
+/** Reads the INODE_ITEM of an inode. BW_ERROR_NOT_FOUND if the tree has none; BW_ERROR_CORRUPT if
+ * it is cut off; other errors if the block that would contain it cannot be read. */
 struct bw_error *bw_inode_read(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
                                struct bw_inode *inode);
 
@@ -25,15 +23,15 @@ struct bw_error *bw_inode_read(const struct bw_fs *fs, const struct bw_tree *tre
 enum bw_item_state {
     BW_ITEM_MISSING, /**< the tree has none */
     BW_ITEM_FOUND,
-    BW_ITEM_CUT_OFF, /**< there is one, but it cannot be read */
-    BW_ITEM_INVALID, /**< there is one, but it makes no sense */
+    BW_ITEM_CUT_OFF, /**< the item exists, but cannot be read */
+    BW_ITEM_INVALID, /**< the item exists, but is invalid */
     BW_ITEM_LOST,    /**< the block it would be in cannot be read */
 };
 
-/** What is known of one inode. */
+/** The attributes of one inode. */
 struct bw_inode_attributes {
     uint64_t number;       /**< set by the caller */
-    struct bw_inode inode; /**< if inode_state says that it was found */
+    struct bw_inode inode; /**< valid if inode_state is BW_ITEM_FOUND */
     uint32_t compression;  /**< offset of the property in the values of the query */
     uint16_t compression_length;
     uint8_t inode_state, compression_state; /**< enum bw_item_state */
@@ -65,11 +63,9 @@ struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct b
 /** Frees the memory of a query. */
 void bw_inode_query_free(struct bw_inode_query *query);
 
-/**
- * Appends the target of a symbolic link: raw bytes, without a NUL, as a mount shows it, that is up
- * to the first NUL. BW_ERROR_NOT_FOUND if the inode has no target, BW_ERROR_CORRUPT if what it has
- * makes no sense or is longer than a link can be.
- */
+/** Appends the target of a symbolic link: raw bytes, without a NUL, as a mount shows it, that is up
+ * to the first NUL. BW_ERROR_NOT_FOUND if the inode has no target, BW_ERROR_CORRUPT if the target
+ * is invalid or longer than a link can be. */
 struct bw_error *bw_symlink_read(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
                                  struct bw_buffer *target);
 

@@ -16,7 +16,7 @@
 enum {
     /* Sixteen times what the kernel takes: a crafted directory is above itself. */
     LONGEST_PATH = 64 << 10,
-    /* What is kept of the directories of a subvolume, before that begins anew. */
+    /* Limit of the cached directories of a subvolume; beyond it, the cache is emptied. */
     MOST_TEXT = 32 << 20,
     MOST_DIRECTORIES = 1 << 20,
 };
@@ -102,8 +102,8 @@ static bool settle(struct bw_inode_paths *paths, size_t first, const struct bw_b
     return !paths->texts.failed;
 }
 
-/* Climbs from a directory to one whose path is known, or to the top. `*base` is NULL if the way up
- * is damaged. */
+/* Climbs from a directory to one whose path is known, or to the top. `*base` is NULL if the path is
+ * damaged. */
 static struct bw_error *find_base(struct bw_inode_paths *paths, uint64_t inode,
                                   struct bw_buffer *path, const struct bw_known_directory **base)
 {
@@ -176,7 +176,7 @@ struct bw_error *bw_inode_paths_join(struct bw_inode_paths *paths,
     return path->failed ? bw_error_no_memory() : take(context, path->data, path->length);
 }
 
-/* The names of an inode, as they come. */
+/* The names of an inode, in the order of their items. */
 struct naming {
     struct bw_inode_paths *paths;
     const struct bw_subvolume *subvolume;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The paths of many inodes, all hard links of each. What is known of a subvolume, and of the
- * directories of the present one, is kept: ask for the inodes of one subvolume after those of
- * another.
- */
+/* The paths of many inodes, all hard links of each. Paths of subvolumes, and of the directories of
+ * the current subvolume, are cached. So request all inodes of one subvolume before the inodes of
+ * the next. */
 #ifndef BW_FS_INODE_PATHS_H
 #define BW_FS_INODE_PATHS_H
 
@@ -37,16 +35,14 @@ struct bw_inode_paths {
 /** Receives a path, a view that ends with the call. */
 typedef struct bw_error *bw_path_taker(void *context, const char *path, size_t length);
 
-/**
- * Hands out the absolute paths of an inode from the top-level subvolume on, one for each of its
- * names; none for inodes of subvolumes that have no path. What cannot be read is reported. Returns
- * the error of `take`, or one of memory.
- */
+/** Passes the absolute paths of an inode, from the top-level subvolume on, to `take`: one for each
+ * of its names, and none in a subvolume without a path. Unreadable blocks are reported. Returns the
+ * error of `take`, or BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_inode_paths_list(struct bw_inode_paths *paths,
                                      const struct bw_subvolume *subvolume, uint64_t inode,
                                      bw_path_taker *take, void *context);
 
-/** The same for a name that is known: that of an entry of directory `directory`. */
+/** The same for one known name: the name of an entry of directory `directory`. */
 struct bw_error *bw_inode_paths_join(struct bw_inode_paths *paths,
                                      const struct bw_subvolume *subvolume, uint64_t directory,
                                      const void *name, size_t length, bw_path_taker *take,

@@ -32,7 +32,7 @@ bool bw_fs_is_input(const struct bw_fs *fs, const struct stat *status)
     return bw_file_set_holds(&fs->inputs, status);
 }
 
-/* What bw_fs_files() was called with. */
+/* The arguments of bw_fs_files(). */
 struct file_taker {
     struct bw_error *(*take)(void *context, const char *path, bool written);
     void *context;

@@ -133,8 +133,8 @@ static struct bw_error *search_everywhere(struct search *search)
                            search->directory->inode, take_entry, search);
 }
 
-/* Finds a name in a directory. What was damaged on the way does not matter if the name is found.
- * NULL and search->found false: there is no such name. */
+/* Finds a name in a directory. Damage met before the name is found does not matter. NULL and
+ * search->found false: the directory has no such name. */
 static struct bw_error *find_name(struct search *search)
 {
     if (search->name_length > BW_NAME_MAX || bw_place_is_empty(search->directory))
@@ -166,7 +166,7 @@ struct walk {
     const char *path;        /* as the user wrote it */
     struct bw_place *passed; /* from the top to where we are */
     size_t count, capacity;
-    struct bw_buffer rest; /* what is to be looked up; grows when a link is followed */
+    struct bw_buffer rest; /* the path to look up; grows when a link is followed */
     size_t next;           /* position in it */
     unsigned links;
     bool follow;

@@ -20,8 +20,8 @@ static inline bool bw_place_is_empty(const struct bw_place *place)
     return place->inode == BW_EMPTY_DIRECTORY;
 }
 
-/** The inode that a mount makes up for such a directory: owner and times are those of the directory
- * that contains it. */
+/** The inode that a mount invents for such a directory: owner and times are copied from its parent
+ * directory. */
 struct bw_inode bw_empty_directory_inode(const struct bw_inode *around);
 
 /**
@@ -42,7 +42,7 @@ struct bw_parent_step {
     uint16_t name_length;
 };
 
-/** Puts a name, and a '/' behind it, in front of a path. */
+/** Prepends a name and a '/' to a path. */
 struct bw_error *bw_path_prepend(struct bw_buffer *path, const char *name, size_t length);
 
 /**
@@ -52,20 +52,16 @@ struct bw_error *bw_path_prepend(struct bw_buffer *path, const char *name, size_
 struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *tree,
                                   uint64_t inode, struct bw_parent_step *step);
 
-/**
- * The type (BW_FILE_*) of an entry of a directory, looked up by name through its DIR_ITEM;
- * BW_FILE_UNKNOWN if there is none, or what would hold it cannot be read. Fails only if memory runs
- * out.
- */
+/** The type (BW_FILE_*) of an entry of a directory, looked up by name through its DIR_ITEM;
+ * BW_FILE_UNKNOWN if the directory has no such entry, or its block cannot be read. Fails only if
+ * memory runs out. */
 struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw_tree *tree,
                                          uint64_t directory, const void *name, size_t name_length,
                                          uint8_t *type);
 
-/**
- * Sets `path` to the absolute path of a directory, from `from` (NULL: the top-level subvolume),
- * with a '/' at both ends. BW_ERROR_NOT_FOUND if a subvolume on the way has no entry, or none of
- * them is `from`; BW_ERROR_CORRUPT if the way up is damaged.
- */
+/** Sets `path` to the absolute path of a directory, from `from` (NULL: the top-level subvolume),
+ * with a '/' at both ends. BW_ERROR_NOT_FOUND if a subvolume in the path has no entry, or none of
+ * them is `from`; BW_ERROR_CORRUPT if the path is damaged. */
 struct bw_error *bw_directory_path(const struct bw_fs *fs, const struct bw_subvolume *from,
                                    const struct bw_subvolume *subvolume, uint64_t inode,
                                    struct bw_buffer *path);

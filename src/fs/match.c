@@ -31,7 +31,7 @@ bool bw_is_seed(const struct bw_superblock *superblock)
 static void ignore(struct bw_fs *fs, struct bw_image *image, struct bw_error *why)
 {
     image->role = BW_IMAGE_UNUSED;
-    /* Of a clone, nothing is missing: the exit status stays. */
+    /* A clone lacks nothing: the exit status stays. */
     fs->status.unused_images += !image->is_clone;
     bw_fs_report(fs, BW_WARNING, bw_error_prefix(why, "%s is not used", image->name));
 }
@@ -160,7 +160,7 @@ static void report_newer_backup(struct bw_fs *fs)
                                      super->generation, newest));
 }
 
-/* What can be done if superblocks alone are lost. */
+/* Suggests --scan if superblocks alone are lost. */
 static struct bw_error *add_advice(const struct bw_fs *fs, const struct bw_image *image,
                                    struct bw_error *error)
 {
@@ -168,7 +168,7 @@ static struct bw_error *add_advice(const struct bw_fs *fs, const struct bw_image
         bw_xlator_size(image->storage) <= bw_superblock_offset(0) + BW_SUPERBLOCK_SIZE)
         return error;
     struct bw_error *advice = bw_error_create(
-        error->code, "%s; with --scan, tree blocks that are left are searched", error->message);
+        error->code, "%s; try --scan, which searches for tree blocks", error->message);
     bw_error_add_cause(advice, error);
     return advice;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opening images and their graph. src/open.c goes on from there to the trees. */
+/* Opening images and their graph. Then src/open.c opens the trees. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -100,7 +100,7 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *given, const struct 
         bw_fs_close(fs);
     else
         *result = fs;
-    /* What the caller did wrong was not born here. */
+    /* Usage errors do not originate in this folder. */
     if (error && error->code != BW_ERROR_USAGE)
         error = bw_fs_sign(error);
     if (error && options.probes)

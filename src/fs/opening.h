@@ -11,7 +11,7 @@ struct bw_chunk;
 struct bw_opening {
     /** Runs once the images were found; NULL: no more is opened. */
     struct bw_error *(*steps)(struct bw_fs *fs, struct bw_image_set *set);
-    /** See struct bw_fs. If it is not NULL, the steps also replace what is lost. */
+    /** See struct bw_fs. If it is not NULL, the steps also replace lost trees and superblocks. */
     struct bw_error *(*reopen)(const struct bw_fs_options *options, struct bw_fs **fs);
     const struct bw_table_visit *tables; /**< NULL: a file system is to be opened */
 };
@@ -20,16 +20,16 @@ struct bw_opening {
 struct bw_error *bw_opening_run(const struct bw_fs_options *options,
                                 const struct bw_opening *opening, struct bw_fs **fs);
 
-/** From paths, or a volfile, to the images and their superblocks: plans the graph and starts what
- * is below the chunk map. (wire.c) */
+/** Opens images from paths or a volfile and reads their superblocks: plans the graph and starts the
+ * layers below the chunk map. (wire.c) */
 struct bw_error *bw_wire_images(struct bw_fs *fs, const struct bw_fs_options *options,
                                 struct bw_image_set *set);
 
-/** From these to a graph of layers above the devices of one file system: matches the images, starts
- * the rest, and sets fs->reader, fs->superblock and fs->images. No tree is read yet. */
+/** Completes the graph above the devices of one file system: matches the images, starts the
+ * remaining layers, and sets fs->reader, fs->superblock and fs->images. No tree is read yet. */
 struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set);
 
-/** Tells the chunk map which devices its children are, as far as that is known and was not told. */
+/** Gives the chunk map the device ids of its children that were identified since the last call. */
 struct bw_error *bw_wire_devices(const struct bw_fs *fs, struct bw_image *images, size_t count);
 
 /** Whether any image has no superblock, but may turn out to be a device. */
@@ -38,14 +38,14 @@ bool bw_has_unclaimed(const struct bw_fs *fs);
 /** Adds the chunks of the superblock to the chunk map. (bootstrap.c) */
 struct bw_error *bw_bootstrap_system_chunks(struct bw_fs *fs);
 
-/** What is noted of devices while the chunk tree is scanned. */
+/** Records about devices, made while the chunk tree is scanned. */
 enum bw_bootstrap_devices {
     BW_DEVICES_IGNORED,
     BW_DEVICES_FOUND,   /**< which images the chunk tree knows */
     BW_DEVICES_MISSING, /**< that, and devices without an image are reported as missing */
 };
 
-/** Adds the chunks of fs->chunk_tree to the chunk map. What is lost is reported. */
+/** Adds the chunks of fs->chunk_tree to the chunk map. Reports lost blocks. */
 struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, enum bw_bootstrap_devices devices);
 
 /** Reports images that the chunk tree does not know. */
@@ -58,7 +58,7 @@ void bw_bootstrap_end(struct bw_fs *fs);
 /** Fills the remap layer, if the file system has one. */
 struct bw_error *bw_bootstrap_remap(struct bw_fs *fs);
 
-/** What is known of a chunk. The stripes are the caller's to free. */
+/** Describes a chunk. The caller frees the stripes. */
 struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk_info *info);
 
 /** Which of the trees that only the superblock knows. */
@@ -82,10 +82,8 @@ struct bw_error *bw_named_root(struct bw_fs *fs, uint64_t owner, uint64_t bytenr
  * (root_blocks.c) */
 struct bw_error *bw_root_try(const struct bw_fs *fs, const struct bw_tree *tree);
 
-/**
- * Sets the newest backup of this root that can be read and is not older than generation `since`,
- * and reports that with `why`. Consumes `why`; returns it if there is no such backup.
- */
+/** Sets the newest backup of this root that can be read and is not older than generation `since`,
+ * and reports that with `why`. Consumes `why`; returns it if no backup qualifies. */
 struct bw_error *bw_root_fall_back(struct bw_fs *fs, enum bw_super_root which, uint64_t since,
                                    struct bw_tree *tree, struct bw_error *why);
 

@@ -156,7 +156,7 @@ struct delivery {
     void *context;
 };
 
-/* A relation is there twice, at either group: the greater id is that of the parent. */
+/* Each relation is stored twice, once for each group: the parent has the greater id. */
 static void take_pieces(const struct piece *pieces, size_t count, uint64_t *others,
                         struct bw_qgroup_info *info)
 {

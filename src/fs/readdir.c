@@ -130,8 +130,8 @@ void bw_directory_close(struct bw_directory *directory)
     free(directory);
 }
 
-/* The next entry of the range that is being read; false at its end. What the index lacks is
- * reported. */
+/* The next entry of the range that is being read; false at its end. Reports lost parts of the
+ * index. */
 static bool next_in_range(struct bw_directory *directory, struct bw_dir_entry *entry)
 {
     const bool index = directory->source == FROM_INDEX;
@@ -164,7 +164,7 @@ static uint64_t hash_of(const struct bw_directory *directory, const struct bw_di
     return bw_fs_name_hash(directory->fs, directory->place.inode, entry->name, entry->name_length);
 }
 
-/* Remembers all names of the index. What is lost has been reported. */
+/* Remembers all names of the index. Lost parts were reported before. */
 static struct bw_error *remember_index(struct bw_directory *directory)
 {
     struct bw_error *error = NULL;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The paths of all subvolumes at once. Each directory on the way to any of them is looked up once,
- * and no chain of parents, however long or crossed, is followed twice.
- */
+/* The paths of all subvolumes at once. Each directory in any of these paths is looked up once. No
+ * chain of parents is followed twice, however long it is or however often chains cross. */
 #ifndef BW_FS_SUBVOLUME_PATHS_H
 #define BW_FS_SUBVOLUME_PATHS_H
 
@@ -19,7 +17,7 @@ struct bw_subvolume_paths {
     struct bw_buffer names;
 };
 
-/** Finds the directories on the way to all subvolumes. Reports those that cannot be read; fails
+/** Finds the directories in the paths of all subvolumes. Reports those that cannot be read; fails
  * only if memory runs out. */
 struct bw_error *bw_subvolume_paths_load(struct bw_subvolume_paths *paths, struct bw_fs *fs);
 

@@ -86,7 +86,7 @@ static struct bw_error *check_end(const char *missing, size_t suffix)
     bool is_last = !missing[suffix + strspn(missing + suffix, missing[suffix] == 'a' ? "a" : "0")];
     for (unsigned i = 0; !is_last && i < LARGEST_GAP && count_up(part + suffix); i++)
         if (exists(part))
-            return bw_error_create(BW_ERROR_USAGE, "%s is missing: the image goes on in %s",
+            return bw_error_create(BW_ERROR_USAGE, "%s is missing: the image continues in %s",
                                    missing, part);
     return NULL;
 }

@@ -114,7 +114,7 @@ static struct bw_error *add(void *context, const struct bw_xattr *xattr)
         return NULL;
     if (memchr(xattr->name, '\0', xattr->name_length)) {
         /* Neither a system call nor an archive can name it: they would make another one of it. */
-        report_lost(reader, "an extended attribute whose name has a NUL byte is left out");
+        report_lost(reader, "skipped an extended attribute whose name has a NUL byte");
         return NULL;
     }
     bw_buffer_append(&reader->bytes, xattr->name, xattr->name_length);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The tree blocks that a scan has found, of all generations: what is needed to completeness them
- * without reading them again. The scans of this folder add to it; states are found in it.
- */
+/* Index of the tree blocks that a scan has found, of all generations. It has the facts needed to
+ * assess their completeness without reading them again. The scans of this folder fill it; states
+ * are searched in it. */
 #ifndef BW_HISTORY_BLOCK_INDEX_H
 #define BW_HISTORY_BLOCK_INDEX_H
 
@@ -12,7 +11,7 @@
 #include "fs/fs.h"
 
 /** The greatest level of a block, and how many trees can have blocks in an index, whose numbers are
- * all less: with more of them, memory is said to have run out. */
+ * all less. More trees cause BW_ERROR_NO_MEMORY. */
 #define BW_FOUND_MOST_OWNER ((1u << 20) - 1)
 #define BW_FOUND_MOST_LEVEL (BW_MAX_LEVEL - 1u)
 
@@ -54,7 +53,7 @@ struct bw_found_identity {
     bool dumped; /**< as in bw_checksum_accepts_block() */
 };
 
-/** What bytes are that may be a tree block. */
+/** Classifies bytes that may be a tree block. */
 enum bw_found_kind {
     BW_FOUND_NOTHING, /**< no block of the file system */
     BW_FOUND_DAMAGED, /**< it has the fsid of one, but is damaged, or copied from elsewhere */
@@ -62,7 +61,7 @@ enum bw_found_kind {
     BW_FOUND_BLOCK,   /**< a good block of the file system */
 };
 
-/** Where a block may say that it lies: anywhere. */
+/** Accepts any address in the header of a block. */
 #define BW_FOUND_ANYWHERE UINT64_MAX
 
 /** Starts an empty index. */
@@ -75,11 +74,9 @@ void bw_found_free(struct bw_found_index *index);
  * caller. */
 struct bw_error *bw_found_identity_of(const struct bw_fs *fs, struct bw_found_identity *identity);
 
-/**
- * Tells what `nodesize` bytes are. They are a good block if their fsid, their address (`bytenr`, or
- * BW_FOUND_ANYWHERE) and their checksum are right, and what they hold may be a leaf or a node;
- * `*block` is set then. Safe from any thread.
- */
+/** Classifies `nodesize` bytes. They are a good block if their fsid, their address (`bytenr`, or
+ * BW_FOUND_ANYWHERE) and their checksum are right, and their contents may be a leaf or a node;
+ * `*block` is set then. Safe from any thread. */
 enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
                                       struct bw_found_index *index, const uint8_t *bytes,
                                       uint64_t bytenr, struct bw_found_block *block);
@@ -87,11 +84,11 @@ enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
 /** Whether all bytes, at least one, are zero. */
 bool bw_found_is_zero(const uint8_t *bytes, size_t size);
 
-/** Adds blocks, quickest if they ascend and come after most of those there are. Safe from any
+/** Adds blocks. Fastest if they ascend and come after most blocks of the index. Safe from any
  * thread. */
 void bw_found_add(struct bw_found_index *index, const struct bw_found_block *blocks, size_t count);
 
-/** Puts the blocks in order, once all were added, and drops what was found twice. */
+/** Sorts the blocks after all were added, and drops duplicates. */
 void bw_found_sort(struct bw_found_index *index);
 
 /** The block with an address and a generation; NULL if there is none. The index is sorted. */
@@ -111,7 +108,7 @@ static inline struct bw_key bw_found_first_key(const struct bw_found_block *bloc
     return (struct bw_key){block->first_objectid, block->first_type, block->first_offset};
 }
 
-/** The pointer to a block, without the promises of a parent. */
+/** The pointer to a block, without the generation, level and key that a parent would promise. */
 static inline struct bw_block_pointer bw_found_pointer(const struct bw_found_index *index,
                                                        const struct bw_found_block *block)
 {

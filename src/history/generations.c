@@ -356,7 +356,7 @@ static void report_rest(struct bw_past *past)
 {
     bw_fs_report(past->fs, BW_DAMAGE,
                  bw_error_create(BW_ERROR_CORRUPT,
-                                 "more than %d root trees: the others are left out", MOST_STATES));
+                                 "more than %d root trees: the others are ignored", MOST_STATES));
 }
 
 /* Blocks of the root tree and the chunk tree that no other one points to. */
@@ -515,7 +515,7 @@ static void report_stale(const struct bw_past *past)
         bw_fs_report(past->fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "the superblock, of generation %" PRIu64
-                                     ", is older than what was committed: --generation %" PRIu64
+                                     ", is older than the last commit: --generation %" PRIu64
                                      " is the newest state",
                                      known, newest->generation));
 }

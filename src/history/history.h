@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The list of states, as the files of this folder see it. */
+/* The list of states; shared by the files of this folder. */
 #ifndef BW_HISTORY_HISTORY_H
 #define BW_HISTORY_HISTORY_H
 
@@ -24,11 +24,11 @@ enum { BW_PAST_SYSTEM_CHUNKS = 16, BW_PAST_ITEMS = 1 << 23 };
 
 struct bw_past {
     struct bw_fs *fs;
-    struct bw_tree_reader reader; /**< without what stands in for lost blocks */
+    struct bw_tree_reader reader; /**< without replacements for lost blocks */
     struct bw_found_index index;
     struct bw_completeness *completeness; /**< NULL: there was no scan */
     struct bw_past_facts facts;
-    bool judged;     /**< what the completeness says of states is wanted, and true */
+    bool judged;     /**< the completeness of states is requested, and reliable */
     uint64_t leaves; /**< of root trees that may still be read: a crafted image has any number */
     uint64_t items;  /**< of extent trees that may still be read in search of chunk trees, likewise
                       */
@@ -44,11 +44,11 @@ struct bw_past {
 enum bw_state_standing bw_state_standing(const struct bw_past *past,
                                          const struct bw_past_state *state);
 
-/** Reads what bw_past_write_index() has written; false if that is of another file system or
- * superblock, or damaged. Nothing is added then. */
+/** Reads a file written by bw_past_write_index(). Returns false, and adds nothing, if the file
+ * belongs to another file system or superblock, or is damaged. */
 bool bw_past_read_index(struct bw_past *past, const void *bytes, size_t size);
 
-/** Reads all blocks of such an index, and drops those that are not there. */
+/** Reads all blocks of such an index, and drops blocks that no longer exist. */
 struct bw_error *bw_past_verify_index(struct bw_past *past, unsigned threads);
 
 /** Sets fs->choice.tree_root for fs->choice.generation, which the superblock does not name, and

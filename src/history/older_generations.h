@@ -11,11 +11,11 @@ struct bw_older {
     struct bw_fs *present;
     struct bw_fs_options images;
     const struct bw_state_choice *states; /**< the newest first */
-    struct bw_state_choice *own;          /**< they are these, which were found here; or NULL */
+    struct bw_state_choice *own;          /**< the states if this search found them; or NULL */
     size_t count, next;
     uint64_t since;  /**< none before this generation */
     uint64_t bytenr; /**< of the root tree of the last one */
-    void (*progress)(void *context, size_t number, size_t count); /**< NULL: nobody is told */
+    void (*progress)(void *context, size_t number, size_t count); /**< NULL: no progress reports */
     void *context;
 };
 
@@ -28,9 +28,9 @@ struct bw_error *bw_older_init(struct bw_older *older, struct bw_fs *present,
 /** Frees what the search has found; states that were opened stay open. */
 void bw_older_end(struct bw_older *older);
 
-/** Opens the next state; NULL after the last. Those that cannot be opened, are no older than the
- * present one, or are the same as the one before are passed over. What is lost of a state is
- * reported to nobody: it is no damage of the file system. Fails only if memory runs out. */
+/** Opens the next state; NULL after the last. Skips states that cannot be opened, that are no older
+ * than the present state, or that equal the previous state. Losses in a state are not reported,
+ * since they are no damage of the file system. Fails only if memory runs out. */
 struct bw_error *bw_older_next(struct bw_older *older, struct bw_fs **fs);
 
 /** The time of the last change in any subvolume of a state. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The logical scan: reads the chunks that hold metadata once, through the graph, and puts every
- * tree block that is there into an index. Data chunks are not read, where anybody may have stored
- * what looks like tree blocks. What was never stored costs nothing.
- */
+/* The logical scan: reads the chunks that hold metadata once, through the graph, and adds every
+ * tree block in them to an index. It does not read data chunks, since users may have stored copies
+ * of tree blocks there. Ranges that were never written cost nothing. */
 #ifndef BW_HISTORY_SCAN_H
 #define BW_HISTORY_SCAN_H
 
@@ -28,22 +26,22 @@ struct bw_scan_ranges {
 /** Bytes that a thread reads at a time. */
 enum { BW_SCAN_PIECE = 4 << 20 };
 
-/** Adds what is stored of a chunk, if it holds metadata. Fails only if memory runs out. */
+/** Adds the stored ranges of a chunk, if it holds metadata. Fails only if memory runs out. */
 struct bw_error *bw_scan_add_chunk(const struct bw_fs *fs, const struct bw_chunk_info *chunk,
                                    struct bw_scan_ranges *ranges);
 
-/** Adds what is stored of the chunks in the chunk tree; what of that is lost is reported. */
+/** Adds the stored ranges of the chunks in the chunk tree; reports lost parts of that tree. */
 struct bw_error *bw_scan_add_chunks(struct bw_fs *fs, struct bw_scan_ranges *ranges);
 
-/** A scan: what to do, and what came out. */
+/** Arguments and results of a scan. */
 struct bw_past_scan {
     struct bw_fs *fs;
     const struct bw_scan_ranges *ranges;
     struct bw_found_index *index; /**< receives the blocks; sorted at the end */
     unsigned threads;             /**< 0: one for each processor, at most 8 */
     bool doubts_zeros; /**< where a copy has only zeros, others are read as well: it may be lost */
-    /** Told now and then how many bytes are done, by one thread; false ends the scan. May be NULL.
-     */
+    /** Called now and then, by one thread, with the number of bytes done; false ends the scan. May
+     * be NULL. */
     bool (*progress)(void *context, uint64_t done, uint64_t total);
     /** Sees every block that is found, in any thread; false if memory ran out. May be NULL. */
     bool (*visit)(void *context, const struct bw_node *block);
@@ -52,7 +50,7 @@ struct bw_past_scan {
     atomic_uint_fast64_t unread; /**< result: bytes that could not be read in any copy */
 };
 
-/** Scans. Errors of reading end nothing; BW_ERROR_STOPPED, BW_ERROR_NO_MEMORY. */
+/** Scans. Continues after read errors. Returns BW_ERROR_STOPPED or BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_past_scan(struct bw_past_scan *scan);
 
 #endif

@@ -205,7 +205,7 @@ static struct bw_error *search(struct searching *searching)
         BW_TRY(bw_older_next(&searching->older, &fs));
     }
     if (!searching->newer.version.fs)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no state that is left has it",
+        return bw_error_create(BW_ERROR_NOT_FOUND, "%s: not found in any recoverable generation",
                                searching->options.path);
     return hand_out(searching, NULL, &none);
 }
@@ -219,7 +219,7 @@ struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_opt
     struct bw_versions_options *ours = &searching.options;
     BW_TRY(BW_TAKE_OPTIONS(ours, options));
     if (!ours->take || !ours->path)
-        return bw_error_create(BW_ERROR_USAGE, "no path is given, or nobody takes the versions");
+        return bw_error_create(BW_ERROR_USAGE, "no path or no callback was given");
     const struct bw_subvolume *from = bw_subvolume_by_id(present, BW_TOP_SUBVOLUME);
     if (ours->subvolume)
         BW_TRY(bw_subvolume_by_name(present, ours->subvolume, &from));

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Recovery: what takes the place of lost blocks. The leaves below a lost node are found through the
- * extent tree, the names of a directory through the inodes that they belong to; and the size of a
- * file whose inode is lost through its extents (recovery.c). fs/ uses the first two through struct
- * bw_recovery, which is set when a file system is opened (recovery.c); walk/subvolume_walk.c uses
- * the parts themselves.
-
- */
+/* Recovery: replacements for lost blocks. The extent tree leads to the leaves below a lost node,
+ * inodes have the names of a lost directory, and extents give the size of a file whose inode is
+ * lost (recovery.c). fs/ uses the first two through struct bw_recovery, which is set when a file
+ * system is opened (recovery.c); walk/subvolume_walk.c uses the parts themselves. */
 #ifndef BW_RECOVERY_RECOVERY_H
 #define BW_RECOVERY_RECOVERY_H
 
@@ -23,12 +19,12 @@ struct bw_lost_range {
     uint64_t bytenr;         /**< address of the block, or BW_NO_BLOCK */
     struct bw_key low, high; /**< low inclusive, high exclusive */
     uint8_t level;           /**< of the block */
-    uint64_t generation;     /**< of the block: what is below it is not newer */
+    uint64_t generation;     /**< of the block: blocks below it are not newer */
     uint32_t wave; /**< the wave of a walk in which it was lost: directories that were walked in
                       earlier waves had read it. Elsewhere 0 */
 };
 
-/** Lost ranges as they come. All zeros is none. */
+/** Lost ranges in the order of their discovery. All zeros is none. */
 struct bw_lost_ranges {
     struct bw_lost_range *items;
     size_t count, capacity;
@@ -94,11 +90,9 @@ struct bw_error *bw_adoptions_find(void *adoptions, const struct bw_tree *tree, 
 
 /* Names of directories (lost_names.c). */
 
-/**
- * The names of directories as the inodes know them that have the names. Which inodes refer to which
- * directories is found by reading the whole tree when it is first needed. That takes 24
- * bytes a name; it is kept for the last few trees.
- */
+/** The names of directories, taken from the inodes. The whole tree is read at the first request, to
+ * find which inodes refer to which directories. That takes 24 bytes a name; it is kept for the last
+ * few trees. */
 struct bw_name_index;
 /** Creates an empty one. */
 struct bw_error *bw_name_index_create(struct bw_fs *fs, struct bw_name_index **index);
@@ -126,7 +120,7 @@ struct bw_lost_names {
     const uint32_t *wave;             /**< the present wave of the walk */
     struct bw_lost_list lost;         /**< all lost ranges; belongs to the caller, as the next */
     struct bw_lost_list handled;      /**< those that earlier searches have looked for */
-    /** The wave in which a directory was walked: what was lost later had been read before. */
+    /** The wave in which a directory was walked: blocks lost later had been read before. */
     uint32_t (*wave_of)(void *context, uint64_t directory);
     /** Receives a name. It may come more than once. An error ends the search. */
     struct bw_error *(*take)(void *context, const struct bw_lost_name *name);

@@ -167,7 +167,7 @@ static const char *reason_against(const struct bw_fs *fs)
     if (fs->ignores_log)
         return "it is ignored, the last transaction is shown";
     if (fs->root_tree.root.bytenr != fs->superblock.root.bytenr && !fs->is_remade)
-        return "it is not replayed, since it goes on from a transaction that is lost";
+        return "it is not replayed, since it continues a transaction that is lost";
     return NULL;
 }
 
@@ -180,8 +180,7 @@ struct bw_error *bw_replay(struct bw_fs *fs)
     fs->status.log_replayed = !against;
     bw_fs_report(fs, against && !fs->ignores_log ? BW_DAMAGE : BW_NOTE,
                  bw_error_create(BW_ERROR_UNSUPPORTED,
-                                 "there is a log of what was made safe by fsync after generation "
-                                 "%" PRIu64 ": %s",
+                                 "the log tree has data fsynced after generation %" PRIu64 ": %s",
                                  fs->superblock.generation, against ? against : "it is replayed"));
     return against ? NULL : replay_logs(fs);
 }

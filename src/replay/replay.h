@@ -54,7 +54,7 @@ size_t bw_log_first(const struct bw_log *log, const struct bw_key *key);
 /** The item of a key; NULL if there is none. */
 const struct bw_item *bw_log_find(const struct bw_log *log, const struct bw_key *key);
 
-/** Whether the log may have had an item of a key that it does not have now. */
+/** Whether an item with this key may have been lost from the log. */
 bool bw_log_is_lost(const struct bw_log *log, const struct bw_key *key);
 
 /** The replay of one log tree. */
@@ -79,9 +79,9 @@ struct bw_link {
     uint16_t length;
 };
 
-/** Replays all logs, unless they are to be ignored: fs->subvolumes and fs->checksum_trees lead to
- * the changed trees after that. What cannot be applied is reported as damage, and left out. Fails
- * only if memory runs out. */
+/** Replays all logs, unless the caller ignores them: fs->subvolumes and fs->checksum_trees lead to
+ * the changed trees after that. Items that cannot be applied are reported as damage, and skipped.
+ * Fails only if memory runs out. */
 struct bw_error *bw_replay(struct bw_fs *fs);
 
 /* The subvolume (subvolume.c). */
@@ -94,7 +94,7 @@ struct bw_error *bw_replay_inode(struct bw_replay *replay, uint64_t inode,
 struct bw_error *bw_replay_set_inode(struct bw_replay *replay, uint64_t inode,
                                      const struct bw_disk_inode_item *item);
 
-/** Takes bytes out of an item, which goes if none are left. */
+/** Removes bytes from an item; removes an item without remaining bytes. */
 struct bw_error *bw_replay_cut(struct bw_replay *replay, const struct bw_item *item,
                                const uint8_t *start, const uint8_t *end);
 
@@ -125,12 +125,11 @@ struct bw_error *bw_replay_link(struct bw_replay *replay, const struct bw_link *
 /** Removes a name from a directory and from the inode (btrfs_unlink_inode). */
 struct bw_error *bw_replay_unlink(struct bw_replay *replay, const struct bw_link *link);
 
-/** Removes whatever the directory has under the name or the index of a link (drop_one_dir_item).
- */
+/** Removes the entries of a directory with the name or the index of a link (drop_one_dir_item). */
 struct bw_error *bw_replay_drop(struct bw_replay *replay, const struct bw_link *link, bool by_name);
 
-/** What a directory has under the name or the index of a link; `found->name` is NULL if nothing.
- */
+/** The entry of a directory with the name or the index of a link; `found->name` is NULL if it has
+ * none. */
 struct bw_error *bw_replay_entry(struct bw_replay *replay, const struct bw_link *link, bool by_name,
                                  struct bw_dir_entry *found);
 
@@ -145,7 +144,7 @@ struct bw_error *bw_replay_refs(struct bw_replay *replay, const struct bw_item *
 /** EXTENT_DATA, in the third pass. */
 struct bw_error *bw_replay_extent(struct bw_replay *replay, const struct bw_item *item);
 
-/** Sets the number of links of all inodes that await it (fixup_inode_link_counts). */
+/** Sets the link counts of all inodes in `recount` (fixup_inode_link_counts). */
 struct bw_error *bw_replay_link_counts(struct bw_replay *replay);
 
 #endif

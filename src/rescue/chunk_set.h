@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Chunks that were found: items of lost trees, extents on devices and block groups (facts), and
- * the set of chunks that are known so far, with which the places of tree blocks agree or not.
- */
+/* Chunks that were found: items of lost trees, extents on devices and block groups (facts), and the
+ * set of chunks known so far, against which the places of tree blocks are checked. */
 #ifndef BW_RESCUE_CHUNK_SET_H
 #define BW_RESCUE_CHUNK_SET_H
 
@@ -19,8 +17,8 @@ struct bw_chunk_set {
 /** Frees the memory. */
 void bw_chunk_set_free(struct bw_chunk_set *set);
 
-/** Adds the item of a chunk, unless it makes no sense, or overlaps one that is there; `*added` says
- * so. BW_ERROR_NO_MEMORY. */
+/** Adds the item of a chunk, unless it is invalid or overlaps a chunk of the set; `*added` is true
+ * if it was added. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_chunk_set_add(struct bw_chunk_set *set, const struct bw_item *item,
                                   bool *added);
 
@@ -31,23 +29,21 @@ struct bw_error *bw_chunk_set_add_array(struct bw_chunk_set *set,
 /** Bytes of each stripe of a chunk. */
 uint64_t bw_stripe_length(const struct bw_chunk *chunk);
 
-/** What chunks make of the place where a block was seen. */
+/** Whether the place where a block was found agrees with the chunks. */
 enum bw_agreement {
     BW_AGREES,    /**< the block belongs there */
     BW_DISAGREES, /**< it belongs elsewhere: it is a copy that lies in a file, or a leftover */
-    BW_NO_CHUNK,  /**< no chunk has its address */
+    BW_NO_CHUNK,  /**< no known chunk contains its address */
 };
 
 enum bw_agreement bw_chunk_set_test(const struct bw_chunk_set *set,
                                     const struct bw_device_scan *scan,
                                     const struct bw_block_match *match);
 
-/*
- * Chunks without a chunk tree. Leaves of the chunk tree that are left have the items of most of
- * them. The others are known from the device tree, which tells whose extent lies where, and from
- * block groups, which tell length and profile. All of these leaves count only
- * where the chunks known so far put them.
- */
+/* Chunks without a chunk tree. Surviving leaves of the chunk tree have the items of most chunks.
+ * The other chunks are derived from the device tree, which maps device extents to chunks, and from
+ * block groups, which have length and profile. All of these leaves count only where the chunks
+ * known so far put them. */
 
 /** A range of a device that belongs to a chunk. */
 struct bw_found_extent {
@@ -55,7 +51,7 @@ struct bw_found_extent {
     uint64_t devid, offset, length;
 };
 
-/** What leaves of several trees say of chunks. All zeros is nothing. */
+/** Facts about chunks from the leaves of several trees. All zeros is empty. */
 struct bw_chunk_facts {
     struct bw_newest chunks;         /**< items of the chunk tree */
     struct bw_newest devices;        /**< of the device tree: extents of devices */

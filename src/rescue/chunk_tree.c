@@ -594,13 +594,11 @@ static void end(struct search *search)
 static void report(const struct search *search, bool complete, struct bw_error *why)
 {
     bw_fs_report(search->fs, BW_DAMAGE,
-                 bw_error_prefix(why,
-                                 "the chunk tree is lost: it is put together from what was found: "
-                                 "%zu chunk%s%s",
+                 bw_error_prefix(why, "the chunk tree is lost: it was rebuilt with %zu chunk%s%s",
                                  search->known.items.count, bw_plural(search->known.items.count),
                                  complete || !search->fs->superblock.chunk_root.bytenr
                                      ? ""
-                                     : ", which are not all of them"));
+                                     : ", but others are missing"));
 }
 
 struct bw_error *bw_rescue_chunk_tree(struct bw_fs *fs, struct bw_error *why)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The physical scan: reads devices, for tree blocks wherever they lie. It is for what comes before
- * chunks are known, and for nothing else: a block that is found in this way may be part of a file,
- * such as an image of another file system, or of this one. What proves a block is that chunks put
- * its address to the place where it was found; chunk_set.c tests that.
- */
+/* The physical scan: reads devices, for tree blocks wherever they lie. It is used only before
+ * chunks are known: a block found this way may be part of a file, such as an image of another file
+ * system, or of this one. A block is proven if the chunks map its address to the place where it was
+ * found; chunk_set.c tests that. */
 #ifndef BW_RESCUE_DEVICE_SCAN_H
 #define BW_RESCUE_DEVICE_SCAN_H
 
@@ -13,7 +11,7 @@
 
 /** A tree block on a device. */
 struct bw_block_match {
-    uint64_t bytenr; /**< the logical address that it says is its own */
+    uint64_t bytenr; /**< the logical address in its header */
     uint64_t generation;
     uint64_t offset; /**< where it lies on the device */
     uint32_t owner;  /**< number of its tree, as in struct bw_found_block */
@@ -30,10 +28,10 @@ struct bw_device_range {
     uint64_t offset, length;
 };
 
-/** A scan: what to do, and what came out. All zeros but the first members at the beginning; it may
- * be run several times. */
+/** Arguments and results of a scan. All members but the first begin as zeros; it may be run several
+ * times. */
 struct bw_device_scan {
-    const struct bw_fs *fs; /**< whose `searched` is told how far it is */
+    const struct bw_fs *fs; /**< its `searched` receives the progress */
     const struct bw_image *images;
     size_t image_count;
     const struct bw_found_identity *identity;
@@ -44,11 +42,11 @@ struct bw_device_scan {
     struct bw_found_index owners; /**< to be started with bw_found_init(): numbers of trees only */
 };
 
-/** The image of a device; image_count if there is none. */
+/** The image of a device; image_count if it has none. */
 size_t bw_image_of_devid(const struct bw_device_scan *scan, uint64_t devid);
 
 /** Reads ranges of the devices, which may be anywhere and overlap: they are sorted, and no place is
- * read twice. BW_ERROR_NO_MEMORY; what cannot be read is passed over. */
+ * read twice. Skips unreadable places. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_device_range *ranges,
                                     size_t count);
 
@@ -59,7 +57,7 @@ static inline uint64_t bw_block_match_owner(const struct bw_device_scan *scan,
     return scan->owners.owners[match->owner];
 }
 
-/** Reads a block again; false if it is not there any more. */
+/** Reads a block again; false if it no longer exists. */
 bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_block_match *match,
                          uint8_t *buffer);
 

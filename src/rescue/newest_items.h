@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The newest items of a tree whose root is lost, from leaves of all generations. A leaf speaks for
- * all keys from its first to its last: what it lacks in between was gone when it was written. So an
- * item counts if no newer leaf that was found speaks for its key.
- */
+/* The newest items of a tree whose root is lost, from leaves of all generations. A leaf covers all
+ * keys from its first to its last: items that it lacks in between did not exist when it was
+ * written. So an item counts if no newer leaf that was found covers its key. */
 #ifndef BW_RESCUE_NEWEST_ITEMS_H
 #define BW_RESCUE_NEWEST_ITEMS_H
 
 #include "base/buffer.h"
 #include "ondisk/node.h"
 
-/** The rank of leaves that are known to be of the present state; that of others is their
- * generation. */
+/** The rank of leaves of the present state. The rank of any other leaf is its generation. */
 #define BW_PRESENT_RANK UINT64_MAX
 
 /** An item of one of the leaves. */
 struct bw_newest_item {
     struct bw_key key;
     uint64_t rank;   /**< of its leaf */
-    uint64_t source; /**< where its leaf was found, as bw_newest_add() was told */
+    uint64_t source; /**< where its leaf was found: argument of bw_newest_add() */
     size_t at;       /**< of its bytes, in `bytes` */
     uint32_t size;
 };
@@ -49,7 +46,7 @@ struct bw_error *bw_newest_add_item(struct bw_newest *newest, const struct bw_it
 /** Keeps the newest items only, in order. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_newest_settle(struct bw_newest *newest);
 
-/** Whether a leaf of the present state speaks for a key. */
+/** Whether a leaf of the present state covers a key. */
 bool bw_newest_is_present(const struct bw_newest *newest, const struct bw_key *key);
 
 /** An item as readers of leaves get it: a view. */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Replacements of lost superblocks, devices, chunk trees and root trees, rebuilt from what is found
- * on the devices. src/open.c calls these functions while it opens a file system. The rebuilt trees
- * are in memory (btree/memory.h); readers use them like trees of the image. Each function reports
- * what it has reconstructed.
- */
+/* Replacements of lost superblocks, devices, chunk trees and root trees, rebuilt from tree blocks
+ * found on the devices. src/open.c calls these functions while it opens a file system. The rebuilt
+ * trees are in memory (btree/memory.h); readers use them like trees of the image. Each function
+ * reports what it has reconstructed. */
 #ifndef BW_RESCUE_RESCUE_H
 #define BW_RESCUE_RESCUE_H
 
@@ -21,8 +19,8 @@ struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *se
  * checksums that can be read so far. (missing_devices.c) */
 struct bw_error *bw_rescue_devices(struct bw_fs *fs);
 
-/** The chunk tree cannot be read, or not all of it: sets fs->chunk_tree. Consumes `why`, and
- * returns it if there is nothing to set. (chunk_tree.c) */
+/** Called if the chunk tree cannot be read completely: sets fs->chunk_tree. Consumes `why`, and
+ * returns it if it sets nothing. (chunk_tree.c) */
 struct bw_error *bw_rescue_chunk_tree(struct bw_fs *fs, struct bw_error *why);
 
 /** The present root of the root tree cannot be read: sets fs->root_tree, likewise. (root_tree.c) */

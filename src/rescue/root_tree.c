@@ -573,8 +573,8 @@ static struct bw_error *scan(struct making *making)
     if (!error && too_much)
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_NOT_FOUND,
-                                     "the root tree is lost: with --scan, the present state is put "
-                                     "together from %" PRIu64 " GiB of tree blocks",
+                                     "the root tree is lost: --scan rebuilds it from %" PRIu64
+                                     " GiB of tree blocks",
                                      ranges.bytes >> 30));
     if (!error && !too_much)
         error = bw_past_scan(&scan);
@@ -840,7 +840,7 @@ static void report(const struct making *making, struct bw_error *why)
     bw_fs_report(making->fs, BW_DAMAGE,
                  bw_error_prefix(why,
                                  "the root tree is lost: the state of generation %" PRIu64
-                                 " is put together from tree blocks that were found: %zu tree%s%s",
+                                 " was rebuilt from tree blocks: %zu tree%s%s",
                                  making->newest, making->roots.count,
                                  bw_plural(making->roots.count),
                                  making->roots.proven ? ""

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The present roots of all trees, without a root tree. The extent tree has an item for each tree
+/* The present roots of all trees, without a root tree. The extent tree has an item for each tree
  * block in use, which names the tree that it belongs to: the root of a tree is the block of the
- * highest level. Where the extent tree itself begins, it tells as well: only the one that was
- * committed last has an item for its own root, and for that of the root tree. Without an extent
- * tree, the newest block of each tree has to do.
- */
+ * highest level. The extent tree also proves its own root: only the extent tree of the last commit
+ * has items for its own root and for the root of the root tree. Without an extent tree, the newest
+ * block of each tree is used. */
 #ifndef BW_RESCUE_ROOT_TREE_H
 #define BW_RESCUE_ROOT_TREE_H
 
@@ -22,7 +20,8 @@ struct bw_tree_roots {
     struct bw_tree_root *trees; /**< ascending by id, once they were found */
     size_t count, capacity;
     struct bw_map numbers; /**< from an id to its place, until they are sorted */
-    bool proven;           /**< by a whole extent tree: other trees, and other roots, are gone */
+    bool proven;           /**< by a complete extent tree: other trees and other roots no longer
+                                exist */
     uint64_t generation;   /**< of the extent tree; 0: none was found */
     struct bw_map leaves;  /**< addresses of the leaves of the root tree that are in use, if the
                               extent tree was found */

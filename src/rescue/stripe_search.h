@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Which extent of which device is which stripe of a chunk, where the chunk item is lost and the
- * profile stripes. What is stored tells: the address in a tree block says where in the chunk the
- * block lies, and so does the checksum of data that is right at one place and wrong at the others.
- */
+/* Which extent of which device is which stripe of a chunk, where the chunk item is lost and the
+ * profile stripes. The contents decide. The address in a tree block gives the position of the block
+ * in the chunk. So does a checksum of data that matches at one place and nowhere else. */
 #ifndef BW_RESCUE_STRIPE_SEARCH_H
 #define BW_RESCUE_STRIPE_SEARCH_H
 
@@ -19,7 +17,7 @@ struct bw_derived_chunk {
     const struct bw_found_extent *extents; /**< one for each stripe */
     unsigned count;                        /**< of them */
     unsigned columns;                      /**< pieces of data in a row */
-    size_t *work;                          /**< that is left for the proofs of all chunks */
+    size_t *work;                          /**< remaining budget for the proofs of all chunks */
 };
 
 /** Sets which extent is which stripe, all of which are -1 before. False if that is not proven: then
@@ -27,17 +25,13 @@ struct bw_derived_chunk {
 bool bw_stripe_order_prove(const struct bw_derived_chunk *chunk, const struct bw_chunk_set *set,
                            int order[BW_MOST_STRIPES]);
 
-/*
- * Extents of devices that no device tree tells of. What is stored tells: if the places of many
- * blocks differ from what their addresses make of a stripe by the same number, that is where the
- * stripe begins.
- */
+/* Extents of devices that no device tree lists. If the places of many blocks differ from their
+ * computed offsets in a stripe by the same number, the stripe begins there. */
 
-/**
- * Finds extents of a chunk of which logical, length, profile, scan and work are set. Sets its
+/** Finds extents of a chunk of which logical, length, profile, scan and work are set. Sets its
  * `extents`, to those in `found`, `columns`, and `count`, the number of stripes; and which extent
- * is which stripe: -1 if that was not found. False if none was, or if what was seen contradicts.
- */
+ * is which stripe: -1 if that was not found. False if none was found, or if the blocks found
+ * contradict each other. */
 bool bw_found_extents(struct bw_derived_chunk *chunk, const struct bw_chunk_facts *facts,
                       const struct bw_chunk_set *set, struct bw_found_extent found[BW_MOST_STRIPES],
                       int order[BW_MOST_STRIPES]);

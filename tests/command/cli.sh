@@ -42,10 +42,10 @@ holds "paths beside a foreign device" same_list raid1-2
 expect "a text file as a second device" 1 'not used: no superblock' -0 "$plain" "$ROOT/Makefile"
 holds "paths beside a text file" same_list plain
 expect "a log tree" 0 - "$BUILD/fixtures/log-tree/dev1.img"
-expect "a log tree, with -v" 0 'note: there is a log .* generation 7: it is replayed' \
+expect "a log tree, with -v" 0 'note: the log tree has .* generation 7: it is replayed' \
     -v "$BUILD/fixtures/log-tree/dev1.img"
 holds "what only the log has" out_has '^/volume/docs/letters/logged-19$'
-expect "without the log" 0 'note: there is a log .* it is ignored' -v --log=ignore \
+expect "without the log" 0 'note: the log tree has .* it is ignored' -v --log=ignore \
     "$BUILD/fixtures/log-tree/dev1.img"
 holds "what the log has removed" out_has '^/volume/docs/letters/01.txt$'
 expect "no such way with a log" 2 'invalid argument of --log' --log=maybe "$plain"

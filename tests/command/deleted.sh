@@ -107,7 +107,7 @@ expect "the same from a subvolume on" 0 - versions -o changes,path --subvol 5 "$
 holds "the same names" out_is <<< $'renamed\t/top/kept/moved-on\n-\t/top/kept/moved'
 expect "of a file that is gone" 0 - versions --no-data -o generation,left,size "$image" /top/large
 holds "the last one" out_is <<< "$((generation - 1))"$'\t-\t108894'
-expect "of nothing" 2 'no state that is left has it' versions "$image" /nothing
+expect "of nothing" 2 'not found in any recoverable generation' versions "$image" /nothing
 
 # The index of roots: made by one command, used by others.
 rm -f "$WORK/index"

@@ -192,7 +192,7 @@ cp out split.vol
 reads "can be given back, too" plain --graph split.vol
 reads "parts at an offset" plain --offset 2M gpt.part.001
 mv gpt.part.002 aside
-expect "a part is missing" 2 'gpt.part.002 is missing: the image goes on in gpt.part.003' \
+expect "a part is missing" 2 'gpt.part.002 is missing: the image continues in gpt.part.003' \
     gpt.part.001
 mv aside gpt.part.002
 split -b 50M -d -a 3 --numeric-suffixes=1 "$plain" plain.link.
@@ -202,7 +202,7 @@ expect "a part that is a link to the first one" 0 'joined with the parts after i
 split -b 2M -d -a 2 gpt.img gpt.many.
 expect "as many parts as can have names" 0 'joined with the parts after it: 66 files' -v gpt.many.00
 : > gpt.many.99
-expect "and none after the last" 2 'gpt.many.66 is missing: the image goes on in gpt.many.99' \
+expect "and none after the last" 2 'gpt.many.66 is missing: the image continues in gpt.many.99' \
     gpt.many.00
 for number in {66..98}; do : > "gpt.many.$number"; done
 reads "up to the last name" plain gpt.many.00

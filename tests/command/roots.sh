@@ -97,13 +97,13 @@ tail -n +2 "$WORK/out" > "$WORK/others"
 expect "without it" 0 - roots -o "$columns" --raw "$image"
 holds "the others are the same" cmp "$WORK/others" "$WORK/out"
 dd if=/dev/zero of="$WORK/planted" bs=16K seek=360 count=1 conv=notrunc status=none
-expect "it is no present state" 1 'the state of generation 9 is put together' sum "$WORK/planted"
+expect "it is no present state" 1 'the state of generation 9 was rebuilt' sum "$WORK/planted"
 holds "which is found" cmp "$WORK/out" <("$PROGRAM" sum "$image")
 # A superblock that is older than what was committed.
 cp --sparse=always "$image" "$WORK/stale"
 python3 "$ROOT/tests/support/change_item.py" "$WORK/stale" super 72 8 7 and super 80 8 5636096 \
     > /dev/null
-expect "a stale superblock" 0 'is older than what was committed: --generation 9' \
+expect "a stale superblock" 0 'is older than the last commit: --generation 9' \
     roots -o generation,found,standing "$WORK/stale"
 is "the newest state is found" "$(rows | cut -d ';' -f 1)" '9 backup-0 scan committed'
 expect "its backup roots tell that as well" 0 'has a newer backup root: --generation 9' \
@@ -117,7 +117,7 @@ cp --sparse=always "$WORK/stale" "$WORK/older"
 python3 "$ROOT/tests/support/change_item.py" "$WORK/older" super 2859 8 0 and super 3027 8 0 and \
     super 3195 8 0 and super 3363 8 0 > /dev/null
 expect "if nothing in it tells" 0 - ls "$WORK/older"
-expect "a scan does" 0 'is older than what was committed: --generation 9' ls --scan "$WORK/older"
+expect "a scan does" 0 'is older than the last commit: --generation 9' ls --scan "$WORK/older"
 expect "where there is nothing newer" 0 - ls --scan "$image"
 expect "and named" 0 - sum --generation 9 "$WORK/stale"
 holds "it has all files" cmp "$WORK/out" <("$PROGRAM" sum "$image")

@@ -209,7 +209,7 @@ static void test_bad_root_pointers(void **state)
             expect_success(open_image(image, &log, &fs));
             /* A backup of the same transaction is the better one. */
             assert_int_equal(report_log_count(&log, backups ? "using the root tree of generation"
-                                                            : "is put together from tree blocks"),
+                                                            : "was rebuilt from tree blocks"),
                              1);
             struct walk_result result = walk_fs(fs, &(struct bw_walk_options){0});
             expect_paths(image, &result);

@@ -297,7 +297,7 @@ static void test_backup_roots(void **state)
         struct bw_fs *fs;
         iw_superblock_edit(image, 0, IW_ALL_COPIES, swap_root, &place, true);
         expect_success(open_image(image, &log, &fs));
-        assert_int_equal(report_log_count(&log, "is put together from tree blocks"), 1);
+        assert_int_equal(report_log_count(&log, "was rebuilt from tree blocks"), 1);
         assert_int_equal(bw_fs_status(fs).damages, 1);
         struct walk_result result = walk_fs(fs, &(struct bw_walk_options){0});
         expect_paths(image, &result);
