@@ -51,7 +51,7 @@ static struct bw_error *find_chunk_root(struct bw_fs *fs)
     struct bw_error *error = bw_root_try(fs, tree);
     if (!error || fs->choice.chunk_root)
         return error;
-    /* Chunks seldom move. What tree blocks and checksums cannot prove may be wrong, though. */
+    /* Chunks seldom move. But chunks that tree blocks and checksums cannot prove may be wrong. */
     bw_fs_report(fs, BW_DAMAGE,
                  bw_error_prefix(error,
                                  "using the present chunk tree with a state of generation "

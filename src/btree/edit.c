@@ -30,10 +30,8 @@ void bw_memory_free(struct bw_block_memory *memory)
     *memory = (struct bw_block_memory){.nodesize = memory->nodesize};
 }
 
-/*
- * Changes to a tree. A change of a leaf writes it anew, into as many leaves as it takes; the nodes
- * above get pointers to those. Leaves that become empty go, but none are joined.
- */
+/* Changes to a tree. A change of a leaf rewrites it, into as many leaves as necessary; the nodes
+ * above get pointers to those. Leaves that become empty go, but none are joined. */
 
 /* The way from the root to a leaf. */
 struct path {
@@ -258,7 +256,7 @@ struct bw_error *bw_edit_first(struct bw_tree_editor *editor, const struct bw_ke
     return NULL;
 }
 
-/* The keys of pointers to a block are that of its first entry, up to the root. */
+/* Sets the keys of the pointers to a block, up to the root, to the key of its first entry. */
 static void set_first_key(const struct bw_tree_editor *editor, const struct path *path,
                           uint8_t level)
 {
@@ -299,7 +297,7 @@ static struct bw_error *grow(struct bw_tree_editor *editor, struct path *path)
 static struct bw_error *insert_pointer(struct bw_tree_editor *editor, struct path *path,
                                        uint8_t level, const struct bw_key *key, uint64_t address);
 
-/* Parts a full node; the path goes on leading to the same child. */
+/* Splits a full node; the path still leads to the same child. */
 static struct bw_error *split_node(struct bw_tree_editor *editor, struct path *path, uint8_t level)
 {
     uint8_t *left = path->at[level].block, *right;
@@ -324,7 +322,7 @@ static struct bw_error *split_node(struct bw_tree_editor *editor, struct path *p
     return NULL;
 }
 
-/* Adds a pointer after the one that the path takes, and takes it. */
+/* Adds a pointer after the path's current pointer, and moves the path to it. */
 static struct bw_error *insert_pointer(struct bw_tree_editor *editor, struct path *path,
                                        uint8_t level, const struct bw_key *key, uint64_t address)
 {
@@ -393,7 +391,7 @@ static uint64_t bytes_of(const struct bw_item *items, uint32_t count)
     return total;
 }
 
-/* Writes the leaf of the path anew. */
+/* Rewrites the leaf of the path. */
 static struct bw_error *write_items(struct bw_tree_editor *editor, struct path *path,
                                     const struct bw_item *items, uint32_t count)
 {

@@ -58,7 +58,7 @@ static bool holds(const struct bw_key *first, const struct bw_key *end, const st
     return bw_key_compare(first, key) <= 0 && bw_key_compare(key, end) < 0;
 }
 
-/* Announces the leaves that come next, if the search goes on where it was. */
+/* Announces the next leaves, if the search continues at its last position. */
 static void advise(struct bw_leaf_finder *finder, const struct bw_node *node, uint32_t slot)
 {
     struct bw_range ranges[ADVISE_LEAVES];
@@ -336,7 +336,7 @@ static bool next_in_leaf(struct bw_item_range *range)
     return false;
 }
 
-/* Reports what is lost here; false if an earlier step has reported the same block. */
+/* Reports the loss at this position; false if an earlier step has reported the same block. */
 static bool lose_block(struct bw_item_range *range, uint64_t bytenr)
 {
     struct bw_leaf_finder *finder = &range->finder;

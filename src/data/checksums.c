@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checksums of data. An item holds those of a run of sectors, packed; items of one leaf may follow
- * one another without a gap. */
+/* Checksums of data. An item holds the checksums of a range of sectors, packed; items of one leaf
+ * may follow one another without a gap. */
 #include "data/fetch.h"
 
 #include "base/cleanup.h"
@@ -72,7 +72,7 @@ static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t lo
             sectors_in_item(self, bw_leaf_last_until(&self->finder, &key), key.offset, &first);
         if (sectors > wanted)
             sectors = wanted;
-        /* Of items that overlap, the later one counts. */
+        /* If items overlap, the later one counts. */
         if (sectors > (end - key.offset) / self->sectorsize)
             sectors = (end - key.offset) / self->sectorsize;
         if (!sectors)

@@ -35,7 +35,7 @@ void bw_data_checksums_init(struct bw_data_checksums *checksums, struct bw_fs *f
 /** Frees what it holds. */
 void bw_data_checksums_free(struct bw_data_checksums *checksums);
 
-/** What is known of a range. */
+/** Facts about a range. */
 struct bw_checksum_run {
     uint64_t length; /**< bytes from its beginning on that `known` is about; at least a sector */
     bool known;      /**< whether they have checksums */

@@ -13,7 +13,7 @@
 #include "fs/fs.h"
 #include "graph/wind.h"
 
-/* No extent is larger than a chunk can be, whatever its item says. */
+/* No extent is larger than the largest possible chunk, even if its item claims so. */
 #define LARGEST_EXTENT (UINT64_C(10) << 30)
 
 struct bw_data_file bw_data_file_of(const struct bw_place *place, const struct bw_inode *inode)
@@ -171,7 +171,7 @@ static void describe(const struct bw_file_extent *extent, uint64_t start,
     piece->inline_length = extent->inline_length;
 }
 
-/* The piece that an item gives; the one after it begins at `next`. */
+/* The piece that an item describes; the next piece begins at `next`. */
 static void add_item(const struct bw_extent_cursor *cursor, uint32_t slot, uint64_t next,
                      struct bw_extent_piece *piece)
 {

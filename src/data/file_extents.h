@@ -18,8 +18,7 @@ struct bw_fs;
 /** A piece of a file. */
 struct bw_extent_piece {
     struct bw_extent extent; /**< its error is owned by the caller */
-    /** For BW_EXTENT_INLINE: all its bytes as they are stored, valid until the next piece is asked
-     * for. */
+    /** For BW_EXTENT_INLINE: all its bytes as stored, valid until the next call for a piece. */
     const uint8_t *inline_data;
     uint32_t inline_length;
 };
@@ -66,14 +65,12 @@ struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor,
 /** A place in a file, ahead of its reader. */
 struct bw_data_advisor {
     struct bw_extent_cursor cursor;
-    uint64_t done; /**< in the cursor's file: what is before it has been advised */
+    uint64_t done; /**< in the cursor's file: read-ahead was requested up to here */
 };
 
-/**
- * Tells the layers below that a file will be read from `offset` to `end` soon, so that a cold disk
- * has the data ready. What was advised before is left out, as long as one goes on in the same file.
- * Fails only if memory runs out.
- */
+/** Tells the layers below that a file will be read from `offset` to `end` soon, so that a cold disk
+ * has the data ready. Ranges that were announced before are skipped, unless the caller has changed
+ * to another file. Fails only if memory runs out. */
 struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw_data_file *file,
                                 uint64_t offset, uint64_t end);
 

@@ -95,7 +95,7 @@ static bool decoded(const struct bw_data_decoder *decoder, const struct bw_data_
     return true;
 }
 
-/* Decodes a part of an extent from the bytes of the whole extent as they are stored. */
+/* Decodes a part of an extent from the stored bytes of the whole extent. */
 static struct bw_error *data_decode(struct bw_data_decoder *decoder,
                                     const struct bw_data_file *file,
                                     const struct bw_extent_piece *piece, const uint8_t *stored,
@@ -235,7 +235,7 @@ static struct bw_error *divide_part(struct bw_fs *fs, struct bw_request *failed,
     struct bw_error *error = BW_TAKE(failed->error);
     if (error->code == BW_ERROR_NO_MEMORY)
         return error;
-    /* No sector of it is there. */
+    /* No sector of it can be read. */
     if (error->code == BW_ERROR_MISSING_DEVICE || failed->length <= fs->superblock.sectorsize) {
         spoil_part(block, at, file, error);
         return NULL;
@@ -454,7 +454,7 @@ static struct bw_error *fetch_finish(struct bw_data_fetch *fetch, struct bw_data
     return error;
 }
 
-/* A job of this batch that reads the same extent; NULL if there is none. */
+/* A job of this batch that reads the same extent, or NULL. */
 static const struct job *find_shared(const struct bw_data_fetch *fetch, const struct job *wanted)
 {
     const struct bw_extent *extent = &wanted->piece.extent;

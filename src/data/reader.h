@@ -32,9 +32,9 @@ void bw_data_block_free(struct bw_data_block *block);
 
 /* For filling it. */
 
-/** Makes sure that the block has memory; false if there is none. */
+/** Allocates the memory of the block if necessary; false if memory ran out. */
 bool bw_data_block_reserve(struct bw_data_block *block);
-/** Bytes that are left. */
+/** Remaining bytes. */
 size_t bw_data_block_room(const struct bw_data_block *block);
 /** Takes bytes, at most as many as are left. */
 uint8_t *bw_data_block_take(struct bw_data_block *block, size_t length);

@@ -28,7 +28,7 @@ enum {
     TASK_HELD = 256 << 10,
     WORK_LIMIT = 32 << 20, /* if the caller does not say, bytes */
     ROUND = 4096,          /* a block is taken in pieces of it */
-    ADVISE_WORK = 4 << 20, /* of a file that `work` reads, which goes on by itself */
+    ADVISE_WORK = 4 << 20, /* of a file that `work` reads, which continues by itself */
 };
 
 /* A range of a file that a task reads. */
@@ -40,7 +40,7 @@ struct entry {
     size_t part; /* its first part in the block, once it was read */
 };
 
-/* What one worker does at a time. */
+/* The current work of one worker. */
 struct task {
     struct entry *entries;
     size_t count, capacity;
@@ -51,8 +51,8 @@ struct planner {
     const struct bw_stream *stream;
     struct bw_data_advisor advisor;
     uint32_t sectorsize;
-    struct bw_stream_file file; /* the one that is being cut */
-    uint64_t offset, end;       /* what is left of it */
+    struct bw_stream_file file; /* the file that is being cut */
+    uint64_t offset, end;       /* its remaining part */
     bool has_file;
     bool ended; /* there are no more */
 };
@@ -70,7 +70,7 @@ static struct bw_error *next_file(struct planner *planner)
     return NULL;
 }
 
-/* Adds what lies before `end` to a task. */
+/* Adds the part before `end` to a task. */
 static struct bw_error *add_entry(struct planner *planner, struct task *task, uint64_t end,
                                   bool work)
 {
@@ -250,7 +250,7 @@ static bool plan(struct state *state)
     return true;
 }
 
-/* What an entry should have and was not read, because the block had no room for it. */
+/* The part of an entry that was not read, because the block had no room for it. */
 static struct bw_error *add_rest(const struct entry *entry, uint64_t from,
                                  struct bw_data_block *block)
 {

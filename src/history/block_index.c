@@ -63,8 +63,8 @@ static bool has_fsid(const struct bw_found_identity *identity, const uint8_t *fs
     return false;
 }
 
-/* All that a parent would promise is taken from the block itself: what is left to be checked is
- * whether its entries fit. */
+/* The values that a parent would promise come from the block itself. So only the layout of its
+ * entries is checked. */
 static bool is_consistent(const struct bw_found_identity *identity, const uint8_t *bytes)
 {
     const struct bw_disk_header *header = (const void *)bytes;
@@ -141,8 +141,8 @@ static int compare(const void *left, const void *right)
     return compare_with(left, other->bytenr, other->generation);
 }
 
-/* Threads end their tasks nearly in order, so the place of a batch is near the end. What does not
- * fit in there is sorted later. */
+/* Threads end their tasks nearly in order, so the place of a batch is near the end. Blocks that do
+ * not fit there are sorted later. */
 static size_t place_of(const struct bw_found_index *index, const struct bw_found_block *first)
 {
     enum { NEAR = 1 << 15 };
@@ -287,7 +287,7 @@ static uint64_t hash_of_images(const struct bw_fs *fs)
         const bw_le64 numbers[] = {bw_put64(super->device.devid), bw_put64(super->generation),
                                    bw_put64(super->root.bytenr), bw_put64(super->chunk_root.bytenr),
                                    bw_put64(bw_xlator_size(image->storage))};
-        /* In whatever order they were given. */
+        /* Independent of the order in which they were given. */
         hash += XXH64(numbers, sizeof numbers, 0);
     }
     return hash;
@@ -366,7 +366,7 @@ struct bw_error *bw_past_write_index(const struct bw_past *past, bw_consumer *co
 
 /* Reading. */
 
-/* False: there is no such owner or level. */
+/* False if the owner or the level does not exist. */
 static bool unpack(const struct file_block *block, struct bw_found_block *found)
 {
     *found = (struct bw_found_block){.bytenr = bw_get64(block->bytenr),

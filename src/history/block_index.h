@@ -15,7 +15,7 @@
 #define BW_FOUND_MOST_OWNER ((1u << 20) - 1)
 #define BW_FOUND_MOST_LEVEL (BW_MAX_LEVEL - 1u)
 
-/** A tree block that was found: 36 bytes. What identifies it is (bytenr, generation). */
+/** A tree block that was found: 36 bytes. (bytenr, generation) identifies it. */
 struct __attribute__((packed, aligned(4))) bw_found_block {
     uint64_t bytenr; /**< its logical address */
     uint64_t generation;

@@ -14,7 +14,7 @@
 struct bw_completeness {
     struct bw_fs *fs;
     const struct bw_found_index *index;
-    struct bw_tree_reader reader;   /* without what stands in for lost blocks */
+    struct bw_tree_reader reader;   /* without replacements for lost blocks */
     uint32_t *nodes;                /* places of internal nodes in the index, level by level */
     struct bw_loss *losses;         /* of each */
     size_t first[BW_MAX_LEVEL + 1]; /* where the nodes of a level begin; level 0 has none */
@@ -149,7 +149,7 @@ static struct bw_loss assess_absent(struct bw_completeness *completeness,
 
 /* Nodes. */
 
-/* What an address and a generation promise; NULL if it is not in the index. */
+/* The block that an address and a generation identify; NULL if the index lacks it. */
 static const struct bw_found_block *promised(const struct bw_completeness *completeness,
                                              const struct bw_block_pointer *pointer)
 {

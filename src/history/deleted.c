@@ -79,7 +79,7 @@ enum bw_left_kind bw_left_kind(const struct bw_left *left, bool unchecked)
 
 /* From deleted inodes to entries: what each held and was called in the state that had it last. */
 
-/* The inode at hand, and who receives its entries. */
+/* The current inode, and the receiver of its entries. */
 struct visiting {
     const struct bw_deleted *deleted;
     bw_entry_visitor *visit;
@@ -307,8 +307,7 @@ static struct bw_error *add_all(struct finding *finding)
     return NULL;
 }
 
-/* The subvolume of another state that is the same one, and not being deleted; NULL: there is none.
- */
+/* The same subvolume in another state, unless it is being deleted there; NULL if not found. */
 static const struct bw_subvolume *same_in(const struct bw_fs *fs,
                                           const struct bw_subvolume *subvolume)
 {

@@ -325,8 +325,8 @@ static int by_first_key(const void *a, const void *b)
                           &right->pointer.expectation.first_key);
 }
 
-/* Sorts the leaves. Each ends where the next begins. Of two that overlap, which do not occur in a
- * sound tree, only one stays. */
+/* Sorts the leaves. Each ends where the next begins. If two overlap, which a sound tree never has,
+ * only one stays. */
 static void put_in_order(struct bw_adopted *adopted)
 {
     size_t kept = 0;

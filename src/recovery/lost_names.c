@@ -35,7 +35,7 @@ struct bw_name_index {
     struct bw_fs *fs;
     pthread_mutex_t lock;
     struct tree_names trees[KEPT_TREES];
-    unsigned next; /* the one that is replaced next */
+    unsigned next; /* the entry that is replaced next */
 };
 
 struct bw_error *bw_name_index_create(struct bw_fs *fs, struct bw_name_index **result)
@@ -119,7 +119,7 @@ static struct bw_error *read_tree(const struct bw_fs *fs, const struct bw_tree *
     return NULL;
 }
 
-/* The names of a tree, which replace those of another. Under the lock. */
+/* The names of a tree, which replace the names of another tree. Under the lock. */
 static struct bw_error *find_names(struct bw_name_index *index, const struct bw_tree *tree,
                                    const struct tree_names **result)
 {
@@ -321,7 +321,7 @@ static struct bw_error *index_names(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-/* Of a directory that was walked, every block has been read or was lost in its wave. */
+/* If a directory was walked, each of its blocks was read, or was lost in its wave. */
 static struct bw_error *index_lost(void *context, const struct bw_block_pointer *pointer,
                                    struct bw_error *error)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Salvaging lost inodes from what refers to them, and attaching recovery to an open file system. */
+/* Salvages lost inodes from the items that refer to them, and attaching recovery to an open file
+ * system. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -51,7 +51,7 @@ static struct bw_error *delete_range(struct bw_replay *replay, uint64_t director
     }
 }
 
-/* Removes entries of a directory: all of them, or those that its log says are gone
+/* Removes entries of a directory: all entries, or the entries that its log lists as deleted
  * (replay_dir_deletes). */
 static struct bw_error *dir_deletes(struct bw_replay *replay, uint64_t directory, bool all)
 {
@@ -128,10 +128,8 @@ struct bw_error *bw_replay_dir_index(struct bw_replay *replay, const struct bw_i
     return entry.type == BW_FILE_DIRECTORY ? NULL : bw_replay_recount(replay, link.inode);
 }
 
-/*
- * The third pass, for the extents of files: each takes the place of whatever the file had there.
- * The checksums that the log has for its data go to the checksum tree.
- */
+/* The third pass, for the extents of files: each replaces the extents that the file had there. The
+ * checksums that the log has for its data go to the checksum tree. */
 
 /* Where an extent begins and ends in its file. */
 struct span {
@@ -232,7 +230,7 @@ static uint32_t sum_size(const struct bw_replay *replay)
     return (uint32_t)bw_checksum_size(replay->fs->superblock.checksum_type);
 }
 
-/* The part of an item that lies in a range; false if there is none. */
+/* The part of an item that lies in a range; false if it lies outside. */
 static bool sums_in(const struct bw_replay *replay, const struct bw_item *item, uint64_t start,
                     uint64_t end, struct sums *sums)
 {

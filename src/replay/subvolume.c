@@ -26,7 +26,7 @@ struct bw_error *bw_replay_set_inode(struct bw_replay *replay, uint64_t inode,
     return bw_edit_put(&replay->tree, &key, item, sizeof *item);
 }
 
-/* Puts what was gathered in the scratch buffer. */
+/* Writes the contents of the scratch buffer. */
 static struct bw_error *put_scratch(struct bw_replay *replay, const struct bw_key *key)
 {
     const struct bw_buffer *scratch = &replay->scratch;

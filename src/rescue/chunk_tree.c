@@ -163,8 +163,8 @@ static void report_stripes(struct bw_fs *fs, const struct bw_derived_chunk *chun
         report_derived(fs, chunk, text);
 }
 
-/* The extents, from what is stored in them. A group without any, where others have some, is most
- * likely one of an older state, that was removed. */
+/* Finds the extents from their contents. If some groups have extents, a group without extents most
+ * likely belongs to an older state and was removed. */
 static struct bw_error *search_stripes(struct bw_fs *fs, struct bw_derived_chunk *chunk,
                                        const struct bw_chunk_facts *facts, const char *why,
                                        struct bw_chunk_set *set)
@@ -250,7 +250,7 @@ static struct bw_error *chunks_derive(struct bw_fs *fs, const struct bw_device_s
                                       const struct bw_chunk_facts *facts, size_t *work,
                                       struct bw_chunk_set *set)
 {
-    /* What proves chunks of data, their checksums, lies in the others. */
+    /* The other chunks hold the checksums, which prove chunks of data. */
     BW_TRY(derive_groups(fs, scan, facts, false, work, set));
     return derive_groups(fs, scan, facts, true, work, set);
 }
@@ -269,12 +269,12 @@ struct search {
     struct bw_fs *fs;
     struct bw_found_identity identity;
     struct bw_device_scan scan;
-    struct bw_chunk_set system; /* those of the superblock */
+    struct bw_chunk_set system; /* the chunks of the superblock */
     struct bw_chunk_set known;
     struct bw_chunk_facts facts;
     struct bw_device_range *ranges; /* to be read next */
     size_t range_count, range_capacity;
-    size_t work; /* that is left for proofs */
+    size_t work; /* remaining budget for proofs */
     uint8_t *buffer;
 };
 
@@ -419,7 +419,7 @@ static int newest_first(const void *left, const void *right)
     return a->rank != b->rank ? (a->rank < b->rank) * 2 - 1 : bw_key_compare(&a->key, &b->key);
 }
 
-/* Makes the set of known chunks anew: newer ones first, so that they win. */
+/* Rebuilds the set of known chunks: newer chunks first, so that they win. */
 static struct bw_error *compose(struct search *search, bool last)
 {
     const struct bw_newest *chunks = &search->facts.chunks;
@@ -456,8 +456,8 @@ static struct bw_error *add_up(struct search *search, uint64_t devid, uint64_t o
     return NULL;
 }
 
-/* Whether the chunks take what the superblocks say that chunks take of the devices. Those that were
- * made, which name no roots, do not know. */
+/* Whether the chunks use as many bytes of each device as its superblock records. A rebuilt
+ * superblock, which names no roots, has no such number. */
 static struct bw_error *is_complete(struct search *search, bool *complete)
 {
     *complete = search->fs->superblock.chunk_root.bytenr != 0;

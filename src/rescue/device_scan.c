@@ -14,7 +14,7 @@
 
 enum {
     PIECE = 4 << 20,
-    WINDOW = PIECE + BW_MAX_NODESIZE, /* a block may begin in a piece and end behind it */
+    WINDOW = PIECE + BW_MAX_NODESIZE, /* a block may begin in a piece and end after it */
 };
 
 /* A part of a device that is stored, and is read in pieces. */
@@ -58,8 +58,8 @@ static int by_place(const void *left, const void *right)
                                 : (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-/* Makes one of ranges that overlap: any number of chunks may claim the same place, which is read
- * once. Returns how many are left. */
+/* Joins overlapping ranges: any number of chunks may claim the same place, which is read once.
+ * Returns the new number of ranges. */
 static size_t merge(struct bw_device_range *ranges, size_t count)
 {
     size_t kept = 0;
@@ -95,7 +95,7 @@ static bool add_piece(struct run *run, size_t image, uint64_t at, uint64_t lengt
     return true;
 }
 
-/* Adds what is stored of a range. */
+/* Adds the stored part of a range. */
 static bool add_range(struct run *run, const struct bw_device_range *range)
 {
     struct bw_xlator *device = device_of(run->scan, range->image);

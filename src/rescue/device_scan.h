@@ -50,7 +50,7 @@ size_t bw_image_of_devid(const struct bw_device_scan *scan, uint64_t devid);
 struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_device_range *ranges,
                                     size_t count);
 
-/** The tree that a block says it belongs to. */
+/** The owner tree in the header of a block. */
 static inline uint64_t bw_block_match_owner(const struct bw_device_scan *scan,
                                             const struct bw_block_match *match)
 {

@@ -36,7 +36,7 @@ struct search {
     unsigned sectors;                /* of this chunk that were compared */
 };
 
-/* What is missing. */
+/* The missing devices. */
 
 /* The number of a missing device; missing_count if it is none. */
 static size_t number_of(const struct search *search, uint64_t devid)

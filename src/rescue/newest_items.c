@@ -56,7 +56,7 @@ static int newest_first(const void *left, const void *right)
     return (a->rank < b->rank) - (a->rank > b->rank);
 }
 
-/* Of each key, the item of the highest rank. */
+/* Keeps, for each key, the item of the highest rank. */
 static void drop_older(struct bw_newest *newest)
 {
     size_t kept = 0;
@@ -82,8 +82,8 @@ static size_t first_open(size_t *next, size_t at)
     return end;
 }
 
-/* Leaves speak for items in the order of their ranks; what is older than the first leaf that speaks
- * for it gets the size UINT32_MAX. */
+/* Visits leaves in the order of their ranks. An item that is older than the first leaf that covers
+ * its key gets the size UINT32_MAX. */
 static void mark_gone(struct bw_newest *newest, size_t *next)
 {
     for (size_t i = 0; i <= newest->count; i++)

@@ -76,7 +76,7 @@ static bool is_higher(const struct bw_root_pointer *a, const struct bw_root_poin
     return a->level != b->level ? a->level > b->level : a->bytenr > b->bytenr;
 }
 
-/* Notes a block of a tree, unless there is one above it, or a newer one. */
+/* Records a block of a tree, unless a higher or newer block is recorded. */
 static struct bw_error *note(struct bw_tree_roots *roots, uint64_t id, struct bw_root_pointer block,
                              bool by_level)
 {
@@ -97,7 +97,7 @@ static struct bw_error *note(struct bw_tree_roots *roots, uint64_t id, struct bw
 
 /* The extent tree. */
 
-/* Whether an extent tree has a tree block. What cannot be read has none. */
+/* Whether an extent tree has a tree block. An unreadable extent tree has none. */
 static struct bw_error *has_block(const struct bw_fs *fs, const struct bw_tree *tree,
                                   const struct bw_root_pointer *block, bool *has)
 {
@@ -206,7 +206,7 @@ static struct bw_error *find_extent_tree(const struct bw_fs *fs, const struct bw
     return error;
 }
 
-/* What the extent tree says of all trees. */
+/* Facts of the extent tree about all trees. */
 struct survey {
     const struct bw_fs *fs;
     struct bw_tree_roots *roots;
@@ -505,7 +505,7 @@ static const struct bw_subvolume_name *subvolume_name_of(const struct bw_subvolu
  * comes from older leaves of the root tree, and names of subvolumes from the directories.
  */
 
-/* The new root tree, and what it is made of. */
+/* The new root tree and its sources. */
 struct making {
     struct bw_fs *fs;
     struct bw_found_index index;
@@ -648,7 +648,7 @@ static struct bw_error *read_leaf(struct making *making, const struct bw_found_b
         block->bytenr, {.owner = BW_ROOT_TREE, .generation = block->generation}};
     BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, buffer);
     if (error)
-        return NULL; /* it was found in a copy that is gone meanwhile */
+        return NULL; /* it was found in a copy that has since become unreadable */
     const struct bw_node leaf = bw_node_view(buffer, reader->nodesize);
     return bw_newest_add(&making->items, &leaf,
                          is_present(making, block) ? BW_PRESENT_RANK : block->generation,

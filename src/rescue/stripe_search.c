@@ -16,10 +16,10 @@
 /* How many sectors of data are tried, and how many votes for each extent are enough. */
 enum { MOST_SECTORS = 4096, ENOUGH = 32 };
 
-/* What it costs to look up a leaf in the chunks, and to read, where a look at a block costs 1. */
+/* Cost of looking a leaf up in the chunks, and of reading, in units of one look at a block. */
 enum { LOOK_UP = 16, READ = 128 };
 
-/* Takes from the work that is left; false if there is none. */
+/* Subtracts from the remaining work; false if it is used up. */
 static bool may_work(const struct bw_derived_chunk *chunk, size_t cost)
 {
     *chunk->work -= cost < *chunk->work ? cost : *chunk->work;
@@ -195,7 +195,7 @@ static bool take_stripe(const struct bw_derived_chunk *chunk, unsigned extent, u
     return false;
 }
 
-/* What is left over when all others are known is known as well. */
+/* If all stripes but one are known, the last one is known as well. */
 static bool count_votes(const struct ballot *ballot, int *order)
 {
     const unsigned count = ballot->chunk->count;
@@ -348,7 +348,7 @@ static bool try_columns(struct trial *trial, struct bw_derived_chunk *chunk,
     return trial->score;
 }
 
-/* The number of columns for which by far most votes agree; 0 if there is none. */
+/* The number of columns for which by far most votes agree, or 0. */
 static unsigned find_columns(struct trial *trial, struct bw_derived_chunk *chunk,
                              const struct bw_chunk_facts *facts)
 {
@@ -447,7 +447,7 @@ static uint64_t short_checksum(const struct search *search, const uint8_t *check
 
 /* What is looked for. */
 
-/* The block group of data with an address, if its chunk is not known; NULL if there is none. */
+/* The block group of data with an address, if its chunk is not known; otherwise NULL. */
 static const struct bw_newest_item *lost_group(const struct search *search, uint64_t address)
 {
     const struct bw_newest *groups = &search->facts->groups;
@@ -493,7 +493,8 @@ static int by_checksum(const void *left, const void *right)
                                       : (a->address > b->address) - (a->address < b->address);
 }
 
-/* Old leaves have the same sectors as new ones; what lies at several addresses proves nothing. */
+/* Old leaves have the same sectors as new ones; contents found at several addresses prove
+ * nothing. */
 static void settle(struct search *search)
 {
     size_t kept = 0;

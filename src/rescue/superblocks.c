@@ -134,7 +134,7 @@ static struct bw_error *block_kinds_find(const struct bw_image_set *set,
  */
 
 enum {
-    MOST_ASKED = 1 << 14, /* blocks of an image that are asked which device it is */
+    MOST_ASKED = 1 << 14, /* blocks of an image that are read to identify its device */
     MOST_DEVICES = 256,   /* that an image may be: the first ones found */
     MOST_EXTENTS = 256,   /* that a block may lie in */
 };
@@ -160,7 +160,7 @@ static void candidate_free(struct candidate *candidate)
     free(candidate->devids);
 }
 
-/* What the leaves say, wherever they lie. */
+/* Facts from the leaves, at any position. */
 static struct bw_error *read_facts(struct candidate *candidate)
 {
     const struct bw_device_scan *scan = &candidate->scan;
