@@ -85,8 +85,7 @@ static struct bw_error *check_all(struct check *check, const struct bw_error *wh
     return settings->manifest && !why ? check_compare(check) : NULL;
 }
 
-/* Writes the remaining output and the summary. `opened`: the file system could be opened; if not,
- * `error` says why. */
+/* Writes the remaining output and the summary. `opened`: the file system could be opened. */
 static int end(struct check *check, struct bw_error *error, bool opened)
 {
     struct cmd_session *session = &check->session;

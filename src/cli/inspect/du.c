@@ -161,7 +161,7 @@ const struct command cmd_du = {
         "not printed still count.\n\n"
         "Only data are counted, not metadata, and sizes are those before compression:\n"
         "'compression' shows the stored size, 'qgroups' the numbers of quotas.\n",
-    .examples = "  btrfs-walk du disk.img /home              all below a directory\n"
+    .examples = "  btrfs-walk du disk.img /home              a directory\n"
                 "  btrfs-walk du -s disk.img /snap/1 /snap/2  a line each\n"
                 "  btrfs-walk du --raw --maxdepth 1 disk.img  exact; the top directory and what is "
                 "in it\n"

@@ -207,7 +207,7 @@ const struct command cmd_space = {
         "the exit status is 1.\n" CMD_ANSWER_DETAILS,
     .examples = "  btrfs-walk space disk.img                               a table\n"
                 "  btrfs-walk space --free-if /old,/older disk.img         space freed together\n"
-                "  btrfs-walk space --shared disk.img                      who shares with whom\n"
+                "  btrfs-walk space --shared disk.img                      sets that share data\n"
                 "  btrfs-walk space -o exclusive,path disk.img | sort -n   in bytes\n",
     .options = options,
     .record = "shareinfo",
