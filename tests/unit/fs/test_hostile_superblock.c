@@ -134,7 +134,7 @@ static void test_refusals(void **state)
         struct report_log log = {0};
         struct bw_error *error = open_image(image, &log, &fs);
         if (!error && !refusals[i].text)
-            assert_int_equal(report_log_count(&log, "the chunk tree is lost: it is put"), 1);
+            assert_int_equal(report_log_count(&log, "the chunk tree is lost: it was rebuilt"), 1);
         else if (!error)
             fail_msg("%s: was opened", refusals[i].name);
         else
