@@ -38,7 +38,7 @@ struct bw_checked_device {
     uint64_t allocated;         /**< bytes of its device extents */
 };
 
-/* What `chunks` has read of the chunk tree. */
+/* Items that `chunks` has read from the chunk tree. */
 struct bw_stripe_list {
     struct bw_check *check;
     struct bw_checked_stripe *stripes;

@@ -285,7 +285,7 @@ static uint64_t read_run(struct bw_data_check *data, struct worker *worker,
     return good;
 }
 
-/* Those of the sectors in `wanted` that are good in a copy. */
+/* The sectors in `wanted` that are good in a copy. */
 static uint64_t good_in_copy(struct bw_data_check *data, struct worker *worker,
                              const struct piece *piece, unsigned copy, uint64_t wanted,
                              uint64_t *unreadable)
@@ -301,7 +301,7 @@ static uint64_t good_in_copy(struct bw_data_check *data, struct worker *worker,
     return good;
 }
 
-/* Those of the bad sectors of a copy that are good in another one. */
+/* The bad sectors of a copy that are good in another copy. */
 static uint64_t mendable(struct bw_data_check *data, struct worker *worker,
                          const struct piece *piece, unsigned copy, uint64_t bad)
 {

@@ -169,7 +169,7 @@ static struct bw_error *path_of(struct walk *walk, const struct match *match,
     return NULL;
 }
 
-/* Whether a path that is asked for may be in a directory. */
+/* Whether a requested path may be in a directory. */
 static bool may_contain_selected(const struct bw_diff *diff, struct bw_diff_text path)
 {
     const struct bw_buffer *filter = &diff->filter;
@@ -203,7 +203,7 @@ static struct bw_error *read_file(struct walk *walk, unsigned side, const struct
     return NULL;
 }
 
-/* What is told of two files of the same name. */
+/* The differences to report between two files of the same name. */
 static struct bw_error *compare_files(struct bw_diff *diff, const struct bw_diff_file files[2],
                                       struct bw_diff_row *row)
 {

@@ -189,7 +189,7 @@ struct bw_error *bw_diff_path(struct bw_diff *diff, unsigned side, uint64_t dire
 struct bw_error *bw_diff_may_have(struct bw_diff_tree *tree, const char *path, size_t length,
                                   bool *possible);
 
-/* What differs in a file (file_changes.c). */
+/* Differences within a file (file_changes.c). */
 
 /** The result of comparing two files. */
 struct bw_diff_result {

@@ -219,7 +219,7 @@ static struct bw_error *add_part(struct bw_diff_tree *tree, uint64_t inode)
     return NULL;
 }
 
-/* The part of a directory. What is not touched has the same name in both trees. */
+/* The part of a directory. Untouched inodes have the same name in both trees. */
 static struct bw_error *get_part(struct bw_diff *diff, unsigned side, uint64_t inode,
                                  const struct bw_diff_tree **in, uint32_t *part)
 {

@@ -449,7 +449,7 @@ static int by_address(const void *left, const void *right)
     return a->logical != b->logical ? (a->logical < b->logical ? -1 : 1) : by_place(left, right);
 }
 
-/* Of pieces that overlap, the first one counts. */
+/* If pieces overlap, the first one counts. */
 static void cut_pieces(struct bw_space_map *map)
 {
     uint64_t end = 0;

@@ -28,14 +28,14 @@ struct bw_tree_list {
 };
 
 /** Fills an empty list: the trees of the superblock, then one for each ROOT_ITEM. Does nothing if
- * the list is not empty. What is lost is reported. */
+ * the list is not empty. Losses are reported. */
 struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list);
 
 /** Finds the tree with the roots of the log trees; its id is 0 if there is none. Its loss is
  * reported. */
 struct bw_error *bw_log_tree_find(struct bw_fs *fs, struct bw_tree *tree);
 
-/** Adds it to the list, and the log trees. What is lost is reported. */
+/** Adds it to the list, and the log trees. Losses are reported. */
 struct bw_error *bw_tree_list_load_log(struct bw_fs *fs, struct bw_tree_list *list);
 
 /** The first tree with an id; NULL if there is none. */
