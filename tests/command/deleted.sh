@@ -143,5 +143,5 @@ END
 expect "between two states" 0 - diff --only R "$image" "5@$((generation - 1))" "5@$generation"
 holds "renames" out_is <<< $'R\tF\t/top/kept/moved\t/top/kept/moved-on'
 expect "with what is gone" 2 'no subvolume' diff "$image" "volume@$generation"
-expect "with nothing" 2 'two subvolumes are compared' diff "$image" /
+expect "with nothing" 2 'give two subvolumes' diff "$image" /
 finish

@@ -114,7 +114,7 @@ for line in '0 x' '12 13' '-1' '99999999999999999999' $'0 +\n0 1' $'0 +\n0 1 X';
     echo "$line" > "$WORK/bad"
     expect "no list: $line" 2 'bad:[12]: neither' owner --bad-map "$WORK/bad" "$(image plain)"
 done
-expect "which device" 2 'which device' owner --bad-map "$WORK/map" \
+expect "which device" 2 'does not name its device' owner --bad-map "$WORK/map" \
     "$(image raid5-3)" -d "$BUILD/fixtures/raid5-3/dev2.img" -d "$BUILD/fixtures/raid5-3/dev3.img"
 expect "no such list" 2 'cannot open' owner --bad-map "$WORK/none" "$(image plain)"
 expect "no address" 2 'no address' owner "$(image plain)"
