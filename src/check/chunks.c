@@ -38,7 +38,7 @@ struct bw_checked_device {
     uint64_t allocated;         /**< bytes of its device extents */
 };
 
-/* Items that `chunks` has read from the chunk tree. */
+/* Stripes and devices that `chunks` has read from the chunk tree. */
 struct bw_stripe_list {
     struct bw_check *check;
     struct bw_checked_stripe *stripes;

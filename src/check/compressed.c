@@ -322,7 +322,7 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
                : bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
 }
 
-/* Extents that snapshots share are read once. */
+/* Tree blocks that snapshots share are read once. */
 static bool is_new(void *context, const struct bw_block_pointer *pointer)
 {
     struct compressed_check *self = context;

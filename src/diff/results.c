@@ -67,7 +67,7 @@ static int by_path(const void *a, const void *b, void *texts)
     const char *text = texts;
     int order = bw_compare_bytes(text + left->path, left->path_length, text + right->path,
                                  right->path_length);
-    /* A deleted file comes before the file that replaces it. */
+    /* A deleted object comes before the object that replaces it. */
     if (!order)
         order = (right->status == BW_DIFFERENCE_DELETED) - (left->status == BW_DIFFERENCE_DELETED);
     if (!order)
