@@ -37,7 +37,7 @@ PYTHON
 	keep_copy
 	super_has '^log_root[[:space:]]+[1-9]'
 	about 'args: -v --log=ignore'
-	about 'stderr: log of what was made safe by fsync .* is ignored'
+	about 'stderr: the log tree has data fsynced .* is ignored'
 }
 
 # Files which are deleted but still open, and one with no name from the start.

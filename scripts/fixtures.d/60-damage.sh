@@ -266,12 +266,12 @@ make_lost_root() {
 	printf 'destroyed: the root block of the tree: %s\n' "$1" \
 		> "$out/lost-leaf"
 	about 'exit: 1'
-	# A chunk tree or root tree is put together again, and nothing is missing.
+	# A chunk tree or root tree is rebuilt, and nothing is missing.
 	if [[ $1 == fs ]]; then
 		about 'subset: yes'
 		about 'stderr: .'
 	else
-		about "stderr: the $1 tree is lost: .* put together"
+		about "stderr: the $1 tree is lost: .* rebuilt"
 	fi
 }
 

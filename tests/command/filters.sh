@@ -119,7 +119,9 @@ holds "an empty one, too" \
 
 # Refusals.
 refused "invalid argument of --sort" --sort colour
-for list in '' x f, ,f fd f,,d 'f d'; do refused "invalid argument of --type: $list" --type "$list"; done
+for list in '' x f, ,f fd f,,d 'f d'; do
+    refused "invalid argument of --type: $list" --type "$list"
+done
 for size in '' M 1x 1.5M ++1 1k1; do refused "--size '$size'" --size "$size"; done
 refused "--name '[': a '[' without its ']'" --name '['
 refused "--exclude" --exclude 'a\'

@@ -10,7 +10,7 @@ mkdir "$mnt"
 "$ROOT/scripts/unpack-fixtures" "$WORK/fx" plain default-subvolume bad-data > /dev/null
 image=$WORK/fx/plain/dev1.img
 
-expect "mount without a directory" 2 'DIR is missing' mount "$image"
+expect "mount without a directory" 2 'no mount point' mount "$image"
 if ! grep -q FUSE=1 "$BUILD/features"; then
     expect "mount without libfuse" 2 'built without libfuse 3' mount "$image" "$mnt"
     finish
