@@ -17,9 +17,9 @@ at_most() {
         fail "$2: $text, more than $ceiling tenths of a percent"
     fi
 }
-at_most 230 "comments" . src include
-at_most 260 "documentation" --docs . docs README.md CONTRIBUTING.md src/README.md
-at_most 100 "strings" --strings . src include
+at_most 171 "comments" . src include
+at_most 17 "documentation" --docs . docs README.md CONTRIBUTING.md src/README.md
+at_most 18 "strings" --strings . src include
 printf '%s\n' '/* What is told of it anew. */' '/* Reads the next superblock. */' > "$WORK/a.c"
 is "a marked comment" "$(scripts/prose "$WORK" .)" '1 of 2 (50.0 %)'
 holds "is listed" grep -q '^a.c:1: .* What is told of it anew' <(scripts/prose --list "$WORK" .)
