@@ -26,6 +26,9 @@ import sys
 import kernel
 from kernel import run
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from crc32c import checksum
+
 # What no check can know: any value is as good as another. TYPE/MEMBER, with * for any.
 FREE = {
     # What users, mounts and the past of a file decide.
@@ -50,21 +53,9 @@ FREE = {
 EARLIER = {"INODE_ITEM/generation", "INODE_ITEM/transid", "ROOT_ITEM/last_snapshot",
            "ROOT_ITEM/change_transid", "ROOT_ITEM/origin_transid", "EXTENT_ITEM/generation"}
 INLINE = "inline_references" # of extents: behind what may be there, and of several sizes
-TABLE = []
-for number in range(256):
-    for _ in range(8):
-        number = number >> 1 ^ (0x82F63B78 if number & 1 else 0)
-    TABLE.append(number)
 
 
-def crc32c(data):
-    value = 0xFFFFFFFF
-    for byte in data:
-        value = value >> 8 ^ TABLE[(value ^ byte) & 255]
-    return struct.pack("<I", value ^ 0xFFFFFFFF)
-
-
-CHECKSUMS = {0: crc32c, 2: lambda d: hashlib.sha256(d).digest(),
+CHECKSUMS = {0: checksum, 2: lambda d: hashlib.sha256(d).digest(),
              3: lambda d: hashlib.blake2b(d, digest_size=32).digest()}
 
 

@@ -26,22 +26,12 @@ import os
 import struct
 import sys
 
-TABLE = []
-for number in range(256):
-    for _ in range(8):
-        number = number >> 1 ^ (0x82F63B78 if number & 1 else 0)
-    TABLE.append(number)
+from crc32c import checksum
+
 HEADER, ITEM = 101, 25
 SUPERBLOCKS = (1 << 16, 1 << 26, 1 << 38)
 WRAP = (1 << 64) - 1
 LOG = WRAP - 5
-
-
-def checksum(data):
-    value = 0xFFFFFFFF
-    for byte in data:
-        value = value >> 8 ^ TABLE[(value ^ byte) & 255]
-    return struct.pack('<I', value ^ 0xFFFFFFFF)
 
 
 def number(text):

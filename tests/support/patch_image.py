@@ -1,22 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # patch_image.py IMAGE OLD NEW: replaces bytes (in hexadecimal, of one length) in all tree blocks
 # that contain them, which get a new CRC-32C. The bytes must not be anywhere else in such a block.
-import struct
 import sys
 
+from crc32c import checksum
+
 NODE = 16384
-TABLE = []
-for number in range(256):
-    for _ in range(8):
-        number = number >> 1 ^ (0x82F63B78 if number & 1 else 0)
-    TABLE.append(number)
-
-
-def checksum(data):
-    value = 0xFFFFFFFF
-    for byte in data:
-        value = value >> 8 ^ TABLE[(value ^ byte) & 255]
-    return struct.pack('<I', value ^ 0xFFFFFFFF)
 
 
 def patch(path, old, new):
