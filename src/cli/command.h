@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Commands: what each is called, which options it takes, and what it needs to run. One grammar for
- * all: btrfs-walk [COMMAND] [OPTIONS] IMAGE [OPERANDS].
+ * Commands: their names, options and operands. All follow one grammar: btrfs-walk [COMMAND]
+ * [OPTIONS] IMAGE [OPERANDS].
  */
 #ifndef BW_CLI_COMMAND_H
 #define BW_CLI_COMMAND_H
@@ -10,13 +10,13 @@
 #include "cli/common/output.h"
 #include "cli/common/session.h"
 
-/** Meaning of an exit status; a table ends with an entry without a meaning. */
+/** An exit status and its meaning. In the last entry of a table, the meaning is NULL. */
 struct cmd_status {
     int status;
     const char *meaning;
 };
 
-/** Of all commands that have no others. */
+/** The exit statuses of commands whose `meanings` is NULL. */
 extern const struct cmd_status cmd_statuses[];
 
 struct command {
@@ -26,22 +26,25 @@ struct command {
     const char *summary;              /**< one line */
     const char *details;              /**< text of --help between usage and options; may be empty */
     const char *examples;             /**< lines of --help after the options */
-    const struct cmd_option *options; /**< of its own, for its state */
-    const char *record;               /**< that it prints: it has cmd_answer_options; may be NULL */
-    const char *other_record;         /**< of its rows, if its flag at `other` is set; NULL: none */
-    size_t other;                     /**< CMD_AT(state, flag, bool) */
-    /** Does the work; returns the exit status. */
+    const struct cmd_option *options; /**< the command's own options, which set its state */
+    const char *record;       /**< the record that it prints, with cmd_answer_options; may be
+                               * NULL */
+    const char *other_record; /**< the record it prints if the flag at `other` is set; NULL:
+                               * there is none */
+    size_t other;             /**< CMD_AT(state, flag, bool) */
+    /** Runs the command; returns the exit status. */
     int (*run)(const struct cmd_common *common, void *state);
-    size_t state_size;    /**< bytes of the state: what the options set, for `run` */
-    const void *defaults; /**< state before any option; NULL: zeros */
-    bool needs_no_image;  /**< its operands are not images; they are in cmd_input.images anyway */
-    /** Its first operand is an image, or none if --graph names the images. Images of the same file
-     * system that follow are its other devices; the rest are in cmd_common.paths. */
+    size_t state_size;    /**< size of the state, which the options set and `run` reads */
+    const void *defaults; /**< the state before any option is parsed; NULL: zeros */
+    bool needs_no_image;  /**< its operands are not images, although cmd_input.images contains them
+                           */
+    /** Its first operand is an image, unless --graph names the images. Operands that follow and are
+     * images of the same file system are its other devices; the rest are in cmd_common.paths. */
     bool takes_paths;
-    bool takes_list;     /**< the same of any number of paths: it has cmd_list_options */
-    const char *missing; /**< the message if it got no such operand; NULL: it needs none */
-    /** Its own exit statuses in place of STATUS_OK, STATUS_PARTIAL, ...; NULL: those. `run` returns
-     * its own anyway. */
+    bool takes_list;     /**< with `takes_paths`: it has cmd_list_options, such as --files-from */
+    const char *missing; /**< the error message if no path is given; NULL: it needs none */
+    /** Indexed by STATUS_OK, STATUS_PARTIAL, ...: the command's own exit statuses; NULL: they are
+     * the same. `run` returns the command's own. */
     const unsigned char *statuses;
     const struct cmd_status *meanings; /**< NULL: cmd_statuses */
 };
@@ -63,17 +66,17 @@ extern const struct command cmd_diff, cmd_deleted, cmd_versions, cmd_roots;
 extern const struct command cmd_picture, cmd_report;
 extern const struct command cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile, cmd_mount;
 
-/** The record of the rows that a command writes. */
+/** The record that a command prints with this state. */
 const char *cmd_record_of(const struct command *command, const void *state);
 
 /** All commands, grouped by topic; ends with NULL. The first is the default. */
 extern const struct command *const cmd_table[];
 
-/** Parses the arguments of a command and runs it; returns the exit status. argv[0] is skipped. */
+/** Parses the arguments of a command and runs it; returns the exit status. argv[0] is ignored. */
 int cmd_run(const struct command *command, int argc, char **argv);
 
-/** Writes all tables of the program as one JSON document, from which scripts/make-docs makes the
- * manual and the pages in docs. Returns the exit status. */
+/** Writes all tables of the program as one JSON document, from which scripts/make-docs generates
+ * the manual and the pages in docs. Returns the exit status. */
 int cmd_dump_tables(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The start of the program: which command to run. */
+/* The start of the program: chooses the command and runs it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -30,8 +30,8 @@ const struct command *const cmd_table[] = {
     &cmd_blackbox,   &cmd_help,        NULL,
 };
 
-/* An image must not get the number of a standard stream that is closed. Writing to a closed stdout
- * still fails. */
+/* If a standard stream is closed, the first image that is opened must not get its descriptor.
+ * Writing to a closed stdout still fails. */
 static void keep_standard_streams(void)
 {
     for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
@@ -39,7 +39,7 @@ static void keep_standard_streams(void)
             open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-/* Makes sure that the stack can grow as far as a deep graph needs. */
+/* Raises the limit of the stack to the size that a deep graph needs. */
 static bool have_stack(void)
 {
     struct rlimit limit;
@@ -56,8 +56,8 @@ static bool have_stack(void)
     return false;
 }
 
-/* Whether the first argument is no command, although it looks like a word and not like an image, an
- * option or a word of find(1). */
+/* Whether the first argument is meant as a command, but there is none of that name: it is neither
+ * an existing file nor an option nor an operator of find(1). */
 static bool is_unknown_word(const char *argument)
 {
     return *argument && !strchr("-!()", *argument) && !strchr(argument, '/') &&

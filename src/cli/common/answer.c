@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Answers: what the options make of records. A table is first written with tabs between its
- * columns, and then aligned: escaped names hold neither tabs nor newlines.
+ * Answers: from the options to a format. A table is first written with tabs between its columns and
+ * then aligned; escaped names contain neither tabs nor newlines.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 /* The options. */
 
-/* Takes the next byte of a separator; false if a backslash is followed by anything unknown. */
+/* Decodes the next byte of a separator and advances; false after an unknown escape. */
 static bool next_byte(const char **text, char *byte)
 {
     static const char escapes[] = "tn0\\", bytes[] = "\t\n\0\\";
@@ -36,7 +36,7 @@ static bool separator_is_good(const char *text)
     return true;
 }
 
-/* Decodes a separator; `bytes` has room for as many as the text has. */
+/* Decodes a separator into `bytes`, which has at least as many bytes as the text. */
 static size_t decode_separator(const char *text, char *bytes)
 {
     size_t length = 0;
@@ -45,7 +45,7 @@ static size_t decode_separator(const char *text, char *bytes)
     return length;
 }
 
-/* '-o help' lists the columns. */
+/* Prints the columns for '-o help'. */
 static int show_columns(const struct command *command, const void *state, const char *argument)
 {
     const struct bw_record *record = bw_record_find(cmd_record_of(command, state));
@@ -108,7 +108,7 @@ const struct cmd_option cmd_answer_options[] = {
     {0},
 };
 
-/* Why the settings make no sense; NULL if they do. */
+/* The reason why the settings contradict each other; NULL if they do not. */
 static const char *nonsense(const struct cmd_answer_settings *settings, char terminator)
 {
     bool json = settings->style != BW_ROWS_TEXT;
@@ -137,7 +137,7 @@ static const char *nonsense(const struct cmd_answer_settings *settings, char ter
     return NULL;
 }
 
-/* Programs get numbers, people units and dates, unless options say otherwise. */
+/* On a terminal, sizes have units and times are dates, unless options select something else. */
 static struct bw_rows_options options_of(const struct cmd_answer_settings *settings,
                                          char terminator, bool terminal)
 {
@@ -157,7 +157,7 @@ static struct bw_rows_options options_of(const struct cmd_answer_settings *setti
     };
 }
 
-/* The error of bw_rows_create(), with a hint. */
+/* Adds a hint to an error of bw_rows_create(). */
 static struct bw_error *with_hint(struct bw_error *error)
 {
     if (!error || error->code != BW_ERROR_USAGE)
@@ -204,7 +204,7 @@ const char *cmd_record_of(const struct command *command, const void *state)
 
 struct column {
     size_t width;
-    bool right; /* numbers are */
+    bool right; /* align right, for numbers */
 };
 
 static struct bw_error *gather(void *context, const char *rows, size_t length)
@@ -214,7 +214,7 @@ static struct bw_error *gather(void *context, const char *rows, size_t length)
     return text->failed ? bw_error_no_memory() : NULL;
 }
 
-/* Takes the next cell off the text; `*last`: it ends its line. */
+/* Finds the next cell and advances `text` beyond it; `*last`: it is the last of its line. */
 static size_t next_cell(const char **text, const char *end, const char **cell, bool *last)
 {
     *cell = *text;
@@ -267,7 +267,7 @@ static struct bw_error *write_aligned(struct cmd_answer *answer, const struct co
     return NULL;
 }
 
-/* The names of the columns are good: bw_rows_create() took them. */
+/* The column names are valid, because bw_rows_create() accepted them. */
 static struct bw_error *write_table(struct cmd_answer *answer, const struct cmd_answer_plan *plan)
 {
     const struct bw_record *record = bw_record_find(plan->record);
@@ -284,7 +284,7 @@ static struct bw_error *write_table(struct cmd_answer *answer, const struct cmd_
     return write_aligned(answer, columns);
 }
 
-/* The frame. */
+/* The steps of an answer. */
 
 struct bw_error *cmd_answer_pass_on(struct cmd_answer *answer, size_t least)
 {
@@ -312,8 +312,8 @@ struct bw_error *cmd_answer_write(struct cmd_answer *answer, const void *record,
                                : print(answer, record, absent);
 }
 
-/* A table has its own columns, and is for people even if it is not written to a terminal. What is
- * printed has units by itself. */
+/* A table has its own columns and is formatted for people even if it is not written to a terminal.
+ * A `print` with has_units converts sizes itself. */
 static struct bw_error *make_rows(struct cmd_answer *answer)
 {
     const struct cmd_answer_settings *settings = &answer->settings;

@@ -23,37 +23,38 @@
     "\nNumbers are exact with --raw, -o and --json. An unknown value is '-' in a column," \
     "\nand omitted in JSON.\n"
 
-/** An answer under way. */
+/** The output of a command while it is being written. */
 struct cmd_answer {
     const struct cmd_common *common;
     const struct cmd_answer_plan *plan;
-    struct cmd_answer_settings settings; /**< what the options say */
+    struct cmd_answer_settings settings; /**< copied from the common settings */
     struct cmd_session session;
     struct cmd_output output;     /**< stdout */
-    struct bw_rows *rows;         /**< NULL: the plan prints records */
-    struct bw_rows_stream stream; /**< of rows, or of what the plan has printed */
-    struct bw_buffer text;        /**< what it has printed of a record; or the table, not aligned */
-    int status;                   /**< of what the command met by itself */
+    struct bw_rows *rows;         /**< NULL: plan->print formats the records */
+    struct bw_rows_stream stream; /**< destination of the rows, or of the text from plan->print */
+    struct bw_buffer text;        /**< text of the current record from plan->print; or the table
+                                   * before it is aligned */
+    int status;                   /**< set by the command's own errors */
 };
 
 /** The output of a command and its format. */
 struct cmd_answer_plan {
     const char *record;  /**< usually command->record */
-    const char *columns; /**< of the table, as for -o; NULL: there is none */
-    /** Without a table: appends what people read of a record to answer->text. */
+    const char *columns; /**< columns of the table, as for -o; NULL: no table */
+    /** Without a table: appends the text of a record to answer->text. */
     struct bw_error *(*print)(struct cmd_answer *answer, const void *record, uint64_t absent);
-    bool has_units; /**< which is in the units of --iec, --si or --raw */
-    /** Writes all records. BW_ERROR_USAGE ends with STATUS_CANNOT, and so does nothing else. */
+    bool has_units; /**< `print` applies --iec, --si and --raw itself */
+    /** Writes all records. Only BW_ERROR_USAGE makes the exit status STATUS_CANNOT. */
     struct bw_error *(*list)(struct cmd_answer *answer, void *context);
     void *context;
-    bool null_terminated; /**< rows that are no table end with NUL */
+    bool null_terminated; /**< rows that are not a table end with NUL */
 };
 
-/** Opens the images, lists, and closes; returns the exit status. */
+/** Opens the images, writes all records, and closes; returns the exit status. */
 int cmd_answer_run(const struct cmd_common *common, const struct cmd_answer_plan *plan);
 
-/** Appends to `text` what the command prints for people. A table has the names of the columns in
- * its first line, and tabs between columns. The session stays open. */
+/** Appends to `text` what the command prints on a terminal. A table begins with a line of column
+ * names; tabs separate its columns. The session stays open. */
 struct bw_error *cmd_answer_gather(const struct cmd_common *common,
                                    const struct cmd_session *session,
                                    const struct cmd_answer_plan *plan, struct bw_buffer *text);
@@ -62,26 +63,27 @@ struct bw_error *cmd_answer_gather(const struct cmd_common *common,
  * BW_ERROR_USAGE if the options contradict each other. */
 struct bw_error *cmd_answer_begin(struct cmd_answer *answer, const struct cmd_common *common,
                                   const struct cmd_answer_plan *plan);
-/** Writes the end of the output, after the last record. Consumes the error that ended the answer;
- * returns the first error. */
+/** Writes the end of the output after the last record. Consumes `error`, the error that ended the
+ * answer or NULL; returns the first error. */
 struct bw_error *cmd_answer_end(struct cmd_answer *answer, struct bw_error *error);
-/** Frees what an answer owns, but for its session. */
+/** Frees what an answer owns except its session. */
 void cmd_answer_free(struct cmd_answer *answer);
 
-/** Passes the text that has been printed on, if it has at least that many bytes: for a `print` that
- * prints much. */
+/** Passes answer->text on if it has at least `least` bytes. For a `print` that prints long texts.
+ */
 struct bw_error *cmd_answer_pass_on(struct cmd_answer *answer, size_t least);
 
 /** Writes a record; `size` and `absent` as for bw_rows_write(). */
 struct bw_error *cmd_answer_write(struct cmd_answer *answer, const void *record, size_t size,
                                   uint64_t absent);
 
-/** Whether people read the answer: it is neither columns nor JSON. */
+/** Whether the answer is a table or text for people, not columns or JSON. */
 bool cmd_answer_is_for_people(const struct cmd_common *common);
 
-/** For commands that have a stream of their own. Makes rows of a record as the options say; NULL if
- * they ask for none. `terminator` follows each row; `terminal`: they are written to one.
- * BW_ERROR_USAGE if the options contradict each other. */
+/** For commands that have their own stream. Creates rows for a record with the format that the
+ * options select; NULL if they select neither columns nor JSON. `terminator` ends each row;
+ * `terminal`: the rows are written to a terminal. BW_ERROR_USAGE if the options contradict each
+ * other. */
 struct bw_error *cmd_answer_rows(const struct cmd_answer_settings *settings, const char *record,
                                  char terminator, bool terminal, struct bw_rows **rows);
 

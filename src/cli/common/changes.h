@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Differences between two files, as words in a row. */
+/* The names of differences between two files, for rows. */
 #ifndef BW_CMD_CHANGES_H
 #define BW_CMD_CHANGES_H
 
@@ -8,7 +8,7 @@
 #include "btrfs-walk/diff.h"
 #include "btrfs-walk/record.h"
 
-/** The names of bits of enum bw_difference_changes; `names` has room for all. */
+/** The names of the set bits of enum bw_difference_changes; `names` is the memory for them. */
 static inline struct bw_names cmd_change_names(unsigned changes,
                                                struct bw_bytes names[BW_DIFFERENCE_CHANGES])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From the words of a command line to a command that runs: its options by getopt_long(), with the
- * words of find(1), and its operands, which are images or paths.
+ * From a command line to a running command: options, parsed by getopt_long(), with the words of
+ * find(1); and operands, which are images or paths.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -22,13 +22,13 @@
 #include "cli/common/monitor.h"
 
 /*
- * The tests of find(1) have one dash, and are parsed as the options of the same names. Only whole
- * words are, and only where no option before them needs an argument; so -la stays what it is. What
- * find does in addition to testing is explained.
+ * The tests of find(1) begin with a single dash and are parsed as the long options of the same
+ * names. Only whole words that are not the argument of the option before them are replaced, so -la
+ * still means -l -a. For actions of find, such as -exec, the program prints advice.
  */
 
-/* Words with two dashes. They are constants, but getopt_long() changes no word. Three dashes: with
- * one and with two dashes it does not mean quite the same (selection.c). */
+/* Words of find and the long options that replace them. getopt_long() does not change the
+ * constants. Names with three dashes differ in meaning from the options with two (selection.c). */
 static const struct {
     const char *word, *option;
 } find_words[] = {
@@ -87,8 +87,8 @@ static const char *find_word(const char *word)
     return NULL;
 }
 
-/* -o and -a are operators where the command has no such letter, or one whose argument cannot be the
- * test that follows. */
+/* -o and -a are operators if the command has no such option, or if the option takes an argument and
+ * a test of find follows, which cannot be that argument. */
 static const char *find_letter(const char *word, const char *next, const char *letters)
 {
     const char *letter = strchr(letters, word[1]);
@@ -98,8 +98,8 @@ static const char *find_letter(const char *word, const char *next, const char *l
                                                 : NULL;
 }
 
-/* What a word stands for, if the command has that; else NULL. `next`: the word after it, or NULL.
- */
+/* The option that replaces a word of find, if the command has it; else NULL. `next`: the word after
+ * it, or NULL. */
 static const char *option_of_find_word(const char *word, const char *next, const char *letters,
                                        const struct option *names)
 {
@@ -109,7 +109,7 @@ static const char *option_of_find_word(const char *word, const char *next, const
     return option && is_option(option + 2, names) ? option : NULL;
 }
 
-/* Whether the next word is the argument of the last of these short options. */
+/* Whether the last of these short options takes the next word as its argument. */
 static bool cluster_needs_argument(const char *cluster, const char *letters)
 {
     for (; *cluster; cluster++) {
@@ -155,9 +155,8 @@ static const char *find_advice(const char *word)
     return NULL;
 }
 
-/* Replaces words like "-name", where getopt_long() would take them for short options, by those that
- * it knows. `letters` and `names` are its tables. Returns the first word that there is advice for;
- * NULL if there is none. */
+/* Replaces words like "-name", which getopt_long() would parse as short options. `letters` and
+ * `names` are its tables. Returns the first word that find_advice() has advice for, or NULL. */
 static const char *replace_find_words(int argc, char **argv, const char *letters,
                                       const struct option *names)
 {
@@ -175,7 +174,7 @@ static const char *replace_find_words(int argc, char **argv, const char *letters
 
 /* Options. */
 
-/* The options in the form that getopt_long() wants. */
+/* The options as getopt_long() expects them. */
 struct getopt_tables {
     char letters[2 * CMD_MAX_OPTIONS + 2];
     struct option names[2 * CMD_MAX_OPTIONS + 1];
@@ -204,7 +203,7 @@ static void fill_tables(struct getopt_tables *tables, const struct cmd_option_li
     }
 }
 
-/* Only stdout is written here, so that SIGPIPE may end the program: see cmd_write(). */
+/* Writes only to stdout, so SIGPIPE may end the program: see cmd_write(). */
 static int show(const struct command *command, const struct cmd_common *common, const void *state,
                 const struct cmd_option *option, const char *argument)
 {
@@ -218,20 +217,21 @@ static int show(const struct command *command, const struct cmd_common *common, 
 
 enum { SHOWED_NOTHING = -1 };
 
-/* Output that must wait until all options are parsed. */
+/* An option like --help, whose output waits until all options are parsed. */
 struct shown {
     const struct cmd_option *option; /* NULL: nothing */
     const char *argument;
 };
 
-/* Handles one option, `name` being what it was called; SHOWED_NOTHING if the command goes on, else
- * the exit status. */
+/* Handles one option, which the user wrote as `name`. Returns SHOWED_NOTHING to continue with the
+ * command, else the exit status. */
 static int use_option(const struct command *command, const struct cmd_option_list *list,
                       size_t number, const char *name, const char *argument, struct shown *later)
 {
     const struct cmd_option *option = list->items[number].option;
     struct cmd_option other;
-    /* getopt_long() knows no others. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+    /* list->items[number] exists for every result.
+     * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     if (option->show && (!option->take || strcmp(argument, "help") == 0)) {
         *later = (struct shown){option, argument};
         return SHOWED_NOTHING;
@@ -246,7 +246,7 @@ static int use_option(const struct command *command, const struct cmd_option_lis
     return error ? cmd_usage_error(command, error->message, NULL) : SHOWED_NOTHING;
 }
 
-/* Suggestions for an unknown long option. */
+/* Reports an unknown long option and suggests similar ones. */
 static int unknown_option(const struct command *command, const struct cmd_option_list *list,
                           const char *argument)
 {
@@ -261,7 +261,7 @@ static int unknown_option(const struct command *command, const struct cmd_option
     return cmd_usage_error(command, reason.failed ? "" : reason.data, NULL);
 }
 
-/* `of_find`: a word of find(1) that may be meant. */
+/* Reports an unknown option. `of_find`: a word of find(1) to give advice for; may be NULL. */
 static int bad_option(const struct command *command, const struct cmd_option_list *list, int result,
                       const char *argument, const char *of_find)
 {
@@ -309,18 +309,18 @@ static int parse_options(const struct command *command, int argc, char **argv,
                : status;
 }
 
-/* Operands: which of them are images, and the paths that a file lists. */
+/* Operands: images and paths, and the list of paths in a file. */
 
-/* The operands of a command, sorted. All zeros is none. */
+/* The operands of a command. */
 struct operands {
-    const char **paths;    /* if there are more than those that were given */
-    struct bw_buffer list; /* of those in a file */
-    const char *stray;     /* the first path that is or may be an image; NULL: none is */
-    bool stray_is_image;   /* it has a superblock */
-    bool nothing;          /* only a file was to give paths, and there are none in it */
+    const char **paths;    /* allocated if --files-from adds paths */
+    struct bw_buffer list; /* contents of the --files-from file */
+    const char *stray;     /* the first path that is or may be an image, or NULL */
+    bool stray_is_image;   /* `stray` has a superblock */
+    bool nothing;          /* --files-from was given, and there are no paths at all */
 };
 
-/* Whether a file may be a device that has lost its superblocks, by its size. */
+/* Whether a file is large enough to be a device that has lost its superblocks. */
 static bool may_be_device(const char *path)
 {
     enum { SMALLEST_DEVICE = 16 << 20 };
@@ -330,8 +330,9 @@ static bool may_be_device(const char *path)
             (S_ISREG(status.st_mode) && status.st_size >= SMALLEST_DEVICE));
 }
 
-/* How many operands are images: the first, and all up to the last one that is of its file system.
- * Those before it may have lost their superblocks; then the next one tells the file system. */
+/* Counts the operands that are images: the first, and all up to the last one that belongs to the
+ * same file system. Images may have lost their superblocks; the first superblock decides which file
+ * system it is. */
 static size_t count_images(const struct cmd_common *common, char **given, size_t count)
 {
     uint8_t first[BW_UUID_SIZE], fsid[BW_UUID_SIZE];
@@ -351,7 +352,7 @@ static size_t count_images(const struct cmd_common *common, char **given, size_t
     return images;
 }
 
-/* IMAGE comes first, because its file system is the one to open; devices of --device follow. */
+/* IMAGE comes first, because its file system is opened; the devices of --device follow. */
 static void sort_operands(const struct command *command, struct cmd_common *common, char **given,
                           size_t count, struct operands *operands)
 {
@@ -370,8 +371,8 @@ static void sort_operands(const struct command *command, struct cmd_common *comm
     }
 }
 
-/* Makes paths of the lines of a text, which ends with NUL, and counts them. Empty ones are none.
- * `paths` may be NULL. */
+/* Splits a NUL-terminated text into paths and counts them; empty lines are ignored. `paths` may be
+ * NULL, to count only. */
 static size_t split_lines(struct bw_buffer *text, char separator, const char **paths)
 {
     char *end = text->data + text->length - 1;
@@ -388,7 +389,7 @@ static size_t split_lines(struct bw_buffer *text, char separator, const char **p
     return count;
 }
 
-/* The paths that were given stay in front of those in the file. */
+/* Appends the paths of --files-from to the operands. */
 static struct bw_error *add_list(struct cmd_common *common, struct operands *operands)
 {
     const char separator = common->null_separated ? '\0' : '\n';
@@ -411,7 +412,7 @@ static struct bw_error *add_list(struct cmd_common *common, struct operands *ope
     return NULL;
 }
 
-/* Tells images from paths, and reads more paths from the file of --files-from. */
+/* Separates images from paths, and reads the paths of --files-from. */
 static struct bw_error *read_operands(const struct command *command, struct cmd_common *common,
                                       char **given, size_t count, struct operands *operands)
 {
@@ -423,7 +424,7 @@ static struct bw_error *read_operands(const struct command *command, struct cmd_
     return NULL;
 }
 
-/* The image to compare with has a separate option. */
+/* The option that accepts another image: --other if the command has it, else --device. */
 static const char *option_for_image(const struct command *command)
 {
     for (const struct cmd_option *option = command->options; option->name || option->group;
@@ -433,7 +434,7 @@ static const char *option_for_image(const struct command *command)
     return "device";
 }
 
-/* Says what may be meant by a path that is an image, if the exit status is that of a failure. */
+/* If the command failed and a path looks like an image, suggests the option for images. */
 static void report_stray_image(const struct command *command, const struct operands *operands,
                                int status)
 {
@@ -455,7 +456,6 @@ static void free_operands(struct operands *operands)
 
 /* Running the command. */
 
-/* Runs the command if its operands are complete. */
 static int run_sorted(const struct command *command, struct cmd_common *common, void *state,
                       const struct operands *operands)
 {
@@ -471,7 +471,7 @@ static int run_sorted(const struct command *command, struct cmd_common *common, 
     return status;
 }
 
-/* A command name after options is parsed as an image. */
+/* Returns `word` if it is the name of a command: the command must come before the options. */
 static const char *misplaced_command(const struct command *command, const char *word)
 {
     if (command != cmd_table[0] || access(word, F_OK) == 0)
@@ -508,7 +508,6 @@ static void release_settings(const struct cmd_option *table, void *settings)
     }
 }
 
-/* Parses the options and, unless they end the command, runs it. */
 static int run_command(const struct command *command, struct cmd_common *common, void *state,
                        int argc, char **argv)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Older generations: the options that choose one of them, and commands that go through all but
- * those that were never committed. */
+/* Older generations: the options that select one of them, and the list of committed ones. */
 #include "cli/common/generations.h"
 
 #include <errno.h>
@@ -145,10 +144,10 @@ struct bw_error *cmd_past_open(struct cmd_index *index, struct bw_fs *fs,
     return error ? error : keep_index(index, *past);
 }
 
-/* All states. */
+/* The list of historic roots. */
 
-/* If nothing decides which state of a generation was committed, the generation is no name for one
- * of them: the warning has the names that other commands accept. */
+/* If it is unknown which of several roots of a generation was committed, the generation does not
+ * identify one of them. The warning lists the addresses that other commands accept instead. */
 static void report_ambiguous(struct bw_fs *fs, const struct bw_past *past, uint64_t generation)
 {
     size_t state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The historic roots of a file system, for commands that iterate over all of them. */
+/* Historic roots of a file system, for commands that iterate over all of them. */
 #ifndef BW_CLI_COMMON_GENERATIONS_H
 #define BW_CLI_COMMON_GENERATIONS_H
 
@@ -8,40 +8,40 @@
 #include "cli/command.h"
 #include "cli/common/output.h"
 
-/** How they are looked for: with --scan of all commands, wherever that takes long. */
+/** Options of the search for historic roots. It scans large images only with --scan. */
 struct cmd_states_settings {
     const char *index; /**< file; NULL: none */
     bool no_scan;
 };
 
-/** The options for that. */
+/** The options for a struct cmd_states_settings. */
 extern const struct cmd_option cmd_states_options[];
 
-/** The file of --index. It is opened before the sandbox is entered. */
+/** The file of --index, opened before the sandbox is entered. */
 struct cmd_index {
-    const struct cmd_common *before; /**< what the command was called with */
-    struct bw_buffer bytes;          /**< what the file held */
+    const struct cmd_common *before; /**< the settings before cmd_index_begin() */
+    struct bw_buffer bytes;          /**< the contents of the file when it was opened */
     struct cmd_output_file file;
 };
 
-/** Starts with the settings of a command, which goes on with the result: the file will be opened
- * with its other outputs. BW_ERROR_USAGE if the settings exclude each other. To be ended with
- * cmd_index_end(), whatever it returns. */
+/** Prepares the index. The command continues with the settings in `result`, which open the file
+ * together with the command's other outputs. BW_ERROR_USAGE if the settings exclude each other.
+ * Call cmd_index_end() even after an error. */
 struct bw_error *cmd_index_begin(struct cmd_index *index, const struct cmd_common *common,
                                  const struct cmd_states_settings *settings,
                                  struct cmd_common *result);
 
 void cmd_index_end(struct cmd_index *index);
 
-/** Opens the list of states; how the options of the program want it goes into `how`, which the
- * caller has begun. What the scan finds is kept in the index. */
+/** Opens the list of historic roots. `how` has been initialized by the caller; this function adds
+ * the settings of the command line. Results of a scan are written to the index. */
 struct bw_error *cmd_past_open(struct cmd_index *index, struct bw_fs *fs,
                                const struct cmd_states_settings *settings,
                                struct bw_past_options *how, struct bw_past **past);
 
-/** The roots that can be opened, the newest first. */
+/** Historic roots that can be opened, the newest first. */
 struct cmd_states {
-    struct bw_fs_options images; /**< how to open them: set `state`, too */
+    struct bw_fs_options images; /**< options to open them, after `state` is set */
     struct bw_state_choice *choices;
     size_t count;
 };
@@ -52,11 +52,10 @@ struct bw_error *cmd_states_find(struct cmd_index *index, struct bw_fs *fs,
                                  const struct cmd_states_settings *settings,
                                  struct cmd_states *states);
 
-/** Opens a state of the file system of the command; to be closed with bw_fs_close(). */
+/** Opens a historic root of the command's file system; close it with bw_fs_close(). */
 struct bw_error *cmd_open_state(const struct cmd_common *common, struct bw_state_choice state,
                                 struct bw_fs **fs);
 
-/** Frees what it holds. */
 void cmd_states_free(struct cmd_states *states);
 
 #endif

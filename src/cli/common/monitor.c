@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Signals and progress. One thread of the program waits for all signals that it has an answer to,
- * because what is written then is not limited to what a signal handler may do; between them it
- * writes the line of progress.
+ * Signals and progress. One thread waits for the signals that the program handles, because signal
+ * handlers could not safely print the output that they cause. Between signals, it updates the line
+ * of progress.
  */
 #include "cli/common/monitor.h"
 
@@ -23,52 +23,53 @@
 #define SECOND   INT64_C(1000000000)
 #define INTERVAL (SECOND / 5)
 
-/* The line has no more columns than any terminal. */
+/* The line is at most as wide as a terminal with 80 columns. */
 enum { LINE_ROOM = 128, COLUMNS = 79 };
 
-/* Signals from outside that end the program, unless they are ignored. */
+/* Signals that end the program, unless they are ignored. */
 static const int exit_signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum {
     EXIT_SIGNALS = sizeof exit_signals / sizeof *exit_signals,
-    STAND_DOWN = SIGURG, /* sent to a single thread; nothing happens if others send it */
+    STAND_DOWN = SIGURG, /* ends wait_for_exit(); harmless if others send it */
 };
 
-/* Of the process, as signals are. */
+/* Signals concern the whole process, therefore this is global. */
 static struct {
     pthread_t thread;
-    bool running;                /* there is a thread */
-    atomic_bool stopping;        /* it is to end */
+    bool running;                /* the thread exists */
+    atomic_bool stopping;        /* the thread shall end */
     pthread_mutex_t busy;        /* held by the thread while it uses `dump` or a file system */
-    void (*dump)(void *context); /* on SIGUSR1 in place of the progress, under that lock */
+    void (*dump)(void *context); /* called on SIGUSR1 instead of showing progress, with `busy`
+                                  * locked */
     void *dump_context;
     void (*exit_message)(void *context);
     void *exit_context;
     atomic_flag exit_message_written;
-    sigset_t exit_set; /* with an exit message, the signals that the thread waits for */
-    sigset_t before;   /* likewise: mask of the thread that started it */
+    sigset_t exit_set; /* with an exit message: the signals that the thread waits for */
+    sigset_t before;   /* signal mask before block_exit_signals() */
     bool blocked;      /* `before` is to be restored */
-    void (*volatile clean_ups[3])(void); /* one for each caller; the last is NULL */
+    void (*volatile clean_ups[3])(void); /* one per caller; the last is NULL */
 } monitor = {.busy = PTHREAD_MUTEX_INITIALIZER, .exit_message_written = ATOMIC_FLAG_INIT};
 
-/* The line. What the thread and others share is atomic. */
+/* The line of progress. Members that several threads use are atomic or locked. */
 static struct {
-    atomic_bool over; /* the command shows nothing more */
-    bool terminal;    /* stderr is one: the line is shown */
-    bool mixed;       /* stdout is one, too */
+    atomic_bool over; /* nothing is shown any more */
+    bool terminal;    /* stderr is a terminal: the line is shown */
+    bool mixed;       /* stdout is a terminal, too */
     unsigned columns; /* of the terminal, less one */
     _Atomic(const struct bw_fs *) fs;
     _Atomic(const char *) what;
     atomic_bool counted; /* the command counts by itself */
     atomic_uint_fast64_t done, total, findings;
-    atomic_uint_fast64_t step, steps; /* 0: there are none */
+    atomic_uint_fast64_t step, steps; /* zero steps: the work has no steps */
     pthread_mutex_t finding;          /* held while a thread computes the total */
-    atomic_bool hurries;              /* another waits for it */
-    uint64_t (*find)(void *context);  /* under that lock */
+    atomic_bool hurries;              /* another thread waits for it */
+    uint64_t (*find)(void *context);  /* protected by `finding` */
     void *find_context;
-    atomic_uint_fast64_t before; /* bytes that were read when this part of the work began */
+    atomic_uint_fast64_t before; /* bytes read before this part of the work began */
     atomic_int_fast64_t started; /* when this part of the work began: nanoseconds, monotonic */
-    atomic_bool shown;           /* the line is there */
-    atomic_bool inside;          /* stdout has not ended its line */
+    atomic_bool shown;           /* the line is on the terminal */
+    atomic_bool inside;          /* stdout has not ended its last line */
     atomic_int_fast64_t written; /* when stdout was last written to */
 } progress = {.finding = PTHREAD_MUTEX_INITIALIZER};
 
@@ -91,7 +92,7 @@ static void clean_up_and_exit(int number)
 {
     for (size_t i = 0; monitor.clean_ups[i]; i++)
         monitor.clean_ups[i]();
-    raise(number); /* which has its default action again when this returns */
+    raise(number); /* its default action, because of SA_RESETHAND, when this handler returns */
 }
 
 void cmd_clean_up_on_exit(void (*function)(void))
@@ -119,7 +120,8 @@ void cmd_write_exit_message(void)
         monitor.exit_message(monitor.exit_context);
 }
 
-/* Until cmd_monitor_unblock(), so that the thread gets them. */
+/* Blocks the signals until cmd_monitor_unblock(), so that only the monitor's thread receives
+ * them. */
 static void block_exit_signals(void)
 {
     sigemptyset(&monitor.exit_set);
@@ -132,7 +134,7 @@ static void block_exit_signals(void)
     monitor.blocked = true;
 }
 
-/* A second signal ends the program at once. */
+/* Unblocks the signals first, so that a second one ends the program immediately. */
 static void *exit_by_signal(int number)
 {
     pthread_sigmask(SIG_UNBLOCK, &monitor.exit_set, NULL);
@@ -141,7 +143,7 @@ static void *exit_by_signal(int number)
     return NULL;
 }
 
-/* Takes the place of the thread while it looks for a total, which may last. */
+/* Waits for exit signals while the monitor's thread computes a total, which may take long. */
 static void *wait_for_exit(void *context)
 {
     sigset_t set = monitor.exit_set;
@@ -151,9 +153,9 @@ static void *wait_for_exit(void *context)
     return sigwait(&set, &number) || number == STAND_DOWN ? NULL : exit_by_signal(number);
 }
 
-/* The line. */
+/* The text of the line. */
 
-/* Bytes done so far: those that the command counts, or those that were read for it. */
+/* Bytes done so far: counted by the command, or read by the file system. */
 static uint64_t bytes_done(void)
 {
     const struct bw_fs *fs = atomic_load(&progress.fs);
@@ -178,7 +180,7 @@ static void append_time_left(struct bw_buffer *line, uint64_t done, uint64_t tot
         total = steps;
     }
     if (!done || done >= total || done < total / 256 || elapsed < SECOND)
-        return; /* it is too early to tell */
+        return; /* too early for an estimate */
     const double seconds = (double)elapsed / (double)SECOND;
     const uint64_t left = (uint64_t)((double)(total - done) / (double)done * seconds);
     if (left >= 3600)
@@ -222,7 +224,7 @@ static void append_line(struct bw_buffer *line)
     append_time_left(line, done, total, elapsed);
 }
 
-/* Under the lock of stderr, as the next one. */
+/* stderr must be locked; also for write_line(). */
 static void clear_line(void)
 {
     if (progress.shown)
@@ -230,7 +232,7 @@ static void clear_line(void)
     progress.shown = false;
 }
 
-/* `erase`: over the line before, as on a terminal; else a line for a signal. */
+/* `erase`: overwrite the line on the terminal; otherwise print a separate line, for a signal. */
 static void write_line(bool erase)
 {
     BW_AUTO_BUFFER struct bw_buffer line = {0};
@@ -245,7 +247,8 @@ static void write_line(bool erase)
     progress.shown = erase;
 }
 
-/* Results that go to the same terminal tell more than the line; it waits until they pause. */
+/* While results are written to the same terminal, they show the progress. The line is shown only
+ * when they pause. */
 static bool is_due(void)
 {
     return !progress.mixed || (!progress.inside && now() - progress.written >= SECOND);
@@ -276,7 +279,7 @@ void cmd_monitor_prepare(void)
     pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-/* Not under the lock of stderr, for damage may be met that is reported there. */
+/* stderr must not be locked here, because damage found meanwhile is reported there. */
 static void find_total(void)
 {
     pthread_mutex_lock(&progress.finding);
@@ -293,7 +296,7 @@ static void find_total(void)
     pthread_mutex_unlock(&progress.finding);
 }
 
-/* The thread finds no total from now on, nor is it about to. */
+/* Returns only when the thread no longer uses the previous function. */
 static void set_find(uint64_t (*find)(void *context), void *context)
 {
     atomic_store(&progress.hurries, true);
@@ -304,7 +307,7 @@ static void set_find(uint64_t (*find)(void *context), void *context)
     pthread_mutex_unlock(&progress.finding);
 }
 
-/* Under monitor.busy. */
+/* monitor.busy must be locked, also for update_line(). */
 static void handle_signal(void)
 {
     if (atomic_load(&progress.over))
@@ -320,7 +323,6 @@ static void handle_signal(void)
     funlockfile(stderr);
 }
 
-/* Likewise. */
 static void update_line(void)
 {
     if (atomic_load(&progress.over))
@@ -337,7 +339,7 @@ static bool is_exit_signal(int number)
     return number > 0 && sigismember(&monitor.exit_set, number) == 1;
 }
 
-/* Waits for a signal, or for the time to show the line. Returns 0 then. */
+/* Waits for a signal; returns 0 when it is time to update the line. */
 static int wait_for_signal(const sigset_t *set, const struct timespec *wait)
 {
     for (;;) {
@@ -411,7 +413,7 @@ void cmd_monitor_unblock(void)
 
 struct bw_error *cmd_monitor_start(const struct cmd_common *common)
 {
-    /* Events of probes go to stderr, too, in any thread. */
+    /* the events of probes are printed to stderr, too, by any thread */
     progress.terminal = !common->messages.quiet && !common->writing.serves &&
                         !common->probes.pattern_count && isatty(STDERR_FILENO);
     progress.mixed = progress.terminal && isatty(STDOUT_FILENO);
@@ -440,7 +442,7 @@ void cmd_monitor_watch(const struct bw_fs *fs, void (*dump)(void *context), void
     pthread_mutex_unlock(&monitor.busy);
 }
 
-/* Counters of the commands. */
+/* Progress, as counted by commands. */
 
 bool cmd_progress_hurries(void)
 {
@@ -524,7 +526,7 @@ bool cmd_progress_scan(void *context, uint64_t done, uint64_t total)
     return true;
 }
 
-/* Other lines. */
+/* Other output on the terminal. */
 
 void cmd_progress_hide(void)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Signals, and how far a long command has come. Commands only count. One thread of the program
- * waits for signals and writes the progress: a line of a terminal on stderr that is written again
- * and again, or one line whenever SIGUSR1 comes (SIGINFO, where there is one); with --statedump,
- * SIGUSR1 is for that. It also writes what a command holds back, such as statistics of probes, if
- * SIGINT, SIGTERM or SIGHUP ends the program.
+ * Signals, and the progress of long commands. Commands only count. One thread waits for signals and
+ * shows the progress on stderr: a line on a terminal, which it overwrites again and again, or one
+ * line for each SIGUSR1 (and SIGINFO, where it exists). With --statedump, SIGUSR1 writes a
+ * statedump instead. If SIGINT, SIGTERM or SIGHUP ends the program, the thread first writes results
+ * that a command has accumulated, such as statistics of probes.
  *
- * Before the command opens a file system, nothing is shown; other lines on the terminal are printed
+ * Nothing is shown before the command opens a file system. Other lines on the terminal are printed
  * between cmd_progress_hide() and cmd_progress_release().
  */
 #ifndef BW_CLI_COMMON_MONITOR_H
@@ -14,79 +14,79 @@
 
 #include "cli/common/settings.h"
 
-/** Blocks the signals that are not for the end. To be called before any thread is created. */
+/** Blocks the signals that show progress. Must be called before any thread is created. */
 void cmd_monitor_prepare(void);
 
-/** Starts the thread, before any other. It shows nothing before a second has passed. Fails only if
- * an exit message is set. */
+/** Starts the thread. Must be called before other threads are started. Nothing is shown during the
+ * first second. Fails only if an exit message is set. */
 struct bw_error *cmd_monitor_start(const struct cmd_common *common);
 
-/** Sets the file system, whose reads are counted if the command does not count by itself, and what
- * SIGUSR1 calls in place of printing the progress (may be NULL). All must live until
- * cmd_progress_end(). */
+/** Sets the file system, whose reads are counted if the command does not count by itself, and the
+ * function that SIGUSR1 calls instead of printing the progress (may be NULL). All arguments must
+ * live until cmd_progress_end(). */
 void cmd_monitor_watch(const struct bw_fs *fs, void (*dump)(void *context), void *context);
 
-/** Ends the thread, and the exit message with it. The signals that end the program stay blocked
- * until cmd_monitor_unblock(), so that what is written at the normal end is complete. */
+/** Ends the thread and removes the exit message. The signals that end the program stay blocked
+ * until cmd_monitor_unblock(), so that output at the normal end is complete. */
 void cmd_monitor_stop(void);
 void cmd_monitor_unblock(void);
 
-/** Has the thread call `write` before a signal ends the program; a second signal ends it at once.
- * Signals that are ignored stay ignored. Call it before cmd_monitor_start(). */
+/** Sets a function that the thread calls before a signal ends the program; a second signal ends it
+ * immediately. Ignored signals stay ignored. Call it before cmd_monitor_start(). */
 void cmd_set_exit_message(void (*write)(void *context), void *context);
 
-/** Calls that function now, if it is set and was not called before: the caller is about to raise
- * another signal. */
+/** Calls the function of cmd_set_exit_message(), if it is set and was not called before. For a
+ * caller that is about to end the program by another signal. */
 void cmd_write_exit_message(void);
 
-/** Has a function called in the handler of a signal that ends the program. It may do only what is
- * allowed there. There is room for two functions. */
+/** Adds a function that is called in the handler of a signal that ends the program, so it must be
+ * async-signal-safe. There is room for two functions. */
 void cmd_clean_up_on_exit(void (*function)(void));
 
-/** In a child: signals of the terminal are for its parent, with which it ends. */
+/** For a child process: ignores the signals of the terminal; the child ends after its parent. */
 void cmd_ignore_exit_signals(void);
 
-/** Removes the line; no progress is shown from now on. May be called again. */
+/** Removes the line of progress; none is shown from now on. May be called again. */
 void cmd_progress_end(void);
 
-/** Begins a new part of the work with this total number of bytes; 0: unknown. */
+/** Begins a new part of the work, with this number of bytes; 0: unknown. */
 void cmd_progress_expect(uint64_t bytes);
 
-/** The same, but how many bytes is found out when a line is to be shown, by its thread: `find` may
- * take its time, unless cmd_progress_hurries(). `context` must live until the next part begins. */
+/** Like cmd_progress_expect(), but the thread calls `find` for the total when it is about to show a
+ * line. `find` may take long, but should return soon when cmd_progress_hurries(). `context` must
+ * live until the next part begins. */
 void cmd_progress_expect_later(uint64_t (*find)(void *context), void *context);
 bool cmd_progress_hurries(void);
 
-/** Begins a command that reads all trees, or the trees of all subvolumes. */
+/** Begins a part that reads all trees, or the trees of all subvolumes. */
 void cmd_progress_expect_trees(struct bw_fs *fs, bool subvolumes);
 
-/** Several pieces of work come one after the other, and this is the next one: its number, from 1
- * on, and what they are called. */
+/** Begins step `number`, from 1 on, of `count` steps; `what` is the name of a step. */
 void cmd_progress_step(const char *what, size_t number, size_t count);
 
-/** The same for older states, as bw_deleted_options.progress. */
+/** Begins a historic root; as bw_deleted_options.progress. */
 void cmd_progress_state(void *context, size_t number, size_t count);
 
-/** So many bytes more are done. Safe from any thread, and cheap. */
+/** Adds bytes that are done. Callable from any thread, and cheap. */
 void cmd_progress_add(uint64_t bytes);
 
-/** Sets all at once: what is being done (a constant; NULL: that is clear), bytes done, bytes to be
- * done, and what was found so far. */
+/** Sets the progress: the current step (a constant; NULL: none), bytes done, bytes in total, and
+ * the number of findings. */
 void cmd_progress_set(const char *what, uint64_t done, uint64_t total, uint64_t findings);
 
-/** The same while a file system is opened, as bw_fs_options.searched. */
+/** Sets the progress while a file system is opened; as bw_fs_options.searched. */
 void cmd_progress_search(void *context, uint64_t done, uint64_t total);
 
-/** The same for a scan of metadata, as bw_past_options.progress. Returns true. */
+/** Sets the progress of a scan of metadata; as bw_past_options.progress. Returns true. */
 bool cmd_progress_scan(void *context, uint64_t done, uint64_t total);
 
-/** Takes stderr, and stdout if it is the terminal too, for other lines, and removes the line. */
+/** Removes the line and locks stderr, so that other lines can be printed. */
 void cmd_progress_hide(void);
-/** Gives both back. */
+/** Unlocks stderr. */
 void cmd_progress_release(void);
 
-/** Writes results to stdout with `write`, between both if it is a terminal. What does not end with
- * a newline is not written over. */
+/** Writes results to stdout with `write`. If stdout is the same terminal, hides the line meanwhile,
+ * and does not show it again before the results have ended their line. */
 struct bw_error *cmd_progress_around(struct bw_error *(*write)(const char *bytes, size_t length),
                                      const char *bytes, size_t length);
 

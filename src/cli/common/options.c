@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Options: parsing their arguments, the tables that all commands share, a command's options in one
- * list, and the text of --help, which is made from that list for a terminal of 80 columns.
+ * Options: parsers of their arguments, the tables that all commands share, the list of a command's
+ * options, and the text of --help, generated from that list for a terminal of 80 columns.
  */
 #include "cli/common/options.h"
 
@@ -107,7 +107,7 @@ static struct bw_error *bad_word(const struct cmd_option *option, const char *ar
 {
     BW_AUTO_BUFFER struct bw_buffer allowed = {0};
     for (size_t i = 0; option->words[i]; i++)
-        if (*option->words[i]) /* what is meant without the option may have no name */
+        if (*option->words[i]) /* the default may have no name */
             bw_buffer_format(&allowed, "%s%s", allowed.length ? ", " : "", option->words[i]);
     bw_buffer_append_byte(&allowed, '\0');
     return allowed.failed ? bw_error_no_memory() : cmd_bad_argument(option, argument, allowed.data);
@@ -160,11 +160,11 @@ static struct bw_error *store_log(void *target, const struct cmd_option *option,
     return cmd_take_word(&common->input.log, option, argument);
 }
 
-/* Seconds, unless it has a unit. */
+/* The unit defaults to seconds. */
 static struct bw_error *store_timeout(void *target, const struct cmd_option *option,
                                       const char *argument)
 {
-    enum { NANOSECONDS = 1000000, MOST = 24 * 3600 * 1000 }; /* in and of milliseconds */
+    enum { NANOSECONDS = 1000000, MOST = 24 * 3600 * 1000 }; /* per millisecond; in milliseconds */
     struct cmd_common *common = target;
     uint64_t time;
     if (cmd_parse_number(argument, 1, MOST / 1000, &time))
@@ -213,7 +213,7 @@ static int show_version(const struct command *command, const void *state, const 
 static const char *const helper_modes[] = {"off", "on", "backing", NULL}; /* enum bw_helper_mode */
 static const char *const log_modes[] = {"replay", "ignore", NULL};        /* enum bw_log_mode */
 
-/* Of every command that opens a file system. */
+/* Options of every command that opens a file system. */
 const struct cmd_option cmd_image_options[] = {
     {'d', "device", "FILE", "add another device of the same file system (repeatable)",
      .take = store_device, .heading = "Images"},
@@ -259,7 +259,7 @@ const struct cmd_option cmd_image_options[] = {
 
 static const char *const sandbox_modes[] = {"on", "off", NULL}; /* enum cmd_sandbox_mode */
 
-/* Of every command. */
+/* Options of every command. */
 const struct cmd_option cmd_common_options[] = {
     {0, "sandbox", "WORD",
      "restrict file access and system calls to those needed to read the images (on, the "
@@ -277,7 +277,7 @@ const struct cmd_option cmd_common_options[] = {
 
 /* The options of a command. */
 
-/* A command's own option goes before one of that name that all commands have. */
+/* A command's own option takes precedence over a shared one of the same name. */
 bool cmd_has_option(const struct cmd_option_list *list, const char *name)
 {
     for (size_t i = 0; i < list->count; i++)
@@ -286,8 +286,8 @@ bool cmd_has_option(const struct cmd_option_list *list, const char *name)
     return false;
 }
 
-/* A heading is that of all entries up to the end of the table. `plain`: only what comes before the
- * first group; an entry that is listed is not listed again. */
+/* A heading applies to all entries up to the end of the table. `plain`: stop at the first group. An
+ * option that is already in the list is not added again. */
 static void list_options(struct cmd_option_list *list, const struct cmd_option *table,
                          void *settings, const char *heading, bool plain)
 {
@@ -348,7 +348,7 @@ void cmd_suggest(struct cmd_suggestion *suggestion, const char *candidate)
         append_suggestion(suggestion, candidate);
 }
 
-/* Commands that do what other programs, or users, call by another name. */
+/* Names that other programs, or users, give to commands. */
 static const struct {
     const char *word;
     const char *commands[2];
@@ -407,7 +407,7 @@ void cmd_print_unknown_command(const char *word, const char *reason)
             line.data ? line.data : "", suggestion.count ? "?" : "");
 }
 
-/* Wrong usage. */
+/* Usage errors. */
 
 int cmd_exit_status(const struct command *command, int status)
 {
@@ -490,7 +490,7 @@ static bool have_same_heading(const char *heading, const char *other)
     return heading == other || (heading && other && strcmp(heading, other) == 0);
 }
 
-/* The options of a heading, at the first of them. */
+/* Prints a heading and all its options when `first` is the first of them. */
 static void print_heading(const struct cmd_option_list *list, size_t first)
 {
     const char *heading = list->items[first].heading;
@@ -585,7 +585,7 @@ static int run(const struct cmd_common *common, void *state)
 {
     const struct help_state *help = state;
     int status = STATUS_OK;
-    signal(SIGPIPE, SIG_DFL); /* nothing but a reader that has gone can end this */
+    signal(SIGPIPE, SIG_DFL); /* let SIGPIPE end the program: only stdout is written from here on */
     for (size_t i = 0; status == STATUS_OK && i < common->input.image_count; i++)
         status = print_command_help(common->input.images[i], help->all);
     if (!common->input.image_count) {

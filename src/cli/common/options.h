@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Options as data: parsing, --help, the manual and completions are made from tables. This header
- * has the tables that all commands share, the list of a command's options, and the functions that
- * parse arguments.
+ * Options as data: tables describe them, for the parser, --help, the manual and completions. This
+ * header declares the tables that all commands share, the list of a command's options, and the
+ * functions that parse arguments.
  */
 #ifndef BW_CLI_COMMON_OPTIONS_H
 #define BW_CLI_COMMON_OPTIONS_H
@@ -18,49 +18,49 @@ struct cmd_common;
 struct command;
 
 /**
- * An option as data: parsing, --help, the manual and the completions are made from it. A table ends
- * with an entry that has neither a name nor a group.
+ * An option. A table ends with an entry that has neither a name nor a group.
  */
 struct cmd_option {
-    char letter;             /**< short form; 0: none */
-    const char *name;        /**< long form */
-    const char *argument;    /**< name of its argument in the help text; NULL: it takes none;
-                                "[=WORD]": it is optional, and then follows a '=' */
+    char letter;          /**< short form; 0: none */
+    const char *name;     /**< long form */
+    const char *argument; /**< name of the argument in the help text; NULL: the option takes none;
+                           * "[=WORD]": the argument is optional and follows a '=' */
     const char *description; /**< one line */
-    /** Stores the argument (NULL if there is none) at `target`, which is `offset` bytes into the
-     * settings that the table is for. BW_ERROR_USAGE: the argument is invalid. */
+    /** Stores the argument (NULL if it was omitted) at `target`, which is `offset` bytes into the
+     * settings that the table fills. BW_ERROR_USAGE: the argument is invalid. */
     struct bw_error *(*take)(void *target, const struct cmd_option *option, const char *argument);
     size_t offset;
-    const char *also; /**< another long form, unless an option of the command is called that */
-    const char *const *words; /**< of cmd_take_word(): what may be given; ends with NULL */
-    /** For options like --help: writes something to stdout and returns the exit status, so that the
-     * command is not run. An option with `take` shows only if its argument is "help", and then when
-     * all options are known. `state` is that of the command. May be NULL. */
+    const char *also;         /**< another long form; an option of the command with this name takes
+                                 precedence */
+    const char *const *words; /**< the words that cmd_take_word() accepts; ends with NULL */
+    /** For options like --help: writes to stdout and returns the exit status; the command does not
+     * run. If the option also has `take`, this happens only if the argument is "help", and after
+     * all options have been parsed. `state` is the state of the command. May be NULL. */
     int (*show)(const struct command *command, const void *state, const char *argument);
-    const struct cmd_option *group; /**< this entry stands for a table that several commands
-                                       share; its settings begin at `offset` */
-    const char *heading; /**< in --help and the manual: of this option and those behind it, to the
-                            end of the table; NULL: as before */
-    bool rare;           /**< likewise: only --help=all shows them */
-    void (*release)(void *settings); /**< of a group: frees what its options have allocated, after
-                                        the command; NULL: nothing */
+    const struct cmd_option *group; /**< includes a table that several commands share; its settings
+                                     * begin at `offset` */
+    const char *heading; /**< in --help and the manual, of this option and those after it in the
+                          * table; NULL: unchanged */
+    bool rare;           /**< only --help=all shows this option and those after it in the table */
+    void (*release)(void *settings); /**< for a group: frees the allocations of its options after
+                                      * the command has run; may be NULL */
 };
 
-/* The end of a table entry: where its argument is stored. The type of the member is checked. */
+/* The offset of a member. Compiles only if its type is `wanted`. */
 #define CMD_AT(type, member, wanted) \
     (offsetof(type, member) + _Generic(((type *)0)->member, wanted : 0))
-/** A bool that becomes true. */
+/** A bool that the option sets. */
 #define CMD_FLAG(type, member) .take = cmd_take_flag, .offset = CMD_AT(type, member, bool)
-/** A text that must not be empty. */
+/** A non-empty text. */
 #define CMD_TEXT(type, member) .take = cmd_take_text, .offset = CMD_AT(type, member, const char *)
 /** A number of threads. */
 #define CMD_THREADS(type, member) .take = cmd_take_threads, .offset = CMD_AT(type, member, unsigned)
-/** Bytes, as cmd_parse_bytes() reads them. */
+/** A number of bytes, parsed by cmd_parse_bytes(). */
 #define CMD_BYTES(type, member) .take = cmd_take_bytes, .offset = CMD_AT(type, member, uint64_t)
-/** An enumeration: one of several words, in the order of its values. */
+/** A word of a list, stored as its index: the value of an enumeration. */
 #define CMD_WORD(type, member, list) \
     .take = cmd_take_word, .offset = CMD_AT(type, member, unsigned), .words = (list)
-/** A whole entry: the options of a table that is shared. */
+/** An entry that includes the options of a shared table. */
 #define CMD_GROUP(table, type, member)                     \
     {                                                      \
         .group = (table), .offset = offsetof(type, member) \
@@ -81,17 +81,16 @@ struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *a
 bool cmd_parse_number(const char *text, uint64_t minimum, uint64_t maximum, uint64_t *number);
 
 /** Parses a size or an address: decimal digits with an optional unit (bw_parse_size()), or 0x and
- * hexadecimal digits. Moves on to what follows; false if there is none. */
+ * hexadecimal digits. Advances `text` past the number; false if there is no number. */
 bool cmd_parse_bytes(const char **text, uint64_t *bytes);
 
 /** Parses ADDRESS[+LENGTH] with an end below 16E; without a length it is 0. BW_ERROR_USAGE. */
 struct bw_error *cmd_parse_range(const char *text, uint64_t *address, uint64_t *length);
 
-/** Options that several commands have: all that open a file system (the first), and all (the
- * second). */
+/** Options of all commands that open a file system, and options of all commands. */
 extern const struct cmd_option cmd_image_options[], cmd_common_options[];
-/** Among the first: the options for a struct cmd_probe_settings, and for a struct bw_state_choice.
- */
+/** Groups in cmd_image_options: the options for a struct cmd_probe_settings, and for a struct
+ * bw_state_choice. */
 extern const struct cmd_option cmd_probe_options[], cmd_state_options[];
 
 /** For a command without options. */
@@ -102,14 +101,14 @@ extern const struct cmd_option cmd_answer_options[];
 /** The options of a command with takes_list, for a struct cmd_common. */
 extern const struct cmd_option cmd_list_options[];
 
-/** All options of a command in the order of its help: its own, then those it shares with others. */
+/** All options of a command in the order of its help: its own first, then the shared ones. */
 enum { CMD_MAX_OPTIONS = 192 };
 struct cmd_option_list {
     size_t count;
     struct {
         const struct cmd_option *option;
-        char *settings;      /**< what the table of the option is for */
-        const char *heading; /**< NULL: it is one of the command's own */
+        char *settings;      /**< the structure that the option's table fills */
+        const char *heading; /**< NULL: an option of the command itself */
         bool rare;           /**< only --help=all shows it */
     } items[CMD_MAX_OPTIONS];
 };
@@ -121,29 +120,29 @@ struct cmd_option_list cmd_options_of(const struct command *command, struct cmd_
 /** Whether there is an option of that name. */
 bool cmd_has_option(const struct cmd_option_list *list, const char *name);
 
-/** The option of a letter, or the count: a command's own goes before the same one of all commands,
- * as -h of ls does. */
+/** The index of the option with this letter, or the count if there is none. The command's own
+ * options take precedence over shared ones, as -h of ls does. */
 size_t cmd_find_letter(const struct cmd_option_list *list, int letter);
 
-/** The exit status of a command for one of all commands. */
+/** The command's own exit status for a common one. */
 int cmd_exit_status(const struct command *command, int status);
 
-/** Prints the error in a command line; returns the exit status. `argument` may be NULL. */
+/** Prints an error in the command line; returns the exit status. `argument` may be NULL. */
 int cmd_usage_error(const struct command *command, const char *reason, const char *argument);
 
-/** Words that may be meant by a misspelt one, appended to a message as "; did you mean 'x' or 'y'".
- * All that is not named here begins as zeros. */
+/** Words similar to a misspelt one, appended to a message as "; did you mean 'x' or 'y'". Begins
+ * with `count` 0. */
 struct cmd_suggestion {
     struct bw_buffer *message;
-    const char *word;   /**< what was written */
-    const char *prefix; /**< of each word in the message: "" or "--" */
-    unsigned count;     /**< of those appended */
+    const char *word;   /**< the misspelt word */
+    const char *prefix; /**< printed before each suggestion: "" or "--" */
+    unsigned count;     /**< words appended so far */
 };
 
-/** Appends a word if it is similar to what was written. */
+/** Appends a word if it is similar to the misspelt one. */
 void cmd_suggest(struct cmd_suggestion *suggestion, const char *candidate);
 
-/** Prints `word`, the reason why it is wrong, and the commands that may be meant to stderr. */
+/** Prints `word`, the reason why it is wrong, and similar command names to stderr. */
 void cmd_print_unknown_command(const char *word, const char *reason);
 
 #endif

@@ -23,8 +23,7 @@
 
 /* Messages. */
 
-/* " [features/verify]" or, if the layer's name is not that of its type, " [storage/file device-2]".
- */
+/* " [features/verify]"; if the layer's name differs from its type, " [storage/file device-2]". */
 static void append_layer(struct bw_buffer *line, const struct bw_error_hop *hop)
 {
     const char *slash = strrchr(hop->layer, '/');
@@ -36,7 +35,8 @@ static void append_layer(struct bw_buffer *line, const struct bw_error_hop *hop)
     bw_buffer_append_byte(line, ']');
 }
 
-/* Where the error originated and the layers it passed; an address is printed when it changes. */
+/* The layer where the error originated and the layers that it passed. An address is printed when it
+ * changes. */
 static void append_path(struct bw_buffer *line, const struct bw_error_hop *way)
 {
     const struct bw_error_hop *before = NULL;
@@ -58,7 +58,8 @@ static void print_line(const struct bw_buffer *line)
     cmd_progress_release();
 }
 
-/* The lines of -vv after a message: its way through the layers, then its causes with theirs. */
+/* The lines of -vv after a message: the layers that the error passed, then its causes, each with
+ * its own layers. */
 static void explain(const struct bw_error *error, int depth)
 {
     BW_AUTO_BUFFER struct bw_buffer line = {0};
@@ -135,8 +136,8 @@ int cmd_fail_answer(const struct cmd_common *common, struct bw_error *error)
 
 /* Results to stdout. */
 
-/* Thousands of small subvolumes must not cost a system call each. Bytes older than this are written
- * with the next ones. */
+/* Bounds the system calls for thousands of small subvolumes. The next write flushes bytes that are
+ * older than this. */
 enum { GATHER_BYTES = 64 << 10, GATHER_NANOSECONDS = 50000000 };
 
 struct bw_error *cmd_write_file(int descriptor, const char *name, const char *bytes, size_t length)
@@ -157,8 +158,8 @@ static struct bw_error *write_stdout(const char *bytes, size_t length)
 {
     struct bw_error *error = cmd_write_file(STDOUT_FILENO, "stdout", bytes, length);
     if (error && error->system == EPIPE) {
-        /* The signal is ignored for all other files, and ends the program when its results are no
-         * longer read. */
+        /* SIGPIPE is ignored so that writing to other files fails with an error. It ends the
+         * program only when nothing reads its results any more. */
         cmd_write_exit_message();
         signal(SIGPIPE, SIG_DFL);
         raise(SIGPIPE);
@@ -209,7 +210,8 @@ struct bw_error *cmd_flush(struct cmd_output *output)
 
 int cmd_flush_stdout(const struct cmd_common *common)
 {
-    bool flushed = !fflush(stdout); /* what was written before may have failed, and is gone */
+    bool flushed = !fflush(stdout); /* reports a write that failed earlier, too: stdio discards
+                                     * those bytes */
     if (flushed && !ferror(stdout))
         return STATUS_OK;
     cmd_fail(common, bw_error_from_errno(flushed ? EIO : errno, "cannot write to stdout"));
@@ -228,14 +230,15 @@ int cmd_write_text(const struct cmd_common *common, struct bw_buffer *text)
 }
 
 /*
- * Removing a file that was not completed takes a process of its own: in the sandbox nothing can be
- * removed, and SIGKILL leaves no time for it. So a child that is started before does it, when it is
- * told to or the program is gone. It never sees a byte of an image. They talk in single bytes.
+ * Removing an incomplete file takes a separate process: the sandbox does not allow it, and SIGKILL
+ * leaves no time for it. A child process, started before the sandbox is entered, removes the file
+ * when the program sends it an order or ends. It never sees a byte of an image. They communicate in
+ * single bytes.
  */
 
 enum { BEGUN = 'o', COMPLETE = 'c', BROKEN_OFF = 'b' };
 
-/* Removes the file if it is still the one of that name, and empties it otherwise. */
+/* Unlinks the file if the name still leads to it; otherwise truncates it. */
 static const char *remove_file(const char *name, int descriptor)
 {
     struct stat named, opened;
@@ -255,7 +258,7 @@ static void remove_incomplete(const char *name, int descriptor)
             line.data ? line.data : "", done ? ", and was " : "", done ? done : "");
 }
 
-/* The child. It holds on to nothing that others may wait for. */
+/* The child process. It closes stdin and stdout, because others may wait for their end. */
 static void watch(int channel, const char *name, int descriptor, bool ours)
 {
     char byte = BROKEN_OFF;
@@ -273,11 +276,11 @@ static void watch(int channel, const char *name, int descriptor, bool ours)
     if (begun && !complete)
         remove_incomplete(name, descriptor);
     else if (ours && !complete)
-        remove_file(name, descriptor); /* nothing written yet: without a message */
+        remove_file(name, descriptor); /* nothing was written yet, so no message */
     _exit(0);
 }
 
-/* Of the file to be removed before a signal ends the program; -1: none. */
+/* Socket to the child that removes the file before a signal ends the program; -1: none. */
 static volatile sig_atomic_t watcher_now = -1;
 
 static void send_byte(int watcher, char byte)
@@ -294,7 +297,7 @@ static void wait_for_watcher(int watcher)
         ;
 }
 
-/* In a handler of signals. */
+/* Called from a signal handler. */
 static void remove_on_exit(void)
 {
     if (watcher_now < 0)
@@ -303,8 +306,8 @@ static void remove_on_exit(void)
     wait_for_watcher(watcher_now);
 }
 
-/* Starts watching a regular file that is open as `descriptor`; `ours`: it was made now. -1: there
- * is no child, and nothing will be removed. */
+/* Starts a child that watches the regular file `descriptor`; `ours`: the program created it.
+ * Returns -1 if there is no child; then nothing will be removed. */
 static int start_watcher(const char *name, int descriptor, bool ours)
 {
     int channel[2];
@@ -325,14 +328,15 @@ static int start_watcher(const char *name, int descriptor, bool ours)
     return channel[0];
 }
 
-/* The previous contents are lost, so from now on the file is removed in any case. */
+/* The previous contents are about to be lost, so from now on an incomplete file is always
+ * removed. */
 static void watch_begun_file(int watcher)
 {
     if (watcher >= 0)
         send_byte(watcher, BEGUN);
 }
 
-/* Ends it, and waits until it has ended. `complete`: the file stays. */
+/* Ends the child and waits for it. `complete`: the file is kept. */
 static void end_watcher(int watcher, bool complete)
 {
     if (watcher < 0)

@@ -12,7 +12,7 @@
 
 enum { START, SIZE, TYPE, NAME, CONTENT, COLUMNS };
 
-/* A column of a partition; names come from the disk, and are escaped. */
+/* Appends a column of a partition. Names come from the disk, so they are escaped. */
 static void append_column(struct bw_buffer *text, const struct bw_partition_info *partition,
                           unsigned column)
 {
@@ -76,7 +76,7 @@ void cmd_append_partitions(struct bw_buffer *text, const struct bw_partition_tab
     }
 }
 
-/* Records. A text that is empty is missing. */
+/* Records. Empty texts become NULL, which is a missing value. */
 
 static const char *text_of(const char *text)
 {

@@ -7,11 +7,11 @@
 #include "btrfs-walk/partition.h"
 #include "btrfs-walk/record.h"
 
-/** Appends a table: a line that says what it is, then a line for each partition, with its number,
- * start, size, type, name, and what is in it. */
+/** Appends a table: a line that identifies it, then a line for each partition, with its number,
+ * start, size, type, name and contents. */
 void cmd_append_partitions(struct bw_buffer *text, const struct bw_partition_table *table);
 
-/** Passes a disk with its partitions on, as a struct bw_diskinfo. */
+/** Writes a disk and its partitions to `sink`, as a struct bw_diskinfo. */
 struct bw_error *cmd_write_disk(struct bw_record_sink *sink,
                                 const struct bw_partition_table *table);
 

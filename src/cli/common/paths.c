@@ -83,7 +83,7 @@ static struct bw_error *write_answer(struct cmd_paths *paths, const char *path,
     return NULL;
 }
 
-/* Fails only if stdout takes no more. */
+/* Fails only if stdout cannot be written. */
 static struct bw_error *answer_path(struct cmd_paths *paths, const char *path, bool follow,
                                     cmd_path_answer *answer, void *context)
 {
@@ -98,14 +98,14 @@ static struct bw_error *answer_path(struct cmd_paths *paths, const char *path, b
     paths->gave = false;
     const struct bw_rows_stream before = paths->answer.stream;
     error = answer(context, paths, path, &place, &text);
-    if (error && !paths->gave) { /* the first rows are not written either */
+    if (error && !paths->gave) { /* the rows written for this path were discarded */
         paths->answer.stream.begun = before.begun;
         paths->answer.stream.not_first = before.not_first;
     }
     return write_answer(paths, path, error, &text);
 }
 
-/* The rows of a path go where its text goes. */
+/* Appends rows to the text of the current path. */
 static struct bw_error *append_rows(void *context, const char *rows, size_t length)
 {
     struct cmd_paths *paths = context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Confinement of a process, in three parts: which system calls it may make (seccomp), which of
- * root's capabilities it keeps, and which files it may open (Landlock).
+ * Confinement of a process, in three parts: the system calls that it may make (seccomp), the
+ * capabilities of root that it keeps, and the files that it may open (Landlock).
  */
 #include "cli/common/sandbox.h"
 
@@ -32,20 +32,20 @@
 #include "base/cleanup.h"
 #include "cli/common/output.h"
 
-/* What is to be allowed in addition to reading what is open. */
+/* Rights in addition to reading open files. */
 struct system_calls {
-    bool outputs;   /* opening files for writing */
-    bool folder;    /* making files and directories, and changing those that are open */
-    bool preserves; /* giving them privileges */
-    bool paths;     /* making nodes and changing files by their paths */
-    bool serves;    /* answering the kernel through a descriptor that another process hands over */
-    enum bw_servers_need servers; /* the network, as far as it is needed */
+    bool outputs;   /* open files for writing */
+    bool folder;    /* make files and directories, and change open ones */
+    bool preserves; /* give them privileges */
+    bool paths;     /* make nodes and change files by their paths */
+    bool serves;    /* serve the kernel through a descriptor received from another process */
+    enum bw_servers_need servers; /* extent of the use of the network */
 };
 
 /*
- * System calls: seccomp. Calls that are not in these tables fail with EPERM, so that a mistake in a
- * table is an error and not the end of the program. Names that libseccomp or the machine does not
- * know are left out.
+ * System calls: seccomp. Calls that are not in these tables fail with EPERM instead of killing the
+ * process, so a mistake in a table causes an error message. Names that libseccomp or the
+ * architecture does not have are ignored.
  */
 
 #if defined BW_SANDBOX && defined BW_SECCOMP
@@ -57,7 +57,7 @@ static const char *const allowed_always[] = {
     "membarrier",
     "mremap",
     "munmap",
-    /* files that are open, and what is known of others */
+    /* open files, and facts about others */
     "_llseek",
     "close",
     "dup",
@@ -95,7 +95,7 @@ static const char *const allowed_always[] = {
     "statx",
     "write",
     "writev",
-    /* threads, signals and the end; tracers may need uprobe and uretprobe */
+    /* threads, signals and exit; uprobe and uretprobe are for tracers */
     "exit",
     "exit_group",
     "futex",
@@ -118,7 +118,7 @@ static const char *const allowed_always[] = {
     "sigreturn",
     "uprobe",
     "uretprobe",
-    /* time, random numbers, who and where we are */
+    /* time, random numbers, identities */
     "clock_getres",
     "clock_getres_time64",
     "clock_gettime",
@@ -145,44 +145,44 @@ static const char *const allowed_always[] = {
     NULL,
 };
 
-/* Of a command that writes files into a folder. A path in these calls leads only to where Landlock
- * allows the process to make, link, move or remove something. Landlock does not govern the calls
- * that change attributes, so these take descriptors: nothing can be opened that Landlock forbids,
- * and O_PATH descriptors are refused by the calls. */
+/* For a command that writes files into a folder. A path in these calls leads only to where Landlock
+ * allows the process to make, link, move or remove something. Landlock does not restrict the calls
+ * that change attributes, so only those are allowed that take a descriptor. The process cannot open
+ * what Landlock forbids, and these calls refuse O_PATH descriptors. */
 static const char *const folder_calls[] = {
     "fchown",  "fchown32", "fgetxattr", "flock",  "fremovexattr", "fsetxattr", "linkat",
     "mkdirat", "openat2",  "renameat2", "sendto", "unlinkat",     "wait4",     NULL,
 };
 
-/* Of the maker, which does not look at the image: calls that change what a path leads to. */
+/* For the maker, which does not read the image: calls that change files by path. */
 static const char *const maker_calls[] = {
     "chmod",       "fchmod",   "fchmodat",  "fchmodat2", "fchownat",         "mknod", "mknodat",
     "removexattr", "setxattr", "symlinkat", "utimensat", "utimensat_time64", NULL,
 };
 
-/* Of one that reads from servers: over connections that are there. It waits for the helpers that it
- * has started. recv and send are calls of their own on i386, by way of socketcall(2). */
+/* For a command that reads from servers over open connections, and waits for the helpers that it
+ * has started. On i386, recv and send are multiplexed through socketcall(2). */
 static const char *const connected_calls[] = {
     "getpeername", "getsockname", "getsockopt", "recv",     "recvfrom", "recvmsg",
     "send",        "sendmsg",     "sendto",     "shutdown", "wait4",    NULL,
 };
 
-/* And over new ones, if these are lost; finding a server is part of that. */
+/* To restore lost connections, which includes name resolution. */
 static const char *const connecting_calls[] = {
     "bind", "connect", "recvmmsg", "recvmmsg_time64", "sendmmsg", "setsockopt", NULL,
 };
 
-/* Of a command that opens files for writing. */
+/* For a command that opens files for writing. */
 static const char *const output_calls[] = {"open", "openat", NULL};
 
-/* Of a command that answers the kernel. */
+/* For a command that serves the kernel. */
 static const char *const serving_calls[] = {"chdir", "recvmsg", NULL};
 
-/* Calls that are allowed if one argument is right. */
+/* Calls that are allowed if (argument & mask) == value. */
 struct limited {
     const char *name;
     unsigned argument;
-    uint64_t mask, value; /* of the argument, and what is left of it then */
+    uint64_t mask, value;
 };
 
 enum { WRITING = O_ACCMODE | O_CREAT | O_TRUNC };
@@ -192,7 +192,7 @@ enum { CLONE_FLAGS = 1 };
 enum { CLONE_FLAGS = 0 };
 #endif
 
-/* Threads, but no processes, and no namespaces. */
+/* Threads are allowed, processes and namespaces are not. */
 enum {
     THREAD = CLONE_THREAD,
     NAMESPACES = CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWUTS |
@@ -201,7 +201,8 @@ enum {
 
 static const struct limited always_limited[] = {
     {"clone", CLONE_FLAGS, THREAD | NAMESPACES, THREAD},
-    {"fcntl", 1, UINT32_MAX, F_DUPFD}, /* but no signals to whom a descriptor is said to belong */
+    {"fcntl", 1, UINT32_MAX, F_DUPFD}, /* not F_SETOWN, which would direct signals to other
+                                        * processes */
     {"fcntl", 1, UINT32_MAX, F_DUPFD_CLOEXEC},
     {"fcntl", 1, UINT32_MAX, F_GETFD},
     {"fcntl", 1, UINT32_MAX, F_SETFD},
@@ -216,7 +217,7 @@ static const struct limited always_limited[] = {
     {"ioctl", 1, UINT32_MAX, TCGETS}, /* isatty(3) */
     {"ioctl", 1, UINT32_MAX, TIOCGWINSZ},
 #ifdef __s390__
-    {"mmap", 0, 0, 0}, /* takes its arguments in memory, which cannot be judged */
+    {"mmap", 0, 0, 0}, /* has its arguments in memory, which seccomp cannot examine */
 #else
     {"mmap", 2, PROT_EXEC, 0}, /* no new code */
 #endif
@@ -230,7 +231,7 @@ static const struct limited always_limited[] = {
 
 static const struct limited folder_limited[] = {
     {"ioctl", 1, UINT32_MAX, FS_IOC_GETFLAGS}, {"ioctl", 1, UINT32_MAX, FS_IOC_SETFLAGS},
-    {"utimensat", 1, UINT64_MAX, 0}, /* without a path, the times of what is open */
+    {"utimensat", 1, UINT64_MAX, 0}, /* without a path: the times of the open file */
     {"utimensat_time64", 1, UINT64_MAX, 0},    {0},
 };
 
@@ -245,14 +246,14 @@ static const struct limited folder_all_modes[] = {
 };
 
 static const struct limited connecting_limited[] = {
-    {"ioctl", 1, UINT32_MAX, FIONREAD}, /* of an answer about a name */
+    {"ioctl", 1, UINT32_MAX, FIONREAD}, /* for the replies of name servers */
     {"socket", 0, UINT32_MAX, AF_INET},
     {"socket", 0, UINT32_MAX, AF_INET6},
-    {"socket", 0, UINT32_MAX, AF_NETLINK}, /* which addresses this machine has */
+    {"socket", 0, UINT32_MAX, AF_NETLINK}, /* to list the addresses of this machine */
     {0},
 };
 
-/* Services of this machine, some of which do for root whatever they are asked to. */
+/* Includes local services, some of which do anything for root. */
 static const struct limited connecting_unix[] = {
     {"socket", 0, UINT32_MAX, AF_UNIX},
     {0},
@@ -287,8 +288,8 @@ static int allow_all(scmp_filter_ctx filter, const char *const *names)
     return problem;
 }
 
-/* Signals go to no other process. The flags of clone3() are out of reach here; without it, the C
- * library takes clone(). */
+/* Signals can be sent only to this process. seccomp cannot examine the flags of clone3(); without
+ * clone3(), the C library calls clone(). */
 static int allow_special(scmp_filter_ctx filter)
 {
     const struct limited own = {"tgkill", 0, UINT32_MAX, (uint64_t)getpid()};
@@ -326,16 +327,16 @@ static int allow_calls(scmp_filter_ctx filter, struct system_calls wanted)
     return problem ? problem : allow_special(filter);
 }
 
-/* Allows the calls that the process needs from now on, and no others, in all threads. Returns 0 or
- * a number of errno: nothing has changed then. */
+/* Allows only the calls that the process needs from now on, in all threads. Returns 0 or an errno;
+ * after an error, nothing has changed. */
 static int confine_calls(struct system_calls wanted)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
     if (!filter)
         return ENOMEM;
     seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
-    /* A tree of comparisons; and no slower branches, for it is data that is not trusted, not code.
-     */
+    /* A tree of comparisons is fast. Slower branches, a protection against speculative execution,
+     * are needed for untrusted code, not for untrusted data. */
     seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
     int problem = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
@@ -358,17 +359,17 @@ static int confine_calls(struct system_calls wanted)
 #endif
 
 /*
- * Capabilities. A user has none, so nothing happens then. The ones that root keeps belong to system
- * calls that are allowed above.
+ * Capabilities. The process of an ordinary user has none. Root keeps those needed for the system
+ * calls allowed above.
  */
 
 #define BIT(capability) (UINT64_C(1) << (capability))
 
-/* Images of other users are opened, and their access times stay as they are (O_NOATIME). */
+/* To open images of other users without changing their access times (O_NOATIME). */
 static const uint64_t reading_capabilities = BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_FOWNER);
 
-/* Owners are restored, in folders of other users, and files that have other owners by then are
- * changed. Attributes of the kinds trusted and security need the last one. */
+/* To restore owners in folders of other users, and to change files after their owners were
+ * restored. Attributes of the kinds trusted and security need CAP_SYS_ADMIN. */
 static const uint64_t folder_capabilities =
     BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHOWN) | BIT(CAP_FOWNER) | BIT(CAP_SYS_ADMIN);
 
@@ -385,12 +386,12 @@ static uint64_t needed_capabilities(const struct system_calls *wanted)
     if (wanted->folder && wanted->preserves)
         all |= preserving_capabilities;
     if (wanted->paths && wanted->preserves)
-        all |= BIT(CAP_MKNOD); /* device nodes are made by the maker alone */
+        all |= BIT(CAP_MKNOD); /* only the maker makes device nodes */
     return all;
 }
 
-/* Drops all capabilities of the calling thread but the ones that these calls need. Returns 0 or a
- * number of errno. */
+/* Drops all capabilities of the calling thread except those that these calls need. Returns 0 or an
+ * errno. */
 static int confine_capabilities(const struct system_calls *wanted)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -410,57 +411,57 @@ static int confine_capabilities(const struct system_calls *wanted)
 
 /* The files that a process may open. */
 struct files {
-    int rules;       /* descriptor of the Landlock rules; -1: there are none */
-    uint64_t rights; /* those that the kernel knows */
+    int rules;       /* descriptor of the Landlock rules; -1: none */
+    uint64_t rights; /* everything this kernel supports */
     struct system_calls calls;
 };
 
 #if defined BW_SANDBOX && defined SYS_landlock_create_ruleset && defined LANDLOCK_ACCESS_FS_READ_DIR
 
-/* Headers may be older than the kernel. These came with versions 2, 3 and 5 of Landlock. */
+/* Headers may be older than the kernel. These rights came with versions 2, 3 and 5 of Landlock. */
 enum { REFER = 1 << 13, TRUNCATE = 1 << 14, IOCTL_DEV = 1 << 15 };
 enum {
     FIRST_RIGHTS = (1 << 13) - 1,
     READ = LANDLOCK_ACCESS_FS_READ_FILE,
     LIST = LANDLOCK_ACCESS_FS_READ_DIR,
     APPEND = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE,
-    /* Running programs and controlling devices is nothing that anybody needs. */
+    /* the process never runs programs or controls devices */
     NEVER = LANDLOCK_ACCESS_FS_EXECUTE | IOCTL_DEV,
 };
 
-/* Besides the images. */
+/* In addition to the images. */
 static const struct {
     const char *path;
     unsigned rights;
 } readable_always[] = {
-    {"/sys/dev", READ | LIST}, /* what is below a block device; how many processors there are */
+    {"/sys/dev", READ | LIST}, /* the devices below a block device; the number of processors */
     {"/sys/devices", READ | LIST}, {"/sys/fs/btrfs", READ | LIST},
-    {"/proc/self/mounts", READ}, /* whether an image is mounted */
-    {"/proc/sys/crypto", READ},  /* by libgcrypt, for checksums of some images */
+    {"/proc/self/mounts", READ}, /* to find out whether an image is mounted */
+    {"/proc/sys/crypto", READ},  /* read by libgcrypt for the checksums of some images */
     {"/etc/gcrypt", READ | LIST},
 };
 
-/* Where the C library finds out the address of a server. */
+/* Files that the C library reads to resolve the name of a server. */
 static const char *const resolver[] = {
     "/etc/gai.conf",    "/etc/host.conf", "/etc/hosts",           "/etc/nsswitch.conf",
     "/etc/resolv.conf", "/etc/services",  "/run/systemd/resolve", NULL,
 };
 
-/* What cannot be opened now cannot be opened later, either. */
+/* A path that cannot be opened now is not allowed later, either. */
 static void allow(const struct files *files, const char *path, uint64_t rights)
 {
     struct stat status;
     struct landlock_path_beneath_attr rule = {.parent_fd = open(path, O_PATH | O_CLOEXEC)};
     if (rule.parent_fd < 0)
         return;
-    /* A directory that was given as an image is opened to say so. */
+    /* A directory given as an image may be opened, to print a better error message. */
     bool is_directory = fstat(rule.parent_fd, &status) == 0 && S_ISDIR(status.st_mode);
     rule.allowed_access = files->rights & (is_directory && rights == READ ? LIST : rights);
     syscall(SYS_landlock_add_rule, files->rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
     close(rule.parent_fd);
 }
 
-/* Links between directories were never allowed by the first version. */
+/* Version 1 of Landlock forbids all links between directories, which a folder needs. */
 static int make_rules(struct files *files, const char *folder)
 {
     const char *const *path = files->calls.servers >= BW_SERVERS_CONNECT ? resolver : NULL;
@@ -513,7 +514,7 @@ static int apply_rules(const struct files *files)
 
 #endif
 
-/* A file that a layer will write to is made now, so that there is no need to make any later. */
+/* Creates a file that a layer will write to, because the sandbox will not allow creating files. */
 static struct bw_error *allow_file(void *context, const char *path, bool written)
 {
     struct files *files = context;
@@ -542,7 +543,7 @@ static struct bw_error *confine(const struct cmd_common *common, const struct bw
         BW_TRY(bw_fs_files(fs, allow_file, files));
     for (size_t i = 0; !landlock && i < common->input.other_count; i++)
         allow(files, common->input.others[i], READ);
-    tzset(); /* reads a file */
+    tzset(); /* reads the time zone from a file now */
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (!landlock)
         landlock = apply_rules(files);
@@ -555,7 +556,7 @@ static struct bw_error *confine(const struct cmd_common *common, const struct bw
     return NULL;
 }
 
-/* Its orders come from a process that may be an attacker's by then. */
+/* The maker's orders may come from a process that an attacker controls. */
 void cmd_sandbox_enter_maker(const struct cmd_common *common)
 {
     struct files files = {
@@ -571,7 +572,7 @@ void cmd_sandbox_enter_maker(const struct cmd_common *common)
         close(files.rules);
 }
 
-/* NULL: it is there. valgrind is inside of the process. */
+/* The reason why there is no sandbox; NULL if there is. valgrind runs within the process. */
 static const char *lacks_sandbox(const struct cmd_common *common)
 {
 #ifdef BW_SANDBOX
@@ -592,7 +593,7 @@ bool cmd_sandbox_is_on(const struct cmd_common *common)
 
 struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct bw_fs *fs)
 {
-    static bool entered; /* by the process */
+    static bool entered; /* the process has called this function before */
     struct files files = {.rules = -1,
                           .calls = {.folder = common->writing.folder,
                                     .preserves = common->writing.preserves,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From the options of the filters to a selection. */
+/* From the options for filters to a selection. */
 #include "cli/common/selection.h"
 
 #include <inttypes.h>
@@ -15,8 +15,8 @@ static struct bw_error *ready(struct cmd_selection *selection)
     return selection->selection ? NULL : bw_selection_create(&selection->selection);
 }
 
-/* Of several names or types one has to be met, but where find has the same words with one dash,
- * all. In parentheses, each is a condition by itself. */
+/* Several --name, or several --type, mean any of them. Several -name with one dash, as in find(1),
+ * mean all; therefore each of these is put in parentheses. */
 static struct bw_error *close_word(struct bw_selection *selection, struct bw_error *error)
 {
     return error ? error : bw_selection_close(selection);
@@ -35,7 +35,7 @@ static struct bw_error *store_condition(void *target, const struct cmd_option *o
                       bw_selection_add(selection->selection, option->name + 1, argument));
 }
 
-/* From now on, types are conditions among others. */
+/* Moves the types into the selection, as conditions like any others. */
 static struct bw_error *count_types(struct cmd_selection *selection)
 {
     const unsigned types = selection->types;

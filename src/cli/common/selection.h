@@ -9,10 +9,10 @@
 #include "btrfs-walk/walk.h"
 #include "cli/command.h"
 
-/** The options, for a struct cmd_selection. */
+/** The options for a struct cmd_selection. */
 extern const struct cmd_option cmd_selection_options[];
 
-/** The line of --nested in the table of a command whose state is a `type`. */
+/** The entry for --nested in the option table of a command whose state is a `type`. */
 #define CMD_NESTED_OPTION(type, member)                                                      \
     {                                                                                        \
         0, "nested", "WORD",                                                                 \
@@ -24,17 +24,18 @@ extern const struct cmd_option cmd_selection_options[];
 /** The words of --nested, in the order of enum bw_nested. */
 extern const char *const cmd_nested_words[];
 
-/** Their entry in the table of a command whose state is a `type`. */
+/** The entry for cmd_selection_options in the option table of a command whose state is a `type`. */
 #define CMD_SELECTION(type, member)                                       \
     {                                                                     \
         .group = cmd_selection_options, .offset = offsetof(type, member), \
         .release = cmd_selection_free                                     \
     }
 
-/** What the options have set. All zeros selects what the command does by itself. */
+/** The filters of a command line. All zeros: the defaults of the command. */
 struct cmd_selection {
     struct bw_selection *selection;
-    unsigned types;     /**< without operators; with them, they are part of the selection */
+    unsigned types;     /**< of --type without operators; with operators, types are part of the
+                         * selection */
     bool has_operators; /**< --not, --or or the like was given */
     bool has_maxdepth;
     unsigned maxdepth, mindepth;
@@ -47,23 +48,23 @@ static inline bool cmd_selection_is_set(const struct cmd_selection *selection)
            selection->mindepth;
 }
 
-/** Puts all that was set into the options of a walk, which must not outlive the selection. Their
- * `types` stay as they are if --type was not given. `types`: with operators, what sets of filters
- * without a type select. */
+/** Copies the settings into the options of a walk, which must not outlive the selection. Without
+ * --type, the walk's `types` do not change, except with operators: then `types` are the types that
+ * filters without --type select. */
 void cmd_selection_apply(const struct cmd_selection *selection, unsigned types,
                          struct bw_walk_options *options);
 
-/** When the file system is open, and before any use: looks up names of users and groups there, from
- * `subvolume` (as of --subvol; NULL: none) if it has them. BW_ERROR_NOT_FOUND if there is no such
- * subvolume; errors as of bw_selection_prepare(). */
+/** To be called after the file system was opened, before the selection is used. Looks up the names
+ * of users and groups in the image, in `subvolume` (as of --subvol; NULL: none) if it has the
+ * files. BW_ERROR_NOT_FOUND if there is no such subvolume; errors of bw_selection_prepare(). */
 struct bw_error *cmd_selection_prepare(const struct cmd_selection *selection, struct bw_fs *fs,
                                        const char *subvolume);
 
-/** Reports that a subvolume itself has nothing to list if others are nested in it, unless -q was
- * given. */
+/** Reports that a subvolume itself contains no files but other subvolumes are nested in it, unless
+ * -q was given. */
 void cmd_tell_of_nested(const struct cmd_common *common, struct bw_fs *fs, const char *subvolume);
 
-/** Frees what the options have made; for CMD_SELECTION(). */
+/** Frees the settings; for CMD_SELECTION(). */
 void cmd_selection_free(void *selection);
 
 #endif

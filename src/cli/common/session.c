@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The file system of a command: opening it with the common options, and closing it; statedumps of
- * it, on SIGUSR1 and at the end. */
+/* The file system of a command: opening it with the common options, and closing it; statedumps on
+ * SIGUSR1 and at the end. */
 #include "cli/common/session.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 struct cmd_statedump {
     const struct cmd_common *common;
-    const struct bw_fs *fs; /* NULL: it is not open yet */
+    const struct bw_fs *fs; /* NULL: not open yet */
     int descriptor;
 };
 
@@ -33,7 +33,7 @@ static struct bw_error *write_to(void *context, const char *text, size_t length)
     return cmd_write_file(statedump->descriptor, statedump->common->statedump, text, length);
 }
 
-/* A file holds only the last statedump. */
+/* Overwrites the previous statedump. */
 static struct bw_error *dump_layers(struct cmd_statedump *statedump)
 {
     if (statedump->descriptor != STDERR_FILENO) {
@@ -44,7 +44,7 @@ static struct bw_error *dump_layers(struct cmd_statedump *statedump)
     return bw_fs_statedump(statedump->fs, write_to, statedump);
 }
 
-/* On SIGUSR1; not for several threads at once. */
+/* On SIGUSR1. Only one thread may call it at a time. */
 static void write_statedump(void *context)
 {
     struct cmd_statedump *statedump = context;
@@ -53,7 +53,7 @@ static void write_statedump(void *context)
         cmd_fail(statedump->common, error);
 }
 
-/* Opens the file, if there is to be one, when it is known what will be read. */
+/* Opens the file of --statedump, now that the files to be read are known. */
 static struct bw_error *open_statedump(const struct cmd_common *common, const struct bw_fs *planned,
                                        struct cmd_statedump **result)
 {
@@ -71,7 +71,7 @@ static struct bw_error *open_statedump(const struct cmd_common *common, const st
     return NULL;
 }
 
-/* Closes it after a last statedump, if the file system was opened. */
+/* Writes a last statedump if the file system was opened, and closes the file. */
 static struct bw_error *close_statedump(struct cmd_statedump *statedump)
 {
     if (!statedump)
@@ -83,14 +83,15 @@ static struct bw_error *close_statedump(struct cmd_statedump *statedump)
     return error;
 }
 
-/* Where output goes. */
+/* Where output goes: never into an image. */
 
 static const struct {
     int descriptor;
     const char *name;
 } streams[] = {{STDERR_FILENO, "stderr"}, {STDOUT_FILENO, "stdout"}};
 
-/* Output into an image is refused; without a message if it is stderr that goes there. */
+/* Refuses output into an image. Redirects stderr to /dev/null first, because the message must not
+ * be written to the image, either. */
 static struct bw_error *refuse_stream(size_t stream)
 {
     if (streams[stream].descriptor == STDERR_FILENO) {
@@ -104,8 +105,8 @@ static struct bw_error *refuse_stream(size_t stream)
                            streams[stream].name);
 }
 
-/* Compares the streams with all files that a file system reads or, before it is open (NULL), with
- * the images given. */
+/* Compares the streams with all files that a file system reads. Before it is open (`fs` is NULL),
+ * compares them with the images on the command line. */
 static struct bw_error *check_streams(const struct bw_fs *fs, const struct bw_file_set *images)
 {
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
@@ -118,8 +119,8 @@ static struct bw_error *check_streams(const struct bw_fs *fs, const struct bw_fi
     return NULL;
 }
 
-/* Before the first message: the results, or the messages, may have been redirected into an image.
- */
+/* Runs before the first message: the results, or the messages, may have been redirected into an
+ * image. */
 static struct bw_error *check_streams_first(const struct cmd_common *common)
 {
     struct bw_file_set images = {0};
@@ -139,7 +140,7 @@ struct opening {
     struct cmd_session *session;
 };
 
-/* Nothing is made, and nothing emptied, for an image that is not there. */
+/* Checks that the images exist before an output file is created or truncated. */
 static struct bw_error *open_outputs(const struct cmd_common *common, const struct bw_fs *fs)
 {
     for (size_t i = 0; common->writing.open_outputs && i < common->input.image_count; i++)
@@ -150,9 +151,9 @@ static struct bw_error *open_outputs(const struct cmd_common *common, const stru
                                         : NULL;
 }
 
-/* All files that will be read are known, and none of the images is open. First come the outputs,
- * which the sandbox could not open, and threads come last, because a thread begins in the sandbox
- * that it is started in. */
+/* Runs when all files to be read are known and no image is open. Outputs are opened first, because
+ * the sandbox would not allow it. Threads are started last, because a thread inherits the sandbox
+ * of the thread that creates it. */
 static struct bw_error *prepare(void *context, const struct bw_fs *fs)
 {
     const struct opening *opening = context;
@@ -166,13 +167,13 @@ static struct bw_error *prepare(void *context, const struct bw_fs *fs)
     return cmd_monitor_start(opening->common);
 }
 
-/* For commands that open a file system by themselves. */
+/* For commands that open a file system without a session. */
 static struct bw_error *confine(void *common, const struct bw_fs *planned)
 {
     return cmd_sandbox_enter(common, planned);
 }
 
-/* `opening`: the session that it is opened for; NULL: none. */
+/* `opening`: the session that is being opened; may be NULL. */
 static struct bw_fs_options options_for(const struct cmd_common *common, struct opening *opening)
 {
     return (struct bw_fs_options){
@@ -200,7 +201,8 @@ struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
     return options_for(common, NULL);
 }
 
-/* Of images that are opened later; in the sandbox that could not be done. */
+/* Connects to the servers of the other images. They are opened in the sandbox, when it is too late
+ * for that. */
 static struct bw_error *connect_to_servers(const struct cmd_common *common)
 {
     bool served;
@@ -209,7 +211,7 @@ static struct bw_error *connect_to_servers(const struct cmd_common *common)
     return NULL;
 }
 
-/* With --scan, whether the superblock is older than what was committed, which is said. */
+/* With --scan, reports whether roots newer than the superblock were committed. */
 static struct bw_error *look_for_newer(const struct cmd_common *common, struct bw_fs *fs)
 {
     const struct bw_state_choice *state = &common->input.state;
@@ -255,7 +257,7 @@ static struct bw_error *open_steps(const struct cmd_common *common, enum cmd_dep
     return NULL;
 }
 
-/* What has ended is zero. Returns the errors of outputs. */
+/* Sets the session to zeros. Returns the errors of outputs. */
 static struct bw_error *end_session(struct cmd_session *session)
 {
     cmd_progress_end();

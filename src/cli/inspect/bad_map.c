@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reading lists of what is bad. Source: the chapter "Mapfile structure" of the manual of GNU
- * ddrescue, and badblocks(8). Numbers of ddrescue are in decimal, hexadecimal (0x) or octal (0);
- * its first line that is no comment is its own state, which may end with the number of a pass.
+ * Parses lists of bad sectors. Sources: the chapter "Mapfile structure" of the manual of GNU
+ * ddrescue, and badblocks(8). Numbers in map files are decimal, hexadecimal (0x) or octal (0). The
+ * first line of a map file that is not a comment contains the state of ddrescue, which may end with
+ * the number of a pass.
  */
 #include "cli/inspect/bad_map.h"
 
@@ -44,12 +45,12 @@ void bad_ranges_join(struct bad_ranges *ranges)
     ranges->count = kept + 1;
 }
 
-/* A file as it is read. */
+/* The parser of a file. */
 struct reader {
     const char *file;
     unsigned line;
     uint64_t block_size;
-    bool has_state; /* the line with the state of ddrescue was read: it is a map file */
+    bool has_state; /* the line with ddrescue's state was read, so it is a map file */
     struct bad_ranges *ranges;
 };
 
@@ -80,8 +81,9 @@ static struct bw_error *add(struct reader *reader, uint64_t start, uint64_t leng
     return !length || bad_ranges_add(reader->ranges, start, length) ? NULL : bw_error_no_memory();
 }
 
-/* Position, size and status; of blocks, the number alone, which is always decimal. */
-static struct bw_error *take_words(struct reader *reader, char *const words[], unsigned count)
+/* Handles a line: position, size and status; or in a list of badblocks, the number of a block,
+ * which is always decimal. */
+static struct bw_error *handle_line(struct reader *reader, char *const words[], unsigned count)
 {
     uint64_t start, length;
     if (count == 1 && !reader->has_state) {
@@ -115,7 +117,7 @@ static struct bw_error *take_line(struct reader *reader, char *line)
          word = strtok_r(NULL, " \t\r", &rest))
         words[count++] = word;
     reader->line++;
-    return count ? take_words(reader, words, count) : NULL;
+    return count ? handle_line(reader, words, count) : NULL;
 }
 
 struct bw_error *bad_map_read(const char *file, uint64_t block_size, struct bad_ranges *ranges)

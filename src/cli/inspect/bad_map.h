@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lists of what of a device cannot be read: map files of ddrescue, lists of badblocks. */
+/* Lists of unreadable ranges of a device: map files of ddrescue, lists of badblocks. */
 #ifndef BW_CLI_INSPECT_BAD_MAP_H
 #define BW_CLI_INSPECT_BAD_MAP_H
 
@@ -9,7 +9,7 @@
 #include "btrfs-walk/error.h"
 #include "btrfs-walk/owner.h"
 
-/** Ranges of addresses, which belong to whoever frees `items`. All zeros is none. */
+/** Ranges of addresses; the owner frees `items`. All zeros is an empty list. */
 struct bad_ranges {
     struct bw_address_range *items;
     size_t count, capacity;
@@ -22,9 +22,9 @@ bool bad_ranges_add(struct bad_ranges *ranges, uint64_t start, uint64_t length);
 void bad_ranges_join(struct bad_ranges *ranges);
 
 /**
- * Reads a file: a map file of ddrescue, of which all is bad that was not rescued; or a list of
- * badblocks, numbers of blocks of `block_size` bytes. BW_ERROR_USAGE if it is neither, with its
- * line; BW_ERROR_SYSTEM if it cannot be read.
+ * Reads a map file of ddrescue, where everything not marked as rescued counts as bad, or a list of
+ * badblocks: numbers of blocks of `block_size` bytes. BW_ERROR_USAGE, with the line, if it is
+ * neither; BW_ERROR_SYSTEM if it cannot be read.
  */
 struct bw_error *bad_map_read(const char *file, uint64_t block_size, struct bad_ranges *ranges);
 

@@ -19,11 +19,11 @@ struct cat_state {
     unsigned threads;
 };
 
-/* The work under way. */
+/* A running cat command. */
 struct cat {
     const struct cat_state *state;
     struct cmd_paths paths;
-    struct bw_stream_file *files; /* those that were found; `user` is the path */
+    struct bw_stream_file *files; /* existing files; `user` is the path */
     size_t count, next;
     struct cmd_bad_ranges bad;
     struct cmd_zeros zeros;
@@ -45,7 +45,7 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* The inode of a file; or, with --on-error, what can be said of one that is lost. */
+/* Gets the inode of a file. With --on-error, an inode that is lost is salvaged from other items. */
 static struct bw_error *find_inode(struct cat *cat, const char *path, const struct bw_place *place,
                                    struct bw_inode *inode, bool *salvaged)
 {
@@ -90,7 +90,7 @@ static uint64_t wanted_bytes(const struct bw_stream_file *file)
     return rest < file->length ? rest : file->length;
 }
 
-/* Returns how many bytes are wanted of all. */
+/* Finds the files and returns the total number of bytes to write. */
 static uint64_t find_files(struct cat *cat)
 {
     uint64_t bytes = 0;
@@ -153,7 +153,7 @@ static struct bw_error *write_files(struct cat *cat)
         return bw_error_no_memory();
     cmd_progress_expect(find_files(cat));
     struct bw_error *error = bw_stream_run(cat->paths.session.fs, &stream);
-    /* A hole in front of what could not be read is part of the answer. */
+    /* A hole before the unreadable part belongs to the output. */
     struct bw_error *last = cmd_end_zeros(&cat->zeros, &cat->paths.output);
     if (!error)
         return last;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The chunks command: the chunks with what is used of them, or the devices with what is allocated
- * on them. */
+/* The chunks command: chunks and how much of each is used, or devices and how much of each is
+ * allocated. */
 #include "base/cleanup.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
@@ -14,7 +14,7 @@ enum { BY_CHUNK, BY_DEVICE };
 static const char *const orders[] = {
     [BY_CHUNK] = "chunk", [BY_DEVICE] = "device", [BY_DEVICE + 1] = NULL};
 
-/* The answer under way. */
+/* A running listing. */
 struct list {
     struct cmd_answer *answer;
     struct bw_block_groups *groups;
@@ -27,7 +27,8 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* What is used of a chunk; `*absent` if that is lost, which ends nothing. */
+/* Finds out how many bytes of a chunk are used; if that is unknown, sets `*absent` and
+ * continues. */
 static struct bw_error *find_used(const struct list *list, struct bw_spaceinfo *row,
                                   uint64_t *absent)
 {
@@ -42,7 +43,7 @@ static struct bw_error *find_used(const struct list *list, struct bw_spaceinfo *
     if (error->code == BW_ERROR_NOT_FOUND)
         bw_fs_report(list->answer->session.fs, BW_DAMAGE, error);
     else
-        bw_error_free(error); /* that it is lost has been reported */
+        bw_error_free(error); /* already reported when the block groups were read */
     return NULL;
 }
 

@@ -19,7 +19,7 @@ struct compression_state {
     struct cmd_selection selection;
     const char *subvolume;
     unsigned nested; /* enum bw_nested */
-    int status;      /* so far */
+    int status;      /* the worst so far */
 };
 
 static const struct cmd_option options[] = {
@@ -47,7 +47,7 @@ static void append_size(struct bw_buffer *text, const struct cmd_answer_settings
     bw_buffer_format(text, "%-12s", number);
 }
 
-/* The first line has what is known of all types together. */
+/* The first line is about all types together. */
 static void append_heading(struct bw_buffer *text, const struct bw_compressioninfo *row)
 {
     bw_buffer_format(text,

@@ -9,7 +9,7 @@
 #include "cli/inspect/plans.h"
 #include "cli/common/answer.h"
 
-/* The answer under way. */
+/* A running listing. */
 struct devices {
     struct cmd_answer *answer;
     struct bw_usage *usage; /* NULL: no device is missing */
@@ -48,7 +48,8 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
             (device->partition ? 0 : BW_MEMBER(deviceinfo, partition)));
 }
 
-/* A file system with missing devices may be degraded, which redundancy makes good, or worse. */
+/* With missing devices, a file system may be degraded, but still complete thanks to redundancy; or
+ * incomplete. */
 static void warn_if_incomplete(struct bw_fs *fs, const struct bw_usage *usage)
 {
     if (usage && usage->incomplete_chunks)

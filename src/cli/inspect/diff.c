@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The diff command: what differs between two subvolumes, as `zfs diff -FH` writes it, or as rows.
- */
+/* The diff command: differences between two subvolumes, in the format of `zfs diff -FH` or as
+ * rows. */
 #include "btrfs-walk/diff.h"
 
 #include <inttypes.h>
@@ -20,17 +20,17 @@
 struct diff_state {
     const char **others; /* images of the second file system */
     size_t other_count, other_capacity;
-    const char *only; /* letters of the status that are wanted; NULL: all */
+    const char *only; /* the letters to print; NULL: all */
     unsigned reading; /* enum bw_diff_reading */
     bool null_terminated, stat, by_path;
 };
 
-/* The comparison under way. */
+/* A running comparison. */
 struct diffing {
     struct cmd_answer *answer;
     const struct diff_state *state;
-    struct bw_fs *other;     /* NULL: there is one file system */
-    struct bw_fs *states[2]; /* of A and B, if another state is meant */
+    struct bw_fs *other;     /* NULL: both subvolumes are in one file system */
+    struct bw_fs *states[2]; /* historic states of A and B, opened if requested with @GENERATION */
 };
 
 static struct bw_error *take_other(void *target, const struct cmd_option *option,
@@ -75,7 +75,7 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* Lines. */
+/* Output as lines. */
 
 static char sign_of(char status)
 {
@@ -84,14 +84,14 @@ static char sign_of(char status)
 
 static char letter_of_type(const char *name)
 {
-    static const char letters[] = "?F/CB|=@"; /* by enum bw_file_type */
+    static const char letters[] = "?F/CB|=@"; /* indexed by enum bw_file_type */
     for (uint8_t type = 1; letters[type]; type++)
         if (strcmp(bw_file_type_name(type), name) == 0)
             return letters[type];
     return *letters;
 }
 
-/* A tab or a newline in a name is escaped, so that fields and lines are what they seem. */
+/* Escapes tabs and newlines in names, because they separate fields and lines. */
 static void append_name(struct bw_buffer *line, bool raw, struct bw_bytes name)
 {
     bw_buffer_append_byte(line, raw ? '\0' : '\t');
@@ -119,7 +119,7 @@ static struct bw_error *print_line(struct cmd_answer *answer, const void *record
     return NULL;
 }
 
-/* Rows. */
+/* Output as rows. */
 
 static uint64_t absent_members(const struct bw_difference *difference)
 {
@@ -166,7 +166,7 @@ static struct bw_error *write_difference(void *context, const struct bw_differen
     return write_row(diffing, difference);
 }
 
-/* Opening, and the end. */
+/* Opening and closing. */
 
 static void print_summary(const struct bw_diff_summary *summary)
 {
@@ -179,7 +179,7 @@ static void print_summary(const struct bw_diff_summary *summary)
             summary->blocks == 1 ? " is" : "s are");
 }
 
-/* Finds PATH on either side. */
+/* Checks that PATH exists on at least one side. */
 static struct bw_error *check_path(const struct bw_diff_side sides[2], const char *path)
 {
     struct bw_place place;
@@ -190,7 +190,8 @@ static struct bw_error *check_path(const struct bw_diff_side sides[2], const cha
     return bw_lookup(sides[1].fs, sides[1].subvolume, path, false, &place);
 }
 
-/* Finds a subvolume that may be followed by @GENERATION, unless that is part of its name. */
+/* Finds a subvolume by its name, which may be followed by @GENERATION. A name that contains the '@'
+ * itself is tried first. */
 static struct bw_error *find_side(struct diffing *diffing, unsigned number, const char *text,
                                   struct bw_diff_side *side)
 {
@@ -208,7 +209,7 @@ static struct bw_error *find_side(struct diffing *diffing, unsigned number, cons
     return bw_subvolume_by_name(side->fs, name, &side->subvolume);
 }
 
-/* The present state of A is B, unless there is one. */
+/* If B is not given, A must have a @GENERATION; B is then its current state. */
 static struct bw_error *find_sides(struct diffing *diffing, struct bw_diff_side sides[2])
 {
     const struct cmd_common *common = diffing->answer->common;
@@ -224,7 +225,7 @@ static struct bw_error *find_sides(struct diffing *diffing, struct bw_diff_side 
                 : bw_error_no_memory();
 }
 
-/* Both trees are read at most; which contents are, turns out on the way. */
+/* An upper bound for the trees. How much of the contents will be read is not known in advance. */
 static void expect(const struct bw_diff_side sides[2])
 {
     uint64_t bytes = 0;

@@ -17,10 +17,10 @@ struct du_state {
     const char *subvolume;
     unsigned nested; /* enum bw_nested */
     bool summarize;
-    int status; /* so far */
+    int status; /* the worst so far */
 };
 
-/* The work under way. */
+/* A running du command. */
 struct du {
     struct du_state *state;
     struct cmd_answer *answer;
@@ -56,7 +56,7 @@ static struct bw_error *write_row(struct du *du, const struct bw_du_entry *entry
                                                   : 0);
 }
 
-/* A column of 10, as btrfs-progs have it. */
+/* Right-aligned in 10 columns, as in btrfs-progs. */
 static void append_size(const struct cmd_answer_settings *settings, struct bw_buffer *line,
                         bool known, uint64_t size)
 {

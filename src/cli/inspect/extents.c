@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The extents command: where the bytes of files lie, from offsets in the file to offsets on
- * devices. In the table, all stripes of an extent that touch on one device are one range of it.
- * Where a row of stripes has parity, its device has no data, and the parity fills that gap: parity
- * included, there is one range a device.
+ * The extents command: where the bytes of files are, from offsets in the file to offsets on
+ * devices. In the table, stripes of an extent that are adjacent on a device are joined to one
+ * range. With RAID 5 and 6, each device holds parity instead of data in some rows; counting the
+ * parity, the ranges of a device have no gaps.
  */
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ struct extents_state {
     const char *subvolume;
 };
 
-/* The answer for one file under way. */
+/* The output for one file. */
 struct answer {
     struct cmd_paths *paths;
     const char *path;
@@ -39,13 +39,13 @@ static const char *const kinds[] = {
     [BW_EXTENT_BAD] = "bad",
 };
 
-/* A part of an extent that is in one piece on each device that has some of it. */
+/* A part of an extent that is contiguous on every device. */
 struct part {
     uint64_t logical, length;
-    unsigned copies; /* 0: no chunk holds it */
+    unsigned copies; /* 0: no chunk contains it */
 };
 
-/* Takes the first part off a range of logical addresses. False if nothing is left of it. */
+/* Splits the first part off a range of logical addresses. False if the range is empty. */
 static bool next_part(const struct answer *answer, struct part *rest, struct part *part)
 {
     struct bw_mapping first;
@@ -58,8 +58,8 @@ static bool next_part(const struct answer *answer, struct part *rest, struct par
     return true;
 }
 
-/* A place of a part, by its number from 1 on: first those of its copies, then, with `rebuilt` set,
- * those of the parity of its row: P, then Q. False if there are no more. */
+/* Finds the location of a copy, numbered from 1. After the copies follow the locations of the row's
+ * parity, with `rebuilt` set: P, then Q. False if there are no more. */
 static bool find_place(const struct answer *answer, const struct part *part, unsigned number,
                        struct bw_mapping *place)
 {
@@ -68,25 +68,25 @@ static bool find_place(const struct answer *answer, const struct part *part, uns
         return false;
     BW_AUTO_ERROR struct bw_error *error =
         bw_fs_map(answer->paths->session.fs, part->logical, part->length, number, place);
-    /* There are many ways to compute a copy from Q, but only one Q. */
+    /* Several combinations with Q can rebuild a copy; Q is listed once. */
     return !error &&
            !(number > 1 && place->rebuilt && before.rebuilt && place->devid == before.devid);
 }
 
-/* The table: a line an extent. */
+/* The table: one line per extent. */
 
-/* A range of a device. */
+/* A range on a device. */
 struct span {
     struct bw_mapping start;
     uint64_t length;
     bool nowhere, parity;
 };
 
-/* Ranges that may still grow. */
+/* Ranges that may still be extended. */
 struct spans {
     struct span items[256]; /* if there are more, they are written before they are complete */
-    unsigned count, next;   /* next: the one after the last that has grown */
-    bool several;           /* the extent is not in one piece */
+    unsigned count, next;   /* next: the index after the range extended last */
+    bool several;           /* there is more than one range */
     const char *separator;
     struct bw_buffer *text;
 };
@@ -109,7 +109,7 @@ static void write_spans(struct spans *spans)
     spans->count = spans->next = 0;
 }
 
-/* Extends a span by one that touches it; false if that one does not. */
+/* Extends a range by an adjacent one; false if it is not adjacent. */
 static bool grow(struct span *span, const struct span *by)
 {
     const uint64_t start = span->start.offset, end = start + span->length;
@@ -123,7 +123,7 @@ static bool grow(struct span *span, const struct span *by)
     return true;
 }
 
-/* Stripes come in the same order, row after row: most often the next span is the one to grow. */
+/* Stripes come in the same order, row after row, so the next range is usually the one to extend. */
 static void add_span(struct spans *spans, const struct span *span)
 {
     for (unsigned i = 0; i < spans->count; i++) {
@@ -140,7 +140,7 @@ static void add_span(struct spans *spans, const struct span *span)
     spans->items[spans->count++] = *span;
 }
 
-/* Where the bytes lie that are stored for an extent. */
+/* The locations of an extent's stored bytes. */
 struct places {
     const struct answer *answer;
     struct part all;
@@ -212,13 +212,13 @@ static struct bw_error *print_table(struct cmd_answer *answer, const void *recor
 
 /* Records. */
 
-/* A part with its answer. */
+/* A part and the output it belongs to. */
 struct copies {
     const struct answer *answer;
     struct part part;
 };
 
-/* Its copies, or the parity of its row, which follows them. */
+/* Lists either the copies or the parity of a part. */
 static struct bw_error *list_some(const struct copies *copies, bool parity,
                                   struct bw_record_sink *sink)
 {
@@ -251,7 +251,7 @@ static bool has_parity(const struct answer *answer, const struct part *part)
     return false;
 }
 
-/* Ten gigabytes may lie in as many stripes of 64 KiB. */
+/* Lists the parts one by one: an extent may consist of many stripes of 64 KiB. */
 static struct bw_error *list_places(void *context, struct bw_record_sink *sink)
 {
     const struct places *places = context;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The info command: what one wants to know of a file system first, as lines of "Name: value" or as
- * a record. It reads the superblocks, the chunk tree and the root tree. If the trees cannot
- * be read, the superblock tells what it knows.
+ * The info command: an overview of a file system, as lines of "Name: value" or as a record. It
+ * reads the superblocks, the chunk tree and the root tree. If the trees cannot be read, it prints
+ * the contents of the superblock.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,19 +19,19 @@
 #include "cli/inspect/plans.h"
 #include "cli/common/partitions.h"
 
-/* Chunks of a type and a profile. */
+/* Total of the chunks with a type and a profile. */
 struct group {
     const char *type, *profile;
     uint64_t bytes, chunks;
 };
 
-/* Subvolumes of each kind. */
+/* The number of subvolumes of each kind. */
 struct subvolumes {
     uint64_t subvolumes, snapshots, deleted;
     int64_t changed; /* the last change of any, in nanoseconds since 1970 */
 };
 
-/* Messages that are kept for the JSON; the others are counted. */
+/* Number of messages that the JSON contains; further ones are only counted. */
 enum { PROBLEMS_KEPT = 100 };
 
 struct problem {
@@ -63,7 +63,7 @@ static void note_problem(void *context, enum bw_severity severity, const struct 
     info->problem_count++;
 }
 
-/* A part of the answer that is missing. */
+/* Reports that a part of the output is missing. */
 static void report(struct info *info, struct bw_error *error)
 {
     if (error)
@@ -138,7 +138,7 @@ static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
     return bw_fs_devices(info->fs, write_device, sink);
 }
 
-/* Subvolumes, and the time of the last transaction, which only they know. */
+/* Subvolumes. The time of the last transaction is the latest change of their roots. */
 
 static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_info *subvolume)
 {
@@ -155,11 +155,11 @@ static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_i
     return NULL;
 }
 
-/* Disks. */
+/* Disks with several file systems. */
 
 struct disks {
     struct bw_record_sink *sink;
-    struct bw_error *error; /* of the sink */
+    struct bw_error *error; /* returned by the sink */
 };
 
 static struct bw_error *write_disk(void *context, const struct bw_partition_table *table)
@@ -184,7 +184,7 @@ static struct bw_error *append_disk(void *context, const struct bw_partition_tab
     return NULL;
 }
 
-/* What is wrong with the images was said when they were opened. */
+/* Errors of the images were already reported when they were opened. */
 static void read_disks(const struct info *info,
                        struct bw_error *(*take)(void *context,
                                                 const struct bw_partition_table *table),
@@ -215,8 +215,8 @@ static struct bw_error *list_problems(void *context, struct bw_record_sink *sink
     return NULL;
 }
 
-/* Chunks in use that cannot be read as a whole without the missing devices. Block groups, which
- * tell what is in use, are read only for that. */
+/* Counts chunks in use that cannot be read completely without the missing devices. Only this
+ * requires the block groups. */
 static void count_incomplete(struct info *info)
 {
     struct bw_usage *usage = NULL;
@@ -228,7 +228,7 @@ static void count_incomplete(struct info *info)
     bw_usage_free(usage);
 }
 
-/* What takes the trees. */
+/* The parts that require trees. */
 static void gather(struct info *info)
 {
     report(info, bw_fs_chunks(info->fs, add_chunk, info));
@@ -237,9 +237,9 @@ static void gather(struct info *info)
     count_incomplete(info);
 }
 
-/* The record. */
+/* Output as a record. */
 
-/* The names of flags; a bit without a name by its number. */
+/* Names of flags; an unknown bit is printed as its number. */
 enum { FLAGS = 128, NUMBER_ROOM = 16 };
 
 struct features {
@@ -322,14 +322,14 @@ static struct bw_error *write_volume(struct cmd_answer *answer, struct info *inf
                                 (row.changed ? 0 : BW_MEMBER(volumeinfo, changed)));
 }
 
-/* The partitions of disks that none of them could be chosen from. */
+/* Prints the partitions of disks if no file system was selected. */
 static struct bw_error *write_disks(struct cmd_answer *answer, struct info *info)
 {
     const struct bw_volumeinfo row = {.disks = {list_disks, info}};
     return cmd_answer_write(answer, &row, sizeof row, ~BW_MEMBER(volumeinfo, disks));
 }
 
-/* Lines. */
+/* Output as lines. */
 
 struct lines {
     struct bw_record_sink sink;
@@ -343,7 +343,7 @@ static void append_label(struct bw_buffer *text, const char *label)
     bw_buffer_format(text, "%-*s", WIDTH, label);
 }
 
-/* A size as people write it, or its number. */
+/* Appends a size with a unit, or with --raw as a number. */
 static void append_size(const struct lines *lines, uint64_t size)
 {
     char number[BW_SIZE_ROOM + 1];
@@ -515,7 +515,8 @@ const struct cmd_answer_plan cmd_info_plan = {
     .list = list,
 };
 
-/* The frame. It opens the images by itself, since it has an answer also if that fails. */
+/* The steps of the command. It opens the images itself, because it also prints something if that
+ * fails. */
 
 static int end(struct cmd_answer *answer, struct bw_error *error)
 {
@@ -523,8 +524,8 @@ static int end(struct cmd_answer *answer, struct bw_error *error)
     return error ? cmd_fail_answer(answer->common, error) : STATUS_OK;
 }
 
-/* The newest superblock of all images, if the file system cannot be opened. False if there is
- * none. */
+/* If the file system cannot be opened, finds the newest superblock of all images. False if none is
+ * readable. */
 static bool find_superblock(struct info *info)
 {
     bool found = false;
@@ -541,7 +542,7 @@ static bool find_superblock(struct info *info)
     return found;
 }
 
-/* Why the file system could not be opened was said, and so was what is wrong with the copies. */
+/* The errors of opening and the damage of superblocks were already reported. */
 static int answer_without_trees(struct cmd_answer *answer, struct info *info, int status)
 {
     const struct bw_fs_options how = cmd_fs_options(info->common);

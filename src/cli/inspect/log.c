@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The log command: what replaying the log changes. The file system is opened a second time without
- * its log, and each inode that the log touches is compared. Where both show the same bytes of the
- * same extent, or both zeros, nothing is read; other data are compared byte by byte.
+ * The log command: the changes that a replay of the log makes. It opens the file system a second
+ * time, without the log, and compares every inode in the log. Ranges are equal if both sides refer
+ * to the same bytes of the same extent, or both read as zeros. Only inline data is read and
+ * compared.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 #include "btrfs-walk/subvolume.h"
 #include "cli/common/answer.h"
 
-/* The inode at hand, without the log or with it. */
+/* The current inode, either without the log or with it. */
 struct side {
     struct bw_fs *fs;
     struct bw_xattr_reader *xattrs;
@@ -28,20 +29,20 @@ struct side {
     size_t count, capacity;
 };
 
-/* The answer under way. */
+/* A running comparison. */
 struct changes {
     struct cmd_answer *answer;
     struct side before, after;
 };
 
-/* Rows. */
+/* Output as rows. */
 
 static struct bw_bytes bytes_of(const struct bw_buffer *text)
 {
     return (struct bw_bytes){text->data, text->length};
 }
 
-/* Completes a row, and writes it. The texts may be NULL. */
+/* Completes and writes a row. The texts may be NULL. */
 static struct bw_error *write_row(struct changes *changes, struct bw_logchange *row,
                                   const struct bw_buffer *path, const struct bw_buffer *before,
                                   const struct bw_buffer *after, uint64_t absent)
@@ -63,12 +64,12 @@ static struct bw_error *write_row(struct changes *changes, struct bw_logchange *
     return cmd_answer_write(changes->answer, row, sizeof *row, absent);
 }
 
-/* Ranges of data. */
+/* Changed ranges of data. */
 
-/* The extents of one state. */
+/* The extents of a file on one side. */
 struct extents {
     struct bw_file *file;
-    struct bw_extent now; /* the one at hand; of length 0 after the last */
+    struct bw_extent now; /* the current one; its length is 0 after the last */
 };
 
 static struct bw_error *next(struct extents *extents)
@@ -80,7 +81,7 @@ static struct bw_error *next(struct extents *extents)
     return NULL;
 }
 
-/* Where the extent at hand ends; what follows the last one is a hole without an end. */
+/* End of the current extent. After the last extent follows a hole without an end. */
 static uint64_t end_of(const struct extents *extents)
 {
     return extents->now.length ? extents->now.offset + extents->now.length : UINT64_MAX;
@@ -91,7 +92,7 @@ static bool is_zero(const struct bw_extent *extent)
     return extent->kind == BW_EXTENT_HOLE || extent->kind == BW_EXTENT_UNWRITTEN;
 }
 
-/* Inline data are at most a sector long. */
+/* Compares by reading. Inline data is at most a sector long. */
 static bool same_bytes(struct extents *before, struct extents *after, uint64_t offset,
                        uint64_t length)
 {
@@ -110,7 +111,6 @@ static bool same_bytes(struct extents *before, struct extents *after, uint64_t o
     return true;
 }
 
-/* Lists one. */
 static struct bw_error *write_range(struct changes *changes, uint64_t offset, uint64_t length)
 {
     struct bw_logchange row = {.change = "data", .offset = offset, .length = length};
@@ -129,7 +129,7 @@ static bool is_same(struct extents *before, struct extents *after, uint64_t offs
            same_bytes(before, after, offset, end - offset);
 }
 
-/* Goes through both; ranges that touch are one. */
+/* Compares the extents of both sides, and joins adjacent ranges that differ. */
 static struct bw_error *compare_ranges(struct changes *changes, struct extents *before,
                                        struct extents *after)
 {
@@ -154,7 +154,7 @@ static struct bw_error *compare_ranges(struct changes *changes, struct extents *
     return start < size ? write_range(changes, start, size - start) : NULL;
 }
 
-/* Lists the ranges of a file whose contents differ. */
+/* Writes the ranges of a file where the contents differ. */
 static struct bw_error *compare_data(struct changes *changes)
 {
     struct extents before = {.file = NULL}, after = {.file = NULL};
@@ -169,7 +169,7 @@ static struct bw_error *compare_data(struct changes *changes)
     return error;
 }
 
-/* One side. */
+/* One side of the comparison. */
 
 static struct bw_error *add_name(void *context, const struct bw_inode_name *name)
 {
@@ -195,7 +195,7 @@ static struct bw_error *add_name(void *context, const struct bw_inode_name *name
     return path->failed ? bw_error_no_memory() : NULL;
 }
 
-/* The top directory of a subvolume has no name in it. */
+/* The top directory of a subvolume has no name in its own tree. */
 static struct bw_error *add_top(struct side *side)
 {
     BW_AUTO_FREE char *path = NULL;
@@ -223,7 +223,7 @@ static void forget(struct side *side)
     side->count = 0;
 }
 
-/* Finds the inode on one side; what has no name does not exist. */
+/* Finds the inode on one side. An inode without a name counts as missing. */
 static struct bw_error *find(struct side *side, const struct bw_log_inode *inode)
 {
     const struct bw_subvolume *subvolume = bw_subvolume_by_id(side->fs, inode->subvolume);
@@ -248,14 +248,14 @@ static struct bw_error *find(struct side *side, const struct bw_log_inode *inode
     return NULL;
 }
 
-/* Names. */
+/* Changed names. */
 
 static bool has_name(const struct side *side, const struct bw_buffer *name)
 {
     return side->count && bsearch(name, side->names, side->count, sizeof *name, by_bytes);
 }
 
-/* Names that one side has and the other lacks, with their number in `count`; the first is given. */
+/* The first name that the other side lacks; `*count` is the number of such names. */
 static const struct bw_buffer *first_only(const struct side *side, const struct side *other,
                                           size_t *count)
 {
@@ -294,7 +294,7 @@ static struct bw_error *compare_names(struct changes *changes)
     return write_names(changes, after, before, "linked");
 }
 
-/* Attributes. */
+/* Changed attributes. */
 
 static struct bw_error *write_attribute(struct changes *changes, const void *name, size_t length,
                                         const struct bw_buffer *before,
@@ -332,7 +332,7 @@ static struct bw_error *compare_time(struct changes *changes, const char *name,
 static struct bw_error *compare_inode(struct changes *changes)
 {
     const struct bw_inode *before = &changes->before.inode, *after = &changes->after.inode;
-    /* The size of a directory only tells how long its names are. */
+    /* The size of a directory is the length of its names; changes of names are listed anyway. */
     if (changes->after.place.type != BW_FILE_DIRECTORY)
         BW_TRY(compare_number(changes, "size", "u", before->size, after->size));
     BW_TRY(compare_number(changes, "mode", "o", before->mode, after->mode));
@@ -369,7 +369,7 @@ static struct bw_error *compare_xattr(struct changes *changes, const struct bw_x
     const struct bw_buffer old = value_of(before), new = value_of(after);
     if (before && after && old.length == new.length &&memcmp(old.data, new.data, old.length) == 0)
         return NULL;
-    /* One of them is there. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+    /* `before` or `after` is not NULL. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     return write_attribute(changes, named->name, named->name_length, before ? &old : NULL,
                            after ? &new : NULL);
 }

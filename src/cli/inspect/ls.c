@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The ls command: the entries of directories, in the forms of ls(1). Directories are listed one
- * after the other, with memory for one of them and a stack of those that follow. A walk visits
- * directories in the order of the disk, so it could not do that; its filters are used here as well.
+ * The ls command: the entries of directories, in the formats of ls(1). It lists one directory after
+ * the other; its memory holds the entries of one, and a stack of directories still to be listed. A
+ * walk visits directories in the order of the disk, so ls does not use it, but applies its filters.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,9 +17,9 @@
 #include "base/pair_set.h"
 #include "cli/inspect/ls.h"
 
-/* Listings: the entries of a directory, and their inodes, read all at once. */
+/* Listings: the entries of a directory, and their inodes, which are read together. */
 
-/* Frees what it holds and leaves an empty one. */
+/* Frees the memory and leaves an empty listing. */
 static void free_listing(struct ls_listing *listing)
 {
     free(listing->entries);
@@ -27,7 +27,7 @@ static void free_listing(struct ls_listing *listing)
     *listing = (struct ls_listing){0};
 }
 
-/* Leaves an empty one, with its memory unless that is much. */
+/* Empties a listing. Keeps its memory for the next one, unless it is large. */
 static void clear_listing(struct ls_listing *listing)
 {
     enum { MOST_KEPT = 1 << 14 };
@@ -37,7 +37,6 @@ static void clear_listing(struct ls_listing *listing)
     listing->filled = false;
 }
 
-/* Adds an entry; its name is copied. */
 static struct bw_error *add_entry(struct ls_listing *listing, const char *name, size_t length,
                                   const struct bw_place *place)
 {
@@ -73,9 +72,9 @@ static struct bw_error *add_entries(struct ls_listing *listing, struct bw_direct
     }
 }
 
-/* Adds the entries of a directory, as the options want them; `parent` is its "..". `*handle` is
- * reused for all directories, and the caller's to close; NULL at first. What is lost is reported.
- */
+/* Adds the entries of a directory that the options select; `parent` is its "..". `*handle` is NULL
+ * at first, is reused for all directories, and is closed by the caller. Lost entries are
+ * reported. */
 static struct bw_error *read_directory(struct ls_listing *listing, struct cmd_paths *paths,
                                        const struct ls_state *options, const struct bw_place *place,
                                        const struct bw_place *parent, struct bw_directory **handle)
@@ -87,7 +86,7 @@ static struct bw_error *read_directory(struct ls_listing *listing, struct cmd_pa
     return add_entries(listing, *handle, options->all || options->almost_all);
 }
 
-/* Most entries are in the subvolume of their directory; those are read together. */
+/* Most entries are in the subvolume of their directory; their inodes are read together. */
 static const struct bw_subvolume *main_subvolume(const struct ls_listing *listing)
 {
     return listing->entries[listing->count - 1].place.subvolume;
@@ -105,7 +104,7 @@ static int by_number(const void *a, const void *b)
     return (left->number > right->number) - (left->number < right->number);
 }
 
-/* Sorts and makes hard links, which have the same number, one. Returns how many are left. */
+/* Sorts by number and removes duplicates, which are hard links. Returns the remaining count. */
 static size_t sort_numbers(struct bw_wanted_inode *wanted, size_t count)
 {
     size_t left = 0;
@@ -146,7 +145,8 @@ static struct bw_error *read_together(struct ls_listing *listing, struct bw_fs *
     return NULL;
 }
 
-/* The top of another subvolume, what only a mount has, or one whose inode is lost. */
+/* Reads the inode of a subvolume's top directory or of a mount's empty directory; or reports why an
+ * inode is lost. */
 static struct bw_error *read_alone(struct bw_fs *fs, struct ls_entry *entry)
 {
     struct bw_wanted_inode wanted = {.number = entry->place.inode};
@@ -172,7 +172,7 @@ static struct bw_error *fill_entry(struct ls_listing *listing, struct bw_fs *fs,
     return listing->bytes.failed ? bw_error_no_memory() : NULL;
 }
 
-/* Reads inodes and, if wanted, targets of links. What cannot be read is reported, and printed as
+/* Reads inodes and, if requested, targets of links. Unreadable ones are reported, and printed as
  * '?'. */
 static struct bw_error *read_inodes(struct ls_listing *listing, struct cmd_paths *paths,
                                     bool targets)
@@ -194,15 +194,14 @@ static struct bw_error *read_inodes(struct ls_listing *listing, struct cmd_paths
     return NULL;
 }
 
-/* Sorting. Times and sizes begin with the newest and the largest, as ls has them; equal ones are
- * sorted by name. */
+/* Sorting. As in ls, the newest and the largest come first; the name decides between equal ones. */
 
 struct sorting {
     const struct ls_listing *listing;
     const struct ls_state *options;
 };
 
-/* From the last dot on. */
+/* An extension begins at the last dot. */
 static int compare_extensions(const char *left, size_t left_length, const char *right,
                               size_t right_length)
 {
@@ -218,7 +217,7 @@ static int compare_times(const struct timespec *left, const struct timespec *rig
                : (left->tv_nsec < right->tv_nsec) - (left->tv_nsec > right->tv_nsec);
 }
 
-/* An inode that is lost comes last: it is all zeros. */
+/* A lost inode is all zeros, so it sorts last. */
 static int compare_inodes(const struct ls_state *options, const struct bw_inode *left,
                           const struct bw_inode *right)
 {
@@ -245,8 +244,8 @@ static int compare_entries(const void *a, const void *b, void *context)
     return sorting->options->reverse ? -order : order;
 }
 
-/* Sorts as the options say; names byte by byte. Reads the inodes if the order depends on them.
- * Fails only if memory runs out. */
+/* Sorts by the selected order; names are compared byte by byte. Reads the inodes if the order
+ * depends on them. Fails only if memory runs out. */
 static struct bw_error *sort_listing(struct ls_listing *listing, struct cmd_paths *paths,
                                      const struct ls_state *options)
 {
@@ -259,9 +258,10 @@ static struct bw_error *sort_listing(struct ls_listing *listing, struct cmd_path
     return NULL;
 }
 
-/* What links lead to. */
+/* Types of the targets of links. */
 
-/* Finds what links lead to. `directory` is the path of the listing, "" if its names are paths. */
+/* Gets the modes of the links' targets. `directory` is the path of the listing, "" if its names are
+ * paths. */
 static struct bw_error *follow_links(struct ls_listing *listing, const struct cmd_paths *paths,
                                      const char *directory)
 {
@@ -297,12 +297,13 @@ static struct bw_error *begin_path(const char *directory, struct bw_buffer *path
     return path->failed ? bw_error_no_memory() : NULL;
 }
 
-/* An entry with its path, for which `path` holds `above` bytes, and a NUL after it. */
+/* Makes an entry with its path. `path` has the path of the directory in its first `above` bytes;
+ * the name and a NUL follow. */
 static struct bw_error *name_entry(const struct ls_listing *listing, const struct ls_entry *entry,
                                    size_t above, struct bw_buffer *path, struct bw_entry *named)
 {
     const char *name = listing->bytes.data + entry->name;
-    size_t slashes = 0; /* at the begin of a path that was given */
+    size_t slashes = 0; /* at the beginning of a path on the command line */
     while (slashes < entry->name_length && name[slashes] == '/')
         slashes++;
     path->length = above;
@@ -313,13 +314,14 @@ static struct bw_error *name_entry(const struct ls_listing *listing, const struc
     return path->failed ? bw_error_no_memory() : NULL;
 }
 
-/* Filters: those of the walk, one after the other. */
+/* The filters of a walk, applied in the same order. */
 
 typedef bool filter(const struct cmd_selection *selection, const struct bw_entry *entry);
 
 /* Keeps the entries that pass a filter. */
-static struct bw_error *keep(struct ls_listing *listing, const struct cmd_selection *selection,
-                             const char *directory, filter *passes)
+static struct bw_error *filter_entries(struct ls_listing *listing,
+                                       const struct cmd_selection *selection, const char *directory,
+                                       filter *passes)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     struct bw_entry named;
@@ -362,70 +364,72 @@ static void remove_dots(struct ls_listing *listing)
     listing->count = count;
 }
 
-/* Removes what --exclude matches: such directories are not entered. `path` is that of the
- * listing's directory as the user sees it, "" if its names are paths themselves. */
+/* Removes entries that --exclude matches, so directories among them are not entered. `path` is the
+ * printed path of the directory, "" if the names in the listing are paths. */
 static struct bw_error *exclude_entries(struct ls_listing *listing, const struct ls_state *options,
                                         const char *path)
 {
-    return keep(listing, &options->selection, path, is_not_excluded);
+    return filter_entries(listing, &options->selection, path, is_not_excluded);
 }
 
-/* Keeps what all other filters select. Names are tried before any inode is read. */
+/* Applies all other filters. Tests of names come first, because they need no inodes. */
 static struct bw_error *select_entries(struct ls_listing *listing, struct cmd_paths *paths,
                                        const struct ls_state *options, const char *path)
 {
     const struct cmd_selection *selection = &options->selection;
-    BW_TRY(keep(listing, selection, path, has_name));
+    BW_TRY(filter_entries(listing, selection, path, has_name));
     if (!selection->selection || !bw_selection_needs_inode(selection->selection))
         return NULL;
     BW_TRY(read_inodes(listing, paths, false));
-    return keep(listing, selection, path, has_inode);
+    return filter_entries(listing, selection, path, has_inode);
 }
 
 /*
- * Which directories ls lists, one after the other. Those that are still to be listed are kept
- * in a stack: the depth of a tree costs no recursion.
+ * The order of directories. A stack holds the directories that are still to be listed, so deep
+ * trees need no recursion.
  */
 
-/* A directory that is to be listed. */
-struct waiting {
-    size_t above; /* how much of the path of the directory before it counts */
-    size_t name;  /* what follows then, in the names; the names of those below it end there */
+/* A directory on the stack. */
+struct pending {
+    size_t above; /* length of the previous directory's path that both share */
+    size_t name;  /* offset in `names` of the rest of the path, which ends where the name of the
+                   * entry above begins */
     struct bw_place place, parent;
-    unsigned depth; /* below what was named */
+    unsigned depth; /* levels below the PATH on the command line */
 };
 
 struct lister {
     struct ls_state *options;
     struct cmd_paths paths;
-    struct bw_rows_stream stream;   /* its `rows` is NULL if lines are written */
+    struct bw_rows_stream stream;   /* its `rows` is NULL if lines are printed */
     struct bw_directory *directory; /* one handle for all */
-    struct bw_buffer path;          /* of the directory that is listed, with a NUL */
-    struct waiting *waiting; /* the next one is the last; those below it come before others */
-    size_t waiting_count, waiting_capacity;
-    struct bw_buffer names;    /* of these */
-    struct ls_listing listing; /* of the present directory; memory for the next one */
-    struct bw_buffer text;     /* likewise */
+    struct bw_buffer path;          /* of the current directory, with a NUL */
+    struct pending *pending; /* a stack: the last one is listed next, then its subdirectories */
+    size_t pending_count, pending_capacity;
+    struct bw_buffer names;    /* the names of these */
+    struct ls_listing listing; /* of the current directory; its memory is reused */
+    struct bw_buffer text;     /* its memory is reused */
     struct bw_pair_set listed; /* with -R: directories, by subvolume and inode */
     bool headings, not_first;
 };
 
-/* The name of a directory follows a slash, unless it is what the user gave. */
-static struct bw_error *wait_for(struct lister *ls, size_t above, const char *slash,
-                                 const char *name, size_t length, const struct waiting *directory)
+/* Pushes a directory. `slash` precedes its name unless it is a PATH of the command line. */
+static struct bw_error *push_directory(struct lister *ls, size_t above, const char *slash,
+                                       const char *name, size_t length,
+                                       const struct pending *directory)
 {
-    if (!BW_ARRAY_RESERVE(ls->waiting, ls->waiting_count, ls->waiting_capacity))
+    if (!BW_ARRAY_RESERVE(ls->pending, ls->pending_count, ls->pending_capacity))
         return bw_error_no_memory();
-    struct waiting *waiting = &ls->waiting[ls->waiting_count++];
-    *waiting = *directory;
-    waiting->above = above;
-    waiting->name = ls->names.length;
+    struct pending *pending = &ls->pending[ls->pending_count++];
+    *pending = *directory;
+    pending->above = above;
+    pending->name = ls->names.length;
     bw_buffer_append(&ls->names, slash, strlen(slash));
     bw_buffer_append(&ls->names, name, length);
     return ls->names.failed ? bw_error_no_memory() : NULL;
 }
 
-/* A directory has one entry; an image in which it has two could keep a listing busy for ever. */
+/* A directory has only one entry. Two in a crafted image could make a listing endless. */
 static struct bw_error *enter_once(struct lister *ls, const struct bw_place *place, bool *again)
 {
     bool first = true;
@@ -436,16 +440,16 @@ static struct bw_error *enter_once(struct lister *ls, const struct bw_place *pla
     return NULL;
 }
 
-/* Whether the contents of a directory that is so many levels below the start are wanted. */
+/* Whether to list the contents of a directory `depth` levels below the start. */
 static bool enters(const struct lister *ls, unsigned depth)
 {
     const struct cmd_selection *selection = &ls->options->selection;
     return !selection->has_maxdepth || depth < selection->maxdepth;
 }
 
-/* What is pushed last is listed next. */
+/* In reverse order, because the last one pushed is listed first. */
 static struct bw_error *enter_directories(struct lister *ls, const struct ls_listing *listing,
-                                          const struct waiting *directory)
+                                          const struct pending *directory)
 {
     const unsigned depth = directory->depth + 1;
     if (!ls->options->recursive || !enters(ls, depth))
@@ -457,10 +461,10 @@ static struct bw_error *enter_directories(struct lister *ls, const struct ls_lis
         const struct ls_entry *entry = &listing->entries[i];
         const bool is_other = entry->place.subvolume != directory->place.subvolume;
         if (entry->place.type == BW_FILE_DIRECTORY && !entry->is_dots && !(stays && is_other))
-            BW_TRY(wait_for(ls, above, "/", listing->bytes.data + entry->name, entry->name_length,
-                            &(struct waiting){.place = entry->place,
-                                              .parent = directory->place,
-                                              .depth = depth}));
+            BW_TRY(push_directory(
+                ls, above, "/", listing->bytes.data + entry->name, entry->name_length,
+                &(struct pending){
+                    .place = entry->place, .parent = directory->place, .depth = depth}));
     }
     return NULL;
 }
@@ -482,7 +486,8 @@ static struct bw_error *write_rows(struct lister *ls, const struct ls_listing *l
     return NULL;
 }
 
-/* `path` is that of the directory, NULL for what was given as PATH. */
+/* `path` is the path of the directory; NULL for the PATHs of the command line that are not
+ * directories. */
 static struct bw_error *write_listing(struct lister *ls, struct ls_listing *listing,
                                       const char *path)
 {
@@ -508,10 +513,10 @@ static struct bw_error *write_listing(struct lister *ls, struct ls_listing *list
     return text->length ? cmd_write(&ls->paths.output, text->data, text->length) : NULL;
 }
 
-/* With filters, directories are entered that are not printed, and a directory in which nothing is
- * selected has no heading. */
+/* Filters do not keep directories from being entered. A directory without selected
+ * entries gets no heading. */
 static struct bw_error *select_and_write(struct lister *ls, struct ls_listing *listing,
-                                         const struct waiting *directory)
+                                         const struct pending *directory)
 {
     const char *above = directory ? ls->path.data : "";
     const unsigned depth = directory ? directory->depth + 1 : 0;
@@ -530,7 +535,7 @@ static struct bw_error *select_and_write(struct lister *ls, struct ls_listing *l
     return write_listing(ls, listing, directory ? ls->path.data : NULL);
 }
 
-static struct bw_error *list_directory(struct lister *ls, const struct waiting *directory)
+static struct bw_error *list_directory(struct lister *ls, const struct pending *directory)
 {
     struct ls_listing *listing = &ls->listing;
     bool again;
@@ -551,11 +556,11 @@ static struct bw_error *list_directory(struct lister *ls, const struct waiting *
     return error;
 }
 
-static struct bw_error *list_waiting(struct lister *ls)
+static struct bw_error *list_pending(struct lister *ls)
 {
     struct bw_error *error = NULL;
-    while (!error && ls->waiting_count) {
-        const struct waiting next = ls->waiting[--ls->waiting_count];
+    while (!error && ls->pending_count) {
+        const struct pending next = ls->pending[--ls->pending_count];
         ls->path.length = next.above;
         bw_buffer_append(&ls->path, ls->names.data + next.name, ls->names.length - next.name);
         bw_buffer_append_byte(&ls->path, '\0');
@@ -566,8 +571,8 @@ static struct bw_error *list_waiting(struct lister *ls)
     return error;
 }
 
-/* As ls does: a link given as PATH is followed to its directory, unless long lines or -d are
- * about the link itself. */
+/* As in ls, a symbolic link given as PATH is followed if it leads to a directory, except with -d or
+ * long lines, which describe the link itself. */
 static struct bw_error *find_named(const struct lister *ls, const char *path,
                                    struct bw_place *place)
 {
@@ -583,21 +588,22 @@ static struct bw_error *find_named(const struct lister *ls, const char *path,
     return NULL;
 }
 
-/* A directory given as PATH: what its ".." is needs a lookup. Below it, the listing knows. */
-static struct bw_error *wait_for_named(struct lister *ls, const char *path,
-                                       const struct bw_place *place)
+/* Pushes a directory given as PATH. Its ".." needs a lookup; further down, the listing contains the
+ * parent. */
+static struct bw_error *push_named(struct lister *ls, const char *path,
+                                   const struct bw_place *place)
 {
     struct bw_place parent = *place;
     BW_AUTO_FREE char *above = NULL;
     if (asprintf(&above, "%s/..", path) < 0)
         return bw_error_no_memory();
     bw_error_free(bw_lookup(ls->paths.session.fs, ls->paths.from, above, true, &parent));
-    return wait_for(ls, 0, "", path, strlen(path),
-                    &(struct waiting){.place = *place, .parent = parent});
+    return push_directory(ls, 0, "", path, strlen(path),
+                          &(struct pending){.place = *place, .parent = parent});
 }
 
-/* Directories given as PATH are listed in the order of files. */
-static struct bw_error *wait_for_directories(struct lister *ls, struct ls_listing *directories)
+/* Directories given as PATH are sorted like files. */
+static struct bw_error *push_named_directories(struct lister *ls, struct ls_listing *directories)
 {
     BW_TRY(sort_listing(directories, &ls->paths, ls->options));
     for (size_t i = directories->count; i-- > 0;) {
@@ -606,12 +612,13 @@ static struct bw_error *wait_for_directories(struct lister *ls, struct ls_listin
             strndup(directories->bytes.data + entry->name, entry->name_length);
         if (!path)
             return bw_error_no_memory();
-        BW_TRY(wait_for_named(ls, path, &entry->place));
+        BW_TRY(push_named(ls, path, &entry->place));
     }
     return NULL;
 }
 
-/* Files given as PATH, and with -d all that is, come first, together; then the directories. */
+/* Sorts the PATHs into files, which are listed first and together, and directories. With -d,
+ * everything counts as a file. */
 static struct bw_error *find_operands(struct lister *ls, const char *const *names, size_t count,
                                       struct ls_listing *files, struct ls_listing *directories)
 {
@@ -627,7 +634,7 @@ static struct bw_error *find_operands(struct lister *ls, const char *const *name
         else if (enters(ls, 0))
             BW_TRY(add_entry(directories, names[i], strlen(names[i]), &place));
     }
-    return wait_for_directories(ls, directories);
+    return push_named_directories(ls, directories);
 }
 
 static struct bw_error *list_all(struct lister *ls)
@@ -643,12 +650,12 @@ static struct bw_error *list_all(struct lister *ls)
         error = select_and_write(ls, &files, NULL);
     free_listing(&files);
     free_listing(&directories);
-    return error ? error : list_waiting(ls);
+    return error ? error : list_pending(ls);
 }
 
 static void free_ls(struct lister *ls)
 {
-    free(ls->waiting);
+    free(ls->pending);
     bw_buffer_free(&ls->names);
     free_listing(&ls->listing);
     bw_buffer_free(&ls->text);
@@ -657,7 +664,7 @@ static void free_ls(struct lister *ls)
     bw_pair_set_free(&ls->listed);
 }
 
-/* What has to be known of the image before the first line. */
+/* Reads from the image what filters and names of owners need, before the first line. */
 static struct bw_error *prepare(struct lister *ls)
 {
     struct ls_state *state = ls->options;
@@ -677,8 +684,8 @@ static struct bw_error *skip_subvolume(void *context, const struct bw_subvolume_
     return NULL;
 }
 
-/* A listing of everything does not come to subvolumes that no path leads to: finding their paths
- * reports them. */
+/* A listing of everything does not reach subvolumes without a path. Looking up their paths reports
+ * them. */
 static struct bw_error *report_unreachable(const struct lister *ls)
 {
     const struct ls_state *state = ls->options;
@@ -695,8 +702,7 @@ static struct bw_error *list_prepared(struct lister *ls)
     return ls->stream.rows ? bw_error_first(error, bw_rows_end(&ls->stream)) : error;
 }
 
-/* Opens the image and lists what the options and paths say, as rows unless `rows` is NULL. Returns
- * the exit status. */
+/* Opens the image and lists the paths, as rows unless `rows` is NULL. Returns the exit status. */
 static int list_image(const struct cmd_common *common, struct ls_state *state,
                       const struct bw_rows *rows)
 {
@@ -711,7 +717,7 @@ static int list_image(const struct cmd_common *common, struct ls_state *state,
     return cmd_paths_close(&ls.paths, error);
 }
 
-/* Options, and what they mean together. */
+/* Options and their combinations. */
 
 static const char *const orders[] = {"", "name", "none", "size", "time", "extension", NULL};
 static const char *const times[] = {"",      "mtime",  "modification", "atime", "access",   "use",
@@ -776,7 +782,7 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* As ls understands its options together. */
+/* Resolves combinations of options as ls does. */
 static void resolve_options(struct ls_state *ls)
 {
     static const enum ls_time by_word[] = {LS_MTIME, LS_MTIME, LS_MTIME, LS_ATIME,
@@ -791,7 +797,7 @@ static void resolve_options(struct ls_state *ls)
                 : ls->by_extension ? LS_BY_EXTENSION
                 : ls->unsorted     ? LS_UNSORTED
                                    : by_order[ls->order_word];
-    /* A time that is not shown is what is sorted by. */
+    /* A selected time that is not printed is the key to sort by. */
     if (ls->time != LS_MTIME && !ls->lines && ls->order == LS_BY_NAME && !ls->order_word)
         ls->order = LS_BY_TIME;
     if (ls->plain) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ls command: ls.c decides what is listed; ls_print.c writes it, in colours. */
+/* The ls command: ls.c selects and sorts; ls_print.c prints, in colours. */
 #ifndef BW_CMD_LS_H
 #define BW_CMD_LS_H
 
@@ -10,17 +10,17 @@
 #include "cli/common/answer.h"
 #include "cli/common/selection.h"
 
-/** What entries are sorted by. */
+/** The sort key. */
 enum ls_order { LS_BY_NAME, LS_UNSORTED, LS_BY_SIZE, LS_BY_TIME, LS_BY_EXTENSION };
 
-/** The time that is shown, and sorted by. */
+/** The time to print and to sort by. */
 enum ls_time { LS_MTIME, LS_ATIME, LS_CTIME, LS_OTIME };
 
-/** Kinds of files that have a colour, by the names of LS_COLORS. */
+/** Kinds of files that have colours, with their names in LS_COLORS. */
 enum ls_color_kind {
     LS_LEFT,    /**< lc: begins a sequence */
     LS_RIGHT,   /**< rc: ends it */
-    LS_END,     /**< ec: in place of lc rs rc */
+    LS_END,     /**< ec: replaces lc rs rc */
     LS_RESET,   /**< rs */
     LS_FILE,    /**< fi */
     LS_FOLDER,  /**< di */
@@ -29,41 +29,41 @@ enum ls_color_kind {
     LS_SOCKET,  /**< so */
     LS_BLOCK,   /**< bd */
     LS_CHAR,    /**< cd */
-    LS_MISSING, /**< mi: what a link leads to that is not there */
-    LS_ORPHAN,  /**< or: that link */
+    LS_MISSING, /**< mi: the missing target of a link */
+    LS_ORPHAN,  /**< or: a link whose target is missing */
     LS_EXECUTE, /**< ex */
     LS_SETUID,  /**< su */
     LS_SETGID,  /**< sg */
     LS_STICKY,  /**< st */
     LS_OTHERS,  /**< ow: others may write */
-    LS_BOTH,    /**< tw: both */
-    LS_HARD,    /**< mh: it has several names */
+    LS_BOTH,    /**< tw: sticky, and others may write */
+    LS_HARD,    /**< mh: has several hard links */
     LS_COLOR_KINDS
 };
 
-/** Bytes of a sequence. */
+/** An escape sequence. */
 struct ls_color {
-    const char *bytes; /**< NULL: there is none */
+    const char *bytes; /**< NULL: none */
     size_t length;
 };
 
-/** All colours. */
+/** The colours of all kinds and suffixes. */
 struct ls_colors {
     struct ls_color kinds[LS_COLOR_KINDS];
     struct ls_suffix {
         struct ls_color suffix, color;
-    } * suffixes; /**< the last one that fits counts */
+    } * suffixes; /**< the last one that matches applies */
     size_t count, capacity;
-    char *text; /**< of all sequences */
+    char *text; /**< bytes of all sequences */
     bool used;  /**< one has been written */
 };
 
-/** What the options have set. */
+/** Settings of the options. */
 struct ls_state {
     const char *subvolume;
     unsigned nested; /**< enum bw_nested */
     bool all, almost_all, lines, people, inodes, recursive, numeric, names, full_times;
-    bool itself;   /**< directories given as PATH are listed, not what is in them */
+    bool itself;   /**< list directories given as PATH, not their contents */
     bool classify; /**< -F */
     bool reverse, by_extension, unsorted, plain;
     bool by_time, by_size, one;
@@ -74,46 +74,46 @@ struct ls_state {
     const char *time_style;
     unsigned color; /**< enum ls_when */
     struct cmd_selection selection;
-    bool selects; /**< whether there are filters */
+    bool selects; /**< there are filters */
     struct bw_time_style times;
     struct ls_colors colors;
-    struct bw_people *owners; /**< NULL: numbers are shown */
+    struct bw_people *owners; /**< NULL: print numbers */
 };
 
-/** One line. */
+/** An entry of a listing. */
 struct ls_entry {
     size_t name, name_length; /**< in the listing's bytes */
     struct bw_place place;
     struct bw_inode inode;
     bool has_inode, has_acl, no_compression;
-    bool is_dots;                 /**< "." or "..": not to be entered */
-    size_t target, target_length; /**< of a link, in the listing's bytes; length 0: none, or lost */
-    uint32_t target_mode;         /**< of what a link leads to; 0: nothing, or not asked for */
+    bool is_dots;                 /**< "." or "..": never entered */
+    size_t target, target_length; /**< of a link, in the listing's bytes; length 0: none, or
+                                   * unreadable */
+    uint32_t target_mode;         /**< mode of the link's target; 0: missing, or not read */
 };
 
-/** Entries that are written together. All zeros is an empty one. */
+/** Entries that are printed together. All zeros is an empty listing. */
 struct ls_listing {
     struct ls_entry *entries;
     size_t count, capacity;
     struct bw_buffer bytes;
-    bool filled; /**< inodes have been read, or tried to */
+    bool filled; /**< inodes were read, as far as possible */
 };
 
-/** Which time of an inode is shown. */
+/** The selected time of an inode. */
 const struct timespec *ls_time_of(const struct bw_inode *inode, enum ls_time time);
 
-/** Appends the lines; before long ones, if `total` is set, what they take on disk. */
+/** Appends the lines; if `total` is set, long lines begin with the total of blocks on disk. */
 void ls_listing_print(const struct ls_listing *listing, const struct cmd_paths *paths,
                       struct ls_state *options, bool total, struct bw_buffer *text);
 
-/** Reads LS_COLORS, or takes the colours of ls. False, after a warning: it makes no sense, and
- * there are no colours. */
+/** Parses LS_COLORS, or selects the default colours of ls. False, after a warning, if LS_COLORS is
+ * invalid; then there are no colours. */
 bool ls_colors_read(const struct cmd_common *common, struct ls_colors *colors);
 
-/** Whether they depend on what links lead to. */
+/** Whether colours depend on the targets of links. */
 bool ls_colors_follow(const struct ls_colors *colors);
 
-/** Frees them. */
 void ls_colors_free(struct ls_colors *colors);
 
 #endif

@@ -15,13 +15,13 @@ struct map_state {
     bool by_device;
 };
 
-/* A range that was asked for. */
+/* A range from the command line. */
 struct question {
     uint64_t address, length;
-    bool whole; /* a length was given: the answer goes on after the first piece */
+    bool whole; /* a length was given: continue after the first contiguous piece */
 };
 
-/* A chunk or a device, for questions about what lies outside of all. */
+/* A chunk or a device, for questions about addresses outside of them. */
 struct known {
     uint64_t begin, length;
 };
@@ -37,7 +37,7 @@ struct device {
     const char *path;
 };
 
-/* The work under way. */
+/* A running map command. */
 struct map {
     const struct map_state *state;
     struct cmd_answer *answer;
@@ -68,7 +68,7 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* What there is. */
+/* Lists of the chunks and devices. */
 
 static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *chunk)
 {
@@ -129,7 +129,8 @@ static struct bw_error *no_device(const struct map *map)
                            map->device_count > ENOUGH ? ", ..." : "");
 }
 
-/* Whether an address is outside of all chunks; `*length` is cut to how far. */
+/* Whether an address is outside of all chunks; limits `*length` to the distance to the next
+ * chunk. */
 static bool is_outside(const struct map *map, uint64_t address, uint64_t *length)
 {
     size_t next = chunk_after(map, address);
@@ -141,7 +142,7 @@ static bool is_outside(const struct map *map, uint64_t address, uint64_t *length
     return true;
 }
 
-/* Questions. */
+/* Parsing addresses and ranges. */
 
 static struct bw_error *parse(const char *text, struct question *question)
 {
@@ -174,7 +175,7 @@ static struct bw_error *check(const struct map *map, const struct question *ques
                            question->address, map->state->devid);
 }
 
-/* Answers. */
+/* Looking up. */
 
 static struct bw_error *write_row(const struct map *map, struct bw_placeinfo *row, uint64_t absent)
 {
@@ -185,8 +186,8 @@ static struct bw_error *write_row(const struct map *map, struct bw_placeinfo *ro
     return cmd_answer_write(map->answer, row, sizeof *row, absent);
 }
 
-/* Copies, then the parity of the row: of the copies that are computed, the first one names P and
- * all others Q. */
+/* Writes the copies, then the parity of the row: the first rebuilt copy is located at P, all others
+ * at Q. */
 static struct bw_error *write_places(const struct map *map, uint64_t logical,
                                      struct bw_mapping place)
 {
@@ -216,7 +217,7 @@ static struct bw_error *write_nowhere(const struct map *map, uint64_t logical, b
     return write_row(map, &row, BW_MEMBER(placeinfo, devid) | BW_MEMBER(placeinfo, offset));
 }
 
-/* Answers for the first piece of a range, and cuts it off. */
+/* Writes the location of the first contiguous piece of a range, and removes it from the range. */
 static struct bw_error *map_logical(const struct map *map, struct question *rest)
 {
     struct bw_mapping place;

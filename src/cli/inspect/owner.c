@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The owner command: from addresses to files, and from lists of bad sectors to what they hit. */
+/* The owner command: from addresses to files, and from lists of bad sectors to the affected
+ * files. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -20,16 +21,17 @@ struct owner_state {
     bool extent, scan;
 };
 
-/* The work under way. */
+/* A running owner command. */
 struct asking {
     const struct owner_state *state;
     struct cmd_answer *answer;
     struct bw_fs *fs;
-    size_t subvolume_length;    /* of the path of --subvol, which paths are printed without */
-    struct bad_ranges given;    /* as they were asked for */
-    struct bad_ranges ranges;   /* logical ones; first those that no other copy has */
-    struct bad_ranges mendable; /* those that another copy or parity has */
-    size_t lost;                /* how many of `ranges` are of the first kind */
+    size_t subvolume_length;      /* length of the path of --subvol, which is removed from printed
+                                   * paths */
+    struct bad_ranges given;      /* the ranges from the command line or the list */
+    struct bad_ranges ranges;     /* logical ranges; first those that no other copy has */
+    struct bad_ranges repairable; /* ranges that another copy or parity has */
+    size_t lost;                  /* number of `ranges` that no other copy has */
     uint64_t devid, devices;
     struct bw_device_map *device_map;
     bool has_header;
@@ -57,7 +59,7 @@ static const struct cmd_option options[] = {
 
 /* Rows. */
 
-/* A column of a line, which is blank if the value is absent. */
+/* Appends a column, which is blank if the value is absent. */
 static void append_number(struct bw_buffer *line, int width, uint64_t value, bool absent)
 {
     if (absent)
@@ -66,7 +68,8 @@ static void append_number(struct bw_buffer *line, int width, uint64_t value, boo
         bw_buffer_format(line, " %*" PRIu64, width, value);
 }
 
-/* Lines for people: they are not aligned afterwards, since there may be millions of them. */
+/* Prints a line with columns of fixed width: there may be millions of lines, so they are not
+ * aligned afterwards. */
 static struct bw_error *print_line(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
     const struct bw_ownerinfo *row = record;
@@ -109,7 +112,7 @@ enum absent_members {
     NO_BLOCK = 1 << 3,
 };
 
-/* What the kinds have not. */
+/* The members that each kind lacks. */
 static const unsigned lacks[] = {
     [BW_OWNER_DATA] = NO_BLOCK,
     [BW_OWNER_METADATA] = NO_OFFSET,
@@ -139,7 +142,7 @@ static uint64_t absent_members(unsigned lack, bool has_key)
     return absent;
 }
 
-/* As it is printed: from the subvolume on, if one was named. */
+/* The printed path: relative to the subvolume of --subvol. */
 static struct bw_bytes path_of(const struct asking *asking, const struct bw_owner *owner)
 {
     const size_t skipped = asking->subvolume_length;
@@ -204,7 +207,8 @@ static void shorten(struct bw_device_place *place, uint64_t length)
         place->length = length;
 }
 
-/* Whether an offset of the device is bad; how far that holds cuts the length of the place. */
+/* Whether an offset on the device is bad. Shortens the place so that the answer holds for its whole
+ * length. */
 static bool is_bad(const struct asking *asking, uint64_t offset, struct bw_device_place *place)
 {
     const struct bad_ranges *bad = &asking->given;
@@ -217,8 +221,8 @@ static bool is_bad(const struct asking *asking, uint64_t offset, struct bw_devic
     return end > offset;
 }
 
-/* Whether another copy, or parity, has what is bad in this one. */
-static bool is_mendable(const struct asking *asking, struct bw_device_place *place)
+/* Whether another copy, or parity, has the data of this bad copy. Shortens the place likewise. */
+static bool is_repairable(const struct asking *asking, struct bw_device_place *place)
 {
     for (unsigned copy = 1;; copy++) {
         struct bw_mapping other;
@@ -234,8 +238,8 @@ static bool is_mendable(const struct asking *asking, struct bw_device_place *pla
     }
 }
 
-/* Goes through what lies on a range of the device: `places` says whether the logical addresses are
- * gathered, or what has none is written. */
+/* Iterates over the places on a range of the device. With `places`, writes those without a logical
+ * address; otherwise gathers the logical addresses. */
 static struct bw_error *map_range(struct asking *asking, struct bw_address_range range, bool places)
 {
     while (range.length) {
@@ -244,9 +248,10 @@ static struct bw_error *map_range(struct asking *asking, struct bw_address_range
                                   &place));
         if (!place.copy && places)
             BW_TRY(write_place(asking, range.logical, &place));
-        const bool mendable = place.copy && asking->state->bad_map && is_mendable(asking, &place);
+        const bool repairable =
+            place.copy && asking->state->bad_map && is_repairable(asking, &place);
         if (place.copy && !places &&
-            !bad_ranges_add(mendable ? &asking->mendable : &asking->ranges, place.logical,
+            !bad_ranges_add(repairable ? &asking->repairable : &asking->ranges, place.logical,
                             place.length))
             return bw_error_no_memory();
         range.logical += place.length;
@@ -289,9 +294,9 @@ static struct bw_error *find_device(struct asking *asking)
     return error;
 }
 
-/* The frame. */
+/* The steps of the command. */
 
-/* Lists may be of a disk, on which the device is a partition. */
+/* Converts offsets on a disk to offsets on a partition that begins at `by`. */
 static void shift(struct bad_ranges *ranges, uint64_t by)
 {
     size_t kept = 0;
@@ -309,16 +314,16 @@ static void shift(struct bad_ranges *ranges, uint64_t by)
 static struct bw_error *join_ranges(struct asking *asking)
 {
     bad_ranges_join(&asking->ranges);
-    bad_ranges_join(&asking->mendable);
+    bad_ranges_join(&asking->repairable);
     asking->lost = asking->ranges.count;
-    for (size_t i = 0; i < asking->mendable.count; i++)
-        if (!bad_ranges_add(&asking->ranges, asking->mendable.items[i].logical,
-                            asking->mendable.items[i].length))
+    for (size_t i = 0; i < asking->repairable.count; i++)
+        if (!bad_ranges_add(&asking->ranges, asking->repairable.items[i].logical,
+                            asking->repairable.items[i].length))
             return bw_error_no_memory();
     return NULL;
 }
 
-/* Where paths begin. A subvolume without a path has no paths in it either. */
+/* Finds the subvolume of --subvol. If it has no path, neither have the files in it. */
 static struct bw_error *find_subvolume(struct asking *asking, const char *name,
                                        const struct bw_subvolume **subvolume)
 {
@@ -365,7 +370,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     return error;
 }
 
-static struct bw_error *take_operands(const struct cmd_common *common, struct asking *asking)
+static struct bw_error *parse_operands(const struct cmd_common *common, struct asking *asking)
 {
     const struct owner_state *state = asking->state;
     if (!common->path_count && !state->bad_map)
@@ -384,7 +389,8 @@ static struct bw_error *take_operands(const struct cmd_common *common, struct as
     return NULL;
 }
 
-/* As the image is, not as a mount would leave it: a log that is replayed makes new tree blocks. */
+/* Unless --log is given, the log is ignored: replaying it would create tree blocks that are not in
+ * the image. */
 static int run(const struct cmd_common *common, void *state)
 {
     struct asking asking = {.state = state};
@@ -393,11 +399,11 @@ static int run(const struct cmd_common *common, void *state)
     struct cmd_common own = *common;
     if (!common->input.log_given)
         own.input.log = BW_LOG_IGNORE;
-    struct bw_error *error = take_operands(common, &asking);
+    struct bw_error *error = parse_operands(common, &asking);
     const int status = error ? cmd_fail(common, error) : cmd_answer_run(&own, &plan);
     free(asking.given.items);
     free(asking.ranges.items);
-    free(asking.mendable.items);
+    free(asking.repairable.items);
     return status;
 }
 

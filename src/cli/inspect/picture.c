@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The picture command: what lies where on the devices, as SVG, PNG or blocks of a terminal. */
+/* The picture command: the allocation of the devices, as SVG, PNG or blocks on a terminal. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -87,7 +87,7 @@ static struct bw_error *take_device(void *context, const struct bw_device_info *
     return NULL;
 }
 
-/* Text. */
+/* Output as text. */
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -105,7 +105,7 @@ static enum bw_terminal_colors terminal_colors(unsigned when)
                : BW_TERMINAL_256;
 }
 
-/* As many cells as fit into the window, and leave room for the legend. */
+/* The largest order that fits into the window together with the legend. */
 static unsigned terminal_order(void)
 {
     enum { COLUMNS = 80, LINES = 24, LEGEND = 6, MOST = 8 };
@@ -119,7 +119,7 @@ static unsigned terminal_order(void)
     return order;
 }
 
-/* The picture. */
+/* Drawing. */
 
 static unsigned choose_order(const struct picture_state *state, uint64_t bytes)
 {
@@ -176,7 +176,7 @@ static struct bw_error *draw(const struct picture_state *state, struct bw_fs *fs
     return error ? error : cmd_output_file_write(file, &text);
 }
 
-/* What the options leave open, and what they must not be. */
+/* Chooses the format if none is given, and rejects invalid combinations of options. */
 static struct bw_error *complete(struct picture_state *state)
 {
     const char *file = state->file ? state->file : "-";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What commands print, for the report, which has the same on one page. */
+/* Output of commands that the report includes. */
 #ifndef BW_CLI_INSPECT_PLANS_H
 #define BW_CLI_INSPECT_PLANS_H
 

@@ -18,10 +18,10 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* The answer under way. */
+/* A running listing. */
 struct qgroups {
     struct cmd_answer *answer;
-    struct bw_buffer words; /* of one group: its id, parents and members, each with a NUL */
+    struct bw_buffer words; /* texts of one group: id, parents and members, each with a NUL */
 };
 
 static const char *mode_of(const struct bw_quota_status *status)
@@ -58,7 +58,7 @@ static struct bw_error *write_status(struct cmd_answer *answer, void *context)
     return cmd_answer_write(answer, &row, sizeof row, absent);
 }
 
-/* As the reference warns: the numbers of such groups cannot be relied on. */
+/* Warns, as btrfs-progs do, when the numbers of quota groups are unreliable. */
 static struct bw_error *warn(struct bw_fs *fs)
 {
     struct bw_quota_status status;
@@ -76,8 +76,8 @@ static struct bw_error *warn(struct bw_fs *fs)
     return NULL;
 }
 
-/* Appends ids with commas; returns their place, or NULL if there are none. Places change while
- * words are added: they become pointers when all are there. */
+/* Appends ids separated by commas; returns their offset in `words`. Pointers would become invalid
+ * while the buffer grows. */
 static size_t add_ids(struct bw_buffer *words, const uint64_t *ids, size_t count)
 {
     size_t place = words->length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The roots command: the states of a file system that are left, and how much of each. */
+/* The roots command: the historic roots of a file system, and how much of each can be read. */
 #include "btrfs-walk/past.h"
 
 #include <string.h>
@@ -17,13 +17,13 @@ struct roots_state {
     bool trees;
 };
 
-/* The command under way. */
+/* A running listing. */
 struct roots {
     const struct roots_state *state;
     struct cmd_answer *answer;
     struct cmd_index index;
     struct bw_past *past;
-    const struct bw_state_info *info; /* whose trees are listed */
+    const struct bw_state_info *info; /* the historic root whose trees are listed */
 };
 
 static const struct cmd_option options[] = {
@@ -34,7 +34,7 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* Rows. */
+/* Output as rows. */
 
 enum { WORDS = 3 };
 
@@ -57,25 +57,25 @@ static struct bw_names sources_of(const struct bw_state_info *info, struct bw_by
     return names;
 }
 
-/* What is left, in a word; NULL if that is not known. */
-static const char *left_of(bool judged, bool readable, uint64_t missing)
+/* How much is recoverable, as a word; NULL if unknown. */
+static const char *recoverable_word(bool verified, bool readable, uint64_t missing)
 {
-    return !judged ? NULL : !readable ? "nothing" : missing ? "part" : "whole";
+    return !verified ? NULL : !readable ? "nothing" : missing ? "part" : "whole";
 }
 
 static struct bw_error *write_state(struct roots *roots, const struct bw_state_info *info)
 {
     struct bw_bytes words[WORDS];
     const int64_t date = bw_time_nanoseconds(&info->date);
-    const uint64_t judged = BW_MEMBER(stateinfo, missing) | BW_MEMBER(stateinfo, trimmed) |
-                            BW_MEMBER(stateinfo, overwritten) |
-                            BW_MEMBER(stateinfo, trees_damaged) | BW_MEMBER(stateinfo, readable);
+    const uint64_t verified = BW_MEMBER(stateinfo, missing) | BW_MEMBER(stateinfo, trimmed) |
+                              BW_MEMBER(stateinfo, overwritten) |
+                              BW_MEMBER(stateinfo, trees_damaged) | BW_MEMBER(stateinfo, readable);
     const struct bw_stateinfo row = {
         .generation = info->generation,
         .date = date,
         .found = sources_of(info, words),
         .standing = bw_state_standing_name(info->standing),
-        .left = left_of(info->judged, info->readable, info->missing),
+        .left = recoverable_word(info->judged, info->readable, info->missing),
         .missing = info->missing,
         .trimmed = info->trimmed,
         .overwritten = info->missing - info->trimmed,
@@ -87,7 +87,8 @@ static struct bw_error *write_state(struct roots *roots, const struct bw_state_i
         .chunk_root = info->chunk_root,
     };
     return cmd_answer_write(roots->answer, &row, sizeof row,
-                            (info->judged ? 0 : judged) | (date ? 0 : BW_MEMBER(stateinfo, date)) |
+                            (info->judged ? 0 : verified) |
+                                (date ? 0 : BW_MEMBER(stateinfo, date)) |
                                 (info->chunk_root ? 0 : BW_MEMBER(stateinfo, chunk_root)));
 }
 
@@ -95,8 +96,9 @@ static struct bw_error *write_tree(void *context, const struct bw_state_tree *tr
 {
     struct roots *roots = context;
     char name[BW_KEY_TEXT];
-    const uint64_t judged = BW_MEMBER(statetreeinfo, missing) | BW_MEMBER(statetreeinfo, trimmed) |
-                            BW_MEMBER(statetreeinfo, overwritten);
+    const uint64_t verified = BW_MEMBER(statetreeinfo, missing) |
+                              BW_MEMBER(statetreeinfo, trimmed) |
+                              BW_MEMBER(statetreeinfo, overwritten);
     const struct bw_statetreeinfo row = {
         .generation = roots->info->generation,
         .tree_root = roots->info->tree_root,
@@ -105,16 +107,16 @@ static struct bw_error *write_tree(void *context, const struct bw_state_tree *tr
         .root = tree->root,
         .tree_generation = tree->generation,
         .level = tree->level,
-        .left = left_of(tree->judged, tree->readable, tree->missing),
+        .left = recoverable_word(tree->judged, tree->readable, tree->missing),
         .missing = tree->missing,
         .trimmed = tree->trimmed,
         .overwritten = tree->missing - tree->trimmed,
         .deleted = tree->is_deleted,
     };
-    return cmd_answer_write(roots->answer, &row, sizeof row, tree->judged ? 0 : judged);
+    return cmd_answer_write(roots->answer, &row, sizeof row, tree->judged ? 0 : verified);
 }
 
-/* The command. */
+/* The steps of the command. */
 
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The space command: how much subvolumes reach, share, and would free, without quotas. */
+/* The space command: how much space subvolumes reference, share, and would free, computed without
+ * quotas. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -49,7 +50,7 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* The answer under way. */
+/* A running space command. */
 struct space {
     struct cmd_answer *answer;
     const struct bw_shares *shares;
@@ -76,7 +77,7 @@ static struct bw_error *write_subvolume(void *context, const struct bw_subvolume
     return cmd_answer_write(space->answer, &row, sizeof row, 0);
 }
 
-/* Sets. */
+/* Sets of subvolumes. */
 
 static struct bw_error *write_set(void *context, const struct bw_shared_set *set)
 {
@@ -98,14 +99,14 @@ static struct bw_error *write_set(void *context, const struct bw_shared_set *set
     return cmd_answer_write(space->answer, &row, sizeof row, 0);
 }
 
-/* What would be freed. */
+/* Space freed by deletion. */
 
 struct ids {
     uint64_t *ids;
     size_t count, capacity;
 };
 
-/* The ids of all that were named; their text has commas. */
+/* Finds the ids of the named subvolumes, and appends them to the text, separated by commas. */
 static struct bw_error *find_all(struct space *space, const struct bw_buffer *names,
                                  struct ids *ids)
 {
@@ -134,9 +135,9 @@ static struct bw_error *write_freed(struct space *space, const struct ids *ids)
     return cmd_answer_write(space->answer, &row, sizeof row, 0);
 }
 
-/* The whole. */
+/* The steps of the command. */
 
-/* Names are looked up before the long work. */
+/* Looks up names first, because the rest takes long. */
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     const struct space_state *state = context;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The stat command: the inode of a file, its attributes, and how many extents it has; as lines of
- * "Name: value", or as a record. In the lines, names from the image are escaped even if stdout is
- * no terminal, so that each stays in its line.
+ * The stat command: the inode of a file, its attributes and its number of extents; as lines of
+ * "Name: value", or as a record. Names from the image are escaped even if stdout is not a terminal,
+ * so each stays on one line.
  */
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -18,15 +18,15 @@
 struct stat_state {
     const char *subvolume;
     const char *format; /* NULL: lines */
-    bool escapes;       /* in the format */
+    bool escapes;       /* --printf: the format contains escapes */
     bool follow;
-    struct bw_people *people; /* if the format shows their names */
-    bool not_first;           /* an answer has been written */
+    struct bw_people *people; /* read if the format prints names of owners */
+    bool not_first;           /* something has been written */
 };
 
-/* --format adds a newline, --printf knows escapes instead. */
-static struct bw_error *take_format(void *target, const struct cmd_option *option,
-                                    const char *format)
+/* --format adds a newline; --printf interprets escapes instead. */
+static struct bw_error *store_format(void *target, const struct cmd_option *option,
+                                     const char *format)
 {
     struct stat_state *stat = target;
     const char *problem;
@@ -44,26 +44,26 @@ static struct bw_error *take_format(void *target, const struct cmd_option *optio
 static const struct cmd_option options[] = {
     {'c', "format", "FORMAT",
      "print FORMAT and a newline for each file; directives are those of stat(1)",
-     .take = take_format},
+     .take = store_format},
     {0, "printf", "FORMAT", "like --format, but with escapes like \\n and without the newline",
-     .take = take_format},
+     .take = store_format},
     {'L', "dereference", NULL, "follow a PATH that is a symbolic link",
      CMD_FLAG(struct stat_state, follow)},
     CMD_SUBVOLUME_OPTION(struct stat_state, subvolume),
     {0},
 };
 
-/* What is known of a file. */
+/* Facts about a file. */
 struct known {
-    const char *path; /* as the user wrote it */
+    const char *path; /* as on the command line */
     struct bw_place place;
     struct bw_inode inode;
-    char *subvolume; /* path of the subvolume; NULL: it has none */
+    char *subvolume; /* its path; NULL: it has none */
     char *target;    /* of a symbolic link */
     size_t target_length;
     const struct bw_xattr *xattrs;
     size_t xattr_count;
-    const struct bw_xattr *compression; /* the one that is BW_COMPRESSION_PROPERTY */
+    const struct bw_xattr *compression; /* the attribute named BW_COMPRESSION_PROPERTY */
     struct bw_extent_count extents;
 };
 
@@ -82,7 +82,7 @@ static struct bw_error *gather(struct bw_fs *fs, struct bw_xattr_reader *reader,
     const struct bw_place *place = &known->place;
     size_t length;
     BW_TRY(bw_inode_get(fs, place, &known->inode));
-    /* A subvolume that has no path can be named by its id. */
+    /* a subvolume without a path is identified by its id */
     bw_error_free(bw_subvolume_path(fs, place->subvolume, &known->subvolume, &length));
     if (place->inode == BW_EMPTY_DIRECTORY)
         return NULL;
@@ -104,7 +104,7 @@ static const char *type_name(const struct known *known)
     return bw_file_type_name(bw_file_type_of_mode(known->inode.mode));
 }
 
-/* Lines. */
+/* Output as lines. */
 
 static void append_bytes(const char *label, const void *bytes, size_t length,
                          struct bw_buffer *text)
@@ -236,7 +236,7 @@ static struct bw_error *print_lines(struct cmd_answer *answer, const void *recor
     return NULL;
 }
 
-/* The record. */
+/* Output as a record. */
 
 static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
 {
@@ -319,7 +319,7 @@ static struct bw_error *write_record(struct cmd_answer *answer, const struct kno
                                                    BW_MEMBER(statinfo, device_minor));
 }
 
-/* The format alone decides what is read. */
+/* Reads only the facts that the format contains. */
 static struct bw_error *write_format(struct stat_state *state, const struct cmd_paths *paths,
                                      const char *path, const struct bw_place *place,
                                      struct bw_buffer *text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Formats of stat(1): directives like %-10.3s, each of which is a text, a number or a time. What
- * only a mounted file system has is "?"; the number of the device is that of the subvolume.
+ * Formats of stat(1): directives like %-10.3s, each for a text, a number or a time. A "?" replaces
+ * properties that only a mounted file system has. The device number is the id of the subvolume.
  */
 #include "cli/inspect/stat_format.h"
 
@@ -24,7 +24,7 @@ enum { WIDEST = 4096 };
 struct directive {
     char flags[8];
     int width, precision; /* -1: not given */
-    bool has_precision;   /* a point, perhaps without digits */
+    bool has_precision;   /* there is a '.', perhaps without digits after it */
     char modifier;        /* H, L or 0 */
     char letter;
 };
@@ -38,8 +38,8 @@ static int take_number(const char **at)
     return number > WIDEST ? WIDEST : number;
 }
 
-/* Takes what follows a '%'. */
-static struct directive take_directive(const char **at)
+/* Parses the rest of a directive after the '%'. */
+static struct directive parse_directive(const char **at)
 {
     struct directive directive = {.precision = -1};
     const size_t flags = strspn(*at, "-+ #0'I");
@@ -62,7 +62,7 @@ size_t stat_format_problem(const char *format, const char **problem)
 {
     while ((format = strchr(format, '%'))) {
         *problem = format++;
-        const struct directive directive = take_directive(&format);
+        const struct directive directive = parse_directive(&format);
         if (!directive.letter || !strchr("%aAbBCdDfFgGhimnNosrRtTuUwWxXyYzZ", directive.letter))
             return (size_t)(format - *problem);
     }
@@ -73,14 +73,14 @@ bool stat_format_names_people(const char *format)
 {
     while ((format = strchr(format, '%'))) {
         format++;
-        const char letter = take_directive(&format).letter;
+        const char letter = parse_directive(&format).letter;
         if (letter == 'U' || letter == 'G')
             return true;
     }
     return false;
 }
 
-/* Writing. */
+/* Formatting. */
 
 static void append_text(const struct directive *directive, const char *value,
                         struct bw_buffer *text)
@@ -92,7 +92,7 @@ static void append_text(const struct directive *directive, const char *value,
                      value);
 }
 
-/* The flags are those of printf(3), in which a format for numbers is made. */
+/* Formats a number with printf(3), which interprets the flags the same way. */
 static void append_number(const struct directive *directive, uint64_t value, const char *conversion,
                           struct bw_buffer *text)
 {
@@ -105,7 +105,7 @@ static void append_number(const struct directive *directive, uint64_t value, con
                                    directive->precision < 0 ? 0 : directive->precision);
     snprintf(format + length, sizeof format - length, "%s", conversion);
     char number[WIDEST + 64];
-    /* The flags, width and precision come from take_directive(). */
+    /* flags, width and precision have been validated by parse_directive() */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     const int written = snprintf(number, sizeof number, format, value);
@@ -113,7 +113,7 @@ static void append_number(const struct directive *directive, uint64_t value, con
     bw_buffer_append(text, number, (size_t)(written < (int)sizeof number ? written : 0));
 }
 
-/* Seconds since 1970, with as many digits behind the point as the precision says. */
+/* Seconds since 1970; the precision is the number of decimal places. */
 static void append_seconds(const struct directive *directive, const struct timespec *time,
                            struct bw_buffer *text)
 {
@@ -145,7 +145,7 @@ static void append_time(const struct directive *directive, const struct timespec
     append_text(directive, value.failed ? "" : value.data, text);
 }
 
-/* As for a shell; what moves a cursor, or is no text, stands in $'...'. */
+/* Quotes a name for a shell. Control characters and invalid UTF-8 are escaped in $'...'. */
 static void quote(const char *name, struct bw_buffer *text)
 {
     BW_AUTO_BUFFER struct bw_buffer piece = {0};
@@ -224,7 +224,7 @@ static uint64_t blocks_of(const struct stat_facts *facts)
            (facts->sectorsize / 512);
 }
 
-/* Whether a directive is a number; which one, and how it is written. */
+/* Whether a directive is for a number; if so, the number and its conversion. */
 static bool number_of(const struct directive *directive, const struct stat_facts *facts,
                       uint64_t *number, const char **conversion)
 {
@@ -301,7 +301,7 @@ static void append_directive(const struct directive *directive, const struct sta
             text);
 }
 
-/* What follows a backslash. */
+/* Appends the character of an escape sequence after a backslash. */
 static void append_escape(const char **at, struct bw_buffer *text)
 {
     static const char letters[] = "abefnrtv\\\"", bytes[] = "\a\b\33\f\n\r\t\v\\\"";
@@ -317,7 +317,7 @@ static void append_escape(const char **at, struct bw_buffer *text)
     const size_t length =
         is_hex ? strspn(*at + 1, "0123456789abcdefABCDEF") : strspn(*at, "01234567");
     const size_t used = length > (is_hex ? 2 : 3) ? (is_hex ? 2 : 3) : length;
-    if (!used) /* it stands for itself */
+    if (!used) /* an unknown escape: the character itself */
         return;
     memcpy(digits, *at + is_hex, used);
     number = strtoull(digits, NULL, is_hex ? 16 : 8);
@@ -334,7 +334,7 @@ void stat_format_append(const char *format, bool escapes, const struct stat_fact
         format += plain;
         if (*format == '%') {
             format++;
-            const struct directive directive = take_directive(&format);
+            const struct directive directive = parse_directive(&format);
             append_directive(&directive, facts, text);
         } else if (*format) {
             format++;

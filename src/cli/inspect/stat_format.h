@@ -7,24 +7,24 @@
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/people.h"
 
-/** What a format may show. */
+/** Facts that a format may print. */
 struct stat_facts {
-    const char *path; /**< as it was given */
+    const char *path; /**< as on the command line */
     const struct bw_inode *inode;
     uint64_t number, subvolume;
-    const char *target; /**< of a link, with a NUL after it; NULL: it is none */
+    const char *target; /**< of a symbolic link, NUL-terminated; NULL: not a link */
     uint32_t sectorsize;
     const struct bw_people *people;
 };
 
-/** A part of a format that is no directive for numbers or texts that stat(1) has; its length, or 0
- * if all is good. */
+/** Finds the first directive that stat(1) does not have for inodes; returns its length, or 0 if
+ * all are valid. */
 size_t stat_format_problem(const char *format, const char **problem);
 
-/** Whether names of users or groups are shown. */
+/** Whether the format prints names of users or groups. */
 bool stat_format_names_people(const char *format);
 
-/** Appends what a format makes of a file. `escapes`: it may have \n and the like. */
+/** Appends the facts in a format. `escapes`: interpret escapes such as \n. */
 void stat_format_append(const char *format, bool escapes, const struct stat_facts *facts,
                         struct bw_buffer *text);
 

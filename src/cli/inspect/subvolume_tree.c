@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The tree of `subvolumes --tree`. Sorted by path, each subvolume follows the one that it is in, so
- * that the chain of those around the present one is all that has to be known. */
+/* The tree of `subvolumes --tree`. In the order of paths, each subvolume follows the one it is
+ * nested in, so only the chain around the current subvolume has to be searched. */
 #include "cli/inspect/subvolume_tree.h"
 
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 
 struct subvolume_branch {
     uint64_t id;
-    size_t path; /* in the texts; the attributes follow it, with a NUL at their end */
+    size_t path; /* offset in the texts; its attributes follow, ended by a NUL */
     size_t path_length;
-    uint32_t around; /* number of the branch it is in, plus 1; 0: of none */
+    uint32_t around; /* number of the branch around this one, plus 1; 0: none */
     uint32_t depth;
 };
 
@@ -38,7 +38,7 @@ struct bw_error *subvolume_tree_add(struct subvolume_tree *tree,
     return NULL;
 }
 
-/* By path, with '/' before all other bytes; those without a path come last, by id. */
+/* Sorts by path, with '/' before all other bytes. Subvolumes without a path come last, by id. */
 static int compare(const void *left, const void *right, void *texts)
 {
     const struct subvolume_branch *a = left, *b = right;
@@ -64,7 +64,7 @@ static bool is_inside(const char *texts, const struct subvolume_branch *inner,
            memcmp(texts + inner->path, texts + outer->path, length) == 0;
 }
 
-/* Finds what the branch is in, among the one before it and those around that. */
+/* Finds the innermost branch around this one: the previous branch, or one of those around it. */
 static void find_branch_around(struct subvolume_tree *tree, size_t number)
 {
     struct subvolume_branch *branch = &tree->branches[number];
@@ -75,7 +75,7 @@ static void find_branch_around(struct subvolume_tree *tree, size_t number)
     branch->depth = around ? tree->branches[around - 1].depth + 1 : 0;
 }
 
-/* The path from what it is in on, and what else there is to say. */
+/* Appends the path relative to the branch around this one, the id and the attributes. */
 static void append_line(const struct subvolume_tree *tree, const struct subvolume_branch *branch,
                         struct bw_buffer *line)
 {

@@ -24,7 +24,7 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* The answer under way. */
+/* A running listing. */
 struct subvolumes {
     const struct subvolumes_state *state;
     struct cmd_answer *answer;
@@ -44,7 +44,7 @@ static struct bw_bytes uuid_of(const uint8_t uuid[BW_UUID_SIZE])
 
 enum { ATTRIBUTES_ROOM = 64 };
 
-/* The words for what applies; NULL if nothing does. */
+/* The attributes of a subvolume as words; NULL if it has none. */
 static const char *attributes_of(const struct bw_subvolume_info *info, char text[ATTRIBUTES_ROOM])
 {
     const struct {
@@ -62,7 +62,7 @@ static const char *attributes_of(const struct bw_subvolume_info *info, char text
     return end == text ? NULL : text + 1;
 }
 
-/* What old root items do not have, and what did not happen. */
+/* Members that old root items lack, and times of operations that never happened. */
 static uint64_t absent_members(const struct bw_subvolume_info *info)
 {
     const struct {
@@ -134,7 +134,7 @@ static struct bw_error *write_subvolume(void *context, const struct bw_subvolume
                                    : write_row(subvolumes->answer, info, attributes);
 }
 
-/* Paths are not looked up for columns that have none. */
+/* Looks up paths only if a selected column needs them. */
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     const struct subvolumes_state *state = context;

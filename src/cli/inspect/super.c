@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The super command: all superblock copies of all images, as `btrfs inspect-internal dump-super
- * -fa` prints them. No file system is opened, so it also works where a superblock is all that is
- * left. What is wrong with a copy, and how copies differ, goes to stderr: stdout stays what scripts
- * know.
+ * The super command: all superblock copies of all images, in the format of `btrfs inspect-internal
+ * dump-super -fa`. It works even if only a superblock is intact, because it does not open the file
+ * system. Errors in copies, and differences between them, go to stderr, so scripts can parse stdout
+ * as usual.
  */
 #include <inttypes.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "cli/command.h"
 
 struct super_state {
-    unsigned copy; /* its number + 1; 0: all */
+    unsigned copy; /* number of the copy, plus 1; 0: all */
     bool force, json;
 };
 
@@ -37,14 +37,14 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* The copies under way. */
+/* The copies read so far. */
 struct supers {
     const struct cmd_common *common;
     const struct super_state *state;
     struct bw_fs *fs;
     struct cmd_output output;
-    struct bw_superblock_info newest; /* of the good ones so far */
-    bool found;                       /* there is one */
+    struct bw_superblock_info newest; /* the newest valid copy */
+    bool found;                       /* `newest` is set */
     size_t printed, bad;
 };
 
@@ -90,7 +90,7 @@ static struct bw_error *print_json(struct supers *supers, size_t image, unsigned
     return text.failed ? bw_error_no_memory() : cmd_write(&supers->output, text.data, text.length);
 }
 
-/* Says how a good copy differs from the ones before. */
+/* Reports how a valid copy differs from the previous ones. */
 static void compare(struct supers *supers, size_t image, unsigned copy,
                     const struct bw_superblock_info *super)
 {
@@ -109,9 +109,9 @@ static void compare(struct supers *supers, size_t image, unsigned copy,
     supers->found = true;
 }
 
-/* A copy of another format than btrfs is printed with --force only. */
-static bool is_wanted(struct supers *supers, size_t image, unsigned copy,
-                      const struct bw_error *bad)
+/* Whether to print a copy. One without the magic number is printed only with --force. */
+static bool is_printed(struct supers *supers, size_t image, unsigned copy,
+                       const struct bw_error *bad)
 {
     if (!bad)
         return true;
@@ -141,7 +141,7 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
     BW_AUTO_ERROR struct bw_error *bad = bw_superblock_check(bytes, copy);
     BW_AUTO_ERROR struct bw_error *unread =
         bad ? NULL : bw_fs_read_superblock(supers->fs, image, copy, &super);
-    if (!is_wanted(supers, image, copy, bad)) {
+    if (!is_printed(supers, image, copy, bad)) {
         if (supers->state->json)
             return NULL;
         BW_TRY(print_head(supers, image, offset));
@@ -155,7 +155,7 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
     return error;
 }
 
-/* In text an empty line follows each copy, even one that is not there, as in the reference. */
+/* In text, an empty line follows each copy, even a missing one, as in btrfs-progs. */
 static struct bw_error *print_image(struct supers *supers, size_t image)
 {
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_NUMBERS; copy++) {
@@ -181,7 +181,7 @@ static int run(const struct cmd_common *common, void *state)
     struct cmd_session session;
     struct supers supers = {
         .common = common, .state = state, .output.at_once = isatty(STDOUT_FILENO)};
-    silent.messages.quiet = true; /* what is wrong with the copies is said as they are printed */
+    silent.messages.quiet = true; /* errors of a copy are reported when it is printed */
     int status = cmd_open_to(&silent, CMD_OPEN_IMAGES, &session);
     if (status)
         return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The tree-stats command: sizes of trees and distances between their blocks, in the words of
+/* The tree-stats command: sizes of trees and distances between their blocks, in the format of
  * `btrfs inspect-internal tree-stats`. */
 #include "btrfs-walk/tree_stats.h"
 
@@ -14,23 +14,23 @@
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
 
-/* A tree that is asked for. */
-struct wanted {
+/* A tree to be read. */
+struct selected_tree {
     uint64_t id;
-    const char *name; /* as the user wrote it */
+    const char *name; /* as on the command line */
 };
 
 struct tree_stats_state {
-    struct wanted *trees;
+    struct selected_tree *trees;
     size_t count, capacity;
     bool items;
-    struct bw_tree_stats now; /* of the tree that is printed */
+    struct bw_tree_stats now; /* of the current tree */
 };
 
 static struct bw_error *take_tree(void *state, const struct cmd_option *option, const char *text)
 {
     struct tree_stats_state *stats = state;
-    struct wanted tree = {.name = text};
+    struct selected_tree tree = {.name = text};
     (void)option;
     BW_TRY(bw_tree_id_parse(text, &tree.id));
     if (!BW_ARRAY_RESERVE(stats->trees, stats->count, stats->capacity))
@@ -53,20 +53,20 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* What follows from the numbers. */
+/* Derived numbers. */
 
 static uint64_t quotient(uint64_t sum, uint64_t count)
 {
     return count ? sum / count : 0;
 }
 
-/* A hard disk of today: 8 ms until it has found the first byte, and 160 MB a second. */
+/* Estimate for a hard disk: 8 ms for each seek, 160 MB a second. */
 static uint64_t read_time(const struct bw_tree_stats *stats)
 {
     return (stats->seeks + 1) * 8000000 + stats->bytes / 4 * 25;
 }
 
-/* The text. */
+/* Output as text. */
 
 static void append_size(struct bw_buffer *text, const char *label, uint64_t size, bool bytes)
 {
@@ -107,7 +107,7 @@ static void append_places(struct bw_buffer *text, const struct bw_tree_stats *st
     append_number(text, "\t\tBackward seeks", stats->backward_seeks);
     append_size(text, "\t\tAvg seek len", quotient(stats->seek_bytes, stats->seeks), bytes);
     append_histogram(text, stats);
-    /* The reference takes a tree without clusters for one of one block. */
+    /* btrfs-progs count a tree without clusters as one cluster */
     append_number(text, "\tTotal clusters", stats->clusters ? stats->clusters : 1);
     append_size(text, "\t\tAvg cluster size", quotient(stats->cluster_bytes, stats->clusters),
                 bytes);
@@ -152,7 +152,7 @@ static void append_items(struct bw_buffer *text, const struct bw_tree_stats *sta
                              stats->types[type].count);
 }
 
-/* Of the record, and of what only the text has. */
+/* Prints the record and the numbers that are only in the text. */
 static struct bw_error *print_tree(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
     const struct bw_treeinfo *row = record;
@@ -171,7 +171,7 @@ static struct bw_error *print_tree(struct cmd_answer *answer, const void *record
     return NULL;
 }
 
-/* Rows. */
+/* Output as rows. */
 
 static struct bw_error *write_items(struct cmd_answer *answer, const struct bw_tree_stats *stats)
 {
@@ -187,7 +187,7 @@ static struct bw_error *write_items(struct cmd_answer *answer, const struct bw_t
     return NULL;
 }
 
-static struct bw_error *write_row(struct cmd_answer *answer, const struct wanted *tree,
+static struct bw_error *write_row(struct cmd_answer *answer, const struct selected_tree *tree,
                                   const struct bw_tree_stats *stats)
 {
     struct bw_buffer BW_AUTO_BUFFER levels = {0};
@@ -224,10 +224,10 @@ static struct bw_error *write_row(struct cmd_answer *answer, const struct wanted
     return cmd_answer_write(answer, &row, sizeof row, 0);
 }
 
-/* A tree that the user has named must be there. Of the usual ones, one that is missing is damage.
- */
-static struct bw_error *read_tree(struct cmd_answer *answer, const struct wanted *tree, bool named,
-                                  struct bw_tree_stats *stats, bool *known)
+/* A tree named on the command line must exist. If one of the default trees cannot be read, that is
+ * damage. */
+static struct bw_error *read_tree(struct cmd_answer *answer, const struct selected_tree *tree,
+                                  bool named, struct bw_tree_stats *stats, bool *known)
 {
     struct bw_error *error = bw_tree_stats_read(answer->session.fs, tree->id, stats);
     *known = !error;
@@ -241,8 +241,8 @@ static struct bw_error *read_tree(struct cmd_answer *answer, const struct wanted
     return NULL;
 }
 
-/* How much there is to read. */
-static struct bw_error *expect(struct bw_fs *fs, const struct wanted *trees, size_t count)
+/* Sets the number of bytes to read, for the progress. */
+static struct bw_error *expect(struct bw_fs *fs, const struct selected_tree *trees, size_t count)
 {
     BW_AUTO_FREE uint64_t *ids = calloc(count, sizeof *ids);
     if (!ids)
@@ -255,12 +255,12 @@ static struct bw_error *expect(struct bw_fs *fs, const struct wanted *trees, siz
 
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
-    static const struct wanted usual[] = {{BW_TREE_ROOT, "root"},
-                                          {BW_TREE_EXTENT, "extent"},
-                                          {BW_TREE_CHECKSUM, "csum"},
-                                          {BW_TOP_SUBVOLUME, "fs"}};
+    static const struct selected_tree usual[] = {{BW_TREE_ROOT, "root"},
+                                                 {BW_TREE_EXTENT, "extent"},
+                                                 {BW_TREE_CHECKSUM, "csum"},
+                                                 {BW_TOP_SUBVOLUME, "fs"}};
     struct tree_stats_state *state = context;
-    const struct wanted *trees = state->count ? state->trees : usual;
+    const struct selected_tree *trees = state->count ? state->trees : usual;
     size_t count = state->count ? state->count : sizeof usual / sizeof *usual;
     struct bw_tree_stats *stats = &state->now;
     BW_TRY(expect(answer->session.fs, trees, count));

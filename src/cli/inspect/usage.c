@@ -13,9 +13,9 @@
 #include "cli/inspect/plans.h"
 #include "cli/common/answer.h"
 
-/* Text. */
+/* Output as text. */
 
-/* Appends a size, which may be negative, in as many columns as btrfs-progs use for it. */
+/* Appends a size, which may be negative, in as many columns as in btrfs-progs. */
 static void append_size(struct bw_buffer *text, const struct cmd_answer_settings *settings,
                         int width, bool negative, uint64_t size)
 {
@@ -41,7 +41,7 @@ static uint64_t magnitude(int64_t number)
     return number < 0 ? -(uint64_t)number : (uint64_t)number;
 }
 
-/* Names the kinds of data that have several profiles: their groups follow each other. */
+/* Lists the types of chunks that have several profiles: groups of a type are adjacent. */
 static void append_several(struct bw_buffer *text, const struct bw_usage *usage, int width)
 {
     const char *before = "(", *last = NULL;
@@ -137,7 +137,7 @@ static struct bw_error *print_usage(struct cmd_answer *answer, const void *recor
     return NULL;
 }
 
-/* Records. */
+/* Output as a record. */
 
 static struct bw_error *list_overall(void *context, struct bw_record_sink *sink)
 {
@@ -161,7 +161,7 @@ static struct bw_error *list_overall(void *context, struct bw_record_sink *sink)
     return sink->take(sink, &row, sizeof row, 0);
 }
 
-/* A group, by its number. */
+/* A group and its index. */
 struct group {
     const struct bw_usage *usage;
     size_t number;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The versions command: what older states have of a file. */
+/* The versions command: the versions of a file in older generations. */
 #include "btrfs-walk/versions.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ struct versions_state {
     bool all, no_data;
 };
 
-/* The answer under way. */
+/* A running listing. */
 struct versions {
     struct cmd_answer *answer;
     const struct versions_state *state;

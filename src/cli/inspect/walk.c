@@ -21,7 +21,7 @@ struct walk_state {
     struct cmd_selection selection;
     bool null_terminated;
     bool summary;
-    bool falls; /* --sort begins with a '-' */
+    bool falls; /* --sort begins with '-': descending */
 };
 
 static const char *const orders[] = {
@@ -34,7 +34,7 @@ static const char *const orders[] = {
     [BW_WALK_BY_LINKS] = "nlink",     [BW_WALK_BY_UID] = "uid",
     [BW_WALK_BY_GID] = "gid",         NULL};
 
-/* A '-' before the word turns the order round. */
+/* A '-' before the word reverses the order. */
 static struct bw_error *take_order(void *target, const struct cmd_option *option,
                                    const char *argument)
 {
@@ -95,7 +95,7 @@ static void print_summary(const struct bw_fs *fs, const struct bw_walk_summary *
             bw_fs_bytes_read(fs), seconds);
 }
 
-/* Wrong usage that only the image shows: a --subvol that it does not have. */
+/* Whether the error is a wrong --subvol, which is detected only in the image. */
 static bool is_usage(const struct bw_error *error)
 {
     return error && (error->code == BW_ERROR_NOT_FOUND || error->code == BW_ERROR_USAGE);
@@ -137,7 +137,7 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
     return error ? cmd_fail_answer(common, error) : status;
 }
 
-/* What is to be written, and of which files. */
+/* Completes the options of the walk; creates the rows. */
 static struct bw_error *make_ready(const struct cmd_common *common, struct walk_state *walk,
                                    struct bw_rows **rows)
 {

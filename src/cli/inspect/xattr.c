@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The xattr command: extended attributes, in the form of getfattr(1), which setfattr --restore
+/* The xattr command: extended attributes, in the format of getfattr(1), which setfattr --restore
  * reads, or as records. */
 #include <inttypes.h>
 #include <regex.h>
@@ -24,7 +24,7 @@ struct xattr_state {
     bool follow, recursive, dump, absolute;
     enum encoding encoding;
     struct cmd_selection selection;
-    regex_t regex; /* of the pattern */
+    regex_t regex; /* compiled `pattern` */
     bool has_regex;
 };
 
@@ -51,28 +51,28 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* The answer for one path under way. */
+/* The output for one path. */
 struct answer {
     const struct xattr_state *state;
     struct cmd_paths *paths;
     const struct bw_place *place;
-    struct bw_xattr *kept; /* what is to be sorted; the bytes of all are in a row */
+    struct bw_xattr *kept; /* attributes to be sorted; all their bytes are in kept_bytes */
     size_t kept_count, kept_capacity;
     struct bw_buffer kept_bytes;
     struct bw_buffer *text;
 };
 
-/* Of a PATH with all that is in it. */
+/* With -R: a PATH and everything below it. */
 struct walk {
     const struct xattr_state *state;
     struct cmd_paths *paths;
-    const char *path;     /* as it was given */
-    size_t start_length;  /* of the absolute path that it leads to */
+    const char *path;     /* as on the command line */
+    size_t start_length;  /* length of the absolute path of PATH */
     struct bw_buffer one; /* scratch space: the path of an entry */
     struct bw_buffer *text;
 };
 
-/* Whether an attribute is asked for. Names have 255 bytes at most. */
+/* Whether an attribute is selected. Names have at most 255 bytes. */
 static bool is_wanted(const struct xattr_state *state, const struct bw_xattr *xattr)
 {
     char name[UINT8_MAX + 1];
@@ -93,7 +93,8 @@ static bool is_text(const uint8_t *bytes, size_t length)
     return bw_utf8_is_valid(bytes, length);
 }
 
-/* Bytes that would not be read back: backslashes, ends of lines and `special` become octal. */
+/* Escapes bytes that setfattr would not read back as octal: backslashes, control characters and
+ * `special`. */
 static void append_quoted(struct bw_buffer *text, const uint8_t *bytes, size_t length, char special)
 {
     for (size_t i = 0; i < length; i++) {
@@ -104,7 +105,8 @@ static void append_quoted(struct bw_buffer *text, const uint8_t *bytes, size_t l
     }
 }
 
-/* Without anything that could upset a terminal. */
+/* Appends a value as text without control characters. If it is not valid text, all bytes above
+ * ASCII are escaped. */
 static void append_text(struct bw_buffer *text, const uint8_t *bytes, size_t length)
 {
     const bool ascii_only = !is_text(bytes, length);
@@ -133,8 +135,8 @@ static void append_hex(struct bw_buffer *text, const uint8_t *bytes, size_t leng
     bw_buffer_append_hex(text, bytes, length);
 }
 
-/* getfattr takes for text what has one byte in eight at most that is not printable ASCII, a NUL at
- * the end aside. */
+/* getfattr treats a value as text if at most one byte in eight is not printable ASCII, except for a
+ * trailing NUL. */
 static bool is_text_to_getfattr(const uint8_t *bytes, size_t length)
 {
     size_t others = 0;
@@ -162,7 +164,8 @@ static void append_value(const struct answer *answer, const struct bw_xattr *xat
                                 : append_base64)(answer->text, xattr->value, xattr->value_length);
 }
 
-/* A name or path, escaped for a terminal or for setfattr, which must not find `special` in it. */
+/* Appends a name or path, escaped for a terminal, or for setfattr, which treats `special` as the
+ * end of the name. */
 static void append_name(const struct answer *answer, const void *name, size_t length, char special)
 {
     if (answer->paths->terminal)
@@ -171,7 +174,7 @@ static void append_name(const struct answer *answer, const void *name, size_t le
         append_quoted(answer->text, name, length, special);
 }
 
-/* An access control list once more, as comments. */
+/* Repeats an access control list as readable comments. */
 static void append_comments(struct bw_buffer *text, const struct bw_xattr *xattr, const char *list)
 {
     static const char name[] = BW_ACL_DEFAULT;
@@ -218,7 +221,7 @@ static int by_name(const void *a, const void *b)
     return order ? order : (int)left->name_length - (int)right->name_length;
 }
 
-/* The bytes of all are in one place only now. */
+/* Sets the pointers after all bytes have been added, because the buffer may have moved. */
 static void point_to_bytes(struct answer *answer)
 {
     const uint8_t *next = (const uint8_t *)answer->kept_bytes.data;
@@ -230,7 +233,7 @@ static void point_to_bytes(struct answer *answer)
     }
 }
 
-/* Sorted by name, as getfattr does it. */
+/* Sorted by name, as in getfattr. */
 static struct bw_error *append_kept(struct answer *answer)
 {
     if (answer->kept_count)
@@ -266,7 +269,7 @@ static struct bw_error *write_records(struct answer *answer, const char *given)
     return NULL;
 }
 
-/* As getfattr does, without the first '/', and with an empty line after the last attribute. */
+/* As in getfattr: without the first '/', and with an empty line after the last attribute. */
 static struct bw_error *answer_text(struct answer *answer, const char *path)
 {
     struct bw_buffer *text = answer->text;
@@ -298,7 +301,7 @@ static struct bw_error *answer_one(const struct xattr_state *state, struct cmd_p
     return error;
 }
 
-/* The path of an entry begins as the user wrote it. */
+/* Replaces the beginning of the entry's path with PATH as on the command line. */
 static struct bw_error *visit(void *context, const struct bw_entry *entry)
 {
     struct walk *walk = context;
@@ -334,11 +337,12 @@ static struct bw_error *walk_path(struct walk *walk, const struct bw_walk_option
     BW_TRY(bw_walk_start_path(fs, how, &start, &walk->start_length));
     struct bw_error *error = bw_walk(fs, how, NULL);
     if (error && error->code == BW_ERROR_STOPPED && walk->paths->broken)
-        bw_error_free(BW_TAKE(error)); /* which says more */
+        bw_error_free(BW_TAKE(error)); /* the error of stdout is more specific */
     return error;
 }
 
-/* Filters select among what is in a directory; without -R that is the PATH alone. */
+/* Filters apply to the contents of a directory; without filters and -R, only PATH itself is
+ * printed. */
 static bool walks(const struct xattr_state *state)
 {
     return state->recursive || cmd_selection_is_set(&state->selection);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Zeros for stdout. If it is a regular file that ends where it is written, long runs of them become
- * holes: seeking is all that they cost.
+ * Zeros for stdout. If it is a regular file, written at its end, long ranges of zeros become holes,
+ * which cost only a seek.
  */
 #include "cli/inspect/zeros.h"
 

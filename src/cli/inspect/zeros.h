@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Zeros on their way to stdout: as holes, if it is a file. */
+/* Writes zeros to stdout, as holes if it is a file. */
 #ifndef BW_CMD_ZEROS_H
 #define BW_CMD_ZEROS_H
 
@@ -7,14 +7,14 @@
 
 #include "cli/command.h"
 
-/** What is known of stdout. All zeros is nothing yet. */
+/** The state of stdout. All zeros: nothing is known yet. */
 struct cmd_zeros {
-    bool asked;  /**< whether stdout can have holes is known */
-    bool sparse; /**< it can */
-    bool open;   /**< the last thing it got is a hole: its size does not show that yet */
+    bool asked;  /**< `sparse` is valid */
+    bool sparse; /**< stdout can have holes */
+    bool open;   /**< the output ends with a hole, which the file's size does not include yet */
 };
 
-/** Writes zeros after what is in the output. */
+/** Writes zeros after the buffered output. */
 struct bw_error *cmd_write_zeros(struct cmd_zeros *zeros, struct cmd_output *output,
                                  uint64_t length);
 
