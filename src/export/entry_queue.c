@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/pool.h"
 #include "base/thread.h"
 #include "export/entry_queue.h"
 
@@ -144,6 +145,10 @@ void bw_starting_points_free(struct bw_starting_points *starts)
  */
 
 enum { QUEUE_ITEMS = 2048, LONG_PATH = 4096 };
+
+/* Even one thread of the walk finds files faster than their reader takes them. More only help where
+ * the disk is slow, and each keeps entries that wait for their turn. */
+enum { WALK_THREADS = 4 };
 
 /* How many places in the queue an item takes: an image may be made to have long paths. */
 static size_t weight_of(const struct bw_export_entry *item)
@@ -321,6 +326,9 @@ static struct bw_error *walk_from(struct bw_entry_queue *queue, const char *star
     options.visit = enqueue_entry;
     options.visit_inodes = true;
     options.context = queue;
+    options.threads = bw_pool_workers(options.threads);
+    if (options.threads > WALK_THREADS)
+        options.threads = WALK_THREADS;
     BW_TRY(find_start(queue, &options));
     struct bw_error *error = bw_walk(queue->fs, &options, NULL);
     bool another = error && start && error->code != BW_ERROR_STOPPED &&

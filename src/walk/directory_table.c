@@ -3,6 +3,7 @@
  * name; indexed by inode. */
 #include "walk/directory_table.h"
 
+#include "base/cleanup.h"
 #include "base/map.h"
 
 enum { LONGEST = 4 * BW_VARINT_LONGEST + 1 + UINT8_MAX };
@@ -10,6 +11,7 @@ enum { LONGEST = 4 * BW_VARINT_LONGEST + 1 + UINT8_MAX };
 void bw_directories_free(struct bw_directory_table *table)
 {
     bw_packed_free(&table->records);
+    bw_number_set_free(&table->closed);
     table->count = 0;
 }
 
@@ -17,6 +19,7 @@ struct bw_error *bw_directories_reset(struct bw_directory_table *table, uint64_t
 {
     uint32_t number;
     table->count = 0;
+    bw_number_set_free(&table->closed);
     bw_packed_clear(&table->records);
     return bw_directories_add(table, top, 0, "", 0, 1, &number);
 }
@@ -63,6 +66,29 @@ struct bw_error *bw_directories_add(struct bw_directory_table *table, uint64_t i
     bw_packed_index(records, hash_of(table, inode), *number);
     table->count++;
     return NULL;
+}
+
+struct bw_error *bw_directories_close(struct bw_directory_table *table, uint64_t inode,
+                                      bool *is_new)
+{
+    if (!bw_number_set_add(&table->closed, inode, is_new))
+        return bw_error_no_memory();
+    table->count += *is_new;
+    return NULL;
+}
+
+struct bw_error *bw_directories_reopen(struct bw_directory_table *table, uint64_t inode,
+                                       uint32_t parent, const void *name, size_t name_length,
+                                       uint32_t *number)
+{
+    BW_TRY(bw_directories_add(table, inode, parent, name, name_length, 0, number));
+    table->count--;
+    return NULL;
+}
+
+bool bw_directories_is_closed(const struct bw_directory_table *table, uint64_t inode)
+{
+    return bw_number_set_has(&table->closed, inode);
 }
 
 struct bw_directory bw_directories_get(const struct bw_directory_table *table, uint32_t number)

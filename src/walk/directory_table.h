@@ -2,12 +2,17 @@
 /*
  * The directories of a subvolume that the walk has found: the only thing that it must remember. A
  * path is built by following parents. A parent is always added before its children, so there are no
- * cycles. There may be millions of directories, so each is a packed record of some twenty bytes.
+ * cycles.
+ *
+ * There may be millions of directories. A directory whose entries have been listed, with those of
+ * all directories below it, is closed: the walk needs its path no more, and keeps one bit so that a
+ * second entry is noticed. Every other directory is a packed record of some twenty bytes.
  */
 #ifndef BW_WALK_DIRECTORY_TABLE_H
 #define BW_WALK_DIRECTORY_TABLE_H
 
 #include "base/buffer.h"
+#include "base/number_set.h"
 #include "base/packed.h"
 #include "btrfs-walk/error.h"
 
@@ -31,7 +36,8 @@ struct bw_directory {
 /** The top directory, without a name, has the number 0; later ones have greater numbers. */
 struct bw_directory_table {
     struct bw_packed records;
-    size_t count;
+    struct bw_number_set closed; /**< inodes */
+    size_t count;                /**< closed directories included */
 };
 
 /** Empties the table (keeping its memory) but for a top directory of inode `top`. */
@@ -45,6 +51,18 @@ void bw_directories_free(struct bw_directory_table *table);
 struct bw_error *bw_directories_add(struct bw_directory_table *table, uint64_t inode,
                                     uint32_t parent, const void *name, size_t name_length,
                                     uint32_t wave, uint32_t *number);
+
+/** Closes a directory that is not in the table; `*is_new` is false if it was closed before. */
+struct bw_error *bw_directories_close(struct bw_directory_table *table, uint64_t inode,
+                                      bool *is_new);
+
+/** Puts a closed directory into the table, with wave 0; it remains closed. */
+struct bw_error *bw_directories_reopen(struct bw_directory_table *table, uint64_t inode,
+                                       uint32_t parent, const void *name, size_t name_length,
+                                       uint32_t *number);
+
+/** Whether a directory is closed. */
+bool bw_directories_is_closed(const struct bw_directory_table *table, uint64_t inode);
 
 /** Number of an inode's directory, or BW_NO_DIRECTORY. */
 uint32_t bw_directories_find(const struct bw_directory_table *table, uint64_t inode);

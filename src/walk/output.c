@@ -80,7 +80,7 @@ static void append_entry(const struct bw_file_writer *writer, const struct bw_wa
 
 struct bw_file_writer bw_entry_file_writer(unsigned needs)
 {
-    return (struct bw_file_writer){.append = append_entry, .needs = needs};
+    return (struct bw_file_writer){.append = append_entry, .needs = needs, .is_records = true};
 }
 
 void bw_entry_read(const char **bytes, struct bw_walked_file *file, struct bw_inode *inode)
@@ -113,6 +113,7 @@ void bw_output_init(struct bw_ordered_output *output, bw_bytes_taker *consume, v
     output->consume = consume;
     output->context = context;
     output->window = 8;
+    output->limit = BW_OUTPUT_LIMIT;
     pthread_mutex_init(&output->lock, NULL);
     pthread_cond_init(&output->moved, NULL);
 }
@@ -183,7 +184,7 @@ void bw_output_offer(struct bw_ordered_output *output, size_t number, struct bw_
     if (buffer->length < BW_OUTPUT_CHUNK)
         return;
     pthread_mutex_lock(&output->lock);
-    while (output->head != number && buffer->length >= BW_OUTPUT_LIMIT)
+    while (output->head != number && buffer->length >= output->limit)
         pthread_cond_wait(&output->moved, &output->lock);
     bool turn = output->head == number;
     pthread_mutex_unlock(&output->lock);

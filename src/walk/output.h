@@ -24,6 +24,7 @@ enum {
     BW_OUTPUT_WINDOW = 64,       /**< the most that `window` may be */
     BW_OUTPUT_CHUNK = 128 << 10, /**< output worth writing if it is the task's turn */
     BW_OUTPUT_LIMIT = 2 << 20,   /**< output at which a task waits for its turn */
+    BW_RECORDS_LIMIT = 512 << 10 /**< the same for records: visitors are slower than the walk */
 };
 
 /** Takes text, or records. */
@@ -35,6 +36,7 @@ struct bw_ordered_output {
     pthread_mutex_t lock;
     pthread_cond_t moved;
     size_t head;   /**< the task whose turn it is */
+    size_t limit;  /**< BW_OUTPUT_LIMIT unless set before the first */
     size_t window; /**< tasks that may be under way or finished and waiting; 8 unless set before the
                       first */
     struct {
@@ -87,6 +89,7 @@ struct bw_file_writer {
     /** It writes a path and a terminator, as the options say, and nothing else: tasks may do that
      * themselves, without collecting files first. */
     bool is_path;
+    bool is_records;                       /**< it writes records for a visitor */
     const struct bw_walk_options *options; /**< for text; NULL for records */
     const struct bw_time_style *times;     /**< of long lines; NULL: as they are by default */
     const struct bw_people *people;        /**< with BW_FILE_NEEDS_PEOPLE; set before the walk */

@@ -126,6 +126,8 @@ struct bw_error *bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct b
     bw_output_init(&walk->output, options->consume, options->context);
     if (options->threads > 4)
         walk->output.window = 2 * (size_t)options->threads;
+    if (writer->is_records)
+        walk->output.limit = BW_RECORDS_LIMIT;
     walk->pool = bw_pool_create(options->threads);
     walk->scratch = calloc(options->threads, sizeof *walk->scratch);
     if (snapshots)
@@ -271,22 +273,44 @@ static uint32_t resolve(uint32_t parent, const struct bw_packed *found)
                                    : parent;
 }
 
+/* Two tasks of a wave have found the same directory. */
+static void report_second_entry(const struct bw_subvolume_walk *walk, uint64_t inode)
+{
+    bw_fs_report_once(walk->fs, bw_error_create(BW_ERROR_CORRUPT,
+                                                "tree %" PRIu64 ": directory inode %" PRIu64
+                                                ": it has a second entry",
+                                                walk->scope.tree->id, inode));
+}
+
 /* Adds a directory that a task has found to the table; `place` gets its number. */
 static struct bw_error *merge_directory(struct bw_subvolume_walk *walk,
                                         const struct bw_found_directory *found, uint32_t parent,
                                         uint32_t *place)
 {
-    *place = bw_directories_find(&walk->directories, found->inode);
-    if (*place == BW_NO_DIRECTORY)
-        return found->walked
-                   ? bw_directories_add(&walk->directories, found->inode, parent, found->name,
-                                        found->name_length, walk->scope.wave, place)
-                   : add_directory(walk, found->inode, parent, found->name, found->name_length,
-                                   place);
-    bw_fs_report_once(walk->fs, bw_error_create(BW_ERROR_CORRUPT,
-                                                "tree %" PRIu64 ": directory inode %" PRIu64
-                                                ": it has a second entry",
-                                                walk->scope.tree->id, found->inode));
+    struct bw_directory_table *table = &walk->directories;
+    *place = bw_directories_find(table, found->inode);
+    if (*place != BW_NO_DIRECTORY || bw_directories_is_closed(table, found->inode))
+        report_second_entry(walk, found->inode);
+    if (*place != BW_NO_DIRECTORY)
+        return NULL;
+    return found->walked
+               ? bw_directories_add(table, found->inode, parent, found->name, found->name_length,
+                                    walk->scope.wave, place)
+               : add_directory(walk, found->inode, parent, found->name, found->name_length, place);
+}
+
+static struct bw_error *merge_closed(struct bw_subvolume_walk *walk, const struct bw_buffer *closed)
+{
+    const uint8_t *at = (const uint8_t *)closed->data, *end = at + closed->length;
+    uint64_t inode = 0;
+    while (at != end) {
+        inode += bw_varint_get(&at);
+        const bool known = bw_directories_find(&walk->directories, inode) != BW_NO_DIRECTORY;
+        bool is_new;
+        BW_TRY(bw_directories_close(&walk->directories, inode, &is_new));
+        if (known || !is_new)
+            report_second_entry(walk, inode);
+    }
     return NULL;
 }
 
@@ -306,6 +330,7 @@ static struct bw_error *merge_directories(struct bw_subvolume_walk *walk,
 static struct bw_error *merge(struct bw_subvolume_walk *walk, const struct bw_task_result *result)
 {
     BW_TRY(merge_directories(walk, &result->found));
+    BW_TRY(merge_closed(walk, &result->closed));
     for (size_t i = 0; i < result->subvolume_count; i++) {
         const struct bw_found_subvolume *found = &result->subvolumes[i];
         BW_TRY(add_subvolume_entry(walk, found->id, resolve(found->parent, &result->found),
@@ -346,6 +371,7 @@ static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopt
 {
     BW_TRY(flush_listed(walk));
     walk->scope.wave = walk->wave;
+    walk->scope.complete = !walk->lost.count;
     BW_TRY(make_tasks(walk, only_adopted));
     bw_output_restart(&walk->output);
     bw_pool_run(walk->pool, walk->task_count, run_task, walk);
@@ -409,7 +435,9 @@ static uint32_t wave_of(void *context, uint64_t directory)
 {
     const struct bw_directory_table *table = &((struct recovery *)context)->walk->directories;
     uint32_t index = bw_directories_find(table, directory);
-    return index == BW_NO_DIRECTORY ? UINT32_MAX : bw_directories_get(table, index).wave;
+    if (index != BW_NO_DIRECTORY)
+        return bw_directories_get(table, index).wave;
+    return bw_directories_is_closed(table, directory) ? 0 : UINT32_MAX;
 }
 
 /* A directory above, and its name in the next one. */
@@ -472,14 +500,17 @@ static struct bw_error *list_once(struct recovery *recovery, uint32_t directory,
                : bw_error_no_memory();
 }
 
-/* Lists a directory and adds it to the table; `*index` is BW_NO_DIRECTORY if it is left out, or too
- * deep. */
+/* Lists a directory, unless that was done before, and adds it to the table; `*index` is
+ * BW_NO_DIRECTORY if it is left out, or too deep. */
 static struct bw_error *restore_directory(struct recovery *recovery, uint64_t inode,
                                           uint32_t parent, const void *name, size_t name_length,
                                           uint32_t *index)
 {
     const struct bw_collected what = {.number = inode, .type = BW_FILE_DIRECTORY};
     bool included;
+    if (bw_directories_is_closed(&recovery->walk->directories, inode))
+        return bw_directories_reopen(&recovery->walk->directories, inode, parent, name, name_length,
+                                     index);
     *index = BW_NO_DIRECTORY;
     BW_TRY(list_once(recovery, parent, &what, name, name_length, &included));
     if (!included || !enters(recovery->walk, parent))
@@ -531,7 +562,8 @@ static struct bw_error *restore_name(void *context, const struct bw_lost_name *f
     BW_TRY(ensure_directory(recovery, found->directory, &directory));
     if (directory == BW_NO_DIRECTORY)
         return wait_for_directory(recovery, found);
-    const bool known = bw_directories_find(&walk->directories, found->inode) != BW_NO_DIRECTORY;
+    const bool known = bw_directories_find(&walk->directories, found->inode) != BW_NO_DIRECTORY ||
+                       bw_directories_is_closed(&walk->directories, found->inode);
     if (known && (found->type == BW_FILE_DIRECTORY || found->type == BW_FILE_UNKNOWN))
         return NULL;
     if (found->type == BW_FILE_DIRECTORY)

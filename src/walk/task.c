@@ -131,7 +131,8 @@ static bool add_directory(struct running_task *run, const struct directory_recor
     if (known != BW_NO_DIRECTORY &&
         bw_directories_is(directories, known, parent_directory, entry->name, entry->name_length))
         return false; /* recovery has found it before */
-    if (known != BW_NO_DIRECTORY || bw_map_get(&run->scratch->by_inode, inode) != UINT32_MAX) {
+    if (known != BW_NO_DIRECTORY || bw_directories_is_closed(directories, inode) ||
+        bw_map_get(&run->scratch->by_inode, inode) != UINT32_MAX) {
         report_directory(run, inode, "it has a second entry");
         return false;
     }
@@ -332,6 +333,7 @@ void bw_task_result_free(struct bw_task_result *result)
 {
     bw_buffer_free(&result->names);
     bw_packed_free(&result->found);
+    bw_buffer_free(&result->closed);
     free(result->subvolumes);
     free(result->lost.items);
     *result = (struct bw_task_result){0};
@@ -508,6 +510,88 @@ static void run_leaves(struct running_task *run)
     flush(run);
 }
 
+/*
+ * Closing directories. The walk needs the path of a directory that was listed only if something
+ * below it comes later: a directory of another task, or a subvolume.
+ */
+
+/* Marks of directories that were found, in the room for their places. */
+enum { NEEDED = 0, NOT_NEEDED = (int)BW_NO_DIRECTORY };
+
+/* Marks a directory of the task, and those above it. */
+static void mark_needed(const struct bw_packed *found, uint32_t directory)
+{
+    while (directory & BW_FOUND_LOCAL) {
+        const uint32_t number = directory & ~BW_FOUND_LOCAL;
+        if (bw_found_directory_place(found, number) == (uint32_t)NEEDED)
+            return;
+        bw_found_directory_set_place(found, number, NEEDED);
+        directory = bw_found_directory_get(found, number).parent;
+    }
+}
+
+static void mark_all_needed(const struct bw_task_result *result)
+{
+    const struct bw_packed *found = &result->found;
+    for (uint32_t number = bw_packed_first(found, 0); number != BW_NO_DIRECTORY;) {
+        const struct bw_found_directory directory = bw_found_directory_get(found, number);
+        if (!directory.walked)
+            mark_needed(found, number | BW_FOUND_LOCAL);
+        number = bw_packed_next(found, number, directory.size);
+    }
+    for (size_t i = 0; i < result->subvolume_count; i++)
+        mark_needed(found, result->subvolumes[i].parent);
+}
+
+/* The number in the list of needed directories, once the directory has been moved there. */
+static uint32_t moved_to(const struct bw_packed *found, uint32_t directory)
+{
+    return directory & BW_FOUND_LOCAL ? bw_found_directory_place(found, directory & ~BW_FOUND_LOCAL)
+                                      : directory;
+}
+
+/* Closes a directory. `previous` is the inode of the one that was closed before. */
+static bool close_directory(struct bw_task_result *result, uint64_t inode, uint64_t *previous)
+{
+    uint8_t bytes[BW_VARINT_LONGEST];
+    const uint8_t *end = bw_varint_put(bytes, inode - *previous);
+    bw_buffer_append(&result->closed, bytes, (size_t)(end - bytes));
+    *previous = inode;
+    return !result->closed.failed;
+}
+
+/* Moves a needed directory to a new list; a parent comes before what is in it. */
+static bool move_directory(const struct bw_packed *found, uint32_t number,
+                           const struct bw_found_directory *directory, struct bw_packed *needed)
+{
+    struct bw_found_directory moved = *directory;
+    moved.parent = moved_to(found, directory->parent);
+    const uint32_t place = bw_found_directory_add(needed, &moved);
+    bw_found_directory_set_place(found, number, place);
+    return place != BW_NO_DIRECTORY;
+}
+
+/* Leaves the needed directories in `found`, and closes all others. False if memory runs out. */
+static bool close_directories(struct bw_task_result *result)
+{
+    struct bw_packed *found = &result->found, needed = {0};
+    uint64_t previous = 0;
+    bool good = true;
+    mark_all_needed(result);
+    for (uint32_t number = bw_packed_first(found, 0); number != BW_NO_DIRECTORY && good;) {
+        const struct bw_found_directory directory = bw_found_directory_get(found, number);
+        good = bw_found_directory_place(found, number) == (uint32_t)NEEDED
+                   ? move_directory(found, number, &directory, &needed)
+                   : close_directory(result, directory.inode, &previous);
+        number = bw_packed_next(found, number, directory.size);
+    }
+    for (size_t i = 0; i < result->subvolume_count && good; i++)
+        result->subvolumes[i].parent = moved_to(found, result->subvolumes[i].parent);
+    bw_packed_free(found);
+    *found = needed;
+    return good;
+}
+
 void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch,
                  struct bw_task *task, size_t number)
 {
@@ -527,6 +611,8 @@ void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scra
             on_lost_leaf(&run, &task->pointer, error);
         else
             run_leaves(&run);
+        if (scope->complete && !run.result->lost.count && !close_directories(run.result))
+            fail(&run, bw_error_no_memory());
     }
     bw_output_finish(scope->output, number, &run.text);
 }

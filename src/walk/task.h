@@ -44,7 +44,8 @@ struct bw_task_scope {
     size_t prefix_length;
     const struct bw_map *lost_blocks; /**< addresses of blocks that were lost in earlier waves */
     uint32_t wave;                    /**< number of the wave, from 1 on */
-    bool silent;                      /**< list no files, only find directories and subvolumes */
+    bool complete; /**< nothing has been lost in earlier waves: directories may be closed */
+    bool silent;   /**< list no files, only find directories and subvolumes */
     struct bw_ordered_output *output;
     const struct bw_file_writer *writer; /**< what to write of files */
     const struct bw_choice *choice;      /**< which files */
@@ -60,8 +61,10 @@ struct bw_found_subvolume {
 };
 
 struct bw_task_result {
-    struct bw_packed found; /**< directories, as in directory_table.h */
-    struct bw_buffer names; /**< of subvolumes */
+    struct bw_packed found;  /**< directories, as in directory_table.h, without those in `closed` */
+    struct bw_buffer closed; /**< inodes of closed directories: varints, each the difference to the
+ one before */
+    struct bw_buffer names;  /**< of subvolumes */
     struct bw_found_subvolume *subvolumes;
     size_t subvolume_count, subvolume_capacity;
     struct bw_lost_ranges lost;

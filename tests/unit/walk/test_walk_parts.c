@@ -29,6 +29,25 @@ static uint32_t add(struct bw_directory_table *table, uint64_t inode, uint32_t p
     return index;
 }
 
+static void check_closing(struct bw_directory_table *table, uint32_t parent)
+{
+    const size_t count = table->count;
+    uint32_t number;
+    bool is_new;
+    assert_false(bw_directories_is_closed(table, 5000));
+    expect_success(bw_directories_close(table, 5000, &is_new));
+    assert_true(is_new);
+    expect_success(bw_directories_close(table, 5000, &is_new));
+    assert_false(is_new);
+    assert_true(bw_directories_is_closed(table, 5000));
+    assert_int_equal(bw_directories_find(table, 5000), BW_NO_DIRECTORY);
+    assert_int_equal(table->count, count + 1);
+    expect_success(bw_directories_reopen(table, 5000, parent, "closed", 6, &number));
+    check_path(table, number, "/a/closed/");
+    assert_int_equal(bw_directories_get(table, number).wave, 0);
+    assert_int_equal(table->count, count + 1);
+}
+
 static void test_directory_table(void **state)
 {
     (void)state;
@@ -51,6 +70,7 @@ static void test_directory_table(void **state)
             parent = add(&table, inode, inode % 9 ? parent : 0, "name");
         assert_int_equal(table.count, 2003);
         check_path(&table, bw_directories_find(&table, 2997 + 1), "/name/name/");
+        check_closing(&table, a);
     }
     bw_directories_free(&table);
 }
