@@ -42,6 +42,10 @@ struct bw_dump_options {
      * tree with its changes. Changed blocks are in memory only; they have addresses from 1 << 63
      * on, and zeros for a checksum and for UUIDs. Otherwise trees are shown as they are on disk. */
     bool replayed;
+    /** Rows of the record iteminfo (rows.h): writes one for each item and pointer. Pass
+     * bw_rows_take() as the consumer, and the stream as its context. NULL: text, or with `json`
+     * all members. */
+    const struct bw_rows *rows;
 };
 
 /**
@@ -74,6 +78,10 @@ struct bw_error *bw_dump_block(struct bw_fs *fs, uint64_t bytenr,
  */
 struct bw_error *bw_item_format(const struct bw_fs *fs, const struct bw_item *item,
                                 const struct bw_dump_options *options, char **text, size_t *length);
+
+/** Writes a superblock of BW_SUPERBLOCK_BYTES, good or not, as lines of `btrfs inspect-internal
+ * dump-super`; a line feed comes before the first. bw_rows_write_superblock() writes a row. */
+struct bw_error *bw_superblock_print(const uint8_t *bytes, bw_consumer *consume, void *context);
 
 /**
  * The range of keys that a text describes: KEY, or MIN..MAX of which one may be empty. A key is

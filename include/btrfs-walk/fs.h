@@ -202,11 +202,6 @@ enum { BW_SUPERBLOCK_BYTES = 4096 };
 struct bw_error *bw_fs_copy_superblock(struct bw_fs *fs, size_t image, unsigned copy,
                                        uint8_t bytes[BW_SUPERBLOCK_BYTES], uint64_t *offset);
 
-/** Writes the members of a superblock, good or not, as lines of `btrfs inspect-internal dump-super`
- * or into the object that is open in `json` (NULL: lines); a line feed comes before the first. */
-struct bw_error *bw_superblock_print(const uint8_t bytes[BW_SUPERBLOCK_BYTES], struct bw_json *json,
-                                     bw_consumer *consume, void *context);
-
 /** Checks one as opening does; errors as bw_fs_read_superblock(). `copy` is its number. */
 struct bw_error *bw_superblock_check(const uint8_t bytes[BW_SUPERBLOCK_BYTES], unsigned copy);
 

@@ -13,11 +13,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "btrfs-walk/key.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct bw_error;
+struct bw_field;
+struct bw_json;
+struct bw_value_names;
 
 /** Types of members. */
 enum bw_member_type {
@@ -33,6 +38,10 @@ enum bw_member_type {
     BW_TYPE_RECORD,  /**< struct bw_records with one record: an object in JSON, and in columns the
                         same JSON; `list` NULL: none */
     BW_TYPE_RECORDS, /**< struct bw_records: an array of objects, otherwise like BW_TYPE_RECORD */
+    BW_TYPE_KEY,     /**< struct bw_key: as text "(256 INODE_ITEM 0)", in JSON an object with
+                        `objectid`, `type` (a name) and `offset` */
+    BW_TYPE_JSON,    /**< struct bw_json_value: written by a function, as JSON also in columns;
+                        `write` NULL: none */
 };
 
 /** Bytes that do not end with NUL. */
@@ -67,12 +76,18 @@ struct bw_records {
     void *context;
 };
 
-/** How a member is shown as text. In JSON numbers are always decimal, but for BW_FORMAT_BOOL. */
+/** A value that a function writes, such as the decoded data of an item. */
+struct bw_json_value {
+    void (*write)(void *context, struct bw_json *json); /**< writes one value, without a name */
+    void *context;
+};
+
+/** How a member is shown as text. In JSON numbers are decimal, except for BOOL, WORD and FLAGS. */
 enum bw_member_format {
     BW_FORMAT_NUMBER,   /**< decimal */
     BW_FORMAT_SIZE,     /**< bytes: decimal, or with a unit if the reader wants units */
     BW_FORMAT_OCTAL,    /**< a file's mode */
-    BW_FORMAT_HEX,      /**< flags: 0x... */
+    BW_FORMAT_HEX,      /**< flags: 0x...; bytes: hexadecimal digits */
     BW_FORMAT_TIME,     /**< nanoseconds since 1970 */
     BW_FORMAT_DURATION, /**< nanoseconds */
     BW_FORMAT_TEXT,     /**< a name of the format or of this program; a word */
@@ -81,6 +96,8 @@ enum bw_member_format {
     BW_FORMAT_BASE64, /**< the member before it in base64; JSON has only one of both */
     BW_FORMAT_UUID,   /**< sixteen bytes */
     BW_FORMAT_BOOL,   /**< 0 or 1; in JSON false or true */
+    BW_FORMAT_WORD,   /**< a number that has a name: the name */
+    BW_FORMAT_FLAGS,  /**< bits that have names: DATA|RAID1; in JSON an array of the names */
 };
 
 /** How much may change from one version to the next: the scale of DTrace, least stable first. */
@@ -120,7 +137,10 @@ struct bw_member {
     size_t offset; /**< in the record's structure, in bytes */
     bool lazy;     /**< costs something: only evaluated if it is selected by name */
     enum bw_stability stability;
-    const char *documentation; /**< a phrase: no capital, no full stop */
+    const char *documentation;           /**< a phrase: no capital, no full stop */
+    const struct bw_value_names *values; /**< private: the names of WORD and FLAGS */
+    const struct bw_field *field; /**< private: how it is read from a structure on disk; NULL: the
+                                     record is in memory */
 };
 
 /** A record has at most this many members: a set of them is a 64-bit mask, bit n for member n. */

@@ -507,6 +507,24 @@ struct bw_itemsinfo {
     uint64_t bytes; /**< size of all items, without their keys */
 };
 
+/** Version 1, Evolving/Evolving/Common: an item of a leaf, or a pointer of a node. */
+struct bw_iteminfo {
+    uint64_t tree; /**< id of the tree */
+    uint64_t block; /**< logical address of the tree block */
+    uint64_t level; /**< level of the block; 0: a leaf */
+    uint64_t slot; /**< position in the block, counted from 0 */
+    uint64_t damaged; /**< true if the block is damaged; otherwise absent */
+    struct bw_key key; /**< key of the item, or the pointer's first key */
+    uint64_t size; /**< bytes of an item */
+    /** members of an item, as in docs/items.md; absent if it lies outside of the leaf */
+    struct bw_json_value item;
+    uint64_t child; /**< logical address of the block that a pointer points to */
+    uint64_t generation; /**< transaction that wrote that block, according to the pointer */
+    uint64_t objectid; /**< objectid of the key */
+    const char *type; /**< name of the key's type */
+    uint64_t offset; /**< offset of the key */
+};
+
 /** Version 1, Stable/Stable/Common: a finding of a check. */
 struct bw_findinginfo {
     const char *severity; /**< error, warning or note */

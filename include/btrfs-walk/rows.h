@@ -130,6 +130,16 @@ struct bw_people;
 struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs *fs,
                                      const struct bw_entry *entry, const struct bw_people *people);
 
+/**
+ * Writes the row of a superblock, good or not, if the rows are a choice from superblockinfo.
+ * `path` is its image, `offset` its place there, and `copy` its number. `bytes` are
+ * BW_SUPERBLOCK_BYTES; `bad` is the error of bw_superblock_check(), or NULL. Errors as
+ * bw_rows_take(); BW_ERROR_USAGE if the rows are of another record.
+ */
+struct bw_error *bw_rows_write_superblock(struct bw_rows_stream *stream, const char *path,
+                                          unsigned copy, uint64_t offset, const uint8_t *bytes,
+                                          const struct bw_error *bad);
+
 /** Passes on what comes after the last row and, if there was no row, what comes before the first.
  * Frees what the stream owns. Errors as bw_rows_take(). */
 struct bw_error *bw_rows_end(struct bw_rows_stream *stream);

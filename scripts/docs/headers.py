@@ -7,7 +7,8 @@ from docs.words import wrap
 C_TYPES = {"u64": "uint64_t ", "i64": "int64_t ", "text": "const char *",
            "bytes": "struct bw_bytes ", "stripes": "struct bw_stripes ",
            "names": "struct bw_names ", "record": "struct bw_records ",
-           "records": "struct bw_records "}
+           "records": "struct bw_records ", "key": "struct bw_key ",
+           "json": "struct bw_json_value "}
 
 RECORDS_H = Template("""\
 /* SPDX-License-Identifier: GPL-2.0-or-later */
@@ -70,7 +71,8 @@ def records_headers(tables):
     return {name + ".h": RECORDS_H.substitute(
                 purpose=purpose, guard=f"BTRFS_WALK_{name.upper()}_H",
                 structures="".join(structure(record) for record in tables["records"]
-                                   if (record["name"] in fired) == of_probes))
+                                   if (record["name"] in fired) == of_probes
+                                   and not record["on_disk"]))
             for name, purpose, of_probes in (("probe_records", PROBE_RECORDS, True),
                                              ("row_records", ROW_RECORDS, False))}
 

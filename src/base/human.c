@@ -316,6 +316,19 @@ bool bw_parse_date(const char *text, int64_t *result)
            !__builtin_add_overflow(seconds, nanoseconds, result);
 }
 
+char *bw_write_uuid(char *at, const void *uuid)
+{
+    static const char digits[] = "0123456789abcdef";
+    const uint8_t *bytes = uuid;
+    for (unsigned i = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *at++ = '-';
+        *at++ = digits[bytes[i] >> 4];
+        *at++ = digits[bytes[i] & 15];
+    }
+    return at;
+}
+
 /* Modes. */
 
 static char type_letter(uint32_t mode)

@@ -74,6 +74,11 @@ char *bw_write_date(char *at, int64_t nanoseconds, char between);
  */
 bool bw_parse_date(const char *text, int64_t *nanoseconds);
 
+enum { BW_UUID_LENGTH = 36 /**< characters of a UUID */ };
+
+/** Writes the 16 bytes of a UUID in lower case. */
+char *bw_write_uuid(char *at, const void *uuid);
+
 /** Writes a mode, as in struct stat, in the letters of ls(1): "-rwsr-xr-t". */
 char *bw_write_mode(char *at, uint32_t mode);
 

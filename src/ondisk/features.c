@@ -6,55 +6,67 @@
 #include <inttypes.h>
 
 #include "base/buffer.h"
-#include "ondisk/superblock.h"
+#include "ondisk/tables.h"
 
-/* A bit without an entry, or whose entry is not readable, ends the opening. */
+/* NUMBER, name in text for people, name in the kernel, whether it can be read. A bit without an
+ * entry, or whose entry is not readable, ends the opening. */
+#define INCOMPAT(BIT)                                              \
+    BIT(0, "mixed-backref", MIXED_BACKREF, true)                   \
+    BIT(1, "default-subvol", DEFAULT_SUBVOL, true)                 \
+    BIT(2, "mixed-groups", MIXED_GROUPS, true)                     \
+    BIT(3, "compress-lzo", COMPRESS_LZO, true)                     \
+    BIT(4, "compress-zstd", COMPRESS_ZSTD, true)                   \
+    BIT(5, "big-metadata", BIG_METADATA, true)                     \
+    BIT(6, "extended-iref", EXTENDED_IREF, true)                   \
+    BIT(7, "raid56", RAID56, true)                                 \
+    BIT(8, "skinny-metadata", SKINNY_METADATA, true)               \
+    BIT(9, "no-holes", NO_HOLES, true)                             \
+    BIT(10, "metadata-uuid", METADATA_UUID, true)                  \
+    BIT(11, "raid1c34", RAID1C34, true)                            \
+    BIT(12, "zoned", ZONED, true)                                  \
+    /* Parts extent, checksum and free space trees into several */ \
+    BIT(13, "extent-tree-v2", EXTENT_TREE_V2, true)                \
+    BIT(14, "raid-stripe-tree", RAID_STRIPE_TREE, true)            \
+    BIT(15, "encrypt", ENCRYPT, false)                             \
+    BIT(16, "simple-quota", SIMPLE_QUOTA, true)                    \
+    BIT(17, "remap-tree", REMAP_TREE, true)
+
+#define COMPAT_RO(BIT)                                           \
+    BIT(0, "free-space-tree", FREE_SPACE_TREE, true)             \
+    BIT(1, "free-space-tree-valid", FREE_SPACE_TREE_VALID, true) \
+    BIT(2, "verity", VERITY, true)                               \
+    BIT(3, "block-group-tree", BLOCK_GROUP_TREE, true)
+
+/* The first three are those of a tree block. */
+#define SUPER_FLAGS(BIT)                                    \
+    BIT(0, "written", WRITTEN, true)                        \
+    BIT(1, "reloc", RELOC, true)                            \
+    BIT(2, "error", ERROR, true)                            \
+    BIT(32, "seeding", SEEDING, true)                       \
+    BIT(33, "metadump", METADUMP, true)                     \
+    BIT(34, "metadump-v2", METADUMP_V2, true)               \
+    BIT(35, "changing-fsid", CHANGING_FSID, true)           \
+    BIT(36, "changing-fsid-v2", CHANGING_FSID_V2, true)     \
+    BIT(38, "changing-bg-tree", CHANGING_BG_TREE, true)     \
+    BIT(39, "changing-data-csum", CHANGING_DATA_CSUM, true) \
+    BIT(40, "changing-meta-csum", CHANGING_META_CSUM, true)
+
+#define AS_ENTRY(bit, name, NAME, readable) [bit] = {name, readable},
 static const struct {
     const char *name;
     bool readable;
-} incompat[64] = {
-    [0] = {"mixed-backref", true},
-    [1] = {"default-subvol", true},
-    [2] = {"mixed-groups", true},
-    [3] = {"compress-lzo", true},
-    [4] = {"compress-zstd", true},
-    [5] = {"big-metadata", true},
-    [6] = {"extended-iref", true},
-    [7] = {"raid56", true},
-    [8] = {"skinny-metadata", true},
-    [9] = {"no-holes", true},
-    [10] = {"metadata-uuid", true},
-    [11] = {"raid1c34", true},
-    [12] = {"zoned", true},
-    /* Parts extent, checksum and free space trees into several; subvolumes are found as before. */
-    [13] = {"extent-tree-v2", true},
-    [14] = {"raid-stripe-tree", true},
-    [15] = {"encrypt", false},
-    [16] = {"simple-quota", true},
-    [17] = {"remap-tree", true},
-};
+} incompat[64] = {INCOMPAT(AS_ENTRY)}, compat_ro[64] = {COMPAT_RO(AS_ENTRY)},
+  super_flags[64] = {SUPER_FLAGS(AS_ENTRY)};
 
-static const char *const compat_ro[64] = {
-    [0] = "free-space-tree",
-    [1] = "free-space-tree-valid",
-    [2] = "verity",
-    [3] = "block-group-tree",
-};
-
-/* The first three are those of a tree block. */
-static const char *const super_flags[64] = {
-    [0] = "written",
-    [1] = "reloc",
-    [2] = "error",
-    [32] = "seeding",
-    [33] = "metadump",
-    [34] = "metadump-v2",
-    [35] = "changing-fsid",
-    [36] = "changing-fsid-v2",
-    [38] = "changing-bg-tree",
-    [39] = "changing-data-csum",
-    [40] = "changing-meta-csum",
-};
+#define AS_VALUE(bit, name, NAME, readable) {UINT64_C(1) << (bit), #NAME, false},
+#define NAMES(words)                                                    \
+    {                                                                   \
+        (const struct bw_value_name[]){words{0, NULL, false}}, NULL, "" \
+    }
+const struct bw_value_names bw_incompat_flags = NAMES(INCOMPAT(AS_VALUE));
+const struct bw_value_names bw_compat_ro_flags = NAMES(COMPAT_RO(AS_VALUE));
+const struct bw_value_names bw_super_flags = NAMES(SUPER_FLAGS(AS_VALUE));
+const struct bw_value_names bw_compat_flags = NAMES();
 
 const char *bw_incompat_name(unsigned bit)
 {
@@ -63,12 +75,12 @@ const char *bw_incompat_name(unsigned bit)
 
 const char *bw_compat_ro_name(unsigned bit)
 {
-    return bit < 64 ? compat_ro[bit] : NULL;
+    return bit < 64 ? compat_ro[bit].name : NULL;
 }
 
 const char *bw_super_flag_name(unsigned bit)
 {
-    return bit < 64 ? super_flags[bit] : NULL;
+    return bit < 64 ? super_flags[bit].name : NULL;
 }
 
 struct bw_error *bw_features_check(uint64_t incompat_flags)

@@ -7,7 +7,6 @@
 #include <uuid/uuid.h>
 
 #include "base/decimal.h"
-#include "ondisk/block_text.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/structure.h"
 
@@ -132,7 +131,7 @@ static char *write_offset(char *at, const struct bw_key *key)
 
 char *bw_write_key(char *at, const struct bw_key *key)
 {
-    at = bw_write_objectid(stpcpy(at, "key ("), key->objectid, key->type);
+    at = bw_write_objectid(stpcpy(at, "("), key->objectid, key->type);
     *at++ = ' ';
     at = write_type(at, key);
     *at++ = ' ';

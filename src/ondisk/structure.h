@@ -1,147 +1,108 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Structures: tables that say what the members of a structure on disk are called, where they lie
- * and how they are written. One table gives the text (the lines of btrfs-progs), the JSON and the
- * documentation. The tables of items are in record/items/; structure.c prints what they describe.
+ * The structures on disk, as records: tables of struct bw_member, like those that records.def
+ * makes, but with offsets into bytes of an image. record/fields.c reads them; rows, JSON, and the
+ * text of btrfs-progs are written from the same table.
  *
- * Every byte is hostile: a member that does not lie in the bytes given is not printed, and the
- * printer remembers that something was cut off.
+ * The text is a template: the names of members in braces are replaced by their values. After a
+ * colon there may be another format than the table's:
+ *
+ *     {type:number} ({type})     1 (regular)
+ *     {flags:hex}({flags})       0x1(RDONLY)
+ *     {root:tree}                FS_TREE
+ *     {flags:digits}             hexadecimal without 0x
+ *     {flags:lines}              a line for each flag, as dump-super prints them
+ *
+ * {@index} is the number of the element in its list, {@objectid} and {@offset} are parts of the
+ * item's key, and {...} is the structure that continues this one.
  */
 #ifndef BW_ONDISK_STRUCTURE_H
 #define BW_ONDISK_STRUCTURE_H
 
-#include "base/json.h"
+#include "btrfs-walk/record.h"
 #include "ondisk/items.h"
+#include "ondisk/value_names.h"
 
-struct bw_structure;
-struct bw_printer;
-
-/** A number and its name, or a bit and its name. A table ends with an entry without a name. */
-struct bw_value_name {
-    uint64_t value;
-    const char *name;
-    bool absent; /**< the name of a bit that is not set */
-};
-
-/** The names of a number or of bits. */
-struct bw_value_names {
-    const struct bw_value_name *words;
-    const char *none;    /**< stands for no bits at all in the text; NULL: nothing does */
-    const char *unknown; /**< stands for a number without a name, which is appended if this ends
-                            with a dot */
-};
-
-/** How a member is written, and what it takes. */
+/** How a member is read. */
 enum bw_field_kind {
-    /* At `offset`, `size` bytes long. */
-    BW_KIND_NUMBER,
-    BW_KIND_SIGNED,
-    BW_KIND_OCTAL,
-    BW_KIND_HEX,          /**< in the text; a number in JSON */
-    BW_KIND_NAMED,        /**< the name of a number */
-    BW_KIND_NUMBER_NAMED, /**< "1 (regular)" */
-    BW_KIND_FLAGS,        /**< names of bits: "DATA|RAID1" */
-    BW_KIND_HEX_FLAGS,    /**< "0x1(RDONLY)" */
-    BW_KIND_TIME,
-    BW_KIND_SECONDS, /**< a time without nanoseconds */
-    BW_KIND_UUID,
-    BW_KIND_KEY,
-    BW_KIND_TREE,   /**< id of a tree */
-    BW_KIND_BYTES,  /**< hexadecimal */
-    BW_KIND_STRUCT, /**< a structure at `offset` */
-    /* Of no bytes. */
-    BW_KIND_TEXT,  /**< only the lead */
-    BW_KIND_INDEX, /**< number of an element, in the text */
-    /* What follows the members of fixed size. The length or count is the number at `offset`. */
-    BW_KIND_NAME,    /**< bytes of a name, in text up to the end of the line */
-    BW_KIND_DATA,    /**< bytes of a value, left out if there are none */
-    BW_KIND_REST,    /**< all bytes that are left */
-    BW_KIND_LIST,    /**< structures, as many as the number says; without a size, until the end */
-    BW_KIND_CHOICE,  /**< goes on with one of several structures */
-    BW_KIND_SPECIAL, /**< written by a function */
+    BW_READ_VALUE, /**< `size` bytes at the member's offset. Times of 12 bytes have nanoseconds */
+    BW_READ_KEY_OBJECTID,
+    BW_READ_KEY_OFFSET,
+    BW_READ_INDEX, /**< number of the element in its list */
+    BW_READ_COMPUTED,
+    BW_READ_STRUCTURE, /**< a structure at the offset */
+    BW_READ_RANGE,     /**< structures that fill the `size` bytes at the offset, or fewer */
+    /* The following read what comes after the members of fixed size. The length or count is the
+     * number of `size` bytes at the offset; without a size, everything left. */
+    BW_READ_NAME, /**< bytes; the text has at most as many as a name can have */
+    BW_READ_DATA, /**< the same; omitted if there are none */
+    BW_READ_REST, /**< all bytes; the text does not have them */
+    BW_READ_LIST, /**< structures */
+    BW_READ_NEXT, /**< a structure, whose members are printed as members of this one */
+    BW_READ_CHECKSUMS,
+    BW_READ_CHOICE, /**< goes on with one of several structures, which begin where this one does */
 };
 
-/** A structure that is being printed. */
+/** A structure whose members are being read. */
 struct bw_part {
     const struct bw_key *key; /**< of the item; NULL: it is in no tree */
-    const uint8_t *start;     /**< its first byte */
-    struct bw_cursor *cursor; /**< at the first byte that no member has taken */
-    uint32_t index;           /**< of the element, in a list */
+    const uint8_t *start;     /**< first byte of the structure */
+    struct bw_cursor cursor;  /**< at the first byte that no member has consumed */
+    uint32_t index;           /**< of the element in its list */
+    uint32_t sectorsize, checksum_size;
 };
 
-/** Room for a lead, which is copied as a whole. */
-enum { BW_LEAD_ROOM = 48 };
+/** A value as records have it: which member is used depends on the type. */
+union bw_value {
+    uint64_t number;
+    int64_t signed_number;
+    const char *text;
+    struct bw_bytes bytes;
+    struct bw_key key;
+};
 
-/** A member of a structure. */
+/** What a table adds to a member of a structure on disk. */
 struct bw_field {
-    const char *name; /**< in JSON and in the documentation; NULL: only in the text */
-    uint8_t kind;     /**< enum bw_field_kind */
-    bool quiet;       /**< only in JSON */
-    uint8_t lead_length, json_length;
-    char lead[BW_LEAD_ROOM];      /**< what stands before the value in the text */
-    char json[BW_JSON_LEAD_ROOM]; /**< and in JSON, as bw_json_member() wants it */
-    uint16_t offset, size;
-    union {
-        const struct bw_value_names *words;
-        const struct bw_structure *structure; /**< of a structure, or of the elements of a list */
-        const struct bw_structure *const *structures; /**< to choose from; ends with NULL */
-        void (*write)(struct bw_printer *printer, const struct bw_field *member,
-                      const struct bw_part *part);
-    };
-    /** Chooses one of the structures, which continues this one: its offsets count from the same
-     * start, and its size includes the bytes so far. A number beyond them: none. */
-    size_t (*choose)(const struct bw_part *part);
-    const char *description;
+    enum bw_field_kind kind;
+    uint16_t size;
+    bool hidden;                          /**< chosen by users: --hide-names hides it */
+    const struct bw_structure *structure; /**< of the structure, or of the elements of a list */
+    const struct bw_structure *const *structures; /**< to choose from; ends with NULL */
+    /** Chooses one of them, by its number. Its offsets count from the same start, and its size
+     * includes the bytes so far. A number beyond the last one: none. Of a range: its bytes. */
+    size_t (*choose)(struct bw_part *part);
+    void (*compute)(struct bw_part *part, union bw_value *value);
 };
 
 /** A structure on disk. */
 struct bw_structure {
-    const char *name;
-    const char *description;
+    struct bw_record record;
     uint16_t size;    /**< bytes of the members of fixed size */
     uint16_t minimum; /**< if there are fewer than `size`, but as many as this, zeros follow; 0:
                          there must be `size` */
-    uint16_t count;
-    const struct bw_field *members;
+    const char *text; /**< the template */
 };
 
-/** Prints structures. Zeros, with `text` set, is a printer. One thread at a time uses it. */
-struct bw_printer {
-    struct bw_buffer *text;
-    struct bw_json *json; /**< JSON is written; its buffer is `text`. NULL: text */
-    bool checksum_items;  /**< print every checksum */
-    bool hide_names;
-    uint32_t sectorsize;
-    uint32_t checksum_size;
-    bool cut_off; /**< set: part of a structure lies outside of its bytes */
-    /* Private: the text of a minute, since times are mostly near each other. */
-    int64_t minute;
-    char minute_text[24];
-    uint8_t minute_length;
-};
+/** The number of types of items, and one more for none. */
+enum { BW_NO_ITEM_TYPE = 256, BW_ITEM_TYPES };
 
-/** Prints the structure at the cursor, and moves on. In text, the first lead begins with a line
- * feed. In JSON, the members go into the object that is open. */
-void bw_structure_print(struct bw_printer *printer, const struct bw_structure *structure,
-                        const struct bw_key *key, struct bw_cursor *cursor);
+/** The number of the structure that items of a key have, which is a type or BW_NO_ITEM_TYPE. */
+unsigned bw_structure_number(const struct bw_key *key);
 
-/** Prints the data of an item, those of unknown types in hexadecimal. */
-void bw_item_print(struct bw_printer *printer, const struct bw_item *item);
+/** The structure of that number; NULL if there is none. */
+const struct bw_structure *bw_structure_numbered(unsigned number);
 
 /** Describes the structures of all types of items: an array of objects. */
 void bw_structures_describe(struct bw_json *json, const char *name);
 
-/* Used by the interpreter and by special members. */
+/* Words for keys. */
 
-/** Bytes of the longest key, as text or as an object; longer than any word of a table. */
-enum { BW_KEY_ROOM = 128 };
+enum {
+    BW_KEY_ROOM = 128,    /**< bytes of the longest key, as text or as an object */
+    BW_FLAGS_ROOM = 2048, /**< bytes of all names of a table of flags */
+};
 
-/** A member that is a value of its own. */
-void bw_field_text(struct bw_printer *printer, const struct bw_field *member, const uint8_t *start);
-void bw_field_json(struct bw_printer *printer, const struct bw_field *member, const uint8_t *start);
-/** The lead of a member, in text. */
-void bw_print_lead(struct bw_printer *printer, const struct bw_field *member);
-/** "key (256 INODE_ITEM 0)". With room for BW_KEY_ROOM bytes; returns the end. */
+/** "(256 INODE_ITEM 0)". With room for BW_KEY_ROOM bytes; returns the end. */
 char *bw_write_key(char *at, const struct bw_key *key);
 void bw_print_key(struct bw_buffer *text, const struct bw_key *key);
 /** The name of a tree or of a special object, or a number. `type` is that of the key it is in, or
@@ -150,51 +111,97 @@ char *bw_write_objectid(char *at, uint64_t objectid, uint8_t type);
 void bw_print_objectid(struct bw_buffer *text, uint64_t objectid, uint8_t type);
 /** The object id of a name that bw_print_objectid() writes for any type; false if there is none. */
 bool bw_objectid_parse(const char *name, uint64_t *objectid);
-/** The key as an object, in the same room. */
-char *bw_json_key(char *at, const struct bw_key *key);
-/** The names of bits, with '|' between. */
-void bw_print_flags(struct bw_buffer *text, const struct bw_value_names *words, uint64_t flags);
 
 /* The tables. A structure is an array of members and BW_STRUCTURE(name, ...) after it. */
 
-#define BW_LEAD(text) .lead = text, .lead_length = sizeof(text) - 1
-#define BW_NAME(text) .name = text, .json = ",\"" text "\":", .json_length = sizeof(text) + 3
-#define BW_DISK_AT(type, member)                       \
-    .offset = offsetof(struct bw_disk_##type, member), \
-    .size = sizeof(((struct bw_disk_##type *)0)->member)
-/** A member with the lead `before`, named as in the structure. */
-#define BW_FIELD(before, type, member, what, doc)                                            \
-    {                                                                                        \
-        BW_NAME(#member), BW_LEAD(before), BW_DISK_AT(type, member), .kind = BW_KIND_##what, \
-                                                                     .description = (doc)    \
-    }
-/** The same with a table of words. */
-#define BW_WORDED(before, type, member, what, names, doc)                   \
-    {                                                                       \
-        BW_NAME(#member), BW_LEAD(before), BW_DISK_AT(type, member),        \
-            .kind = BW_KIND_##what, .words = &(names), .description = (doc) \
-    }
-/** Not in the text. */
-#define BW_QUIET(type, member, what, doc)                                                  \
-    {                                                                                      \
-        BW_NAME(#member), .quiet = true, BW_DISK_AT(type, member), .kind = BW_KIND_##what, \
-                          .description = (doc)                                             \
-    }
-/** Only in the text. */
-#define BW_PLAIN(before)                      \
-    {                                         \
-        BW_LEAD(before), .kind = BW_KIND_TEXT \
-    }
-/** Begins a line, in items. */
-#define BW_LINE "\n\t\t"
+#define BW_DISK_SIZE(type, member) sizeof(((struct bw_disk_##type *)0)->member)
 
-#define BW_STRUCTURE(table, bytes, doc)                             \
-    const struct bw_structure bw_structure_##table = {              \
-        .name = #table,                                             \
-        .description = (doc),                                       \
-        .size = (bytes),                                            \
-        .count = sizeof(table##_members) / sizeof *table##_members, \
-        .members = table##_members,                                 \
+/** A member that is at `member` in struct bw_disk_TYPE, under the name `word`. More members of
+ * struct bw_field may follow. */
+#define BW_FIELD_AS(word, type_of_disk, member, type_, format_, doc, ...)       \
+    {                                                                           \
+        .name = (word), .type = BW_TYPE_##type_, .format = BW_FORMAT_##format_, \
+        .offset = offsetof(struct bw_disk_##type_of_disk, member),              \
+        .stability = BW_STABILITY_EVOLVING, .documentation = (doc),             \
+        .field = &(const struct bw_field)                                       \
+        {                                                                       \
+            .size = BW_DISK_SIZE(type_of_disk, member), ##__VA_ARGS__           \
+        }                                                                       \
     }
+/** The same, named as in the structure. */
+#define BW_FIELD(type_of_disk, member, type_, format_, doc) \
+    BW_FIELD_AS(#member, type_of_disk, member, type_, format_, doc)
+#define BW_NUMBER(type_of_disk, member, doc) BW_FIELD(type_of_disk, member, U64, NUMBER, doc)
+/** A member with names: WORD or FLAGS. */
+#define BW_NAMED(type_of_disk, member, format_, names, doc)                             \
+    {                                                                                   \
+        .name = #member, .type = BW_TYPE_U64, .format = BW_FORMAT_##format_,            \
+        .offset = offsetof(struct bw_disk_##type_of_disk, member),                      \
+        .stability = BW_STABILITY_EVOLVING, .documentation = (doc), .values = &(names), \
+        .field = &(const struct bw_field)                                               \
+        {                                                                               \
+            .size = BW_DISK_SIZE(type_of_disk, member)                                  \
+        }                                                                               \
+    }
+/** A member that is not at a fixed place; what follows are members of struct bw_field. */
+#define BW_PART(word, type_, format_, doc, ...)                                 \
+    {                                                                           \
+        .name = (word), .type = BW_TYPE_##type_, .format = BW_FORMAT_##format_, \
+        .stability = BW_STABILITY_EVOLVING, .documentation = (doc),             \
+        .field = &(const struct bw_field)                                       \
+        {                                                                       \
+            __VA_ARGS__                                                         \
+        }                                                                       \
+    }
+/** The bytes of a name, which come after the structure; their number is the member name_length. */
+#define BW_NAME(type_of_disk, doc)                                                         \
+    BW_FIELD_AS("name", type_of_disk, name_length, BYTES, NAME, doc, .kind = BW_READ_NAME, \
+                .hidden = true)
+/** All bytes that are left. */
+#define BW_REST(word, doc) BW_PART(word, BYTES, HEX, doc, .kind = BW_READ_REST)
+/** Structures up to the end of the item, or as many as a member says. */
+#define BW_LIST(word, elements, doc) \
+    BW_PART(word, RECORDS, TEXT, doc, .kind = BW_READ_LIST, .structure = &(elements))
+#define BW_COUNTED_LIST(word, type_of_disk, count, elements, doc)                    \
+    BW_FIELD_AS(word, type_of_disk, count, RECORDS, TEXT, doc, .kind = BW_READ_LIST, \
+                .structure = &(elements))
+/** A value that a function computes. */
+#define BW_COMPUTED(word, type_, format_, function, doc) \
+    BW_PART(word, type_, format_, doc, .kind = BW_READ_COMPUTED, .compute = function)
+/** The same, only if it is named. */
+#define BW_LAZY(word, type_, format_, function, doc)                                          \
+    {                                                                                         \
+        .name = (word), .type = BW_TYPE_##type_, .format = BW_FORMAT_##format_, .lazy = true, \
+        .stability = BW_STABILITY_EVOLVING, .documentation = (doc),                           \
+        .field = &(const struct bw_field)                                                     \
+        {                                                                                     \
+            .kind = BW_READ_COMPUTED, .compute = function                                     \
+        }                                                                                     \
+    }
+/** One of several structures. */
+#define BW_CHOICE(of, function, doc) \
+    BW_PART(NULL, RECORD, TEXT, doc, .kind = BW_READ_CHOICE, .structures = (of), .choose = function)
+
+#define BW_STRUCTURE_FROM(table, least, bytes, doc, template)                                  \
+    const struct bw_structure bw_structure_##table = {                                         \
+        .record =                                                                              \
+            {                                                                                  \
+                .name = #table,                                                                \
+                .documentation = (doc),                                                        \
+                .version = 1,                                                                  \
+                .attributes = {BW_STABILITY_EVOLVING, BW_STABILITY_EVOLVING, BW_CLASS_COMMON}, \
+                .size = (bytes),                                                               \
+                .members = table##_members,                                                    \
+                .member_count = sizeof(table##_members) / sizeof *table##_members,             \
+            },                                                                                 \
+        .size = (bytes),                                                                       \
+        .minimum = (least),                                                                    \
+        .text = (template),                                                                    \
+    }
+#define BW_STRUCTURE(table, bytes, doc, template) BW_STRUCTURE_FROM(table, 0, bytes, doc, template)
+/** Without members. */
+#define BW_EMPTY_STRUCTURE(table, doc, template)       \
+    const struct bw_structure bw_structure_##table = { \
+        .record = {.name = #table, .documentation = (doc)}, .text = (template)}
 
 #endif

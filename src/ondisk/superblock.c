@@ -4,9 +4,9 @@
 #include "ondisk/superblock.h"
 
 #include <inttypes.h>
-#include <uuid/uuid.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 
 uint64_t bw_superblock_offset(unsigned copy)
 {
@@ -158,5 +158,5 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
 
 void bw_uuid_text(const uint8_t uuid[BW_UUID_SIZE], char text[37])
 {
-    uuid_unparse(uuid, text);
+    *bw_write_uuid(text, uuid) = '\0';
 }

@@ -4,6 +4,7 @@
 #include "ondisk/tables.h"
 
 static const struct bw_structure *const structures[256] = {
+    [BW_UNTYPED] = &bw_structure_free_space_header,
     [BW_INODE_ITEM] = &bw_structure_inode_item,
     [BW_INODE_REF] = &bw_structure_inode_refs,
     [BW_INODE_EXTREF] = &bw_structure_inode_extrefs,
@@ -51,114 +52,90 @@ static const struct bw_structure *const structures[256] = {
     [BW_STRING_ITEM] = &bw_structure_string,
 };
 
-/* The structure of items of a key; NULL if it is unknown. */
-static const struct bw_structure *item_structure(const struct bw_key *key)
+unsigned bw_structure_number(const struct bw_key *key)
 {
-    if (key->type == BW_UNTYPED && key->objectid == BW_FREE_SPACE_OBJECT)
-        return &bw_structure_free_space_header;
+    if (key->type == BW_UNTYPED && key->objectid != BW_FREE_SPACE_OBJECT)
+        return BW_NO_ITEM_TYPE;
     if (key->type == BW_VERITY_DESC_ITEM && key->offset)
-        return &bw_structure_bytes;
-    return structures[key->type];
+        return BW_VERITY_MERKLE_ITEM;
+    return key->type;
 }
 
-/* Bytes that no structure describes. */
-static void print_raw(struct bw_printer *printer, const struct bw_cursor *cursor)
+const struct bw_structure *bw_structure_numbered(unsigned number)
 {
-    enum { A_LINE = 32 };
-    const size_t length = (size_t)(cursor->end - cursor->next);
-    if (printer->json) {
-        bw_json_hex(printer->json, "raw", cursor->next, length);
-        return;
-    }
-    for (size_t at = 0; at < length; at += A_LINE) {
-        bw_buffer_format(printer->text, BW_LINE "raw %zu: ", at);
-        bw_buffer_append_hex(printer->text, cursor->next + at,
-                             length - at < A_LINE ? length - at : A_LINE);
-    }
-}
-
-void bw_item_print(struct bw_printer *printer, const struct bw_item *item)
-{
-    const struct bw_structure *structure = item_structure(&item->key);
-    struct bw_cursor cursor = bw_cursor_of(item);
-    if (structure)
-        bw_structure_print(printer, structure, &item->key, &cursor);
-    if (cursor.next < cursor.end)
-        print_raw(printer, &cursor);
+    return number < BW_NO_ITEM_TYPE ? structures[number] : NULL;
 }
 
 /* The tables of items as JSON, for the documentation. */
 
-static const char *const kinds[] = {
-    [BW_KIND_NUMBER] = "number", [BW_KIND_SIGNED] = "signed number",
-    [BW_KIND_OCTAL] = "number",  [BW_KIND_HEX] = "number",
-    [BW_KIND_NAMED] = "name",    [BW_KIND_NUMBER_NAMED] = "name",
-    [BW_KIND_FLAGS] = "names",   [BW_KIND_HEX_FLAGS] = "names",
-    [BW_KIND_TIME] = "time",     [BW_KIND_SECONDS] = "number",
-    [BW_KIND_UUID] = "uuid",     [BW_KIND_KEY] = "key",
-    [BW_KIND_TREE] = "number",   [BW_KIND_BYTES] = "hexadecimal",
-    [BW_KIND_STRUCT] = "object", [BW_KIND_NAME] = "text",
-    [BW_KIND_DATA] = "text",     [BW_KIND_REST] = "hexadecimal",
-    [BW_KIND_LIST] = "array",    [BW_KIND_SPECIAL] = "number",
-};
+static const char *type_of(const struct bw_member *member)
+{
+    static const char *const types[] = {
+        [BW_TYPE_U64] = "number",    [BW_TYPE_I64] = "signed number", [BW_TYPE_TEXT] = "text",
+        [BW_TYPE_BYTES] = "text",    [BW_TYPE_NAMES] = "array",       [BW_TYPE_KEY] = "key",
+        [BW_TYPE_RECORD] = "object", [BW_TYPE_RECORDS] = "array",
+    };
+    static const char *const formats[] = {
+        [BW_FORMAT_TIME] = "time", [BW_FORMAT_UUID] = "uuid",   [BW_FORMAT_WORD] = "name",
+        [BW_FORMAT_HEX] = NULL,    [BW_FORMAT_FLAGS] = "names",
+    };
+    if (member->type == BW_TYPE_BYTES && member->format == BW_FORMAT_HEX)
+        return "hexadecimal";
+    return formats[member->format] ? formats[member->format] : types[member->type];
+}
 
 /* Some tables represent a member that they share: "name". */
-static void describe_words(struct bw_json *json, const struct bw_value_names *words)
+static void describe_names(struct bw_json *json, const struct bw_value_names *names)
 {
     bw_json_begin_array(json, "values");
-    for (const struct bw_value_name *word = words->words; word->name; word++)
+    for (const struct bw_value_name *word = names->words; word->name; word++)
         bw_json_text(json, NULL, word->name);
     bw_json_end(json);
 }
 
 static void describe(struct bw_json *json, const struct bw_structure *structure);
 
-static void describe_choices(struct bw_json *json, const struct bw_field *member)
+static void describe_choices(struct bw_json *json, const struct bw_structure *const *choices)
 {
     bw_json_begin_array(json, "one_of");
-    for (size_t i = 0; member->structures[i]; i++) {
+    for (; *choices; choices++) {
         bw_json_begin_object(json, NULL);
-        describe(json, member->structures[i]);
+        describe(json, *choices);
         bw_json_end(json);
     }
     bw_json_end(json);
 }
 
-static bool has_words(const struct bw_field *member)
+static void describe_member(struct bw_json *json, const struct bw_member *member)
 {
-    return member->kind == BW_KIND_NAMED || member->kind == BW_KIND_NUMBER_NAMED ||
-           member->kind == BW_KIND_FLAGS || member->kind == BW_KIND_HEX_FLAGS;
-}
-
-static void describe_member(struct bw_json *json, const struct bw_field *member)
-{
-    if (!member->name && member->kind != BW_KIND_CHOICE)
+    const struct bw_field *field = member->field;
+    if (member->lazy)
         return;
     bw_json_begin_object(json, NULL);
     bw_json_text(json, "name", member->name);
-    bw_json_text(json, "type", kinds[member->kind]);
+    bw_json_text(json, "type", member->name ? type_of(member) : NULL);
     bw_json_number(json, "offset", member->offset);
-    bw_json_number(json, "size", member->size);
-    bw_json_text(json, "description", member->description);
-    if (has_words(member))
-        describe_words(json, member->words);
-    if (member->kind == BW_KIND_LIST || member->kind == BW_KIND_STRUCT) {
+    bw_json_number(json, "size", field->size);
+    bw_json_text(json, "description", member->documentation);
+    if (member->values)
+        describe_names(json, member->values);
+    if (field->structure) {
         bw_json_begin_object(json, "of");
-        describe(json, member->structure);
+        describe(json, field->structure);
         bw_json_end(json);
     }
-    if (member->kind == BW_KIND_CHOICE)
-        describe_choices(json, member);
+    if (field->structures)
+        describe_choices(json, field->structures);
     bw_json_end(json);
 }
 
 static void describe(struct bw_json *json, const struct bw_structure *structure)
 {
-    bw_json_text(json, "name", structure->name);
-    bw_json_text(json, "description", structure->description);
+    bw_json_text(json, "name", structure->record.name);
+    bw_json_text(json, "description", structure->record.documentation);
     bw_json_begin_array(json, "members");
-    for (uint32_t i = 0; i < structure->count; i++)
-        describe_member(json, &structure->members[i]);
+    for (unsigned i = 0; i < structure->record.member_count; i++)
+        describe_member(json, &structure->record.members[i]);
     bw_json_end(json);
 }
 
@@ -166,15 +143,12 @@ void bw_structures_describe(struct bw_json *json, const char *name)
 {
     bw_json_begin_array(json, name);
     for (unsigned type = 0; type <= UINT8_MAX; type++) {
-        /* The untyped item belongs to an object. */
-        const struct bw_key key = {type ? 0 : BW_FREE_SPACE_OBJECT, (uint8_t)type, 0};
-        const struct bw_structure *structure = item_structure(&key);
-        if (!structure)
+        if (!structures[type])
             continue;
         bw_json_begin_object(json, NULL);
         bw_json_text(json, "type", type ? bw_key_type_name((uint8_t)type) : "UNTYPED");
         bw_json_number(json, "number", type);
-        describe(json, structure);
+        describe(json, structures[type]);
         bw_json_end(json);
     }
     bw_json_end(json);

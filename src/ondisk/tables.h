@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The structures of items; items.c says which type has which. Those of chunks and devices are used
- * for the superblock, too. */
+/* The structures of items, which tables.c assigns to their types, and the superblock. */
 #ifndef BW_ONDISK_TABLES_H
 #define BW_ONDISK_TABLES_H
 
@@ -8,6 +7,9 @@
 
 /** Types and profiles of chunks and block groups. */
 extern const struct bw_value_names bw_group_flags;
+/** Flags of a superblock. */
+extern const struct bw_value_names bw_super_flags, bw_compat_flags, bw_compat_ro_flags,
+    bw_incompat_flags;
 
 extern const struct bw_structure bw_structure_inode_item, bw_structure_inode_refs,
     bw_structure_inode_extrefs, bw_structure_dir_item, bw_structure_dir_log,
@@ -18,7 +20,16 @@ extern const struct bw_structure bw_structure_extent_item, bw_structure_metadata
     bw_structure_shared_data_ref, bw_structure_extent_ref_v0, bw_structure_block_group,
     bw_structure_free_space_info, bw_structure_free_space_extent, bw_structure_free_space_bitmap,
     bw_structure_free_space_header, bw_structure_nothing, bw_structure_remap;
-extern const struct bw_structure bw_structure_superblock;
+
+/** The record superblockinfo: a superblock, and where it was found. Rows are made of one. */
+extern const struct bw_structure bw_structure_superblockinfo;
+struct bw_superblock_copy {
+    struct bw_disk_superblock superblock;
+    const char *path;
+    uint64_t copy, offset;
+    const char *error; /**< NULL: it is valid */
+};
+
 extern const struct bw_structure bw_structure_chunk, bw_structure_device_item,
     bw_structure_device_extent, bw_structure_raid_stripe, bw_structure_device_replace,
     bw_structure_persistent, bw_structure_temporary;

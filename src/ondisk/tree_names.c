@@ -90,12 +90,11 @@ struct bw_error *bw_tree_id_parse(const char *text, uint64_t *id)
 }
 
 /* What does not fit is cut off; without memory the text is empty. */
-static const char *copy_text(const struct bw_buffer *buffer, size_t skip, char text[BW_KEY_TEXT])
+static const char *copy_text(const struct bw_buffer *buffer, char text[BW_KEY_TEXT])
 {
-    size_t length = buffer->length > skip ? buffer->length - skip : 0;
-    length = length < BW_KEY_TEXT ? length : BW_KEY_TEXT - 1;
+    size_t length = buffer->length < BW_KEY_TEXT ? buffer->length : BW_KEY_TEXT - 1;
     if (length)
-        memcpy(text, buffer->data + skip, length);
+        memcpy(text, buffer->data, length);
     text[length] = '\0';
     return text;
 }
@@ -104,14 +103,14 @@ const char *bw_tree_id_text(uint64_t id, char text[BW_KEY_TEXT])
 {
     BW_AUTO_BUFFER struct bw_buffer buffer = {0};
     bw_print_objectid(&buffer, id, 0);
-    return copy_text(&buffer, 0, text);
+    return copy_text(&buffer, text);
 }
 
 const char *bw_key_text(const struct bw_key *key, char text[BW_KEY_TEXT])
 {
     BW_AUTO_BUFFER struct bw_buffer buffer = {0};
     bw_print_key(&buffer, key);
-    return copy_text(&buffer, strlen("key "), text);
+    return copy_text(&buffer, text);
 }
 
 /* Keys and ranges of keys, as a user writes them. */

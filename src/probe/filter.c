@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uuid/uuid.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -19,6 +18,7 @@
 #include "base/lexer.h"
 #include "base/nearest.h"
 #include "btrfs-walk/probe.h"
+#include "btrfs-walk/subvolume.h"
 
 /* The symbols of a filter, by their index in the rules of its lexer. */
 enum symbol {
@@ -529,11 +529,11 @@ static bool text_holds(const struct test *test, const char *text, size_t length)
 static bool bytes_hold(const struct test *test, const struct bw_bytes *bytes,
                        enum bw_member_format format)
 {
-    char uuid[UUID_STR_LEN];
-    if (format != BW_FORMAT_UUID || bytes->length != sizeof(uuid_t) || !bytes->data)
+    char uuid[BW_UUID_LENGTH];
+    if (format != BW_FORMAT_UUID || bytes->length != BW_UUID_SIZE || !bytes->data)
         return text_holds(test, bytes->data, bytes->length);
-    uuid_unparse_lower((const unsigned char *)bytes->data, uuid);
-    return text_holds(test, uuid, sizeof uuid - 1);
+    bw_write_uuid(uuid, bytes->data);
+    return text_holds(test, uuid, sizeof uuid);
 }
 
 static bool member_holds(const struct test *test, const struct bw_member *member, const void *at)
@@ -545,11 +545,7 @@ static bool member_holds(const struct test *test, const struct bw_member *member
         return number_holds(test, (uint64_t) * (const int64_t *)at, true);
     case BW_TYPE_BYTES:
         return bytes_hold(test, at, member->format);
-    case BW_TYPE_TEXT:
-    case BW_TYPE_STRIPES: /* of no probe */
-    case BW_TYPE_NAMES:
-    case BW_TYPE_RECORD:
-    case BW_TYPE_RECORDS:
+    default: /* records of probes have no other type than text */
         break;
     }
     const char *text = *(const char *const *)at;

@@ -2,6 +2,7 @@
 /* The tables of the records, made from records.def, and looking things up in them. */
 #include <string.h>
 
+#include "ondisk/tables.h"
 #include "record/record_types.h"
 
 #define inline inline_ /* as in record_types.h; names in strings stay */
@@ -16,7 +17,9 @@ enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
      offsetof(struct bw_##record, name),                                       \
      MEMBER_##laziness,                                                        \
      BW_STABILITY_##stability,                                                 \
-     documentation},
+     documentation,                                                            \
+     NULL,                                                                     \
+     NULL},
 #define END_RECORD(name) \
     }                    \
     ;
@@ -50,6 +53,7 @@ static const struct bw_record *const records[] = {
 #define RECORD(name, version, name_stability, data_stability, depends, documentation) \
     &bw_##name##_record,
 #include "record/records.def"
+    &bw_structure_superblockinfo.record,
     NULL,
 };
 
@@ -81,6 +85,9 @@ static const struct {
 
 const struct bw_record *bw_record_element(const struct bw_record *record, unsigned member)
 {
+    const struct bw_field *field = record->members[member].field;
+    if (field)
+        return field->structure ? &field->structure->record : NULL;
     for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
         if (elements[i].record == record && elements[i].member == member)
             return elements[i].element;

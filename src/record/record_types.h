@@ -31,6 +31,8 @@ typedef struct bw_stripes bw_type_STRIPES;
 typedef struct bw_names bw_type_NAMES;
 typedef struct bw_records bw_type_RECORD;
 typedef struct bw_records bw_type_RECORDS;
+typedef struct bw_key bw_type_KEY;
+typedef struct bw_json_value bw_type_JSON;
 
 /* Structures. */
 #define inline inline_ /* members are not called like keywords */

@@ -11,6 +11,7 @@
 #ifndef BW_RECORD_ROW_H
 #define BW_RECORD_ROW_H
 
+#include "ondisk/structure.h"
 #include "record/rows.h"
 
 enum {
@@ -36,20 +37,23 @@ typedef char *bw_column_writer(const struct bw_rows *rows, const struct bw_colum
 
 /** A member that was chosen. */
 struct bw_column {
+    const struct bw_member *member;
     size_t offset; /**< of the value in the record */
     uint64_t bit;  /**< of the member in masks */
     bool optional; /**< nothing is written if the member is absent; otherwise a "-" is */
     bw_column_writer *write;
+    bw_column_writer *write_value; /**< of a structure on disk: writes what `write` has read */
     struct bw_lead lead;
     struct bw_lead bytes_lead; /**< in JSON, of a name that is not UTF-8: before its base64 */
-    struct bw_rows *nested;    /**< how records within the record are written; NULL: there are none
-                                */
+    struct bw_rows *nested;    /**< rows of records within the record; NULL: there are none */
+    struct bw_rows **choices;  /**< rows of the structures of a choice; NULL: it is none */
     bool is_array;             /**< there may be several of them */
 };
 
 struct bw_rows {
     const struct bw_record *record;
     enum bw_rows_style style;
+    enum bw_rows_times times;
     bool header;
     bool escape;
     char terminator;
@@ -57,9 +61,17 @@ struct bw_rows {
     uint64_t members;      /**< mask of those that must be evaluated */
     struct bw_lead begin;  /**< what each row begins with */
     struct bw_lead absent; /**< in text: what is written for an absent value */
+    struct bw_lead end;    /**< in the text of a structure: what follows the last member */
+    const struct bw_structure *structure; /**< on disk; NULL: the record is in memory */
     unsigned column_count;
     struct bw_column columns[]; /**< then the text of the leads */
 };
+
+/** Whether they are the text of a structure; otherwise structures are JSON. */
+static inline bool bw_rows_are_text(const struct bw_rows *rows)
+{
+    return (int)rows->style == BW_ROWS_STRUCTURE;
+}
 
 static inline char *bw_lead_write(char *at, const struct bw_lead *lead)
 {
@@ -84,6 +96,19 @@ static inline char *bw_row_room(const struct bw_rows *rows, char *at, size_t mor
     return bw_buffer_reserve(buffer, more + rows->room) ? buffer->data + buffer->length : NULL;
 }
 
+/** Writes the members that are `present`. Returns the end; NULL if memory ran out. */
+static inline char *bw_row_columns(const struct bw_rows *rows, const void *record, uint64_t present,
+                                   char *at, struct bw_buffer *buffer)
+{
+    const struct bw_column *end = rows->columns + rows->column_count;
+    for (const struct bw_column *column = rows->columns; at && column < end; column++)
+        if (present & column->bit)
+            at = column->write(rows, column, (const char *)record + column->offset, at, buffer);
+        else if (!column->optional)
+            at = bw_absent_write(rows, column, at);
+    return at;
+}
+
 /** Bytes of a text that ends with NUL; `value` points to the pointer. */
 static inline struct bw_bytes bw_row_text(const void *value)
 {
@@ -94,6 +119,12 @@ static inline struct bw_bytes bw_row_text(const void *value)
 /** The writer of a member in columns of text, or in words. */
 bw_column_writer *bw_text_writer(const struct bw_member *member,
                                  const struct bw_rows_options *options);
+
+/** The writer of a number in another format than the table's. */
+bw_column_writer *bw_number_writer(enum bw_member_format format);
+
+/** Writes a number in digits of `bits` bits each. */
+char *bw_write_digits(char *at, uint64_t number, unsigned bits);
 
 /** The writer of a member in JSON. */
 bw_column_writer *bw_json_writer(const struct bw_member *member,

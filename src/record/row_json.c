@@ -3,8 +3,6 @@
  * Rows as JSON objects. The lead of a member is a comma, its name, a colon and, before a string, a
  * quote.
  */
-#include <uuid/uuid.h>
-
 #include "base/base64.h"
 #include "base/decimal.h"
 #include "base/json.h"
@@ -76,12 +74,12 @@ static char *write_uuid(const struct bw_rows *rows, const struct bw_column *colu
 {
     const struct bw_bytes *uuid = value;
     (void)rows, (void)buffer;
-    if (!uuid->data || uuid->length != sizeof(uuid_t))
+    if (!uuid->data || uuid->length != BW_UUID_SIZE)
         return at;
     at = bw_lead_write(at, &column->lead);
-    uuid_unparse_lower((const unsigned char *)uuid->data, at);
-    at[UUID_STR_LEN - 1] = '"';
-    return at + UUID_STR_LEN;
+    at = bw_write_uuid(at, uuid->data);
+    *at++ = '"';
+    return at;
 }
 
 static char *write_unsigned(const struct bw_rows *rows, const struct bw_column *column,
@@ -122,6 +120,84 @@ static char *write_seconds(const struct bw_rows *rows, const struct bw_column *c
 {
     (void)rows, (void)buffer;
     return bw_write_seconds(bw_lead_write(at, &column->lead), *(const int64_t *)value);
+}
+
+static char *write_hex(const struct bw_rows *rows, const struct bw_column *column,
+                       const void *value, char *at, struct bw_buffer *buffer)
+{
+    const struct bw_bytes *bytes = value;
+    if (!bytes->data)
+        return at;
+    buffer->length = (size_t)(bw_lead_write(at, &column->lead) - buffer->data);
+    bw_buffer_append_hex(buffer, (const uint8_t *)bytes->data, bytes->length);
+    bw_buffer_append_byte(buffer, '"');
+    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+}
+
+/* Values with names, which need no escapes. Nothing that an image contains is lost: numbers and
+ * bits without a name are written as such. */
+
+static char *write_word(const struct bw_rows *rows, const struct bw_column *column,
+                        const void *value, char *at, struct bw_buffer *buffer)
+{
+    (void)rows, (void)buffer;
+    at = bw_lead_write(at, &column->lead);
+    *at++ = '"';
+    at = bw_write_word(at, column->member->values, *(const uint64_t *)value);
+    *at++ = '"';
+    return at;
+}
+
+static char *write_flags(const struct bw_rows *rows, const struct bw_column *column,
+                         const void *value, char *at, struct bw_buffer *buffer)
+{
+    uint64_t flags = *(const uint64_t *)value, unknown = flags;
+    at = bw_row_room(rows, at, BW_FLAGS_ROOM, buffer);
+    if (!at)
+        return NULL;
+    at = bw_lead_write(at, &column->lead);
+    *at++ = '[';
+    for (const struct bw_value_name *word = column->member->values->words; word->name; word++) {
+        unknown &= ~word->value;
+        if (bw_flag_applies(word, flags))
+            at = stpcpy(stpcpy(stpcpy(at, "\""), word->name), "\",");
+    }
+    if (unknown)
+        at = stpcpy(bw_write_digits(stpcpy(at, "\"0x"), unknown, 4), "\",");
+    at -= at[-1] == ',';
+    *at++ = ']';
+    return at;
+}
+
+static char *write_key(const struct bw_rows *rows, const struct bw_column *column,
+                       const void *value, char *at, struct bw_buffer *buffer)
+{
+    const struct bw_key *key = value;
+    const char *type = bw_key_type_find(key->type);
+    at = bw_row_room(rows, at, BW_KEY_ROOM, buffer);
+    if (!at)
+        return NULL;
+    at = bw_lead_write(at, &column->lead);
+    at = bw_decimal(stpcpy(at, "{\"objectid\":"), key->objectid);
+    at = stpcpy(stpcpy(at, ",\"type\":\""), type ? type : "UNKNOWN.");
+    if (!type)
+        at = bw_decimal(at, key->type);
+    at = bw_decimal(stpcpy(at, "\",\"offset\":"), key->offset);
+    *at++ = '}';
+    return at;
+}
+
+/* The same in columns of text. */
+static char *write_json(const struct bw_rows *rows, const struct bw_column *column,
+                        const void *value, char *at, struct bw_buffer *buffer)
+{
+    const struct bw_json_value *written = value;
+    if (!written->write)
+        return column->optional ? at : bw_absent_write(rows, column, at);
+    buffer->length = (size_t)(bw_lead_write(at, &column->lead) - buffer->data);
+    struct bw_json json = bw_json_start(buffer, false);
+    written->write(written->context, &json);
+    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
 }
 
 /* The longest is {"devid":N,"offset":N}, */
@@ -171,7 +247,10 @@ bw_column_writer *bw_json_writer(const struct bw_member *member,
         return options->times == BW_ROWS_ISO ? write_iso : write_seconds;
     switch (member->type) {
     case BW_TYPE_U64:
-        return member->format == BW_FORMAT_BOOL ? write_bool : write_unsigned;
+        return member->format == BW_FORMAT_BOOL    ? write_bool
+               : member->format == BW_FORMAT_WORD  ? write_word
+               : member->format == BW_FORMAT_FLAGS ? write_flags
+                                                   : write_unsigned;
     case BW_TYPE_I64:
         return write_signed;
     case BW_TYPE_TEXT:
@@ -180,9 +259,14 @@ bw_column_writer *bw_json_writer(const struct bw_member *member,
         return write_stripes;
     case BW_TYPE_NAMES:
         return write_names;
+    case BW_TYPE_KEY:
+        return write_key;
+    case BW_TYPE_JSON:
+        return write_json;
     default:
         return member->format == BW_FORMAT_UUID     ? write_uuid
                : member->format == BW_FORMAT_BASE64 ? write_base64
+               : member->format == BW_FORMAT_HEX    ? write_hex
                                                     : write_string;
     }
 }

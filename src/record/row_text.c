@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Rows as columns of text, and as words for events: a writer for each format. */
-#include <uuid/uuid.h>
-
 #include "base/base64.h"
 #include "base/decimal.h"
 #include "base/escape.h"
@@ -59,8 +57,7 @@ static char *write_seconds(const struct bw_rows *rows, const struct bw_column *c
     return bw_write_seconds(bw_lead_write(at, &column->lead), *(const int64_t *)value);
 }
 
-/* A number in digits of `bits` bits each. */
-static char *write_digits(char *at, uint64_t number, unsigned bits)
+char *bw_write_digits(char *at, uint64_t number, unsigned bits)
 {
     unsigned shift = 0;
     while (shift + bits < 64 && number >> (shift + bits))
@@ -76,7 +73,7 @@ static char *write_octal(const struct bw_rows *rows, const struct bw_column *col
                          const void *value, char *at, struct bw_buffer *buffer)
 {
     (void)rows, (void)buffer;
-    return write_digits(bw_lead_write(at, &column->lead), number_at(value), 3);
+    return bw_write_digits(bw_lead_write(at, &column->lead), number_at(value), 3);
 }
 
 static char *write_hex(const struct bw_rows *rows, const struct bw_column *column,
@@ -86,7 +83,7 @@ static char *write_hex(const struct bw_rows *rows, const struct bw_column *colum
     at = bw_lead_write(at, &column->lead);
     *at++ = '0';
     *at++ = 'x';
-    return write_digits(at, number_at(value), 4);
+    return bw_write_digits(at, number_at(value), 4);
 }
 
 static char *write_uuid(const struct bw_rows *rows, const struct bw_column *column,
@@ -94,11 +91,10 @@ static char *write_uuid(const struct bw_rows *rows, const struct bw_column *colu
 {
     const struct bw_bytes *uuid = value;
     (void)buffer;
-    if (!uuid->data || uuid->length != sizeof(uuid_t))
+    if (!uuid->data || uuid->length != BW_UUID_SIZE)
         return bw_absent_write(rows, column, at);
     at = bw_lead_write(at, &column->lead);
-    uuid_unparse_lower((const unsigned char *)uuid->data, at);
-    return at + UUID_STR_LEN - 1;
+    return bw_write_uuid(at, uuid->data);
 }
 
 static char *write_base64(const struct bw_rows *rows, const struct bw_column *column,
@@ -123,6 +119,57 @@ static char *write_raw(const struct bw_rows *rows, const struct bw_column *colum
         return NULL;
     memcpy(at, bytes->data, bytes->length);
     return at + bytes->length;
+}
+
+static char *write_hex_bytes(const struct bw_rows *rows, const struct bw_column *column,
+                             const void *value, char *at, struct bw_buffer *buffer)
+{
+    const struct bw_bytes *bytes = value;
+    if (!bytes->data)
+        return bw_absent_write(rows, column, at);
+    buffer->length = (size_t)(bw_lead_write(at, &column->lead) - buffer->data);
+    bw_buffer_append_hex(buffer, (const uint8_t *)bytes->data, bytes->length);
+    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+}
+
+/* Values with names. */
+
+static char *write_word_of(const struct bw_rows *rows, const struct bw_column *column,
+                           const void *value, char *at, struct bw_buffer *buffer)
+{
+    (void)rows, (void)buffer;
+    return bw_write_word(bw_lead_write(at, &column->lead), column->member->values,
+                         number_at(value));
+}
+
+/* In columns, "none" stands for no flags: an empty cell could be overlooked. */
+static char *write_flags(const struct bw_rows *rows, const struct bw_column *column,
+                         const void *value, char *at, struct bw_buffer *buffer)
+{
+    const struct bw_value_names *names = column->member->values;
+    bool any = false;
+    at = bw_row_room(rows, at, BW_FLAGS_ROOM, buffer);
+    if (!at)
+        return NULL;
+    at = bw_lead_write(at, &column->lead);
+    for (const struct bw_value_name *word = names->words; word->name; word++) {
+        if (!bw_flag_applies(word, number_at(value)))
+            continue;
+        if (any)
+            *at++ = '|';
+        at = stpcpy(at, word->name);
+        any = true;
+    }
+    if (!any && (names->none || rows->style == BW_ROWS_TEXT))
+        at = stpcpy(at, names->none ? names->none : "none");
+    return at;
+}
+
+static char *write_key(const struct bw_rows *rows, const struct bw_column *column,
+                       const void *value, char *at, struct bw_buffer *buffer)
+{
+    at = bw_row_room(rows, at, BW_KEY_ROOM, buffer);
+    return at ? bw_write_key(bw_lead_write(at, &column->lead), value) : NULL;
 }
 
 /* Bytes in a form whose length is known only afterwards. */
@@ -237,6 +284,7 @@ static bw_column_writer *bytes_writer(const struct bw_member *member,
         return escape ? write_escaped_text : write_raw_text;
     return member->format == BW_FORMAT_UUID     ? write_uuid
            : member->format == BW_FORMAT_BASE64 ? write_base64
+           : member->format == BW_FORMAT_HEX    ? write_hex_bytes
            : escape                             ? write_escaped
                                                 : write_raw;
 }
@@ -246,9 +294,16 @@ static bw_column_writer *size_writer(enum bw_rows_units units)
     return units == BW_ROWS_IEC ? write_iec : units == BW_ROWS_SI ? write_si : write_unsigned;
 }
 
+bw_column_writer *bw_number_writer(enum bw_member_format format)
+{
+    return format == BW_FORMAT_HEX ? write_hex : write_unsigned;
+}
+
 bw_column_writer *bw_text_writer(const struct bw_member *member,
                                  const struct bw_rows_options *options)
 {
+    if (member->type == BW_TYPE_KEY)
+        return write_key;
     if (member->type == BW_TYPE_TEXT || member->type == BW_TYPE_BYTES)
         return bytes_writer(member, options);
     if (member->type == BW_TYPE_STRIPES || member->type == BW_TYPE_NAMES)
@@ -260,6 +315,10 @@ bw_column_writer *bw_text_writer(const struct bw_member *member,
         return write_octal;
     case BW_FORMAT_HEX:
         return write_hex;
+    case BW_FORMAT_WORD:
+        return write_word_of;
+    case BW_FORMAT_FLAGS:
+        return write_flags;
     case BW_FORMAT_TIME:
         if (options->times == BW_ROWS_SECONDS)
             return write_seconds;

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/struct_size.h"
+#include "record/fields.h"
 #include "record/row.h"
 
 #ifndef BW_VERSION
@@ -71,7 +72,7 @@ static size_t padded(size_t length)
 /* The longest lead of a member: ,"NAME_bytes":" */
 static size_t lead_room(const struct bw_member *member)
 {
-    return padded(strlen(member->name) + sizeof ",\"_bytes\":\"");
+    return padded((member->name ? strlen(member->name) : 0) + sizeof ",\"_bytes\":\"");
 }
 
 /* Takes room for a lead from what is left. Unused bytes are zero. */
@@ -109,6 +110,9 @@ static size_t leads_room(const struct bw_record *record, const struct choice *ch
 }
 
 static bw_column_writer write_nested;
+static struct bw_error *create_structure(const struct bw_structure *structure,
+                                         const struct bw_rows_options *options,
+                                         struct bw_rows **result);
 static struct bw_error *create(const struct bw_record *record,
                                const struct bw_rows_options *options, struct bw_rows **result);
 
@@ -122,21 +126,53 @@ static struct bw_error *add_nested(struct bw_column *column, const struct bw_rec
     return create(element, &options, &column->nested);
 }
 
+/* The rows of the structures that a member contains, or chooses from. In columns they are JSON. */
+static struct bw_error *add_structures(struct bw_column *column,
+                                       const struct bw_rows_options *outer)
+{
+    const struct bw_field *field = column->member->field;
+    struct bw_rows_options options = {.style = outer->style, .times = outer->times};
+    size_t count = 0;
+    if ((int)options.style != BW_ROWS_STRUCTURE)
+        options.style = BW_ROWS_JSON_LINES;
+    if (field->structure)
+        BW_TRY(create_structure(field->structure, &options, &column->nested));
+    while (field->structures && field->structures[count])
+        count++;
+    if (count)
+        column->choices = calloc(count + 1, sizeof *column->choices);
+    if (count && !column->choices)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < count; i++)
+        BW_TRY(create_structure(field->structures[i], &options, &column->choices[i]));
+    return NULL;
+}
+
+static bool is_json(const struct bw_rows_options *options)
+{
+    return options->style == BW_ROWS_JSON_LINES || options->style == BW_ROWS_JSON_ARRAY;
+}
+
 static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
                                    const struct bw_rows_options *options, struct bw_column **result)
 {
     struct bw_column *column = *result = &rows->columns[rows->column_count++];
     const struct bw_record *element = bw_record_element(rows->record, member);
     const struct bw_member *described = &rows->record->members[member];
+    column->member = described;
     column->offset = described->offset;
     column->bit = UINT64_C(1) << member;
     rows->members |= column->bit;
-    if (element)
+    if (element && !described->field)
         return add_nested(column, element, described->type == BW_TYPE_RECORDS, options->times);
-    column->write = rows->style == BW_ROWS_JSON_LINES || rows->style == BW_ROWS_JSON_ARRAY
+    column->write = is_json(options) || described->type == BW_TYPE_JSON
                         ? bw_json_writer(described, options)
                         : bw_text_writer(described, options);
-    return NULL;
+    if (!described->field)
+        return NULL;
+    column->write_value = column->write;
+    column->write = bw_field_writer(described, false);
+    return add_structures(column, options);
 }
 
 static struct bw_error *add_text_columns(struct bw_rows *rows, const struct choice *choice,
@@ -170,6 +206,7 @@ static struct bw_error *add_json_columns(struct bw_rows *rows, const struct choi
 {
     bool array = rows->style == BW_ROWS_JSON_ARRAY;
     rows->begin = take_lead(&left, ",\n", array ? 2 : 0);
+    rows->end = take_lead(&left, NULL, 0);
     for (unsigned i = 0; i < choice->count; i++) {
         const struct bw_member *member = &rows->record->members[choice->members[i]];
         bool quoted = member->type == BW_TYPE_TEXT || member->type == BW_TYPE_BYTES;
@@ -178,8 +215,12 @@ static struct bw_error *add_json_columns(struct bw_rows *rows, const struct choi
         struct bw_column *column;
         BW_TRY(add_column(rows, choice->members[i], options, &column));
         column->optional = true;
-        column->lead = named_lead(&left, ",\"", member, "\":", quoted);
-        column->bytes_lead = named_lead(&left, ",\"", member, "_bytes\":", quoted);
+        if (!member->name) /* a choice: its members follow as members of this record */
+            column->lead = take_lead(&left, NULL, 0);
+        else
+            column->lead = named_lead(&left, ",\"", member, "\":", quoted);
+        column->bytes_lead =
+            member->name ? named_lead(&left, ",\"", member, "_bytes\":", quoted) : column->lead;
     }
     return NULL;
 }
@@ -209,8 +250,9 @@ static struct bw_error *create(const struct bw_record *record,
     rows->style = options->style;
     rows->header = options->header;
     rows->escape = options->escape;
+    rows->times = options->times;
     rows->terminator = options->terminator;
-    struct bw_error *error = rows->style == BW_ROWS_JSON_LINES || rows->style == BW_ROWS_JSON_ARRAY
+    struct bw_error *error = is_json(options)
                                  ? add_json_columns(rows, &choice, options, (char *)rows + size)
                                  : add_text_columns(rows, &choice, options, (char *)rows + size);
     if (error) {
@@ -220,6 +262,91 @@ static struct bw_error *create(const struct bw_record *record,
     rows->room = room_of(rows);
     *result = rows;
     return NULL;
+}
+
+/* The text of a structure: its template has the leads. */
+
+/* A member and the format that a template names: "flags:hex". */
+static struct bw_error *add_template_column(struct bw_rows *rows, const char *name, size_t length,
+                                            const struct bw_rows_options *options)
+{
+    const struct bw_record *record = &rows->structure->record;
+    struct bw_column *column = &rows->columns[rows->column_count++];
+    const char *colon = memchr(name, ':', length);
+    const size_t name_length = colon ? (size_t)(colon - name) : length;
+    const struct bw_member *member = bw_field_of_template(name, name_length);
+    for (unsigned i = 0; !member && i < record->member_count; i++) {
+        const char *known = record->members[i].name ? record->members[i].name : "...";
+        if (strlen(known) == name_length && memcmp(known, name, name_length) == 0)
+            member = &record->members[i];
+    }
+    if (!member)
+        return bw_error_create(BW_ERROR_USAGE, "%s has no member %.*s", record->name, (int)length,
+                               name);
+    column->member = member;
+    column->offset = member->offset;
+    column->bit = 1;
+    column->write_value =
+        bw_field_text_writer(member, name + name_length + 1, colon ? length - name_length - 1 : 0);
+    column->write = member->field ? bw_field_writer(member, true) : column->write_value;
+    return member->field ? add_structures(column, options) : NULL;
+}
+
+static struct bw_error *add_template(struct bw_rows *rows, const struct bw_rows_options *options,
+                                     char *left)
+{
+    const char *at = rows->structure->text ? rows->structure->text : "", *brace;
+    for (; (brace = strchr(at, '{')); at = strchr(brace, '}') + 1) {
+        const struct bw_lead lead = take_lead(&left, at, (size_t)(brace - at));
+        rows->columns[rows->column_count].lead = lead;
+        BW_TRY(add_template_column(rows, brace + 1, strcspn(brace + 1, "}"), options));
+    }
+    rows->end = take_lead(&left, at, strlen(at));
+    return NULL;
+}
+
+static struct bw_error *create_text(const struct bw_structure *structure,
+                                    const struct bw_rows_options *options, struct bw_rows **result)
+{
+    const char *text = structure->text ? structure->text : "";
+    size_t count = 0;
+    for (const char *at = text; (at = strchr(at, '{')); at++)
+        count++;
+    const size_t size = sizeof(struct bw_rows) + count * sizeof(struct bw_column);
+    struct bw_rows *rows = calloc(1, size + padded(strlen(text)) + (count + 1) * BW_LEAD_STEP);
+    if (!rows)
+        return bw_error_no_memory();
+    rows->record = &structure->record;
+    rows->structure = structure;
+    rows->style = options->style;
+    struct bw_error *error = add_template(rows, options, (char *)rows + size);
+    if (error) {
+        bw_rows_destroy(rows);
+        return error;
+    }
+    rows->room = room_of(rows) + padded(rows->end.length);
+    *result = rows;
+    return NULL;
+}
+
+static struct bw_error *create_structure(const struct bw_structure *structure,
+                                         const struct bw_rows_options *options,
+                                         struct bw_rows **result)
+{
+    if ((int)options->style == BW_ROWS_STRUCTURE)
+        return create_text(structure, options, result);
+    BW_TRY(create(&structure->record, options, result));
+    (*result)->structure = structure;
+    return NULL;
+}
+
+struct bw_error *bw_rows_of_structure(const struct bw_structure *structure, bool json,
+                                      const struct bw_rows *outer, struct bw_rows **rows)
+{
+    const struct bw_rows_options options = {.style = json ? BW_ROWS_JSON_LINES
+                                                          : (enum bw_rows_style)BW_ROWS_STRUCTURE,
+                                            .times = outer ? outer->times : BW_ROWS_NANOSECONDS};
+    return create_structure(structure, &options, rows);
 }
 
 struct bw_error *bw_rows_create(const char *record, const struct bw_rows_options *given,
@@ -235,8 +362,12 @@ struct bw_error *bw_rows_create(const char *record, const struct bw_rows_options
 
 void bw_rows_destroy(struct bw_rows *rows)
 {
-    for (unsigned i = 0; rows && i < rows->column_count; i++)
+    for (unsigned i = 0; rows && i < rows->column_count; i++) {
         bw_rows_destroy(rows->columns[i].nested);
+        for (struct bw_rows **choice = rows->columns[i].choices; choice && *choice; choice++)
+            bw_rows_destroy(*choice);
+        free(rows->columns[i].choices);
+    }
     free(rows);
 }
 
@@ -258,24 +389,12 @@ unsigned bw_rows_needs(const struct bw_rows *rows)
 
 /* Writing. */
 
-static inline char *write_columns(const struct bw_rows *rows, const void *record, uint64_t present,
-                                  char *at, struct bw_buffer *buffer)
-{
-    const struct bw_column *end = rows->columns + rows->column_count;
-    for (const struct bw_column *column = rows->columns; at && column < end; column++)
-        if (present & column->bit)
-            at = column->write(rows, column, (const char *)record + column->offset, at, buffer);
-        else if (!column->optional)
-            at = bw_absent_write(rows, column, at);
-    return at;
-}
-
 void bw_rows_append_members(const struct bw_rows *rows, const void *record, uint64_t present,
                             struct bw_buffer *text)
 {
     if (!bw_buffer_reserve(text, rows->room))
         return;
-    char *end = write_columns(rows, record, present, text->data + text->length, text);
+    char *end = bw_row_columns(rows, record, present, text->data + text->length, text);
     if (end)
         text->length = (size_t)(end - text->data);
 }
@@ -326,8 +445,8 @@ static struct bw_error *append_nested(struct bw_record_sink *sink, const void *r
         return bw_error_no_memory();
     const size_t start = row->brace = text->length;
     const unsigned pieces = row->pieces;
-    char *at = write_columns(nested->rows, record, present_members(nested->rows, size, absent),
-                             text->data + start, text);
+    char *at = bw_row_columns(nested->rows, record, present_members(nested->rows, size, absent),
+                              text->data + start, text);
     if (!at)
         return row->error ? BW_TAKE(row->error) : bw_error_no_memory();
     if (row->pieces == pieces) {
@@ -374,7 +493,7 @@ static void append_row(const struct bw_rows *rows, const void *record, uint64_t 
     size_t start = (size_t)(at - text->data);
     if (row)
         row->brace = start;
-    at = write_columns(rows, record, present, at, text);
+    at = bw_row_columns(rows, record, present, at, text);
     if (at && rows->style != BW_ROWS_TEXT) {
         if (!row || !row->pieces) {
             at += at == text->data + start;
@@ -399,6 +518,12 @@ void bw_rows_append(const struct bw_rows *rows, const struct bw_xlate *xlate, co
     uint64_t present = rows->members & xlate->members;
     xlate->translate(in, present, &record);
     append_row(rows, &record, present, text, NULL);
+}
+
+void bw_rows_append_record(const struct bw_rows *rows, const void *record, uint64_t present,
+                           struct bw_buffer *text)
+{
+    append_row(rows, record, present & rows->members, text, NULL);
 }
 
 void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file *file,
@@ -476,6 +601,7 @@ struct bw_error *bw_rows_take(void *context, const char *rows, size_t length)
 static size_t member_size(enum bw_member_type type)
 {
     return type == BW_TYPE_TEXT    ? sizeof(const char *)
+           : type == BW_TYPE_KEY   ? sizeof(struct bw_key)
            : type >= BW_TYPE_BYTES ? sizeof(struct bw_bytes)
                                    : sizeof(uint64_t);
 }

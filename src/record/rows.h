@@ -12,9 +12,25 @@
 #include "record/file.h"
 #include "record/record_types.h"
 
-/** One more style: " NAME=VALUE" for each member, in which values are single words. Lazy members
- * are left out if they are absent, others are "-". For events; no terminator. */
-enum { BW_ROWS_WORDS = BW_ROWS_JSON_ARRAY + 1 };
+/** More styles. */
+enum {
+    /** " NAME=VALUE" for each member, in which values are single words. Lazy members are left out
+     * if they are absent, others are "-". For events; no terminator. */
+    BW_ROWS_WORDS = BW_ROWS_JSON_ARRAY + 1,
+    /** The template of a structure on disk. */
+    BW_ROWS_STRUCTURE,
+};
+
+struct bw_structure;
+
+/** Prepares a structure on disk for printing, as text or as JSON, with times like those of `outer`,
+ * which may be NULL. */
+struct bw_error *bw_rows_of_structure(const struct bw_structure *structure, bool json,
+                                      const struct bw_rows *outer, struct bw_rows **rows);
+
+/** Appends the row of a record, with its members that are `present`. */
+void bw_rows_append_record(const struct bw_rows *rows, const void *record, uint64_t present,
+                           struct bw_buffer *text);
 
 /** The record that the rows are of. */
 const struct bw_record *bw_rows_record(const struct bw_rows *rows);

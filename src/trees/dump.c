@@ -6,10 +6,9 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <uuid/uuid.h>
 
 #include "base/cleanup.h"
-#include "base/decimal.h"
+#include "base/human.h"
 #include "base/pool.h"
 #include "base/struct_size.h"
 #include "btree/block.h"
@@ -17,10 +16,10 @@
 #include "btrfs-walk/dump.h"
 #include "btrfs-walk/tree.h"
 #include "graph/wind.h"
-#include "ondisk/block_text.h"
 #include "ondisk/disk_items.h"
-#include "ondisk/structure.h"
+#include "record/rows.h"
 #include "owners/tree_list.h"
+#include "trees/block_text.h"
 #include "trees/dump.h"
 
 /* The trees of a file system in the order of btrfs-progs: those that the superblock points to, then
@@ -205,26 +204,22 @@ enum {
     LEAF_BYTES = 512 << 10, /* and their bytes */
 };
 
-/* A text under way. */
-struct page {
-    struct bw_buffer text;
-    struct bw_json json;
-    struct bw_printer printer;
-};
-
 /* What is printed, where it goes, and the leaves that have been gathered. */
 struct bw_dump {
     struct bw_fs *fs;
     struct bw_dump_options options;
     struct bw_key first, last;
-    bool part;     /* of the keys: no internal nodes are printed */
-    uint64_t tree; /* id of the present tree */
+    bool part;                            /* of the keys: no internal nodes are printed */
+    const struct bw_rows *rows;           /* of items and pointers; NULL: text */
+    struct bw_rows *own_rows;             /* for the option `json` */
+    struct bw_rows *items[BW_ITEM_TYPES]; /* of each type of items */
+    uint64_t tree;                        /* id of the present tree */
     bw_consumer *consume;
     void *context;
-    struct page page; /* of all but leaves */
+    struct bw_printer page; /* of all but leaves */
     uint8_t *leaves;
     unsigned gathered;
-    struct page leaf_pages[PAGES];
+    struct bw_printer leaf_pages[PAGES];
     struct bw_pool *pool;
 };
 
@@ -232,19 +227,31 @@ struct bw_dump {
 static struct bw_printer printer_of(const struct bw_fs *fs, const struct bw_dump_options *options)
 {
     return (struct bw_printer){
+        .json = options->json || options->rows,
         .checksum_items = options->checksum_items,
         .hide_names = options->hide_names,
-        .sectorsize = fs->superblock.sectorsize,
-        .checksum_size = (uint32_t)bw_checksum_size(fs->superblock.checksum_type),
+        .part = {.sectorsize = fs->superblock.sectorsize,
+                 .checksum_size = (uint32_t)bw_checksum_size(fs->superblock.checksum_type)},
     };
 }
 
-static void begin_page(const struct bw_dump *dump, struct page *page)
+/* Prepares the rows of items, and those of the record if JSON is wanted. */
+static struct bw_error *begin_rows(struct bw_dump *dump)
 {
-    page->json = bw_json_start(&page->text, false);
-    page->printer = printer_of(dump->fs, &dump->options);
-    page->printer.text = &page->text;
-    page->printer.json = dump->options.json ? &page->json : NULL;
+    const struct bw_rows_options lines = {
+        .struct_size = sizeof lines, .style = BW_ROWS_JSON_LINES, .terminator = '\n'};
+    if (dump->options.json && !dump->options.rows)
+        BW_TRY(bw_rows_create("iteminfo", &lines, &dump->own_rows));
+    dump->rows = dump->options.rows ? dump->options.rows : dump->own_rows;
+    if (dump->rows && bw_rows_record(dump->rows) != &bw_iteminfo_record)
+        return bw_error_create(BW_ERROR_USAGE, "the rows of a dump are of the record iteminfo");
+    for (unsigned i = 0; i < BW_ITEM_TYPES; i++) {
+        const struct bw_structure *structure = bw_structure_numbered(i);
+        if (structure)
+            BW_TRY(
+                bw_rows_of_structure(structure, dump->rows != NULL, dump->rows, &dump->items[i]));
+    }
+    return NULL;
 }
 
 static unsigned most_leaves(const struct bw_dump *dump)
@@ -256,15 +263,16 @@ static unsigned most_leaves(const struct bw_dump *dump)
 /* Begins; the members from `fs` to `context` but for `tree` are set. */
 static struct bw_error *begin_dump(struct bw_dump *dump)
 {
-    begin_page(dump, &dump->page);
+    dump->page = printer_of(dump->fs, &dump->options);
     for (unsigned i = 0; i < PAGES; i++)
-        begin_page(dump, &dump->leaf_pages[i]);
+        dump->leaf_pages[i] = dump->page;
+    BW_TRY(begin_rows(dump));
     dump->leaves = bw_block_buffer(&dump->fs->reader, most_leaves(dump));
     dump->pool = bw_pool_create(bw_pool_workers(0));
     return dump->leaves && dump->pool ? NULL : bw_error_no_memory();
 }
 
-static struct bw_error *give_page(struct bw_dump *dump, struct page *page)
+static struct bw_error *give_page(struct bw_dump *dump, struct bw_printer *page)
 {
     struct bw_error *error = page->text.failed ? bw_error_no_memory() : NULL;
     if (!error && page->text.length)
@@ -313,10 +321,12 @@ static void print_block(const struct bw_dump *dump, const struct bw_block_print 
     }
 }
 
-static struct bw_block_print block_of(const struct bw_dump *dump, struct page *page,
+static struct bw_block_print block_of(const struct bw_dump *dump, struct bw_printer *page,
                                       const struct bw_node *node, uint64_t bytenr)
 {
-    return (struct bw_block_print){.printer = &page->printer,
+    return (struct bw_block_print){.printer = page,
+                                   .rows = dump->rows,
+                                   .items = dump->items,
                                    .node = *node,
                                    .tree = dump->tree,
                                    .bytenr = bytenr,
@@ -382,6 +392,9 @@ static struct bw_error *end_dump(struct bw_dump *dump, struct bw_error *error)
     struct bw_error *last = error || !dump->pool ? NULL : give_all(dump);
     bw_pool_destroy(dump->pool);
     free(dump->leaves);
+    bw_rows_destroy(dump->own_rows);
+    for (unsigned i = 0; i < BW_ITEM_TYPES; i++)
+        bw_rows_destroy(dump->items[i]);
     bw_buffer_free(&dump->page.text);
     for (unsigned i = 0; i < PAGES; i++)
         bw_buffer_free(&dump->leaf_pages[i].text);
@@ -529,10 +542,10 @@ static struct bw_error *print_listed(void *context, const struct dump_tree *tree
 {
     struct trees *trees = context;
     struct bw_buffer *text = &trees->dump.page.text;
-    if (!trees->dump.options.json) {
+    if (!trees->dump.rows) {
         bw_buffer_format(text, "%s tree", tree->name);
         if (tree->key) {
-            bw_buffer_append_byte(text, ' ');
+            bw_buffer_append(text, " key ", 5);
             bw_print_key(text, tree->key);
             bw_buffer_append_byte(text, ' ');
         }
@@ -543,10 +556,10 @@ static struct bw_error *print_listed(void *context, const struct dump_tree *tree
 
 static void print_totals(struct bw_dump *dump)
 {
-    char uuid[UUID_STR_LEN];
+    char uuid[BW_UUID_LENGTH + 1];
     const struct bw_superblock *superblock = &dump->fs->superblock;
-    uuid_unparse_lower(superblock->fsid, uuid);
-    if (!dump->options.json)
+    bw_uuid_text(superblock->fsid, uuid);
+    if (!dump->rows)
         bw_buffer_format(&dump->page.text,
                          "total bytes %" PRIu64 "\nbytes used %" PRIu64 "\nuuid %s\n",
                          superblock->total_bytes, superblock->bytes_used, uuid);
@@ -613,19 +626,16 @@ struct bw_error *bw_dump_block(struct bw_fs *fs, uint64_t bytenr,
 struct bw_error *bw_item_format(const struct bw_fs *fs, const struct bw_item *item,
                                 const struct bw_dump_options *options, char **text, size_t *length)
 {
+    const struct bw_structure *structure = bw_structure_numbered(bw_structure_number(&item->key));
     struct bw_dump_options ours;
-    struct bw_buffer buffer = {0};
-    struct bw_json json = bw_json_start(&buffer, false);
+    struct bw_rows *rows = NULL;
     BW_TRY(BW_TAKE_OPTIONS(&ours, options));
+    if (structure)
+        BW_TRY(bw_rows_of_structure(structure, ours.json, NULL, &rows));
     struct bw_printer printer = printer_of(fs, &ours);
-    printer.text = &buffer;
-    printer.json = ours.json ? &json : NULL;
-    if (ours.json)
-        bw_json_begin_object(&json, NULL);
-    bw_item_print(&printer, item);
-    if (ours.json)
-        bw_json_end(&json);
+    bw_item_print(&printer, rows, item);
+    bw_rows_destroy(rows);
     struct bw_error *error =
         printer.cut_off ? bw_error_create(BW_ERROR_CORRUPT, "the item is cut off") : NULL;
-    return bw_give_text(&buffer, error, text, length);
+    return bw_give_text(&printer.text, error, text, length);
 }

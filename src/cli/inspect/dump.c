@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "btrfs-walk/dump.h"
-#include "cli/command.h"
+#include "cli/common/answer.h"
 #include "cli/common/monitor.h"
 
 struct numbers {
@@ -82,30 +82,30 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct dump_state, dump.checksum_items)},
     {0, "hide-names", NULL, "print no names of files, subvolumes and attributes, and no values",
      CMD_FLAG(struct dump_state, dump.hide_names)},
-    {0, "json", NULL, "print each item as a line of JSON", CMD_FLAG(struct dump_state, dump.json)},
     {0},
 };
 
-static struct bw_error *print(struct bw_fs *fs, struct dump_state *dump, struct cmd_output *output)
+static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
+    struct dump_state *dump = context;
+    struct bw_fs *fs = answer->session.fs;
+    bw_consumer *consume = answer->rows ? bw_rows_take : cmd_write;
+    void *target = answer->rows ? (void *)&answer->stream : &answer->output;
+    dump->dump.rows = answer->rows;
     for (size_t i = 0; i < dump->blocks.count; i++)
-        BW_TRY(bw_dump_block(fs, dump->blocks.values[i], &dump->dump, cmd_write, output));
+        BW_TRY(bw_dump_block(fs, dump->blocks.values[i], &dump->dump, consume, target));
     if (!dump->trees.count && !dump->blocks.count)
         cmd_progress_expect_trees(fs, false);
     if (dump->trees.count || !dump->blocks.count)
-        BW_TRY(bw_dump_trees(fs, dump->trees.values, dump->trees.count, &dump->dump, cmd_write,
-                             output));
+        BW_TRY(
+            bw_dump_trees(fs, dump->trees.values, dump->trees.count, &dump->dump, consume, target));
     return NULL;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
     struct dump_state *dump = state;
-    struct cmd_session session;
-    struct cmd_output output = {0};
-    int status = cmd_open(common, &session);
-    if (status)
-        return status;
+    const struct cmd_answer_plan plan = {.record = cmd_dump.record, .list = list, .context = dump};
     dump->dump.struct_size = sizeof dump->dump;
     dump->dump.depth_first &= !dump->breadth_first;
     dump->dump.replayed = common->input.log_given && common->input.log == BW_LOG_REPLAY;
@@ -113,11 +113,7 @@ static int run(const struct cmd_common *common, void *state)
         dump->dump.first = &dump->first;
         dump->dump.last = &dump->last;
     }
-    struct bw_error *error = print(session.fs, dump, &output);
-    error = bw_error_first(error, cmd_flush(&output));
-    status = error ? cmd_fail_answer(common, error) : STATUS_OK;
-    int closed = cmd_close(common, &session);
-    return status ? status : closed;
+    return cmd_answer_run(common, &plan);
 }
 
 const struct command cmd_dump = {
@@ -135,9 +131,10 @@ const struct command cmd_dump = {
         "match all values: --key 256 prints everything about inode 256, --key 256,DIR_INDEX\n"
         "its directory index. MIN.. has no upper limit, ..MAX no lower limit.\n\n"
         "Names and values are escaped as by 'ls -b', except for spaces. Times are in the time\n"
-        "zone TZ. In --json, names that are not UTF-8 are in base64, in name_bytes. If a\n"
-        "block is damaged, the items that can be decoded are printed, and a message follows\n"
-        "on stderr.\n\n"
+        "zone TZ. If a block is damaged, the items that can be decoded are printed, and a\n"
+        "message follows on stderr.\n\n"
+        "-o and --json print a row for each item of a leaf and each pointer of a node. In\n"
+        "--json, names that are not UTF-8 are in base64, in name_bytes.\n\n"
         "Trees are printed as stored on disk, and the log as a separate tree. Only with\n"
         "--log=replay are subvolumes and checksums printed with the log replayed; blocks\n"
         "changed by the replay have addresses from 9223372036854775808 on, outside of all\n"
@@ -145,8 +142,10 @@ const struct command cmd_dump = {
     .examples = "  btrfs-walk dump disk.img                        all trees\n"
                 "  btrfs-walk dump -t fs --key 257 disk.img        everything about an inode\n"
                 "  btrfs-walk dump -t chunk --json disk.img        for programs\n"
+                "  btrfs-walk dump -t fs -o key,size disk.img      columns\n"
                 "  btrfs-walk dump -b 30408704 --follow disk.img   a block and all below it\n",
     .options = options,
+    .record = "iteminfo",
     .run = run,
     .state_size = sizeof(struct dump_state),
 };

@@ -356,10 +356,10 @@ static void append_size(const struct lines *lines, uint64_t size)
 
 static void append_uuid(struct bw_buffer *text, const char *label, struct bw_bytes uuid)
 {
-    char digits[UUID_STR_LEN];
-    uuid_unparse_lower((const unsigned char *)uuid.data, digits);
+    char digits[BW_UUID_LENGTH];
+    bw_write_uuid(digits, uuid.data);
     append_label(text, label);
-    bw_buffer_format(text, "%s\n", digits);
+    bw_buffer_format(text, "%.*s\n", BW_UUID_LENGTH, digits);
 }
 
 static struct bw_error *append_profile(struct bw_record_sink *sink, const void *record, size_t size,

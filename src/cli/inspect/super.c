@@ -10,12 +10,12 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
-#include "base/json.h"
-#include "cli/command.h"
+#include "btrfs-walk/dump.h"
+#include "cli/common/answer.h"
 
 struct super_state {
     unsigned copy; /* number of the copy, plus 1; 0: all */
-    bool force, json;
+    bool force;
 };
 
 static struct bw_error *take_copy(void *target, const struct cmd_option *option,
@@ -33,7 +33,6 @@ static const struct cmd_option options[] = {
      .offset = offsetof(struct super_state, copy)},
     {'F', "force", NULL, "also print copies without the btrfs magic",
      CMD_FLAG(struct super_state, force)},
-    {0, "json", NULL, "print each copy as a line of JSON", CMD_FLAG(struct super_state, json)},
     {0},
 };
 
@@ -42,7 +41,7 @@ struct supers {
     const struct cmd_common *common;
     const struct super_state *state;
     struct bw_fs *fs;
-    struct cmd_output output;
+    struct cmd_answer answer;
     struct bw_superblock_info newest; /* the newest valid copy */
     bool found;                       /* `newest` is set */
     size_t printed, bad;
@@ -61,33 +60,16 @@ static struct bw_error *print_head(struct supers *supers, size_t image, uint64_t
     bw_buffer_format(&head, "superblock: bytenr=%" PRIu64 ", device=", offset);
     bw_escape_line(&head, path, strlen(path));
     bw_buffer_format(&head, "\n---------------------------------------------------------");
-    return head.failed ? bw_error_no_memory() : cmd_write(&supers->output, head.data, head.length);
+    return head.failed ? bw_error_no_memory()
+                       : cmd_write(&supers->answer.output, head.data, head.length);
 }
 
 static struct bw_error *print_text(struct supers *supers, size_t image, uint64_t offset,
                                    const uint8_t *bytes)
 {
     BW_TRY(print_head(supers, image, offset));
-    BW_TRY(bw_superblock_print(bytes, NULL, cmd_write, &supers->output));
-    return cmd_write(&supers->output, "\n", 1);
-}
-
-static struct bw_error *print_json(struct supers *supers, size_t image, unsigned copy,
-                                   uint64_t offset, const uint8_t *bytes,
-                                   const struct bw_error *bad)
-{
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    struct bw_json json = bw_json_start(&text, false);
-    bw_json_begin_object(&json, NULL);
-    bw_json_text(&json, "device", bw_fs_image_path(supers->fs, image));
-    bw_json_number(&json, "copy", copy);
-    bw_json_number(&json, "offset", offset);
-    if (bad)
-        bw_json_text(&json, "error", bad->message);
-    BW_TRY(bw_superblock_print(bytes, &json, NULL, NULL));
-    bw_json_end(&json);
-    bw_buffer_append_byte(&text, '\n');
-    return text.failed ? bw_error_no_memory() : cmd_write(&supers->output, text.data, text.length);
+    BW_TRY(bw_superblock_print(bytes, cmd_write, &supers->answer.output));
+    return cmd_write(&supers->answer.output, "\n", 1);
 }
 
 /* Reports how a valid copy differs from the previous ones. */
@@ -142,14 +124,16 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
     BW_AUTO_ERROR struct bw_error *unread =
         bad ? NULL : bw_fs_read_superblock(supers->fs, image, copy, &super);
     if (!is_printed(supers, image, copy, bad)) {
-        if (supers->state->json)
+        if (supers->answer.rows)
             return NULL;
         BW_TRY(print_head(supers, image, offset));
-        return cmd_write(&supers->output, "\n", 1);
+        return cmd_write(&supers->answer.output, "\n", 1);
     }
     if (!bad && !unread)
         compare(supers, image, copy, &super);
-    error = supers->state->json ? print_json(supers, image, copy, offset, bytes, bad)
+    error = supers->answer.rows ? bw_rows_write_superblock(&supers->answer.stream,
+                                                           bw_fs_image_path(supers->fs, image),
+                                                           copy, offset, bytes, bad)
                                 : print_text(supers, image, offset, bytes);
     supers->printed++;
     return error;
@@ -162,8 +146,8 @@ static struct bw_error *print_image(struct supers *supers, size_t image)
         if (supers->state->copy && copy + 1 != supers->state->copy)
             continue;
         BW_TRY(print_copy(supers, image, copy));
-        if (!supers->state->json)
-            BW_TRY(cmd_write(&supers->output, "\n", 1));
+        if (!supers->answer.rows)
+            BW_TRY(cmd_write(&supers->answer.output, "\n", 1));
     }
     return NULL;
 }
@@ -172,28 +156,34 @@ static struct bw_error *print_all(struct supers *supers)
 {
     for (size_t image = 0; image < bw_fs_image_count(supers->fs); image++)
         BW_TRY(print_image(supers, image));
-    return cmd_flush(&supers->output);
+    return NULL;
+}
+
+static int print_and_close(struct supers *supers, struct cmd_common *silent)
+{
+    struct cmd_session session;
+    int status = cmd_open_to(silent, CMD_OPEN_IMAGES, &session);
+    if (status)
+        return status;
+    supers->fs = session.fs;
+    struct bw_error *error = cmd_answer_end(&supers->answer, print_all(supers));
+    status = !supers->printed ? STATUS_CANNOT : supers->bad ? STATUS_PARTIAL : STATUS_OK;
+    if (error)
+        status = cmd_fail_answer(supers->common, error);
+    int closed = cmd_close(silent, &session);
+    return status ? status : closed;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
     struct cmd_common silent = *common;
-    struct cmd_session session;
-    struct supers supers = {
-        .common = common, .state = state, .output.at_once = isatty(STDOUT_FILENO)};
+    const struct cmd_answer_plan plan = {.record = cmd_super.record};
+    struct supers supers = {.common = common, .state = state};
     silent.messages.quiet = true; /* errors of a copy are reported when it is printed */
-    int status = cmd_open_to(&silent, CMD_OPEN_IMAGES, &session);
-    if (status)
-        return status;
-    supers.fs = session.fs;
-    struct bw_error *error = print_all(&supers);
-    status = !supers.printed ? STATUS_CANNOT : supers.bad ? STATUS_PARTIAL : STATUS_OK;
-    if (error) {
-        cmd_fail(common, error);
-        status = STATUS_PARTIAL;
-    }
-    int closed = cmd_close(&silent, &session);
-    return status ? status : closed;
+    struct bw_error *error = cmd_answer_begin(&supers.answer, common, &plan);
+    int status = error ? cmd_fail(common, error) : print_and_close(&supers, &silent);
+    cmd_answer_free(&supers.answer);
+    return status;
 }
 
 static const struct cmd_status meanings[] = {
@@ -213,8 +203,10 @@ const struct command cmd_super = {
                "copy, and differences between copies, are reported on stderr.\n",
     .examples = "  btrfs-walk super disk.img                              all copies\n"
                 "  btrfs-walk super -i 1 disk.img                         one of them\n"
-                "  btrfs-walk super --json a.img b.img | jq .generation   for programs\n",
+                "  btrfs-walk super -o path,copy,generation a.img b.img   columns\n"
+                "  btrfs-walk super --json a.img b.img | jq .label        for programs\n",
     .options = options,
+    .record = "superblockinfo",
     .meanings = meanings,
     .run = run,
     .state_size = sizeof(struct super_state),

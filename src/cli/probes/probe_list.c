@@ -27,13 +27,16 @@ static const struct {
     [BW_TYPE_NAMES] = {"names", "struct bw_names ", sizeof(struct bw_names)},
     [BW_TYPE_RECORD] = {"record", "struct bw_records ", sizeof(struct bw_records)},
     [BW_TYPE_RECORDS] = {"records", "struct bw_records ", sizeof(struct bw_records)},
+    [BW_TYPE_KEY] = {"key", "struct bw_key ", sizeof(struct bw_key)},
+    [BW_TYPE_JSON] = {"json", "struct bw_json_value ", sizeof(struct bw_json_value)},
 };
 
 static const char *const formats[] = {
     [BW_FORMAT_NUMBER] = "number", [BW_FORMAT_SIZE] = "size", [BW_FORMAT_OCTAL] = "octal",
     [BW_FORMAT_HEX] = "hex",       [BW_FORMAT_TIME] = "time", [BW_FORMAT_DURATION] = "duration",
     [BW_FORMAT_TEXT] = "text",     [BW_FORMAT_NAME] = "name", [BW_FORMAT_BASE64] = "base64",
-    [BW_FORMAT_UUID] = "uuid",     [BW_FORMAT_BOOL] = "bool",
+    [BW_FORMAT_UUID] = "uuid",     [BW_FORMAT_BOOL] = "bool", [BW_FORMAT_WORD] = "word",
+    [BW_FORMAT_FLAGS] = "flags",
 };
 
 /* The member that is argument `number`, from 1 on. */
@@ -171,6 +174,12 @@ static void add_member(struct bw_json *json, const struct bw_member *member)
     bw_json_end(json);
 }
 
+/* Whether the record has no structure in C: its members are read from bytes of an image. */
+static bool is_on_disk(const struct bw_record *record)
+{
+    return record->members[record->member_count - 1].field;
+}
+
 static void add_record(struct bw_json *json, const struct bw_record *record)
 {
     bw_json_begin_object(json, NULL);
@@ -178,6 +187,7 @@ static void add_record(struct bw_json *json, const struct bw_record *record)
     bw_json_number(json, "version", record->version);
     bw_json_text(json, "documentation", record->documentation);
     bw_json_number(json, "size", record->size);
+    bw_json_bool(json, "on_disk", is_on_disk(record));
     add_attributes(json, record->attributes);
     bw_json_begin_array(json, "members");
     for (unsigned i = 0; i < record->member_count; i++)
