@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * btrfs-walk --dump-tables: all tables of the program as one JSON document: commands with their
- * options, types of layers with theirs, probes, records, types of items, passes and codes of the
- * check, exit statuses. It is for
- * scripts/make-docs only, so it is in no help text, and it may change with any version.
+ * btrfs-walk --dump-tables: all tables of the program as one JSON document: commands and their
+ * options, types of layers and their options, probes, records, types of items, passes and codes of
+ * the check, exit statuses. It is only for scripts/make-docs, so no help text mentions it, and any
+ * version may change it.
  */
 #include <string.h>
 
@@ -33,7 +33,7 @@ static void add_option(struct bw_json *json, const struct cmd_option *option, co
     bw_json_end(json);
 }
 
-/* The filters, which many commands have, are an array of their own; where a table has them stands
+/* The filters, which many commands have, are a separate array; tables that include them contain
  * {"group": "filter_options"}. */
 static void add_entries(struct bw_json *json, const struct cmd_option *table, const char *heading)
 {
@@ -105,7 +105,7 @@ static void add_layer_option(struct bw_json *json, const struct bw_option *optio
     bw_json_end(json);
 }
 
-/* Where the layers go, and where they come from. */
+/* Where the layers are written to, and their source. */
 struct layer_list {
     struct bw_json *json;
     struct bw_registry *registry;
@@ -133,7 +133,7 @@ static struct bw_error *add_layer(void *context, const char *name)
     return error;
 }
 
-/* Only layers that are built in: the document is the same on every machine. */
+/* Lists only built-in layers, so the document is the same on every machine. */
 static struct bw_error *add_layers(struct bw_json *json)
 {
     struct layer_list list = {.json = json};

@@ -56,8 +56,8 @@ static bool have_stack(void)
     return false;
 }
 
-/* Whether the first argument is meant as a command, but there is none of that name: it is neither
- * an existing file nor an option nor an operator of find(1). */
+/* Whether the first argument looks like a misspelt command: it is neither an existing file nor an
+ * option nor an operator of find(1). */
 static bool is_unknown_word(const char *argument)
 {
     return *argument && !strchr("-!()", *argument) && !strchr(argument, '/') &&

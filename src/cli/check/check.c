@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The check command: opens the file system, or at least its images, runs the check and the
- * comparison with a list, and ends with a status of fsck(8). */
+ * comparison with a list, and returns an exit status like fsck(8). */
 #include "cli/check/check.h"
 
 #include <stdio.h>
@@ -41,9 +41,9 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* Messages about damage to the file system become findings; messages about the given images do not.
- */
-static bool is_wanted(enum bw_severity severity, const struct bw_error *error)
+/* Damage of the file system becomes findings, not messages. Messages about the images are
+ * printed. */
+static bool is_printed(enum bw_severity severity, const struct bw_error *error)
 {
     return severity == BW_NOTE || (severity == BW_WARNING && (error->code == BW_ERROR_USAGE ||
                                                               error->code == BW_ERROR_NOT_BTRFS));
@@ -55,7 +55,8 @@ static bool is_usage(const struct bw_error *error)
            error->code == BW_ERROR_NOT_FOUND;
 }
 
-/* Prints why the check did not come to its end; takes the error. A signal needs no words. */
+/* Prints why the check could not be completed; consumes the error. Prints nothing if a signal ended
+ * the check. */
 static int fail(const struct check *check, struct bw_error *error)
 {
     int status = error && is_usage(error) ? CHECK_USAGE : error ? CHECK_UNFINISHED : 0;
@@ -107,14 +108,15 @@ static int end(struct check *check, struct bw_error *error, bool opened)
     return failed == CHECK_USAGE ? CHECK_USAGE : status;
 }
 
-/* Superblocks can be checked even if there is no more to be read. */
+/* Whether the images can be opened although the file system cannot, so superblocks can be
+ * checked. */
 static bool has_images(const struct bw_error *why)
 {
     return why->code == BW_ERROR_CORRUPT || why->code == BW_ERROR_NOT_BTRFS ||
            why->code == BW_ERROR_UNSUPPORTED || why->code == BW_ERROR_MISSING_DEVICE;
 }
 
-/* Outputs were opened before, and closed again, except for the reports. */
+/* The outputs were opened by the first attempt, and closed again, except for the reports. */
 static struct bw_error *open_images(struct check *check)
 {
     struct bw_fs_options images = cmd_fs_options(check->common);
@@ -122,7 +124,7 @@ static struct bw_error *open_images(struct check *check)
     return bw_fs_open_images(&images, &check->session.fs);
 }
 
-/* Nothing can be opened: the reports, if they were, are empty. */
+/* Ends a check that could open nothing. Reports that were already opened stay empty. */
 static int end_early(struct check *check, struct bw_error *error)
 {
     int status = fail(check, error);
@@ -155,9 +157,9 @@ static struct bw_error *make_rows(struct check *check, struct bw_rows **rows)
     return NULL;
 }
 
-/* Why the settings make no sense; NULL if they do. */
-static struct bw_error *refuse(const struct cmd_common *common,
-                               const struct check_settings *settings)
+/* The error if settings contradict each other, or NULL. */
+static struct bw_error *check_settings_error(const struct cmd_common *common,
+                                             const struct check_settings *settings)
 {
     if (settings->quick && settings->data)
         return bw_error_create(BW_ERROR_USAGE, "--quick and --data exclude each other");
@@ -177,10 +179,10 @@ static int run(const struct cmd_common *common, void *settings)
     struct bw_rows *rows = NULL;
     own.input.log = BW_LOG_IGNORE;
     own.input.log_given = common->input.log_given && common->input.log == BW_LOG_IGNORE;
-    own.messages.is_selected = is_wanted;
+    own.messages.is_selected = is_printed;
     own.writing.open_outputs = check_reports_open;
     own.writing.outputs = &check;
-    struct bw_error *error = refuse(common, settings);
+    struct bw_error *error = check_settings_error(common, settings);
     if (!error)
         error = make_rows(&check, &rows);
     if (!error && check.settings->manifest)
@@ -196,7 +198,7 @@ static int run(const struct cmd_common *common, void *settings)
     return status;
 }
 
-/* Of STATUS_OK, STATUS_PARTIAL, STATUS_CANNOT, STATUS_UNSUPPORTED. */
+/* Indexed by STATUS_OK, STATUS_PARTIAL, STATUS_CANNOT, STATUS_UNSUPPORTED. */
 static const unsigned char statuses[] = {0, CHECK_UNFINISHED, CHECK_USAGE, CHECK_UNFINISHED};
 
 static const struct cmd_status meanings[] = {

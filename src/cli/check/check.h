@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The check command: what its files share. check.c runs the check, findings.c has the codes, counts
- * and texts of findings, reports.c writes findings to stdout and to the reports of CI systems, and
- * manifest.c compares the files with a list.
+ * The check command: common declarations of its files. check.c runs the check; findings.c has the
+ * codes, counts and texts of findings; reports.c writes findings to stdout and into reports for CI
+ * systems; manifest.c compares the files with a list.
  */
 #ifndef BW_CLI_CHECK_CHECK_H
 #define BW_CLI_CHECK_CHECK_H
@@ -14,12 +14,12 @@
 #include "cli/common/answer.h"
 #include "export/manifest.h"
 
-/** The exit statuses: bits, as those of fsck(8). */
+/** The exit statuses are combinations of these bits, as in fsck(8). */
 enum { CHECK_ERRORS = 4, CHECK_UNFINISHED = 8, CHECK_USAGE = 16 };
 
 enum {
-    CHECK_REPORTS = 8, /**< most reports of a check */
-    CHECK_PASSES = 32, /**< more than there are */
+    CHECK_REPORTS = 8, /**< maximum number of reports */
+    CHECK_PASSES = 32, /**< more than there are passes */
 };
 
 /** Settings from the options. */
@@ -37,78 +37,78 @@ struct check_settings {
     size_t report_count;
 };
 
-/** Codes of findings of a comparison with a list; their pass is check_manifest_pass. */
+/** Codes of findings of the comparison with a list; their pass is check_manifest_pass. */
 enum check_manifest_code { CHECK_MISSING, CHECK_EXTRA, CHECK_CHANGED, CHECK_MANIFEST_CODES };
 extern const struct bw_finding_code check_manifest_codes[CHECK_MANIFEST_CODES];
 extern const struct bw_check_pass check_manifest_pass;
 
-/** Where an image of a device is. */
+/** A device and its image. */
 struct check_device {
     uint64_t devid;
     const char *path; /**< lives as long as the file system */
 };
 
-/** A report under way. */
+/** A report that is being written. */
 struct check_report {
     const struct check_report_form *form;
     struct cmd_output_file file;
     struct bw_buffer text;
     struct bw_json json;
-    struct bw_error *error; /**< why nothing more is written */
+    struct bw_error *error; /**< the first error; nothing is written after it */
 };
 
-/** A check under way. */
+/** A running check. */
 struct check {
     const struct cmd_common *common;
     const struct check_settings *settings;
     struct cmd_session session;
     struct cmd_output output;
-    struct bw_rows_stream stream; /**< `rows` is NULL: findings are lines */
+    struct bw_rows_stream stream; /**< `rows` is NULL if findings are printed as lines */
     struct bw_buffer line, message;
     struct bw_check_summary *summary;
     struct bw_manifest list; /**< of settings->manifest */
     struct bw_finding_count manifest[CHECK_MANIFEST_CODES];
-    uint64_t compared;  /**< entries of the list that were compared, or found to be missing */
+    uint64_t compared;  /**< entries of the list that were compared, or reported as missing */
     bool list_compared; /**< the comparison has begun */
-    bool unfinished;    /**< besides what the summary says */
+    bool unfinished;    /**< something could not be checked, apart from the summary */
     struct check_report reports[CHECK_REPORTS];
-    struct bw_buffer *lines; /**< of each code those findings that make the check fail, then the
-                                same for the others; NULL: no report needs them */
+    struct bw_buffer *lines; /**< for each code, the findings that make the check fail; then for
+                              * each code, the others; NULL: no report needs them */
     struct check_device *devices;
     size_t device_count, device_capacity;
     struct {
         bool begun;
         int64_t began; /**< nanoseconds, monotonic */
     } passes[CHECK_PASSES];
-    size_t last_pass; /**< that was begun last */
+    size_t last_pass; /**< the pass that began last */
     int64_t ended;
 };
 
-/** All codes by number, the library's codes first; NULL after the last. And the number of a code.
- */
+/** A code by its number, the library's codes first; NULL after the last. check_code_number() is the
+ * inverse. */
 const struct bw_finding_code *check_code(size_t number);
 size_t check_code_number(const struct bw_finding_code *code);
 size_t check_code_count(void);
 
-/** All passes by number; NULL after the last. */
+/** A pass by its number; NULL after the last. */
 const struct bw_check_pass *check_pass(size_t number);
-/** Notes that a pass begins, if it is not the present one. */
+/** Records the beginning of a pass, unless it is the current one. */
 void check_begin_pass(struct check *check, const char *name);
-/** The time, in nanoseconds (monotonic). */
+/** The current time, in nanoseconds (monotonic). */
 int64_t check_now(void);
 
 /** The counts of codes that occurred, in order; NULL after the last. */
 const struct bw_finding_count *check_count(const struct check *check, size_t number);
-/** How many findings of a code make the check fail, as --strict and --tolerate say. */
+/** The number of findings of a code that make the check fail with --strict and --tolerate. */
 uint64_t check_failures(const struct check *check, const struct bw_finding_count *count);
-/** Whether a finding does. */
+/** Whether a finding makes the check fail. */
 bool check_fails(const struct check *check, const struct bw_finding *finding);
 
 /** Whether everything could be checked. */
 bool check_is_finished(const struct check *check);
 /** The exit status so far. */
 int check_status(const struct check *check);
-/** Prints how it went to stderr. */
+/** Prints a summary to stderr. */
 void check_print_summary(const struct check *check);
 
 /** Appends a finding as text: completely, or only its message and the addresses. */
@@ -121,21 +121,20 @@ struct bw_error *check_write_row(struct check *check, const struct bw_finding *f
 /** Reports the progress of the check and returns whether to continue; for
  * bw_check_options.progress. */
 bool check_show_progress(void *check, const struct bw_check_progress *progress);
-/** Whether a signal has ended the check; and has the first signal end it. */
+/** Whether a signal has ended the check. */
 bool check_is_stopped(void);
 void check_catch_signals(void);
 
-/** The option --report, and what becomes of it. The files are opened when the images are known. */
+/** The option --report and its files, which are opened when the images to be read are known. */
 struct bw_error *check_add_report(void *target, const struct cmd_option *option,
                                   const char *argument);
 struct bw_error *check_reports_open(void *check, const struct bw_fs *planned);
-/** Finds the images of devices, which reports name. */
+/** Finds the image of each device, for the reports. */
 void check_find_devices(struct check *check);
 /** Completes and closes the reports; false, with a message, if one could not be written. */
 bool check_reports_close(struct check *check, int status);
 
-/** Reads settings->manifest, and then compares the files with it; findings go to
- * check_on_finding(). */
+/** Reads settings->manifest. The comparison passes findings to check_on_finding(). */
 struct bw_error *check_read_list(struct check *check);
 
 struct bw_error *check_compare(struct check *check);

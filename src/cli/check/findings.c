@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Findings: codes, passes and counts of the library and of the comparison with a list, the
- * exit status, and the closing words on stderr. */
+/* Findings: codes, passes and counts of the library and of the comparison with a list; the exit
+ * status; and the summary on stderr. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -89,7 +89,7 @@ const struct bw_finding_count *check_count(const struct check *check, size_t num
 
 static bool is_severe(const struct check *check, const struct bw_finding_code *code)
 {
-    /* Incomplete checks have a separate bit. */
+    /* an incomplete check has a separate bit in the exit status */
     return strcmp(code->word, "unfinished") != 0 &&
            code->severity >= (check->settings->strict ? BW_FINDING_WARNING : BW_FINDING_ERROR);
 }
@@ -139,7 +139,8 @@ static void print_total(uint64_t number, const char *what, const char *before)
     fprintf(stderr, "%s%" PRIu64 " %s%s", before, number, what, bw_plural(number));
 }
 
-/* Without these numbers, a list that matches nothing looks like one that matches everything. */
+/* Without these numbers, a comparison with an empty list would look the same as one without
+ * differences. */
 static void print_comparison(const struct check *check)
 {
     const uint64_t missing = check->manifest[CHECK_MISSING].count,
@@ -161,7 +162,7 @@ void check_print_summary(const struct check *check)
     for (size_t i = 0; (count = check_count(check, i)); i++) {
         totals[count->code->severity] += count->count;
         mendable += count->code->severity == BW_FINDING_ERROR ? count->mendable : 0;
-        /* Notes are printed already, and a healthy file system may have some. */
+        /* notes were already printed, and healthy file systems may have some */
         if (count->code->severity != BW_FINDING_NOTE || count->hidden)
             print_count(count);
     }
@@ -186,10 +187,9 @@ void check_print_summary(const struct check *check)
 /*
  * Findings as lines and as rows. A line is
  *
- *     SEVERITY CODE TREE KEY PATH...: MESSAGE [ADDRESSES]
+ * SEVERITY CODE TREE KEY PATH...: MESSAGE [ADDRESSES]
  *
- * in which what is not known is left out. Names are escaped as `ls -b` does, so that ": " ends
- * what they are in.
+ * Unknown parts are omitted. Names are escaped as `ls -b` does, so they never contain ": ".
  */
 
 static bool knows(const struct bw_finding *finding, unsigned bits)
@@ -268,7 +268,7 @@ void check_append_line(struct bw_buffer *text, const struct bw_finding *finding)
     bw_buffer_append_byte(text, '\n');
 }
 
-/* The members of a row that are not known. */
+/* The members of a row that are unknown. */
 static uint64_t absent_members(const struct bw_finding *finding)
 {
     const struct {
@@ -331,7 +331,7 @@ struct bw_error *check_write_row(struct check *check, const struct bw_finding *f
 
 /* Signals and progress. */
 
-/* Of the process, as signals are. */
+/* Global, because signals are sent to the process. */
 static volatile sig_atomic_t stopped;
 
 bool check_is_stopped(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The comparison with a list: a pass of its own, after those of the library. All files are walked,
- * and hashed where the list has a hash of them; what differs are findings. Unlike the check, it
- * sees the files as a mount does: with the log replayed, unless --log=ignore was given.
+ * The comparison with a list: a separate pass after the library's passes. It walks all files, and
+ * hashes those whose hash is in the list. Differences are findings. Unlike the check, it reads the
+ * files as after a mount, with the log replayed, unless --log=ignore is given.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,14 +19,14 @@
 #include "export/hash.h"
 
 /*
- * Lists of sha512sum and b2sum look the same. To tell them apart, both hashes of some small files
- * are computed until one matches the list. If all of these files have changed, the name of the list
- * decides.
+ * Lists of sha512sum and b2sum look the same. To find out which it is, both hashes of a few small
+ * files are computed until one matches the list. If all of these files have changed, the name of
+ * the list decides.
  */
 
 enum { MOST_FILES = 64, MOST_BYTES = 1 << 20 };
 
-/* One of both, of a file. */
+/* One of the two algorithms, applied to a file. */
 struct candidate {
     enum bw_hash_algorithm algorithm;
     struct bw_hash *hash;
@@ -110,7 +110,7 @@ static struct bw_error *check_settle_hashes(struct check *check, struct bw_fs *f
         struct bw_error *error = try_entry(fs, prefix, &list->entries[i], &algorithm, &found);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
-        bw_error_free(error); /* the comparison tells what is wrong with the file */
+        bw_error_free(error); /* the comparison will report errors of this file */
         tries++;
     }
     if (list->is_doubtful)
@@ -118,16 +118,16 @@ static struct bw_error *check_settle_hashes(struct check *check, struct bw_fs *f
     return NULL;
 }
 
-/* A comparison under way. */
+/* A running comparison. */
 struct comparison {
     struct check *check;
     struct bw_fs *fs;
     struct bw_entry_queue *queue;
     struct cmd_hashing hashing;
     struct bw_buffer message;
-    char *top; /* path of the subvolume whose files are compared; "": the top-level one */
-    bool list_begins_at_top; /* the paths in the list begin with that */
-    struct bw_buffer path;   /* of the file at hand, from the top-level subvolume on; with a NUL */
+    char *top;               /* path of the subvolume of --subvol; "" for the top-level subvolume */
+    bool list_begins_at_top; /* the paths in the list begin with `top` */
+    struct bw_buffer path;   /* of the current file, from the top-level subvolume on, with a NUL */
 };
 
 /* Findings. */
@@ -159,7 +159,7 @@ static struct bw_error *report_difference(struct comparison *comparison,
     return check_on_finding(check, &finding);
 }
 
-/* What differs. */
+/* Comparing a file with its entry. */
 
 static void begin_difference(struct bw_buffer *message, const char *what)
 {
@@ -222,7 +222,8 @@ static void compare_hash(struct comparison *comparison, const struct bw_export_e
                          item->error ? item->error->message : "its data cannot be read");
 }
 
-/* Sizes and numbers of links of directories depend on the file system. */
+/* Compares attributes, except sizes and link counts of directories, which depend on the file
+ * system. */
 static void compare_attributes(struct comparison *comparison, const struct bw_export_entry *item,
                                const struct bw_manifest_entry *entry)
 {
@@ -328,7 +329,7 @@ static struct bw_error *end_item(struct comparison *comparison, struct bw_export
     if (!should_continue(comparison))
         return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
     if (!entry && item->type == S_IFSOCK)
-        return NULL; /* lists have none */
+        return NULL; /* lists do not contain sockets */
     if (!entry) {
         bw_buffer_format(&comparison->message, "it is not in the list");
         return report_difference(comparison, CHECK_EXTRA, comparison->path.data, item);
@@ -351,7 +352,7 @@ static struct bw_error *on_file_end(void *context, const struct bw_stream_file *
     return error;
 }
 
-/* Prefix that the paths of the list lack. */
+/* The beginning of paths that the list omits. */
 static const char *prefix_of(const struct comparison *comparison)
 {
     return comparison->list_begins_at_top ? "" : comparison->top;
@@ -376,10 +377,10 @@ static struct bw_error *find_missing(struct comparison *comparison)
     return NULL;
 }
 
-/* The frame. */
+/* The steps of the comparison. */
 
-/* Whether all paths of a list begin with that of the subvolume, as version 0.2.0 wrote them,
- * and do not name something in it that way. */
+/* Whether all paths in the list begin with the path of the subvolume, as version 0.2.0 wrote them.
+ * If the first one exists relative to the subvolume, it is not such a list. */
 static bool begins_at_top(const struct comparison *comparison, const struct bw_subvolume *from)
 {
     const struct bw_manifest *list = &comparison->check->list;
@@ -395,7 +396,7 @@ static bool begins_at_top(const struct comparison *comparison, const struct bw_s
     return error;
 }
 
-/* A subvolume that nothing leads to has no path. */
+/* Finds the path of the subvolume of --subvol. An unreachable subvolume has none. */
 static struct bw_error *find_top(struct comparison *comparison, const char *subvolume)
 {
     const struct bw_subvolume *from = NULL;
@@ -465,7 +466,8 @@ static void ignore_message(void *context, enum bw_severity severity, const struc
     (void)context, (void)severity, (void)error;
 }
 
-/* The list describes the files as a mount shows them. */
+/* Opens the file system again with its log replayed, because the list describes the files as after
+ * a mount. */
 static struct bw_error *open_replayed(struct comparison *comparison, struct bw_fs **replayed)
 {
     const struct cmd_common *common = comparison->check->common;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where findings go: to stdout, and to the files of --report, which are opened before anything is
- * checked, and written in pieces.
+ * Destinations of findings: stdout, and the files of --report, which are opened before the check
+ * begins, and written in pieces.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,12 +16,12 @@
 #include "btrfs-walk/tree.h"
 #include "cli/check/check.h"
 
-/* A form of a report. */
+/* A format of reports. */
 struct check_report_form {
     const char *name;
-    bool needs_lines; /* check->lines is needed */
-    /* Begins it; then takes each finding; in the end completes it. They append to report->text,
-     * which is written in between. The first two may be NULL. */
+    bool needs_lines; /* it uses check->lines */
+    /* Functions that begin a report, add a finding, and complete the report. They append to
+     * report->text, which the caller writes to the file. `begin` and `add` may be NULL. */
     void (*begin)(const struct check *check, struct check_report *report);
     void (*add)(const struct check *check, struct check_report *report,
                 const struct bw_finding *finding);
@@ -29,14 +29,14 @@ struct check_report_form {
 };
 
 /*
- * The report in the XML of JUnit, which CI systems show as tests: a suite for each pass, and a test
- * case for each code in it. A case fails if the check fails because of its findings, and has them
- * as lines. What does not make the check fail is in <system-out>. The names of the cases do not
- * change, so that CI systems can follow them. It is valid for the schemas of Ant and of Jenkins.
+ * A report in the XML of JUnit, which CI systems show as tests: a suite for each pass, with a test
+ * case for each code. A case fails if the check fails because of its findings, and contains them as
+ * lines. Other findings are in <system-out>. The names of cases never change, so CI systems can
+ * follow them. The report is valid for the schemas of Ant and of Jenkins.
  */
 
-/* Text in an element or a value. Lines hold no control characters but line feeds, and are valid
- * UTF-8; of that, XML excludes U+FFFE and U+FFFF. */
+/* Appends text to an element or an attribute. The text is valid UTF-8 without control characters
+ * except line feeds; XML also excludes U+FFFE and U+FFFF. */
 static void append_text(struct bw_buffer *text, const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -61,12 +61,12 @@ static void append_string(struct bw_buffer *text, const char *string)
     append_text(text, string, strlen(string));
 }
 
-/* Contents of a suite. */
+/* Totals of a suite. */
 struct figures {
     unsigned tests, failures, errors, skipped;
 };
 
-/* The count of a code; NULL: it did not occur. */
+/* The count of a code; NULL if it did not occur. */
 static const struct bw_finding_count *count_of(const struct check *check,
                                                const struct bw_finding_code *code)
 {
@@ -82,8 +82,8 @@ static bool is_unfinished(const struct bw_finding_code *code)
     return strcmp(code->word, "unfinished") == 0;
 }
 
-/* Whether the pass did not come to its end, so that nothing is known of codes without findings. */
-static bool is_cut(const struct check *check, size_t pass)
+/* Whether the pass was not completed, so codes without findings are unknown. */
+static bool is_incomplete(const struct check *check, size_t pass)
 {
     return pass == check->last_pass && !check_is_finished(check);
 }
@@ -136,7 +136,7 @@ static void append_output(struct check_report *report, const struct check *check
     bw_buffer_format(&report->text, "</system-out>\n  <system-err/>\n </testsuite>\n");
 }
 
-/* When the next one began. */
+/* The end of a pass: when the next one began. */
 static int64_t end_of(const struct check *check, size_t pass)
 {
     for (size_t i = pass + 1; i < CHECK_PASSES; i++)
@@ -145,7 +145,7 @@ static int64_t end_of(const struct check *check, size_t pass)
     return check->ended;
 }
 
-/* The figures come first, so the cases are made before. */
+/* Formats the cases first, because the totals precede them. */
 static void append_suite(struct check_report *report, const struct check *check, size_t number,
                          const char *stamp, unsigned *id)
 {
@@ -155,7 +155,7 @@ static void append_suite(struct check_report *report, const struct check *check,
     struct figures figures = {0};
     for (size_t i = 0; (code = check_code(i)); i++)
         if (is_of(code, pass))
-            append_case(&cases, check, i, is_cut(check, number), &figures);
+            append_case(&cases, check, i, is_incomplete(check, number), &figures);
     double seconds = (double)(end_of(check, number) - check->passes[number].began) / 1e9;
     bw_buffer_format(&report->text,
                      " <testsuite name=\"%s\" package=\"btrfs-walk.check\" id=\"%u\" "
@@ -188,9 +188,9 @@ static const struct check_report_form check_junit = {
     .name = "junit", .needs_lines = true, .end = end_junit};
 
 /*
- * The report in SARIF 2.1.0 (OASIS), which code scanning systems show: a rule for each code, a
- * result for each finding. The locations of a result are the files that it touches, relative to the
- * top of the file system, and where the bytes lie in an image. Results are written as they come.
+ * A report in SARIF 2.1.0 (OASIS), which code scanning systems show: a rule for each code, a result
+ * for each finding. The locations of a result are the affected files, relative to the top of the
+ * file system, and the bytes in an image. Results are written immediately.
  */
 
 #ifndef BW_VERSION
@@ -255,7 +255,7 @@ static void begin_sarif(const struct check *check, struct check_report *report)
     bw_json_begin_array(json, "results");
 }
 
-/* Bytes as part of a URI (RFC 3986). */
+/* Appends bytes to a URI (RFC 3986). */
 static void append_uri(struct bw_buffer *uri, const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -292,7 +292,7 @@ static void add_artifact(struct bw_json *json, const char *before, const char *b
     bw_json_end(json);
 }
 
-/* The item, as a place in the structure of the file system. */
+/* Adds the item as a logical location. */
 static void add_logical(struct bw_json *json, const struct bw_finding *finding)
 {
     char tree[BW_KEY_TEXT], key[BW_KEY_TEXT];
@@ -327,7 +327,7 @@ static void add_file_location(struct bw_json *json, const struct bw_finding *fin
     bw_json_end(json);
 }
 
-/* The image of a device; NULL if it is not known. */
+/* The image of a device; NULL if unknown. */
 static const char *image_of(const struct check *check, const struct bw_finding *finding)
 {
     for (size_t i = 0; finding->known & BW_KNOWN_DEVICE && i < check->device_count; i++)
@@ -350,7 +350,7 @@ static void add_image(struct bw_json *json, const struct bw_finding *finding, co
     bw_json_end(json);
 }
 
-/* There is always one: a result without a place is not shown by some readers. */
+/* Adds at least one location, because some readers do not show results without one. */
 static void add_locations(struct bw_json *json, const struct check *check,
                           const struct bw_finding *finding)
 {
@@ -432,7 +432,7 @@ static void end_sarif(const struct check *check, struct check_report *report, in
 static const struct check_report_form check_sarif = {
     .name = "sarif", .begin = begin_sarif, .add = add_result, .end = end_sarif};
 
-/* The option --report, and the files. */
+/* The option --report, and its files. */
 
 static const struct check_report_form *const forms[] = {&check_junit, &check_sarif};
 
@@ -466,7 +466,7 @@ static struct bw_error *add_device(void *context, const struct bw_device_info *d
     return NULL;
 }
 
-/* The previous contents of the file are lost. */
+/* Opens and truncates the file. */
 static struct bw_error *open_report(struct check *check, const struct bw_fs *planned,
                                     struct check_report *report)
 {
@@ -494,7 +494,7 @@ struct bw_error *check_reports_open(void *context, const struct bw_fs *planned)
     return NULL;
 }
 
-/* The first error is kept, and nothing is written after it. */
+/* Stops writing after the first error. */
 static void write_text(struct check_report *report)
 {
     if (report->text.failed && !report->error)
@@ -554,7 +554,7 @@ void check_find_devices(struct check *check)
         bw_error_free(bw_fs_devices(check->session.fs, add_device, check));
 }
 
-/* Where findings go. */
+/* Passing findings on. */
 
 struct bw_error *check_on_finding(void *context, const struct bw_finding *finding)
 {

@@ -56,7 +56,7 @@ static int show_columns(const struct command *command, const void *state, const 
     return STATUS_OK;
 }
 
-static struct bw_error *take_json(void *target, const struct cmd_option *option, const char *form)
+static struct bw_error *store_json(void *target, const struct cmd_option *option, const char *form)
 {
     struct cmd_answer_settings *settings = target;
     bool array = form && strcmp(form, "array") == 0;
@@ -66,8 +66,8 @@ static struct bw_error *take_json(void *target, const struct cmd_option *option,
                : cmd_bad_argument(option, form, "lines, array");
 }
 
-static struct bw_error *take_separator(void *target, const struct cmd_option *option,
-                                       const char *text)
+static struct bw_error *store_separator(void *target, const struct cmd_option *option,
+                                        const char *text)
 {
     struct cmd_answer_settings *settings = target;
     settings->separator = text;
@@ -78,7 +78,7 @@ static struct bw_error *take_separator(void *target, const struct cmd_option *op
 
 static const char *const times[] = {"ns", "iso", "seconds", NULL}; /* enum bw_rows_times */
 
-static struct bw_error *take_times(void *target, const struct cmd_option *option, const char *word)
+static struct bw_error *store_times(void *target, const struct cmd_option *option, const char *word)
 {
     struct cmd_answer_settings *settings = target;
     settings->times_given = true;
@@ -91,15 +91,15 @@ const struct cmd_option cmd_answer_options[] = {
      .heading = "Columns and JSON"},
     {0, "json", "[=array]",
      "write all columns, or the -o columns, as JSON: one object per line, or one array",
-     .take = take_json},
+     .take = store_json},
     {0, "json-header", NULL, "begin with a JSON object: versions of the program and the record",
      CMD_FLAG(struct cmd_answer_settings, json_header)},
     {0, "header", NULL, "begin with the names of the columns",
      CMD_FLAG(struct cmd_answer_settings, header)},
-    {0, "separator", "TEXT", "separator of columns (default: a tab)", .take = take_separator},
+    {0, "separator", "TEXT", "separator of columns (default: a tab)", .take = store_separator},
     {0, "times", "WORD",
      "times in columns and JSON: nanoseconds since 1970 (ns, the default), iso, or seconds",
-     .take = take_times, .words = times},
+     .take = store_times, .words = times},
     {0, "iec", NULL, "print sizes like 1.50MiB (default on a terminal, together with dates)",
      CMD_FLAG(struct cmd_answer_settings, iec)},
     {0, "si", NULL, "print sizes like 1.57MB", CMD_FLAG(struct cmd_answer_settings, si)},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The line of bash: its words without their quotes, and quotes for what is put there. Source: the
+ * Parses a command line of bash into words without quotes, and quotes the completions. Source: the
  * chapters "Quoting" and "Programmable Completion" of the manual of bash.
  */
 #include <stdlib.h>
@@ -8,11 +8,11 @@
 
 #include "cli/complete/complete.h"
 
-/* A line that is being read. */
+/* The parser of a line. */
 struct reading {
     struct bash_line *line;
     const char *breaks;
-    char *end; /* of the word so far */
+    char *end; /* end of the current word */
     bool begun;
 };
 
@@ -30,14 +30,14 @@ static void add_byte(struct reading *reading, char byte)
     reading->begun = true;
 }
 
-/* bash replaces what comes behind this place of the last word. */
+/* bash will replace the part of the last word after this position. */
 static void cut_here(struct reading *reading)
 {
     const struct bash_line *line = reading->line;
     reading->line->cut = (size_t)(reading->end - line->words[line->count]);
 }
 
-/* Inside of double quotes a backslash only stands before what it quotes. */
+/* Within double quotes, a backslash is removed only before characters that it quotes. */
 static const char *read_quoted(struct reading *reading, const char *at)
 {
     const char quote = reading->line->quote;
@@ -75,7 +75,7 @@ static const char *read_plain(struct reading *reading, const char *at)
 bool bash_line_read(struct bash_line *line, const char *text, const char *breaks)
 {
     size_t length = strlen(text);
-    /* Words are no longer than the line, and end with a NUL each. */
+    /* the words together are no longer than the line; each ends with a NUL */
     char *bytes = calloc(2 * length + 2, 1);
     *line = (struct bash_line){.words = calloc(length + 3, sizeof *line->words)};
     if (!bytes || !line->words) {
@@ -99,7 +99,8 @@ void bash_line_free(struct bash_line *line)
     free(line->words);
 }
 
-/* $'...' is the only way to write control characters that readline does not act on. */
+/* Writes a word as $'...', the only form for control characters that readline does not
+ * interpret. */
 static void append_escaped(struct bw_buffer *text, const char *word, size_t length)
 {
     bw_buffer_format(text, "$'");
@@ -122,7 +123,7 @@ static bool has_control(const char *word, size_t length)
     return false;
 }
 
-/* A '!' would recall a line even between double quotes, so they are closed around it. */
+/* Closes double quotes around a '!', which would recall a line from the history even there. */
 static void append_byte(struct bw_buffer *text, char byte, char quote)
 {
     static const char special[] = " \\'\"`$&|;()<>*?[]{}!#~";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * btrfs-walk --complete WORD...: which options the words before the last one are, and so what the
- * last one can become: also paths, subvolumes and devices in images. Only plain files on disks of
- * this machine are opened. It is silent, and ends soon whatever the images contain.
- * CONTRIBUTING.md describes it.
+ * btrfs-walk --complete WORD...: interprets all words but the last as a command line, and prints
+ * the completions of the last one, including paths, subvolumes and devices in images. It opens only
+ * regular files on local disks, prints no messages, and ends soon, regardless of the images'
+ * contents. CONTRIBUTING.md describes the output.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -27,7 +27,7 @@
 #include "btrfs-walk/xlator.h"
 #include "cli/complete/complete.h"
 
-/* A server that does not answer would hold up the shell. */
+/* Remote files are excluded, because a server that does not reply would block the shell. */
 static bool is_local_file(const char *path)
 {
     static const uint32_t remote[] = {NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,  SMB2_SUPER_MAGIC,
@@ -51,7 +51,7 @@ static bool are_local_files(const struct cmd_common *common)
     return i && i == common->input.image_count;
 }
 
-/* Adds an answer if it begins with the value: a text of `length` bytes, then `end`. */
+/* Adds a completion if it begins with the value: `length` bytes of text, then `end`. */
 static void complete_add(struct complete *complete, enum complete_kind kind, const char *text,
                          size_t length, const char *end, const char *description)
 {
@@ -77,7 +77,7 @@ static struct bw_fs *open_images(const struct complete *complete)
     return fs;
 }
 
-/* With or without the slash at its begin, as the value has it. */
+/* Adds a subvolume, with a '/' at the beginning of its path only if the value has one. */
 static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_info *info)
 {
     struct complete *complete = context;
@@ -139,10 +139,10 @@ static void complete_devices(struct complete *complete)
     bw_fs_close(fs);
 }
 
-/* Nobody looks through more. */
+/* More completions are of no use. */
 enum { PATHS_MAX = 10000 };
 
-/* Moves what stands before the last of some separators from the value to the prefix. */
+/* Moves everything up to the last separator from the value to the prefix. */
 static void complete_skip(struct complete *complete, const char *separators)
 {
     for (const char *next; (next = strpbrk(complete->value, separators));
@@ -164,7 +164,7 @@ static struct bw_error *add_entries(struct complete *complete, struct bw_directo
     return NULL;
 }
 
-/* The entries of the directory that the path leads to up to its last slash. */
+/* Adds the entries of the directory in the value, up to its last slash. */
 static struct bw_error *add_paths(struct complete *complete, struct bw_fs *fs)
 {
     const struct bw_subvolume *from = NULL;
@@ -184,8 +184,7 @@ static struct bw_error *add_paths(struct complete *complete, struct bw_fs *fs)
     return error;
 }
 
-/* Adds what the images hold: subvolumes, partitions, devices, paths. Nothing if one of the images
- * is no file of this machine, or cannot be opened. */
+/* Adds paths in the images. Adds nothing if an image is not a local file or cannot be opened. */
 static void complete_paths(struct complete *complete)
 {
     struct bw_fs *fs = open_images(complete);
@@ -198,7 +197,7 @@ static void complete_paths(struct complete *complete)
     bw_fs_close(fs);
 }
 
-/* What arguments can be, by the names that they have in the help text. */
+/* Completions of arguments, by their names in the help text. */
 
 static void add_files(struct complete *complete, const struct command *command)
 {
@@ -209,7 +208,7 @@ static void add_files(struct complete *complete, const struct command *command)
     complete->value = value;
 }
 
-/* Another column can follow. */
+/* Adds columns; another one can follow each. */
 static void add_columns(struct complete *complete, const struct command *command)
 {
     const struct bw_record *record = command->record ? bw_record_find(command->record) : NULL;
@@ -230,7 +229,7 @@ static void add_probes(struct complete *complete, const struct command *command)
                      probes[i].documentation);
 }
 
-/* Types of layers, and what follows each. */
+/* Types of layers, and the text after each. */
 struct types {
     struct complete *complete;
     struct bw_registry *registry;
@@ -265,7 +264,7 @@ static void add_plain_types(struct complete *complete, const struct command *com
     add_types(complete, "");
 }
 
-/* The options of the type that the value begins with, up to one of `ends`. */
+/* Adds the options of the type at the beginning of the value, up to one of `ends`. */
 static void add_layer_options(struct complete *complete, const char *ends)
 {
     char name[128];
@@ -289,7 +288,7 @@ static void add_layer_options(struct complete *complete, const char *ends)
     bw_registry_close(registry);
 }
 
-/* TYPE@VOLUME,KEY=VALUE... A volume can be a type, too. */
+/* TYPE@VOLUME,KEY=VALUE... VOLUME can be the name of a type, too. */
 static void add_layer(struct complete *complete, const struct command *command)
 {
     (void)command;
@@ -302,7 +301,7 @@ static void add_layer(struct complete *complete, const struct command *command)
     }
 }
 
-/* NAME.KEY=VALUE, of which NAME can be a type. */
+/* NAME.KEY=VALUE, where NAME can be a type. */
 static void add_setting(struct complete *complete, const struct command *command)
 {
     (void)command;
@@ -383,7 +382,7 @@ static void add_commands(struct complete *complete, const struct command *comman
                      cmd_table[i]->summary);
 }
 
-/* Adds what an argument of that name can be ("COLUMNS"); `command` may be NULL. */
+/* Adds completions for an argument of that name ("COLUMNS"); `command` may be NULL. */
 static void complete_argument(struct complete *complete, const char *name,
                               const struct command *command)
 {
@@ -412,19 +411,19 @@ static void complete_argument(struct complete *complete, const char *name,
 
 /* The command line. */
 
-/* A command line, as far as it is there. */
+/* A command line without its last word. */
 struct line {
     const struct command *command;
     struct cmd_option_list options;
     struct cmd_common common;
     struct complete complete;
-    const struct cmd_option *waiting; /* for its argument */
+    const struct cmd_option *pending; /* the previous word's option, if it needs an argument */
     const char **operands;
     size_t operand_count;
-    bool only_operands; /* "--" was among the words */
+    bool only_operands; /* "--" was one of the words */
 };
 
-/* Options are looked up as getopt_long() does: by their names, or by what no other begins with. */
+/* Finds options as getopt_long() does: by their names, or by an unambiguous beginning. */
 static size_t find_long(const struct cmd_option_list *list, const char *name, size_t length)
 {
     size_t found = list->count, matches = 0;
@@ -445,7 +444,7 @@ static bool needs_argument(const struct cmd_option *option)
     return option->argument && *option->argument != '[';
 }
 
-/* What is needed to open the images is taken as by the command; of the rest, --subvol. */
+/* Applies the options that are needed to open the images, and remembers --subvol. */
 static void apply_option(struct line *line, size_t number, const char *argument)
 {
     static const char *const taken[] = {"device",     "super",     "partition",  "offset", "log",
@@ -470,13 +469,13 @@ static void read_long(struct line *line, const char *word)
         return;
     const struct cmd_option *option = line->options.items[number].option;
     if (!equals && needs_argument(option))
-        line->waiting = option;
+        line->pending = option;
     else
         apply_option(line, number, equals ? equals + 1 : NULL);
 }
 
-/* Letters, of which the last one may take the rest or the next word. Returns where the argument
- * begins; NULL if there is none in the word. */
+/* Parses short options in one word; the last may take the rest of the word as its argument. Returns
+ * where the argument begins; NULL if it is not in this word. */
 static const char *read_letters(struct line *line, const char *letters, size_t *number)
 {
     for (; *letters; letters++) {
@@ -501,15 +500,15 @@ static void read_option(struct line *line, const char *word)
         if (argument && *argument)
             apply_option(line, number, argument);
         else if (argument)
-            line->waiting = line->options.items[number].option;
+            line->pending = line->options.items[number].option;
     }
 }
 
 static void read_word(struct line *line, const char *word)
 {
-    if (line->waiting) {
-        size_t number = find_long(&line->options, line->waiting->name, strlen(line->waiting->name));
-        line->waiting = NULL;
+    if (line->pending) {
+        size_t number = find_long(&line->options, line->pending->name, strlen(line->pending->name));
+        line->pending = NULL;
         apply_option(line, number, word);
     } else if (*word == '-' && word[1] && !line->only_operands) {
         read_option(line, word);
@@ -518,7 +517,7 @@ static void read_word(struct line *line, const char *word)
     }
 }
 
-/* What stands before the value in a word stays. */
+/* Completes `value`, the end of a word; the part before it does not change. */
 static void set_value(struct line *line, const char *word, const char *value)
 {
     line->complete.prefix = word;
@@ -569,7 +568,7 @@ static void complete_option(struct line *line, const char *word)
     }
 }
 
-/* The image comes first, and what else the command takes behind it. */
+/* The first operand is the image; the command decides about the others. */
 static void complete_operand(struct line *line)
 {
     const struct command *command = line->command;
@@ -595,7 +594,7 @@ static void use_operands(struct line *line)
 
 static void complete_last(struct line *line, const char *word, bool is_first)
 {
-    if (!line->waiting && !line->only_operands && *word == '-') {
+    if (!line->pending && !line->only_operands && *word == '-') {
         complete_option(line, word);
         return;
     }
@@ -603,13 +602,14 @@ static void complete_last(struct line *line, const char *word, bool is_first)
     for (size_t i = 0; is_first && cmd_table[i]; i++)
         complete_add(&line->complete, COMPLETE_WORD, cmd_table[i]->name, strlen(cmd_table[i]->name),
                      "", cmd_table[i]->summary);
-    if (line->waiting)
-        complete_option_value(line, line->waiting);
+    if (line->pending)
+        complete_option_value(line, line->pending);
     else
         complete_operand(line);
 }
 
-/* The shells hand "~/" over as it was typed. Returns memory to be freed; NULL: none. */
+/* Expands "~/", which shells do not expand before completion. Returns memory to be freed, or
+ * NULL. */
 static char *expand_home(const char **image)
 {
     const char *home = getenv("HOME");
@@ -627,7 +627,7 @@ static const struct command *find_command(const char *name)
     return cmd_table[i];
 }
 
-/* Images may be slow, and nobody waits for long. */
+/* Exits if the images are slow, because users do not wait long for completions. */
 static void give_up(int number)
 {
     (void)number;
@@ -644,8 +644,8 @@ static void be_quiet_and_quick(void)
     setitimer(ITIMER_REAL, &limit, NULL);
 }
 
-/* The answers for the last word; the caller frees them. */
-static struct bw_buffer answers(char **words, size_t count)
+/* Returns the completions of the last word; the caller frees them. */
+static struct bw_buffer completions(char **words, size_t count)
 {
     BW_AUTO_FREE const char **operands = calloc(count + 1, sizeof *operands);
     BW_AUTO_FREE const char **images = calloc(2 * count + 1, sizeof *images);
@@ -672,11 +672,11 @@ static struct bw_buffer answers(char **words, size_t count)
 int cmd_complete(char **words, size_t count)
 {
     be_quiet_and_quick();
-    struct bw_buffer text = answers(words, count);
+    struct bw_buffer text = completions(words, count);
     return cmd_write_text(NULL, &text);
 }
 
-/* An answer in the form of complete_add(); NULL after the last. */
+/* A completion as complete_add() wrote it. */
 struct answer {
     char kind;
     const char *word;
@@ -692,8 +692,8 @@ static const char *next_answer(const char *at, const char *end, struct answer *a
     return at + strlen(at) + 1;
 }
 
-/* A single answer is quoted here: bash would take a path in an image for one of its own. With
- * several, bash has to find what they begin with before it quotes that ("q"). */
+/* A single completion is quoted here, because bash would mistake a path in an image for one of the
+ * system. If there are several, bash must find their common beginning before it quotes ("q"). */
 static void write_for_bash(struct bw_buffer *out, const struct bw_buffer *text,
                            const struct bash_line *line)
 {
@@ -726,7 +726,7 @@ int cmd_complete_bash(const char *breaks, const char *text)
     struct bw_buffer out = {0}, found = {0};
     be_quiet_and_quick();
     if (bash_line_read(&line, text, breaks) && line.count > 1)
-        found = answers(line.words + 1, line.count - 1);
+        found = completions(line.words + 1, line.count - 1);
     if (!found.failed)
         write_for_bash(&out, &found, &line);
     bw_buffer_free(&found);

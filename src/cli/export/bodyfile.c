@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The bodyfile command: what is known of each file as a line of The Sleuth Kit's body file, for
+/* The bodyfile command: a line for each file in the format of The Sleuth Kit's body file, for
  * timelines. */
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@ struct bodyfile_state {
     struct cmd_export_settings export;
 };
 
-/* The work under way. */
+/* A running bodyfile command. */
 struct bodyfile {
     struct cmd_export export;
     struct cmd_output output;
@@ -25,8 +25,8 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* Writes as \ooo what would end a field or a line, and control characters: also those from U+0080
- * to U+009F, in UTF-8 or as single bytes. */
+/* Appends a name. Bytes that would end a field or a line, and control characters, become \ooo; also
+ * the control characters U+0080 to U+009F, in UTF-8 or as single bytes. */
 static void append_name(struct bw_buffer *line, const char *bytes, size_t length)
 {
     const uint8_t *next = (const uint8_t *)bytes;
@@ -43,7 +43,7 @@ static void append_name(struct bw_buffer *line, const char *bytes, size_t length
     }
 }
 
-/* The letter of a type, in the words of that program. */
+/* The letter of a type in body files. */
 static char type_letter(uint32_t type)
 {
     char mode[BW_MODE_LENGTH];

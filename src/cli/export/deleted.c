@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The deleted command: what older states hold and the present one lacks, as rows, or extracted. */
+/* The deleted command: files that older generations contain and the current one lacks, as rows or
+ * extracted. */
 #include "btrfs-walk/deleted.h"
 
 #include <inttypes.h>
@@ -21,25 +22,25 @@ struct deleted_state {
     bool no_data, unproven, null_terminated;
 };
 
-/* The command under way. */
+/* A running deleted command. */
 struct deleting {
     const struct deleted_state *settings;
     const struct cmd_common *common;
     struct cmd_index index;
     struct cmd_states states;
     struct bw_deleted *deleted;
-    struct bw_deleted_state state; /* the one at hand */
+    struct bw_deleted_state state; /* the current historic root */
     struct cmd_answer *answer;
     struct bw_entry_queue *queue;
-    struct bw_left left; /* of the file whose parts are coming */
-    /* Of an extraction: */
+    struct bw_left left; /* of the file whose parts are being delivered */
+    /* For an extraction: */
     struct extract *extract;
     bw_entry_visitor *visit;
     void *visitor;
-    struct bw_map taken;    /* hashes of paths, and whether something has them */
-    struct bw_buffer freed; /* hashes of those that something was to have that is not whole */
+    struct bw_map taken;    /* hashes of paths, and whether an extracted file has the path */
+    struct bw_buffer freed; /* hashes of paths whose files turned out incomplete */
     struct bw_buffer path;
-    uint64_t unproven; /* files without checksums: listed, or left out */
+    uint64_t unproven; /* number of files without checksums, listed or omitted */
 };
 
 static struct bw_error *store_since(void *target, const struct cmd_option *option,
@@ -71,7 +72,7 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* The search. */
+/* The search for historic roots. */
 
 static struct bw_error *begin(struct deleting *deleting, struct bw_fs *present)
 {
@@ -104,7 +105,7 @@ static void end(struct deleting *deleting)
     bw_buffer_free(&deleting->path);
 }
 
-/* Calls `work` for each state. */
+/* Calls `work` for each historic root. */
 static struct bw_error *for_each_state(struct deleting *deleting,
                                        struct bw_error *(*work)(struct deleting *deleting))
 {
@@ -122,8 +123,8 @@ static struct bw_error *for_each_state(struct deleting *deleting,
     }
 }
 
-/* Says how many files have no checksums, and how to get them. */
-static void note_unproven(const struct deleting *deleting)
+/* Prints the number of files without checksums, and the option to extract them. */
+static void report_unverifiable(const struct deleting *deleting)
 {
     if (deleting->unproven && !deleting->common->messages.quiet)
         fprintf(stderr,
@@ -134,7 +135,7 @@ static void note_unproven(const struct deleting *deleting)
                 deleting->unproven == 1 ? "it" : "them");
 }
 
-/* Rows. */
+/* Output as rows. */
 
 static struct bw_error *bring(void *context, unsigned types, bw_entry_visitor *visit, void *visitor)
 {
@@ -252,7 +253,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     return error;
 }
 
-/* Extraction. */
+/* Extracting. */
 
 static uint64_t hash_of(const char *path, size_t length)
 {
@@ -264,8 +265,8 @@ static uint64_t hash_of(const char *path, size_t length)
 
 enum { FREE, TAKEN };
 
-/* Gives an entry a name of its own if a newer file of its name was extracted: NAME.~GENERATION~, as
- * numbered backups have. */
+/* If a newer file with this path was extracted, changes the path to NAME.~GENERATION~, as numbered
+ * backups do. */
 static struct bw_error *make_unique(struct deleting *deleting, struct bw_entry *entry)
 {
     const uint64_t hash = hash_of(entry->path, entry->path_length);
@@ -283,8 +284,9 @@ static struct bw_error *make_unique(struct deleting *deleting, struct bw_entry *
     return NULL;
 }
 
-/* The map is in use by the thread that brings the entries of this state: older ones will know. */
-static struct bw_error *note_free(void *context, const char *path, size_t length)
+/* The thread that visits the entries of this generation uses the map, so the path becomes free only
+ * for older generations. */
+static struct bw_error *add_free_name(void *context, const char *path, size_t length)
 {
     struct deleting *deleting = context;
     const uint64_t hash = hash_of(path, length);
@@ -302,8 +304,9 @@ static struct bw_error *free_names(struct deleting *deleting)
     return NULL;
 }
 
-/* Whether nothing proves what a file holds: it has no checksums, and does not lie in the tree. */
-static bool is_unproven(const struct deleting *deleting, const struct bw_entry *entry)
+/* Whether the contents of a file cannot be verified: it has no checksums, and its data is not
+ * inline in the tree. */
+static bool is_unverifiable(const struct deleting *deleting, const struct bw_entry *entry)
 {
     const struct bw_inode *inode = entry->inode;
     struct bw_extent extent = {.kind = BW_EXTENT_REGULAR};
@@ -324,7 +327,7 @@ static struct bw_error *pass_on(void *context, const struct bw_entry *entry)
 {
     struct deleting *deleting = context;
     struct bw_entry named = *entry;
-    if (!deleting->settings->unproven && is_unproven(deleting, entry)) {
+    if (!deleting->settings->unproven && is_unverifiable(deleting, entry)) {
         deleting->unproven++;
         return NULL;
     }
@@ -355,17 +358,17 @@ static struct bw_error *extract_all(struct extract *extract, void *context)
     deleting->extract = extract;
     extract->export.bring = bring_to_extract;
     extract->export.bring_context = deleting;
-    extract->name_is_free = note_free;
+    extract->name_is_free = add_free_name;
     extract->context = deleting;
     struct bw_error *error = begin(deleting, extract->export.session.fs);
     if (!error)
         error = for_each_state(deleting, extract_state);
-    note_unproven(deleting);
+    report_unverifiable(deleting);
     end(deleting);
     return error;
 }
 
-/* PATH is not that of something in the present state. */
+/* Extracts without PATHs, because they would be looked up in the current generation. */
 static int run_extract(struct deleting *deleting, const struct cmd_common *common,
                        struct deleted_state *settings)
 {
@@ -391,7 +394,7 @@ static int run_list(struct deleting *deleting, const struct cmd_common *common,
         own.answer.columns = "path";
     const int status = cmd_answer_run(&own, &plan);
     if (for_people)
-        note_unproven(deleting);
+        report_unverifiable(deleting);
     return status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the commands share that take data out of an image: which files, their hashes, and ranges
- * that cannot be read. */
+/* Common functions of commands that export files: the selection of files, hashes, and reports of
+ * unreadable ranges. */
 #include <inttypes.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -85,7 +85,7 @@ static struct bw_error *count(void *context, const struct bw_entry *entry)
     if (cmd_progress_hurries())
         return bw_error_create(BW_ERROR_STOPPED, "nobody asks any more");
     const struct bw_inode *inode = entry->inode;
-    if (inode && S_ISREG(inode->mode)) /* what is allocated is read; holes are not */
+    if (inode && S_ISREG(inode->mode)) /* an estimate: allocated bytes are read, holes are not */
         *bytes += inode->bytes < inode->size ? inode->bytes : inode->size;
     return NULL;
 }
@@ -112,7 +112,7 @@ void cmd_export_expect(struct cmd_export *export)
     cmd_progress_expect_later(count_all, export);
 }
 
-/* Adds a pass, of the types that --type has left of these. */
+/* Adds a pass for the given types that --type selects, too. */
 static void add_pass(struct cmd_export *export, unsigned types)
 {
     unsigned wanted = export->settings->walk.types;
@@ -148,7 +148,7 @@ void cmd_export_stop(struct cmd_export *export)
 struct bw_error *cmd_export_next_item(struct cmd_export *export, struct bw_export_entry **item)
 {
     BW_TRY(bw_entry_queue_next(export->queue, item));
-    /* Top directories of subvolumes are listed even if there is nothing in them. */
+    /* an empty subvolume still has its top directory */
     export->found_any |= *item && (*item)->place.inode != BW_TOP_DIRECTORY;
     return NULL;
 }
@@ -217,7 +217,7 @@ int cmd_export_close(struct cmd_export *export, struct bw_error *error)
         !export->found_any && !export->starts.count && !export->settings->walk.selection)
         cmd_tell_of_nested(export->common, export->session.fs, subvolume);
     cmd_export_stop(export);
-    cmd_progress_expect(0); /* from now on, nobody counts what is to be done */
+    cmd_progress_expect(0); /* the queue, which counted the bytes to read, has ended */
     bw_starting_points_free(&export->starts);
     if (error)
         cmd_export_miss(export, error);
@@ -225,7 +225,7 @@ int cmd_export_close(struct cmd_export *export, struct bw_error *error)
     return status > so_far ? status : so_far;
 }
 
-/* Hashing the files of a stream: the hashes are used again, whichever thread has a file for one. */
+/* Hashing the files of a stream. The hash objects are reused, by any thread. */
 
 enum { MOST_SPARE = sizeof((struct cmd_hashing *)0)->spare / sizeof(struct bw_hash *) };
 
@@ -264,7 +264,8 @@ static void release(struct cmd_hashing *hashing, struct bw_hash *hash)
     bw_hash_destroy(hash);
 }
 
-/* Whether there are too many zeros, by the size in the inode or by the holes so far. */
+/* Whether hashing the zeros would take too long, judging by the size and the allocated bytes in the
+ * inode, or by the holes so far. */
 static bool has_too_large_holes(struct bw_export_entry *item, const struct bw_data_part *part)
 {
     const struct bw_inode *inode = &item->inode;
@@ -280,7 +281,7 @@ static void add_part(struct bw_hash *hash, struct bw_export_entry *item,
     if (part->kind == BW_DATA_BYTES)
         cmd_progress_add(part->length);
     if (item->error)
-        return; /* there will be no hash of it */
+        return; /* a file with an error gets no hash */
     if (has_too_large_holes(item, part))
         item->error = bw_error_create(BW_ERROR_USAGE, "not hashed: more than 16 TiB of holes");
     else if (part->kind == BW_DATA_BYTES)
@@ -291,7 +292,7 @@ static void add_part(struct bw_hash *hash, struct bw_export_entry *item,
         cmd_export_note_bad(item, part);
 }
 
-/* A file that is being read as a whole. */
+/* A file that is hashed in one piece. */
 struct whole {
     struct bw_hash *hash;
     struct bw_export_entry *item;
@@ -309,7 +310,7 @@ struct bw_error *cmd_hashing_work(struct cmd_hashing *hashing, struct bw_data_re
 {
     struct whole whole = {.item = file->user};
     if (!file->length)
-        return NULL; /* it is no file: nothing is known of its data */
+        return NULL; /* its inode is lost, so nothing is known about its data */
     BW_TRY(acquire(hashing, &whole.hash));
     struct bw_error *error =
         bw_data_read(reader, &file->data, 0, UINT64_MAX, hash_part_of_whole, &whole);
@@ -338,7 +339,7 @@ void cmd_hashing_finish(struct cmd_hashing *hashing, const struct bw_stream_file
     release(hashing, BW_TAKE(hashing->large));
 }
 
-/* The map of bad ranges: one line each, with the reason of the first piece in it. */
+/* The list of unreadable ranges: one line per range, with the error of its first part. */
 
 const char *const cmd_on_error_words[] = {
     [CMD_ON_ERROR_FAIL] = "fail", [CMD_ON_ERROR_ZERO] = "zero", [CMD_ON_ERROR_SKIP] = "skip", NULL};

@@ -32,8 +32,7 @@ const struct cmd_option extract_options[] = {
     {0},
 };
 
-/* Takes what could not be extracted or restored, to be listed at the end; takes the error.
- * `context` is the struct extract. */
+/* Collects an error for the list at the end; consumes it. `context` is the struct extract. */
 static void add_missed(void *context, struct bw_error *error)
 {
     struct extract *extract = context;
@@ -43,10 +42,10 @@ static void add_missed(void *context, struct bw_error *error)
         bw_error_free(error);
 }
 
-/* The process that makes symbolic links and special files (export/target_maker.h). It is started
- * before the image is opened, and ends when the other one does. */
+/* The maker: the process that makes symbolic links and special files (export/target_maker.h). It is
+ * started before the image is opened, and ends with the main process. */
 
-/* The child. */
+/* The child process. */
 static void run_maker(const struct cmd_common *common, struct bw_target *target, int channel)
 {
     cmd_ignore_exit_signals();
@@ -57,8 +56,8 @@ static void run_maker(const struct cmd_common *common, struct bw_target *target,
     _exit(0);
 }
 
-/* Starts the process that makes what only a path can name, if the sandbox is on; `common` is of a
- * command that writes into a folder. */
+/* If the sandbox is on, starts the maker for everything that can be made only by path. `common`
+ * belongs to a command that writes into a folder. */
 static struct bw_error *start_maker(const struct cmd_common *common, struct extract *extract)
 {
     int channel[2];
@@ -78,7 +77,7 @@ static struct bw_error *start_maker(const struct cmd_common *common, struct extr
     return child < 0 ? bw_error_from_errno(problem, "cannot start a process") : NULL;
 }
 
-/* In a container there may be nobody else to wait for it. */
+/* Waits for the maker, because in a container there may be no init process to do it. */
 static void end_maker(struct extract *extract)
 {
     bw_target_maker_close(&extract->maker);
@@ -87,10 +86,12 @@ static void end_maker(struct extract *extract)
     extract->maker_process = 0;
 }
 
-/* Names of older generations' files. That of a file is left to a version of it that is whole. */
+/* Names of files of older generations. A damaged file leaves its name to an intact older
+ * version. */
 
-/* Tells that a file is not under its name, or not whole; of an older generation. */
-static struct bw_error *free_name(struct extract *extract, const struct bw_export_entry *item)
+/* Reports that the file of an older generation does not occupy its name, or occupies it damaged. */
+static struct bw_error *report_free_name(struct extract *extract,
+                                         const struct bw_export_entry *item)
 {
     return extract->name_is_free
                ? extract->name_is_free(extract->context, item->path.data, item->path.length)
@@ -102,9 +103,8 @@ static bool ends_with(const struct bw_buffer *path, const char *suffix, size_t l
     return path->length > length && memcmp(path->data + path->length - length, suffix, length) == 0;
 }
 
-/* Puts the generation of an older state behind the name of a file that is not whole, and is about
- * to get its name. */
-static struct bw_error *leave_name(struct extract *extract, struct bw_export_entry *item)
+/* Adds the generation to the name of a damaged file of an older generation. */
+static struct bw_error *rename_damaged(struct extract *extract, struct bw_export_entry *item)
 {
     char suffix[32];
     struct bw_link link;
@@ -112,8 +112,8 @@ static struct bw_error *leave_name(struct extract *extract, struct bw_export_ent
         (size_t)snprintf(suffix, sizeof suffix, ".~%" PRIu64 "~", extract->generation);
     if (!extract->generation || ends_with(&item->path, suffix, length))
         return NULL;
-    BW_TRY(free_name(extract, item));
-    cmd_bad_flush(&extract->bad); /* which has a view of the path */
+    BW_TRY(report_free_name(extract, item));
+    cmd_bad_flush(&extract->bad); /* its report uses the old path */
     bw_buffer_append(&item->path, suffix, length + 1);
     if (item->path.failed)
         return bw_error_no_memory();
@@ -125,9 +125,9 @@ static struct bw_error *leave_name(struct extract *extract, struct bw_export_ent
     return bw_target_enter(&extract->target, item->path.data + 1, item->path.length - 1);
 }
 
-/* What the stream delivers. */
+/* Files delivered by the stream. */
 
-/* Content that is there already from the last time is not read. */
+/* A file that was extracted in an earlier run is not read again. */
 static void skip_if_extracted(struct extract *extract, struct bw_export_entry *item)
 {
     item->checked =
@@ -137,7 +137,7 @@ static void skip_if_extracted(struct extract *extract, struct bw_export_entry *i
     item->skipped = item->checked;
 }
 
-/* A name that comes another time, if there is one. */
+/* The next item of `again`, or NULL. */
 static struct bw_export_entry *next_repeated(struct extract *extract)
 {
     pthread_mutex_lock(&extract->lock);
@@ -159,16 +159,17 @@ static void repeat_later(struct extract *extract, struct bw_export_entry *item)
     pthread_mutex_unlock(&extract->lock);
 }
 
-/* Gives back what was to go through the stream once more and did not. */
+/* Releases the items that are still in `again`. */
 static void drop_repeated(struct extract *extract)
 {
     for (struct bw_export_entry *item; (item = next_repeated(extract));)
         bw_entry_queue_release(extract->export.queue, item);
 }
 
-/* Meets a name of whatever is no directory. `*first`: it is the one to get the content. */
-static struct bw_error *note_name(struct extract *extract, const struct bw_export_entry *item,
-                                  bool *first)
+/* Registers a name of anything but a directory. `*first`: the contents are extracted to this
+ * name. */
+static struct bw_error *register_name(struct extract *extract, const struct bw_export_entry *item,
+                                      bool *first)
 {
     struct bw_link link = {.is_first = true};
     bool good = !bw_export_entry_has_names(item) ||
@@ -177,9 +178,9 @@ static struct bw_error *note_name(struct extract *extract, const struct bw_expor
     return good ? NULL : bw_error_no_memory();
 }
 
-/* The file of which this is a name; false if it has only one. */
-static bool find_link(struct extract *extract, const struct bw_export_entry *item,
-                      struct bw_link *link)
+/* The file that this is a name of; false if it has only one name. */
+static bool find_hard_link(struct extract *extract, const struct bw_export_entry *item,
+                           struct bw_link *link)
 {
     *link = (struct bw_link){.state = BW_LINK_NOWHERE};
     return bw_export_entry_has_names(item) && bw_links_find(&extract->links, &item->place, link);
@@ -194,7 +195,7 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
     if (!item) {
         BW_TRY(cmd_export_next_item(&extract->export, &item));
         if (item)
-            error = note_name(extract, item, &has_content);
+            error = register_name(extract, item, &has_content);
     }
     *got = item;
     if (!item)
@@ -206,7 +207,7 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
     return error;
 }
 
-/* What no other file would get round. */
+/* Whether the error would affect all further files, too. */
 static bool ends_extraction(const struct bw_error *error)
 {
     return error->code == BW_ERROR_NO_MEMORY ||
@@ -214,7 +215,7 @@ static bool ends_extraction(const struct bw_error *error)
                                                error->system == EIO || error->system == EROFS));
 }
 
-/* NULL if it costs only what it is about. */
+/* Returns NULL for errors that affect only one file, after collecting them. */
 static struct bw_error *tolerate(struct extract *extract, struct bw_error *error)
 {
     if (!error || ends_extraction(error))
@@ -223,13 +224,13 @@ static struct bw_error *tolerate(struct extract *extract, struct bw_error *error
     return NULL;
 }
 
-/* Takes why a link or special file was not made, as struct bw_target_maker says. */
+/* The bw_target_maker's handler of errors; consumes the error. */
 static struct bw_error *handle_maker_error(void *context, struct bw_error *error)
 {
     return tolerate(context, error);
 }
 
-/* What the image says of a directory that an item is in; an error if nothing. */
+/* The inode in the image of a directory in the path of an item. */
 static struct bw_error *find_directory_inode(struct extract *extract, const char *path,
                                              size_t length, struct bw_place *place,
                                              struct bw_inode *inode)
@@ -250,7 +251,8 @@ static struct bw_error *find_directory_inode(struct extract *extract, const char
     return cmd_image_error(error);
 }
 
-/* A directory. Of one that an earlier run has left closed, only the maker can change the mode. */
+/* Makes a directory. If an earlier run already restored its mode without write permission, the
+ * maker has to change it. */
 static struct bw_error *make_or_reopen(struct extract *extract, const char *path, size_t length,
                                        const struct bw_inode *inode, bool *ours)
 {
@@ -265,7 +267,7 @@ static struct bw_error *make_or_reopen(struct extract *extract, const char *path
     return bw_target_make(&extract->maker, &order, ours);
 }
 
-/* A directory on the way to an item; `path` is the front of its name. */
+/* Makes a directory above an item; `path` is the beginning of its name. */
 static struct bw_error *make_missing_directory(void *context, const char *path, size_t length)
 {
     struct extract *extract = context;
@@ -284,8 +286,8 @@ static struct bw_error *make_missing_directory(void *context, const char *path, 
                : NULL;
 }
 
-/* Calls `make`; and once more after making the directories that it lacks, or opening those that an
- * earlier run has closed. */
+/* Calls `make`. If directories are missing, or an earlier run removed their write permission, makes
+ * or opens them and calls `make` again. */
 static struct bw_error *make_with_directories(struct extract *extract, struct bw_export_entry *item,
                                               struct bw_error *(*make)(struct extract *,
                                                                        struct bw_export_entry *))
@@ -301,8 +303,8 @@ static struct bw_error *make_with_directories(struct extract *extract, struct bw
     return make(extract, item);
 }
 
-/* What all names are relative to. The folder gets its attributes if it was made for it, or with
- * --preserve; otherwise it is the user's, and so it is if several PATHs go into it. */
+/* Adds the folder itself. It gets the attributes of the directory in the image if it was created
+ * for it, or with --preserve; but never if several PATHs are extracted into it. */
 static struct bw_error *add_root_directory(struct extract *extract,
                                            const struct bw_export_entry *item)
 {
@@ -320,12 +322,12 @@ static struct bw_error *make_directory(struct extract *extract, struct bw_export
     BW_TRY(make_or_reopen(extract, bw_export_entry_name(item), bw_export_entry_name_length(item),
                           &item->inode, &ours));
     if (!ours)
-        return NULL; /* nothing that exists is changed */
+        return NULL; /* existing directories are not changed */
     return bw_made_directories_add(&extract->directories, bw_export_entry_name(item),
                                    bw_export_entry_name_length(item), &item->place, &item->inode);
 }
 
-/* To the content whose path is in `text`. */
+/* Links to the file whose path is in `text`. */
 static struct bw_error *make_link(struct extract *extract, struct bw_export_entry *item)
 {
     return bw_target_make_link(&extract->target, bw_export_entry_name(item),
@@ -339,7 +341,7 @@ static struct bw_error *begin_file(struct extract *extract, struct bw_export_ent
                                 bw_export_entry_name_length(item), &item->inode, &extract->file);
 }
 
-/* The attributes of an inode, to be restored. */
+/* Reads the attributes to restore. */
 static struct bw_error *read_attributes(struct extract *extract, const struct bw_place *place,
                                         const struct bw_inode *inode,
                                         struct bw_target_attributes *attributes)
@@ -349,9 +351,9 @@ static struct bw_error *read_attributes(struct extract *extract, const struct bw
                                 &attributes->xattr_count);
 }
 
-/* Whether the error is that its name is taken, by nothing else than the same file. */
-static bool is_there(struct extract *extract, const struct bw_export_entry *item,
-                     const struct bw_error *error)
+/* Whether the error is EEXIST because the name already is the same file. */
+static bool is_already_extracted(struct extract *extract, const struct bw_export_entry *item,
+                                 const struct bw_error *error)
 {
     if (!error || error->code != BW_ERROR_SYSTEM || error->system != EEXIST ||
         item->type != S_IFREG || !extract->target.options.skip_existing)
@@ -366,8 +368,8 @@ static struct bw_error *begin_content(struct extract *extract, struct bw_export_
     extract->began = true;
     struct bw_error *error = make_with_directories(extract, item, begin_file);
     extract->failed = error;
-    /* It was not found earlier because its directory was closed then. */
-    item->checked = is_there(extract, item, error);
+    /* it was not found before, because its directory was not accessible */
+    item->checked = is_already_extracted(extract, item, error);
     if (!item->checked)
         return tolerate(extract, error);
     bw_error_free(error);
@@ -423,7 +425,7 @@ static struct bw_error *finish_file(struct extract *extract, struct bw_export_en
         return NULL;
     BW_TRY(read_attributes(extract, &item->place, &item->inode, &attributes));
     if (extract->zeroed)
-        BW_TRY(leave_name(extract, item));
+        BW_TRY(rename_damaged(extract, item));
     struct bw_error *error =
         bw_target_file_finish(&extract->file, bw_export_entry_name(item),
                               bw_export_entry_name_length(item), item->inode.size, &attributes);
@@ -431,14 +433,14 @@ static struct bw_error *finish_file(struct extract *extract, struct bw_export_en
     return tolerate(extract, error);
 }
 
-/* Most links have one name, and nothing is made after them that needs them. */
-static bool can_wait(const struct extract *extract, const struct bw_export_entry *item)
+/* Links with one name can be made in batches: nothing that follows needs them. */
+static bool can_be_batched(const struct extract *extract, const struct bw_export_entry *item)
 {
     return item->type == S_IFLNK && !bw_export_entry_has_names(item) &&
            !extract->target.options.skip_existing;
 }
 
-/* A symbolic link or a special file, with its attributes. */
+/* Makes a symbolic link or a special file with its attributes. */
 static struct bw_error *make_other(struct extract *extract, struct bw_export_entry *item)
 {
     struct bw_target_attributes attributes;
@@ -451,7 +453,7 @@ static struct bw_error *make_other(struct extract *extract, struct bw_export_ent
         BW_TRY(cmd_export_read_link(&extract->export, item, &extract->text));
     order.link = item->type == S_IFLNK ? extract->text.data : NULL;
     BW_TRY(read_attributes(extract, &item->place, &item->inode, &attributes));
-    if (!can_wait(extract, item))
+    if (!can_be_batched(extract, item))
         return bw_target_make(&extract->maker, &order, &ours);
     BW_TRY(bw_target_enter(&extract->target, order.path, order.length));
     return bw_target_make_later(&extract->maker, &order);
@@ -468,8 +470,8 @@ static struct bw_error *finish_other(struct extract *extract, struct bw_export_e
     return tolerate(extract, error);
 }
 
-/* Whether the file system does not link, or not once more; and not that nothing could have this
- * name. */
+/* Whether linking is not possible, in general or for this file, although the name is valid and
+ * free. */
 static bool needs_copy(const struct bw_error *error)
 {
     return error && error->code == BW_ERROR_SYSTEM && !ends_extraction(error) &&
@@ -477,18 +479,19 @@ static bool needs_copy(const struct bw_error *error)
            error->system != EILSEQ;
 }
 
-/* One more name of a file. It comes again if there is no content yet that it could be linked to. */
+/* Handles a further name of a file. Sets `*again` if the contents are not extracted yet, or must be
+ * copied. */
 static struct bw_error *finish_name(struct extract *extract, struct bw_export_entry *item,
                                     bool *again)
 {
     struct bw_link link;
     struct bw_error *error = NULL;
-    bool has_link = find_link(extract, item, &link);
+    bool has_link = find_hard_link(extract, item, &link);
     extract->text.length = 0;
     if (link.state == BW_LINK_LOST)
-        BW_TRY(free_name(extract, item));
+        BW_TRY(report_free_name(extract, item));
     if (link.state == BW_LINK_ZEROED)
-        BW_TRY(leave_name(extract, item));
+        BW_TRY(rename_damaged(extract, item));
     if (link.state == BW_LINK_MADE || link.state == BW_LINK_ZEROED) {
         bw_links_append_path(&extract->links, link.number, &extract->text);
         error = extract->text.failed ? bw_error_no_memory()
@@ -501,7 +504,7 @@ static struct bw_error *finish_name(struct extract *extract, struct bw_export_en
     bool replaced = link.state == BW_LINK_NOWHERE || (error && error->system == EMLINK);
     bool copied = replaced || needs_copy(error);
     *again = link.state == BW_LINK_COMING || copied;
-    if (!*again && !is_there(extract, item, error))
+    if (!*again && !is_already_extracted(extract, item, error))
         return tolerate(extract, error);
     bw_error_free(error);
     item->skipped = !copied;
@@ -511,7 +514,7 @@ static struct bw_error *finish_name(struct extract *extract, struct bw_export_en
                : NULL;
 }
 
-/* What has content of its own. */
+/* Finishes a file, link or special file that was not made as a hard link. */
 static struct bw_error *finish_content(struct extract *extract, struct bw_export_entry *item)
 {
     if (!item->checked)
@@ -519,8 +522,8 @@ static struct bw_error *finish_content(struct extract *extract, struct bw_export
     bool made = item->checked || !extract->failed;
     struct bw_link link;
     if (extract->lost)
-        BW_TRY(free_name(extract, item));
-    if (find_link(extract, item, &link))
+        BW_TRY(report_free_name(extract, item));
+    if (find_hard_link(extract, item, &link))
         bw_links_set(&extract->links, link.number,
                      made            ? extract->zeroed ? BW_LINK_ZEROED : BW_LINK_MADE
                      : extract->lost ? BW_LINK_LOST
@@ -545,7 +548,7 @@ static struct bw_error *finish_item(struct extract *extract, struct bw_export_en
                                            : finish_content(extract, item);
 }
 
-/* The functions of the stream; `context` is the struct extract. */
+/* The stream's functions; `context` is the struct extract. */
 static struct bw_error *finish_entry(void *context, const struct bw_stream_file *file,
                                      bool complete)
 {
@@ -563,7 +566,7 @@ static struct bw_error *finish_entry(void *context, const struct bw_stream_file 
     return error;
 }
 
-/* Restores the attributes of a directory, at the end; protects a file. */
+/* Restores the attributes of a directory at the end; or protects a file. */
 static struct bw_error *finish_directory(void *context, const char *path, size_t length,
                                          const struct bw_made_directory *directory)
 {
@@ -575,9 +578,9 @@ static struct bw_error *finish_directory(void *context, const char *path, size_t
     return NULL;
 }
 
-/* The outermost steps. */
+/* Opening and closing. */
 
-/* An unfinished file may have a name, which is removed when a signal ends the program. */
+/* An unfinished file that has a name; it is removed when a signal ends the program. */
 static const struct bw_target_file *volatile unfinished;
 
 static void remove_unfinished(void)
@@ -586,7 +589,7 @@ static void remove_unfinished(void)
         bw_target_file_remove(unfinished);
 }
 
-/* A number that belongs to the image. */
+/* A number derived from the image. */
 static uint64_t seed_of(const struct bw_fs *fs)
 {
     struct bw_superblock_info superblock;
@@ -596,8 +599,7 @@ static uint64_t seed_of(const struct bw_fs *fs)
     return seed;
 }
 
-/* Symbolic links come last: while files are being made, none of them is there to be followed by
- * other processes. */
+/* Symbolic links are made last. Until then, no other process can make the extraction follow one. */
 static struct bw_error *extract_files(struct extract *extract)
 {
     const struct bw_stream stream = {.struct_size = sizeof stream,
@@ -635,7 +637,7 @@ struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs)
     return error;
 }
 
-/* What could not be restored; what was not meant to be. */
+/* Lists the collected errors, and notes about attributes that were not restored on purpose. */
 static void list_missed(struct extract *extract)
 {
     const struct cmd_common *common = extract->export.common;
@@ -710,7 +712,7 @@ static int extract_image(const struct cmd_common *common, struct extract_setting
 }
 
 struct outputs {
-    const struct cmd_common *before; /* which may have outputs of its own */
+    const struct cmd_common *before; /* may have its own outputs */
     const struct cmd_common *writing;
     struct extract *extract;
     const struct extract_settings *settings;

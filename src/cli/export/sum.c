@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The sum command: hashes of files, as sha256sum(1) prints them. */
+/* The sum command: hashes of files, in the format of sha256sum(1). */
 #include <string.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ struct sum_state {
     bool null_terminated, tag;
 };
 
-/* The work under way. */
+/* A running sum command. */
 struct sum {
     struct sum_state *state;
     struct cmd_export export;
@@ -50,13 +50,13 @@ static struct bw_error *hash_part(void *context, const struct bw_stream_file *fi
                                   const struct bw_data_part *part)
 {
     struct sum *sum = context;
-    /* A large file can take long: the lines before it do not wait. */
+    /* hashing a large file may take long, so print the lines before it first */
     if (sum->output.gathered.length)
         BW_TRY(cmd_flush(&sum->output));
     return cmd_hashing_take(&sum->hashing, file, part);
 }
 
-/* The path, or as much of it as is wanted. */
+/* The path, without the components that the options strip. */
 static struct bw_bytes name_of(const struct sum *sum, const struct bw_export_entry *item)
 {
     const struct bw_export_naming *naming = &sum->state->export.naming;
@@ -65,7 +65,7 @@ static struct bw_bytes name_of(const struct sum *sum, const struct bw_export_ent
                : (struct bw_bytes){item->path.data, item->path.length};
 }
 
-/* Characters that would end a line, and the backslash itself. */
+/* Whether a name contains characters that end a line, or backslashes. */
 static bool needs_escapes(struct bw_bytes name)
 {
     for (size_t i = 0; i < name.length; i++)
@@ -84,8 +84,8 @@ static void append_escaped(struct bw_buffer *line, struct bw_bytes name)
     }
 }
 
-/* As sha256sum -c wants them: a backslash in front of the line says that there are some in the
- * name. */
+/* As sha256sum -c expects: a backslash at the beginning of the line means that the name is
+ * escaped. */
 static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry *item)
 {
     const struct sum_state *state = sum->state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The tar command: archives of whole trees, whose entries are made of the files that a stream
- * delivers. With --on-error=skip a file is read twice: its entry comes before its data, so it must
- * be known whether they are good before the entry is written.
+ * The tar command: archives of whole trees, written from the files that a stream delivers. With
+ * --on-error=skip, files are read twice: the entry precedes the data, so the data must be verified
+ * before the entry is written.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* An archive under way. */
+/* An archive that is being written. */
 struct tar {
     struct cmd_export export;
     enum bw_archive_format format;
@@ -51,19 +51,20 @@ struct tar {
     struct bw_directory_order directories;
     struct bw_xattr_reader *xattrs;
     struct bw_ranges ranges;
-    struct bw_buffer target; /* of a link, symbolic or hard; path of a directory */
+    struct bw_buffer target; /* target of a symbolic or hard link; path of a directory */
     struct cmd_bad_ranges bad;
     struct cmd_hashing hashing; /* for mtree */
 
-    struct bw_export_entry *again; /* given to be checked, and to be given once more; NULL: none */
-    bool began;                    /* the entry of the file whose parts are coming */
-    uint64_t wanted;               /* bytes of data that its entry still takes */
+    struct bw_export_entry *again; /* read for verification; comes again to be written; NULL: none
+                                    */
+    bool began;                    /* the entry of the current file has been handled */
+    uint64_t wanted;               /* bytes of data still missing from its entry */
 };
 
 /* Entries. */
 
-/* Content of which there is one in the archive already is not read again. */
-static struct bw_error *note_name(struct tar *tar, struct bw_export_entry *item)
+/* Registers a name. Contents that are already in the archive are not read again. */
+static struct bw_error *register_name(struct tar *tar, struct bw_export_entry *item)
 {
     struct bw_link link;
     if (!bw_export_entry_has_names(item))
@@ -74,7 +75,7 @@ static struct bw_error *note_name(struct tar *tar, struct bw_export_entry *item)
     return NULL;
 }
 
-/* Whether a file is read a first time before it is written. */
+/* Whether a file must be verified before it is written. */
 static bool needs_check(const struct tar *tar, const struct bw_export_entry *item)
 {
     return tar->bad.on_error == CMD_ON_ERROR_SKIP && tar->format != BW_ARCHIVE_MTREE &&
@@ -94,7 +95,7 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
     *got = item;
     if (!item)
         return NULL;
-    struct bw_error *error = note_name(tar, item);
+    struct bw_error *error = register_name(tar, item);
     *file = bw_export_entry_stream_file(item);
     if (needs_check(tar, item))
         tar->again = item;
@@ -108,7 +109,7 @@ static struct bw_error *hash_file(void *context, struct bw_data_reader *reader,
     return cmd_hashing_work(&tar->hashing, reader, file);
 }
 
-/* The entry's own part; what it points to stays with the tar. */
+/* Sets hard and symbolic links of an entry; the texts belong to the tar. */
 static struct bw_error *set_links(struct tar *tar, const struct bw_export_entry *item,
                                   struct bw_archive_entry *entry)
 {
@@ -164,7 +165,7 @@ static struct bw_error *write_entry(struct tar *tar, struct bw_export_entry *ite
     return NULL;
 }
 
-/* NULL if an error costs only the entry that it is about. */
+/* Returns NULL for errors that affect only one entry, after reporting them. */
 static struct bw_error *tolerate(struct tar *tar, struct bw_error *error, const char *path)
 {
     if (!error || error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_SYSTEM)
@@ -173,8 +174,9 @@ static struct bw_error *tolerate(struct tar *tar, struct bw_error *error, const 
     return NULL;
 }
 
-/* A pax archive has a '/' after a directory, and the top is "./". What will be put into it has to
- * be possible until it comes again. */
+/* In pax archives, a '/' follows the path of a directory, and the top directory is "./". A
+ * directory is written first with all permissions of its owner, so files can be extracted into it,
+ * and again with its own permissions at the end. */
 static struct bw_error *write_directory(void *context, const char *path,
                                         const struct bw_made_directory *directory,
                                         enum bw_directory_turn turn)
@@ -199,8 +201,8 @@ static struct bw_error *write_directory(void *context, const char *path,
                     path);
 }
 
-/* Whether there is an entry for it at all; says so if there is none. */
-static bool is_left_out(struct tar *tar, struct bw_export_entry *item)
+/* Whether there can be no entry for an item; reports the reason. */
+static bool is_omitted(struct tar *tar, struct bw_export_entry *item)
 {
     if (item->type == S_IFSOCK) {
         bw_fs_report(tar->export.session.fs, BW_WARNING,
@@ -215,12 +217,12 @@ static bool is_left_out(struct tar *tar, struct bw_export_entry *item)
     return lost;
 }
 
-/* Ends the archive only if nothing can follow. */
+/* Begins an entry. Fails only if nothing more can be written. */
 static struct bw_error *begin(struct tar *tar, struct bw_export_entry *item)
 {
     tar->began = true;
     tar->wanted = 0;
-    if (is_left_out(tar, item))
+    if (is_omitted(tar, item))
         return NULL;
     if (item->type == S_IFDIR)
         return bw_directory_order_add(&tar->directories, bw_export_entry_name(item),
@@ -255,7 +257,7 @@ static struct bw_error *write_part(void *context, const struct bw_stream_file *f
     if (!tar->began)
         BW_TRY(begin(tar, item));
     if (!tar->wanted)
-        return NULL; /* it is left out */
+        return NULL; /* omitted */
     tar->wanted -= part->length < tar->wanted ? part->length : tar->wanted;
     if (part->kind == BW_DATA_BAD)
         return handle_bad_part(tar, item, part);
@@ -272,7 +274,7 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
     if (tar->format == BW_ARCHIVE_MTREE && complete)
         cmd_hashing_finish(&tar->hashing, file);
     if (needs_check(tar, item) && !item->checked) {
-        item->checked = true; /* it comes again */
+        item->checked = true; /* comes again */
         return NULL;
     }
     struct bw_error *error = complete && !tar->began ? begin(tar, item) : NULL;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The graph command: the layers that the images would be read through, as a volfile or as a
- * picture. */
+/* The graph command: the layers that would read the images, as a volfile or as a picture. */
 #include "btrfs-walk/graph.h"
 
 #include "cli/command.h"

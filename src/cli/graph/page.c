@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The page of a layer as text for a terminal, and the wrapping of words that it needs. */
+/* Formats the page of a layer as text for a terminal, with wrapped lines. */
 #include "cli/graph/page.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ enum { WIDTH = 80 };
 
 static const char example_indent[] = "    ";
 
-/* The length of the next word of a text; `*words` then points to it. 0: there is none. */
+/* Finds the next word of a text: sets `*words` to it and returns its length, or 0 at the end. */
 static size_t next_word(const char **words, const char *end)
 {
     static const char spaces[] = " \n\t";
@@ -40,7 +40,7 @@ void page_append_words(struct bw_buffer *text, const char *words, size_t length,
     }
 }
 
-/* The same with words that were made for it, which it frees. */
+/* Wraps `words`, appends a newline, and frees them. */
 static void append_made(struct bw_buffer *text, struct bw_buffer *words, size_t indent)
 {
     page_append_words(text, words->data ? words->data : "", words->length, indent, WIDTH);
@@ -54,7 +54,7 @@ static bool is_example(const char *line)
     return strncmp(line, example_indent, strlen(example_indent)) == 0;
 }
 
-/* The lines of an example are printed as they are. Returns the text after them. */
+/* Appends the lines of an example unchanged. Returns the text after them. */
 static const char *append_example(struct bw_buffer *text, const char *prose)
 {
     bw_buffer_append_byte(text, '\n');

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The page of a layer as a terminal shows it, made from the layer's class: description, prose,
- * place in the graph and options. Used by `btrfs-walk xlators TYPE`. The pages in docs/xlators and
- * in the manual are made by scripts/make-docs.
+ * The page of a layer on a terminal, made from its class: description, prose, place in the graph
+ * and options. For `btrfs-walk xlators TYPE`; scripts/make-docs makes the pages in docs/xlators and
+ * in the manual.
  */
 #ifndef BW_CMD_PAGE_H
 #define BW_CMD_PAGE_H
@@ -13,11 +13,11 @@
 /** Appends the page of a layer. */
 void page_append(struct bw_buffer *text, const struct bw_xlator_class *type);
 
-/** Appends one sentence or more that say where in a graph the layer can stand. */
+/** Appends sentences about where in a graph the layer can be. */
 void page_append_place(struct bw_buffer *text, const struct bw_xlator_class *type);
 
-/** Appends words, wrapped to lines of at most `width` columns. The first line continues at column
- * `indent`; the others are indented by as many spaces. No newline at the end. */
+/** Appends words, wrapped to lines of at most `width` columns. The first line begins at column
+ * `indent`; the others are indented by `indent` spaces. The last line has no newline. */
 void page_append_words(struct bw_buffer *text, const char *words, size_t length, size_t indent,
                        size_t width);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The xlators command: which types of layers there are, and the page of each. The pages are made by
- * cli/graph/page.c from the classes, so they cannot differ from what the graph accepts.
+ * The xlators command: a list of the layer types, or their pages. cli/graph/page.c makes the pages
+ * from the classes, so they never contradict the graph.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,14 +23,14 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* The types that are asked for, or all. */
+/* The types to print. */
 struct types {
     const struct bw_xlator_class **classes;
     size_t count, capacity;
     const struct cmd_common *common;
     struct bw_registry *registry;
     bool no_memory;
-    bool unusable; /* some shared object was named on stderr instead */
+    bool unusable; /* a shared object could not be used */
 };
 
 static void add_type(struct types *types, const struct bw_xlator_class *type)
@@ -41,7 +41,7 @@ static void add_type(struct types *types, const struct bw_xlator_class *type)
         types->no_memory = true;
 }
 
-/* A type that cannot be used is named on stderr, and the others are still shown. */
+/* Adds a type. If it cannot be loaded, prints the error and continues. */
 static struct bw_error *add_loadable(void *context, const char *name)
 {
     struct types *types = context;
@@ -98,7 +98,7 @@ static int write_out(const struct types *types, bool list)
     return types->unusable ? STATUS_PARTIAL : status;
 }
 
-/* All of them if none is named. */
+/* Prints the types on the command line, or all. */
 static int show(struct bw_registry *registry, const struct cmd_common *common)
 {
     struct types types = {.common = common, .registry = registry};

@@ -108,7 +108,7 @@ static struct bw_error *handle_line(struct reader *reader, char *const words[], 
     return *words[2] == '+' ? NULL : add(reader, start, length);
 }
 
-static struct bw_error *take_line(struct reader *reader, char *line)
+static struct bw_error *parse_line(struct reader *reader, char *line)
 {
     enum { WORDS = 4 };
     char *words[WORDS], *rest = NULL;
@@ -132,7 +132,7 @@ struct bw_error *bad_map_read(const char *file, uint64_t block_size, struct bad_
         end = strchr(line, '\n');
         if (end)
             *end++ = '\0';
-        BW_TRY(take_line(&reader, line));
+        BW_TRY(parse_line(&reader, line));
     }
     bad_ranges_join(ranges);
     return NULL;

@@ -33,8 +33,8 @@ struct diffing {
     struct bw_fs *states[2]; /* historic states of A and B, opened if requested with @GENERATION */
 };
 
-static struct bw_error *take_other(void *target, const struct cmd_option *option,
-                                   const char *argument)
+static struct bw_error *store_other(void *target, const struct cmd_option *option,
+                                    const char *argument)
 {
     struct diff_state *state = target;
     (void)option;
@@ -44,8 +44,8 @@ static struct bw_error *take_other(void *target, const struct cmd_option *option
     return NULL;
 }
 
-static struct bw_error *take_only(void *target, const struct cmd_option *option,
-                                  const char *argument)
+static struct bw_error *store_only(void *target, const struct cmd_option *option,
+                                   const char *argument)
 {
     static const char letters[] = "ADMRT?";
     *(const char **)target = argument;
@@ -58,7 +58,7 @@ static const char *const readings[] = {"needed", "never", "always", NULL};
 
 static const struct cmd_option options[] = {
     {0, "other", "IMAGE", "B is in this other image (repeatable: one for each device)",
-     .take = take_other},
+     .take = store_other},
     {0, "content", "WORD",
      "read data to compare them: where checksums cannot tell (needed, the default), never, or "
      "always",
@@ -67,7 +67,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct diff_state, by_path)},
     {0, "only", "LETTERS",
      "list only these changes: added (A), deleted (D), modified (M), renamed (R), ...",
-     .take = take_only, .offset = CMD_AT(struct diff_state, only, const char *)},
+     .take = store_only, .offset = CMD_AT(struct diff_state, only, const char *)},
     {0, "stat", NULL, "also the bytes of content that differ, and on stderr how much in all",
      CMD_FLAG(struct diff_state, stat)},
     {'0', "null", NULL, "end each field of a line with NUL, and do not escape names",

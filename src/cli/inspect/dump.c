@@ -29,8 +29,8 @@ static struct bw_error *add(struct numbers *numbers, uint64_t value)
     return NULL;
 }
 
-static struct bw_error *take_tree(void *target, const struct cmd_option *option,
-                                  const char *argument)
+static struct bw_error *store_tree(void *target, const struct cmd_option *option,
+                                   const char *argument)
 {
     uint64_t id;
     (void)option;
@@ -38,8 +38,8 @@ static struct bw_error *take_tree(void *target, const struct cmd_option *option,
     return add(target, id);
 }
 
-static struct bw_error *take_block(void *target, const struct cmd_option *option,
-                                   const char *argument)
+static struct bw_error *store_block(void *target, const struct cmd_option *option,
+                                    const char *argument)
 {
     const char *end = argument;
     uint64_t bytenr;
@@ -48,8 +48,8 @@ static struct bw_error *take_block(void *target, const struct cmd_option *option
     return add(target, bytenr);
 }
 
-static struct bw_error *take_range(void *target, const struct cmd_option *option,
-                                   const char *argument)
+static struct bw_error *store_range(void *target, const struct cmd_option *option,
+                                    const char *argument)
 {
     struct dump_state *dump = target;
     (void)option;
@@ -63,11 +63,12 @@ static void release_numbers(void *numbers)
 }
 
 static const struct cmd_option options[] = {
-    {'t', "tree", "TREE", "print this tree: its name or id (repeatable)", .take = take_tree,
+    {'t', "tree", "TREE", "print this tree: its name or id (repeatable)", .take = store_tree,
      .offset = offsetof(struct dump_state, trees), .words = bw_tree_names,
      .release = release_numbers},
     {'b', "block", "LOGICAL", "print the tree block at this logical address (repeatable)",
-     .take = take_block, .offset = offsetof(struct dump_state, blocks), .release = release_numbers},
+     .take = store_block, .offset = offsetof(struct dump_state, blocks),
+     .release = release_numbers},
     {0, "follow", NULL, "with --block: also print everything below it",
      CMD_FLAG(struct dump_state, dump.follow)},
     {0, "bfs", NULL, "print level by level, from the root to the leaves (default)",
@@ -75,7 +76,7 @@ static const struct cmd_option options[] = {
     {0, "dfs", NULL, "print the blocks below each node right after it",
      CMD_FLAG(struct dump_state, dump.depth_first)},
     {0, "key", "MIN[..MAX]", "print only items with these keys: OBJECTID[,TYPE[,OFFSET]]",
-     .take = take_range},
+     .take = store_range},
     {0, "csum-headers", NULL, "print the checksums of tree blocks",
      CMD_FLAG(struct dump_state, dump.checksum_headers)},
     {0, "csum-items", NULL, "print the checksums of data",

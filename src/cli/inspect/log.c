@@ -405,7 +405,7 @@ static struct bw_error *compare(struct changes *changes)
     return compare_xattrs(changes);
 }
 
-static struct bw_error *take_inode(void *context, const struct bw_log_inode *inode)
+static struct bw_error *on_inode(void *context, const struct bw_log_inode *inode)
 {
     struct changes *changes = context;
     struct bw_error *error = find(&changes->before, inode);
@@ -428,7 +428,7 @@ static struct bw_error *list_changes(struct changes *changes)
     BW_TRY(bw_fs_open(&without, &changes->before.fs));
     BW_TRY(bw_xattr_reader_create(changes->before.fs, &changes->before.xattrs));
     BW_TRY(bw_xattr_reader_create(changes->after.fs, &changes->after.xattrs));
-    return bw_log_inodes(changes->after.fs, take_inode, changes);
+    return bw_log_inodes(changes->after.fs, on_inode, changes);
 }
 
 static struct bw_error *list(struct cmd_answer *answer, void *context)

@@ -50,8 +50,8 @@ struct map {
     struct bw_device_map *device_map; /* only with --devid */
 };
 
-static struct bw_error *take_devid(void *target, const struct cmd_option *option,
-                                   const char *argument)
+static struct bw_error *store_devid(void *target, const struct cmd_option *option,
+                                    const char *argument)
 {
     struct map_state *map = target;
     map->by_device = true;
@@ -64,13 +64,13 @@ static struct bw_error *take_devid(void *target, const struct cmd_option *option
 static const struct cmd_option options[] = {
     {0, "devid", "DEVID",
      "ADDRESS is an offset on the device with this id; print its logical address",
-     .take = take_devid},
+     .take = store_devid},
     {0},
 };
 
 /* Lists of the chunks and devices. */
 
-static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *chunk)
+static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
 {
     struct knowns *chunks = context;
     if (!BW_ARRAY_RESERVE(chunks->items, chunks->count, chunks->capacity))
@@ -79,7 +79,7 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *ch
     return NULL;
 }
 
-static struct bw_error *take_device(void *context, const struct bw_device_info *device)
+static struct bw_error *add_device(void *context, const struct bw_device_info *device)
 {
     struct map *map = context;
     if (!BW_ARRAY_RESERVE(map->devices, map->device_count, map->device_capacity))
@@ -271,11 +271,11 @@ static struct bw_error *answer(const struct map *map, struct question rest)
 
 static struct bw_error *answer_all(struct map *map)
 {
-    BW_TRY(bw_fs_devices(map->fs, take_device, map));
+    BW_TRY(bw_fs_devices(map->fs, add_device, map));
     if (map->state->by_device)
         BW_TRY(bw_device_map_open(map->fs, &map->device_map));
     else
-        BW_TRY(bw_fs_chunks(map->fs, take_chunk, &map->chunks));
+        BW_TRY(bw_fs_chunks(map->fs, add_chunk, &map->chunks));
     for (size_t i = 0; i < map->question_count; i++)
         BW_TRY(check(map, &map->questions[i]));
     for (size_t i = 0; i < map->question_count; i++)

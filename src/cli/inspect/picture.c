@@ -29,8 +29,8 @@ static const char *const whens[] = {"auto", "always", "never", NULL};
 
 enum { PNG_SIZE = 10, SVG_ORDER = 6, SVG_MOST = 8, PNG_ORDER = 8, MOST_DEVICES = 64 };
 
-static struct bw_error *take_order(void *target, const struct cmd_option *option,
-                                   const char *argument)
+static struct bw_error *store_order(void *target, const struct cmd_option *option,
+                                    const char *argument)
 {
     struct picture_state *state = target;
     state->has_order = true;
@@ -39,8 +39,8 @@ static struct bw_error *take_order(void *target, const struct cmd_option *option
                : cmd_bad_argument(option, argument, "a number from 0 to 11");
 }
 
-static struct bw_error *take_size(void *target, const struct cmd_option *option,
-                                  const char *argument)
+static struct bw_error *store_size(void *target, const struct cmd_option *option,
+                                   const char *argument)
 {
     struct picture_state *state = target;
     return cmd_parse_number(argument, 0, 12, &state->size)
@@ -60,9 +60,9 @@ static const struct cmd_option options[] = {
     {0, "curve", "WORD", "curve that fills the square: hilbert (default), linear or snake",
      CMD_WORD(struct picture_state, curve, curves)},
     {0, "order", "N", "cut each device into 4^N cells, 0 to 11 (default: by its size)",
-     .take = take_order},
+     .take = store_order},
     {0, "size", "N", "make a PNG 2^N pixels wide and high, for each device (default: 10)",
-     .take = take_size},
+     .take = store_size},
     {0, "devid", "DEVID", "show only the device with this id",
      CMD_BYTES(struct picture_state, devid)},
     {0, "color", "WHEN", "colours in text: auto (default), always or never",
@@ -77,7 +77,7 @@ struct devices {
     size_t count;
 };
 
-static struct bw_error *take_device(void *context, const struct bw_device_info *device)
+static struct bw_error *add_device(void *context, const struct bw_device_info *device)
 {
     struct devices *devices = context;
     devices->total += device->total_bytes;
@@ -155,7 +155,7 @@ static struct bw_error *draw(const struct picture_state *state, struct bw_fs *fs
 {
     struct devices devices = {0};
     struct bw_space_map *map;
-    BW_TRY(bw_fs_devices(fs, take_device, &devices));
+    BW_TRY(bw_fs_devices(fs, add_device, &devices));
     const bool together = state->by == BW_DRAW_HEATMAP || state->order_of_space == BW_SPACE_LOGICAL;
     const bool apart = state->devid || (!together && devices.count <= MOST_DEVICES);
     const unsigned order = choose_order(state, apart ? devices.largest : devices.total);

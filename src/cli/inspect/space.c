@@ -19,7 +19,8 @@ struct space_state {
     struct bw_buffer free_if; /* names of subvolumes, each with a NUL */
 };
 
-static struct bw_error *take_free_if(void *state, const struct cmd_option *option, const char *list)
+static struct bw_error *store_free_if(void *state, const struct cmd_option *option,
+                                      const char *list)
 {
     struct bw_buffer *names = &((struct space_state *)state)->free_if;
     for (const char *name = list;; name++) {
@@ -42,7 +43,7 @@ static void release(void *state)
 static const struct cmd_option options[] = {
     {0, "free-if", "SUBVOLUME,...",
      "print the space that deleting these paths or ids together would free (repeatable)",
-     .take = take_free_if, .release = release},
+     .take = store_free_if, .release = release},
     {0, "shared", NULL, "list the sets of subvolumes that share data, and how much",
      CMD_FLAG(struct space_state, shared)},
     {'j', "threads", "N", "number of threads, 1 to 32 (default: processors, at most 8)",

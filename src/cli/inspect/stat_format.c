@@ -29,7 +29,7 @@ struct directive {
     char letter;
 };
 
-static int take_number(const char **at)
+static int parse_number(const char **at)
 {
     int number = -1;
     for (; **at >= '0' && **at <= '9'; ++*at)
@@ -45,11 +45,11 @@ static struct directive parse_directive(const char **at)
     const size_t flags = strspn(*at, "-+ #0'I");
     memcpy(directive.flags, *at, flags < sizeof directive.flags ? flags : 0);
     *at += flags;
-    directive.width = take_number(at);
+    directive.width = parse_number(at);
     if (**at == '.') {
         ++*at;
         directive.has_precision = true;
-        directive.precision = take_number(at);
+        directive.precision = parse_number(at);
     }
     if ((**at == 'H' || **at == 'L') && (*at)[1] && strchr("dr", (*at)[1]))
         directive.modifier = *(*at)++;

@@ -18,8 +18,8 @@ struct super_state {
     bool force;
 };
 
-static struct bw_error *take_copy(void *target, const struct cmd_option *option,
-                                  const char *argument)
+static struct bw_error *store_copy(void *target, const struct cmd_option *option,
+                                   const char *argument)
 {
     uint64_t number;
     if (!cmd_parse_number(argument, 0, BW_SUPERBLOCK_NUMBERS - 1, &number))
@@ -29,7 +29,7 @@ static struct bw_error *take_copy(void *target, const struct cmd_option *option,
 }
 
 static const struct cmd_option options[] = {
-    {'i', "copy", "N", "print only copy N: 0, 1 or 2", .take = take_copy,
+    {'i', "copy", "N", "print only copy N: 0, 1 or 2", .take = store_copy,
      .offset = offsetof(struct super_state, copy)},
     {'F', "force", NULL, "also print copies without the btrfs magic",
      CMD_FLAG(struct super_state, force)},

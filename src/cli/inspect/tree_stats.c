@@ -27,7 +27,7 @@ struct tree_stats_state {
     struct bw_tree_stats now; /* of the current tree */
 };
 
-static struct bw_error *take_tree(void *state, const struct cmd_option *option, const char *text)
+static struct bw_error *store_tree(void *state, const struct cmd_option *option, const char *text)
 {
     struct tree_stats_state *stats = state;
     struct selected_tree tree = {.name = text};
@@ -47,7 +47,7 @@ static void release_trees(void *state)
 static const struct cmd_option options[] = {
     {'t', "tree", "TREE",
      "this tree: its name or id (repeatable; default: root, extent, csum and fs)",
-     .take = take_tree, .words = bw_tree_names, .release = release_trees},
+     .take = store_tree, .words = bw_tree_names, .release = release_trees},
     {0, "items", NULL, "list the items of each tree by type",
      CMD_FLAG(struct tree_stats_state, items)},
     {0},

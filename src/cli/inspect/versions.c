@@ -37,7 +37,7 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static struct bw_error *take_part(void *context, const struct bw_data_part *part)
+static struct bw_error *write_part(void *context, const struct bw_data_part *part)
 {
     bw_left_take(context, part);
     return NULL;
@@ -49,7 +49,7 @@ static struct bw_error *read_all(const struct bw_version *version, struct bw_lef
     if (!S_ISREG(version->inode.mode))
         return NULL;
     BW_TRY(bw_file_open(version->fs, &version->place, NULL, &file));
-    struct bw_error *error = bw_file_read_parts(file, 0, UINT64_MAX, take_part, left);
+    struct bw_error *error = bw_file_read_parts(file, 0, UINT64_MAX, write_part, left);
     bw_file_close(file);
     return error;
 }

@@ -35,8 +35,8 @@ static const char *const orders[] = {
     [BW_WALK_BY_GID] = "gid",         NULL};
 
 /* A '-' before the word reverses the order. */
-static struct bw_error *take_order(void *target, const struct cmd_option *option,
-                                   const char *argument)
+static struct bw_error *store_order(void *target, const struct cmd_option *option,
+                                    const char *argument)
 {
     struct walk_state *walk = target;
     unsigned order;
@@ -60,7 +60,7 @@ static const struct cmd_option options[] = {
     {0, "sort", "WORD",
      "sort in memory by this column, for example size, or -size: largest first; none: in the "
      "order of the walk (default)",
-     .take = take_order, .words = orders},
+     .take = store_order, .words = orders},
     {0, "reverse", NULL, "reverse the order of --sort",
      CMD_FLAG(struct walk_state, options.reverse)},
     CMD_SELECTION(struct walk_state, selection),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The mount command. It opens the image as every command does, confined; what mounts and unmounts
- * is a child that is started before (mount_process.c). With --background, all of that happens in a
- * child as well, and the command ends when the mount is there.
+ * The mount command. Like every command, it opens the image in the sandbox. A child process that
+ * was started before mounts and unmounts (mount_process.c). With --background, all of this happens
+ * in another child, and the command ends when the mount is ready.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,18 +42,19 @@ static const struct cmd_option options[] = {
 
 #ifdef BW_FUSE
 
-/* A mount that is being made. */
+/* The state while mounting. */
 struct mounting {
     const struct cmd_common *common;
     const struct mount_state *state;
     struct bw_mount_options options;
     char *directory; /* absolute */
     int channel;
-    int ready;   /* with --background: what the first process waits at; otherwise -1 */
-    int nowhere; /* likewise: /dev/null */
+    int ready;   /* with --background: pipe to the first process, which waits for the mount;
+                  * otherwise -1 */
+    int nowhere; /* with --background: /dev/null */
 };
 
-/* Commas and backslashes are special in a list of options. */
+/* Escapes commas and backslashes, which are special in a list of options. */
 static void append_escaped(struct bw_buffer *list, const char *text)
 {
     for (; *text; text++) {
@@ -63,7 +64,7 @@ static void append_escaped(struct bw_buffer *list, const char *text)
     }
 }
 
-/* The image may hold anything: nothing in it becomes a device or gives privileges here. */
+/* The image is not trusted: device nodes and setuid bits in it have no effect. */
 static struct bw_error *start_mount_process(void *context, const struct bw_fs *planned)
 {
     struct mounting *mounting = context;
@@ -80,7 +81,8 @@ static struct bw_error *start_mount_process(void *context, const struct bw_fs *p
     return mount_process_start(mounting->directory, list.data, &mounting->channel);
 }
 
-/* Tells the first process that the mount is there. Messages still go to a file, if they do. */
+/* Reports to the first process that the mount is ready. If stderr is a file, messages are still
+ * written to it. */
 static void go_to_background(const struct mounting *mounting)
 {
     struct stat status;
@@ -89,7 +91,7 @@ static void go_to_background(const struct mounting *mounting)
         return;
     for (int stream = STDIN_FILENO; stream <= (has_file ? STDOUT_FILENO : STDERR_FILENO); stream++)
         dup2(mounting->nowhere, stream);
-    if (chdir("/") || write(mounting->ready, "", 1) != 1) /* it is gone: nobody waits */
+    if (chdir("/") || write(mounting->ready, "", 1) != 1) /* the first process has ended */
         cmd_note(mounting->common, bw_error_no_memory());
     close(mounting->ready);
 }
@@ -141,7 +143,7 @@ static int run_mount(struct mounting *mounting)
     return status;
 }
 
-/* In the first process: waits for the mount. */
+/* Waits for the mount in the first process. */
 static int wait_for_mount(pid_t child, int ready)
 {
     char word;

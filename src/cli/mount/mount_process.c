@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The child that waits for a word to mount, and then for the end. */
+/* The child process that mounts on request, waits for the end, and unmounts. */
 #include "cli/mount/mount_process.h"
 
 #include <errno.h>
@@ -12,13 +12,13 @@
 #define FUSE_USE_VERSION 32
 #include <fuse_lowlevel.h>
 
-/* Bytes beside which a descriptor is sent. */
+/* Buffer for a control message with a descriptor, aligned. */
 union control {
     char bytes[CMSG_SPACE(sizeof(int))];
     struct cmsghdr header;
 };
 
-/* A message of one byte; `descriptor` -1: without one. */
+/* Sends one byte, together with `descriptor` unless that is -1. */
 static ssize_t send_descriptor(int socket, int descriptor)
 {
     char word = 0;
@@ -36,7 +36,7 @@ static ssize_t send_descriptor(int socket, int descriptor)
     return sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
-/* -1: there came none. */
+/* Receives a descriptor; -1 if the message has none. */
 static int receive_descriptor(int socket)
 {
     char word;
@@ -56,7 +56,7 @@ static int receive_descriptor(int socket)
     return descriptor;
 }
 
-/* False: the other process is gone. */
+/* Waits for a byte; false if the other process has ended. */
 static bool wait_for_word(int socket)
 {
     char word;
@@ -66,7 +66,8 @@ static bool wait_for_word(int socket)
     return got == 1;
 }
 
-/* Its messages have been printed, and nobody waits for the streams of the program any longer. */
+/* All messages of the program have been printed. If its stdout or stderr is a pipe, the reader must
+ * not wait for this process. */
 static void leave_streams(void)
 {
     const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -80,7 +81,7 @@ static void mount_and_wait(int socket, const char *directory, const char *option
     char *words[] = {"btrfs-walk", "-o", (char *)(uintptr_t)options, NULL};
     struct fuse_args arguments = FUSE_ARGS_INIT(3, words);
     sigset_t all;
-    sigfillset(&all); /* it ends when the other one does */
+    sigfillset(&all); /* signals do not end this process; the end of the other process does */
     sigprocmask(SIG_SETMASK, &all, NULL);
     if (setsid() < 0 || chdir("/"))
         return;

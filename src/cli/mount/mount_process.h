@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The process that mounts and unmounts. The one that reads the image is confined, and can do
- * neither; this one reads nothing but words of the other, and unmounts even if that one crashes.
+ * The process that mounts and unmounts. The process that reads the image is confined and can do
+ * neither. This process reads only messages from the other one, and unmounts even if that crashes.
  */
 #ifndef BW_CLI_MOUNT_KEEPER_H
 #define BW_CLI_MOUNT_KEEPER_H
 
 #include "btrfs-walk/error.h"
 
-/** Starts it, for a directory and the options of the mount ("ro,fsname=..."): before the process is
- * confined and before it has threads. `*channel` is the descriptor by which they talk. */
+/** Starts the process, before the caller is confined and has threads. `options` are the mount
+ * options ("ro,fsname=..."). `*channel` is the socket to the process. */
 struct bw_error *mount_process_start(const char *directory, const char *options, int *channel);
 
-/** Has it mount; the caller owns the descriptor of /dev/fuse. */
+/** Makes the process mount; the caller owns the descriptor of /dev/fuse. */
 struct bw_error *mount_process_mount(int channel, const char *directory, int *descriptor);
 
-/** Has it unmount, and waits for that. When this process ends it does so by itself. */
+/** Makes the process unmount, and waits for it. It also unmounts if the caller ends. */
 void mount_process_end(int channel);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The blackbox command: shows what a flight recorder has kept. The file may be that of a process
- * that was killed, or that still runs, or anything else.
+ * The blackbox command: prints the recording of a flight recorder. The process may have been killed
+ * or still run, and the file may be anything else.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -93,7 +93,7 @@ static void print_note(const char *file, const struct bw_buffer *line)
             (int)line->length, line->data ? line->data : "");
 }
 
-/* Which process it was, and which events are not shown. */
+/* Prints the process of the recording, and the number of events that are missing. */
 static void print_notes(const char *file, const struct bw_recording_facts *facts)
 {
     BW_AUTO_BUFFER struct bw_buffer line = {0};

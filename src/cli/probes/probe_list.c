@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * --probe-list: the names of the probes, all that is known of each (long), the same as a JSON
- * document, and the records as structures for bpftrace.
+ * --probe-list: the names of the probes; all facts about them (long); the same as a JSON document;
+ * and the records as structures for bpftrace.
  */
 #include "cli/probes/probes.h"
 
@@ -12,7 +12,7 @@
 #include "cli/command.h"
 #include "cli/graph/page.h"
 
-/* Arguments of a USDT site; the first is the record. */
+/* Number of arguments of a USDT site; the first is the record. */
 enum { ARGUMENTS = 6 };
 
 static const struct {
@@ -39,7 +39,7 @@ static const char *const formats[] = {
     [BW_FORMAT_FLAGS] = "flags",
 };
 
-/* The member that is argument `number`, from 1 on. */
+/* The member that is passed as argument `number`, from 1 on. */
 static const struct bw_member *argument(const struct bw_probe *probe, unsigned number)
 {
     static const char *const common[ARGUMENTS - 3] = {"error", "ns", "call"};
@@ -50,8 +50,8 @@ static const struct bw_member *argument(const struct bw_probe *probe, unsigned n
     return &record->members[bw_record_member(record, name, strlen(name))];
 }
 
-/* Whether a member of the record of a probe has a translation for it. */
-static bool translates(const struct bw_probe *probe, const struct bw_member *member)
+/* Whether a probe fills a member of its record. */
+static bool fills(const struct bw_probe *probe, const struct bw_member *member)
 {
     return bw_probe_members(probe) >> (member - probe->record->members) & 1;
 }
@@ -63,7 +63,7 @@ static void append_attributes(struct bw_buffer *text, struct bw_attributes attri
                      bw_stability_name(attributes.data), bw_dependency_name(attributes.depends));
 }
 
-/* A probe is as stable as it and its record are: the least of both. */
+/* A probe is only as stable as the less stable of itself and its record. */
 static struct bw_attributes attributes_of(const struct bw_probe *probe)
 {
     return bw_attributes_least(probe->attributes, probe->record->attributes);
@@ -77,14 +77,13 @@ static void append_names(struct bw_buffer *text)
         bw_buffer_format(text, "%s\n", probes[i].name);
 }
 
-/* A member without a translation is an argument all the same: 0. */
+/* Members that the probe does not fill are passed as 0. */
 static void append_arguments(struct bw_buffer *text, const struct bw_probe *probe)
 {
     bw_buffer_format(text, "    arguments  arg0 struct bw_%s *", probe->record->name);
     for (unsigned i = 1; i < ARGUMENTS; i++) {
         const struct bw_member *member = argument(probe, i);
-        bw_buffer_format(text, ", arg%u %s%s", i, member->name,
-                         translates(probe, member) ? "" : " (0)");
+        bw_buffer_format(text, ", arg%u %s%s", i, member->name, fills(probe, member) ? "" : " (0)");
     }
     bw_buffer_append_byte(text, '\n');
 }
@@ -93,7 +92,7 @@ static void append_member(struct bw_buffer *text, const struct bw_probe *probe,
                           const struct bw_member *member)
 {
     enum { INDENT = 58, WIDTH = 110 };
-    const char *there = !translates(probe, member) ? "no" : member->lazy ? "if wanted" : "yes";
+    const char *there = !fills(probe, member) ? "no" : member->lazy ? "if wanted" : "yes";
     bw_buffer_format(text, "      %-13s  %-5s  %-8s  %-9s  %-8s  ", member->name,
                      types[member->type].name, formats[member->format], there,
                      bw_stability_name(member->stability));
@@ -154,7 +153,7 @@ static void add_probe(struct bw_json *json, const struct bw_probe *probe)
     bw_json_end(json);
     bw_json_begin_array(json, "translated");
     for (unsigned i = 0; i < record->member_count; i++)
-        if (translates(probe, &record->members[i]))
+        if (fills(probe, &record->members[i]))
             bw_json_text(json, NULL, record->members[i].name);
     bw_json_end(json);
     bw_json_end(json);
@@ -252,7 +251,7 @@ static const char bpftrace_begin[] =
     "    unsigned long long length;\n"
     "};\n";
 
-/* bpftrace has no headers of its own, so the types are those that C has without any. */
+/* bpftrace scripts include no headers, so the structures use only built-in types. */
 static void append_bpftrace(struct bw_buffer *text)
 {
     bw_buffer_format(text, "%s", bpftrace_begin);

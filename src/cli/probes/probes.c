@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From the options --probe... to consumers. The probes selected are printed, unless they are only
- * counted (--probe-stats) or recorded (--blackbox). The flight recorder always has the coarse
+ * From the options --probe... to consumers. Selected probes are printed, unless they are only
+ * counted (--probe-stats) or recorded (--blackbox). The flight recorder always receives the coarse
  * probes.
  */
 #include <errno.h>
@@ -22,13 +22,14 @@
 
 /*
  * The flight recorder of a command. On a fatal signal, its last events are written to stderr, with
- * nothing but what a signal handler may do; then the signal has its usual effect.
+ * async-signal-safe functions only; then the signal has its default effect.
  */
 
 enum {
     LAST_EVENTS = 16,
-    STACK_BYTES = 64 << 10, /* of the main thread, whose own may have run out */
-    PATIENCE = 1000,        /* milliseconds to wait for a reader of stderr */
+    STACK_BYTES = 64 << 10, /* for the handler, because the stack of the main thread may have
+                             * overflowed */
+    PATIENCE = 1000,        /* milliseconds to wait until stderr can be written */
 };
 
 static const struct {
@@ -53,9 +54,9 @@ static struct bw_recorder *_Atomic active;
 static struct sigaction previous[FATAL];
 static stack_t previous_stack;
 static _Alignas(16) char stack[STACK_BYTES];
-static _Atomic int printing; /* number of the thread that prints; -1: done */
+static _Atomic int printing; /* id of the thread that prints; -1: done */
 
-/* Gives up if stderr is not read: a process that dies must not hang. */
+/* Gives up if nothing reads stderr, because a dying process must not hang. */
 static bool write_text(const struct bw_buffer *text)
 {
     for (size_t done = 0; done < text->length;) {
@@ -75,7 +76,7 @@ static void append(struct bw_buffer *text, const char *words)
     bw_buffer_append(text, words, strlen(words));
 }
 
-/* Everything is on the stack, and the buffer never asks for memory. */
+/* Uses only the stack: the buffer never allocates memory. */
 static void print_events(const struct bw_recorder *recorder, const char *reason)
 {
     char room[BW_RECORDER_LINE + 64], line[BW_RECORDER_LINE];
@@ -99,14 +100,14 @@ static void print_events(const struct bw_recorder *recorder, const char *reason)
     }
 }
 
-/* One thread prints. Another thread that dies meanwhile waits for it; if it is the same thread, the
- * printing itself failed, and is given up. */
+/* Only one thread prints. Another thread that dies meanwhile waits. If it is the same thread,
+ * printing itself has failed and is not repeated. */
 static void print_once(struct bw_recorder *recorder, const char *name)
 {
     int nobody = 0, self = (int)syscall(SYS_gettid);
     if (atomic_compare_exchange_strong(&printing, &nobody, self)) {
         char reason[32] = "died of ";
-        /* The name of a signal. NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.strcpy) */
+        /* a signal's name is shorter. NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.strcpy) */
         print_events(recorder, strcat(reason, name));
         atomic_store(&printing, -1);
         return;
@@ -120,7 +121,8 @@ static void handle(int number, siginfo_t *info, void *context)
     (void)context;
     int saved = errno;
     struct bw_recorder *recorder = atomic_load(&active);
-    bool is_fault = info->si_code > 0; /* it recurs after the return; otherwise it was sent */
+    bool is_fault = info->si_code > 0; /* a fault happens again after the return; otherwise another
+                                        * process sent the signal */
     size_t i = 0;
     while (i + 1 < FATAL && fatal[i].number != number)
         i++;
@@ -139,7 +141,7 @@ static void handle(int number, siginfo_t *info, void *context)
 }
 
 /*
- * From now on the last events are printed to stderr when a fatal signal ends the program. One
+ * Installs handlers that print the last events when a fatal signal ends the program. Only for one
  * recorder at a time. Call it before a file system is opened.
  */
 static void catch_fatal_signals(struct bw_recorder *recorder)
@@ -148,12 +150,12 @@ static void catch_fatal_signals(struct bw_recorder *recorder)
     stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
     atomic_store(&printing, 0);
     if (atomic_exchange(&active, recorder))
-        return; /* the handlers are installed */
+        return; /* already installed */
     sigaltstack(NULL, &previous_stack);
     if (previous_stack.ss_flags & SS_DISABLE)
         sigaltstack(&alternate, NULL);
-    /* Not SA_RESETHAND: a second thread that dies would end the process while the first one prints.
-     * The handler restores what was there before. */
+    /* With SA_RESETHAND, a second dying thread would end the process while the first one prints.
+     * Instead, the handler restores the previous action. */
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
     for (size_t i = 0; i < FATAL; i++)
@@ -162,7 +164,7 @@ static void catch_fatal_signals(struct bw_recorder *recorder)
         sigaction(fatal[i].number, &ours, NULL);
 }
 
-/* Another handler may have been installed since, which calls ours: without a recorder, ours prints
+/* Another handler that was installed later may still call this one; without a recorder, it prints
  * nothing. */
 static void release_fatal_signals(void)
 {
@@ -190,15 +192,15 @@ static struct bw_error *check_blackbox_file(const char *file)
     struct stat status;
     if (strcmp(file, "-") == 0)
         return bw_error_create(BW_ERROR_USAGE, "--blackbox needs a regular file, not -");
-    /* A block device is refused with all other outputs; opening a pipe would wait for a reader. */
+    /* block devices are refused like all other outputs; opening a pipe would wait for a reader */
     return stat(file, &status) || S_ISREG(status.st_mode) || S_ISBLK(status.st_mode)
                ? NULL
                : bw_error_create(BW_ERROR_USAGE, "%s: not a regular file, which --blackbox needs",
                                  file);
 }
 
-/* A mapping needs a descriptor for reading and writing, and outputs are opened for writing only: so
- * the file is opened again, and must be the one that was checked. */
+/* A mapping needs a descriptor for reading and writing, but outputs are opened only for writing.
+ * Therefore, the file is opened again; it must be the same file. */
 static struct bw_error *reopen(const char *file, int written, int *descriptor)
 {
     struct stat before, after;
@@ -223,7 +225,7 @@ static struct bw_error *open_file(const struct bw_fs *fs, const char *file, int 
     return error;
 }
 
-/* Results or messages that go to the same file would overwrite the box. */
+/* Results or messages written to the same file would overwrite the recording. */
 static struct bw_error *refuse_stream(int descriptor, const char *file)
 {
     struct stat box, stream;
@@ -235,8 +237,8 @@ static struct bw_error *refuse_stream(int descriptor, const char *file)
     return NULL;
 }
 
-/* Creates a recorder of the coarse probes and those selected (NULL: no others), in the file of that
- * name, or in memory if `file` is NULL. */
+/* Creates a recorder of the coarse probes and the selected ones (may be NULL). It records to
+ * `file`, or to memory if that is NULL. */
 static struct bw_error *open_recorder(const struct bw_fs *fs, const char *file,
                                       const bool selected[BW_PROBES_MAX],
                                       struct bw_recorder **recorder)
@@ -316,7 +318,7 @@ const struct cmd_option cmd_probe_options[] = {
     {0},
 };
 
-/* Whether events are to be printed even if they are recorded. */
+/* Whether the options request printed events in addition to a recording. */
 static bool prints(const struct cmd_probe_settings *settings)
 {
     return settings->output || settings->limited;
@@ -326,14 +328,15 @@ struct cmd_probes {
     struct cmd_probe_settings settings;
     struct bw_probes *probes;
     bool selected[BW_PROBES_MAX];
-    int output; /* where events and statistics go; -1: to a file that is not open yet */
-    struct bw_probe_printer *printer; /* this one or the next; NULL: the other, or neither */
+    int output; /* descriptor for events and statistics; -1: a file that is not open yet */
+    struct bw_probe_printer *printer; /* printer or stats, or neither */
     struct bw_probe_stats *stats;
-    struct bw_filter *filter; /* before that one; NULL: none */
+    struct bw_filter *filter; /* precedes the printer or stats; NULL: none */
     struct bw_recorder *recorder;
 };
 
-/* A filter without --probe is for all probes that it fits; false if there is none. */
+/* Without --probe, a filter applies to all probes whose members it uses; false if there are no such
+ * probes. */
 static bool select_fitting(struct cmd_probes *watch)
 {
     unsigned count;
@@ -352,7 +355,7 @@ static bool select_fitting(struct cmd_probes *watch)
     return any;
 }
 
-/* BTRFS_WALK_PROBE says the same as --probe, for programs that are started by others. */
+/* BTRFS_WALK_PROBE is equivalent to --probe, for programs started by others. */
 static struct bw_error *select_probes(struct cmd_probes *watch)
 {
     const struct cmd_probe_settings *settings = &watch->settings;
@@ -390,14 +393,14 @@ static const char *output_name(const struct cmd_probes *watch)
 static struct bw_error *write_lines(void *context, const char *lines, size_t length)
 {
     const struct cmd_probes *watch = context;
-    /* Events from before the file is opened are dropped. */
+    /* events before the file was opened are lost */
     if (watch->output < 0)
         return NULL;
     return cmd_write_file(watch->output, output_name(watch), lines, length);
 }
 
-/* Lines on stderr are seen at once. */
-static bool gathers(const struct cmd_probes *watch)
+/* Lines on stderr are not buffered. */
+static bool is_buffered(const struct cmd_probes *watch)
 {
     return strcmp(output_name(watch), "stderr") != 0;
 }
@@ -407,7 +410,7 @@ static struct bw_error *make_printer(struct cmd_probes *watch)
     const struct bw_probe_printer_options options = {
         .struct_size = sizeof(struct bw_probe_printer_options),
         .json = watch->settings.format == CMD_PROBES_JSON,
-        .gather = gathers(watch),
+        .gather = is_buffered(watch),
         .maximum = watch->settings.maximum,
         .consume = write_lines,
         .context = watch,
@@ -415,7 +418,7 @@ static struct bw_error *make_printer(struct cmd_probes *watch)
     return bw_probe_printer_create(&options, watch->selected, &watch->printer);
 }
 
-/* Adds a consumer to the probes, after the filter if there is one. */
+/* Adds a consumer to the probes, after the filter if one is set. */
 static struct bw_error *add_consumer(struct cmd_probes *watch, struct bw_probe_consumer *consumer)
 {
     if (watch->settings.filter) {
@@ -426,21 +429,22 @@ static struct bw_error *add_consumer(struct cmd_probes *watch, struct bw_probe_c
     return NULL;
 }
 
-/* Options that would have no effect are refused. */
+/* Refuses options that would have no effect. */
 static struct bw_error *check_settings(const struct cmd_probes *watch)
 {
     const struct cmd_probe_settings *settings = &watch->settings;
-    const char *vain = NULL;
+    const char *useless = NULL;
     if (settings->stats && settings->limited)
-        vain = "--probe-max limits the events printed; --probe-stats prints none";
+        useless = "--probe-max limits the events printed; --probe-stats prints none";
     else if (settings->stats == CMD_STATS_BY_XLATOR && settings->pattern_count)
-        vain = "--probe-stats=xlator counts the calls of all layers; it takes no --probe";
+        useless = "--probe-stats=xlator counts the calls of all layers; it takes no --probe";
     else if (settings->filter && settings->blackbox && !prints(settings) && !settings->stats)
-        vain = "--probe-filter is for events that are printed or counted; --blackbox keeps all of "
-               "them";
+        useless =
+            "--probe-filter is for events that are printed or counted; --blackbox keeps all of "
+            "them";
     else if (settings->pattern_count && !anything_selected(watch))
-        vain = "--probe excludes all probes that it selects";
-    return vain ? bw_error_create(BW_ERROR_USAGE, "%s", vain) : NULL;
+        useless = "--probe excludes all probes that it selects";
+    return useless ? bw_error_create(BW_ERROR_USAGE, "%s", useless) : NULL;
 }
 
 static struct bw_error *make_consumers(struct cmd_probes *watch)
@@ -502,8 +506,8 @@ static struct bw_error *report_stats(struct cmd_probes *watch)
                                  write_lines, watch);
 }
 
-/* A signal ends the program. */
-static void print_held_back(void *context)
+/* Called when a signal ends the program. */
+static void print_buffered(void *context)
 {
     struct cmd_probes *watch = context;
     if (watch->stats)
@@ -518,7 +522,7 @@ static struct bw_error *open_output(struct cmd_probes *watch, const struct bw_fs
     if (watch->output == STDERR_FILENO)
         return NULL;
     BW_TRY(cmd_open_output(fs, settings->blackbox, settings->output, &watch->output));
-    /* A device or a pipe cannot be truncated. */
+    /* devices and pipes cannot be truncated */
     return ftruncate(watch->output, 0) && errno != EINVAL
                ? bw_error_from_errno(errno, "cannot write to %s", settings->output)
                : NULL;
@@ -536,8 +540,8 @@ struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *f
 
 void cmd_probes_start(struct cmd_probes *watch)
 {
-    if (watch->stats || (watch->printer && gathers(watch)))
-        cmd_set_exit_message(print_held_back, watch);
+    if (watch->stats || (watch->printer && is_buffered(watch)))
+        cmd_set_exit_message(print_buffered, watch);
 }
 
 struct bw_error *cmd_probes_close(struct cmd_probes *watch)

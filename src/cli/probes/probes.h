@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Watching a command: the options --probe... and the consumers made from them. The session creates
- * them before it opens the file system and destroys them after it is closed.
+ * The probes of a command: the options --probe... and the consumers made from them. A session
+ * creates them before it opens the file system, and destroys them after it has closed it.
  */
 #ifndef BW_CLI_PROBES_PROBES_H
 #define BW_CLI_PROBES_PROBES_H
@@ -10,9 +10,9 @@
 #include "btrfs-walk/json.h"
 #include "btrfs-walk/recorder.h"
 
-/** What the options have set; all zeros: nothing. */
+/** Settings of the options. All zeros: none was given. */
 struct cmd_probe_settings {
-    const char **patterns; /**< of each --probe, in order; room for one an argument */
+    const char **patterns; /**< of each --probe, in order; room for one per argument */
     size_t pattern_count;
     const char *filter; /**< expression; NULL: none */
     const char *output; /**< file; NULL or "-": stderr */
@@ -25,38 +25,38 @@ struct cmd_probe_settings {
 
 struct cmd_common;
 
-/** The probes of a session with their consumers. */
+/** The probe set of a session and its consumers. */
 struct cmd_probes;
 
-/** Creates them. Fails because of wrong usage, or if memory runs out. */
+/** Creates the set and the consumers. Fails after wrong usage, or if memory runs out. */
 struct bw_error *cmd_probes_create(const struct cmd_common *common, struct cmd_probes **watch);
 
-/** The set to open a file system with. */
+/** The probe set, for opening a file system. */
 struct bw_probes *cmd_probes_set_of(struct cmd_probes *watch);
 
 /** Opens the outputs, which must not be input files. For bw_fs_options.planned. */
 struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *fs);
 
-/** Has what is held back printed when a signal ends the program. */
+/** From now on, buffered output is printed if a signal ends the program. */
 void cmd_probes_start(struct cmd_probes *watch);
 
-/** Prints the statistics and frees everything, after the file system is closed; NULL is allowed. */
+/** Prints the statistics and frees everything. Call it after the file system is closed; `watch` may
+ * be NULL. */
 struct bw_error *cmd_probes_close(struct cmd_probes *watch);
 
-/** Writes the list of --probe-list to stdout and returns the exit status. `style` is NULL or "" for
- * the names alone, or "long", "json" or "bpftrace". */
+/** Writes the list of --probe-list to stdout and returns the exit status. `style` is "long", "json"
+ * or "bpftrace"; NULL or "" for the names alone. */
 int cmd_probe_list(const char *style);
 
 /** Adds all probes and records to an open object of a JSON document. */
 void cmd_probe_list_add(struct bw_json *json);
 
-/* The flight recorder, whose last events are printed when the program dies. */
+/* The flight recorder, whose last events are printed after a fatal signal. */
 
-/** The name of a signal that makes it do so; NULL if it is another one. */
+/** The name of a fatal signal; NULL for other signals. */
 const char *cmd_recorder_signal(uint32_t number);
 
-/** Prints the last events to stderr, for an error that ends the work. Does nothing if it was not
- * started. */
+/** Prints the last events to stderr, for a fatal error. Does nothing without a recorder. */
 void cmd_recorder_print_last(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The check, as a section of the report. The trees are opened a second time, as they are on disk:
- * what is damaged becomes findings there, and no messages. */
+/* The section about the check. It opens the file system again and reads the trees as they are on
+ * disk. There, damage becomes findings, not messages. */
 #include <inttypes.h>
 
 #include "base/cleanup.h"

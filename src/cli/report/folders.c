@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The treemap of the report. Directories come after what is in them, so each finds those below it
- * waiting, as a list for each depth. Of these, the largest are drawn.
+ * The treemap of the report. Directories are visited after their contents; until then,
+ * subdirectories wait in a list for each depth. Of these, the largest are drawn.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,14 +18,14 @@
 #include "draw/layout.h"
 
 enum {
-    DEPTH = 4,         /* of directories that are drawn */
-    CHILDREN = 48,     /* of a directory; the rest is a part of it */
-    MOST_BOXES = 1200, /* of the drawing */
+    DEPTH = 4,         /* levels of directories that are drawn */
+    CHILDREN = 48,     /* children drawn of a directory; the rest is a part of it */
+    MOST_BOXES = 1200, /* in the drawing */
     WIDTH = 1200,
     HEIGHT = 640,
-    HEADING = 18, /* height of a name */
+    HEADING = 18, /* height of a line with a name */
     BORDER = 3,
-    LETTER = 7, /* width of a letter, about */
+    LETTER = 7, /* approximate width of a character */
 };
 
 static const char *const colors[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
@@ -34,7 +34,7 @@ static const char *const colors[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
 struct folder {
     uint64_t bytes, files;
     size_t name, name_length; /* in `names` */
-    uint32_t child, next;     /* of a list; NONE ends it */
+    uint32_t child, next;     /* the next of a list; NONE ends it */
 };
 
 enum { NONE = UINT32_MAX };
@@ -43,12 +43,13 @@ struct folders {
     struct folder *folders;
     size_t count, capacity;
     struct bw_buffer names;
-    uint32_t waiting[DEPTH + 2]; /* for a parent, by depth */
+    uint32_t pending[DEPTH + 2]; /* for each depth, the list of directories whose parent is not
+                                  * complete yet */
     struct bw_buffer *page;
     size_t boxes;
 };
 
-/* Gathering. */
+/* Collecting directories. */
 
 static struct bw_error *add_folder(void *context, const struct bw_du_entry *entry)
 {
@@ -62,23 +63,23 @@ static struct bw_error *add_folder(void *context, const struct bw_du_entry *entr
                             .files = entry->files,
                             .name = all->names.length,
                             .name_length = (size_t)(entry->path + entry->path_length - name),
-                            .child = all->waiting[entry->depth + 1],
-                            .next = all->waiting[entry->depth]};
-    all->waiting[entry->depth + 1] = NONE;
+                            .child = all->pending[entry->depth + 1],
+                            .next = all->pending[entry->depth]};
+    all->pending[entry->depth + 1] = NONE;
     if (!folder.bytes && entry->depth)
         return NULL;
     bw_buffer_append(&all->names, name, folder.name_length);
     if (!BW_ARRAY_RESERVE(all->folders, all->count, all->capacity) || all->names.failed ||
         all->count >= NONE)
         return bw_error_no_memory();
-    all->waiting[entry->depth] = (uint32_t)all->count;
+    all->pending[entry->depth] = (uint32_t)all->count;
     all->folders[all->count++] = folder;
     return NULL;
 }
 
 /* Drawing. */
 
-/* The name, as far as it fits. */
+/* Appends the name, shortened to `letters` characters. */
 static void append_name(struct folders *all, const struct folder *folder, size_t letters)
 {
     struct bw_buffer BW_AUTO_BUFFER text = {0};
@@ -116,7 +117,7 @@ static void append_box(struct folders *all, const struct folder *folder, const s
     bw_buffer_format(page, "</g>\n");
 }
 
-/* The largest children, the largest first. */
+/* Selects the largest children, in descending order. */
 static size_t choose_children(const struct folders *all, const struct folder *folder,
                               uint32_t chosen[CHILDREN])
 {
@@ -133,7 +134,8 @@ static size_t choose_children(const struct folders *all, const struct folder *fo
     return count;
 }
 
-/* Draws a directory and what is in it. What is not drawn of it keeps its place, after the rest. */
+/* Draws a directory and its children. The space of the other children remains empty, after those
+ * drawn. */
 static void draw(struct folders *all, const struct folder *folder, struct bw_box box,
                  const char *color, unsigned depth)
 {
@@ -161,7 +163,7 @@ static void draw(struct folders *all, const struct folder *folder, struct bw_box
 
 static void append_drawing(struct folders *all)
 {
-    const struct folder *top = &all->folders[all->waiting[0]];
+    const struct folder *top = &all->folders[all->pending[0]];
     bw_buffer_format(all->page,
                      "<div class=\"wide folders\"><svg viewBox=\"0 0 %d %d\" role=\"img\" "
                      "aria-label=\"Treemap of directories\">\n",
@@ -182,11 +184,11 @@ struct bw_error *report_folders(struct report *report)
                                          .maxdepth = DEPTH,
                                          .take = add_folder,
                                          .context = &all};
-    for (size_t i = 0; i < sizeof all.waiting / sizeof *all.waiting; i++)
-        all.waiting[i] = NONE;
+    for (size_t i = 0; i < sizeof all.pending / sizeof *all.pending; i++)
+        all.pending[i] = NONE;
     cmd_progress_expect_trees(report->session.fs, true);
     struct bw_error *error = bw_du(report->session.fs, &wanted);
-    if (!error && all.waiting[0] != NONE && all.folders[all.waiting[0]].bytes) {
+    if (!error && all.pending[0] != NONE && all.folders[all.pending[0]].bytes) {
         report_section(&report->body, "folders", "Directories");
         append_drawing(&all);
         report_section_end(&report->body);

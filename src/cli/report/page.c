@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Pieces of HTML: sections, tables, lists. All text is escaped here. */
+/* Pieces of HTML: sections, tables, lists. These functions escape all text. */
 #include <inttypes.h>
 
 #include "base/human.h"
@@ -30,7 +30,7 @@ void report_size(struct bw_buffer *page, uint64_t size)
     bw_buffer_append(page, text, (size_t)(bw_write_size(text, size, false) - text));
 }
 
-/* Whether a column has numbers. The names of the columns are good. */
+/* Whether a column contains numbers. The names in plan->columns are valid. */
 static bool is_number(const struct cmd_answer_plan *plan, unsigned column)
 {
     const struct bw_record *record = bw_record_find(plan->record);
@@ -61,8 +61,8 @@ static void append_row(struct bw_buffer *page, const struct cmd_answer_plan *pla
     bw_buffer_format(page, "</tr>\n");
 }
 
-/* Takes the next line off a text, without its end. */
-static bool take_line(const struct bw_buffer *text, size_t *at, const char **line, size_t *length)
+/* Finds the next line of a text, without its newline, and advances `at` beyond it. */
+static bool next_line(const struct bw_buffer *text, size_t *at, const char **line, size_t *length)
 {
     if (*at >= text->length)
         return false;
@@ -78,12 +78,12 @@ void report_table(struct bw_buffer *page, const struct cmd_answer_plan *plan,
 {
     const char *line;
     size_t at = 0, length, rows = 0;
-    if (!take_line(table, &at, &line, &length))
+    if (!next_line(table, &at, &line, &length))
         return;
     bw_buffer_format(page, "<div class=\"wide\"><table>\n<thead>");
     append_row(page, plan, line, length, true);
     bw_buffer_format(page, "</thead>\n<tbody>\n");
-    for (; take_line(table, &at, &line, &length); rows++)
+    for (; next_line(table, &at, &line, &length); rows++)
         if (rows < REPORT_ROWS)
             append_row(page, plan, line, length, false);
     bw_buffer_format(page, "</tbody></table></div>\n");
@@ -98,7 +98,7 @@ void report_lines(struct bw_buffer *page, const struct bw_buffer *lines)
 {
     const char *line;
     bw_buffer_format(page, "<dl>\n");
-    for (size_t at = 0, length; take_line(lines, &at, &line, &length);) {
+    for (size_t at = 0, length; next_line(lines, &at, &line, &length);) {
         const char *colon = memchr(line, ':', length);
         const char *value = colon ? colon + 1 : line + length;
         while (value < line + length && *value == ' ')

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The report command: what a file system is and holds, on a page that needs nothing but itself. */
+/* The report command: an overview of a file system on a self-contained page. */
 #include "cli/report/report.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* What is wrong with the file system is on the page as well. */
+/* Adds warnings and damage to the list on the page. */
 static void note_problem(void *context, enum bw_severity severity, const struct bw_error *error)
 {
     struct report *report = context;
@@ -40,7 +40,7 @@ static void note_problem(void *context, enum bw_severity severity, const struct 
 
 /* The page. */
 
-/* The hash that the style is allowed by: SHA-256 in base64. */
+/* Appends the hash that permits the style in the Content-Security-Policy: SHA-256 in base64. */
 static struct bw_error *append_style_hash(struct bw_buffer *page)
 {
     enum { BYTES = 32 };
@@ -78,7 +78,7 @@ static struct bw_error *append_head(struct bw_buffer *page, const struct report 
     return NULL;
 }
 
-/* The state in a word. */
+/* Appends the status in a few words. */
 static void append_badge(struct bw_buffer *page, const struct report *report)
 {
     const struct bw_fs_status status = bw_fs_status(report->session.fs);
@@ -127,7 +127,7 @@ static void append_problems(struct bw_buffer *page, const struct report *report)
     report_section_end(page);
 }
 
-/* One that fails costs itself alone. */
+/* Makes a section. If it fails, only this section is missing. */
 static struct bw_error *make_section(struct report *report,
                                      struct bw_error *(*make)(struct report *))
 {
@@ -139,7 +139,8 @@ static struct bw_error *make_section(struct report *report,
     return NULL;
 }
 
-/* All sections. The overview comes first, but is made last: it tells the state. */
+/* Makes all sections. The overview comes first, but is made last, because it contains the
+ * status. */
 static struct bw_error *make_sections(struct report *report)
 {
     static struct bw_error *(*const sections[])(struct report *) = {

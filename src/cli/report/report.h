@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The report command: what its files share. report.c is the command, and puts the page together
- * from sections.c, folders.c (the treemap) and findings.c (the check); page.c writes the HTML that
- * they have in common, and style.c is the style of the page.
+ * The report command: common declarations of its files. report.c is the command; it combines the
+ * sections from sections.c, folders.c (the treemap) and check_section.c (the check). page.c writes
+ * HTML, and style.c is the style of the page.
  */
 #ifndef BW_CMD_REPORT_H
 #define BW_CMD_REPORT_H
@@ -13,7 +13,7 @@
 
 enum report_check { REPORT_CHECK_FULL, REPORT_CHECK_QUICK, REPORT_CHECK_NONE };
 
-/** What the options have set. */
+/** Settings of the options. */
 struct report_settings {
     const char *file;
     unsigned check; /**< enum report_check */
@@ -21,11 +21,11 @@ struct report_settings {
 };
 
 enum {
-    REPORT_PROBLEMS = 50, /**< messages that are shown */
-    REPORT_ROWS = 500,    /**< rows of a table that are shown */
+    REPORT_PROBLEMS = 50, /**< number of messages shown */
+    REPORT_ROWS = 500,    /**< rows shown of a table */
 };
 
-/** A report under way. */
+/** A report that is being made. */
 struct report {
     const struct cmd_common *common;
     const struct report_settings *settings;
@@ -42,21 +42,21 @@ extern const char report_style[];
 
 /* Pieces of HTML. */
 
-/** Begins a section with a heading, and ends it. */
+/** Begins and ends a section; `heading` is plain text. */
 void report_section(struct bw_buffer *page, const char *id, const char *heading);
 void report_section_end(struct bw_buffer *page);
-/** A paragraph in small letters; plain text. */
+/** Appends a paragraph in small letters; `text` is plain text. */
 void report_remark(struct bw_buffer *page, const char *text);
-/** The text of a listing, of which the first line names the columns, as a table. `command` lists
- * what does not fit. */
+/** Appends a listing as a table; its first line has the column names. If there are too many rows,
+ * refers to `command` for the rest. */
 void report_table(struct bw_buffer *page, const struct cmd_answer_plan *plan,
                   const struct bw_buffer *table, const char *command);
-/** Lines of "Name: value" as a list. */
+/** Appends lines of "Name: value" as a list. */
 void report_lines(struct bw_buffer *page, const struct bw_buffer *lines);
-/** Appends a size as people write it. */
+/** Appends a size with a unit. */
 void report_size(struct bw_buffer *page, uint64_t size);
 
-/* Sections. What is missing of them is reported. */
+/* Sections. They report what is missing. */
 
 struct bw_error *report_overview(struct report *report);
 struct bw_error *report_pictures(struct report *report);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sections of the report: the overview, the pictures, and what other commands list. */
+/* Sections of the report: the overview, the pictures, and the output of other commands. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -28,7 +28,7 @@ static void append_tiles(struct bw_buffer *page, const struct bw_usage *usage)
     bw_buffer_format(page, "</div>\n");
 }
 
-/* How much of the chunks of a type and profile is used, in thousandths of the bar. */
+/* Draws how much of the chunks of a type and profile is used. */
 static void append_bar(struct bw_buffer *page, const struct bw_usage_group *group)
 {
     const char *color = group->type & 1 ? "#0072b2" : group->type & 4 ? "#e69f00" : "#d55e00";
@@ -58,7 +58,7 @@ static struct bw_error *append_usage(struct report *report)
     bw_buffer_format(page, "</div>\n<details><summary>Usage in numbers</summary><pre>");
     struct bw_error *error =
         cmd_answer_gather(report->common, &report->session, &cmd_usage_plan, &text);
-    /* Lines and tabs of ours; names in it are escaped. */
+    /* newlines and tabs separate values; names contain none, because they are escaped */
     for (size_t i = 0; i < text.length; i++)
         if (text.data[i] == '\n' || text.data[i] == '\t')
             bw_buffer_append_byte(page, text.data[i]);
@@ -89,7 +89,8 @@ struct bw_error *report_overview(struct report *report)
     return error;
 }
 
-/* Pictures: of one map, in several colours. The one that is shown is chosen without a script. */
+/* Pictures of one map in several colour schemes. The reader selects one of them without a
+ * script. */
 
 static const struct {
     enum bw_draw_by by;

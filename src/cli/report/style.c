@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The style of the page: light or dark as the reader has it, narrow or wide, and for paper. The
- * page names its hash, so that nothing else is taken for a style. */
+/* The style of the page: light or dark as the browser prefers, narrow or wide, and for paper. The
+ * page contains its hash, so browsers apply no other style. */
 #include "cli/report/report.h"
 
 const char report_style[] =
