@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Curves that fill a square, and the layout of treemaps. */
+/* Space-filling curves, and the layout of treemaps. */
 #include <stdbool.h>
 
 #include "draw/layout.h"
 
-/* The Hilbert curve is cut into quarters from the smallest square to the largest: two bits of a
- * number say which quarter, and the first and the last quarter are mirrored. */
+/* The Hilbert curve is computed by quarters, from the smallest square to the largest: two bits of
+ * the number select the quarter, and the first and the last quarter are mirrored. */
 
-/* Turns a square of a side into the direction that it has in its quarter. */
+/* Mirrors the point of a subsquare as its quarter requires. */
 static void turn(struct bw_point *point, uint32_t side, uint32_t right, uint32_t far)
 {
     const struct bw_point was = *point;
@@ -75,7 +75,7 @@ unsigned bw_curve_order(uint64_t total, uint64_t bytes, unsigned highest)
 
 /* The layout of treemaps. */
 
-/* A row that is being filled: areas along a side. */
+/* A row of boxes along a side: their total, smallest and largest area. */
 struct row {
     double sum, least, most;
 };
@@ -86,7 +86,7 @@ static struct row with(struct row row, double area)
                         area > row.most ? area : row.most};
 }
 
-/* The longer side of the least square box by its shorter one. */
+/* The worst aspect ratio of the boxes in a row. */
 static double worst(const struct row *row, double side)
 {
     const double wide = side * side * row->most / (row->sum * row->sum);
@@ -94,26 +94,26 @@ static double worst(const struct row *row, double side)
     return wide > narrow ? wide : narrow;
 }
 
-/* Lays a row along the shorter side, and takes it off the box. */
+/* Places a row along the shorter side of the remaining box, and removes it from the box. */
 static void add_row(const double *sizes, size_t count, double scale, const struct row *row,
-                    struct bw_box *left, struct bw_box *boxes)
+                    struct bw_box *remaining, struct bw_box *boxes)
 {
-    const bool upright = left->width >= left->height;
-    const double side = upright ? left->height : left->width;
+    const bool upright = remaining->width >= remaining->height;
+    const double side = upright ? remaining->height : remaining->width;
     const double depth = side > 0 ? row->sum / side : 0;
-    double at = upright ? left->y : left->x;
+    double at = upright ? remaining->y : remaining->x;
     for (size_t i = 0; i < count; i++) {
         const double length = depth > 0 ? sizes[i] * scale / depth : 0;
-        boxes[i] = upright ? (struct bw_box){left->x, at, depth, length}
-                           : (struct bw_box){at, left->y, length, depth};
+        boxes[i] = upright ? (struct bw_box){remaining->x, at, depth, length}
+                           : (struct bw_box){at, remaining->y, length, depth};
         at += length;
     }
     if (upright) {
-        left->x += depth;
-        left->width = left->width > depth ? left->width - depth : 0;
+        remaining->x += depth;
+        remaining->width = remaining->width > depth ? remaining->width - depth : 0;
     } else {
-        left->y += depth;
-        left->height = left->height > depth ? left->height - depth : 0;
+        remaining->y += depth;
+        remaining->height = remaining->height > depth ? remaining->height - depth : 0;
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where the cells of a map and the boxes of a treemap lie in a picture. */
+/* Positions of the cells of a map, and of the boxes of a treemap. */
 #ifndef BW_DRAW_LAYOUT_H
 #define BW_DRAW_LAYOUT_H
 
@@ -7,26 +7,26 @@
 #include <stdint.h>
 
 enum {
-    BW_CURVE_MOST = 11, /**< highest order: the square has a side of 2^order cells */
+    BW_CURVE_MOST = 11, /**< highest order; a square has 2^order cells per side */
 };
 
 enum bw_curve {
-    BW_CURVE_HILBERT, /**< neighbours stay together; from the lower left to the lower right */
+    BW_CURVE_HILBERT, /**< neighbours stay close; from the lower left to the lower right */
     BW_CURVE_LINEAR,  /**< rows from left to right */
-    BW_CURVE_SNAKE,   /**< rows, from left to right and back */
+    BW_CURVE_SNAKE,   /**< rows, alternating between left to right and right to left */
 };
 
 struct bw_point {
-    uint32_t x, y; /**< from the upper left */
+    uint32_t x, y; /**< from the upper left corner */
 };
 
-/** Where the cell with a number below 4^order lies. */
+/** The position of a cell; `number` is less than 4^order. */
 struct bw_point bw_curve_point(enum bw_curve curve, unsigned order, uint32_t number);
 
-/** Its inverse. */
+/** The number of the cell at a position. */
 uint32_t bw_curve_number(enum bw_curve curve, unsigned order, struct bw_point point);
 
-/** The lowest order, up to `highest`, whose square has a cell for each `bytes` of `total`. */
+/** The lowest order, at most `highest`, whose square has a cell for each `bytes` of `total`. */
 unsigned bw_curve_order(uint64_t total, uint64_t bytes, unsigned highest);
 
 /* Treemaps: the area of a box is proportional to its value. */
@@ -36,10 +36,10 @@ struct bw_box {
 };
 
 /**
- * Cuts a box into as many as there are sizes, each with its share of the area, and as square as can
- * be where the sizes descend. Sizes that are not above 0 get empty boxes. The method is that of
- * Bruls, Huizing and van Wijk, "Squarified Treemaps", 2000: boxes go into a row along the shorter
- * side for as long as that makes the worst of them more square.
+ * Divides a box into boxes whose areas are proportional to the sizes. If the sizes descend, the
+ * boxes are nearly square. Sizes that are not positive get empty boxes. This is the method of
+ * Bruls, Huizing and van Wijk, "Squarified Treemaps", 2000: boxes are added to a row along the
+ * shorter side as long as this improves the worst aspect ratio.
  */
 void bw_treemap_layout(const double *sizes, size_t count, struct bw_box box, struct bw_box *boxes);
 

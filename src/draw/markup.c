@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Making text safe for HTML and SVG. */
+/* Escapes text for HTML and SVG. */
 #include "draw/markup.h"
 
 #include <inttypes.h>
@@ -16,9 +16,9 @@ static uint32_t decode(const uint8_t *bytes, size_t length)
     return code;
 }
 
-/* Characters that are not seen, or change how others are seen; and those that XML has not. Source:
- * the Unicode standard, characters of the categories Cc, Cf, Zl and Zp. */
-static bool is_unseen(uint32_t code)
+/* Characters that are invisible, or change the display of others, and those that XML excludes.
+ * Source: the Unicode standard, characters of the categories Cc, Cf, Zl and Zp. */
+static bool is_invisible(uint32_t code)
 {
     static const struct {
         uint32_t first, last;
@@ -63,7 +63,7 @@ void bw_markup_text(struct bw_buffer *text, const char *bytes, size_t length)
             bw_buffer_append(text, entity, strlen(entity));
         else if (!sequence)
             bw_buffer_format(text, "\\%03o", *next);
-        else if (is_unseen(code))
+        else if (is_invisible(code))
             bw_buffer_format(text, "\\u{%" PRIx32 "}", code);
         else
             bw_buffer_append(text, next, step);

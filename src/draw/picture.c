@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Colours of cells, and their legend. The colours of types and trees can be told apart by people
- * who do not see all colours (those of Okabe and Ito), and the scale is viridis. */
+/* Colours of cells, and the legend. Types and trees have the colours of Okabe and Ito, which are
+ * distinguishable for people with colour blindness; the scale is viridis. */
 #include "draw/picture.h"
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ static const struct bw_color owner_colors[] = {
     {0x00, 0x72, 0xb2}, {0xe6, 0x9f, 0x00}, {0x00, 0x9e, 0x73}, {0xcc, 0x79, 0xa7},
     {0x56, 0xb4, 0xe9}, {0xd5, 0x5e, 0x00}, {0x8b, 0x6f, 0xc0}, {0xb5, 0xa3, 0x00},
     {0xa0, 0x7a, 0x55}, {0xb8, 0xc0, 0xc8}, {0x6f, 0x7c, 0x8c}};
-/* The colours of btrfs-heatmap, on black. */
+/* The colours of btrfs-heatmap, for a black background. */
 static const struct bw_color heatmap_colors[BW_SPACE_KINDS] = {
     {0xff, 0xff, 0xff}, {0x00, 0x00, 0xff}, {0xff, 0x00, 0x33}, {0x99, 0xcc, 0xff}};
 
@@ -78,7 +78,7 @@ static bool is_subvolume(uint64_t tree)
     return tree == BW_TOP_SUBVOLUME || (tree >= 256 && tree <= (uint64_t)-257);
 }
 
-/* "/home (id 257), 1.50MiB"; what is too long is cut off, but not within a character. */
+/* "/home (id 257), 1.50MiB"; long names are shortened between characters. */
 static void label_subvolume(struct bw_fs *fs, uint64_t id, uint64_t bytes,
                             char label[BW_PICTURE_LABEL])
 {
@@ -167,7 +167,7 @@ static unsigned age_color(const struct bw_space_map_info *info, uint64_t generat
     return age >= 1 ? SCALE - 1 : (unsigned)(age * (SCALE - 1) + 0.5);
 }
 
-/* Rounds, a half to the even of its neighbours. */
+/* Rounds to the nearest integer, and halves to the even one. */
 static uint8_t to_byte(double value)
 {
     const unsigned whole = (unsigned)value;
@@ -175,14 +175,14 @@ static uint8_t to_byte(double value)
     return (uint8_t)(whole + (rest > 0.5 || (rest == 0.5 && whole % 2)));
 }
 
-/* How bright btrfs-heatmap draws a cell: from a tenth for what is allocated. */
+/* The brightness of a cell in btrfs-heatmap: at least a tenth if it is allocated. */
 static double light_of(const struct bw_space_cell *cell)
 {
     const double darkest = 0.1;
     return darkest + cell->fill * (1 - darkest);
 }
 
-/* Its colour there: that of each type by its share of the cell. */
+/* The colour of a cell in btrfs-heatmap: a mixture of the types, weighted by their shares. */
 static struct bw_color mix(const struct bw_space_cell *cell)
 {
     const double light = light_of(cell);
@@ -253,7 +253,7 @@ struct bw_color bw_picture_color(const struct bw_picture *picture, size_t area,
                              blend(color.blue, ground.blue, paint.opacity)};
 }
 
-/* The whole. */
+/* The whole picture. */
 
 unsigned bw_picture_columns(const struct bw_picture *picture)
 {

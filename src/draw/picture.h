@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Pictures of a map of space: the colour of each cell, and the legend (picture.c), and the picture
- * as SVG, pixels, PNG or coloured text (render.c).
+ * Pictures of a map of space. picture.c chooses the colours of cells and makes the legend; render.c
+ * writes the picture as SVG, pixels, PNG or coloured text.
  */
 #ifndef BW_DRAW_PICTURE_H
 #define BW_DRAW_PICTURE_H
@@ -12,10 +12,10 @@
 
 /** Meaning of the colours. */
 enum bw_draw_by {
-    BW_DRAW_TYPE,    /**< the type of the chunk; the stronger, the more of it is used */
-    BW_DRAW_FILL,    /**< how much is used */
-    BW_DRAW_AGE,     /**< the generation of what is used */
-    BW_DRAW_OWNER,   /**< the tree that it belongs to */
+    BW_DRAW_TYPE,    /**< the type of the chunk; more opaque if more of it is used */
+    BW_DRAW_FILL,    /**< the used share */
+    BW_DRAW_AGE,     /**< the generation of the used space */
+    BW_DRAW_OWNER,   /**< the tree that uses the space */
     BW_DRAW_HEATMAP, /**< type and fill of the chunk, in the colours of btrfs-heatmap */
 };
 
@@ -28,15 +28,15 @@ enum {
     BW_PICTURE_LABEL = 96,  /**< bytes of a label with its NUL */
 };
 
-/** How a cell is drawn. */
+/** The paint of a cell. */
 struct bw_paint {
-    unsigned color;  /**< in the legend */
-    uint8_t opacity; /**< 0: nothing is there */
+    unsigned color;  /**< index in the legend */
+    uint8_t opacity; /**< 0: the cell is empty */
     bool mixed;      /**< `mixture` is the exact colour of a pixel: BW_DRAW_HEATMAP */
     struct bw_color mixture;
 };
 
-/** A picture, and its legend. */
+/** A picture and its legend. */
 struct bw_picture {
     const struct bw_space_map *map;
     const struct bw_space_map_info *info;
@@ -47,33 +47,33 @@ struct bw_picture {
     struct bw_color colors[BW_PICTURE_COLORS];
     bool in_legend[BW_PICTURE_COLORS];                /**< the colour has a label */
     char labels[BW_PICTURE_COLORS][BW_PICTURE_LABEL]; /**< plain text, safe to print */
-    uint64_t owners[BW_PICTURE_COLORS];               /**< with a colour of their own */
+    uint64_t owners[BW_PICTURE_COLORS];               /**< those with a separate colour */
     size_t owner_count;
 };
 
-/** Makes a picture of a map whose areas have a power of 4 of cells. `fs` names the owners. */
+/** Makes a picture of a map whose areas have 4^order cells. `fs` provides the names of owners. */
 struct bw_picture bw_picture_make(struct bw_fs *fs, const struct bw_space_map *map,
                                   enum bw_draw_by by, enum bw_curve curve);
 
-/** How a cell is drawn. */
+/** The paint of a cell. */
 struct bw_paint bw_picture_paint(const struct bw_picture *picture,
                                  const struct bw_space_cell *cell);
 
-/** The colour of a cell at a place of an area with the background colour `ground`. */
+/** The colour of a point in an area with background colour `ground`. */
 struct bw_color bw_picture_color(const struct bw_picture *picture, size_t area,
                                  struct bw_point point, struct bw_color ground);
 
-/** How many areas stand side by side. */
+/** Number of areas in a row. */
 unsigned bw_picture_columns(const struct bw_picture *picture);
 
-/** Appends what an area is: "device 1, 128.00MiB, cells of 32.00KiB". */
+/** Appends the caption of an area: "device 1, 128.00MiB, cells of 32.00KiB". */
 void bw_picture_caption(struct bw_buffer *text, const struct bw_picture *picture, size_t area);
 
 /** Appends a sentence that summarizes the picture. */
 void bw_picture_summary(struct bw_buffer *text, const struct bw_picture *picture);
 
-/** Appends the picture as SVG; `standalone`: as a document of its own; otherwise as an element of
- * HTML, and a list of its colours. `name` begins the ids in it. */
+/** Appends the picture as SVG; `standalone`: as a complete document; otherwise as an element of
+ * HTML, followed by a list of its colours. `name` is a prefix of the ids. */
 void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture, bool standalone,
                     const char *name);
 
@@ -83,22 +83,22 @@ struct bw_raster {
     uint8_t *pixels;
 };
 
-/** Draws the picture with areas of at least 2^size pixels in width and height; the caller frees
+/** Draws the picture with areas whose width and height are at least 2^size pixels; the caller frees
  * `pixels`. BW_ERROR_USAGE if it would be too large. */
 struct bw_error *bw_picture_raster(const struct bw_picture *picture, unsigned size,
                                    struct bw_raster *raster);
 
-/** Appends pixels as PNG. BW_ERROR_UNSUPPORTED if this was built without libpng. */
+/** Appends the pixels as PNG. BW_ERROR_UNSUPPORTED if this was built without libpng. */
 struct bw_error *bw_raster_png(struct bw_buffer *image, const struct bw_raster *raster);
 
-/** How a terminal shows colours. */
+/** The colours that a terminal supports. */
 enum bw_terminal_colors {
-    BW_TERMINAL_PLAIN, /**< not at all: letters in their place */
+    BW_TERMINAL_PLAIN, /**< none: cells are letters */
     BW_TERMINAL_256,
     BW_TERMINAL_TRUE, /**< 24 bits */
 };
 
-/** Appends the picture as blocks of text, two cells to a character, and the legend. */
+/** Appends the picture as text, with two cells per character, and the legend. */
 void bw_picture_terminal(struct bw_buffer *text, const struct bw_picture *picture,
                          enum bw_terminal_colors colors);
 

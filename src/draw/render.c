@@ -15,14 +15,14 @@ enum {
     ABOVE = 4,
 };
 
-/* Between areas. A caption is in it, the larger the more there are, since the drawing is made to
- * fit. */
+/* The gap between areas, which contains a caption. It grows with the number of areas, because the
+ * whole drawing is scaled to fit. */
 static unsigned gap_of(const struct bw_picture *picture)
 {
     return 12 + 12 * bw_picture_columns(picture);
 }
 
-/* The colour and the strength of a cell; strength 0 is nothing. */
+/* Combines the colour and the opacity of a cell; opacity 0 is an empty cell. */
 static uint8_t key_of(const struct bw_picture *picture, size_t area, struct bw_point point)
 {
     const uint32_t number = bw_curve_number(picture->curve, picture->order, point);
@@ -37,7 +37,7 @@ static void append_hex(struct bw_buffer *text, struct bw_color color)
     bw_buffer_format(text, "#%02x%02x%02x", color.red, color.green, color.blue);
 }
 
-/* All lines of one key. */
+/* Appends all horizontal lines of cells with this key. */
 static void append_path(struct bw_buffer *text, const struct bw_picture *picture,
                         const uint8_t *keys, uint8_t key)
 {
@@ -126,7 +126,7 @@ static void append_svg_legend(struct bw_buffer *text, const struct bw_picture *p
     }
 }
 
-/* For a page: next to the picture or below it, depending on the width. */
+/* A legend for a page: next to the picture or below it, depending on the width. */
 static void append_legend_list(struct bw_buffer *text, const struct bw_picture *picture)
 {
     bw_buffer_format(text, "<ul class=\"legend\">\n");
@@ -143,7 +143,7 @@ static void append_legend_list(struct bw_buffer *text, const struct bw_picture *
     bw_buffer_format(text, "</ul>\n");
 }
 
-/* Only for a standalone document: a page has one style for all of its pictures. */
+/* Only for a standalone document; a page has one style for all pictures. */
 static void append_style(struct bw_buffer *text)
 {
     bw_buffer_format(
@@ -200,7 +200,7 @@ void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture, bo
         append_legend_list(text, picture);
 }
 
-/* Pictures as pixels, and PNG files, written by libpng. */
+/* Pictures as pixels, and as PNG files, written by libpng. */
 
 #ifdef BW_PNG
 #include <png.h>
@@ -230,7 +230,7 @@ struct bw_error *bw_raster_png(struct bw_buffer *image, const struct bw_raster *
 }
 #endif
 
-/* Pixels of a picture: areas side by side, with a gap between them. */
+/* The pixels of a picture: areas next to each other, with gaps between them. */
 
 enum { MOST_PIXELS = 1 << 26, GAP_SHIFT = 5 };
 
@@ -244,7 +244,7 @@ static void set_pixel(const struct bw_raster *raster, uint32_t x, uint32_t y, st
     pixel[2] = color.blue;
 }
 
-/* A cell as a square of pixels. */
+/* Fills a square of pixels, which is one cell. */
 static void set_square(const struct bw_raster *raster, uint32_t left, uint32_t top, uint32_t side,
                        struct bw_color color)
 {
@@ -288,20 +288,19 @@ struct bw_error *bw_picture_raster(const struct bw_picture *picture, unsigned si
     return NULL;
 }
 
-/* Pictures as text: the upper half of a block has the colour of one cell, and what is behind it
- * that of the cell below. Without colours, a letter stands for a type, and the other scales are
- * digits. */
+/* Pictures as text: a half block is drawn in the colour of one cell, on a background in the colour
+ * of the cell below. Without colours, types are letters, and other values are digits. */
 
 static const struct bw_color ground = {0x1c, 0x21, 0x28};
 
-/* The nearest colour of the cube of 256 colours. */
+/* The nearest colour of the 256-colour palette's cube. */
 static unsigned cube_color(struct bw_color color)
 {
     return 16 + 36 * ((color.red * 5u + 127) / 255) + 6 * ((color.green * 5u + 127) / 255) +
            (color.blue * 5u + 127) / 255;
 }
 
-/* 38: of the letter, 48: behind it. */
+/* `what` is 38 for the foreground, 48 for the background. */
 static void append_color(struct bw_buffer *text, enum bw_terminal_colors colors, unsigned what,
                          struct bw_color color)
 {
@@ -345,7 +344,7 @@ static bool shows_types(const struct bw_picture *picture)
     return picture->by == BW_DRAW_TYPE || picture->by == BW_DRAW_HEATMAP;
 }
 
-/* D and d: data, of which half is used, or less. */
+/* The character of a cell: upper case if more than half of it is used. */
 static char letter_of(const struct bw_picture *picture, struct bw_point point, size_t area)
 {
     static const char full[] = "DMSX", part[] = "dmsx", scale[] = "0123456789abcdef";

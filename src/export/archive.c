@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Archives. Three formats turn an entry into the bytes that come before its data; the rest, which
- * data are stored, how they are padded and how an archive ends, is the same for all.
+ * Archives. Each of the three formats has its own headers. The parts that they share are here, too:
+ * the data that is stored, its padding, and the end of an archive.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -23,10 +23,11 @@ static void append_padding(struct bw_buffer *text, size_t unit)
 }
 
 /*
- * Entries of pax archives (POSIX.1-2008, pax, "pax Interchange Format"), such that GNU tar and
- * bsdtar restore them as they were: a ustar header, preceded by one whose data are records "LENGTH
- * KEY=VALUE" with what ustar cannot hold. Extended attributes are SCHILY.xattr.NAME, access control
- * lists also SCHILY.acl.*, as star has them; files with holes are in the format GNU.sparse 1.0.
+ * Entries of pax archives (POSIX.1-2008, pax, "pax Interchange Format"), in a form that both GNU
+ * tar and bsdtar restore completely: a ustar header, preceded by another one whose data are records
+ * "LENGTH KEY=VALUE" for values that ustar cannot store. Extended attributes are SCHILY.xattr.NAME;
+ * access control lists are also SCHILY.acl.*, as in star; files with holes are in the format
+ * GNU.sparse 1.0.
  */
 
 enum { PAX_UNIT = 512, NANOSECONDS = 1000000000 };
@@ -37,11 +38,11 @@ struct ustar {
 };
 static_assert(sizeof(struct ustar) == PAX_UNIT, "the header of POSIX.1-1988");
 
-/* Where a path is stored, besides its beginning in the header. */
+/* Where the complete path is stored; the header contains at least its beginning. */
 enum naming {
     IN_HEADER,
-    IN_RECORD, /* POSIX wants UTF-8 there */
-    IN_BLOCKS, /* an entry of its own with its bytes, as of old in GNU tar; bsdtar reads it, too */
+    IN_RECORD, /* in a record, which POSIX requires to be UTF-8 */
+    IN_BLOCKS, /* in a separate entry, as in old GNU tar; bsdtar reads it, too */
 };
 
 static enum naming naming_of(const char *path)
@@ -55,7 +56,7 @@ static enum naming naming_of(const char *path)
     return bw_utf8_is_valid(path, length) ? IN_RECORD : fits ? IN_HEADER : IN_BLOCKS;
 }
 
-/* Sets an octal number that ends with NUL; false if it has too many digits: it is 0 then. */
+/* Sets an octal number, NUL-terminated. If it has too many digits, sets 0 and returns false. */
 static bool set_number(char *field, size_t width, uint64_t number)
 {
     bool fits = number >> 3 * (width - 1) == 0;
@@ -70,7 +71,7 @@ static void set_path(char field[static 100], const char *path)
     memcpy(field, path, strnlen(path, 100));
 }
 
-/* A header is whole with this. */
+/* Completes a header: sets its magic number and checksum. */
 static struct ustar *sealed(struct ustar *header)
 {
     unsigned sum = 0;
@@ -82,7 +83,7 @@ static struct ustar *sealed(struct ustar *header)
     return header;
 }
 
-/* A header with information about the entry after it. */
+/* Makes the header of an entry with information about the next entry. */
 static struct ustar helping_header(char type, uint64_t size, const char *path)
 {
     struct ustar header = {.type = type};
@@ -105,8 +106,8 @@ static void append_long_path(struct bw_buffer *text, char type, const char *path
     append_padding(text, PAX_UNIT);
 }
 
-/* Makes a record of "KEY=VALUE", which was appended since `start`: its length comes first, and
- * counts itself. */
+/* Completes a record: "KEY=VALUE" was appended since `start`. The length of the whole record,
+ * including its own digits, is put before it. */
 static void end_record(struct bw_buffer *text, size_t start)
 {
     char number[24];
@@ -136,8 +137,9 @@ static void append_number(struct bw_buffer *text, const char *key, uint64_t numb
     end_record(text, start);
 }
 
-/* A decimal number, negative before 1970 as a whole, which GNU tar understands, and bsdtar 3.6 but
- * for the fraction. sqfstar 4.5 rejects an mtime that has none: `always_fraction`. */
+/* Appends a decimal number of seconds. Times before 1970 are negative as a whole, "-0.25", which
+ * GNU tar parses; bsdtar 3.6 ignores their fraction. sqfstar 4.5 rejects an mtime without a
+ * fraction: `always_fraction`. */
 static void append_time(struct bw_buffer *text, const char *key, struct timespec time,
                         bool always_fraction)
 {
@@ -155,7 +157,8 @@ static void append_time(struct bw_buffer *text, const char *key, struct timespec
     end_record(text, start);
 }
 
-/* GNU tar reads %3D as '=', which would end the name, and so %25 as '%'. */
+/* Appends a name, with '=' as %3D, because it would end the name. GNU tar decodes %3D and %25, so
+ * the '%' of these is written as %25. */
 static void append_xattr_name(struct bw_buffer *text, const char *name)
 {
     for (; *name; name++) {
@@ -177,7 +180,8 @@ static void append_xattr(struct bw_buffer *text, const struct bw_xattr *xattr)
     end_record(text, start);
 }
 
-/* For GNU tar --acls, and bsdtar; as an attribute it is for GNU tar --xattrs-include. */
+/* Appends an access control list for GNU tar --acls and bsdtar. It is also appended as an
+ * attribute, for GNU tar --xattrs-include. */
 static void append_acl(struct bw_buffer *text, const struct bw_xattr *xattr)
 {
     BW_AUTO_FREE char *list = NULL;
@@ -188,7 +192,7 @@ static void append_acl(struct bw_buffer *text, const struct bw_xattr *xattr)
         append_text(text, is_default ? "SCHILY.acl.default" : "SCHILY.acl.access", list);
 }
 
-/* The number of bytes of data that are stored. */
+/* The number of bytes of data that the archive stores. */
 static uint64_t stored_bytes(const struct bw_archive_entry *entry)
 {
     uint64_t length = 0;
@@ -201,9 +205,9 @@ static uint64_t stored_bytes(const struct bw_archive_entry *entry)
     return length;
 }
 
-/* The map of a sparse file: how many ranges, and each. As in GNU tar's maps, the last one has the
- * length 0. sqfstar 4.5 reads past a map without it, and forgets the padding of the data if they
- * are the first range: then another one of length 0 comes before them. */
+/* Appends the map of a sparse file: the number of ranges, then each range. As in maps of GNU tar,
+ * the last range has length 0; without it, sqfstar 4.5 reads beyond the map. sqfstar also forgets
+ * the padding of the data if it is the first range; then a range of length 0 is put before it. */
 static void append_map(struct bw_buffer *text, const struct bw_archive_entry *entry)
 {
     const bool is_padded = entry->range_count == 1 && entry->ranges[0].length % PAX_UNIT;
@@ -229,7 +233,7 @@ static char type_of(const struct bw_archive_entry *entry)
     return entry->hardlink ? '1' : '\0';
 }
 
-/* Sets the path, or that of a hard or symbolic link, with a record if need be. */
+/* Sets the path of an entry, or the target of a link, and adds a record if it does not fit. */
 static void add_path(struct bw_buffer *records, char field[static 100], const char *key,
                      const char *path)
 {
@@ -238,7 +242,8 @@ static void add_path(struct bw_buffer *records, char field[static 100], const ch
         append_text(records, key, path);
 }
 
-/* If a tar knows nothing of holes, what it extracts must not be mistaken for the file. */
+/* Sets a different path for programs that do not support holes, so that users do not mistake the
+ * extracted data for the file. */
 static void add_sparse_path(struct bw_buffer *records, char field[static 100], const char *path)
 {
     char other[100 + sizeof "GNUSparseFile.0/"];
@@ -290,8 +295,8 @@ static void append_sparse(struct bw_buffer *records, uint64_t size)
     append_number(records, "GNU.sparse.realsize", size);
 }
 
-/* Sets all that the header holds, and appends what it does not as records; `size` is that of the
- * data in the archive. */
+/* Sets all fields of the header, and appends records for values that do not fit. `size` is the size
+ * of the data in the archive. */
 static void add_all(struct bw_buffer *records, struct ustar *header,
                     const struct bw_archive_entry *entry, uint64_t size)
 {
@@ -310,7 +315,8 @@ static void add_all(struct bw_buffer *records, struct ustar *header,
         append_sparse(records, inode->size);
 }
 
-/* Appends records and header; the header of the records comes first, when their length is known. */
+/* Appends records and header. The header of the records, which contains their length, is filled in
+ * afterwards. */
 static void append_headers(struct bw_buffer *text, struct ustar *header,
                            const struct bw_archive_entry *entry, uint64_t size)
 {
@@ -355,10 +361,10 @@ static struct bw_error *append_pax(struct bw_buffer *text, const struct bw_archi
 
 /*
  * Entries of cpio archives in the format "newc" (cpio(5)): thirteen numbers of eight hexadecimal
- * digits, the name, the data. Each name of a file with several comes with the data.
+ * digits, the name, the data. Every hard link has its own copy of the data.
  */
 
-enum { CPIO_UNIT = 4 /* names and data are padded to it */ };
+enum { CPIO_UNIT = 4 /* alignment of names and data */ };
 
 static uint32_t clamped(int64_t seconds)
 {
@@ -388,12 +394,12 @@ static struct bw_error *append_cpio(struct bw_buffer *text, const struct bw_arch
         inode->link_count,
         clamped(entry->inode->mtime.tv_sec),
         size,
-        0, /* major and minor number of the device that it is on */
+        0, /* device number of the file system */
         0,
         is_device ? bw_inode_major(inode) : 0,
         is_device ? bw_inode_minor(inode) : 0,
         strlen(entry->path) + 1,
-        0, /* checksum: not in this format */
+        0, /* checksum: not used in this format */
     };
     bw_buffer_format(text, "070701");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -407,10 +413,10 @@ static struct bw_error *append_cpio(struct bw_buffer *text, const struct bw_arch
     return NULL;
 }
 
-/* Manifests as in mtree(5), with whole paths: a line for each entry, of its path and keywords with
- * values. Bytes that are not plain text are written as \ooo. */
+/* Manifests as in mtree(5), with complete paths: each entry is a line with the path and keywords
+ * with values. Bytes other than printable ASCII are written as \ooo. */
 
-/* As vis(3) with VIS_OCTAL does it. */
+/* Escapes like vis(3) with VIS_OCTAL. */
 static void append_mtree_text(struct bw_buffer *text, const char *bytes)
 {
     for (const unsigned char *next = (const unsigned char *)bytes; *next; next++) {
@@ -425,7 +431,7 @@ static void append_mtree_text(struct bw_buffer *text, const char *bytes)
 static struct bw_error *append_mtree(struct bw_buffer *text, const struct bw_archive_entry *entry,
                                      uint64_t *data)
 {
-    (void)data; /* none follow */
+    (void)data; /* manifests contain no data */
     const struct bw_inode *inode = entry->inode;
     bool in_top = entry->path[0] == '.' && (!entry->path[1] || entry->path[1] == '/');
     bw_buffer_format(text, "%s", in_top ? "" : "./");
@@ -450,9 +456,9 @@ static struct bw_error *append_mtree(struct bw_buffer *text, const struct bw_arc
     return NULL;
 }
 
-/* The archive: its entries and their data. */
+/* Writing entries and their data. */
 
-/* The entry that ends a cpio archive. */
+/* The last entry of a cpio archive. */
 static const struct bw_inode no_inode = {.link_count = 1};
 static const struct bw_archive_entry trailer = {.path = "TRAILER!!!", .inode = &no_inode};
 
@@ -460,9 +466,9 @@ static const struct format {
     struct bw_error *(*append)(struct bw_buffer *, const struct bw_archive_entry *, uint64_t *);
     const char *head;
     const struct bw_archive_entry *last;
-    size_t last_zeros; /* after all entries */
-    size_t data_unit;  /* data are padded to a multiple of it */
-    size_t end_unit;   /* and so is the archive */
+    size_t last_zeros; /* zeros at the end of the archive */
+    size_t data_unit;  /* alignment of data */
+    size_t end_unit;   /* alignment of the end of the archive */
 } formats[] = {
     [BW_ARCHIVE_PAX] = {.append = append_pax, "", NULL, 1024, 512, 10240},
     [BW_ARCHIVE_CPIO] = {.append = append_cpio, "", &trailer, 0, 4, 512},
@@ -480,14 +486,15 @@ struct bw_archive {
     const struct format *format;
     bw_archive_writer *write;
     void *context;
-    struct bw_buffer text; /* what comes before the data of an entry */
-    uint64_t written;      /* bytes of the archive */
+    struct bw_buffer text; /* headers of an entry, not written yet */
+    uint64_t written;      /* bytes written */
 
-    /* Of the current entry. */
-    uint64_t left, padding;               /* bytes that are still to be stored, and after these */
-    uint64_t position;                    /* in the file */
-    const struct bw_archive_range *range; /* that the position is in or before */
-    size_t range_count;                   /* from that one on */
+    /* Of the current entry: */
+    uint64_t left, padding; /* bytes of data still to be stored, and zeros after them */
+    uint64_t position;      /* offset in the file */
+    const struct bw_archive_range *range; /* range that contains the position or is the next after
+                                           * it */
+    size_t range_count;                   /* number of remaining ranges, including `range` */
     bool is_sparse;
 };
 
@@ -534,7 +541,7 @@ void bw_archive_destroy(struct bw_archive *archive)
     free(archive);
 }
 
-/* Completes the entry before. */
+/* Pads the previous entry. Missing data becomes zeros. */
 static struct bw_error *end_entry(struct bw_archive *archive)
 {
     uint64_t missing = archive->left + archive->padding;
@@ -573,7 +580,7 @@ static struct bw_error *store(struct bw_archive *archive, const char *bytes, uin
     return bytes ? put(archive, bytes, (size_t)length) : put_zeros(archive, length);
 }
 
-/* Stores those of the next bytes of a sparse file that are in no hole. */
+/* Stores the next bytes of a sparse file, except those in holes. */
 static struct bw_error *store_ranges(struct bw_archive *archive, const char *bytes, uint64_t length)
 {
     while (length && archive->range_count) {
@@ -612,7 +619,7 @@ struct bw_error *bw_archive_end(struct bw_archive *archive)
     if (format->last)
         BW_TRY(bw_archive_begin(archive, format->last, &wanted));
     BW_TRY(end_entry(archive));
-    BW_TRY(put_text(archive)); /* the head, if there was no entry */
+    BW_TRY(put_text(archive)); /* the head of the archive, if it has no entries */
     BW_TRY(put_zeros(archive, format->last_zeros));
     return put_zeros(archive,
                      (format->end_unit - archive->written % format->end_unit) % format->end_unit);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The starting points of walks, and the queue between these walks and the reader of their files. */
+/* The starting points of walks, and the queue between the walks and the reader of files. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +11,17 @@
 #include "base/thread.h"
 #include "export/entry_queue.h"
 
-/* Starting points are sorted by the paths that they lead to, so each comes after those that contain
- * it. */
+/* Starting points are sorted by their absolute paths, so each one follows those that contain it. */
 
-/* A path that was named. */
+/* A path given by the caller. */
 struct named {
-    size_t number;              /* among all that were */
-    struct bw_buffer path;      /* absolute, '/' at both ends; empty: it leads nowhere */
-    const struct named *around; /* the nearest that it is below, or the same as; NULL: none */
+    size_t number;         /* its index */
+    struct bw_buffer path; /* absolute, with '/' at both ends; empty if the path does not exist */
+    const struct named *around; /* the nearest starting point above it or equal to it; NULL: none */
 };
 
-/* What is around something comes before it, and between the two only what is in there, too. */
+/* Sorts paths so that each follows the ones around it, and only paths inside of these are in
+ * between. */
 static int compare_named(const void *left, const void *right)
 {
     const struct named *one = left, *other = right;
@@ -49,10 +49,10 @@ static void find_around(struct named *all, size_t count)
     }
 }
 
-/* How many names an entry has that no start around this one has; false if it has none of its own.
- */
-static bool has_own(const struct named *named, const struct bw_walk_options *options,
-                    size_t *least_names)
+/* Whether a starting point leads to entries that no other starting point above it includes;
+ * `*least_names` is the least number of names in the paths of these entries. */
+static bool has_own_entries(const struct named *named, const struct bw_walk_options *options,
+                            size_t *least_names)
 {
     *least_names = 0;
     if (!named->around)
@@ -71,7 +71,7 @@ static void choose_starts(const struct named *all, size_t count,
     for (size_t i = 0; i < count; i++) {
         size_t number = all[i].number;
         starts->paths[number] =
-            has_own(&all[i], options, &starts->least_names[number]) ? paths[number] : NULL;
+            has_own_entries(&all[i], options, &starts->least_names[number]) ? paths[number] : NULL;
     }
     for (size_t i = 0; i < count; i++)
         if (starts->paths[i]) {
@@ -80,7 +80,8 @@ static void choose_starts(const struct named *all, size_t count,
         }
 }
 
-/* Where a path leads; nowhere if it cannot be found: the walk reports why. */
+/* Finds the absolute path of a starting point. Leaves `path` empty if it does not exist; the walk
+ * will report the error. */
 static struct bw_error *find_absolute_path(struct bw_fs *fs, const struct bw_walk_options *given,
                                            const char *start, struct bw_buffer *path)
 {
@@ -139,18 +140,19 @@ void bw_starting_points_free(struct bw_starting_points *starts)
 }
 
 /*
- * The queue between the walk and the reader of its files. It is short: the walk waits when it is
- * far enough ahead, so that memory does not depend on the image. Items are reused, with their
- * buffer for the path.
+ * The queue between the walk and the reader of files. It is short: the walk waits if it is far
+ * ahead, so memory usage does not depend on the image. Items are reused, including their buffers
+ * for paths.
  */
 
 enum { QUEUE_ITEMS = 2048, LONG_PATH = 4096 };
 
-/* Even one thread of the walk finds files faster than their reader takes them. More only help where
- * the disk is slow, and each keeps entries that wait for their turn. */
+/* A single thread of the walk finds files faster than they are read. More threads help only on slow
+ * disks, and each keeps entries that wait for their turn. */
 enum { WALK_THREADS = 4 };
 
-/* How many places in the queue an item takes: an image may be made to have long paths. */
+/* The number of places that an item occupies in the queue, because a crafted image may contain long
+ * paths. */
 static size_t weight_of(const struct bw_export_entry *item)
 {
     return 1 + item->path.length / LONG_PATH;
@@ -163,13 +165,15 @@ struct bw_entry_queue {
     bool has_thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct bw_export_entry *first, **last; /* of the queue */
+    struct bw_export_entry *first, **last; /* the queue */
     size_t count;
     struct bw_export_entry *spare;
     bool ended, stop;
-    struct bw_error *error; /* what ended the walk; NULL once it was handed out */
-    size_t start_length;    /* of the path that this walk starts at; likewise */
-    size_t least_names;     /* of a path that this walk has for itself: the walk's thread alone */
+    struct bw_error *error; /* the error that ended the walk; NULL after bw_entry_queue_next()
+                             * returned it */
+    size_t start_length;    /* length of the starting point's path */
+    size_t least_names;     /* minimum number of names in paths of this walk; only for the walk's
+                             * thread */
 };
 
 static uint32_t type_of(uint8_t type)
@@ -212,7 +216,7 @@ struct bw_error *bw_salvaged_error(const char *path)
         path);
 }
 
-/* A file without an inode. Without extents it stays so. */
+/* Reconstructs the inode of a file from its extents. If it has none, the item has no inode. */
 static void salvage(struct bw_entry_queue *queue, struct bw_export_entry *item)
 {
     BW_AUTO_ERROR struct bw_error *error = bw_inode_salvage(queue->fs, &item->place, &item->inode);
@@ -221,7 +225,8 @@ static void salvage(struct bw_entry_queue *queue, struct bw_export_entry *item)
         queue->options.missed(queue->options.context, bw_salvaged_error(item->path.data));
 }
 
-/* Where the name of an entry begins; false if it has none: it is left out. */
+/* Finds where the exported name begins in an entry's path; false if the name would be empty, so the
+ * entry is omitted. */
 static bool find_name(const struct bw_entry_queue *queue, const struct bw_entry *entry,
                       size_t *name)
 {
@@ -262,10 +267,11 @@ static void fill_item(struct bw_entry_queue *queue, struct bw_export_entry *item
         return;
     item->has_inode = true;
     item->inode = *entry->inode;
-    item->type = entry->inode->mode & S_IFMT; /* what the inode says counts, as for the kernel */
+    item->type = entry->inode->mode & S_IFMT; /* like the kernel, trust the inode rather than the
+                                               * directory entry */
 }
 
-/* Puts an item at the end of the queue when there is room. */
+/* Appends an item to the queue as soon as there is room. */
 static struct bw_error *enqueue(struct bw_entry_queue *queue, struct bw_export_entry *item)
 {
     item->next = NULL;
@@ -301,7 +307,8 @@ static struct bw_error *enqueue_entry(void *context, const struct bw_entry *entr
     return bw_error_no_memory();
 }
 
-/* What names are relative to. A start that is not there is reported by the walk. */
+/* Finds the length of the path that names are relative to. The walk will report a starting point
+ * that does not exist. */
 static struct bw_error *find_start(struct bw_entry_queue *queue,
                                    const struct bw_walk_options *options)
 {
@@ -316,7 +323,7 @@ static struct bw_error *find_start(struct bw_entry_queue *queue,
     return NULL;
 }
 
-/* One walk. If its start does not exist, that is reported once, and the others go on. */
+/* Runs one walk. If its starting point does not exist, reports that; the other walks continue. */
 static struct bw_error *walk_from(struct bw_entry_queue *queue, const char *start, unsigned types)
 {
     struct bw_walk_options options = queue->options.walk;
@@ -406,7 +413,7 @@ struct bw_error *bw_entry_queue_next(struct bw_entry_queue *queue, struct bw_exp
         queue->first = (*item)->next;
         if (!queue->first)
             queue->last = &queue->first;
-        /* Waking the walk for each would cost more than walking. */
+        /* notifying the walk of each item would cost more than walking */
         bool was_full = queue->count >= QUEUE_ITEMS / 2;
         queue->count -= weight_of(*item);
         if (was_full && queue->count < QUEUE_ITEMS / 2)

@@ -22,7 +22,8 @@ const char *const bw_hash_tags[] = {
     [BW_HASH_XXH64] = "XXH64",
 };
 
-/* Their numbers in libgcrypt, which does not have the last one, and their bytes. */
+/* The numbers of the algorithms in libgcrypt, which lacks the last one, and their lengths in
+ * bytes. */
 static const struct {
     int number;
     size_t bytes;
@@ -49,7 +50,7 @@ size_t bw_hash_digits(enum bw_hash_algorithm algorithm)
 
 void bw_hash_prepare(void)
 {
-    bw_error_free(bw_gcrypt_prepare()); /* if it fails, creating a hash does, too */
+    bw_error_free(bw_gcrypt_prepare()); /* if it fails, bw_hash_create() fails, too */
 }
 
 static struct bw_error *open_hash(struct bw_hash *hash, enum bw_hash_algorithm algorithm)
@@ -118,7 +119,7 @@ void bw_hash_add_zeros(struct bw_hash *hash, uint64_t length)
     }
 }
 
-/* The bytes of the result, and how many they are. */
+/* Writes the result as bytes and returns their number. */
 static size_t finish(struct bw_hash *hash, uint8_t bytes[static BW_HASH_DIGITS / 2])
 {
     size_t length = sizeof(XXH64_canonical_t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Hashes of whole files, as sha256sum(1) and its like print them. Not the checksums of the format.
- */
+/* Hashes of whole files, as printed by sha256sum(1) and similar programs. Unrelated to the
+ * checksums of btrfs. */
 #ifndef BW_EXPORT_HASH_H
 #define BW_EXPORT_HASH_H
 
@@ -9,7 +9,8 @@
 
 #include "btrfs-walk/error.h"
 
-/** The preferred ones come first: a list with several kinds of hashes is compared by that. */
+/** Algorithms, the preferred ones first: if a list contains several kinds of hashes, only the most
+ * preferred kind is compared. */
 enum bw_hash_algorithm {
     BW_HASH_SHA256,
     BW_HASH_SHA512,
@@ -21,35 +22,35 @@ enum bw_hash_algorithm {
     BW_HASH_ALGORITHMS,
 };
 
-/** Their names ("sha256"), and after the last, NULL. */
+/** Names of algorithms ("sha256"); ends with NULL. */
 extern const char *const bw_hash_names[];
-/** Their names in lines as `sha256sum --tag` writes them ("SHA256"). */
+/** Names in lines of `sha256sum --tag` ("SHA256"). */
 extern const char *const bw_hash_tags[];
 
-/** Digits of the longest, and with a NUL. */
+/** Digits of the longest hash, and with a NUL. */
 enum { BW_HASH_DIGITS = 128, BW_HASH_TEXT = BW_HASH_DIGITS + 1 };
 
-/** A hash under way. One thread at a time may use it. */
+/** A hash that is being computed. Only one thread at a time may use it. */
 struct bw_hash;
 
-/** How many digits a hash has. */
+/** The number of digits of a hash. */
 size_t bw_hash_digits(enum bw_hash_algorithm algorithm);
 
-/** To be called once before threads make hashes. */
+/** Must be called once, before threads create hashes. */
 void bw_hash_prepare(void);
 
-/** Makes a hash, begun. BW_ERROR_UNSUPPORTED if the system forbids the algorithm. */
+/** Creates a hash object, ready for bytes. BW_ERROR_UNSUPPORTED if the system does not permit the
+ * algorithm. */
 struct bw_error *bw_hash_create(enum bw_hash_algorithm algorithm, struct bw_hash **result);
-/** Frees it; NULL is allowed. */
+/** `hash` may be NULL. */
 void bw_hash_destroy(struct bw_hash *hash);
 
-/** Starts over. */
+/** Starts a new hash with the same object. */
 void bw_hash_begin(struct bw_hash *hash);
-/** Adds bytes. */
 void bw_hash_add(struct bw_hash *hash, const void *bytes, size_t length);
-/** Adds zeros: a hole. */
+/** Adds zeros, for a hole. */
 void bw_hash_add_zeros(struct bw_hash *hash, uint64_t length);
-/** The hash of all that was added, as lower-case hexadecimal digits. */
+/** The hash of all added bytes, as lower-case hexadecimal digits. */
 void bw_hash_end(struct bw_hash *hash, char text[static BW_HASH_TEXT]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lists of files: both forms are cut into words in place, and sorted by path. */
+/* Lists of files. Both formats are split into words in place; the entries are sorted by path. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,8 +65,8 @@ static bool parse_size(char *value, struct bw_manifest_entry *entry)
     return parse_number(value, 10, &entry->size);
 }
 
-/* What follows the point is a number of nanoseconds, of which some writers leave out the zeros in
- * front. */
+/* Parses SECONDS[.NANOSECONDS]. The part after the point is an integer, not a fraction: some
+ * programs write it without leading zeros. */
 static bool parse_time(char *value, struct bw_manifest_entry *entry)
 {
     const char *next = value + (*value == '-');
@@ -78,7 +78,7 @@ static bool parse_time(char *value, struct bw_manifest_entry *entry)
     return !*next || (*next == '.' && parse_number(next + 1, 10, &entry->nanoseconds));
 }
 
-/* The character of \X; 0: there is no such escape. */
+/* The character for \X; 0: unknown. */
 static char escaped(char letter)
 {
     static const char letters[] = "abfnrstvE", bytes[] = "\a\b\f\n\r \t\v\033";
@@ -119,7 +119,7 @@ static bool parse_link(char *value, struct bw_manifest_entry *entry)
     return true;
 }
 
-/* FORMAT,MAJOR,MINOR */
+/* Parses FORMAT,MAJOR,MINOR. */
 static bool parse_device(char *value, struct bw_manifest_entry *entry)
 {
     const char *next = value + strcspn(value, ",:");
@@ -153,7 +153,7 @@ static const struct keyword *find(const char *name)
     return NULL;
 }
 
-/* The algorithm of "sha256" or "sha256digest"; BW_HASH_ALGORITHMS: that is no hash. */
+/* The algorithm of "sha256" or "sha256digest"; BW_HASH_ALGORITHMS: not a hash. */
 static enum bw_hash_algorithm find_hash(const char *name)
 {
     enum bw_hash_algorithm algorithm = 0;
@@ -171,13 +171,13 @@ static bool parse_hash(char *value, struct bw_manifest_entry *entry,
 {
     size_t digits = bw_hash_digits(algorithm);
     if (entry->given & BW_MANIFEST_HASH && entry->algorithm < algorithm)
-        return true; /* the other one is preferred */
+        return true; /* the existing one is preferred */
     entry->algorithm = algorithm;
     entry->hash = value;
     return strlen(value) == digits && strspn(value, "0123456789abcdefABCDEF") == digits;
 }
 
-/* Keywords that are not compared: hashes of other kinds, and what an image does not have. */
+/* Keywords that are not compared: other hashes, and properties that an image does not have. */
 static bool is_other(const char *name)
 {
     static const char *const others[] = {
@@ -190,7 +190,7 @@ static bool is_other(const char *name)
     return false;
 }
 
-/* Once each. */
+/* Adds a keyword to the list of ignored ones, unless it is already there. */
 static void ignore(struct bw_buffer *ignored, const char *name)
 {
     size_t length = strlen(name);
@@ -206,8 +206,8 @@ static void ignore(struct bw_buffer *ignored, const char *name)
         bw_buffer_format(ignored, "%s%s", ignored->length ? "," : "", name);
 }
 
-/* Takes KEYWORD=VALUE into an entry; a keyword that is not compared is added to `ignored`. Returns
- * why it is refused; NULL: it was taken. The word changes, and has to outlive the entry. */
+/* Stores KEYWORD=VALUE in an entry; adds a keyword that is not compared to `ignored`. Returns why
+ * it is invalid, or NULL. Changes the word, which must outlive the entry. */
 static const char *parse_word(char *word, struct bw_manifest_entry *entry,
                               struct bw_buffer *ignored)
 {
@@ -232,7 +232,7 @@ static const char *parse_word(char *word, struct bw_manifest_entry *entry,
     return NULL;
 }
 
-/* Forgets what an entry says of a KEYWORD, or of "all". Returns NULL. */
+/* Removes a KEYWORD, or "all", from an entry. Returns NULL. */
 static const char *manifest_unset(const char *name, struct bw_manifest_entry *entry)
 {
     const struct keyword *keyword = find(name);
@@ -241,16 +241,16 @@ static const char *manifest_unset(const char *name, struct bw_manifest_entry *en
     return NULL;
 }
 
-/* Reading a list. */
+/* Parsing. */
 
-/* Where reading has come to. */
+/* The state of the parser. */
 struct reader {
     struct bw_manifest *manifest;
     const char *file;
     char *next, *end;
     unsigned line;
     struct bw_manifest_entry defaults; /* of /set */
-    struct bw_buffer directory; /* that entries without a '/' are in; ends with one, or is empty */
+    struct bw_buffer directory; /* directory of entries without a '/'; ends with '/', or is empty */
 };
 
 static struct bw_error *refuse(const struct reader *reader, const char *why, const char *word)
@@ -259,7 +259,7 @@ static struct bw_error *refuse(const struct reader *reader, const char *why, con
                            *word ? ": " : "", word);
 }
 
-/* Paths are relative to the top. */
+/* Removes '/' and "./" at the beginning: paths are relative to the top. */
 static char *relative_path(char *path)
 {
     while (*path == '/' || (path[0] == '.' && path[1] == '/'))
@@ -274,16 +274,16 @@ static struct bw_manifest_entry *add_entry(struct bw_manifest *manifest)
     return &manifest->entries[manifest->count++];
 }
 
-/* Lines of hashes. */
+/* Lists of hashes. */
 
-/* A line of a hash and a name, cut into them. */
+/* The parts of a line with a hash and a name. */
 struct hash_line {
     char *hash, *name;
     enum bw_hash_algorithm algorithm;
 };
 
-/* Hashes of one length cannot be told apart without a tag: 128 digits are taken for BLAKE2b's,
- * until bw_manifest_settle(). */
+/* Finds the algorithm of a hash by its length. 128 digits are either BLAKE2b or SHA-512; BLAKE2b is
+ * assumed until bw_manifest_settle(). */
 static bool has_algorithm(size_t digits, enum bw_hash_algorithm *algorithm)
 {
     *algorithm = 0;
@@ -298,7 +298,7 @@ static size_t count_digits(const char *text)
     return strspn(text, "0123456789abcdefABCDEF");
 }
 
-/* SHA256 (NAME) = HASH. Nothing is written where it does not fit. */
+/* Splits a line "SHA256 (NAME) = HASH". Does not change other lines. */
 static bool cut_tagged(char *line, struct hash_line *parts)
 {
     char *bracket = strstr(line, " ("), *equals = NULL;
@@ -317,7 +317,7 @@ static bool cut_tagged(char *line, struct hash_line *parts)
            !parts->hash[count_digits(parts->hash)];
 }
 
-/* HASH, two spaces, NAME; or a space and an asterisk. */
+/* Splits a line: HASH, two spaces, NAME; or a space and an asterisk. */
 static bool cut_plain(char *line, struct hash_line *parts)
 {
     size_t digits = count_digits(line);
@@ -331,7 +331,7 @@ static bool cut_hash_line(char *line, struct hash_line *parts)
     return cut_plain(line, parts) || cut_tagged(line, parts);
 }
 
-/* Ends the next line, or what ends with NUL, and moves on. */
+/* Terminates the next line, or text up to a NUL, and advances. */
 static char *next_line(struct reader *reader, char terminator)
 {
     char *line = reader->next;
@@ -343,7 +343,7 @@ static char *next_line(struct reader *reader, char terminator)
     return line;
 }
 
-/* A backslash in front says that there are escapes in the path. */
+/* Decodes escapes in a name, which are used if the line begins with a backslash. */
 static void unescape_name(char *name)
 {
     char *to = name;
@@ -379,7 +379,7 @@ static struct bw_error *read_hash_line(struct reader *reader, char *line)
     return NULL;
 }
 
-/* Whether that is what the first line is. */
+/* Whether the first line contains a hash. */
 static bool begins_with_hash(const struct reader *reader)
 {
     struct hash_line parts;
@@ -404,13 +404,13 @@ static struct bw_error *read_hashes(struct reader *reader)
     return NULL;
 }
 
-/* mtree(5). */
+/* Manifests as in mtree(5). */
 
-/* Lines are joined by a vertical tab, so that they can be counted. */
+/* Separates joined lines; counted later to find line numbers. */
 #define JOINED '\v'
 #define SPACES " \t\r\v"
 
-/* The next word of a line; NULL at its end. */
+/* The next word of a line; NULL at the end. */
 static char *next_word(char **line)
 {
     char *word = *line + strspn(*line, SPACES);
@@ -432,7 +432,7 @@ static struct bw_error *read_keywords(struct reader *reader, char *line, bool se
     return NULL;
 }
 
-/* Back to the directory above. */
+/* Removes the last component of the directory. */
 static void leave(struct bw_buffer *directory)
 {
     directory->length -= directory->length > 0;
@@ -440,8 +440,8 @@ static void leave(struct bw_buffer *directory)
         directory->length--;
 }
 
-/* Entries with a '/' have their whole path; others are in the present directory, and a directory
- * among them becomes that. */
+/* Sets the path of an entry: a path with a '/' is complete. Others are relative to the current
+ * directory; if the entry is a directory, it becomes the current one. */
 static struct bw_error *set_path(struct reader *reader, char *name, struct bw_manifest_entry *entry)
 {
     struct bw_buffer *directory = &reader->directory;
@@ -475,7 +475,7 @@ static struct bw_error *read_entry(struct reader *reader, char *name, char *word
     return set_path(reader, name, entry);
 }
 
-/* A backslash at the end joins a line with the next. */
+/* Joins lines that end with a backslash with the next line. */
 static void join_lines(char *text, char *end)
 {
     for (char *at = text; at + 1 < end; at++)
@@ -516,7 +516,7 @@ static struct bw_error *read_mtree(struct reader *reader)
     return NULL;
 }
 
-/* Both. */
+/* Both formats. */
 
 static int by_path(const void *a, const void *b)
 {
@@ -524,7 +524,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(left->path, right->path);
 }
 
-/* Of entries with one path the last counts. */
+/* Sorts the last line with a path before earlier ones, because it overrides them. */
 static int by_path_and_line(const void *a, const void *b)
 {
     const struct bw_manifest_entry *left = a, *right = b;
@@ -545,7 +545,7 @@ static void sort_entries(struct bw_manifest *manifest)
     manifest->count = kept;
 }
 
-/* All files are hashed in one way: that of the strongest hash that the list has. */
+/* Selects one algorithm for all files: the strongest in the list. Other hashes are ignored. */
 static void choose_algorithm(struct bw_manifest *manifest)
 {
     manifest->algorithm = BW_HASH_ALGORITHMS;
@@ -574,7 +574,7 @@ struct bw_error *bw_manifest_read(const char *file, struct bw_manifest *manifest
 {
     *manifest = (struct bw_manifest){0};
     BW_TRY(bw_buffer_read_file(&manifest->text, file));
-    bw_buffer_append_byte(&manifest->text, '\0'); /* room for the end of the last line */
+    bw_buffer_append_byte(&manifest->text, '\0'); /* room for the NUL of the last line */
     if (manifest->text.failed)
         return bw_error_no_memory();
     char *text = manifest->text.data;

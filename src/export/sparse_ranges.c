@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Joining the pieces of a file to ranges of data. */
+/* Joins the extents of a file to ranges of data. */
 #include "export/archive.h"
 
 #include "base/array.h"
 #include "base/cleanup.h"
 
 enum {
-    UNIT = 512, /* of archives: GNU tar fills up each range to it, others write what the map says */
+    UNIT = 512, /* alignment in archives: GNU tar pads each range to it, other programs write the
+                 * range as in the map */
     LEAST_HOLE = 4096,
-    MOST_LOST = 1 << 30,   /* more than an extent ever has: not that many zeros */
+    MOST_LOST = 1 << 30,   /* larger than any extent, so nothing real is lost by treating it as a
+                            * hole */
     MOST_RANGES = 1 << 16, /* each takes memory here, in libarchive and in the archive */
 };
 
-/* Whether the hole between two ranges, or before an offset, is not worth it, or there is none. */
+/* Whether the hole between a range and an offset is too small, or there is no hole. */
 static bool is_near(const struct bw_ranges *ranges, const struct bw_archive_range *before,
                     uint64_t offset)
 {
@@ -20,8 +22,8 @@ static bool is_near(const struct bw_ranges *ranges, const struct bw_archive_rang
     return offset <= end || offset - end < ranges->least_hole;
 }
 
-/* There are too many: holes up to twice the size, and again, are data from now on. Large ones stay.
- */
+/* There are too many ranges: treats holes up to twice the size as data, repeatedly, until at most
+ * half of the maximum remain. Large holes remain. */
 static void join_small_holes(struct bw_ranges *ranges)
 {
     while (ranges->count > MOST_RANGES / 2) {
@@ -74,7 +76,7 @@ static struct bw_error *add(struct bw_ranges *ranges, uint64_t offset, uint64_t 
     return NULL;
 }
 
-/* Only the end of the file ends a range within a unit. */
+/* Extends a range to whole units, except at the end of the file. */
 static struct bw_error *add_units(struct bw_ranges *ranges, const struct bw_extent *extent,
                                   uint64_t size)
 {
@@ -87,7 +89,7 @@ static struct bw_error *add_units(struct bw_ranges *ranges, const struct bw_exte
     return add(ranges, start, end - start);
 }
 
-/* The first error that makes a hole of an extent is kept. */
+/* Keeps the first error of an unreadable extent that counts as a hole. */
 static void keep_lost_error(struct bw_ranges *ranges, const struct bw_extent *extent)
 {
     if (extent->kind == BW_EXTENT_BAD && is_hole(extent) && !ranges->lost)

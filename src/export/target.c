@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Making directories, links, nodes and regular files in the folder of an extraction; each by its
- * name in a directory that is held open. */
+/* Makes directories, links, nodes and regular files in the folder of an extraction, each by its
+ * last name in a directory that is kept open. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,14 +27,14 @@
 #endif
 
 /*
- * The way down from the folder of an extraction. openat2(2) lets the kernel refuse links and
- * whatever else would lead out; where there is none, each name is opened by itself and no link with
- * it.
+ * Opening directories below the folder of an extraction. openat2(2) makes the kernel refuse links
+ * and all other ways out of the folder. Without it, each component of a path is opened separately,
+ * without following links.
  */
 
 enum {
     DIRECTORY_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-    TRIES = 16, /* other processes may be renaming directories all the time */
+    TRIES = 16, /* because other processes may rename directories all the time */
 };
 
 static bool is_valid_name(const char *name, size_t length)
@@ -43,7 +43,7 @@ static bool is_valid_name(const char *name, size_t length)
     return length && length <= NAME_MAX && !is_dots && !memchr(name, '\0', length);
 }
 
-/* Whether each name of a relative path could be an entry of a directory. */
+/* Whether each component of a relative path is a valid name. */
 static bool path_is_valid(const char *path, size_t length)
 {
     const char *end = path + length;
@@ -58,8 +58,8 @@ static bool path_is_valid(const char *path, size_t length)
     }
 }
 
-/* Where the first part of a path ends that is short enough for a system call: at its end or at a
- * '/'. */
+/* The length of the first part of a path that is short enough for a system call; it ends at a '/'
+ * or at the end. */
 static size_t part_length(const char *path)
 {
     size_t length = strnlen(path, PATH_MAX - 1);
@@ -90,8 +90,8 @@ static int open_part_at_once(int directory, const char *part)
 #endif
 }
 
-/* Of the descriptors on the way only the last one stays open. */
-static int step(int directory, bool owned, const char *name)
+/* Opens the next component; closes the previous descriptor if it is `owned`. */
+static int open_component(int directory, bool owned, const char *name)
 {
     int opened = openat(directory, name, DIRECTORY_FLAGS);
     int problem = errno;
@@ -107,26 +107,26 @@ static int open_part_by_steps(int directory, char *part)
     char *slash;
     for (; (slash = strchr(part, '/')); part = slash + 1, owned = true) {
         *slash = '\0';
-        directory = step(directory, owned, part);
+        directory = open_component(directory, owned, part);
         if (directory < 0)
             return -1;
     }
-    return step(directory, owned, part);
+    return open_component(directory, owned, part);
 }
 
 static int open_part(int directory, char *part, bool step_by_step)
 {
     int opened = step_by_step ? -1 : open_part_at_once(directory, part);
-    /* Some sandboxes answer EPERM for calls they do not know. */
+    /* some sandboxes return EPERM for unknown system calls */
     bool lacking =
         step_by_step || (opened < 0 && (errno == ENOSYS || errno == EPERM || errno == E2BIG));
     return lacking ? open_part_by_steps(directory, part) : opened;
 }
 
 /*
- * Opens a directory below `folder` for reading; `path` is valid and ends with NUL. No link is
- * followed. `step_by_step` does without openat2(2). -1 with errno; ELOOP or ENOTDIR if a link is in
- * the way.
+ * Opens a directory below `folder` for reading; `path` is valid and NUL-terminated. Does not follow
+ * links. `step_by_step`: do not use openat2(2). Returns -1 with errno: ELOOP or ENOTDIR if a
+ * component is a link.
  */
 static int open_below(int folder, const char *path, bool step_by_step)
 {
@@ -151,7 +151,7 @@ static int open_below(int folder, const char *path, bool step_by_step)
 
 /* Directories, links and nodes. */
 
-/* Goes on in a directory that was opened. */
+/* Makes an opened directory the current one. */
 static void use_directory(struct bw_target *target, int directory)
 {
     target->directory = directory;
@@ -198,7 +198,7 @@ void bw_target_close(struct bw_target *target)
     *target = (struct bw_target){.folder = -1, .directory = -1};
 }
 
-/* Opens a directory, unless it is the one that is open; `length` is that of its path. */
+/* Opens a directory, unless it is the current one; `length` is the length of its path. */
 static struct bw_error *enter_directory(struct bw_target *target, const char *path, size_t length)
 {
     if (target->path.length == length + 1 && memcmp(target->path.data, path, length) == 0)
@@ -235,8 +235,8 @@ struct bw_error *bw_target_enter(struct bw_target *target, const char *path, siz
     return NULL;
 }
 
-/* Whether target->name with its first letter in the other case is the same file: only where case
- * means nothing, or by chance. */
+/* Whether names may be case-insensitive: target->name with its first letter in the other case is
+ * the same file. This may also be the case by chance. */
 static bool may_ignore_case(const struct bw_target *target)
 {
     char other[sizeof target->name];
@@ -257,8 +257,8 @@ static bool may_ignore_case(const struct bw_target *target)
            here.st_dev == there.st_dev && here.st_ino == there.st_ino;
 }
 
-/* Whether the open directory lists target->name in exactly these letters. To read all of it takes
- * its time, so that is done only where it can be otherwise. */
+/* Whether the current directory contains target->name in exactly this case. Reading the whole
+ * directory takes long, so it is read only if names may be case-insensitive. */
 static bool lists_name(const struct bw_target *target)
 {
     if (!may_ignore_case(target))
@@ -277,9 +277,9 @@ static bool lists_name(const struct bw_target *target)
     return found;
 }
 
-/* The error for a name that is taken. Says so if it is taken by one that differs in its letters'
- * case. */
-static struct bw_error *taken(const struct bw_target *target, const char *path, size_t length)
+/* The error for a name that exists already. Mentions it if that name differs in case. */
+static struct bw_error *exists_error(const struct bw_target *target, const char *path,
+                                     size_t length)
 {
     return bw_target_error(
         EEXIST,
@@ -287,22 +287,23 @@ static struct bw_error *taken(const struct bw_target *target, const char *path, 
         path, length);
 }
 
-/* What is there under target->name, links not followed; false if nothing is. */
+/* Gets the status of target->name without following links; false if it does not exist. */
 static bool exists(const struct bw_target *target, struct stat *status)
 {
     return fstatat(target->directory, target->name, status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Whether the user can make, list and open things in a directory. */
+/* Whether the user can create, list and open files in a directory. */
 static bool is_usable(const struct bw_target *target, const struct stat *status)
 {
     return target->privileged || (status->st_mode & 0700) == 0700;
 }
 
-/* Whether an earlier run has left a directory, which is there: unfinished, or finished, and then
- * nothing was made in it since, or could have been. */
-static bool was_left(const struct bw_target *target, const struct stat *status,
-                     const struct bw_inode *inode)
+/* Whether an existing directory was made by an earlier run. Either it is unfinished, with mode
+ * 0700; or finished, and nothing was created in it since: its time has not changed, or the user
+ * could not have done it. */
+static bool was_made_before(const struct bw_target *target, const struct stat *status,
+                            const struct bw_inode *inode)
 {
     if (!target->options.skip_existing)
         return false;
@@ -324,8 +325,8 @@ struct bw_error *bw_target_make_directory(struct bw_target *target, const char *
     if (errno != EEXIST)
         return bw_target_error(errno, "cannot make the directory", path, length);
     if (!exists(target, &status) || !S_ISDIR(status.st_mode) || !lists_name(target))
-        return taken(target, path, length);
-    *ours = was_left(target, &status, inode);
+        return exists_error(target, path, length);
+    *ours = was_made_before(target, &status, inode);
     if (*ours && !is_usable(target, &status) &&
         fchmodat(target->directory, target->name, 0700, AT_SYMLINK_NOFOLLOW))
         return bw_target_error(errno, "cannot open the directory for the user", path, length);
@@ -342,14 +343,14 @@ struct bw_error *bw_target_make_way(struct bw_target *target, const char *path, 
         if (path[end] != '/')
             continue;
         BW_TRY(bw_target_enter(target, path, end));
-        /* If it is not a directory, the next step fails. */
+        /* a file of another type makes the next step fail */
         if (!exists(target, &status) || (S_ISDIR(status.st_mode) && !is_usable(target, &status)))
             BW_TRY(make(context, path, end));
     }
     return NULL;
 }
 
-/* A descriptor of what was made under target->name, or of what was there and is the same. */
+/* Opens target->name, which was just made, or existed and must be the same kind of file. */
 static struct bw_error *open_itself(const struct bw_target *target, const char *path, size_t length,
                                     const struct stat *wanted, bool made, int *descriptor)
 {
@@ -364,7 +365,7 @@ static struct bw_error *open_itself(const struct bw_target *target, const char *
     close(*descriptor);
     *descriptor = -1;
     return made ? bw_target_error(ESTALE, "it has been replaced", path, length)
-                : taken(target, path, length);
+                : exists_error(target, path, length);
 }
 
 static bool is_link_to(const struct bw_target *target, const char *link)
@@ -385,7 +386,7 @@ struct bw_error *bw_target_make_symlink(struct bw_target *target, const char *pa
     if (!made && errno != EEXIST)
         return bw_target_error(errno, "cannot make the symbolic link", path, length);
     if (!made && (!target->options.skip_existing || !is_link_to(target, link)))
-        return taken(target, path, length);
+        return exists_error(target, path, length);
     return open_itself(target, path, length, &wanted, made, descriptor);
 }
 
@@ -401,11 +402,11 @@ struct bw_error *bw_target_make_node(struct bw_target *target, const char *path,
     if (!made && errno != EEXIST)
         return bw_target_error(errno, "cannot make the special file", path, length);
     if (!made && !target->options.skip_existing)
-        return taken(target, path, length);
+        return exists_error(target, path, length);
     return open_itself(target, path, length, &wanted, made, descriptor);
 }
 
-/* A second descriptor of the directory that `existing` is in, and its last name. */
+/* Duplicates the descriptor of the directory that contains `existing`, and copies its last name. */
 static struct bw_error *open_existing(struct bw_target *target, const char *existing, size_t length,
                                       int *directory, char name[static sizeof target->name])
 {
@@ -433,7 +434,7 @@ static struct bw_error *link_to(struct bw_target *target, const char *path, size
         return bw_target_error(errno, "cannot make the hard link", path, length);
     return target->options.skip_existing && is_same_file(target, directory, name)
                ? NULL
-               : taken(target, path, length);
+               : exists_error(target, path, length);
 }
 
 struct bw_error *bw_target_make_link(struct bw_target *target, const char *path, size_t length,
@@ -448,8 +449,8 @@ struct bw_error *bw_target_make_link(struct bw_target *target, const char *path,
 }
 
 /*
- * Writing a file without a name (O_TMPFILE) and linking it where it belongs when it is complete.
- * File systems that have no such files get one with a name of its own, which is renamed.
+ * Writing a file without a name (O_TMPFILE), and linking it when it is complete. File systems
+ * without such files get a temporary name, which is renamed.
  */
 
 enum { TEMPORARY_TRIES = 100 };
@@ -468,8 +469,8 @@ bool bw_target_has_file(struct bw_target *target, const char *path, size_t lengt
            bw_target_is_same_time(&status.st_mtim, mtime);
 }
 
-/* Made of the name that the file gets in the end, so that a later run finds what this one leaves if
- * it is killed. The seed keeps it apart from names that come from other images. */
+/* The temporary name is derived from the final name, so a later run finds it if this one is killed.
+ * The seed distinguishes extractions of different images. */
 static void name_temporary(struct bw_target_file *file, unsigned attempt)
 {
     const struct bw_target *target = file->target;
@@ -477,9 +478,9 @@ static void name_temporary(struct bw_target_file *file, unsigned attempt)
     snprintf(file->temporary, sizeof file->temporary, ".btrfs-walk-%016" PRIx64 ".part", hash);
 }
 
-/* Removes the temporary file that an earlier run has left; one that is still running holds a lock.
- */
-static bool remove_left(const struct bw_target_file *file)
+/* Removes the temporary file of an earlier run, unless it is locked because that run has not
+ * ended. */
+static bool remove_leftover(const struct bw_target_file *file)
 {
     struct stat status;
     int directory = file->target->directory;
@@ -507,7 +508,7 @@ static int open_temporary(struct bw_target_file *file)
                 flock(opened, LOCK_EX | LOCK_NB);
             if (opened >= 0 || errno != EEXIST)
                 return opened;
-            again = remove_left(file);
+            again = remove_leftover(file);
         }
     }
     errno = EEXIST;
@@ -529,9 +530,9 @@ struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path
     struct stat status;
     *file = (struct bw_target_file){.target = target, .descriptor = -1};
     BW_TRY(bw_target_enter(target, path, length));
-    /* Found out at once, and not when all is written. */
+    /* check now, not after everything was written */
     if (fstatat(target->directory, target->name, &status, AT_SYMLINK_NOFOLLOW) == 0)
-        return taken(target, path, length);
+        return exists_error(target, path, length);
     if (errno == ENAMETOOLONG)
         return bw_target_error(errno, "cannot make the file", path, length);
     file->descriptor = open_unnamed(target);
@@ -539,7 +540,7 @@ struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path
         (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL))
         file->descriptor = open_temporary(file);
     if (file->descriptor < 0) {
-        *file->temporary = '\0'; /* if it is there, it is another one's */
+        *file->temporary = '\0'; /* if it exists, another process made it */
         return bw_target_error(errno, "cannot make the file", path, length);
     }
     bw_target_set_flags(file->descriptor, inode, BW_FLAGS_EMPTY);
@@ -580,14 +581,14 @@ void bw_target_file_abandon(struct bw_target_file *file)
     file->descriptor = -1;
 }
 
-/* Without a name before. */
+/* Links a file that has no name yet. */
 static int link_unnamed(const struct bw_target_file *file)
 {
     char number[40];
     snprintf(number, sizeof number, "/proc/self/fd/%d", file->descriptor);
     int result =
         linkat(AT_FDCWD, number, file->target->directory, file->target->name, AT_SYMLINK_FOLLOW);
-    if (result && errno == ENOENT) /* no /proc: root may do it like this */
+    if (result && errno == ENOENT) /* without /proc; root may do this */
         result = linkat(file->descriptor, "", file->target->directory, file->target->name,
                         AT_EMPTY_PATH);
     return result;
@@ -621,16 +622,16 @@ struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *
     if (!error)
         bw_target_restore(file->target, file->descriptor, path, length, attributes);
     if (!error && (*file->temporary ? rename_temporary(file) : link_unnamed(file)))
-        error = errno == EEXIST ? taken(file->target, path, length)
+        error = errno == EEXIST ? exists_error(file->target, path, length)
                                 : bw_target_error(errno, "cannot give it its name", path, length);
     bw_target_file_abandon(file);
     return error;
 }
 
-/* The last attributes. */
+/* Restoring the last attributes. */
 
-/* Opens a directory or a regular file of the image for its last attributes; a miss if it is
- * another. The folder itself has the length 0. */
+/* Opens a directory or regular file for its last attributes. Reports an error if it is another type
+ * of file by now. `length` is 0 for the folder itself. */
 static int open_again(struct bw_target *target, const char *path, size_t length,
                       const struct bw_inode *inode, struct stat *status)
 {

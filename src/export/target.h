@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The folder that an extraction writes into. Whatever the names in an image are, and whatever links
- * others put into it meanwhile, nothing is made, changed or looked at outside of it: directories
- * are opened from a descriptor of the folder without following any link, things are made in them by
- * their last name alone, attributes are restored through a descriptor of what was made, and nothing
- * that exists is opened for writing or replaced. What no system call prevents: a process that moves
- * a directory out of the folder takes along what is still made in it, until something is made in
- * another one. Only the user can do that to directories made here: until their own permissions are
- * restored, at the end, they are closed to all others.
+ * The folder that an extraction writes to. Whatever names an image contains, and whatever links
+ * other processes create meanwhile, nothing outside of the folder is made, changed or read.
+ * Directories are opened relative to a descriptor of the folder without following links. Files are
+ * made in them by their last names only. Attributes are restored through descriptors of the new
+ * files. Nothing that exists is opened for writing or replaced. System calls cannot prevent one
+ * thing: if another process moves a directory out of the folder, files are still made in it until
+ * another directory becomes the current one. Only the same user can do this, because new
+ * directories are inaccessible to others until their permissions are restored at the end.
  *
- * Paths are relative to the folder, raw bytes that do not end with NUL, without a '/' at either
- * end; the folder itself is the empty path. target_attributes.c restores what is known of a file.
+ * Paths are relative to the folder: raw bytes without a NUL, without a '/' at either end. The empty
+ * path is the folder itself. target_attributes.c restores attributes.
  */
 #ifndef BW_EXPORT_TARGET_H
 #define BW_EXPORT_TARGET_H
@@ -27,76 +27,75 @@
 
 struct bw_inode;
 
-/** How to write. All zeros is the careful way. */
+/** How to write. All zeros is the safest way. */
 struct bw_target_options {
-    bool preserve;      /**< also bits that give privileges: setuid, setgid, sticky (of files),
-                           capabilities; device nodes; flags that forbid the user to change or
-                           delete it */
-    bool skip_existing; /**< an existing file that looks the same is no error */
-    bool step_by_step;  /**< do without openat2(2), O_TMPFILE and renameat2(2), which old systems
+    bool preserve;      /**< also restore bits that give privileges: setuid, setgid, sticky (of
+                         * files), capabilities; device nodes; flags that forbid the user to change
+                         * or delete the file */
+    bool skip_existing; /**< accept existing files that look the same */
+    bool step_by_step;  /**< do not use openat2(2), O_TMPFILE and renameat2(2), which old systems
                            lack */
-    uint64_t seed; /**< a number that belongs to the image, for the names of unfinished files */
-    /** Takes what could not be restored of something that was made; takes the error. Must not be
-     * NULL. */
+    uint64_t seed;      /**< a number derived from the image, for the names of unfinished files */
+    /** Receives the error if something could not be restored; consumes it. Must not be NULL. */
     void (*missed)(void *context, struct bw_error *error);
     void *context; /**< passed to missed */
 };
 
-/** The folder. One thread at a time may use it. */
+/** The folder. Only one thread at a time may use it. */
 struct bw_target {
     struct bw_target_options options;
     int folder;            /**< descriptor */
-    bool is_new;           /**< the folder was made when it was opened */
-    int directory;         /**< of the directory that was used last; may be `folder` */
-    struct bw_buffer path; /**< its path, followed by a NUL */
-    char name[256];        /**< last name of the path that was used last, with a NUL */
+    bool is_new;           /**< the folder did not exist before */
+    int directory;         /**< descriptor of the current directory; may be `folder` */
+    struct bw_buffer path; /**< path of `directory`, followed by a NUL */
+    char name[256];        /**< last component of the path used last, NUL-terminated */
     bool privileged;       /**< owners can be restored and device nodes made */
-    bool has_default_acl;  /**< what is made in the open directory gets access lists it should not
-                              have */
-    uint64_t lowered;      /**< files of which `preserve` would have restored more */
-    uint64_t foreign; /**< files of other owners or groups, which only root could have restored */
+    bool has_default_acl;  /**< new files in the current directory inherit access control lists that
+                            * they should not have */
+    uint64_t lowered;      /**< number of files that `preserve` would have restored more of */
+    uint64_t foreign; /**< number of files with other owners or groups, which only root could have
+                       * restored */
 };
 
-/** Opens a folder, making it if there is nothing of that name; links on the way to it are the
- * user's. */
+/** Opens a folder, making it if it does not exist. Symbolic links in its path are followed, because
+ * the user gave it. */
 struct bw_error *bw_target_open(const char *path, const struct bw_target_options *options,
                                 struct bw_target *target);
-/** Closes it; all zeros is allowed. */
+/** Closes the folder. `target` may be all zeros. */
 void bw_target_close(struct bw_target *target);
 
 /**
- * Opens the directory that a path is in, for the calls that follow, and sets target->name to its
- * last name. BW_ERROR_CORRUPT if the path has a name that no entry can have; BW_ERROR_SYSTEM if
- * there is no such directory or a link is in its place.
+ * Opens the directory that contains a path, for the following calls, and sets target->name to the
+ * last component. BW_ERROR_CORRUPT if a component is not a valid name; BW_ERROR_SYSTEM if the
+ * directory does not exist or a component is a symbolic link.
  */
 struct bw_error *bw_target_enter(struct bw_target *target, const char *path, size_t length);
 
 /**
- * Makes a directory that only the user may enter, until its attributes are restored. One that is
- * there is fine; `*ours` tells whether its attributes are to be restored. They are if it was made
- * now. With `skip_existing` they also are if it belongs to the user and an earlier run has left it:
- * unfinished, or as `inode` wants it (NULL: unknown). If the user could not use it, that is
- * changed until then.
+ * Makes a directory that only the user can access until its attributes are restored. An existing
+ * directory is accepted. `*ours`: its attributes must be restored at the end, because it was made
+ * now; or, with `skip_existing`, because it belongs to the user and an earlier run made it: it is
+ * unfinished, or has the attributes of `inode` (NULL: unknown). If the user cannot access it, its
+ * mode is changed until then.
  */
 struct bw_error *bw_target_make_directory(struct bw_target *target, const char *path, size_t length,
                                           const struct bw_inode *inode, bool *ours);
-/** Calls `make` for each directory on the way to a path that is not there, or that the user may not
- * use. */
+/** Calls `make` for each directory in a path that does not exist, or that the user cannot access.
+ */
 struct bw_error *bw_target_make_way(struct bw_target *target, const char *path, size_t length,
                                     struct bw_error *(*make)(void *context, const char *path,
                                                              size_t length),
                                     void *context);
-/** Makes a symbolic link; `link` ends with NUL. `*descriptor` is of the link itself (O_PATH), the
- * caller's.
- */
+/** Makes a symbolic link; `link` is NUL-terminated. `*descriptor` refers to the link itself
+ * (O_PATH); the caller closes it. */
 struct bw_error *bw_target_make_symlink(struct bw_target *target, const char *path, size_t length,
                                         const char *link, int *descriptor);
-/** Makes a device node, fifo or socket of this type (S_IFMT) and device number. `*descriptor` is of
- * the node itself (O_PATH), the caller's. BW_ERROR_SYSTEM with EPERM for a device node without
- * `preserve`, unless its number is 0, which stands for no device. */
+/** Makes a device node, fifo or socket of this type (S_IFMT) and device number. `*descriptor`
+ * refers to the node itself (O_PATH); the caller closes it. BW_ERROR_SYSTEM with EPERM for a device
+ * node without `preserve`, unless its number is 0, which is not a device. */
 struct bw_error *bw_target_make_node(struct bw_target *target, const char *path, size_t length,
                                      mode_t type, dev_t device, int *descriptor);
-/** Makes one more name of what was made before as `existing`. */
+/** Makes a hard link to `existing`, which was made before. */
 struct bw_error *bw_target_make_link(struct bw_target *target, const char *path, size_t length,
                                      const char *existing, size_t existing_length);
 
@@ -109,70 +108,70 @@ static inline struct bw_error *bw_target_error(int number, const char *what, con
 
 /** When flags can be set. */
 enum bw_flag_time {
-    BW_FLAGS_EMPTY,   /**< before anything is written: how data are stored */
+    BW_FLAGS_EMPTY,   /**< before anything is written: flags for the storage of data */
     BW_FLAGS_ANY,     /**< at any time */
-    BW_FLAGS_PROTECT, /**< when all is done: immutable, append-only */
+    BW_FLAGS_PROTECT, /**< after everything else: immutable, append-only */
 };
 
-/** Sets those of an inode that the file of `descriptor` lacks, each by itself. False with errno if
- * one could not be set. */
+/** Sets those flags of an inode that the open file lacks, one by one. False with errno if one could
+ * not be set. */
 bool bw_target_set_flags(int descriptor, const struct bw_inode *inode, enum bw_flag_time when);
 
-/** What is known. */
+/** Attributes to restore. */
 struct bw_target_attributes {
     const struct bw_inode *inode;
-    const struct bw_xattr *xattrs; /**< a NUL follows each name, and none is in it */
+    const struct bw_xattr *xattrs; /**< each name is NUL-terminated and contains no other NUL */
     size_t xattr_count;
 };
 
-/** Whether a time there is the one wanted, as far as the file system of the folder tells times. */
+/** Whether two times are equal, within the precision of the folder's file system. */
 bool bw_target_is_same_time(const struct timespec *there, const struct timespec *wanted);
 
-/** Whether a directory that is there has the owner and permissions that it would be given. */
+/** Whether an existing directory already has the owner and permissions that would be restored. */
 bool bw_target_has_permissions(const struct bw_target *target, const struct stat *status,
                                const struct bw_inode *inode);
 
 /**
- * Restores all of it, as far as the user may, except what bw_target_restore_last() does.
- * `descriptor` is of the file, which is in the open directory; of a symbolic link or a special file
- * it is O_PATH. What could not be restored goes to the target's `missed`, with `path`, as relative
- * to the folder.
+ * Restores all attributes, as far as the user may, except those of bw_target_restore_last(). The
+ * file is in the current directory; `descriptor` is O_PATH for a symbolic link or a special file.
+ * Attributes that could not be restored are reported to the target's `missed` with `path`, which is
+ * relative to the folder.
  */
 void bw_target_restore(struct bw_target *target, int descriptor, const char *path, size_t length,
                        const struct bw_target_attributes *attributes);
 
-/** The last step of that for a file that is open: see bw_target_restore_last(). */
+/** Restores the last attributes of an open file: see bw_target_restore_last(). */
 void bw_target_restore_end(struct bw_target *target, int descriptor, const struct stat *status,
                            const char *path, size_t length,
                            const struct bw_target_attributes *attributes);
 
-/** Whether it is a device node that needs `preserve`: it leads out of the folder. */
+/** Whether an inode is a device node that is only made with `preserve`. */
 bool bw_target_leaves_out(const struct bw_target *target, const struct bw_inode *inode);
 
-/** Whether a file is to get flags that forbid changing it, linking to it or deleting it (immutable,
- * append-only): that needs `preserve`. */
+/** Whether a file gets flags that forbid changing, linking or deleting it (immutable, append-only),
+ * which needs `preserve`. */
 bool bw_target_is_protected(const struct bw_target *target, const struct bw_inode *inode);
 
-/** The last step for a directory, when nothing more is made in it: restores all of it, with these
- * flags; and for a regular file that has all its names: restores these flags. */
+/** The last step for a directory, after everything in it was made: restores all attributes,
+ * including these flags. For a regular file, after all its hard links were made: restores these
+ * flags. */
 void bw_target_restore_last(struct bw_target *target, const char *path, size_t length,
                             const struct bw_target_attributes *attributes);
 
-/** A file that is being written. Nothing else may be done with its target meanwhile. */
+/** A file that is being written. Meanwhile, its target must not be used otherwise. */
 struct bw_target_file {
     struct bw_target *target;
-    int descriptor;     /**< -1: none is being written */
-    uint64_t end;       /**< how far it is written */
-    char temporary[40]; /**< its name until it is complete; "": it has none */
+    int descriptor;     /**< -1: no file */
+    uint64_t end;       /**< end of the data written so far */
+    char temporary[40]; /**< temporary name; "": it has none */
 };
 
-/** Whether the file is there already, of this size and time of change. */
+/** Whether a file with this size and modification time exists. */
 bool bw_target_has_file(struct bw_target *target, const char *path, size_t length, uint64_t size,
                         const struct timespec *mtime);
 
-/** Begins a file; `inode` says how its data are best stored. BW_ERROR_SYSTEM with EEXIST if its
- * name is taken.
- */
+/** Begins a file; `inode` determines how its data is stored. BW_ERROR_SYSTEM with EEXIST if its
+ * name exists. */
 struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path, size_t length,
                                       const struct bw_inode *inode, struct bw_target_file *file);
 
@@ -180,14 +179,14 @@ struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path
 struct bw_error *bw_target_file_write(struct bw_target_file *file, uint64_t offset,
                                       const void *bytes, size_t length);
 
-/** Sets size, attributes and name (the path given at the begin). On failure, the file is removed.
- */
+/** Completes the file with this size, attributes and name (the path passed to
+ * bw_target_file_begin()). If it fails, the file is removed. */
 struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *path, size_t length,
                                        uint64_t size,
                                        const struct bw_target_attributes *attributes);
 
-/** Removes its temporary name, and does nothing else: for handlers of signals that end the program.
- */
+/** Removes the temporary name, and does nothing else: for handlers of signals that end the
+ * program. */
 void bw_target_file_remove(const struct bw_target_file *file);
 
 /** Discards the file. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is restored of a file that was made: its owner, permissions, flags, extended attributes and
- * times, through a descriptor. */
+/* Restores the attributes of new files: owner, permissions, flags, extended attributes and times,
+ * through a descriptor. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -13,13 +13,13 @@
 #include "export/target.h"
 
 /*
- * Flags of files. File systems know different ones and refuse all of a set of which they lack one,
- * so each is set by itself. Few files have any, and then one or two.
+ * Flags of files. File systems support different flags, and reject a set with an unsupported one,
+ * so each flag is set separately. Few files have any, and those have only one or two.
  */
 
-/* In the image; there, for FS_IOC_SETFLAGS. */
+/* Flags in the image and for FS_IOC_SETFLAGS. */
 static const struct flag {
-    uint64_t mask; /* of the inode */
+    uint64_t mask; /* in the inode */
     enum bw_flag_time when;
     int flag;
 } flags[] = {
@@ -34,7 +34,7 @@ static const struct flag {
     {BW_INODE_IMMUTABLE, BW_FLAGS_PROTECT, FS_IMMUTABLE_FL},
 };
 
-/* Those of a kind that an inode has. */
+/* The flags of this kind that an inode has, for FS_IOC_SETFLAGS. */
 static int wanted_flags(const struct bw_inode *inode, enum bw_flag_time when)
 {
     int wanted = 0;
@@ -44,7 +44,6 @@ static int wanted_flags(const struct bw_inode *inode, enum bw_flag_time when)
     return wanted;
 }
 
-/* Whether an inode has flags of that kind. */
 static bool has_flags(const struct bw_inode *inode, enum bw_flag_time when)
 {
     return wanted_flags(inode, when);
@@ -52,7 +51,7 @@ static bool has_flags(const struct bw_inode *inode, enum bw_flag_time when)
 
 bool bw_target_set_flags(int descriptor, const struct bw_inode *inode, enum bw_flag_time when)
 {
-    /* The calls are declared with a long, but take an int. */
+    /* ioctl_iflags(2): declared with a pointer to long, but implemented with int */
     int wanted = wanted_flags(inode, when), has[2] = {0}, problem = 0;
     if (!wanted)
         return true;
@@ -72,10 +71,10 @@ bool bw_target_set_flags(int descriptor, const struct bw_inode *inode, enum bw_f
 }
 
 /*
- * Attributes are restored in this order: changing the owner removes privileges, so permissions come
- * after it; user attributes cannot be set on a file that is not writable, so they come before the
- * permissions; an access list changes permissions; flags change the attributes that btrfs keeps for
- * them; every change updates times, so these come last.
+ * Attributes are restored in this order: changing the owner clears privileges, so permissions come
+ * later; user attributes cannot be set on a read-only file, so they precede the permissions; access
+ * control lists change permissions; flags change attributes in which btrfs stores them; every
+ * change updates times, so these come last.
  */
 
 #define PRIVILEGES (S_ISUID | S_ISGID | S_ISVTX)
@@ -87,10 +86,11 @@ struct restoring {
     const char *path;
     size_t length;
     const struct bw_target_attributes *attributes;
-    const struct stat *status;                 /* as it is before; NULL: unknown */
-    char itself[sizeof "/proc/self/fd/" + 12]; /* for calls that take no O_PATH descriptor; "": it
-                                                  is none */
-    bool has_user, has_group;                  /* its own owner and group */
+    const struct stat *status; /* before the attributes are restored; NULL: unknown */
+    char itself[sizeof "/proc/self/fd/" + 12]; /* path of an O_PATH descriptor, for calls that do
+                                                * not accept these; "": not needed */
+    bool has_user, has_group;                  /* the owner and group in the image are the actual
+                                                * ones */
     bool lowered;
 };
 
@@ -106,15 +106,16 @@ static bool is_device(const struct bw_inode *inode)
     return S_ISBLK(inode->mode) || S_ISCHR(inode->mode);
 }
 
-/* Others than the user may open a device only if that was asked for: it leads out of the folder. */
+/* Without `preserve`, only the user may open device nodes, because these give access to more than
+ * the folder. */
 static bool stays_with_user(const struct bw_target *target, const struct bw_inode *inode)
 {
     return is_device(inode) && !target->options.preserve;
 }
 
-/* Most files have the right owner from the start. Setting it again would cost a transaction of the
- * file system. The call for O_PATH descriptors accepts any, so a confined process may only make the
- * other one. */
+/* Changes the owner, unless it is correct already, as for most files: that would cost a transaction
+ * of the file system. fchownat(2), which accepts O_PATH descriptors, could change any file, so a
+ * confined process may call only fchown(2). */
 static bool change_owner(const struct restoring *restoring, uid_t user, gid_t group)
 {
     const struct stat *status = restoring->status;
@@ -138,19 +139,19 @@ static void restore_owner(struct restoring *restoring)
         return;
     }
     restoring->has_user = inode->uid == geteuid();
-    restoring->has_group = change_owner(restoring, (uid_t)-1, inode->gid); /* one that the user is
-                                                                              in */
+    restoring->has_group = change_owner(restoring, (uid_t)-1, inode->gid); /* succeeds if the user
+                                                                            * is a member of the
+                                                                            * group */
     target->foreign += !restoring->has_user || !restoring->has_group;
 }
 
-/* Permissions that a file of the image gets, as far as options decide them; of a symbolic link,
- * none. */
+/* The permissions to set with these options; symbolic links have none. */
 static mode_t target_mode(const struct bw_target *target, const struct bw_inode *inode)
 {
     mode_t mode = inode->mode & (PRIVILEGES | 0777);
     if (target->options.preserve)
         return mode;
-    /* Without its sticky bit a directory would give others more than it should. */
+    /* without its sticky bit, others could delete files in a directory */
     return mode & (is_device(inode) ? 0600 : S_ISDIR(inode->mode) ? 0777 | S_ISVTX : 0777);
 }
 
@@ -161,7 +162,7 @@ static void restore_mode(struct restoring *restoring)
     if (S_ISLNK(inode->mode))
         return;
     restoring->lowered |= mode != (inode->mode & (PRIVILEGES | 0777));
-    /* Privileges of another user or group than they were meant for are not given. */
+    /* never give privileges of a different user or group than in the image */
     if (!S_ISDIR(inode->mode))
         mode &= ~((restoring->has_user ? 0U : S_ISUID) | (restoring->has_group ? 0U : S_ISGID));
     int result =
@@ -191,7 +192,7 @@ static void restore_xattr(struct restoring *restoring, const struct bw_xattr *xa
     }
     if (set_xattr(restoring, xattr) == 0)
         return;
-    /* Properties of btrfs mean nothing to other file systems. */
+    /* other file systems do not support properties of btrfs */
     if (errno == EOPNOTSUPP && strncmp((const char *)xattr->name, "btrfs.", 6) == 0)
         return;
     int problem = errno;
@@ -213,7 +214,8 @@ static void remove_xattr(const struct restoring *restoring, const char *name)
         fremovexattr(restoring->descriptor, name);
 }
 
-/* What it got from the directory it was made in. The folder itself may have had it before. */
+/* Removes access control lists that were inherited from the parent directory. The folder itself may
+ * have had some before. */
 static void remove_inherited(const struct restoring *restoring)
 {
     if (!restoring->target->has_default_acl && restoring->length)
@@ -222,14 +224,14 @@ static void remove_inherited(const struct restoring *restoring)
     remove_xattr(restoring, BW_ACL_DEFAULT);
 }
 
-/* What btrfs adds to a file whose flag for compression is set. */
+/* Removes the property that btrfs adds to a file with the flag for compression. */
 static void remove_property(const struct restoring *restoring)
 {
     if (restoring->attributes->inode->flags & BW_INODE_COMPRESS)
         remove_xattr(restoring, BW_COMPRESSION_PROPERTY);
 }
 
-/* Whether an attribute is the user's own, and has nothing to do with permissions. */
+/* Whether an attribute is a user attribute, which does not affect permissions. */
 static bool is_plain(const struct bw_xattr *xattr)
 {
     return strncmp((const char *)xattr->name, "user.", 5) == 0;
@@ -244,7 +246,7 @@ static void restore_xattrs(struct restoring *restoring, bool plain)
             restore_xattr(restoring, &restoring->attributes->xattrs[i]);
 }
 
-/* Flags that are only hints are not reported where the file system lacks them. */
+/* Flags that are only hints are not reported if the file system lacks them. */
 static void restore_flags(struct restoring *restoring)
 {
     const struct bw_inode *inode = restoring->attributes->inode;
@@ -257,14 +259,15 @@ static void restore_flags(struct restoring *restoring)
         has_flags(inode, BW_FLAGS_PROTECT) && !bw_target_is_protected(restoring->target, inode);
 }
 
-/* Whether a time is the same, or less by at most a second. */
+/* Whether two times are equal, or `there` is less by at most a second. */
 static bool is_within_second(time_t there, time_t wanted)
 {
     return (uint64_t)wanted - (uint64_t)there <= 1;
 }
 
-/* File systems cut times that they cannot store, and do not say so: then it is looked at. */
-static bool took_time(const struct restoring *restoring)
+/* Whether the modification time was set. File systems clamp times that they cannot represent
+ * without an error, so such times are read back. */
+static bool was_time_set(const struct restoring *restoring)
 {
     enum { YEAR_1980 = 315532800, YEAR_2038 = INT32_MAX };
     const time_t wanted = restoring->attributes->inode->mtime.tv_sec;
@@ -279,7 +282,7 @@ static void restore_times(const struct restoring *restoring)
     const struct timespec times[2] = {all->atime, all->mtime};
     int result = *restoring->itself ? utimensat(AT_FDCWD, restoring->itself, times, 0)
                                     : futimens(restoring->descriptor, times);
-    if (result == 0 && took_time(restoring))
+    if (result == 0 && was_time_set(restoring))
         return;
     errno = result ? errno : EOVERFLOW;
     report_missed(restoring, "cannot restore its times");
@@ -324,7 +327,7 @@ bool bw_target_is_same_time(const struct timespec *there, const struct timespec 
 {
     if (there->tv_sec == wanted->tv_sec && there->tv_nsec == wanted->tv_nsec)
         return true;
-    /* Some file systems know only seconds, some only even ones. */
+    /* some file systems store whole seconds, some only even ones */
     return there->tv_nsec == 0 && is_within_second(there->tv_sec, wanted->tv_sec);
 }
 
@@ -333,7 +336,7 @@ bool bw_target_has_permissions(const struct bw_target *target, const struct stat
 {
     mode_t mode = target_mode(target, inode), ignored = 0;
     if (!target->privileged)
-        ignored = S_ISGID; /* the system takes it away if the user is not in the group */
+        ignored = S_ISGID; /* cleared by the system if the user is not a member of the group */
     bool owned = target->privileged ? status->st_uid == inode->uid && status->st_gid == inode->gid
                                     : status->st_uid == geteuid();
     return owned && ((status->st_mode ^ mode) & 07777 & ~ignored) == 0;
@@ -370,7 +373,7 @@ void bw_target_restore_end(struct bw_target *target, int descriptor, const struc
         report_missed(&restoring, "it has been replaced");
         return;
     }
-    /* It may be that an earlier run has done it, and this one has put nothing into it. */
+    /* an earlier run may have restored the directory, and this one has changed nothing in it */
     bool done = !S_ISDIR(inode->mode) || (target->options.skip_existing && same_time &&
                                           bw_target_has_permissions(target, status, inode));
     if (!done)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Orders and answers on the socket between a confined process and its maker. */
+/* Messages between a confined process and its maker: orders and replies on a socket. */
 #include "export/target_maker.h"
 
 #include <errno.h>
@@ -9,28 +9,31 @@
 
 #include "base/cleanup.h"
 
-/* A message may hold every attribute of a file; no file has as many as this. */
+/* A message can contain all attributes of a file; no file has more than these limits. */
 enum { MOST_BYTES = 64 << 20, MOST_XATTRS = 1 << 20, BATCH_BYTES = 16 << 10 };
 
-/* Both sides are one program, so structures are sent as they are. Orders follow, or answers. */
+/* The head of a message, followed by orders or replies. Both sides are the same program, so
+ * structures are sent unchanged. */
 struct batch_head {
-    uint32_t length; /* of what follows */
+    uint32_t length; /* of the rest */
     uint32_t count;
 };
 
-/* The path, the target of the link with a NUL, and the attributes follow. */
+/* The head of an order, followed by the path, the NUL-terminated target of the link, and the
+ * attributes. */
 struct order_head {
     uint32_t path_length, link_length, xattr_count;
     uint8_t has_inode, has_link;
     struct bw_inode inode;
 };
 
-/* Name with a NUL, and value, follow. */
+/* The head of an attribute, followed by its NUL-terminated name and its value. */
 struct xattr_head {
     uint16_t name_length, value_length;
 };
 
-/* The errors follow: the one that made the order fail, if one did, then what was missed. */
+/* The head of a reply, followed by errors: first the reason why the order failed, if it did, then
+ * the errors of attributes. */
 struct answer_head {
     uint32_t error_count;
     bool failed, ours;
@@ -39,7 +42,7 @@ struct answer_head {
 
 struct error_head {
     int32_t code, system;
-    uint32_t length; /* of the message, which follows */
+    uint32_t length; /* length of the message, which follows */
 };
 
 static dev_t device_of(const struct bw_inode *inode)
@@ -49,7 +52,7 @@ static dev_t device_of(const struct bw_inode *inode)
                : 0;
 }
 
-/* What cannot be made this way is refused by the functions that are called here. */
+/* The functions called here refuse everything that must not be made this way. */
 static struct bw_error *perform(struct bw_target *target, const struct bw_target_order *order,
                                 bool *ours)
 {
@@ -68,7 +71,7 @@ static struct bw_error *perform(struct bw_target *target, const struct bw_target
     return NULL;
 }
 
-/* False if the other side is gone. */
+/* Returns false if the other process has ended. */
 static bool send_all(int channel, const struct bw_buffer *text)
 {
     for (size_t done = 0; done < text->length;) {
@@ -95,7 +98,7 @@ static bool receive_all(int channel, void *bytes, size_t length)
     return true;
 }
 
-/* Messages are built behind their heads. */
+/* Reserves space for the head of a message. */
 static void begin_batch(struct bw_buffer *text)
 {
     const struct batch_head head = {0};
@@ -124,7 +127,7 @@ static bool receive_batch(int channel, struct bw_buffer *text, uint32_t *count)
     return true;
 }
 
-/* The next bytes of a message; NULL if it has fewer. */
+/* The next bytes of a message; NULL if it is too short. */
 static const void *next_bytes(const struct bw_buffer *text, size_t *position, size_t length)
 {
     if (length > text->length - *position)
@@ -133,7 +136,7 @@ static const void *next_bytes(const struct bw_buffer *text, size_t *position, si
     return text->data + *position - length;
 }
 
-/* The confined side. */
+/* The confined process. */
 
 static void append_xattrs(struct bw_buffer *text, const struct bw_target_attributes *attributes)
 {
@@ -150,7 +153,7 @@ static void append_order(struct bw_buffer *text, const struct bw_target_order *o
 {
     const struct bw_target_attributes *attributes = order->attributes;
     struct order_head head;
-    memset(&head, 0, sizeof head); /* padding included */
+    memset(&head, 0, sizeof head); /* including padding */
     head.path_length = (uint32_t)order->length;
     head.has_link = order->link != NULL;
     head.link_length = order->link ? (uint32_t)strlen(order->link) : 0;
@@ -165,7 +168,7 @@ static void append_order(struct bw_buffer *text, const struct bw_target_order *o
         append_xattrs(text, attributes);
 }
 
-/* An error of the answer; NULL if the answer is cut off. */
+/* The next error of a reply; NULL if the reply is too short. */
 static struct bw_error *next_error(const struct bw_buffer *text, size_t *position)
 {
     struct error_head head;
@@ -188,7 +191,7 @@ static struct bw_error *is_lost(void)
     return bw_error_from_errno(EIO, "lost the process that makes links and special files");
 }
 
-/* An answer; `*result` is why the order failed, or NULL. */
+/* Parses a reply; `*result` is the reason why the order failed, or NULL. */
 static struct bw_error *parse_answer(struct bw_target_maker *maker, size_t *position,
                                      struct bw_error **result, bool *ours)
 {
@@ -213,8 +216,8 @@ static struct bw_error *parse_answer(struct bw_target_maker *maker, size_t *posi
     return NULL;
 }
 
-/* Receives the answers that are due. Only the batch's last order can be one that is waited for:
- * `last` is why it failed; the others failed for later. */
+/* Receives the replies to all orders sent. With `last`, the caller waits for the last order, and
+ * its error is stored there; errors of other orders are passed to maker->failed. */
 static struct bw_error *receive_answers(struct bw_target_maker *maker, struct bw_error **last,
                                         bool *ours)
 {
@@ -236,8 +239,8 @@ static struct bw_error *receive_answers(struct bw_target_maker *maker, struct bw
     return NULL;
 }
 
-/* Sends what is waiting. The other side has answered all before, so neither waits for the other
- * with a full socket. */
+/* Sends the pending orders. First receives all replies, so that the two processes never wait for
+ * each other with full sockets. */
 static struct bw_error *send_orders(struct bw_target_maker *maker)
 {
     bool ours;
@@ -253,7 +256,7 @@ static struct bw_error *send_orders(struct bw_target_maker *maker)
     return NULL;
 }
 
-/* Whether the attributes can be sent; more than this are not restored by any system call. */
+/* Whether the attributes can be sent; no system call could restore more. */
 static bool fits(const struct bw_target_order *order)
 {
     const struct bw_target_attributes *attributes = order->attributes;
@@ -312,12 +315,12 @@ void bw_target_maker_close(struct bw_target_maker *maker)
     bw_buffer_free(&maker->answers);
 }
 
-/* The side that makes things. An order may come from an attacker: every byte is checked. */
+/* The maker. Orders may come from an attacker, so every byte is checked. */
 
 struct serving {
     struct bw_target *target;
     int channel;
-    struct bw_buffer orders, answers, errors; /* the last one: of one order */
+    struct bw_buffer orders, answers, errors; /* `errors`: of one order */
     struct bw_xattr *xattrs;
     uint32_t error_count;
 };
@@ -364,7 +367,8 @@ static bool parse_xattrs(struct serving *serving, size_t *position, uint32_t cou
     return serving->xattrs;
 }
 
-/* An order, whose parts are then in `serving`; false if it is none that this program sends. */
+/* Parses an order, whose parts are then in `serving`; false if this program never sends such an
+ * order. */
 static bool parse_order(struct serving *serving, size_t *position, struct order_head *head,
                         struct bw_target_order *order, struct bw_target_attributes *attributes)
 {
@@ -387,9 +391,9 @@ static bool parse_order(struct serving *serving, size_t *position, struct order_
     return true;
 }
 
-/* A symbolic link has a target, and special files have one of their types; a regular file is made
- * by the other side. */
-static bool is_possible(const struct bw_target_order *order)
+/* Symbolic links need a target, and special files need one of their types. Regular files are made
+ * by the other process. */
+static bool is_valid_order(const struct bw_target_order *order)
 {
     const struct bw_inode *inode = order->attributes ? order->attributes->inode : NULL;
     if (!inode || S_ISDIR(inode->mode))
@@ -402,7 +406,7 @@ static bool is_possible(const struct bw_target_order *order)
 static struct bw_error *carry_out(struct bw_target *target, const struct bw_target_order *order,
                                   bool *ours)
 {
-    return is_possible(order)
+    return is_valid_order(order)
                ? perform(target, order, ours)
                : bw_target_error(EINVAL, "cannot make it", order->path, order->length);
 }
@@ -414,7 +418,7 @@ static bool serve_order(struct serving *serving, size_t *position)
     struct bw_target_order order;
     struct bw_target_attributes attributes;
     struct answer_head result;
-    memset(&result, 0, sizeof result); /* padding included */
+    memset(&result, 0, sizeof result); /* including padding */
     serving->errors.length = serving->error_count = 0;
     target->lowered = target->foreign = 0;
     if (!parse_order(serving, position, &head, &order, &attributes))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What an export has written: paths, files with several names, directories and their order. */
+/* The record of an export's output: paths, files with several names, directories and their
+ * order. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,16 +11,16 @@
 #include "export/written.h"
 
 /*
- * Paths. They are cut at their slashes, but for one at the front: "/a/b" is "/a" and "b". The first
- * record is that of the empty path, which all others are below.
+ * Paths. They are split at slashes, except for a leading one: "/a/b" is "/a" and "b". The first
+ * record is the empty path, the root of all others.
  */
 
 enum {
-    /* Bits of the first byte of a record. The two lowest are the marks of directories. */
-    HAS_DETAILS = 1 << 2, /* they follow the name, after their length */
-    HAS_LINK = 1 << 3,    /* it was met on the way to another one: the place of its details follows,
-                             which are another record, or NO_PATH if there are none */
-    IS_DETAILS = 1 << 4,  /* such a record: it has no name */
+    /* Bits of the first byte of a record. The two lowest are marks of directories. */
+    HAS_DETAILS = 1 << 2, /* details follow the name, after their length */
+    HAS_LINK = 1 << 3,    /* it was added as a parent of another path; the number of another record
+                           * with its details follows, or NO_PATH */
+    IS_DETAILS = 1 << 4,  /* a record that contains only details, no name */
     IS_DIRECTORY = HAS_DETAILS | HAS_LINK,
 
     MOST_DETAILS = 127,
@@ -28,17 +29,17 @@ enum {
 
 #define NO_PATH BW_NO_RECORD
 
-/* A record as it is read. */
+/* A decoded record. */
 struct stored_name {
     uint8_t *bits;
     uint32_t parent;
     const char *name;
     size_t length;
-    uint8_t *rest; /* what follows the name */
+    uint8_t *rest; /* the bytes after the name */
     size_t size;
 };
 
-/* Bytes that a user of the store keeps with a directory. */
+/* Attributes of a directory, opaque to the store. */
 struct details {
     uint8_t bytes[MOST_DETAILS];
     size_t length;
@@ -70,7 +71,7 @@ static struct stored_name get_name(const struct bw_path_store *store, uint32_t n
     return name;
 }
 
-/* The details of a directory; NULL: there are none. */
+/* The details of a directory, or NULL. */
 static const uint8_t *get_details(const struct bw_path_store *store, const struct stored_name *name)
 {
     uint32_t link = NO_PATH;
@@ -103,7 +104,7 @@ static uint32_t find_in(const struct bw_path_store *store, uint32_t parent, cons
     return number;
 }
 
-/* How much of two paths is the same, in whole names. */
+/* The length of the common beginning of two paths, in whole components. */
 static size_t common_length(const struct bw_buffer *one, const char *path, size_t length)
 {
     size_t common = 0, i = 0;
@@ -120,7 +121,7 @@ static size_t parent_length(const char *path, size_t length)
     return slash ? (size_t)(slash - path) : 0;
 }
 
-/* The name in a path that follows its first `known` bytes, and where it ends. */
+/* The component after the first `known` bytes of a path, and its end. */
 static const char *next_name(const char *path, size_t length, size_t known, size_t *end)
 {
     const size_t begin = known ? known + 1 : 0, from = known ? begin : 1;
@@ -129,8 +130,8 @@ static const char *next_name(const char *path, size_t length, size_t known, size
     return path + begin;
 }
 
-/* The nearest directory on the way to a path that is there, or itself; `*known` is the length of
- * its path. */
+/* Finds the path itself or its nearest parent in the store; `*known` is the length of the path
+ * found. */
 static uint32_t find_nearest(struct bw_path_store *store, const char *path, size_t length,
                              size_t *known)
 {
@@ -184,7 +185,7 @@ static uint8_t *put_details(uint8_t *at, const struct details *details)
     return at + details->length;
 }
 
-/* Adds a name that is not there. */
+/* Adds a component that is not in the store yet. */
 static uint32_t add_name(struct bw_path_store *store, uint32_t parent, const char *name,
                          size_t length, uint8_t bits, const struct details *details)
 {
@@ -212,7 +213,7 @@ static uint32_t add_name(struct bw_path_store *store, uint32_t parent, const cha
     return number;
 }
 
-/* Adds the details of a directory that so far was only a parent of another one. */
+/* Adds details to a directory that was only a parent of another one so far. */
 static bool add_details(struct bw_path_store *store, uint32_t number, const struct details *details)
 {
     uint8_t *end;
@@ -225,9 +226,9 @@ static bool add_details(struct bw_path_store *store, uint32_t number, const stru
     return true;
 }
 
-/* Keeps a directory, with its details if it has none, and unless that is NULL. */
-static bool keep_directory(struct bw_path_store *store, const char *path, size_t length,
-                           const struct details *details, uint32_t *number)
+/* Adds a directory, or its details if it has none yet; `details` may be NULL. */
+static bool store_directory(struct bw_path_store *store, const char *path, size_t length,
+                            const struct details *details, uint32_t *number)
 {
     size_t known, end;
     if (!store->records.count && add_name(store, 0, "", 0, HAS_LINK, NULL) == NO_PATH)
@@ -249,7 +250,7 @@ static bool keep_directory(struct bw_path_store *store, const char *path, size_t
 bool bw_path_store_directory(struct bw_path_store *store, const char *path, size_t length,
                              uint32_t *number)
 {
-    return keep_directory(store, path, length, NULL, number);
+    return store_directory(store, path, length, NULL, number);
 }
 
 bool bw_path_store_add(struct bw_path_store *store, const char *path, size_t length,
@@ -311,7 +312,7 @@ void bw_links_free(struct bw_links *links)
     pthread_mutex_destroy(&links->lock);
 }
 
-/* The numbers of the files of a subvolume; NULL if memory runs out. */
+/* The map from inodes to files in a subvolume; NULL if memory runs out. */
 static struct bw_map *numbers_of(struct bw_links *links, uint64_t subvolume)
 {
     uint32_t at = bw_map_get(&links->subvolumes, subvolume);
@@ -324,7 +325,7 @@ static struct bw_map *numbers_of(struct bw_links *links, uint64_t subvolume)
     return &links->numbers[links->subvolume_count++];
 }
 
-/* Keeps a path as that of a file. */
+/* Stores the path of the first name of a file. */
 static bool set_file_path(struct bw_links *links, struct bw_linked_file *file, const char *path)
 {
     file->state = BW_LINK_COMING;
@@ -340,7 +341,7 @@ static bool add_file(struct bw_links *links, const struct bw_place *place, const
            bw_map_put(numbers, place->inode, (uint32_t)links->count++);
 }
 
-/* Looks at a file again, under the lock. */
+/* Finds a file; the lock must be held. */
 static bool look_up(const struct bw_links *links, const struct bw_place *place,
                     struct bw_link *link)
 {
@@ -395,15 +396,15 @@ void bw_links_append_path(struct bw_links *links, size_t number, struct bw_buffe
 }
 
 /*
- * Directories. Their details are the inode's number, what is special (bits), the time of the last
- * change of content, and what the bits do not say.
+ * Directories. Their details are: the inode number, bits, the modification time, and everything
+ * that the bits do not express.
  */
 
 enum {
-    OTHER_OWNER = BW_MADE_OWNERS, /* in the lowest bits, where the index of the owner is */
-    SAME_CTIME = 1 << 4,          /* it is the time of the last change of content */
+    OTHER_OWNER = BW_MADE_OWNERS, /* in the lowest bits, instead of an index of an owner */
+    SAME_CTIME = 1 << 4,          /* equal to the modification time */
     SAME_ATIME = 1 << 5,
-    OTHER_PLACE = 1 << 6, /* it is none of a plain directory */
+    OTHER_PLACE = 1 << 6, /* some other member of the place is not the default for directories */
     OTHER_SUBVOLUME = 1 << 7,
 };
 
@@ -445,7 +446,7 @@ static unsigned number_owner(struct bw_made_directories *directories,
     return number;
 }
 
-/* Times before another one are odd numbers. */
+/* Stores a time as its distance from `near`; odd numbers are negative distances. */
 static uint8_t *put_time(uint8_t *at, const struct timespec *time, int64_t near)
 {
     const uint64_t distance = (uint64_t)time->tv_sec - (uint64_t)near;
@@ -555,13 +556,13 @@ struct bw_error *bw_made_directories_add(struct bw_made_directories *directories
     if (subvolume == UINT32_MAX)
         return bw_error_no_memory();
     pack_details(directories, number_owner(directories, &owner), subvolume, place, inode, &details);
-    return keep_directory(&directories->paths, path, length, &details, &number)
+    return store_directory(&directories->paths, path, length, &details, &number)
                ? NULL
                : bw_error_no_memory();
 }
 
-/* Whether an entry of the store is one of the directories, and has one of the marks, if any are
- * given. */
+/* Whether a record is a directory that was added with details and, if `marks` is not 0, has one of
+ * them. */
 static bool is_made(const struct bw_path_store *paths, const struct stored_name *name,
                     uint8_t marks)
 {
@@ -569,7 +570,7 @@ static bool is_made(const struct bw_path_store *paths, const struct stored_name 
            get_details(paths, name);
 }
 
-/* The path of a number, followed by a NUL. */
+/* Gets a path by its number, NUL-terminated. */
 static struct bw_error *read_path(const struct bw_path_store *paths, uint32_t number,
                                   struct bw_buffer *path)
 {
@@ -591,8 +592,8 @@ static struct bw_error *visit_made(const struct bw_made_directories *directories
     return visit(context, path->data, path->length, &directory);
 }
 
-/* A directory has a greater number than the one it is in. Records can be read only forwards, so
- * the numbers in a chunk are collected first. */
+/* Visits the directories of a chunk in reverse order: subdirectories have greater numbers than
+ * their parents. Records can be read only forwards, so the numbers are collected first. */
 static struct bw_error *visit_chunk(const struct bw_made_directories *directories, size_t chunk,
                                     uint8_t marks, struct bw_buffer *path,
                                     bw_made_directory_visitor *visit, void *context)
@@ -641,7 +642,7 @@ struct bw_inode bw_made_directory_inode(const struct bw_made_directory *director
                              .mode = directory->mode};
 }
 
-/* Which directories are written before an entry, and which of them again. */
+/* Which directories are written before an entry, and which are written again. */
 
 /* Marks of directories. */
 enum { WRITTEN = 1 << 0, AGAIN = 1 << 1 };
@@ -660,7 +661,7 @@ struct bw_error *bw_directory_order_add(struct bw_directory_order *order, const 
     return bw_made_directories_add(&order->all, path, length, place, inode);
 }
 
-/* False: it does not belong to the archive. */
+/* Finds a directory; false if it is not part of the archive. */
 static bool find_directory(struct bw_directory_order *order, const char *path, size_t length,
                            struct stored_name *name)
 {
@@ -672,8 +673,9 @@ static bool find_directory(struct bw_directory_order *order, const char *path, s
     return get_details(paths, name);
 }
 
-/* Something is put into a directory. The top is open for no tar: names do not begin with it. */
-static void note_entry(struct bw_directory_order *order, const char *path, size_t length)
+/* Handles an entry in a directory that tar has already finished: the directory must be written
+ * again. This includes the top directory, because no name begins with it. */
+static void mark_reentered(struct bw_directory_order *order, const char *path, size_t length)
 {
     struct stored_name name;
     if (find_directory(order, path, length, &name) &&
@@ -687,7 +689,7 @@ static struct bw_error *write_first(struct bw_directory_order *order,
     const struct bw_made_directory directory =
         unpack_details(&order->all, get_details(&order->all.paths, name));
     if (length)
-        note_entry(order, path, parent_length(path, length));
+        mark_reentered(order, path, parent_length(path, length));
     *name->bits |= WRITTEN | ((directory.mode & S_IRWXU) != S_IRWXU ? AGAIN : 0);
     order->open.length = 0;
     bw_buffer_append(&order->open, path, length);
@@ -698,7 +700,7 @@ static struct bw_error *write_first(struct bw_directory_order *order,
     return order->write(order->context, order->open.data, &directory, BW_DIRECTORY_FIRST);
 }
 
-/* Up to a directory, and with it. What contains one that is written is written, too. */
+/* Writes a directory after all its parents, unless they were written before. */
 static struct bw_error *write_up_to(struct bw_directory_order *order, const char *path,
                                     size_t length)
 {
@@ -723,11 +725,11 @@ struct bw_error *bw_directory_order_enter(struct bw_directory_order *order, cons
     if (parent && order->open.length == parent && memcmp(order->open.data, path, parent) == 0)
         return NULL;
     BW_TRY(write_up_to(order, path, parent));
-    note_entry(order, path, parent);
+    mark_reentered(order, path, parent);
     return NULL;
 }
 
-/* Those with nothing in them. */
+/* Writes directories without entries. */
 static struct bw_error *write_empty(struct bw_directory_order *order)
 {
     const struct bw_path_store *paths = &order->all.paths;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* --xlator-option and --insert: parsing the argument, finding the layers that it names, changing
- * their descriptions. */
+/* --xlator-option and --insert: parses the argument, finds the layers that match, and changes their
+ * descriptions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/glob.h"
 #include "graph/graph.h"
 
-/* How an argument is named in messages. */
+/* The source of an argument for error messages. */
 static struct bw_text_place argument_place(struct bw_graph *graph, const char *option,
                                            const char *text)
 {
@@ -32,7 +32,8 @@ static struct bw_error *no_volume(const struct bw_graph *graph, const char *patt
     return error;
 }
 
-/* A volume's own name always means that one, whatever characters it has. */
+/* Whether a volume matches a pattern, a type, or its own name, which may contain special
+ * characters. */
 static bool fits(const struct bw_graph *graph, size_t index, const char *pattern, bool is_name)
 {
     const struct bw_xlator *volume = graph->layers[index];
@@ -73,9 +74,8 @@ struct bw_error *bw_graph_edit_option(struct bw_graph *graph, const char *text)
     return set_options(graph, name, key, value, at);
 }
 
-/* Cuts the text at the next comma and returns what follows it, or NULL at the end. Backslashes are
- * resolved.
- */
+/* Terminates the text at the next comma and decodes backslashes. Returns the text after the comma,
+ * or NULL. */
 static char *cut(char *text)
 {
     char *to = text;
@@ -104,11 +104,11 @@ static struct bw_error *new_name(const struct bw_graph *graph, const char *type,
     }
     if (length >= 0)
         return NULL;
-    *name = NULL; /* asprintf() may have left anything there */
+    *name = NULL; /* asprintf() leaves it undefined */
     return bw_error_no_memory();
 }
 
-/* Every parent of the volume below gets the new one as its child instead. */
+/* Replaces the volume below by the inserted one in all its parents. */
 static struct bw_error *replace_child(struct bw_graph *graph, const char *below,
                                       struct bw_xlator *inserted)
 {
@@ -188,8 +188,8 @@ struct bw_error *bw_graph_edit_insert(struct bw_graph *graph, const char *text)
         if (!fits(graph, i, volume, is_name))
             continue;
         found = true;
-        BW_TRY(insert_with_options(graph, i++, type, options, at)); /* over the new one, which may
-                                                                      fit as well */
+        BW_TRY(insert_with_options(graph, i++, type, options, at)); /* skips the new layer, which
+                                                                     * may match, too */
     }
     return found ? NULL : bw_place_error(at, no_volume(graph, volume));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The life of a graph: describing layers, starting them, and ending them. */
+/* The life cycle of a graph: describing layers, starting them, and ending them. */
 #include "graph/graph.h"
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ void bw_graph_destroy(struct bw_graph *graph)
     while (graph->source_count)
         free(graph->sources[--graph->source_count]);
     pthread_mutex_destroy(&graph->report_lock);
-    bw_registry_close(graph->registry); /* the layers' code may be in there */
+    bw_registry_close(graph->registry); /* may unload the layers' code */
     free(graph->sources);
     free(graph->layers);
     free(graph);
@@ -206,8 +206,8 @@ static struct bw_error *start(struct bw_xlator *layer)
     return error ? bw_place_error(layer->name.at, error) : NULL;
 }
 
-/* Marks the layers below one, or all. A parent comes after its children, so one pass from the back
- * is enough. */
+/* Marks all layers, or those below one. One pass is enough, because parents come after their
+ * children. */
 static void mark_below(struct bw_graph *graph, const struct bw_xlator *above)
 {
     for (size_t i = 0; i < graph->size; i++)

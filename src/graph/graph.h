@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The graph of layers, from the first word about it to its end.
+ * The graph of layers, from its description to its end.
  *
  * A layer is described once, as a struct bw_xlator of its graph. The description comes from a
- * volfile (volfile.c) or from fs/wire.c and may be edited (edit.c). It is then checked against the
- * types of layers (check.c) and started (graph.c), children before parents. Every word of it knows
- * where it was written, so that a refusal can say so. Used by fs/; the layers themselves see
- * btrfs-walk/xlator.h and graph/wind.h only.
+ * volfile (volfile.c) or from fs/wire.c and may be edited (edit.c). It is then validated against
+ * the types of layers (validate.c) and started (graph.c), children before parents. Every word of it
+ * has a position for error messages. Used by fs/; the layers themselves include only
+ * btrfs-walk/xlator.h and graph/wind.h.
  */
 #ifndef BW_GRAPH_GRAPH_H
 #define BW_GRAPH_GRAPH_H
@@ -20,9 +20,9 @@
 #include "btrfs-walk/graph.h"
 #include "graph/wind.h"
 
-/* The types of layers; the rest of their functions is public, in btrfs-walk/graph.h. */
+/* The types of layers; their other functions are public, in btrfs-walk/graph.h. */
 
-/** Opens a registry without any built-in classes; `path` as for bw_registry_open(). */
+/** Opens a registry without built-in classes; `path` as for bw_registry_open(). */
 struct bw_error *bw_registry_create(const char *path, struct bw_registry **registry);
 
 /** Adds classes, given as an array that ends with NULL. They must outlive the registry.
@@ -30,22 +30,22 @@ struct bw_error *bw_registry_create(const char *path, struct bw_registry **regis
 struct bw_error *bw_registry_add(struct bw_registry *registry,
                                  const struct bw_xlator_class *const *classes);
 
-/* A graph and its layers, whose insides the layers themselves do not see. */
+/* A graph and its layers, opaque to the layers themselves. */
 
-/** A word, NUL-terminated; it can hold any other byte. */
+/** A word, NUL-terminated; it can contain any other byte. */
 struct bw_word {
     char *text;
     struct bw_text_place at;
 };
 
-/** An option as it was given. */
+/** An option and its value. */
 struct bw_setting {
     struct bw_word name, value;
 };
 
 struct bw_child {
     struct bw_word name;
-    struct bw_xlator *layer; /**< NULL until it was checked */
+    struct bw_xlator *layer; /**< NULL until it was validated */
 };
 
 struct bw_atomic_counters {
@@ -55,19 +55,20 @@ struct bw_atomic_counters {
 struct bw_xlator {
     struct bw_graph *graph;
     struct bw_word name;
-    struct bw_word type_name; /**< text NULL until it is set */
+    struct bw_word type_name; /**< text is NULL until it is set */
     struct bw_setting *settings;
     size_t setting_count, setting_capacity;
     struct bw_child *children;
     size_t child_count, child_capacity;
 
-    const struct bw_xlator_class *type; /**< NULL until it was checked; so are the next four */
-    const char **values;                /**< in force: one per option of the class, in its order */
-    enum bw_address_space above;        /**< never BW_ADDRESS_ANY */
-    unsigned height;                    /**< layers on the longest way down, itself included */
-    const struct bw_xlator *user;       /**< the last layer that has it as a child */
+    const struct bw_xlator_class *type; /**< this and the next four: zero until validated */
+    const char **values;          /**< one for each option of the class, in its order, including
+                                   * defaults */
+    enum bw_address_space above;  /**< never BW_ADDRESS_ANY */
+    unsigned height;              /**< length of the longest path down, including this layer */
+    const struct bw_xlator *user; /**< the last layer that has this one as a child */
 
-    bool marked;  /**< while layers are chosen */
+    bool marked;  /**< temporary, while layers are selected */
     bool started; /**< init was called */
     void *state;
     struct bw_atomic_counters counters[BW_REQUEST_KINDS];
@@ -77,34 +78,34 @@ struct bw_graph {
     struct bw_registry *registry;
     struct bw_reporter reporter;
     struct bw_probes *probes;   /**< never NULL */
-    struct bw_probes silent;    /**< those, unless others are given */
-    struct bw_servers *servers; /**< of images; NULL: there are none */
+    struct bw_probes silent;    /**< used unless the caller sets others */
+    struct bw_servers *servers; /**< servers of images; may be NULL */
     pthread_mutex_t report_lock;
     struct bw_xlator **layers; /**< children before parents; the last one is the top */
     size_t size, capacity;
-    char **sources; /**< of places */
+    char **sources; /**< names of sources of positions */
     size_t source_count, source_capacity;
 };
 
-/** How many layers a graph may have, and how many of them one above the other: every layer puts a
- * batch of requests on the stack of the thread that reads. */
+/** Limits of the number of layers in a graph and of its height: each level puts a batch of requests
+ * on the stack of a reading thread. */
 enum { BW_GRAPH_LAYERS = 4096, BW_GRAPH_HEIGHT = 128 };
 
 /**
- * Makes an empty graph with the layer types of `registry`, and takes that over, even if it fails.
- * Layers report through `reporter`, which may have a NULL function.
+ * Creates an empty graph. It owns `registry`, whose types its layers have, even if this fails.
+ * Layers report through `reporter`, whose function may be NULL.
  */
 struct bw_error *bw_graph_create(struct bw_registry *registry, struct bw_reporter reporter,
                                  struct bw_graph **graph);
 
-/** Ends all layers, parents before children, and frees the graph; NULL is allowed. */
+/** Ends all layers, parents before children, and frees the graph, which may be NULL. */
 void bw_graph_destroy(struct bw_graph *graph);
 
-/** The layer of that name; NULL if there is none. */
+/** The layer with this name, or NULL. */
 struct bw_xlator *bw_graph_find(const struct bw_graph *graph, const char *name);
 
-/* Describing layers. Texts are copied; the source of a place must live as long as the graph, see
- * bw_graph_source(). All functions that return an error return BW_ERROR_NO_MEMORY at times. */
+/* Describing layers. Texts are copied; the source of a position must live as long as the graph, see
+ * bw_graph_source(). All functions that return an error may return BW_ERROR_NO_MEMORY. */
 
 /** A copy of `source` that lives as long as the graph; NULL if memory runs out. */
 const char *bw_graph_source(struct bw_graph *graph, const char *source);
@@ -114,7 +115,7 @@ const char *bw_graph_source(struct bw_graph *graph, const char *source);
 struct bw_error *bw_graph_add(struct bw_graph *graph, size_t index, const char *name,
                               struct bw_text_place at, struct bw_xlator **layer);
 
-/** The place of a layer in its graph. */
+/** The index of a layer in its graph. */
 size_t bw_graph_index(const struct bw_xlator *layer);
 
 /** Removes a layer, ending it first if it was started; no layer may have it as a child. */
@@ -123,41 +124,41 @@ void bw_graph_remove(struct bw_graph *graph, struct bw_xlator *layer);
 /** Sets the type of a layer. */
 struct bw_error *bw_layer_set_type(struct bw_xlator *layer, const char *type,
                                    struct bw_text_place at);
-/** Adds an option, or changes the value of the one of that name. */
+/** Adds an option, or changes its value. */
 struct bw_error *bw_layer_set_option(struct bw_xlator *layer, const char *name,
                                      struct bw_text_place name_at, const char *value,
                                      struct bw_text_place value_at);
-/** Forgets all options that were given. */
+/** Removes all options. */
 void bw_layer_clear_options(struct bw_xlator *layer);
-/** The value of an option if it was given; otherwise NULL. */
+/** The value of an option that was set; otherwise NULL. */
 const char *bw_layer_option(const struct bw_xlator *layer, const char *name);
-/** Adds a child after those there are. */
+/** Appends a child. */
 struct bw_error *bw_layer_add_child(struct bw_xlator *layer, const char *name,
                                     struct bw_text_place at);
-/** Adds a checked layer to the children of a checked layer. */
+/** Appends a validated layer to the children of a validated layer. */
 struct bw_error *bw_layer_attach(struct bw_xlator *layer, struct bw_xlator *child);
 /** Removes a child from the list of a layer. */
 void bw_layer_remove_child(struct bw_xlator *layer, size_t index);
 
-/** Puts a layer without options above layer `index`, in whose place all its parents have the new
- * one: "trace@verify", or "trace@verify-2" if that name is taken. */
+/** Inserts a layer without options above layer `index`: it replaces this layer in all its parents.
+ * Its name is "trace@verify", or "trace@verify-2" if that exists. */
 struct bw_error *bw_graph_insert_above(struct bw_graph *graph, size_t index, const char *type,
                                        struct bw_text_place at, struct bw_xlator **inserted);
 
 /**
- * "NAME.KEY=VALUE": sets an option. NAME is a layer, a type ("storage/file": all of that type), or
- * a pattern for names as in the shell (all that match). BW_ERROR_USAGE if the text does not have
- * that form or nothing matches.
+ * "NAME.KEY=VALUE": sets an option. NAME is a layer, a type ("storage/file": all layers of this
+ * type), or a shell pattern for names (all that match). BW_ERROR_USAGE if the syntax is wrong or
+ * nothing matches.
  */
 struct bw_error *bw_graph_edit_option(struct bw_graph *graph, const char *text);
 
 /**
- * "TYPE@NAME[,KEY=VALUE...]": inserts a layer above each one that NAME, as above, matches. A
- * backslash makes a following comma or backslash part of a value. BW_ERROR_USAGE as above.
+ * "TYPE@NAME[,KEY=VALUE...]": inserts a layer above each one that matches NAME, as above. A
+ * backslash escapes a comma or backslash in a value. BW_ERROR_USAGE as above.
  */
 struct bw_error *bw_graph_edit_insert(struct bw_graph *graph, const char *text);
 
-/** How large a volfile may be, in bytes. */
+/** Maximum size of a volfile, in bytes. */
 #define BW_VOLFILE_SIZE ((size_t)1 << 20)
 
 /**
@@ -181,81 +182,82 @@ struct bw_error *bw_graph_edit_insert(struct bw_graph *graph, const char *text);
  */
 struct bw_error *bw_volfile_read(struct bw_graph *graph, const char *path);
 
-/** The same from memory; `source` is what the places name. */
+/** Parses a volfile in memory; `source` is its name in positions. */
 struct bw_error *bw_volfile_parse(struct bw_graph *graph, const char *source, const char *text,
                                   size_t length);
 
-/* Checking and starting. */
+/* Validating and starting. */
 
 /**
- * Checks all layers, in one pass: names that are unique, types, children that come before their
- * parents, options, address spaces, and that all layers but the last are used. BW_ERROR_USAGE with
- * the place of the word. The files that are read are added to `inputs`; no option may write to one
- * of these.
+ * Validates all layers in one pass: unique names, types, children that precede their parents,
+ * options, address spaces, and that all layers but the last are used. BW_ERROR_USAGE with the
+ * position of the word. Adds the files that layers read to `inputs`; no option may write to one of
+ * these.
  */
 struct bw_error *bw_graph_check(struct bw_graph *graph, struct bw_file_set *inputs);
 
 typedef struct bw_error *bw_graph_file_taker(void *context, const struct bw_xlator *layer,
                                              const struct bw_option *option, const char *path);
 
-/** Calls for each file that checked layers name in an option of this type: BW_OPTION_PATH, or
- * BW_OPTION_OUTPUT, and then not for stderr. An error of `take` ends it. */
+/** Calls `take` for each file in an option of this type in validated layers: BW_OPTION_PATH, or
+ * BW_OPTION_OUTPUT, except stderr. Returns the first error of `take`. */
 struct bw_error *bw_graph_files(const struct bw_graph *graph, enum bw_option_type wanted,
                                 bw_graph_file_taker *take, void *context);
 
-/** Checks a single layer, whose children were checked, but for files it would write to. */
+/** Validates a single layer, whose children have been validated, except for the files that it would
+ * write. */
 struct bw_error *bw_graph_check_layer(struct bw_xlator *layer);
 
-/** Starts (runs `init` of) the layers below a layer, or of the whole graph if that is NULL,
- * children first, unless they run already. They must have been checked. */
+/** Starts (calls `init` of) the layers below a layer, or all layers if `above` is NULL, children
+ * first, unless they have been started. They must have been validated. */
 struct bw_error *bw_graph_start(struct bw_graph *graph, const struct bw_xlator *above);
 
-/** Removes the layers that are not below the last one any more. */
+/** Removes the layers that are no longer below the last one. */
 void bw_graph_prune(struct bw_graph *graph);
 
-/** The file a layer reads: its first option of type BW_OPTION_PATH. NULL if it has none. */
+/** The file that a layer reads: its first option of type BW_OPTION_PATH; may be NULL. */
 const char *bw_graph_path(const struct bw_xlator *layer);
 
-/** Gives a message to every layer that takes its kind, in the order of the layers, until one
+/** Sends a message to every layer that handles its kind, in the order of the layers, until one
  * returns an error. */
 struct bw_error *bw_graph_control(const struct bw_graph *graph, const struct bw_control *control);
 
-/** Delivers a message to the graph's reporter, one at a time; takes the error. */
+/** Passes a message to the graph's reporter, one at a time; consumes the error. */
 void bw_graph_report(struct bw_graph *graph, enum bw_severity severity, struct bw_error *error);
 
-/* A graph as text. Memory that runs out shows in the buffer's `failed`. */
+/* A graph as text. If memory runs out, the buffer's `failed` is set. */
 
-/** Appends a volfile that makes the same graph: children first, with all options in force. */
+/** Appends an equivalent volfile: children first, with the values of all options. */
 void bw_graph_print(const struct bw_graph *graph, struct bw_buffer *text);
 
 /** Appends a picture in the language of Graphviz: parents above children, with the options that
  * differ from their defaults. */
 void bw_graph_print_dot(const struct bw_graph *graph, struct bw_buffer *text);
 
-/** Adds to an open array of a statedump: each layer with its options, state and counters. */
+/** Adds each layer to an open array of a statedump, with its options, state and counters. */
 void bw_graph_dump(const struct bw_graph *graph, struct bw_json *json);
 
 /* Shared by the files of src/graph. */
 
-/** The setting of that name; NULL if the option was not given. */
+/** The setting of an option, or NULL. */
 struct bw_setting *bw_layer_setting(const struct bw_xlator *layer, const char *name);
 
-/* Options, as data: values are text, which the table of the class says how to read. */
+/* Options. Values are text, parsed according to the table of the class. */
 
-/** The option of that name; NULL if the class has none. */
+/** The option with this name, or NULL. */
 const struct bw_option *bw_class_option(const struct bw_xlator_class *type, const char *name);
 
-/** BW_ERROR_USAGE if a value is not allowed: "option size: '2P' is not a size from 0 to 1T". */
+/** BW_ERROR_USAGE if a value is invalid: "option size: '2P' is not a size from 0 to 1T". */
 struct bw_error *bw_option_check(const struct bw_option *option, const char *text);
 
-/** Whether a word would be a keyword of volfiles without quotes. */
+/** Whether a word without quotes would be a keyword of volfiles. */
 bool bw_volfile_is_keyword(const char *word);
 
 /* Layers from shared objects. */
 
 /** A type of layer. */
 struct bw_plugin {
-    void *handle; /**< of its shared object; NULL if it is built in */
+    void *handle; /**< its shared object; NULL if it is built-in */
     const struct bw_xlator_class *xlator;
 };
 

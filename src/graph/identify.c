@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Identification of what is no btrfs file system: by the table of ondisk/foreign.c, and by libblkid
- * for file systems, encryption, RAID and partition tables. libblkid reads from a file descriptor,
- * but the bytes come from a layer. So it gets a file in memory that is as long as the image, and
- * holds its beginning and its end only.
+ * Identifies images that are not btrfs file systems: by the table of ondisk/foreign.c, and by
+ * libblkid for file systems, encryption, RAID and partition tables. libblkid reads from a file
+ * descriptor, but the bytes come from a layer. Therefore, a sparse file in memory, as long as the
+ * image, is filled with the beginning and the end of the image.
  */
 #include "graph/identify.h"
 
@@ -16,11 +16,11 @@
 
 enum { HEAD = 4 << 20, TAIL = 1 << 20 }; /* bytes of the beginning, and of the end */
 
-/* What is looked at. */
+/* The bytes to identify. */
 struct sample {
     uint64_t length;
-    size_t head, tail; /* bytes at the beginning, and at the end; they do not overlap */
-    uint8_t *bytes;    /* those of the head, then those of the tail */
+    size_t head, tail; /* bytes at the beginning and at the end, which do not overlap */
+    uint8_t *bytes;    /* the head, then the tail */
 };
 
 static bool read_area(const struct bw_frame *frame, struct bw_xlator *layer, uint64_t offset,
@@ -35,7 +35,7 @@ static bool read_area(const struct bw_frame *frame, struct bw_xlator *layer, uin
     return !error;
 }
 
-/* An end that cannot be read is taken for zeros. */
+/* Reads the sample. If the end cannot be read, it counts as zeros. */
 static bool read_sample(const struct bw_frame *frame, struct bw_xlator *layer, uint64_t offset,
                         struct sample *sample)
 {
@@ -58,7 +58,7 @@ static bool is_zero(const struct sample *sample)
            (count == 1 || memcmp(sample->bytes, sample->bytes + 1, count - 1) == 0);
 }
 
-/* The sample as a file of the length of the image; -1 if there can be none. */
+/* Makes a file of the image's length with the sample; -1 if that is not possible. */
 static int make_file(const struct sample *sample)
 {
     int file = memfd_create("btrfs-walk", MFD_CLOEXEC);
@@ -80,7 +80,7 @@ static void append_foreign(const struct bw_foreign *foreign, struct bw_buffer *t
         bw_buffer_format(text, ": %s", foreign->advice);
 }
 
-/* A value that libblkid has found; NULL: none. */
+/* A value that libblkid has found, or NULL. */
 static const char *value_of(blkid_probe probe, const char *name)
 {
     const char *value;
@@ -103,15 +103,15 @@ static bool append_result(blkid_probe probe, struct bw_buffer *text)
     return true;
 }
 
-/* The first that is found, if there are signs of several. */
+/* Returns the first result if there are several. */
 static bool probe_file(blkid_probe probe, int file, struct bw_buffer *text)
 {
     char btrfs[] = "btrfs";
-    char *not_wanted[] = {btrfs, NULL};
+    char *excluded[] = {btrfs, NULL};
     return blkid_probe_set_device(probe, file, 0, 0) == 0 &&
            blkid_probe_enable_superblocks(probe, 1) == 0 &&
            blkid_probe_enable_partitions(probe, 1) == 0 &&
-           blkid_probe_filter_superblocks_type(probe, BLKID_FLTR_NOTIN, not_wanted) == 0 &&
+           blkid_probe_filter_superblocks_type(probe, BLKID_FLTR_NOTIN, excluded) == 0 &&
            blkid_do_probe(probe) == 0 && append_result(probe, text);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Types of layers: the options of a class, validated and read; classes from shared objects; and the
- * registry of all classes.
+ * Types of layers: validating and parsing the options of a class; classes from shared objects; and
+ * the registry of all classes.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -23,7 +23,7 @@
 static const struct bw_unit no_units[] = {{"", 1}, {NULL, 0}};
 
 static const struct type {
-    const char *name;    /* on pages */
+    const char *name;    /* in the documentation of layers */
     const char *article; /* in "'x' is not ..." */
     const struct bw_unit *units;
 } types[] = {
@@ -90,8 +90,8 @@ static bool in_range(const struct bw_option *option, uint64_t value)
     return value >= option->minimum && value <= option->maximum;
 }
 
-/* Reads a value; false if it is not of the option's type and range. Types without numbers give 0.
- */
+/* Parses a value; false if it does not have the option's type and range. `*number` is 0 for types
+ * without numbers. */
 static bool option_parse(const struct bw_option *option, const char *text, uint64_t *number)
 {
     *number = 0;
@@ -115,7 +115,7 @@ static bool option_parse(const struct bw_option *option, const char *text, uint6
     return true;
 }
 
-/* The largest unit that the number is a multiple of. */
+/* Uses the largest unit that divides the number. */
 static void format_with_unit(const struct bw_unit *units, uint64_t number, struct bw_buffer *text)
 {
     const struct bw_unit *unit = units;
@@ -132,7 +132,7 @@ static void format_number(const struct bw_option *option, uint64_t number, struc
         format_with_unit(types[option->type].units, number, text);
 }
 
-/* The largest number there is stands for "no limit". */
+/* The maximum UINT64_MAX means "no limit". */
 static void format_limits(const struct bw_option *option, struct bw_buffer *text)
 {
     if (option->maximum == UINT64_MAX && !option->minimum)
@@ -188,7 +188,8 @@ struct bw_error *bw_option_check(const struct bw_option *option, const char *tex
                            range, list || !*range ? "" : ")");
 }
 
-/* The option of that name; a layer that asks for another one has a mistake in it. */
+/* Finds an option of a layer's own class. Reports a programming error in the layer if there is no
+ * such option. */
 static const struct bw_option *own_option(const struct bw_xlator *xlator, const char *name)
 {
     const struct bw_option *option = bw_class_option(xlator->type, name);
@@ -215,9 +216,10 @@ uint64_t bw_xlator_option_number(const struct bw_xlator *xlator, const char *nam
     return value;
 }
 
-/* Shared objects as layers: nothing of one is used before its ABI number was compared. */
+/* Layers from shared objects. The ABI number is compared before anything else in an object is
+ * used. */
 
-/* A program that is linked statically cannot load anything. */
+/* Statically linked programs cannot load shared objects. */
 #ifdef BW_STATIC
 enum { IS_STATIC = true };
 #else
@@ -226,7 +228,7 @@ enum { IS_STATIC = false };
 
 #define TYPE_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
 
-/* "category/name": nothing that could lead out of a directory. */
+/* Whether this is "category/name", without characters that could lead out of the directory. */
 static bool is_type_name(const char *type)
 {
     size_t category = strspn(type, TYPE_LETTERS);
@@ -236,7 +238,7 @@ static bool is_type_name(const char *type)
     return name && !type[category + 1 + name];
 }
 
-/* The first file of that name; `*found` stays NULL if there is none. */
+/* Finds the first file with this name; `*found` stays NULL if there is none. */
 static struct bw_error *find_file(const char *path, const char *type, char **found)
 {
     while (*path && !*found) {
@@ -253,7 +255,7 @@ static struct bw_error *find_file(const char *path, const char *type, char **fou
     return NULL;
 }
 
-/* What is wrong with an option; NULL: nothing. */
+/* The fault of an option's declaration, or NULL. */
 static const char *option_fault(const struct bw_xlator_class *xlator,
                                 const struct bw_option *option)
 {
@@ -296,9 +298,8 @@ static bool has_good_spaces(const struct bw_xlator_class *xlator)
     return (xlator->below == BW_ADDRESS_NONE) == (xlator->maximum_children == 0);
 }
 
-/* What is left out is passed on to the only child; where there is none, or several, nothing may be
- * left out.
- */
+/* Missing operations are passed to the only child. A class with no child, or with several, must
+ * have all operations. */
 static bool has_good_operations(const struct bw_xlator_class *xlator)
 {
     bool passes = xlator->minimum_children == 1 && xlator->maximum_children == 1;
@@ -348,7 +349,7 @@ static struct bw_error *load(const char *file, const char *type, struct bw_plugi
     if (IS_STATIC)
         return bw_error_create(BW_ERROR_UNSUPPORTED,
                                "cannot load the layer %s: this program is linked statically", file);
-    /* It stays: a program that has confined itself could not load it again. */
+    /* never unloaded: a confined program could not load it again */
     plugin->handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!plugin->handle)
         return bw_error_create(BW_ERROR_USAGE, "cannot load a layer: %s", dlerror());
@@ -363,9 +364,9 @@ static struct bw_error *load(const char *file, const char *type, struct bw_plugi
 }
 
 /*
- * Loads the type from the first directory of `path` that has a file of its name. BW_ERROR_USAGE:
- * there is none, it cannot be loaded, it exports no bw_xlator_api, its ABI differs, or its class
- * breaks the rules.
+ * Loads a type from the first directory of `path` that contains its file. BW_ERROR_USAGE: no such
+ * file, it cannot be loaded, it does not export bw_xlator_api, its ABI differs, or its class is
+ * invalid.
  */
 static struct bw_error *plugin_load(const char *path, const char *type, struct bw_plugin *plugin)
 {
@@ -377,7 +378,6 @@ static struct bw_error *plugin_load(const char *path, const char *type, struct b
                 : bw_error_create(BW_ERROR_USAGE, "unknown type %s", type);
 }
 
-/* Unloads it. */
 static void unload(struct bw_plugin *plugin)
 {
     if (plugin->handle)
@@ -385,7 +385,7 @@ static void unload(struct bw_plugin *plugin)
     *plugin = (struct bw_plugin){0};
 }
 
-/* Calls for the files CATEGORY/NAME.so of one category. */
+/* Calls `visit` for the files CATEGORY/NAME.so of a category. */
 static struct bw_error *search_category(const char *directory, const char *category,
                                         bw_type_visitor *visit, void *context)
 {
@@ -419,8 +419,8 @@ static struct bw_error *search_directory(const char *directory, bw_type_visitor 
     return error;
 }
 
-/* Calls `visit` for every file below `path` whose name is that of a type; each type may come
- * several times. An error of `visit` ends the search and is returned. */
+/* Calls `visit` for every file below `path` whose name is a type; a type may be visited several
+ * times. Returns the first error of `visit`. */
 static struct bw_error *search(const char *path, bw_type_visitor *visit, void *context)
 {
     while (*path) {
@@ -435,7 +435,7 @@ static struct bw_error *search(const char *path, bw_type_visitor *visit, void *c
     return NULL;
 }
 
-/* The registry: classes that are built in, and plug-ins. */
+/* The registry: built-in classes and plug-ins. */
 
 #ifndef BW_XLATOR_DIRECTORY
 #define BW_XLATOR_DIRECTORY "/usr/local/lib/btrfs-walk/xlator"
@@ -443,13 +443,13 @@ static struct bw_error *search(const char *path, bw_type_visitor *visit, void *c
 
 struct bw_registry {
     char *path;
-    struct bw_plugin *types; /* those built in have no handle */
+    struct bw_plugin *types; /* built-in types have no handle */
     size_t count, capacity;
-    char **names; /* of all types, sorted; found when they are first asked for */
+    char **names; /* of all types, sorted; filled on the first request */
     size_t name_count, name_capacity;
 };
 
-/* BTRFS_WALK_XLATOR_PATH and the library's own directory, in one. NULL: no memory. */
+/* Joins BTRFS_WALK_XLATOR_PATH and the library's own directory; NULL if memory runs out. */
 static char *default_path(void)
 {
     const char *given = secure_getenv("BTRFS_WALK_XLATOR_PATH");
@@ -537,7 +537,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Adds names that are not there yet: after a failure, or of types that were added meanwhile. */
+/* Adds missing names: of types added meanwhile, or those missing because of an earlier error. */
 static struct bw_error *find_names(struct bw_registry *registry)
 {
     for (size_t i = 0; i < registry->count; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether a file is an image, before any is opened; and opening files for writing that are none. */
+/* Whether a file is an image that is not open yet; and opening files for writing that are not
+ * images. */
 #include "btrfs-walk/graph.h"
 
 #include <errno.h>
@@ -49,7 +50,8 @@ static struct bw_error *refuse_image(const char *path, const struct stat *status
 struct bw_error *bw_output_file_open(const char *path, bool append, int *descriptor)
 {
     struct stat status;
-    /* Asked before it is opened: closing a device that was open for writing sets off udev. */
+    /* checked before it is opened, because closing a device that was opened for writing triggers
+     * udev */
     struct bw_error *error = stat(path, &status) ? NULL : refuse_image(path, &status);
     if (error)
         return error;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A graph as text: as a volfile, as a picture for Graphviz, and, with what its layers hold, as
- * JSON. */
+/* A graph as text: as a volfile, as a picture for Graphviz, and as JSON with the state of its
+ * layers. */
 #include <string.h>
 
 #include "base/escape.h"
@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "graph/graph.h"
 
-/* What the escaper leaves alone holds no white space, no control bytes and nothing but UTF-8. */
+/* Whether escaping changes nothing: no white space, no control characters, valid UTF-8. */
 static bool is_clean(const char *bytes, size_t length)
 {
     struct bw_buffer escaped = {0};
@@ -32,7 +32,7 @@ static void append_byte(struct bw_buffer *text, unsigned char byte)
         bw_buffer_append_byte(text, (char)byte);
 }
 
-/* Characters beyond ASCII stay as they are. */
+/* Quotes a word. Characters beyond ASCII are not escaped. */
 static void append_quoted(struct bw_buffer *text, const char *word)
 {
     bw_buffer_append_byte(text, '"');
@@ -59,7 +59,7 @@ static void append_word(struct bw_buffer *text, const char *word)
     }
 }
 
-/* An empty text mostly means "none", and is noise if it is the default. */
+/* An empty value usually means "none"; printing it is useful only if it is not the default. */
 static bool is_worth_printing(const struct bw_option *option, const char *value)
 {
     return *value || !option->default_value || *option->default_value;
@@ -95,8 +95,8 @@ void bw_graph_print(const struct bw_graph *graph, struct bw_buffer *text)
 }
 
 /*
- * A picture. Labels are HTML-like: four characters have to be written as entities, and all else is
- * text. Nodes are numbered, so that names need no quoting.
+ * A picture. Labels are HTML-like: four characters must be written as entities, the rest is plain
+ * text. Nodes are numbered, so names need no quotes.
  */
 
 static const char head[] =
@@ -106,7 +106,7 @@ static const char head[] =
     "          fontname=\"Helvetica\" fontsize=11 margin=\"0.16,0.08\"];\n"
     "    edge [color=\"#5a6472\" penwidth=0.8 arrowsize=0.6];\n";
 
-/* One colour a category; the last one is for those that other people make. */
+/* A colour for each category; the last is for categories of external layers. */
 static const struct colour {
     const char *category, *colour;
 } colours[] = {
@@ -123,9 +123,9 @@ static const char *colour_of(const char *type)
     return colour->colour;
 }
 
-/* A backslash begins the name of a node or graph even here, so it is doubled. The last two
- * characters of Unicode's first plane are valid UTF-8, but not in XML, which is what labels are
- * read as. */
+/* Doubles backslashes, because even here they begin escapes such as the name of the node. Replaces
+ * the last two characters of Unicode's first plane: they are valid UTF-8, but Graphviz parses
+ * labels as XML, which excludes them. */
 static void append_markup(struct bw_buffer *text, const char *bytes, size_t length)
 {
     for (const char *end = bytes + length; bytes < end; bytes++) {
@@ -142,7 +142,7 @@ static void append_markup(struct bw_buffer *text, const char *bytes, size_t leng
     }
 }
 
-/* Names are bytes; what is no text is shown the way a terminal shows it. */
+/* Names are arbitrary bytes; bytes that are not text are escaped as on a terminal. */
 static void append_text(struct bw_buffer *text, const char *bytes)
 {
     struct bw_buffer shown = {0};
@@ -184,7 +184,7 @@ static void print_node(const struct bw_xlator *layer, size_t index, struct bw_bu
     bw_buffer_format(text, ">];\n");
 }
 
-/* The top comes first: Graphviz draws in the order it reads. */
+/* Prints the top first, because Graphviz draws in the order of its input. */
 void bw_graph_print_dot(const struct bw_graph *graph, struct bw_buffer *text)
 {
     bw_buffer_append(text, head, sizeof head - 1);
@@ -223,7 +223,7 @@ static void dump_state(struct bw_xlator *xlator, struct bw_json *json)
     unsigned depth = json->depth;
     bw_json_begin_object(json, "state");
     xlator->type->operations.dump(xlator, json);
-    while (json->depth > depth) /* also what the layer has forgotten */
+    while (json->depth > depth) /* also ends objects that the layer has not ended */
         bw_json_end(json);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What makes sense in a graph. One pass over its layers, children before parents: what is not known
- * by then comes too late, so there can be no cycle.
+ * Validates a graph in one pass over its layers, children before parents. A child that follows its
+ * parent is an error, so there can be no cycles.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/nearest.h"
 #include "graph/graph.h"
 
-/* A place, as the end of a message; freed by the caller. NULL: memory ran out. */
+/* A position, to be appended to a message; freed by the caller. NULL: out of memory. */
 static char *place_text(struct bw_text_place at)
 {
     struct bw_buffer text = {0};
@@ -23,7 +23,8 @@ static char *place_text(struct bw_text_place at)
     return text.data;
 }
 
-/* The first layer of a name is always found, so this one is the first. */
+/* bw_graph_find() finds the first layer of a name, so another result means that this name is a
+ * duplicate. */
 static struct bw_error *check_name(const struct bw_xlator *layer)
 {
     const struct bw_xlator *other = bw_graph_find(layer->graph, layer->name.text);
@@ -36,14 +37,13 @@ static struct bw_error *check_name(const struct bw_xlator *layer)
 
 /* Types. */
 
-/* What an unknown type was meant to be: it may be slightly misspelt, or only have the wrong
- * category. */
+/* Suggestions for an unknown type: it may be slightly misspelt, or only have the wrong category. */
 struct meant {
     const char *type;
-    const char *name; /* what follows its slash */
+    const char *name; /* the part after the slash */
     struct bw_nearest nearest;
     const char *elsewhere;
-    bool exists; /* but cannot be used */
+    bool exists; /* it exists, but cannot be used */
 };
 
 static const char *after_slash(const char *type)
@@ -62,7 +62,7 @@ static struct bw_error *consider(void *context, const char *type)
     return NULL;
 }
 
-/* Takes the registry's error and returns one that says more. */
+/* Consumes the registry's error and returns one with suggestions. */
 static struct bw_error *refuse_type(const struct bw_xlator *layer, struct bw_error *unknown)
 {
     BW_AUTO_ERROR struct bw_error *reason = unknown;
@@ -123,7 +123,7 @@ static struct bw_error *check_settings(const struct bw_xlator *layer)
     return NULL;
 }
 
-/* Notes which values are in force. */
+/* Sets the values of all options, including defaults. */
 static struct bw_error *fill_values(struct bw_xlator *layer)
 {
     const struct bw_option *options = layer->type->options;
@@ -171,7 +171,7 @@ static struct bw_error *find_children(struct bw_xlator *layer)
     for (size_t i = 0; i < layer->child_count; i++) {
         struct bw_child *child = &layer->children[i];
         child->layer = bw_graph_find(layer->graph, child->name.text);
-        if (!child->layer || !child->layer->height) /* unknown, or not checked yet */
+        if (!child->layer || !child->layer->height) /* unknown, or not validated yet */
             return refuse_child(layer, &child->name);
         if (child->layer->user == layer)
             return BW_REFUSE(child->name.at, "volume %s: subvolume %s is listed twice",
@@ -204,7 +204,7 @@ static const char *space_name(enum bw_address_space space)
     return space == BW_ADDRESS_DEVICE ? "device" : space == BW_ADDRESS_LOGICAL ? "logical" : "no";
 }
 
-/* Whether the children fit below the layer, and what that makes of the layer itself. */
+/* Checks whether the children fit below the layer, and computes its height and address space. */
 static struct bw_error *check_fit(struct bw_xlator *layer)
 {
     const struct bw_xlator_class *type = layer->type;
@@ -239,7 +239,7 @@ struct bw_error *bw_graph_check_layer(struct bw_xlator *layer)
     return check_fit(layer);
 }
 
-/* The graph as a whole. */
+/* The whole graph. */
 
 static struct bw_error *check_used(const struct bw_graph *graph)
 {
@@ -260,8 +260,8 @@ static struct bw_error *add_input(void *inputs, const struct bw_xlator *layer,
     return bw_file_set_add(inputs, path) ? NULL : bw_error_no_memory();
 }
 
-/* An output is compared with every file that is read, not by name but as a file. What does not
- * exist yet is no image. */
+/* Compares an output with every file that is read, by device and inode. A file that does not exist
+ * yet cannot be an image. */
 static struct bw_error *check_output(void *inputs, const struct bw_xlator *layer,
                                      const struct bw_option *option, const char *path)
 {

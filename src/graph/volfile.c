@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The grammar of volfiles, by recursive descent with one token of lookahead. What the words mean is
- * the concern of check.c.
+ * The grammar of volfiles, parsed by recursive descent with one token of lookahead. validate.c
+ * checks the meaning of the words.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "graph/graph.h"
 
-/* Setting an option searches those there are, so their number must not grow with the file. */
+/* Setting an option searches the existing ones, so their number must be limited. */
 enum { OPTIONS_AT_MOST = 1024 };
 
 enum keyword { NOT_A_KEYWORD, VOLUME, TYPE, OPTION, SUBVOLUMES, END_VOLUME, KEYWORDS };
@@ -26,8 +26,8 @@ struct parser {
     struct bw_lexer lexer;
     struct bw_token token; /* the next one */
     struct bw_graph *graph;
-    struct bw_xlator *volume; /* the one that is open */
-    enum keyword statement;   /* the last one that was read, and the line of its last word */
+    struct bw_xlator *volume; /* the volume that is being defined */
+    enum keyword statement;   /* the last statement, and the line of its last word */
     unsigned statement_line;
 };
 
@@ -64,7 +64,7 @@ static enum keyword keyword_of(const struct bw_token *token)
     return token->kind == BW_TOKEN_WORD ? find_keyword(token->text) : NOT_A_KEYWORD;
 }
 
-/* Takes a word that is no keyword. `what` says what it is to be. */
+/* Parses a word that is not a keyword. `what` describes it in errors. */
 static struct bw_error *expect_word(struct parser *parser, const char *what, struct bw_token *word)
 {
     *word = parser->token;
@@ -79,7 +79,8 @@ static struct bw_error *expect_word(struct parser *parser, const char *what, str
     return advance(parser);
 }
 
-/* Names stand in arguments of the command line too, where some characters mean something. */
+/* Parses a name. Names are also used in arguments of the command line, where some characters are
+ * special. */
 static struct bw_error *expect_name(struct parser *parser, const char *what, struct bw_token *name)
 {
     BW_TRY(expect_word(parser, what, name));
@@ -134,7 +135,7 @@ static struct bw_error *parse_option(struct parser *parser)
     return bw_layer_set_option(parser->volume, name.text, name.at, value.text, value.at);
 }
 
-/* The list may go on in further lines: it ends with the next keyword. */
+/* Parses a list that may span several lines: it ends at the next keyword. */
 static struct bw_error *parse_subvolumes(struct parser *parser)
 {
     const struct bw_xlator *volume = parser->volume;
@@ -151,7 +152,7 @@ static struct bw_error *parse_subvolumes(struct parser *parser)
     return NULL;
 }
 
-/* A word in the line of a complete statement was mostly meant to be part of it. */
+/* A word after a complete statement was probably meant as a part of it. */
 static struct bw_error *refuse_surplus(const struct parser *parser)
 {
     const struct bw_token *token = &parser->token;
@@ -241,7 +242,7 @@ struct bw_error *bw_volfile_parse(struct bw_graph *graph, const char *source, co
                                   size_t length)
 {
     static const struct bw_lexer_rules rules = {.comment = '#', .one_line = true};
-    static const char mark[] = "\xef\xbb\xbf"; /* some editors begin a file with it, unseen */
+    static const char mark[] = "\xef\xbb\xbf"; /* byte order mark, which some editors write */
     struct parser parser = {.graph = graph};
     if (length > BW_VOLFILE_SIZE)
         return bw_error_create(BW_ERROR_USAGE, "%s: more than %zu bytes: this is no volfile",
@@ -263,7 +264,7 @@ struct bw_error *bw_volfile_read(struct bw_graph *graph, const char *path)
     if (descriptor < 0)
         return bw_error_from_errno(errno, "cannot open %s", path);
     struct bw_buffer text = {0};
-    /* One byte more than a volfile may have tells that it is too large. */
+    /* one more byte, to detect volfiles that are too large */
     struct bw_error *error = bw_buffer_read(&text, descriptor, BW_VOLFILE_SIZE + 1);
     close(descriptor);
     error = error ? bw_error_prefix(error, "%s", path)

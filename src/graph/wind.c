@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Winding: handing an operation to a layer. Everything that is true of every call between two
- * layers happens here and nowhere else: passing on what a layer does not implement, counting, and
- * writing on errors which layer they were born in and came through.
+ * Winding: passing an operation to a layer. All common steps of calls between layers are here:
+ * passing on operations that a layer does not implement, counting, and recording in errors which
+ * layers they passed.
  */
 #include "graph/wind.h"
 
@@ -34,7 +34,7 @@ static void count(struct bw_atomic_counters *counters, const struct bw_counters 
         atomic_fetch_add_explicit(&counters->errors, more->errors, memory_order_relaxed);
 }
 
-/* A batch is of one kind nearly always, so totals are kept per run of equal kinds. */
+/* Nearly all batches contain requests of one kind, so totals are kept for ranges of equal kinds. */
 static void account(struct bw_xlator *xlator, struct bw_request *requests, size_t total)
 {
     for (size_t i = 0; i < total;) {
@@ -53,7 +53,8 @@ static void account(struct bw_xlator *xlator, struct bw_request *requests, size_
     }
 }
 
-/* Time that the calls of a layer took, added up by those calls: several threads may be in them. */
+/* The time of the calls of a layer from another one, added up by these calls; several threads may
+ * run them. */
 struct bw_frame_clock {
     atomic_uint_fast64_t below;
 };
@@ -64,17 +65,17 @@ struct bw_frame bw_frame_above(const struct bw_frame *parent, struct bw_probes *
                              parent && parent->metadata};
 }
 
-/* A call of a layer: its frame, and what the probes tell of it. */
+/* A call of a layer: its frame, and the data of its probes. */
 struct call {
     struct bw_frame frame;
     struct bw_frame_clock clock;
     struct bw_probes *probes;
-    bool timed; /* a consumer of probes wants to know the time */
+    bool timed; /* a consumer of probes needs the time */
     uint64_t start;
     struct bw_fop_event event;
 };
 
-/* Makes the frame; whether anybody watches, so that the event has to be described. */
+/* Initializes the frame; returns whether a probe needs the event. */
 static bool begin_call(struct call *call, const struct bw_frame *parent,
                        const struct bw_xlator *xlator)
 {
@@ -85,7 +86,8 @@ static bool begin_call(struct call *call, const struct bw_frame *parent,
     return call->timed || BW_PROBE_ON(call->probes, fop__wind);
 }
 
-/* With what is special about the operation already in call->event. */
+/* Fires the probe at the beginning. The caller has set the parts of call->event that depend on the
+ * operation. */
 static void watch_call(struct call *call, const struct bw_frame *parent,
                        const struct bw_xlator *xlator)
 {
@@ -108,7 +110,8 @@ static void end_call(struct call *call, const struct bw_frame *parent, const str
         return;
     uint64_t ns = bw_probes_now(call->probes) - call->start;
     uint64_t below = atomic_load_explicit(&call->clock.below, memory_order_relaxed);
-    /* Layers below that worked side by side may have taken more time together than has passed. */
+    /* layers below may work in parallel, so the sum of their times may exceed the time that has
+     * passed */
     call->event.own_ns = ns > below ? ns - below : 0;
     call->event.event.ns = ns;
     call->event.event.error = error;
@@ -255,7 +258,7 @@ struct bw_counters bw_xlator_counters(const struct bw_xlator *xlator, enum bw_re
     };
 }
 
-/* A layer, as its own code sees it. */
+/* A layer's view of itself. */
 
 struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator)
 {

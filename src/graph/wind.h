@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Frames for what stands above the graph: a search, or the read of a block, that the calls of
- * layers belong to. */
+/* Frames above the graph: for a search, or the read of a block, that causes calls of layers. */
 #ifndef BW_GRAPH_WIND_H
 #define BW_GRAPH_WIND_H
 
@@ -8,19 +7,19 @@
 #include "btrfs-walk/xlator.h"
 #include "probe/probe.h"
 
-/** A frame above the topmost layer, whose depth stays 0; with a call of its own. */
+/** A frame above the topmost layer, with depth 0 and its own call number. */
 struct bw_frame bw_frame_above(const struct bw_frame *parent, struct bw_probes *probes);
 
-/** The probes of the graph a layer is in. */
+/** The probes of the graph that contains a layer. */
 struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator);
 
-/** The servers of images of the graph a layer is in; NULL: there are none. */
+/** The servers of images of the graph that contains a layer; may be NULL. */
 struct bw_servers *bw_xlator_servers(const struct bw_xlator *xlator);
 
-/** How many requests a layer handles at a time when it has to copy them into a batch of its own. */
+/** Number of requests that a layer handles at a time if it has to copy them. */
 enum { BW_BATCH = 64 };
 
-/** How many of the requests that are left the next batch takes. */
+/** Size of the next batch when `left` requests remain. */
 static inline size_t bw_next_batch(size_t left)
 {
     return left < BW_BATCH ? left : BW_BATCH;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Data of files, and where they have any. An answer is always as long as the request, up to the end
- * of the file: the kernel takes a short one for the end. If any of it cannot be read, the request
- * fails; the kernel then asks again for each page by itself, so that no more is lost than is bad.
+ * Data of files, and the ranges that contain data. A reply is always as long as the request, up to
+ * the end of the file, because the kernel takes a short reply for the end of the file. If any part
+ * cannot be read, the request fails; the kernel then requests each page again separately, so only
+ * bad pages are lost.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -14,17 +15,18 @@
 #include "mount/readahead.h"
 
 enum {
-    NEAR = 512 << 10,       /* requests of one reader may come in another order */
-    SEQUENTIAL = 256 << 10, /* read in a row: more of it will follow */
-    LARGE = 64 << 10,       /* a first request for so much is made by a reader of all */
+    NEAR = 512 << 10,       /* requests of one reader may arrive in a different order */
+    SEQUENTIAL = 256 << 10, /* after this many bytes in sequence, more will follow */
+    LARGE = 64 << 10,       /* a program whose first request is this large probably reads the whole
+                             * file */
     AHEAD = 2,              /* windows */
 };
 
-/* A file that is open. Several threads may read it at once. */
+/* An open file. Several threads may read it at once. */
 struct open_file {
     struct bw_data_file data;
-    atomic_uint_fast64_t next; /* where the last request ended */
-    atomic_uint_fast64_t run;  /* bytes that were read near to each other */
+    atomic_uint_fast64_t next; /* end of the last request */
+    atomic_uint_fast64_t run;  /* number of bytes read sequentially */
 };
 
 static struct open_file *file_of(const struct fuse_file_info *file)
@@ -78,7 +80,7 @@ static bool is_sequential(struct open_file *file, uint64_t offset, size_t size)
     return run >= SEQUENTIAL || (!offset && size >= LARGE && size < file->data.size);
 }
 
-/* Answers from windows: a request touches two of them at most. False if that is not possible. */
+/* Replies from windows; a request overlaps at most two of them. False if that is not possible. */
 static bool read_windows(fuse_req_t request, const struct open_file *file, uint64_t offset,
                          size_t size)
 {
@@ -143,13 +145,13 @@ static void read_file(fuse_req_t request, fuse_ino_t node, size_t size, off_t fr
         read_exactly(request, file, offset, size);
 }
 
-/* Whether an extent is something to be read, or an error to be met. */
+/* Whether the range contains data, which may be unreadable. */
 static bool is_data(const struct bw_extent *extent)
 {
     return extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_UNWRITTEN;
 }
 
-/* Finds where data or a hole begins, from `*offset` on; the end of the file if neither comes. */
+/* Finds the next data or hole at or after `*offset`; the end of the file if there is no more. */
 static struct bw_error *seek(struct bw_reader *reader, const struct bw_data_file *file, bool data,
                              uint64_t *offset)
 {

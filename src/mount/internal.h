@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared by the files of this folder. */
+/* Declarations that the files of this folder share. */
 #ifndef BW_MOUNT_INTERNAL_H
 #define BW_MOUNT_INTERNAL_H
 
@@ -23,56 +23,57 @@ struct bw_mount {
     size_t subvolume_count;
     uint32_t sectorsize;
     struct bw_readahead *readahead;
-    atomic_uint wanted; /* lists that are to come with the attributes of files; see operations.c */
-    pthread_mutex_t lock; /* of what follows */
+    atomic_uint wanted;   /* number of listings that will include the attributes of files; see
+                           * operations.c */
+    pthread_mutex_t lock; /* protects the following members */
     struct bw_map told;   /* hashes of the messages that were reported */
     struct statvfs space;
     bool has_space;
 };
 
-/** Cache lifetime of replies in the kernel, in seconds. Long, because nothing changes. */
+/** Cache lifetime of replies in the kernel, in seconds. It is long, because nothing changes. */
 #define BW_MOUNT_FOREVER UINT64_C(31536000)
 
-/** Adds the operations on an open file to the table of operations. */
+/** Adds the operations on open files to the table of operations. */
 void bw_mount_add_contents(struct fuse_lowlevel_ops *operations);
 
-/** All operations. The user data of the session is the struct bw_mount. */
+/** All operations. The session's user data is the struct bw_mount. */
 struct fuse_lowlevel_ops bw_mount_operations(void);
 
-/** The mount that a request is for. */
+/** The mount of a request. */
 static inline struct bw_mount *bw_mount_of(fuse_req_t request)
 {
     return fuse_req_userdata(request);
 }
 
-/** The file that the kernel means by a number; false if there can be none. Its type is not known.
- */
+/** The file with the kernel's number `node`, without its type; false if there can be no such
+ * file. */
 bool bw_mount_place(const struct bw_mount *mount, fuse_ino_t node, struct bw_place *place);
 
-/** The number for a file; 0 if it cannot be expressed. */
+/** The kernel's number of a file; 0 if it cannot be represented. */
 fuse_ino_t bw_mount_node(const struct bw_mount *mount, const struct bw_place *place);
 
-/** The inode number that programs see: the real one in the subvolume at the top. */
+/** The inode number that programs see: the real one only in the top-level subvolume of the mount.
+ */
 uint64_t bw_mount_number(const struct bw_mount *mount, const struct bw_place *place);
 
 /*
- * Attributes and entries are those of the protocol itself. The functions of libfuse for them take a
- * struct stat, which on machines of 32 bits has another layout where libfuse was built with times
- * of 32 bits.
+ * Attributes and entries use the structures of the protocol. The functions of libfuse use struct
+ * stat, whose layout differs on 32-bit machines if libfuse was built with 32-bit times.
  */
 
-/** Sets the attributes of a file as they are shown. */
+/** Sets the attributes of a file for the kernel. */
 void bw_mount_attributes(const struct bw_mount *mount, const struct bw_place *place,
                          const struct bw_inode *inode, struct fuse_attr *attributes);
 
-/** Sets what the kernel gets to know of a name; false if the file cannot be shown. */
+/** Sets the reply to a lookup; false if the file cannot be represented. */
 bool bw_mount_entry(const struct bw_mount *mount, const struct bw_place *place,
                     const struct bw_inode *inode, struct fuse_entry_out *entry);
 
-/** The number of errno for an error, which it takes, and reports unless that was done already. */
+/** The errno for an error. Consumes the error, and reports it unless it was reported before. */
 int bw_mount_problem(struct bw_mount *mount, struct bw_error *error);
 
-/** Answers a request with an error, which it takes; NULL: with success. */
+/** Replies to a request with an error, which is consumed; NULL: with success. */
 void bw_mount_reply(fuse_req_t request, struct bw_error *error);
 
 #endif

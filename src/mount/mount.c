@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A mount: the numbers that the kernel and programs get for files, their attributes, and what
- * becomes of errors on their way to the kernel.
+ * A mount: the numbers of files, their attributes, and the conversion of errors for the kernel.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,16 +17,17 @@
 /*
  * Numbers of files. There are two.
  *
- * The kernel refers to a file by a number that only it and this program see. That number holds the
- * inode number and the place of the subvolume in the list of all:
+ * The kernel refers to a file by a number that only the kernel and this program see. It contains
+ * the inode number and the index of the subvolume:
  *
- *     63        62 ... 40            39 ... 0
- *     is empty  number of subvolume  inode number, or, if empty, that of the directory around it
+ * 63        62 ... 40              39 ... 0
+ * is empty  index of the subvolume inode number; if empty, of the parent directory
  *
- * The other one is what programs see as st_ino. The kernel gives each subvolume of its own mount a
- * device number, which FUSE cannot: inodes with the same number in two subvolumes would look like
- * hard links of one file. So only the subvolume at the top keeps its numbers. In all others, the
- * id of the subvolume stands above them; it is the same at the next mount.
+ * Programs see a different number as st_ino. On a mount by the kernel's btrfs, each subvolume has
+ * its own device number, which is impossible with FUSE: inodes with the same number in two
+ * subvolumes would look like hard links. Therefore, only the top subvolume of the mount keeps its
+ * inode numbers. In all others, the upper bits are the id of the subvolume, so numbers are the same
+ * at the next mount.
  */
 
 enum { INODE_BITS = 40, SUBVOLUME_BITS = 23 };
@@ -71,8 +71,8 @@ fuse_ino_t bw_mount_node(const struct bw_mount *mount, const struct bw_place *pl
     return empty | subvolume << INODE_BITS | inode;
 }
 
-/* A number with its highest bit set, which no other way of numbering gives: chance keeps them
- * apart. Only for what does not occur in practice. */
+/* A number with its highest bit set, which no other number has. Two of these could be equal by
+ * chance. Used only for numbers too large to occur in practice. */
 static uint64_t mix(uint64_t id, uint64_t inode)
 {
     const uint64_t odd = UINT64_C(0x9E3779B97F4A7C15);
@@ -90,9 +90,10 @@ uint64_t bw_mount_number(const struct bw_mount *mount, const struct bw_place *pl
     return mix(id, place->inode);
 }
 
-/* Making and ending it. */
+/* Creating and destroying a mount. */
 
-/* Messages are remembered so that each is reported once. More of them are not reported at all. */
+/* Number of messages remembered, because each is reported only once. Further messages are not
+ * reported. */
 enum { MOST_MESSAGES = 10000 };
 
 static struct bw_error *list_subvolumes(struct bw_mount *mount)
@@ -172,8 +173,8 @@ bool bw_mount_entry(const struct bw_mount *mount, const struct bw_place *place,
     return entry->nodeid != 0;
 }
 
-/* Whether a message is new. Programs ask for the same again and again. */
-static bool is_news(struct bw_mount *mount, const char *message)
+/* Whether a message is new. Programs often repeat a failing request. */
+static bool is_new_message(struct bw_mount *mount, const char *message)
 {
     uint64_t hash = 1;
     for (; *message; message++)
@@ -189,7 +190,7 @@ int bw_mount_problem(struct bw_mount *mount, struct bw_error *error)
 {
     const enum bw_error_code code = error->code;
     const bool damage = code != BW_ERROR_NOT_FOUND && code != BW_ERROR_NO_MEMORY;
-    if (damage && is_news(mount, error->message))
+    if (damage && is_new_message(mount, error->message))
         bw_fs_report(mount->fs, BW_DAMAGE, error);
     else
         bw_error_free(error);

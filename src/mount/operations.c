@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Listing directories. Entries are read in batches, since the attributes of many inodes cost hardly
- * more than those of one; each batch is larger than the one before. The offset of an entry is its
- * number in the directory, after "." and "..", so that it does not depend on what an image says.
+ * Listing directories. Entries are read in batches, because reading the attributes of many inodes
+ * takes hardly longer than of one; each batch is larger than the previous one. The offset of an
+ * entry is its index in the directory, after "." and "..", so it does not depend on values in the
+ * image.
  *
- * The kernel takes attributes along with the first entries of each directory, whether a program is
- * going to ask for them or not, and making an inode of each costs it more than all the rest. So it
- * gets those of directories, which a program that goes on into them needs; those of files only for
- * a while after somebody has asked for the attributes of a file.
+ * The kernel accepts attributes with the first entries of each directory, even if no program needs
+ * them, and creating an inode for each takes more time than everything else. Therefore, it always
+ * gets the attributes of directories, which a program that descends into them needs, but attributes
+ * of files only for a while after a program has requested attributes of a file.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,28 +25,28 @@
 
 enum { DOTS = 2, FIRST_BATCH = 64, LARGEST_BATCH = 1024, WANTED_LISTS = 256 };
 
-/* An entry of the present batch. */
+/* An entry of the current batch. */
 struct entry {
-    size_t name; /* where it begins in `names`; ends with NUL */
+    size_t name; /* offset in `names`; NUL-terminated */
     struct bw_place place;
 };
 
-/* A directory that is open. */
+/* An open directory. */
 struct listing {
     pthread_mutex_t lock;
     struct bw_mount *mount;
     struct bw_place place;
-    uint64_t parent; /* the inode number of "..", once it was asked for */
+    uint64_t parent; /* the inode number of ".."; 0 before its first use */
     struct bw_directory *directory;
     bool ended;
-    struct entry *entries;          /* the batch */
-    size_t count, capacity, wanted; /* entries in it, and how many there should be */
-    uint64_t first;                 /* the offset of its first entry */
+    struct entry *entries;          /* the current batch */
+    size_t count, capacity, wanted; /* `wanted`: maximum number of entries in the batch */
+    uint64_t first;                 /* offset of its first entry in the directory */
     struct bw_buffer names;
     struct bw_wanted_inode *inodes; /* ascending by number */
     size_t inode_count, inode_capacity;
-    enum { NONE, DIRECTORIES, ALL } has_inodes; /* those of the batch */
-    bool files;                                 /* attributes of files are wanted, too */
+    enum { NONE, DIRECTORIES, ALL } has_inodes; /* the inodes read for the batch */
+    bool files;                                 /* attributes of files are needed, too */
 };
 
 static struct listing *listing_of(const struct fuse_file_info *file)
@@ -80,7 +81,7 @@ static struct bw_error *make_listing(struct bw_mount *mount, fuse_ino_t node,
     struct bw_place place;
     if (!bw_mount_place(mount, node, &place))
         return bw_error_create(BW_ERROR_NOT_FOUND, "no such directory");
-    place.type = BW_FILE_DIRECTORY; /* the kernel opens nothing else as a directory */
+    place.type = BW_FILE_DIRECTORY; /* the kernel opens only directories this way */
     struct listing *listing = calloc(1, sizeof *listing);
     if (!listing)
         return bw_error_no_memory();
@@ -138,7 +139,8 @@ static struct bw_error *read_batch(struct listing *listing)
     return listing->names.failed ? bw_error_no_memory() : NULL;
 }
 
-/* Makes the batch that holds an offset the present one; at the end, an empty one. */
+/* Makes the batch that contains an offset the current one; at the end of the directory, an empty
+ * one. */
 static struct bw_error *go_to(struct listing *listing, uint64_t offset)
 {
     if (offset < listing->first)
@@ -158,7 +160,8 @@ static int by_number(const void *left, const void *right)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* Whether the inode of an entry is in the same tree, so that it is read with others. */
+/* Whether the inode of an entry is in the tree of the directory, so it can be read together with
+ * others. */
 static bool is_ordinary(const struct listing *listing, const struct bw_place *place)
 {
     return place->subvolume == listing->place.subvolume && place->inode != BW_EMPTY_DIRECTORY;
@@ -169,15 +172,15 @@ static bool is_wanted(const struct listing *listing, const struct bw_place *plac
     return listing->files || place->type == BW_FILE_DIRECTORY;
 }
 
-/* Notes that a program has asked for the attributes of a file. */
-static void want_attributes(struct bw_mount *mount)
+/* Records that a program has requested the attributes of a file. */
+static void note_attributes_requested(struct bw_mount *mount)
 {
     if (atomic_load_explicit(&mount->wanted, memory_order_relaxed) != WANTED_LISTS)
         atomic_store_explicit(&mount->wanted, WANTED_LISTS, memory_order_relaxed);
 }
 
-/* Decides it for a list. */
-static bool are_files_wanted(struct bw_mount *mount)
+/* Whether the next listing includes the attributes of files. */
+static bool include_file_attributes(struct bw_mount *mount)
 {
     unsigned left = atomic_load_explicit(&mount->wanted, memory_order_relaxed);
     if (left)
@@ -185,7 +188,7 @@ static bool are_files_wanted(struct bw_mount *mount)
     return left;
 }
 
-/* Lists the inodes of the batch that are wanted, by number; hard links are there once. */
+/* Collects the numbers of the inodes to read, in ascending order, without duplicates. */
 static struct bw_error *list_inodes(struct listing *listing)
 {
     size_t count = 0, kept = 0;
@@ -216,7 +219,8 @@ static struct bw_error *read_inodes(struct listing *listing)
                                 : NULL;
 }
 
-/* The inode of an entry; false if it cannot be read, which the look-up of the name will report. */
+/* Gets the inode of an entry; false if it cannot be read, which a lookup of the name will
+ * report. */
 static bool inode_of(const struct listing *listing, const struct bw_place *place,
                      struct bw_inode *inode)
 {
@@ -240,15 +244,14 @@ static mode_t mode_of_type(uint8_t type)
     return type < sizeof modes / sizeof *modes ? modes[type] : 0;
 }
 
-/* An answer that is being put together. */
+/* A reply that is being built. */
 struct answer {
     char *bytes;
     size_t used, size;
     bool plus; /* with attributes */
 };
 
-/* Adds an entry whose attributes, or at least number and type, are known; false if it does not fit.
- */
+/* Adds an entry with its attributes, or at least its number and type; false if it does not fit. */
 static bool add(struct answer *answer, const char *name, const struct fuse_entry_out *entry,
                 uint64_t next)
 {
@@ -275,7 +278,8 @@ static struct bw_error *set_parent(void *context, const struct bw_inode_name *na
     return bw_error_create(BW_ERROR_STOPPED, "a directory has one name");
 }
 
-/* The inode number of "..", or that of the directory itself at the top and where it is lost. */
+/* The inode number of ".."; the directory's own number at the top of the mount, or if the parent is
+ * unknown. */
 static uint64_t parent_of(const struct listing *listing)
 {
     const struct bw_mount *mount = listing->mount;
@@ -312,15 +316,15 @@ static bool add_entry(struct listing *listing, struct answer *answer, uint64_t o
     if (!answer->plus || !is_wanted(listing, &entry->place) ||
         !inode_of(listing, &entry->place, &inode) ||
         !bw_mount_entry(listing->mount, &entry->place, &inode, &shown)) {
-        shown.nodeid = 0; /* says that there are no attributes */
+        shown.nodeid = 0; /* means that there are no attributes */
         shown.attr.ino = bw_mount_number(listing->mount, &entry->place);
         shown.attr.mode = mode_of_type(entry->place.type);
     }
     return add(answer, listing->names.data + entry->name, &shown, offset + 1);
 }
 
-/* The end of a directory of which something is lost is an error, so that nobody takes the list for
- * a complete one. */
+/* If entries of a directory are lost, its end is an error, so that programs do not mistake the
+ * listing for a complete one. */
 static struct bw_error *at_end(const struct listing *listing, const struct answer *answer)
 {
     return answer->used || bw_directory_is_complete(listing->directory)
@@ -355,8 +359,8 @@ static void reply(fuse_req_t request, size_t size, off_t offset, const struct fu
     BW_AUTO_FREE char *bytes = malloc(size);
     struct answer answer = {.bytes = bytes, .size = size, .plus = plus};
     pthread_mutex_lock(&listing->lock);
-    /* The kernel asks again for attributes only if it had to look something up. */
-    listing->files |= plus && (offset || are_files_wanted(listing->mount));
+    /* the kernel requests attributes at a later offset only if it had to look up a name */
+    listing->files |= plus && (offset || include_file_attributes(listing->mount));
     struct bw_error *error =
         bytes ? fill(listing, &answer, (uint64_t)offset) : bw_error_no_memory();
     pthread_mutex_unlock(&listing->lock);
@@ -412,8 +416,8 @@ static struct bw_error *find_node(const struct bw_mount *mount, fuse_ino_t node,
     return bw_mount_place(mount, node, place) ? NULL : no_such_node(node);
 }
 
-/* A missing item that something refers to is damage. */
-static struct bw_error *lost(struct bw_error *error)
+/* Treats a missing item as damage, because something refers to it. */
+static struct bw_error *missing_is_damage(struct bw_error *error)
 {
     if (!error || error->code != BW_ERROR_NOT_FOUND)
         return error;
@@ -434,7 +438,7 @@ static struct bw_error *look_up(const struct bw_mount *mount, fuse_ino_t parent,
     struct bw_place directory;
     BW_TRY(find_node(mount, parent, &directory));
     BW_TRY(bw_lookup_name(mount->fs, &directory, name, strlen(name), place));
-    return lost(bw_inode_get(mount->fs, place, inode));
+    return missing_is_damage(bw_inode_get(mount->fs, place, inode));
 }
 
 static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
@@ -453,12 +457,12 @@ static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
         fuse_reply_err(request, EOVERFLOW);
     } else {
         if (!S_ISDIR(inode.mode))
-            want_attributes(bw_mount_of(request));
+            note_attributes_requested(bw_mount_of(request));
         fuse_reply_buf(request, (const char *)&entry, sizeof entry);
     }
 }
 
-/* Nothing to do: this side keeps no state for the kernel's numbers. */
+/* Does nothing, because there is no state for the kernel's numbers. */
 static void forget(fuse_req_t request, fuse_ino_t node, uint64_t count)
 {
     (void)node, (void)count;
@@ -496,7 +500,7 @@ static void readlink(fuse_req_t request, fuse_ino_t node)
     BW_AUTO_FREE char *target = NULL;
     struct bw_error *error = find_node(mount, node, &place);
     if (!error)
-        error = lost(bw_inode_readlink(mount->fs, &place, &target, NULL));
+        error = missing_is_damage(bw_inode_readlink(mount->fs, &place, &target, NULL));
     if (error)
         bw_mount_reply(request, error);
     else
@@ -505,18 +509,18 @@ static void readlink(fuse_req_t request, fuse_ino_t node)
 
 /* Extended attributes. */
 
-/* A search for one, or a list of all names. */
+/* A search for an attribute, or a list of all names. */
 struct attributes {
-    const char *name; /* NULL: all names are wanted */
+    const char *name; /* NULL: list all names */
     size_t name_length;
-    struct bw_buffer bytes; /* its value, or the names, each with a NUL after it */
+    struct bw_buffer bytes; /* the value, or NUL-terminated names */
     bool found;
 };
 
 static struct bw_error *append_attribute(void *context, const struct bw_xattr *xattr)
 {
     struct attributes *attributes = context;
-    if (memchr(xattr->name, '\0', xattr->name_length)) /* which no system call can name */
+    if (memchr(xattr->name, '\0', xattr->name_length)) /* no system call can specify this name */
         return NULL;
     if (!attributes->name) {
         bw_buffer_append(&attributes->bytes, xattr->name, xattr->name_length);
@@ -529,7 +533,7 @@ static struct bw_error *append_attribute(void *context, const struct bw_xattr *x
     return attributes->bytes.failed ? bw_error_no_memory() : NULL;
 }
 
-/* `size` 0 asks how many bytes there are. */
+/* Replies with the number of bytes if `size` is 0. */
 static void reply_bytes(fuse_req_t request, const struct bw_buffer *bytes, size_t size)
 {
     if (!size)
@@ -571,8 +575,8 @@ static void listxattr(fuse_req_t request, fuse_ino_t node, size_t size)
 
 /* Space. */
 
-/* As statfs(2) on a mount: what fits, copies counted. The kernel also takes a reserve off what is
- * free, which is known to it alone. */
+/* Computes the result of statfs(2), which counts only one copy of redundant data, as on a mount.
+ * The kernel also subtracts a reserve from the free space, which only it knows. */
 static struct bw_error *sum_space(struct bw_mount *mount)
 {
     struct bw_usage *usage;

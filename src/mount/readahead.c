@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Open files that the kernel reads from front to back: free readers, and windows that read ahead.
+ * Open files that are read sequentially: readers that are not in use, and windows for reading
+ * ahead.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -66,10 +67,10 @@ void bw_readers_release(struct bw_readers *readers, struct bw_reader *reader)
     pthread_mutex_unlock(&readers->lock);
 }
 
-/* Where a range goes to. */
+/* The destination of a range. */
 struct target {
     uint8_t *bytes;
-    uint64_t offset; /* of the first one in the file */
+    uint64_t offset; /* of the first byte in the file */
 };
 
 static struct bw_error *copy_part(void *context, const struct bw_data_part *part)
@@ -92,16 +93,23 @@ struct bw_error *bw_reader_read(struct bw_reader *reader, const struct bw_data_f
     return bw_data_read(reader->data, file, offset, length, copy_part, &target);
 }
 
-/* Windows on files, read ahead by threads of their own. */
+/* Windows of files, which separate threads read ahead. */
 
 enum { WINDOWS = 32, THREADS = 2 };
 
 struct bw_readahead_window {
     struct bw_data_file file;
     uint64_t offset;
-    enum { EMPTY, AWAITED, LOADING, READY, BAD } state; /* awaited: by a thread that reads ahead */
+    enum {
+        EMPTY,
+        AWAITED,
+        LOADING,
+        READY,
+        BAD
+    } state; /* awaited: queued for a thread that reads
+              * ahead */
     unsigned users;
-    uint64_t used; /* when, as a count of uses */
+    uint64_t used; /* time of the last use, as a count of uses */
     uint8_t *bytes;
 };
 
@@ -126,7 +134,7 @@ struct bw_error *bw_readahead_create(struct bw_fs *fs, struct bw_readahead **res
     readers_init(&readahead->readers, fs);
     pthread_mutex_init(&readahead->lock, NULL);
     pthread_cond_init(&readahead->changed, NULL);
-    /* Without threads nothing is read ahead, and all is read nevertheless. */
+    /* without threads, nothing is read ahead, but everything is still read */
     while (readahead->thread_count < THREADS &&
            !bw_thread_start(&readahead->threads[readahead->thread_count], read_ahead, readahead))
         readahead->thread_count++;
@@ -162,7 +170,8 @@ const uint8_t *bw_readahead_bytes(const struct bw_readahead_window *window)
     return window->bytes;
 }
 
-/* The window with a place, or the one that is given up for it; NULL: all are in use. */
+/* The window for an offset. If there is none, reuses the one that was unused for the longest time;
+ * NULL if all are in use. */
 static struct bw_readahead_window *find_window(struct bw_readahead *readahead,
                                                const struct bw_data_file *file, uint64_t offset)
 {
@@ -200,7 +209,7 @@ static bool read_window(struct bw_readahead *readahead, struct bw_readahead_wind
     return !error;
 }
 
-/* Reads a window; called and left with the lock held. */
+/* Reads a window. The lock must be held, and is released while reading. */
 static void load_window(struct bw_readahead *readahead, struct bw_readahead_window *window)
 {
     window->state = LOADING;
@@ -256,7 +265,7 @@ void bw_readahead_start(struct bw_readahead *readahead, const struct bw_data_fil
     pthread_mutex_unlock(&readahead->lock);
 }
 
-/* The window that has waited longest; NULL: none does. */
+/* The window that was queued first, or NULL. */
 static struct bw_readahead_window *next_awaited(struct bw_readahead *readahead)
 {
     struct bw_readahead_window *next = NULL;

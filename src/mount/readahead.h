@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reading ahead. The kernel asks for 128 KiB at a time, which is a small piece to read, and not
- * where compressed extents end. Files that are read from front to back are therefore read in
- * windows of 1 MiB, the next ones by other threads while this one is being delivered. A bounded
- * number of windows is kept, the ones used last; what was delivered, the kernel keeps.
+ * Reading ahead. The kernel requests at most 128 KiB at a time, which is too small for efficient
+ * reads and does not match the ends of compressed extents. Therefore, files that are read
+ * sequentially are read in windows of 1 MiB; other threads read the next windows meanwhile. The
+ * number of windows is limited; the most recently used ones are kept. The kernel caches data that
+ * was delivered.
  */
 #ifndef BW_MOUNT_READAHEAD_H
 #define BW_MOUNT_READAHEAD_H
@@ -23,34 +24,33 @@ struct bw_readahead_window;
 struct bw_error *bw_readahead_create(struct bw_fs *fs, struct bw_readahead **readahead);
 void bw_readahead_destroy(struct bw_readahead *readahead);
 
-/** The readers that it uses are for others, too. */
+/** The readers that it uses, which are also used without windows. */
 struct bw_readers *bw_readahead_readers(struct bw_readahead *readahead);
 
 /**
- * The window that holds an offset before the end of the file, to be given back. NULL: something in
- * it cannot be read, or all windows are in use; then the data have to be read without it.
+ * Gets the window that contains an offset in the file; release it after use. NULL if a part of the
+ * window cannot be read, or all windows are in use; then the data must be read without a window.
  */
 struct bw_readahead_window *bw_readahead_acquire(struct bw_readahead *readahead,
                                                  const struct bw_data_file *file, uint64_t offset);
 void bw_readahead_release(struct bw_readahead *readahead, struct bw_readahead_window *window);
 
-/** Its bytes: those from the offset that it was taken for, and all before it. */
+/** The bytes of a window. Those before the requested offset are valid, too. */
 const uint8_t *bw_readahead_bytes(const struct bw_readahead_window *window);
 
-/** Has the window that holds an offset read, so that it is there when it is wanted. Returns at
- * once. */
+/** Starts reading the window that contains an offset, and returns immediately. */
 void bw_readahead_start(struct bw_readahead *readahead, const struct bw_data_file *file,
                         uint64_t offset);
 
-/* Readers of files, which the threads of a mount share: each takes one for a request. There are as
- * many as were ever in use at the same time. */
+/* Readers of files, shared by the threads of a mount: each request uses one. Their number is the
+ * maximum of simultaneous requests so far. */
 
 /** State of one reading thread. */
 struct bw_reader {
-    struct bw_reader *next; /* that nobody uses */
+    struct bw_reader *next; /* next unused reader */
     struct bw_data_reader *data;
     struct bw_extent_reader *extents;
-    struct bw_buffer bytes; /**< room for an answer */
+    struct bw_buffer bytes; /**< buffer for a reply */
 };
 
 struct bw_readers {
@@ -59,12 +59,12 @@ struct bw_readers {
     struct bw_reader *first;
 };
 
-/** Takes a reader, to be given back. */
+/** Gets an unused reader; release it after use. */
 struct bw_error *bw_readers_acquire(struct bw_readers *readers, struct bw_reader **reader);
 void bw_readers_release(struct bw_readers *readers, struct bw_reader *reader);
 
-/** Reads a range of a file, which ends at its size at most, as a whole: a part that cannot be read
- * is an error. */
+/** Reads a range of a file completely; it must not exceed the file's size. An unreadable part is an
+ * error. */
 struct bw_error *bw_reader_read(struct bw_reader *reader, const struct bw_data_file *file,
                                 uint64_t offset, size_t length, uint8_t *bytes);
 

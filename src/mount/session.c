@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The session with the kernel: its beginning, its threads, and the signals that end it. */
+/* The session with the kernel: its start, its threads, and the signals that end it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,16 +12,16 @@
 #include "base/thread.h"
 #include "mount/internal.h"
 
-/* Of the process, as signals are. */
+/* Global, because signals are sent to the process. */
 static struct {
     struct fuse_session *session;
-    pthread_t thread; /* the one that waits for the end */
+    pthread_t thread; /* the thread that waits for the end */
 } running;
 
 static const int ending[] = {SIGHUP, SIGINT, SIGTERM};
 enum { ENDING = sizeof ending / sizeof *ending };
 
-/* The waiting thread is woken only if the signal is handled there. */
+/* The waiting thread wakes up only if it handles the signal itself. */
 static void end(int number)
 {
     fuse_session_exit(running.session);
@@ -45,13 +45,13 @@ static void leave_signals(const struct sigaction before[ENDING])
 void bw_mount_prepare(void)
 {
 #ifdef __GLIBC__
-    /* This makes the C library load what pthread_cancel() needs, by which FUSE ends threads. */
+    /* makes the C library load what pthread_cancel() needs, which libfuse calls to end threads */
     void *caller;
     backtrace(&caller, 1);
 #endif
 }
 
-/* Threads of the session get the default stack, which may be too small for a deep graph. */
+/* Threads of the session have the default stack size, which may be too small for a deep graph. */
 static void enlarge_stacks(void)
 {
     pthread_attr_t attributes;
