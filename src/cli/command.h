@@ -50,8 +50,8 @@ struct command {
 };
 
 /** Headings in the list of commands. */
-extern const char cmd_topic_files[], cmd_topic_export[], cmd_topic_volume[], cmd_topic_structures[],
-    cmd_topic_program[];
+extern const char cmd_topic_files[], cmd_topic_export[], cmd_topic_history[], cmd_topic_health[],
+    cmd_topic_space[], cmd_topic_subvolumes[], cmd_topic_structures[], cmd_topic_program[];
 
 extern const struct command cmd_info, cmd_super;
 extern const struct command cmd_walk, cmd_graph, cmd_xlators, cmd_blackbox, cmd_help;

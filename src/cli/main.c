@@ -13,21 +13,22 @@
 #include "cli/command.h"
 #include "cli/complete/complete.h"
 
-const char cmd_topic_files[] = "Files", cmd_topic_export[] = "Getting files out",
-           cmd_topic_volume[] = "The file system", cmd_topic_structures[] = "Structures on disk",
-           cmd_topic_program[] = "This program";
+const char cmd_topic_files[] = "List and read files", cmd_topic_export[] = "Copy files out",
+           cmd_topic_history[] = "Older and deleted files",
+           cmd_topic_health[] = "Health and damage",
+           cmd_topic_space[] = "Space",
+           cmd_topic_subvolumes[] = "Subvolumes and snapshots",
+           cmd_topic_structures[] = "Structures on disk", cmd_topic_program[] = "This program";
 
 const struct command *const cmd_table[] = {
-    &cmd_walk,       &cmd_ls,          &cmd_stat,     &cmd_readlink,
-    &cmd_xattr,      &cmd_cat,         &cmd_extents,  &cmd_versions,
-    &cmd_du,         &cmd_compression, &cmd_sum,      &cmd_tar,
-    &cmd_extract,    &cmd_deleted,     &cmd_bodyfile, &cmd_mount,
-    &cmd_info,       &cmd_check,       &cmd_owner,    &cmd_devices,
-    &cmd_usage,      &cmd_picture,     &cmd_report,   &cmd_subvolumes,
-    &cmd_diff,       &cmd_roots,       &cmd_space,    &cmd_qgroups,
-    &cmd_log,        &cmd_super,       &cmd_chunks,   &cmd_map,
-    &cmd_tree_stats, &cmd_dump,        &cmd_graph,    &cmd_xlators,
-    &cmd_blackbox,   &cmd_help,        NULL,
+    &cmd_walk,     &cmd_ls,       &cmd_stat,       &cmd_cat,     &cmd_readlink,
+    &cmd_xattr,    &cmd_extents,  &cmd_tar,        &cmd_extract, &cmd_sum,
+    &cmd_bodyfile, &cmd_mount,    &cmd_versions,   &cmd_deleted, &cmd_roots,
+    &cmd_log,      &cmd_info,     &cmd_check,      &cmd_owner,   &cmd_devices,
+    &cmd_report,   &cmd_usage,    &cmd_du,         &cmd_space,   &cmd_compression,
+    &cmd_qgroups,  &cmd_picture,  &cmd_subvolumes, &cmd_diff,    &cmd_super,
+    &cmd_chunks,   &cmd_map,      &cmd_tree_stats, &cmd_dump,    &cmd_graph,
+    &cmd_xlators,  &cmd_blackbox, &cmd_help,       NULL,
 };
 
 /* If a standard stream is closed, the first image that is opened must not get its descriptor.
@@ -79,6 +80,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc > 1 && cmd_table[i]; i++)
         if (strcmp(argv[1], cmd_table[i]->name) == 0)
             return cmd_run(cmd_table[i], argc - 1, argv + 1);
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return cmd_run(&cmd_help, 1, argv);
     if (argc == 2 && strcmp(argv[1], "--dump-tables") == 0)
         return cmd_dump_tables();
     if (argc > 2 && strcmp(argv[1], "--complete") == 0)

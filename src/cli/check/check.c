@@ -211,9 +211,9 @@ static const struct cmd_status meanings[] = {
 
 const struct command cmd_check = {
     .name = "check",
-    .topic = cmd_topic_volume,
+    .topic = cmd_topic_health,
     .operands = "IMAGE...",
-    .summary = "Verifies all metadata, with --data also the data, and names affected files.",
+    .summary = "Verifies metadata and data, and names the affected files.",
     .details =
         "\n"
         "Cross-checks all structures and verifies all checksums: all copies of superblocks\n"

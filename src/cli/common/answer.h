@@ -18,11 +18,6 @@
 #include "btrfs-walk/rows.h"
 #include "cli/command.h"
 
-/** The end of the help of commands that print a table. */
-#define CMD_ANSWER_DETAILS                                                                \
-    "\nNumbers are exact with --raw, -o and --json. An unknown value is '-' in a column," \
-    "\nand omitted in JSON.\n"
-
 /** The output of a command while it is being written. */
 struct cmd_answer {
     const struct cmd_common *common;

@@ -51,7 +51,7 @@ static struct bw_error *store_tree_root(void *target, const struct cmd_option *o
 
 const struct cmd_option cmd_state_options[] = {
     {0, "generation", "N", "read the state that transaction N committed, if it still exists",
-     .take = store_generation, .heading = "Older states"},
+     .take = store_generation, .heading = "Generations"},
     {0, "tree-root", "LOGICAL[@GENERATION]", "read the state whose root tree is at this address",
      .take = store_tree_root},
     {0, "chunk-root", "LOGICAL", "use the chunk tree at this address",

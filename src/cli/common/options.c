@@ -270,7 +270,8 @@ const struct cmd_option cmd_common_options[] = {
     {'v', "verbose", NULL,
      "also report bad copies that were replaced by good ones; -vv: the layers each error passed",
      .take = store_verbose},
-    {'h', "help", "[=all]", "print this help, or one with all options", .show = show_help},
+    {'h', "help", "[=TOPIC]", "print this help, or help about a topic or all options",
+     .show = show_help},
     {'V', "version", NULL, "print the version of the program", .show = show_version},
     {0},
 };
@@ -426,7 +427,10 @@ int cmd_usage_error(const struct command *command, const char *reason, const cha
     return cmd_exit_status(command, STATUS_CANNOT);
 }
 
-/* The text of --help. */
+/*
+ * The text of --help: usage, a sentence, examples, the command's own options. Options that many
+ * commands share are described by topic.
+ */
 
 const struct cmd_status cmd_statuses[] = {
     {STATUS_OK, "The answer is complete, even if the file system is degraded or has bad copies of "
@@ -438,7 +442,51 @@ const struct cmd_status cmd_statuses[] = {
     {0},
 };
 
-enum { INDENT = 29, WIDTH = 79 };
+/* Options that are described apart from the commands that have them. */
+struct help_topic {
+    const char *name;
+    const char *summary;
+    const char *text;        /* before the options */
+    const char *headings[3]; /* of these options; ends with NULL */
+};
+
+static const struct help_topic topics[] = {
+    {"images",
+     "devices, partitions, containers, servers, older generations",
+     "\n"
+     "IMAGE is an image file, a block device or the address of a server. Several of them are the\n"
+     "devices of one file system, in any order. They are opened read-only.\n\n"
+     "  disk.img /dev/sdb1            an image file, a partition, a disk with partitions\n"
+     "  a.img b.img c.img             the devices of one file system\n"
+     "  disk.qcow2 disk.vmdk          also vdi, vhd and vhdx; with qemu-nbd\n"
+     "  disk.img.xz disk.img.gz       with nbdkit\n"
+     "  nbd://server/disk             an NBD server; also nbds:// and nbd+unix://\n"
+     "  https://server/disk.img       also s3://bucket/key; with nbdkit\n"
+     "  rbd:pool/disk                 a Ceph cluster; with qemu-nbd\n",
+     {"Images", "Generations", NULL}},
+    {"columns",
+     "columns, JSON, units and times",
+     "\n"
+     "Numbers are exact with --raw, -o and --json. An unknown value is '-' in a column and is\n"
+     "omitted in JSON. In the TEXT of --separator, \\t, \\n, \\0 and \\\\ are a tab, a newline, "
+     "NUL\n"
+     "and a backslash. '-o help' lists the columns of a command.\n",
+     {"Columns and JSON", NULL}},
+    {"filters",
+     "which files: --name, --type, --size and others, as in find(1)",
+     "\n"
+     "The filters are those of find(1) and may be written with one dash, as in find. A file must\n"
+     "meet all of them, up to an --or; of several --name options, one is enough. With --type,\n"
+     "directories and other types are listed as find shows them; subvolumes are directories.\n",
+     {"Filters", NULL}},
+    {"layers",
+     "the layers through which images are read, and probes",
+     "\n'btrfs-walk graph' prints the layers, 'btrfs-walk xlators' describes them.\n",
+     {"Layers", "Probes", NULL}},
+    {"general", "messages, sandbox, version", "", {"General", NULL}},
+};
+
+enum { INDENT = 29, WIDTH = 79, TOPICS = sizeof topics / sizeof *topics };
 
 /* Appends words to the current line, wrapping at column `indent`. */
 static void print_words(const char *words, size_t length, size_t indent)
@@ -469,6 +517,15 @@ static void print_details(const char *text)
     }
 }
 
+static void print_left(const char *left, const char *right)
+{
+    if (strlen(left) > INDENT - 4)
+        printf("  %s\n%*s", left, INDENT, "");
+    else
+        printf("  %-*s ", INDENT - 3, left);
+    print_words(right, strlen(right), INDENT);
+}
+
 static void print_option(const struct cmd_option_list *list, size_t number)
 {
     const struct cmd_option *option = list->items[number].option;
@@ -478,11 +535,7 @@ static void print_option(const struct cmd_option_list *list, size_t number)
         snprintf(letter, sizeof letter, "-%c, ", option->letter);
     snprintf(left, sizeof left, "%s--%s%s%s", letter, option->name,
              *argument && *argument != '[' ? " " : "", argument);
-    if (strlen(left) > INDENT - 4)
-        printf("  %s\n%*s", left, INDENT, "");
-    else
-        printf("  %-*s ", INDENT - 3, left);
-    print_words(option->description, strlen(option->description), INDENT);
+    print_left(left, option->description);
 }
 
 static bool have_same_heading(const char *heading, const char *other)
@@ -490,17 +543,62 @@ static bool have_same_heading(const char *heading, const char *other)
     return heading == other || (heading && other && strcmp(heading, other) == 0);
 }
 
-/* Prints a heading and all its options when `first` is the first of them. */
-static void print_heading(const struct cmd_option_list *list, size_t first)
+/* Prints the options under a heading; NULL: the command's own. Returns whether there are any. */
+static bool print_heading(const struct cmd_option_list *list, const char *heading)
 {
-    const char *heading = list->items[first].heading;
-    for (size_t i = 0; i < first; i++)
+    bool any = false;
+    for (size_t i = 0; i < list->count; i++) {
+        if (!have_same_heading(list->items[i].heading, heading))
+            continue;
+        if (!any)
+            printf("\n%s:\n", heading ? heading : "Options");
+        any = true;
+        print_option(list, i);
+    }
+    return any;
+}
+
+static bool has_heading(const struct cmd_option_list *list, const char *heading)
+{
+    for (size_t i = 0; i < list->count; i++)
         if (have_same_heading(list->items[i].heading, heading))
-            return;
-    printf("\n%s:\n", heading ? heading : "Options");
-    for (size_t i = first; i < list->count; i++)
-        if (have_same_heading(list->items[i].heading, heading))
-            print_option(list, i);
+            return true;
+    return false;
+}
+
+/* Commands about layers and probes describe these options themselves. */
+static bool is_described(const struct command *command, const struct help_topic *topic, bool all)
+{
+    return all ||
+           (command->topic == cmd_topic_program && strcmp(topic->headings[0], "Layers") == 0);
+}
+
+static void print_topic_options(const struct cmd_option_list *list, const struct help_topic *topic)
+{
+    for (size_t i = 0; topic->headings[i]; i++)
+        print_heading(list, topic->headings[i]);
+}
+
+static void print_options(const struct command *command, const struct cmd_option_list *list,
+                          bool all)
+{
+    bool more = false;
+    print_heading(list, NULL);
+    for (size_t i = 0; i < TOPICS; i++)
+        if (is_described(command, &topics[i], all))
+            print_topic_options(list, &topics[i]);
+    for (size_t i = 0; i < TOPICS; i++) {
+        if (!has_heading(list, topics[i].headings[0]) || is_described(command, &topics[i], all))
+            continue;
+        char left[32];
+        if (!more)
+            puts("\nOther options:");
+        more = true;
+        snprintf(left, sizeof left, "    --help=%s", topics[i].name);
+        print_left(left, topics[i].summary);
+    }
+    if (more)
+        print_left("    --help=all", "all options");
 }
 
 static void print_statuses(const struct command *command)
@@ -522,37 +620,54 @@ static void print_commands(void)
         printf("  %-12s ", cmd_table[i]->name);
         print_words(cmd_table[i]->summary, strlen(cmd_table[i]->summary), 15);
     }
-    printf("\n'btrfs-walk help COMMAND' describes a command.\n");
 }
 
 static void print_help(const struct command *command, bool all)
 {
-    bool is_default = command == cmd_table[0], hidden = false;
+    const bool is_default = command == cmd_table[0];
     const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
     printf("Usage: btrfs-walk %s%s%s [OPTIONS] %s\n", is_default ? "[" : "", command->name,
            is_default ? "]" : "", command->operands);
     print_words(command->summary, strlen(command->summary), 0);
-    print_details(command->details);
-    for (size_t i = 0; i < list.count; i++) {
-        if (all || !list.items[i].rare || command->topic == cmd_topic_program)
-            print_heading(&list, i);
-        else
-            hidden = true;
-    }
-    print_statuses(command);
     printf("\nExamples:\n%s", command->examples);
-    if (is_default)
-        print_commands();
-    if (hidden)
-        printf("%sOptions of layers and probes are shown by --help=all.\n", is_default ? "" : "\n");
+    print_options(command, &list, all);
+    print_details(command->details);
+    print_statuses(command);
+}
+
+static const struct help_topic *find_topic(const char *name)
+{
+    for (size_t i = 0; i < TOPICS; i++)
+        if (strcmp(topics[i].name, name) == 0)
+            return &topics[i];
+    return NULL;
+}
+
+static void print_topic(const struct command *command, const struct help_topic *topic)
+{
+    const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
+    printf("Help about %s: %s\n", topic->name, topic->summary);
+    print_details(topic->text);
+    print_topic_options(&list, topic);
 }
 
 static int show_help(const struct command *command, const void *state, const char *argument)
 {
+    const bool all = argument && strcmp(argument, "all") == 0;
+    const struct help_topic *topic = argument && !all ? find_topic(argument) : NULL;
+    const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
     (void)state;
-    if (argument && strcmp(argument, "all") != 0)
-        return cmd_usage_error(command, "invalid argument of --help (allowed: all)", argument);
-    print_help(command, argument);
+    if (topic && !has_heading(&list, topic->headings[0]))
+        return cmd_usage_error(command, "the command has no options of that topic", argument);
+    if (argument && !all && !topic)
+        return cmd_usage_error(
+            command,
+            "invalid argument of --help (allowed: images, columns, filters, layers, general, all)",
+            argument);
+    if (topic)
+        print_topic(command, topic);
+    else
+        print_help(command, all);
     return STATUS_OK;
 }
 
@@ -567,8 +682,29 @@ static int print_command_help(const char *name, bool all)
         print_help(cmd_table[i], all);
         return STATUS_OK;
     }
-    cmd_print_unknown_command(name, "is no command");
+    const struct help_topic *topic = find_topic(name);
+    if (topic) {
+        print_topic(cmd_table[0], topic);
+        return STATUS_OK;
+    }
+    cmd_print_unknown_command(name, "is neither a command nor a topic of help");
     return STATUS_CANNOT;
+}
+
+static void print_overview(void)
+{
+    puts("Usage: btrfs-walk [COMMAND] [OPTIONS] IMAGE...\n"
+         "Reads an unmounted btrfs file system. Without COMMAND, it lists all files (walk).\n\n"
+         "Examples:\n"
+         "  btrfs-walk disk.img                          list all files\n"
+         "  btrfs-walk check disk.img                    find damage, and affected files\n"
+         "  btrfs-walk extract -C /mnt/new disk.img      save everything\n"
+         "  btrfs-walk deleted disk.img                  list deleted files\n"
+         "  btrfs-walk usage disk.img                    why is it full?");
+    print_commands();
+    puts("\nbtrfs-walk help COMMAND describes a command. btrfs-walk help TOPIC describes:");
+    for (size_t i = 0; i < TOPICS; i++)
+        printf("   %-12s%s\n", topics[i].name, topics[i].summary);
 }
 
 struct help_state {
@@ -576,7 +712,7 @@ struct help_state {
 };
 
 static const struct cmd_option options[] = {
-    {'a', "all", NULL, "also print options of layers and probes, as --help=all does",
+    {'a', "all", NULL, "also print the options that many commands share, as --help=all does",
      CMD_FLAG(struct help_state, all)},
     {0},
 };
@@ -588,11 +724,8 @@ static int run(const struct cmd_common *common, void *state)
     signal(SIGPIPE, SIG_DFL); /* let SIGPIPE end the program: only stdout is written from here on */
     for (size_t i = 0; status == STATUS_OK && i < common->input.image_count; i++)
         status = print_command_help(common->input.images[i], help->all);
-    if (!common->input.image_count) {
-        puts("Usage: btrfs-walk [COMMAND] [OPTIONS] IMAGE...\n"
-             "Reads an unmounted btrfs file system. Without COMMAND, it lists all files (walk).");
-        print_commands();
-    }
+    if (!common->input.image_count)
+        print_overview();
     return status == STATUS_OK ? cmd_flush_stdout(common) : status;
 }
 
@@ -606,11 +739,14 @@ static const struct cmd_status meanings[] = {
 const struct command cmd_help = {
     .name = "help",
     .topic = cmd_topic_program,
-    .operands = "[COMMAND...]",
-    .summary = "Lists all commands, or describes a command.",
-    .details = "\n'btrfs-walk help COMMAND' and 'btrfs-walk COMMAND --help' print the same.\n",
+    .operands = "[COMMAND|TOPIC...]",
+    .summary = "Lists all commands, or describes a command or topic.",
+    .details =
+        "\n'btrfs-walk help COMMAND' and 'btrfs-walk COMMAND --help' print the same. The topics\n"
+        "are images, columns, filters, layers and general.\n",
     .examples = "  btrfs-walk help                              list all commands\n"
-                "  btrfs-walk help check                        what check does, and its options\n",
+                "  btrfs-walk help check                        what check does, and its options\n"
+                "  btrfs-walk help images                       what IMAGE can be\n",
     .options = options,
     .meanings = meanings,
     .run = run,

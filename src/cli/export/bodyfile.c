@@ -129,7 +129,7 @@ const struct command cmd_bodyfile = {
     .name = "bodyfile",
     .topic = cmd_topic_export,
     .operands = "IMAGE [PATH]...",
-    .summary = "Writes the times of all files as a body file for The Sleuth Kit.",
+    .summary = "Writes the times of all files for The Sleuth Kit.",
     .details =
         "\n"
         "Lines are MD5|name|inode|mode|UID|GID|size|atime|mtime|ctime|crtime, as mactime(1)\n"

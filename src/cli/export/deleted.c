@@ -415,9 +415,9 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_deleted = {
     .name = "deleted",
-    .topic = cmd_topic_export,
+    .topic = cmd_topic_history,
     .operands = "IMAGE [PATH]",
-    .summary = "Lists or extracts deleted files, and shows how much of them is recoverable.",
+    .summary = "Lists or extracts deleted files that are still recoverable.",
     .details =
         "\n"
         "The blocks of each transaction stay on the disk until other data overwrite them.\n"
@@ -436,7 +436,7 @@ const struct command cmd_deleted = {
         "Partly lost files are skipped unless --on-error=zero is given, and unproven files\n"
         "unless --unproven is given. If several files were deleted at the same path, the\n"
         "newest complete one keeps the name; the suffix .~GENERATION~ is added to the "
-        "others.\n" CMD_ANSWER_DETAILS,
+        "others.\n",
     .examples = "  btrfs-walk deleted disk.img /users/joe                        list them\n"
                 "  btrfs-walk deleted --extract DEST disk.img /users/joe         restore them\n"
                 "  btrfs-walk deleted --since 1234 --name '*.odt' --json disk.img\n"

@@ -31,7 +31,7 @@ const struct command cmd_extract = {
     .name = "extract",
     .topic = cmd_topic_export,
     .operands = "-C DEST IMAGE [PATH]...",
-    .summary = "Extracts files, directories or the whole file system into a directory.",
+    .summary = "Extracts files, directories or everything into a directory.",
     .details =
         "\n"
         "A PATH is a file, or a directory with everything in it; without one, everything is\n"

@@ -125,7 +125,7 @@ const struct command cmd_chunks = {
     .name = "chunks",
     .topic = cmd_topic_structures,
     .operands = "IMAGE...",
-    .summary = "Lists the chunks, how full they are, and their place on the devices.",
+    .summary = "Lists the chunks, how full they are, and where they are.",
     .details =
         "\n"
         "For each chunk, prints its logical address and length, its type, its RAID profile,\n"
@@ -133,7 +133,7 @@ const struct command cmd_chunks = {
         "each line is a range of a device: a stripe of a chunk, or the space between stripes.\n\n"
         "Used bytes are counted once, however many copies there are. On zoned devices, space\n"
         "that cannot be written again before a zone reset is not counted, because only a\n"
-        "mounted file system keeps track of it.\n" CMD_ANSWER_DETAILS,
+        "mounted file system keeps track of it.\n",
     .examples = "  btrfs-walk chunks disk.img                           a table\n"
                 "  btrfs-walk chunks --by device disk.img               with the holes\n"
                 "  btrfs-walk chunks --json disk.img | jq .stripes      for programs\n"

@@ -176,9 +176,9 @@ static int run(const struct cmd_common *common, void *context)
 
 const struct command cmd_compression = {
     .name = "compression",
-    .topic = cmd_topic_files,
+    .topic = cmd_topic_space,
     .operands = "IMAGE [PATH]...",
-    .summary = "Prints the compression ratio of files for each compression type.",
+    .summary = "Prints the compression ratio of files by type.",
     .details =
         "\n"
         "The table has the format of compsize(8); --raw prints exact numbers. For all files,\n"

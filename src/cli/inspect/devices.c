@@ -89,7 +89,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_devices = {
     .name = "devices",
-    .topic = cmd_topic_volume,
+    .topic = cmd_topic_health,
     .operands = "IMAGE...",
     .summary = "Lists the devices of a file system, including missing ones.",
     .details =
@@ -98,7 +98,7 @@ const struct command cmd_devices = {
         "it is allocated to chunks, the generation of its superblock, its uuid, and the\n"
         "image. A device is stale if it missed transactions that other devices have, for\n"
         "example while it was disconnected. A message reports if chunks cannot be read\n"
-        "completely without the missing devices.\n" CMD_ANSWER_DETAILS,
+        "completely without the missing devices.\n",
     .examples = "  btrfs-walk devices a.img b.img               a table\n"
                 "  btrfs-walk devices -o id,path --raw a.img    columns\n"
                 "  btrfs-walk devices --json a.img | jq .state  for programs\n",

@@ -308,9 +308,9 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_diff = {
     .name = "diff",
-    .topic = cmd_topic_volume,
+    .topic = cmd_topic_subvolumes,
     .operands = "IMAGE A [B [PATH]]",
-    .summary = "Lists the differences between two subvolumes, snapshots or images.",
+    .summary = "Lists the differences between subvolumes, snapshots or images.",
     .details =
         "\n"
         "A and B are subvolumes: a path from the top-level subvolume, or an id. With --other,\n"

@@ -144,9 +144,9 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_du = {
     .name = "du",
-    .topic = cmd_topic_files,
+    .topic = cmd_topic_space,
     .operands = "IMAGE [PATH]...",
-    .summary = "Prints the space that files use and how much of it is shared.",
+    .summary = "Prints the space that files use, and how much is shared.",
     .details =
         "\n"
         "The output has the format of 'btrfs filesystem du'; --raw prints exact numbers. For\n"

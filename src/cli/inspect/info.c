@@ -595,9 +595,9 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_info = {
     .name = "info",
-    .topic = cmd_topic_volume,
+    .topic = cmd_topic_health,
     .operands = "IMAGE...",
-    .summary = "Prints an overview of a file system: size, profiles, features, devices, state.",
+    .summary = "Prints an overview: size, profiles, features, devices, state.",
     .details =
         "\n"
         "Reads only the superblocks, the chunk tree and the root tree. The date is the time\n"

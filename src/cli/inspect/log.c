@@ -462,9 +462,9 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_log = {
     .name = "log",
-    .topic = cmd_topic_volume,
+    .topic = cmd_topic_history,
     .operands = "IMAGE...",
-    .summary = "Lists the changes that replaying the log makes to files, data and attributes.",
+    .summary = "Lists the changes that replaying the log makes.",
     .details =
         "\n"
         "The log tree contains the changes that fsync(2) saved after the last transaction. A\n"
@@ -473,7 +473,7 @@ const struct command cmd_log = {
         "zero-log' would discard it. Without a log, nothing is listed.\n\n"
         "A renamed directory is listed once, without its entries. Times are seconds since\n"
         "1970, modes are octal. Data that were written in place (nodatacow) are the same with\n"
-        "and without the log and are not listed.\n" CMD_ANSWER_DETAILS,
+        "and without the log and are not listed.\n",
     .examples = "  btrfs-walk log disk.img                     a table\n"
                 "  btrfs-walk log -o change,path disk.img      columns\n"
                 "  btrfs-walk log --json disk.img              for programs\n",

@@ -847,7 +847,7 @@ const struct command cmd_ls = {
     .name = "ls",
     .topic = cmd_topic_files,
     .operands = "IMAGE [PATH]...",
-    .summary = "Lists files and directories of an unmounted btrfs file system.",
+    .summary = "Lists files and directories.",
     .details = CMD_PATHS_DETAILS
     "Without a PATH, the top directory is listed, one name per line, sorted by bytes.\n"
     "Times are in UTC. Users and groups are numbers; --names prints the names from the\n"

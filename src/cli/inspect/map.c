@@ -323,7 +323,7 @@ const struct command cmd_map = {
     .name = "map",
     .topic = cmd_topic_structures,
     .operands = "IMAGE ADDRESS[+LENGTH]...",
-    .summary = "Translates logical addresses to device offsets, or the reverse.",
+    .summary = "Translates logical addresses to device offsets, or back.",
     .details =
         "\n"
         "For each logical ADDRESS, prints the device and offset of each copy and, for RAID5\n"
@@ -334,7 +334,7 @@ const struct command cmd_map = {
         "unallocated, or unused: allocated to a chunk, but without data.\n\n"
         "An ADDRESS is a decimal number with an optional K, M, G, T, P or E, or 0x and\n"
         "hexadecimal digits. Further devices follow IMAGE; if --graph names the images, all\n"
-        "operands are addresses.\n" CMD_ANSWER_DETAILS,
+        "operands are addresses.\n",
     .examples = "  btrfs-walk map disk.img 30408704                   its copies\n"
                 "  btrfs-walk map a.img b.img c.img 0x6500000+1M         each piece of a range\n"
                 "  btrfs-walk map --devid 1 disk.img 64M              a device offset\n",

@@ -409,9 +409,9 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_owner = {
     .name = "owner",
-    .topic = cmd_topic_volume,
+    .topic = cmd_topic_health,
     .operands = "IMAGE [ADDRESS[+LENGTH]...]",
-    .summary = "Prints which files use an address or are affected by bad sectors.",
+    .summary = "Prints which files use an address or bad sectors.",
     .details =
         "\n"
         "For each logical ADDRESS, or each byte of a range, lists all files that store data\n"
@@ -435,7 +435,7 @@ const struct command cmd_owner = {
         "             areas of a device without a logical address\n\n"
         "Files come first, sorted by tree and inode. A file without a path is in a subvolume\n"
         "that is being deleted, or belongs to the file system itself. The log is ignored,\n"
-        "unless --log=replay is given.\n" CMD_ANSWER_DETAILS,
+        "unless --log=replay is given.\n",
     .examples =
         "  btrfs-walk owner disk.img 13631488                    users of this byte\n"
         "  btrfs-walk owner --extent disk.img 0xd00000+64K       all users of the extents\n"

@@ -224,9 +224,9 @@ static const struct picture_state defaults = {.size = PNG_SIZE};
 
 const struct command cmd_picture = {
     .name = "picture",
-    .topic = cmd_topic_volume,
+    .topic = cmd_topic_space,
     .operands = "IMAGE...",
-    .summary = "Draws a map of the devices: chunks, their usage, age and owners.",
+    .summary = "Draws a map of the devices: chunks, usage, age, owners.",
     .details =
         "\n"
         "Each device is a square, cut into cells of equal size along a Hilbert curve:\n"

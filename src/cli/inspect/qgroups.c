@@ -165,9 +165,9 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_qgroups = {
     .name = "qgroups",
-    .topic = cmd_topic_volume,
+    .topic = cmd_topic_space,
     .operands = "IMAGE...",
-    .summary = "Lists quota groups with their usage and limits, or prints the quota status.",
+    .summary = "Lists quota groups with their usage and limits.",
     .details =
         "\n"
         "Both full and simple quotas are supported. The columns are those of 'btrfs qgroup\n"
@@ -175,7 +175,7 @@ const struct command cmd_qgroups = {
         "are no quotas, if they are off, or if they need a rescan; the exit status is 0.\n"
         "--status prints the mode (none, off, full, simple), the state (consistent,\n"
         "rescanning, inconsistent) and the generation; with --json, all "
-        "details.\n" CMD_ANSWER_DETAILS,
+        "details.\n",
     .examples = "  btrfs-walk qgroups disk.img                      a table\n"
                 "  btrfs-walk qgroups -o id,referenced disk.img     two columns, in bytes\n"
                 "  btrfs-walk qgroups --status --json disk.img      are the numbers consistent?\n",

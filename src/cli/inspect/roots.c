@@ -156,9 +156,9 @@ static int run(const struct cmd_common *common, void *context)
 
 const struct command cmd_roots = {
     .name = "roots",
-    .topic = cmd_topic_volume,
+    .topic = cmd_topic_history,
     .operands = "IMAGE...",
-    .summary = "Lists the historic roots of a file system that are still on the disk.",
+    .summary = "Lists older generations whose roots are still on the disk.",
     .details =
         "\n"
         "The root tree of a transaction stays on the disk until other data overwrite it. The\n"
@@ -171,7 +171,7 @@ const struct command cmd_roots = {
         "intact.\n\n"
         "With --generation N, or --tree-root ADDRESS@N, other commands read that generation.\n"
         "A transaction may write several root trees and abandon all but the last; they have\n"
-        "the same generation.\n" CMD_ANSWER_DETAILS,
+        "the same generation.\n",
     .examples = "  btrfs-walk roots disk.img                      list historic roots\n"
                 "  btrfs-walk roots --trees disk.img              and their trees\n"
                 "  btrfs-walk roots --index disk.idx disk.img     the next time without a scan\n"

@@ -190,9 +190,9 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_space = {
     .name = "space",
-    .topic = cmd_topic_volume,
+    .topic = cmd_topic_space,
     .operands = "IMAGE...",
-    .summary = "Prints how much space subvolumes use, share, and would free if deleted.",
+    .summary = "Prints the space that subvolumes use, share, and would free.",
     .details =
         "\n"
         "For each subvolume, prints the bytes that it references, and the bytes that no other\n"
@@ -206,7 +206,7 @@ const struct command cmd_space = {
         "Each tree block is read once, however many snapshots share it. A subvolume that is\n"
         "being deleted counts with the bytes that nothing else references. If blocks are\n"
         "lost, a message names the affected subvolumes: their numbers are lower bounds, and\n"
-        "the exit status is 1.\n" CMD_ANSWER_DETAILS,
+        "the exit status is 1.\n",
     .examples = "  btrfs-walk space disk.img                               a table\n"
                 "  btrfs-walk space --free-if /old,/older disk.img         space freed together\n"
                 "  btrfs-walk space --shared disk.img                      sets that share data\n"

@@ -172,7 +172,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_subvolumes = {
     .name = "subvolumes",
-    .topic = cmd_topic_volume,
+    .topic = cmd_topic_subvolumes,
     .operands = "IMAGE...",
     .summary = "Lists the subvolumes and snapshots of a file system.",
     .details =
@@ -181,7 +181,7 @@ const struct command cmd_subvolumes = {
         "the top-level subvolume. The columns include everything that 'btrfs subvolume list\n"
         "-apcuqR' prints: parent is its 'parent' and 'top level', generation its 'gen',\n"
         "otransid its 'cgen'. Subvolumes that are being deleted have no path and are listed\n"
-        "only with --deleted.\n" CMD_ANSWER_DETAILS,
+        "only with --deleted.\n",
     .examples = "  btrfs-walk subvolumes disk.img                       a table\n"
                 "  btrfs-walk subvolumes --tree disk.img                as a tree\n"
                 "  btrfs-walk subvolumes -o id,path --snapshots disk.img    snapshots only\n"

@@ -291,7 +291,7 @@ const struct command cmd_tree_stats = {
     .name = "tree-stats",
     .topic = cmd_topic_structures,
     .operands = "IMAGE...",
-    .summary = "Prints the size of trees, the layout of their blocks, and their item counts.",
+    .summary = "Prints the sizes of trees, their blocks and item counts.",
     .details =
         "\n"
         "Each tree is read completely. The output and its numbers are those of 'btrfs\n"
@@ -300,7 +300,7 @@ const struct command cmd_tree_stats = {
         "counted where a block does not directly follow the previous block of the same node.\n"
         "The time is an estimate for a hard disk that seeks in 8 ms and reads 160 MB per\n"
         "second. The columns of --items are tree, type, number, items and "
-        "bytes.\n" CMD_ANSWER_DETAILS,
+        "bytes.\n",
     .examples = "  btrfs-walk tree-stats disk.img                      root, extent, csum, fs\n"
                 "  btrfs-walk tree-stats -b -t 256 -t uuid disk.img    other trees\n"
                 "  btrfs-walk tree-stats --items -t fs disk.img        items by type\n"

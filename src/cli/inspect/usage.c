@@ -253,10 +253,9 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_usage = {
     .name = "usage",
-    .topic = cmd_topic_volume,
+    .topic = cmd_topic_space,
     .operands = "IMAGE...",
-    .summary =
-        "Prints how much space is allocated, used and free, in all and by profile and device.",
+    .summary = "Prints how much space is allocated, used and free.",
     .details =
         "\n"
         "The output has the lines and labels of 'btrfs filesystem usage'. The global reserve\n"

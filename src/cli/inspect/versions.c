@@ -142,9 +142,9 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_versions = {
     .name = "versions",
-    .topic = cmd_topic_files,
+    .topic = cmd_topic_history,
     .operands = "IMAGE PATH",
-    .summary = "Lists the versions of a file in older generations of the file system.",
+    .summary = "Lists the versions of a file in older generations.",
     .details =
         "\n"
         "The blocks of each transaction stay on the disk until other data overwrite them.\n"
@@ -154,7 +154,7 @@ const struct command cmd_versions = {
         "which is the next row. The contents are read and verified against the checksums of\n"
         "that generation: all ranges are valid (proven), some are lost (partly), all are lost\n"
         "(lost), or the file has no checksums and may contain anything "
-        "(unproven).\n" CMD_ANSWER_DETAILS,
+        "(unproven).\n",
     .examples = "  btrfs-walk versions disk.img /etc/fstab\n"
                 "  btrfs-walk cat --generation 1234 disk.img /etc/fstab    one of them\n"
                 "  btrfs-walk versions -o generation,size --raw disk.img /etc/fstab\n",

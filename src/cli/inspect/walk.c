@@ -175,32 +175,20 @@ const struct command cmd_walk = {
     .name = "walk",
     .topic = cmd_topic_files,
     .operands = "IMAGE...",
-    .summary = "Prints the path of every regular file of an unmounted btrfs file system.",
+    .summary = "Prints the path of every regular file of a file system.",
     .details =
         "\n"
-        "IMAGE is an image file, a block device or the address of a server. Several of them\n"
-        "are the devices of one file system, in any order. They are opened read-only. Paths\n"
-        "begin at the top-level subvolume (id 5) and include all subvolumes and snapshots.\n"
-        "With --subvol, paths begin at that subvolume, and nested subvolumes are excluded.\n\n"
-        "The filters are those of find(1) and may be written with one dash, as in find. A\n"
-        "file must meet all of them, up to an --or; of several --name options, one is enough.\n"
-        "With --type, directories and other types are listed as find shows them; subvolumes\n"
-        "are directories.\n\n"
-        "-o and --json print more than the path of each file. An unknown value is '-' in a\n"
-        "column and is omitted in JSON. In the TEXT of --separator, \\t, \\n, \\0 and \\\\ are a\n"
-        "tab, a newline, NUL and a backslash.\n",
+        "Paths begin at the top-level subvolume (id 5) and include all subvolumes and\n"
+        "snapshots. With --subvol, paths begin at that subvolume, and nested subvolumes are\n"
+        "excluded. Only regular files are listed, unless --type is given. -o and --json print\n"
+        "more than the path of each file.\n",
     .examples = "  btrfs-walk disk.img                          list all files\n"
                 "  btrfs-walk -0 disk.img | xargs -0 -n1 echo   for names with any bytes\n"
                 "  btrfs-walk --subvol @home /dev/sdb1          one subvolume\n"
                 "  btrfs-walk --summary a.img b.img c.img       three devices of one RAID5\n"
                 "  btrfs-walk -o size,mtime,path disk.img       columns\n"
                 "  btrfs-walk disk.img -name '*.jpg' -size +1M  with find's options\n"
-                "  btrfs-walk --json disk.img | jq .size        all details of each file\n"
-                "  btrfs-walk disk.qcow2                        or vmdk, vdi, vhdx; with qemu-nbd\n"
-                "  btrfs-walk disk.img.xz                       or gzip; with nbdkit\n"
-                "  btrfs-walk nbd://server/disk                 on an NBD server, also nbds://\n"
-                "  btrfs-walk https://server/disk.img           or s3://bucket/key; with nbdkit\n"
-                "  btrfs-walk rbd:pool/disk                     in a Ceph cluster; with qemu-nbd\n",
+                "  btrfs-walk --json disk.img | jq .size        all details of each file\n",
     .options = options,
     .record = "fileinfo",
     .run = run,

@@ -389,7 +389,7 @@ const struct command cmd_xattr = {
     .name = "xattr",
     .topic = cmd_topic_files,
     .operands = "IMAGE PATH...",
-    .summary = "Prints the extended attributes of files and their values.",
+    .summary = "Prints the extended attributes of files.",
     .details = CMD_PATHS_DETAILS
     "The format is that of getfattr: name=\"text\", or hexadecimal if the value is not\n"
     "text; setfattr --restore reads it. Comments repeat access control lists in words. -d\n"

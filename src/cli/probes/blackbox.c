@@ -162,7 +162,7 @@ const struct command cmd_blackbox = {
     .name = "blackbox",
     .topic = cmd_topic_program,
     .operands = "FILE",
-    .summary = "Prints the events that a command run with --blackbox recorded in FILE.",
+    .summary = "Prints the events that --blackbox has recorded.",
     .details =
         "\n"
         "With --blackbox FILE, a command records its last 8192 events in FILE: events of the\n"

@@ -207,9 +207,9 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_report = {
     .name = "report",
-    .topic = cmd_topic_volume,
+    .topic = cmd_topic_health,
     .operands = "IMAGE...",
-    .summary = "Writes an HTML report about a file system: space, pictures, directories, errors.",
+    .summary = "Writes an HTML report: health, space, pictures, directories.",
     .details =
         "\n"
         "The report is one HTML file without scripts or external resources. It contains the\n"

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# --help: its form, its topics, and that every example in it is a valid command line.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+. "$(dirname "$0")/fixtures.bash"
+
+"$PROGRAM" --dump-tables > "$WORK/tables" || fail "the tables"
+commands=$(python3 -c 'import json, sys
+print(*(one["name"] for one in json.load(open(sys.argv[1]))["commands"]))' "$WORK/tables")
+
+# The overview fits on two screens, with a line for each command.
+expect "the overview" 0 - --help
+cp "$WORK/out" "$WORK/overview"
+expect "is what help prints" 0 - help
+holds "the same" cmp "$WORK/overview" "$WORK/out"
+holds "it is short" [ "$(wc -l < "$WORK/out")" -le 72 ]
+is "lines of it that are too long" "$(grep -E '^.{82}' "$WORK/out")" ""
+for command in $commands; do
+    is "a line for $command" "$(grep -cE "^  $command +[A-Z][a-z]+s " "$WORK/overview")" 1
+    expect "$command --help" 0 - "$command" --help
+    is "$command: what it begins with" \
+        "$(sed -n '1s/ .*//p; 2s/^[A-Z].*\.$/A sentence./p; 4p' "$WORK/out" | paste -sd' ')" \
+        'Usage: A sentence. Examples:'
+    holds "$command: at most 90 lines" [ "$(wc -l < "$WORK/out")" -le 90 ]
+done
+
+# Topics: of a command that has such options, and by themselves.
+for topic in images columns filters layers general; do
+    expect "help $topic" 0 - help "$topic"
+    holds "$topic: options" grep -qE '^  (-., |    )--[a-z]' "$WORK/out"
+    expect "ls --help=$topic" 0 - ls "--help=$topic"
+    expect "help of ls" 0 - ls --help
+    holds "it names $topic" out_has "^      --help=$topic "
+done
+expect "a command without filters" 2 'no options of that topic: filters' info --help=filters
+expect "no such topic" 2 'invalid argument of --help \(allowed: .*\): some' ls --help=some
+expect "nor for help" 2 'some is neither a command nor a topic of help' help some
+expect "everything" 0 - ls --help=all
+is "has the options of all topics" "$(grep -E '^[A-Z][A-Za-z ]*:$' "$WORK/out" | paste -sd' ')" \
+    'Examples: Options: Images: Generations: Columns and JSON: Filters: Layers: Probes: General: '\
+'Exit status:'
+
+# The examples. A usage error ends with where to find help; other errors are about the image.
+mkdir "$WORK/examples"
+cat > "$WORK/examples.py" << 'END'
+import json, os, re, shlex, subprocess, sys
+program, tables, disk, *devices = sys.argv[1:]
+names = {'disk.img': disk, 'image.img': disk, '/dev/sdb1': disk, 'copy.img': disk,
+         '/mnt/new': 'new', '/mnt/old': 'old'}
+names.update(zip(('a.img', 'b.img', 'c.img'), devices))
+open('rescue.map', 'w').write('0x0 ? 1\n0x0 0x100000 +\n')
+tried = 0
+for command in json.load(open(tables))['commands']:
+    for line in command['examples'].splitlines():
+        if not line.startswith('  btrfs-walk') or command['name'] == 'mount':
+            continue
+        line = re.split(r' \| | && |  +', line.strip())[0]
+        line, _, output = line.partition(' > ')
+        words = [names.get(word, word) for word in shlex.split(line)[1:]]
+        with open(output.strip() or os.devnull, 'w') as out:
+            run = subprocess.run([program, *words], stdout=out, stderr=subprocess.PIPE, timeout=60,
+                                 stdin=subprocess.DEVNULL, text=True, errors='replace')
+        tried += 1
+        if run.returncode >= 128 or run.returncode < 0 or "Try 'btrfs-walk" in run.stderr:
+            print(line, run.returncode, run.stderr.splitlines()[:1])
+print(tried > 120)
+END
+is "examples that are wrong" \
+    "$(cd "$WORK/examples" && python3 "$WORK/examples.py" "$PROGRAM" "$WORK/tables" \
+        "$images/quota-snapshots/dev1.img" "$images"/raid5-3/dev*.img)" True
+finish
