@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Looking for keys in adopted leaves. */
+/* Searches keys in adopted leaves. */
 #include <stdlib.h>
 
 #include "base/cleanup.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Pointers to tree blocks, and the requests made from them. */
+/* Pointers to tree blocks, and requests for them. */
 #include "btree/block.h"
 
 #include <inttypes.h>
@@ -23,10 +23,10 @@ struct bw_block_pointer bw_tree_root_pointer(const struct bw_tree *tree, bool le
     };
 }
 
-/* In a lenient scan keys may be out of order: a child counts inside the range of its parent only.
- */
-static void keep_inside(struct bw_tree_block_expectation *child,
-                        const struct bw_tree_block_expectation *parent)
+/* In a lenient scan, keys may be out of order: limits the range of a child to the range of its
+ * parent. */
+static void limit_to_parent(struct bw_tree_block_expectation *child,
+                            const struct bw_tree_block_expectation *parent)
 {
     if (bw_key_compare(&child->first_key, &parent->first_key) < 0)
         child->first_key = parent->first_key;
@@ -46,7 +46,7 @@ struct bw_block_pointer bw_tree_child_pointer(const struct bw_block_pointer *par
     if (slot + 1 < node->item_count)
         child.expectation.end_key = bw_node_key(node, slot + 1);
     if (parent->expectation.lenient)
-        keep_inside(&child.expectation, &parent->expectation);
+        limit_to_parent(&child.expectation, &parent->expectation);
     return child;
 }
 
@@ -69,8 +69,8 @@ struct bw_request bw_block_request(const struct bw_tree_reader *reader,
     };
 }
 
-/* features/verify has checked this already, but a graph may lack that layer. A leaf costs three
- * comparisons here; internal nodes are few. */
+/* features/verify has checked this, but a graph may lack that layer. For a leaf, three comparisons
+ * are enough; internal nodes are few. */
 static struct bw_error *accept(const struct bw_request *request)
 {
     const struct bw_tree_block_expectation *expectation = request->expectation;
@@ -131,7 +131,7 @@ void bw_blocks_advise(const struct bw_tree_reader *reader, const struct bw_range
     }
 }
 
-/* Blocks of the image come from the layers, in runs between those in memory. */
+/* Copies blocks in memory, and requests the ranges of blocks between them from the layers. */
 static void read_all(const struct bw_tree_reader *reader, const struct bw_frame *frame,
                      struct bw_request *requests, size_t count)
 {
@@ -171,7 +171,7 @@ struct bw_error *bw_block_read(const struct bw_tree_reader *reader,
 
 uint8_t *bw_block_buffer(const struct bw_tree_reader *reader, unsigned count)
 {
-    /* The kernel copies into a page-aligned buffer a quarter faster than into malloc's. */
+    /* the kernel copies to a page-aligned buffer a quarter faster than to one from malloc() */
     return aligned_alloc(BUFFER_ALIGNMENT, (size_t)reader->nodesize * count);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Trees that are changed in memory: copies of tree blocks are edited, and their parents with them.
+ * Changing trees in memory: copies of tree blocks and of their parents are edited.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -30,18 +30,18 @@ void bw_memory_free(struct bw_block_memory *memory)
     *memory = (struct bw_block_memory){.nodesize = memory->nodesize};
 }
 
-/* Changes to a tree. A change of a leaf rewrites it, into as many leaves as necessary; the nodes
- * above get pointers to those. Leaves that become empty go, but none are joined. */
+/* A change of a leaf rewrites it as one or several leaves; the nodes above get pointers to them.
+ * Empty leaves are removed, but leaves are never merged. */
 
-/* The way from the root to a leaf. */
+/* A path from the root to a leaf. */
 struct path {
     struct {
         uint8_t *block;
-        uint32_t slot; /* of the child, or of the last item that is not greater than the key */
+        uint32_t slot; /* of the child; in a leaf, of the last item whose key is at most the key */
     } at[BW_MAX_LEVEL + 1];
-    struct bw_key end; /* keys from here on belong in other leaves */
-    bool exact;        /* the item at the slot has the key */
-    bool before_all;   /* the key is less than that of every item */
+    struct bw_key end; /* the leaf's key range ends before this key */
+    bool exact;        /* the item in the slot has exactly the key */
+    bool before_all;   /* the key is less than the keys of all items */
 };
 
 struct bw_error *bw_editor_create(struct bw_tree_editor *editor,
@@ -104,14 +104,15 @@ static void set_pointer(struct bw_disk_key_pointer *pointer, const struct bw_tre
     pointer->generation = bw_put64(editor->generation);
 }
 
-/* Blocks of the image that are changed must be in order, and must not point into memory. */
+/* Blocks of the image that are edited must be in order, and must not contain addresses of memory
+ * blocks. */
 static struct bw_error *check(const struct bw_node *node)
 {
     for (uint32_t slot = 0; slot < node->item_count; slot++) {
         if (node->level && bw_node_pointer_at(node, slot).bytenr >= BW_MEMORY_START)
             return bw_error_create(BW_ERROR_CORRUPT, "a pointer leads out of the image");
         if (node->level || !slot)
-            continue; /* those of nodes have been checked */
+            continue; /* verified for nodes when they were read */
         struct bw_key before = bw_leaf_key(node, slot - 1), key = bw_leaf_key(node, slot);
         if (bw_key_compare(&before, &key) >= 0)
             return bw_error_create(BW_ERROR_CORRUPT, "keys of a leaf are out of order");
@@ -128,7 +129,7 @@ static struct bw_error *new_block(struct bw_tree_editor *editor, uint8_t level, 
     struct bw_disk_header *header = header_of(*block);
     memset(header, 0, sizeof *header);
     header->bytenr = bw_put64(*address);
-    header->flags = bw_put64(1); /* WRITTEN, as all blocks of an image */
+    header->flags = bw_put64(1); /* WRITTEN, like all blocks of an image */
     header->generation = bw_put64(editor->generation);
     header->owner = bw_put64(editor->tree.id);
     header->level = level;
@@ -146,9 +147,10 @@ struct bw_error *bw_editor_create_empty(struct bw_tree_editor *editor,
     return new_block(editor, 0, &leaf, &editor->tree.root.bytenr);
 }
 
-/* Gives a block in memory: its own, or a copy, whose address is set then. */
-static struct bw_error *own(struct bw_tree_editor *editor, const struct bw_block_pointer *pointer,
-                            uint8_t **block, uint64_t *address)
+/* Gets a block in memory: the block itself, or a copy of a block of the image, with its address. */
+static struct bw_error *get_editable(struct bw_tree_editor *editor,
+                                     const struct bw_block_pointer *pointer, uint8_t **block,
+                                     uint64_t *address)
 {
     *address = pointer->bytenr;
     *block = bw_memory_block(editor->memory, pointer->bytenr);
@@ -170,13 +172,13 @@ static struct bw_error *own_root(struct bw_tree_editor *editor, uint8_t **block)
 {
     const struct bw_block_pointer pointer = bw_tree_root_pointer(&editor->tree, false);
     uint64_t address;
-    BW_TRY(own(editor, &pointer, block, &address));
+    BW_TRY(get_editable(editor, &pointer, block, &address));
     editor->tree.root.bytenr = address;
     editor->tree.root.generation = editor->generation;
     return NULL;
 }
 
-/* Goes down to the leaf of a key. */
+/* Descends to the leaf of a key; copies all blocks on the path. */
 static struct bw_error *descend(struct bw_tree_editor *editor, const struct bw_key *key,
                                 struct path *path)
 {
@@ -190,7 +192,7 @@ static struct bw_error *descend(struct bw_tree_editor *editor, const struct bw_k
         path->at[level].block = block;
         path->at[level].slot = slot;
         pointer = bw_tree_child_pointer(&pointer, &node, slot);
-        BW_TRY(own(editor, &pointer, &block, &address));
+        BW_TRY(get_editable(editor, &pointer, &block, &address));
         set_pointer(&pointers_of(path->at[level].block)[slot], editor,
                     &pointer.expectation.first_key, address);
         pointer.bytenr = address;
@@ -206,8 +208,8 @@ static struct bw_error *descend(struct bw_tree_editor *editor, const struct bw_k
     return NULL;
 }
 
-/* The item in a slot; its data are NULL if there is no such slot. An item whose bytes lie outside
- * the leaf is empty. */
+/* The item in a slot; `data` is NULL if there is no such slot. An item whose bytes are outside the
+ * leaf is empty. */
 static struct bw_item item_at(const struct bw_node *leaf, uint32_t slot)
 {
     struct bw_item item = {.data = NULL};
@@ -218,7 +220,7 @@ static struct bw_item item_at(const struct bw_node *leaf, uint32_t slot)
     return item;
 }
 
-/* The item at a key, or if that need not be `exact`, the last one up to it. */
+/* Finds the item with a key; or, unless `exact`, the last one at or before it. */
 static struct bw_error *find(struct bw_tree_editor *editor, const struct bw_key *key, bool exact,
                              struct bw_item *item)
 {
@@ -256,7 +258,7 @@ struct bw_error *bw_edit_first(struct bw_tree_editor *editor, const struct bw_ke
     return NULL;
 }
 
-/* Sets the keys of the pointers to a block, up to the root, to the key of its first entry. */
+/* Updates the keys of the pointers to a block, up to the root, to the key of its first entry. */
 static void set_first_key(const struct bw_tree_editor *editor, const struct path *path,
                           uint8_t level)
 {
@@ -274,7 +276,7 @@ static void count_pointers(uint8_t *node, uint32_t count)
     header_of(node)->item_count = bw_put32(count);
 }
 
-/* A new root above the present one, to which the path leads. */
+/* Adds a new root above the current one, where the path begins. */
 static struct bw_error *grow(struct bw_tree_editor *editor, struct path *path)
 {
     const uint8_t level = (uint8_t)(editor->tree.root.level + 1);
@@ -313,7 +315,7 @@ static struct bw_error *split_node(struct bw_tree_editor *editor, struct path *p
     BW_TRY(insert_pointer(editor, &above, (uint8_t)(level + 1), &middle, address));
     count_pointers(left, half);
     if (slot < half) {
-        above.at[level + 1].slot--; /* back to the left one */
+        above.at[level + 1].slot--; /* the pointer to the left half */
     } else {
         above.at[level].block = right;
         above.at[level].slot = slot - half;
@@ -340,7 +342,7 @@ static struct bw_error *insert_pointer(struct bw_tree_editor *editor, struct pat
     return NULL;
 }
 
-/* Removes the pointer that the path takes, and nodes that become empty. */
+/* Removes the path's pointer, and nodes that become empty. */
 static void remove_pointer(struct bw_tree_editor *editor, struct path *path, uint8_t level)
 {
     uint8_t *node = path->at[level].block;
@@ -353,13 +355,13 @@ static void remove_pointer(struct bw_tree_editor *editor, struct path *path, uin
     } else if (count == 1 && level < editor->tree.root.level) {
         remove_pointer(editor, path, (uint8_t)(level + 1));
     } else if (count == 1) {
-        header_of(node)->level = 0; /* an empty leaf is the whole tree */
+        header_of(node)->level = 0; /* the whole tree is an empty leaf */
         editor->tree.root.level = 0;
     }
 }
 
-/* Writes as many items as fit into a leaf, or, if they take several leaves, at least half of it;
- * returns how many. */
+/* Fills a leaf with all items if they fit, otherwise with about half of their bytes; returns the
+ * number of items written. */
 static uint32_t fill_leaf(const struct bw_tree_editor *editor, uint8_t *block,
                           const struct bw_item *items, uint32_t count, uint64_t total)
 {
@@ -391,7 +393,7 @@ static uint64_t bytes_of(const struct bw_item *items, uint32_t count)
     return total;
 }
 
-/* Rewrites the leaf of the path. */
+/* Rewrites the leaf of the path with these items. */
 static struct bw_error *write_items(struct bw_tree_editor *editor, struct path *path,
                                     const struct bw_item *items, uint32_t count)
 {
@@ -411,7 +413,7 @@ static struct bw_error *write_items(struct bw_tree_editor *editor, struct path *
     return NULL;
 }
 
-/* Writes the leaf of the path with one item more or less, or with another one of the same key. */
+/* Rewrites the leaf of the path with one item added, removed (`new` is NULL), or replaced. */
 static struct bw_error *change_leaf(struct bw_tree_editor *editor, struct path *path,
                                     const struct bw_item *new)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The descent to one leaf. It ends because the level falls by one with each step. A leaf whose keys
- * are out of order is looked through as a whole instead of searched, so that the answer does not
- * depend on the way to the leaf.
+ * The descent to one leaf. It always ends, because the level decreases by one with each step. A
+ * leaf whose keys are out of order is read completely instead of searched, so the result does not
+ * depend on the previous searches.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "graph/wind.h"
 #include "xlators/classes.h"
 
-/* How many leaves are announced ahead. */
+/* Number of leaves announced at a time. */
 enum { ADVISE_LEAVES = 16 };
 
 void bw_leaf_finder_init(struct bw_leaf_finder *finder, const struct bw_tree_reader *reader,
@@ -58,7 +58,7 @@ static bool holds(const struct bw_key *first, const struct bw_key *end, const st
     return bw_key_compare(first, key) <= 0 && bw_key_compare(key, end) < 0;
 }
 
-/* Announces the next leaves, if the search continues at its last position. */
+/* Announces the next leaves, if the search continues where the last announcement ended. */
 static void advise(struct bw_leaf_finder *finder, const struct bw_node *node, uint32_t slot)
 {
     struct bw_range ranges[ADVISE_LEAVES];
@@ -138,7 +138,7 @@ static struct bw_error *read_adopted(struct bw_leaf_finder *finder,
     return end_descent(finder);
 }
 
-/* Finds the leaf of a key that belongs below the lost node. */
+/* Finds the adopted leaf of a key that belongs below the lost node. */
 static struct bw_error *find_adopted(struct bw_leaf_finder *finder, const struct bw_key *key)
 {
     const struct bw_adopted *adopted = finder->adopted;
@@ -157,10 +157,10 @@ static struct bw_error *find_adopted(struct bw_leaf_finder *finder, const struct
     return NULL;
 }
 
-/* Uses adopted leaves in place of a lost node; without any, all below the node is lost. */
-static struct bw_error *lose_node(struct bw_leaf_finder *finder,
-                                  const struct bw_block_pointer *pointer,
-                                  const struct bw_key *first, const struct bw_key *key)
+/* Uses adopted leaves instead of a lost node; without any, everything below the node is lost. */
+static struct bw_error *handle_lost_node(struct bw_leaf_finder *finder,
+                                         const struct bw_block_pointer *pointer,
+                                         const struct bw_key *first, const struct bw_key *key)
 {
     const struct bw_adopted *adopted = NULL;
     struct bw_error *error =
@@ -175,7 +175,7 @@ static struct bw_error *lose_node(struct bw_leaf_finder *finder,
     return find_adopted(finder, key);
 }
 
-/* Goes down from a block whose keys begin at `first`. */
+/* Descends from a block whose keys begin at `first`. */
 static struct bw_error *descend(struct bw_leaf_finder *finder, struct bw_block_pointer pointer,
                                 struct bw_key first, bool is_read, const struct bw_key *key)
 {
@@ -186,7 +186,7 @@ static struct bw_error *descend(struct bw_leaf_finder *finder, struct bw_block_p
             return bw_error_no_memory();
         is_read = false;
         if (finder->error && level && finder->error->code != BW_ERROR_NO_MEMORY)
-            return lose_node(finder, &pointer, &first, key);
+            return handle_lost_node(finder, &pointer, &first, key);
         if (finder->error || level == 0)
             return end_descent(finder);
         struct bw_node node = bw_node_view(finder->node, finder->reader.nodesize);
@@ -225,8 +225,9 @@ uint64_t bw_leaf_lost_block(const struct bw_leaf_finder *finder, const struct bw
     return bw_key_compare(key, &finder->unknown) < 0 ? 0 : finder->lost_node.bytenr;
 }
 
-/* Looks at all keys: the greatest one that is at most `key`, or the least greater one. */
-static int64_t look_through(const struct bw_node *leaf, const struct bw_key *key, bool behind)
+/* Examines all keys for the greatest one that is at most `key` or, with `behind`, the least one
+ * greater than it. */
+static int64_t search_all_keys(const struct bw_node *leaf, const struct bw_key *key, bool behind)
 {
     int64_t best = -1;
     struct bw_key best_key = {0};
@@ -246,19 +247,19 @@ static int64_t look_through(const struct bw_node *leaf, const struct bw_key *key
 int64_t bw_leaf_last_until(const struct bw_leaf_finder *finder, const struct bw_key *key)
 {
     if (!finder->ordered)
-        return look_through(&finder->leaf, key, false);
+        return search_all_keys(&finder->leaf, key, false);
     return (int64_t)bw_node_count_until(&finder->leaf, key) - 1;
 }
 
 int64_t bw_leaf_first_behind(const struct bw_leaf_finder *finder, const struct bw_key *key)
 {
     if (!finder->ordered)
-        return look_through(&finder->leaf, key, true);
+        return search_all_keys(&finder->leaf, key, true);
     uint32_t slot = bw_node_count_until(&finder->leaf, key);
     return slot < finder->leaf.item_count ? (int64_t)slot : -1;
 }
 
-/* Going through the items in a range of keys, from leaf to leaf. */
+/* Iterating over the items in a range of keys, from leaf to leaf. */
 
 static struct bw_key_event event_of(const struct bw_item_range *range)
 {
@@ -308,7 +309,7 @@ static void lose_item(struct bw_item_range *range)
                         range->finder.tree.id, key->objectid, key->type, key->offset);
 }
 
-/* If the keys of a leaf are out of order, all of them are looked at. */
+/* If the keys of a leaf are out of order, iterates over all of them. */
 static uint32_t first_slot(const struct bw_item_range *range)
 {
     const struct bw_node *leaf = &range->finder.leaf;
@@ -336,8 +337,8 @@ static bool next_in_leaf(struct bw_item_range *range)
     return false;
 }
 
-/* Reports the loss at this position; false if an earlier step has reported the same block. */
-static bool lose_block(struct bw_item_range *range, uint64_t bytenr)
+/* Reports the loss at this position; false if it is the same block as in an earlier step. */
+static bool report_lost_block(struct bw_item_range *range, uint64_t bytenr)
 {
     struct bw_leaf_finder *finder = &range->finder;
     struct bw_error **error = finder->error ? &finder->error : &finder->node_error;
@@ -356,12 +357,11 @@ static bool enter_leaf(struct bw_item_range *range)
     range->failure = bw_find_leaf(finder, &range->next);
     range->in_leaf = !range->failure;
     range->slot = range->in_leaf ? first_slot(range) : 0;
-    return range->in_leaf && finder->lost && lose_block(range, finder->bytenr);
+    return range->in_leaf && finder->lost && report_lost_block(range, finder->bytenr);
 }
 
-/* Goes on to the keys after the leaf; true if there may be lost ones between its last one and
- * those. */
-static bool leave_leaf(struct bw_item_range *range)
+/* Moves to the keys after the leaf; true if keys may be lost between its last key and these. */
+static bool end_leaf(struct bw_item_range *range)
 {
     const struct bw_leaf_finder *finder = &range->finder;
     const struct bw_key end = finder->end, no_limit = BW_KEY_MAX;
@@ -370,7 +370,7 @@ static bool leave_leaf(struct bw_item_range *range)
     range->ended = bw_key_compare(&end, &range->last) > 0 || bw_key_compare(&end, &no_limit) == 0;
     bool gap = !finder->lost && bw_key_compare(&finder->unknown, &end) < 0 &&
                bw_key_compare(&finder->unknown, &range->last) <= 0;
-    return gap && lose_block(range, bw_leaf_lost_block(finder, &finder->unknown));
+    return gap && report_lost_block(range, bw_leaf_lost_block(finder, &finder->unknown));
 }
 
 bool bw_item_range_next(struct bw_item_range *range)
@@ -379,7 +379,7 @@ bool bw_item_range_next(struct bw_item_range *range)
     while (!range->failure) {
         if (range->in_leaf && !range->finder.lost && next_in_leaf(range))
             return true;
-        if (range->in_leaf && leave_leaf(range))
+        if (range->in_leaf && end_leaf(range))
             return true;
         if (range->ended)
             return false;
@@ -402,7 +402,7 @@ struct bw_error *bw_item_range_stop(struct bw_item_range *range, struct bw_error
     bw_error_free(BW_TAKE(range->error));
     range->failure = NULL;
     range->reads = false;
-    /* Another range reports for itself what is lost. */
+    /* another range must report the losses again */
     if (range->finder.lost || range->finder.node_error)
         bw_leaf_finder_free(&range->finder);
     return error;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tree blocks that exist in memory only. They have addresses that no chunk has, so that pointers
- * can lead from one to the other and to blocks of the image, and readers of trees need no special
- * case for them. edit.h creates them. */
+/* Tree blocks in memory. They have addresses that no chunk has, so pointers can lead from one to
+ * another and to blocks of the image, and readers need no special case. edit.h creates them. */
 #ifndef BW_BTREE_MEMORY_H
 #define BW_BTREE_MEMORY_H
 
@@ -9,18 +8,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** The blocks. Any thread may read them while no thread adds one. All zeros but nodesize is none.
- */
+/** The blocks. Any thread may read them while no thread adds one. Set `nodesize`; the rest begins
+ * as zeros. */
 struct bw_block_memory {
     uint32_t nodesize;
     uint8_t **blocks;
     size_t count, capacity;
 };
 
-/** Where the addresses begin: after those that the kernel gives to chunks. */
+/** The first address: above those that the kernel gives to chunks. */
 #define BW_MEMORY_START (UINT64_C(1) << 63)
 
-/** The block at an address; NULL if there is none. `memory` may be NULL. */
+/** The block at an address, or NULL. `memory` may be NULL. */
 static inline uint8_t *bw_memory_block(const struct bw_block_memory *memory, uint64_t address)
 {
     if (!memory || address < BW_MEMORY_START || (address - BW_MEMORY_START) % memory->nodesize)
@@ -29,7 +28,6 @@ static inline uint8_t *bw_memory_block(const struct bw_block_memory *memory, uin
     return number < memory->count ? memory->blocks[number] : NULL;
 }
 
-/** Frees the blocks. */
 void bw_memory_free(struct bw_block_memory *memory);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The scan. It descends through one internal node a level and reads the leaves in batches. It
- * cannot loop: the level falls by one with each step, and a child counts only inside the key range
- * that its parent gives it, so that no block is reached on two ways. A lenient scan does not rely
- * on the keys; it remembers the blocks it has visited instead.
+ * The scan. It keeps one internal node per level and reads leaves in batches. It always ends,
+ * because the level decreases by one with each step, and each child is limited to the key range in
+ * its parent, so no block is reached by two paths. A lenient scan cannot rely on keys; it remembers
+ * the blocks that it has visited instead.
  */
 #include "btree/scan.h"
 
@@ -19,9 +19,9 @@ struct state {
     const struct bw_tree *tree;
     const struct bw_scan *scan;
     struct bw_scan_buffers *buffers;
-    struct bw_block_pointer pointers[BW_BATCH]; /* leaves to be read */
-    unsigned count, batch;                      /* how many, and how many at most */
-    struct bw_map seen;                         /* lenient: addresses of the blocks visited */
+    struct bw_block_pointer pointers[BW_BATCH]; /* leaves to read */
+    unsigned count, batch;                      /* their number, and its maximum */
+    struct bw_map seen;                         /* lenient: addresses of visited blocks */
 };
 
 void bw_scan_buffers_free(struct bw_scan_buffers *buffers)
@@ -41,20 +41,20 @@ static struct bw_error *report_lost(struct state *state, const struct bw_block_p
     return state->scan->lost(state->scan->context, pointer, error);
 }
 
-/* Whether anything is wanted below a pointer, as far as its keys can be relied on. */
-static bool is_wanted(const struct bw_scan *scan, const struct bw_block_pointer *pointer)
+/* Whether a block may contain selected keys, according to its pointer. */
+static bool is_selected(const struct bw_scan *scan, const struct bw_block_pointer *pointer)
 {
     return bw_key_compare(&pointer->expectation.first_key, &scan->last) <= 0 &&
            bw_key_compare(&pointer->expectation.end_key, &scan->first) > 0 &&
            (!scan->wants || scan->wants(scan->context, pointer));
 }
 
-/* Decides whether a block is to be read now. */
+/* Decides whether to read a block. */
 static struct bw_error *choose(struct state *state, const struct bw_block_pointer *pointer,
                                bool *wanted)
 {
     *wanted = state->scan->lenient ? bw_map_get(&state->seen, pointer->bytenr) == UINT32_MAX
-                                   : is_wanted(state->scan, pointer);
+                                   : is_selected(state->scan, pointer);
     if (state->scan->lenient && !bw_map_put(&state->seen, pointer->bytenr, 1))
         return bw_error_no_memory();
     return NULL;
@@ -84,7 +84,7 @@ static struct bw_error *read_leaves(struct state *state)
     return result;
 }
 
-/* Prepares for up to `count` leaves. Most scans want one or two. */
+/* Allocates memory for up to `count` leaves, because most scans read only one or two. */
 static struct bw_error *begin_leaves(struct state *state, uint32_t count)
 {
     struct bw_scan_buffers *buffers = state->buffers;
@@ -107,7 +107,7 @@ static struct bw_error *add_leaf(struct state *state, const struct bw_block_poin
     return state->count == state->batch ? read_leaves(state) : NULL;
 }
 
-/* The slots below which the keys wanted lie: from `first` up to and without `end`. */
+/* The slots of a node with selected keys: from `first` up to, but not including, `end`. */
 struct slots {
     uint32_t first, end;
 };
@@ -137,7 +137,7 @@ static struct bw_error *announce(struct state *state, const struct bw_block_poin
         return bw_error_no_memory();
     for (uint32_t slot = slots.first; slot < slots.end; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(parent, node, slot);
-        if (!is_wanted(state->scan, &child))
+        if (!is_selected(state->scan, &child))
             continue;
         first = count ? first : slot;
         end = slot + 1;
@@ -181,7 +181,7 @@ static struct bw_error *scan_nodes(struct state *state, const struct bw_block_po
     return NULL;
 }
 
-/* The adopted leaves that begin below a lost node. */
+/* Scans the adopted leaves below a lost node. */
 static struct bw_error *scan_adopted(struct state *state, const struct bw_block_pointer *lost,
                                      const struct bw_adopted *adopted)
 {
@@ -195,9 +195,9 @@ static struct bw_error *scan_adopted(struct state *state, const struct bw_block_
     return read_leaves(state);
 }
 
-/* A node is lost, and with it all below it that no adopted leaf holds. */
-static struct bw_error *lose_node(struct state *state, const struct bw_block_pointer *pointer,
-                                  struct bw_error *lost)
+/* Handles a lost node: everything below it is lost, except adopted leaves. */
+static struct bw_error *
+handle_lost_node(struct state *state, const struct bw_block_pointer *pointer, struct bw_error *lost)
 {
     const struct bw_scan *scan = state->scan;
     const struct bw_adopted *adopted = NULL;
@@ -227,7 +227,7 @@ static struct bw_error *scan_node(struct state *state, const struct bw_block_poi
         return bw_error_no_memory();
     struct bw_error *error = bw_block_read(state->reader, pointer, *block);
     if (error)
-        return lose_node(state, pointer, error);
+        return handle_lost_node(state, pointer, error);
     struct bw_node node = bw_node_view(*block, state->reader->nodesize);
     if (level && state->scan->node)
         BW_TRY(state->scan->node(state->scan->context, &node));

@@ -1,43 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Scanning a tree, or a range of its keys, in key order, for readers of many leaves. Leaves are
- * read in batches, as the node above names them. A block that cannot be read is reported with the
- * keys it held, and the scan continues after it. */
+/* Scans of a tree, or of a range of its keys, in the order of keys, for callers that read many
+ * leaves. Leaves are read in batches below each node of level 1. A block that cannot be read is
+ * reported with its key range, and the scan continues after it. */
 #ifndef BW_BTREE_SCAN_H
 #define BW_BTREE_SCAN_H
 
 #include "btree/block.h"
 
-/** Memory of scans, for callers that start many of them. All zeros is none. One scan at a time uses
- * it. */
+/** Memory for scans, for callers that start many of them. All zeros is empty. Only one scan at a
+ * time may use it. */
 struct bw_scan_buffers {
-    uint8_t *nodes[BW_MAX_LEVEL]; /**< one block a level, allocated when first needed */
+    uint8_t *nodes[BW_MAX_LEVEL]; /**< one block per level, allocated on first use */
     uint8_t *leaves;              /**< blocks of a batch */
-    unsigned leaf_room;           /**< how many */
-    struct bw_range *ranges;      /**< BW_MAX_CHILDREN, for announcing leaves */
+    unsigned leaf_room;           /**< capacity of `leaves`, in blocks */
+    struct bw_range *ranges;      /**< BW_MAX_CHILDREN of them, for announcing leaves */
 };
 
-/** Frees the memory, and leaves none. */
+/** Frees the memory and empties the structure. */
 void bw_scan_buffers_free(struct bw_scan_buffers *buffers);
 
 /** The keys to scan, and the functions that receive the results. Functions may be NULL where
  * noted. */
 struct bw_scan {
-    struct bw_key first, last; /**< the keys wanted, both included */
-    /** Lenient: read on where keys are wrong, and visit no block twice. For recovery. */
+    struct bw_key first, last; /**< the keys to read, inclusive */
+    /** Continue where keys are wrong, and visit no block twice. For recovery. */
     bool lenient;
-    /** In place of a lost node, read the leaves that the reader's adopter knows. If they hold all
-     * keys wanted, nothing is lost. */
+    /** Instead of a lost node, read the leaves that the reader's adopter finds. If they contain all
+     * selected keys, nothing is lost. */
     bool adopt;
-    /** Announce all leaves wanted below a node before reading the first and, if they lie close
-     * together, as many after them, which the next scan will probably want. Not if lenient. */
+    /** Announce all selected leaves below a node before reading the first; if they are close
+     * together, also as many after them, which the next scan will probably read. Ignored if
+     * lenient. */
     bool announce;
-    struct bw_scan_buffers *buffers; /**< to be used and kept; NULL: memory of this scan alone */
-    /** Whether anything is wanted below a pointer inside the range; NULL: yes. */
+    struct bw_scan_buffers *buffers; /**< memory to use and keep; NULL: memory of this scan only */
+    /** Whether to read below a pointer inside the range; NULL: always. */
     bool (*wants)(void *context, const struct bw_block_pointer *pointer);
     /** Receives every internal node that was read, before anything below it. An error ends the
      * scan. May be NULL. */
     struct bw_error *(*node)(void *context, const struct bw_node *node);
-    uint8_t lowest_level; /**< nothing below this level is read */
+    uint8_t lowest_level; /**< blocks below this level are not read */
     /** Receives every leaf that was read. An error ends the scan. */
     struct bw_error *(*leaf)(void *context, const struct bw_node *leaf);
     /** If set, the scan stops above the leaves: this receives the pointers to all nodes of level 1

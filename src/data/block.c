@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Blocks: the memory that parts of files are read into, and the list of the parts. */
+/* Blocks: memory for parts of files, and the list of these parts. */
 #include "data/reader.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "ondisk/disk.h"
 
-/* Sectors at both ends of a range may be read for a part of them only. */
+/* The first and the last sector of a range may be needed only in part. */
 enum { ALIGNMENT = 4096, SLACK = 256 << 10 };
 
 static_assert(SLACK >= 2 * BW_MAX_NODESIZE + ALIGNMENT, "a sector is no larger than a node");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checksums of data. An item holds the checksums of a range of sectors, packed; items of one leaf
- * may follow one another without a gap. */
+/* Checksums of data. An item contains the packed checksums of consecutive sectors; items in a leaf
+ * may be adjacent. */
 #include "data/fetch.h"
 
 #include "base/cleanup.h"
@@ -32,7 +32,7 @@ static bool is_checksum(const struct bw_key *key)
     return key->objectid == BW_EXTENT_CSUM_OBJECT && key->type == BW_EXTENT_CSUM;
 }
 
-/* The checksums of an item from `logical` on, and for how many sectors; 0: none. */
+/* The number of sectors with checksums in an item, from `logical` on; 0: none. */
 static uint64_t sectors_in_item(const struct bw_data_checksums *self, int64_t slot,
                                 uint64_t logical, const uint8_t **first)
 {
@@ -47,7 +47,8 @@ static uint64_t sectors_in_item(const struct bw_data_checksums *self, int64_t sl
     return item.size / self->size - before;
 }
 
-/* Where the next item after `logical` begins, or the keys of the leaf end. */
+/* The address where the next item after `logical` begins, or where the key range of the leaf
+ * ends. */
 static uint64_t next_item(const struct bw_data_checksums *self, uint64_t logical)
 {
     const struct bw_leaf_finder *finder = &self->finder;
@@ -57,7 +58,8 @@ static uint64_t next_item(const struct bw_data_checksums *self, uint64_t logical
     return is_checksum(&key) ? key.offset : UINT64_MAX;
 }
 
-/* Copies what one leaf has from the beginning of a range; returns for how many bytes. */
+/* Copies the checksums at the beginning of a range from one leaf; returns the number of bytes of
+ * data that they are for. */
 static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t logical,
                                uint64_t length, uint8_t *result)
 {
@@ -72,7 +74,7 @@ static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t lo
             sectors_in_item(self, bw_leaf_last_until(&self->finder, &key), key.offset, &first);
         if (sectors > wanted)
             sectors = wanted;
-        /* If items overlap, the later one counts. */
+        /* if items overlap, the later one is valid */
         if (sectors > (end - key.offset) / self->sectorsize)
             sectors = (end - key.offset) / self->sectorsize;
         if (!sectors)
@@ -83,7 +85,7 @@ static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t lo
     return done;
 }
 
-/* How many bytes of a range have no checksum, if the first sector has none. */
+/* The number of bytes without checksum, if the first sector has none. */
 static uint64_t gap_length(const struct bw_data_checksums *self, uint64_t logical, uint64_t length)
 {
     uint64_t next = next_item(self, logical), gap = next > logical ? next - logical : 0;
@@ -93,7 +95,7 @@ static uint64_t gap_length(const struct bw_data_checksums *self, uint64_t logica
     return gap < length ? gap : length;
 }
 
-/* The answer of the tree that the finder searches. */
+/* Gets checksums from the tree that the finder searches. */
 static struct bw_error *get_from_tree(struct bw_data_checksums *self, uint64_t logical,
                                       uint64_t length, uint8_t *result, struct bw_checksum_run *run)
 {
@@ -122,7 +124,7 @@ struct bw_error *bw_data_checksums_get(struct bw_data_checksums *self, uint64_t 
 {
     const struct bw_checksum_trees *trees = &self->fs->checksum_trees;
     *run = (struct bw_checksum_run){.length = length};
-    /* The next range is nearly always in the same block group. */
+    /* the next range is nearly always in the same block group */
     for (size_t tried = 0, at = self->tree; tried < trees->count && !run->known; tried++, at++) {
         struct bw_checksum_run answer;
         self->tree = at % trees->count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One open file: its inode, and a reader and a list of extents that are made when first used. The
- * extents are the pieces of data/file_extents.h, with neighbouring holes joined. */
+/* An open file: its inode, and a reader and a list of extents, which are created on first use. The
+ * extents are the pieces of data/file_extents.h, with adjacent holes joined. */
 #include "btrfs-walk/file.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct bw_file {
     struct bw_data_file data;
     struct bw_data_reader *reader;
     struct bw_extent_reader *extents;
-    uint64_t next_extent; /* where `extents` is to begin */
+    uint64_t next_extent; /* where `extents` continues */
 };
 
 struct bw_error *bw_file_open(struct bw_fs *fs, const struct bw_place *place,
@@ -66,9 +66,9 @@ struct bw_error *bw_file_read_parts(struct bw_file *file, uint64_t offset, uint6
 /* A buffer that is being filled. */
 struct filling {
     uint8_t *buffer;
-    uint64_t offset; /* in the file, of the buffer */
+    uint64_t offset; /* offset in the file of the buffer */
     size_t got;
-    struct bw_error *error; /* of a part that cannot be read at the very beginning */
+    struct bw_error *error; /* if the range begins with a bad part */
 };
 
 static struct bw_error *fill(void *context, const struct bw_data_part *part)
@@ -120,9 +120,9 @@ struct bw_error *bw_file_next_extent(struct bw_file *file, struct bw_extent *ext
 
 struct bw_extent_reader {
     struct bw_extent_cursor cursor;
-    struct bw_extent ahead; /* the extent after a hole, which showed where the hole ends */
+    struct bw_extent ahead; /* the extent after a hole, read to find the end of the hole */
     bool has_ahead;
-    struct bw_error *error; /* of the extent that was handed out last */
+    struct bw_error *error; /* of the extent returned last */
 };
 
 struct bw_error *bw_extent_reader_create(struct bw_fs *fs, struct bw_extent_reader **reader)
@@ -158,7 +158,7 @@ void bw_extent_reader_seek(struct bw_extent_reader *reader, const struct bw_data
     bw_extents_seek(&reader->cursor, file, offset, end);
 }
 
-/* The next extent, of which a hole may be only a part. */
+/* Gets the next extent; a hole may be only a part of a larger one. */
 static struct bw_error *read_next(struct bw_extent_reader *reader, struct bw_extent *extent,
                                   bool *got)
 {
@@ -175,7 +175,7 @@ static struct bw_error *read_next(struct bw_extent_reader *reader, struct bw_ext
     return NULL;
 }
 
-/* Lengthens a hole by those that follow it. */
+/* Extends a hole by the holes after it. */
 static struct bw_error *join_holes(struct bw_extent_reader *reader, struct bw_extent *hole)
 {
     bool got;
@@ -188,7 +188,7 @@ static struct bw_error *join_holes(struct bw_extent_reader *reader, struct bw_ex
     }
 }
 
-/* A file has no holes after its end, only extents that were allocated in advance. */
+/* After the end of the file there are no holes, only preallocated extents. */
 static void cut_hole(const struct bw_extent_reader *reader, struct bw_extent *hole)
 {
     const uint64_t size = reader->cursor.file.size;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pieces of a file. Each needs one leaf, and in it the last item that begins at or before the
- * offset, and the first one after it. An item that reaches into the next one contradicts it, and is
- * taken for damaged.
+ * The pieces of a file. For each, one leaf is searched for the last item at or before the offset,
+ * and the first item after it. An item that overlaps the next one counts as damaged.
  */
 #include "data/file_extents.h"
 
@@ -13,12 +12,12 @@
 #include "fs/fs.h"
 #include "graph/wind.h"
 
-/* No extent is larger than the largest possible chunk, even if its item claims so. */
+/* No extent is larger than the largest possible chunk, even if its item claims more. */
 #define LARGEST_EXTENT (UINT64_C(10) << 30)
 
 struct bw_data_file bw_data_file_of(const struct bw_place *place, const struct bw_inode *inode)
 {
-    /* The kernel's offsets are signed. */
+    /* the kernel's offsets are signed */
     uint64_t size = inode->size < INT64_MAX ? inode->size : INT64_MAX;
     return (struct bw_data_file){.subvolume = place->subvolume,
                                  .inode = place->inode,
@@ -51,7 +50,8 @@ static bool is_ours(const struct bw_extent_cursor *cursor, const struct bw_key *
     return key->objectid == cursor->file.inode && key->type == BW_EXTENT_DATA;
 }
 
-/* Where the next item of the file after a key begins, as far as the leaf shows; at most `limit`. */
+/* The offset where the next item of the file after a key begins, as far as the leaf shows; at most
+ * `limit`. */
 static uint64_t next_start(const struct bw_extent_cursor *cursor, const struct bw_key *key,
                            uint64_t limit)
 {
@@ -61,8 +61,8 @@ static uint64_t next_start(const struct bw_extent_cursor *cursor, const struct b
     return is_ours(cursor, &next) && next.offset < limit ? next.offset : limit;
 }
 
-static void take_bad(const struct bw_extent_cursor *cursor, uint64_t end, struct bw_error *error,
-                     struct bw_extent_piece *piece)
+static void set_bad(const struct bw_extent_cursor *cursor, uint64_t end, struct bw_error *error,
+                    struct bw_extent_piece *piece)
 {
     *piece = (struct bw_extent_piece){.extent = {.kind = BW_EXTENT_BAD,
                                                  .offset = cursor->offset,
@@ -70,24 +70,24 @@ static void take_bad(const struct bw_extent_cursor *cursor, uint64_t end, struct
                                                  .error = error}};
 }
 
-static void take_hole(const struct bw_extent_cursor *cursor, uint64_t end,
-                      struct bw_extent_piece *piece)
+static void set_hole(const struct bw_extent_cursor *cursor, uint64_t end,
+                     struct bw_extent_piece *piece)
 {
     *piece = (struct bw_extent_piece){.extent = {.kind = BW_EXTENT_HOLE,
                                                  .offset = cursor->offset,
                                                  .length = end - cursor->offset}};
 }
 
-/* Where the file ends, in whole sectors. */
+/* The end of the file, rounded up to a whole sector. */
 static uint64_t end_of_file(const struct bw_extent_cursor *cursor)
 {
     uint64_t over = cursor->file.size % cursor->fs->superblock.sectorsize;
     return cursor->file.size + (over ? cursor->fs->superblock.sectorsize - over : 0);
 }
 
-/* Where a bad piece ends, if the next item begins or the range ends at `next`. Without a next item
- * it ends with the file: after that nothing is missing, and the result is the beginning of the
- * piece. */
+/* The end of a bad piece: `next`, where the next item begins or the range ends. Without a next
+ * item, it is the end of the file, because nothing is missing after that. A piece after the end of
+ * the file is empty. */
 static uint64_t end_of_bad(const struct bw_extent_cursor *cursor, uint64_t next)
 {
     uint64_t end = end_of_file(cursor);
@@ -96,38 +96,40 @@ static uint64_t end_of_bad(const struct bw_extent_cursor *cursor, uint64_t next)
     return cursor->offset < end ? end : cursor->offset;
 }
 
-/* Where there is no item: a hole, unless a block is lost that may have had one. */
-static void take_gap(const struct bw_extent_cursor *cursor, uint64_t next,
-                     struct bw_extent_piece *piece)
+/* Handles an offset without an item: a hole, or a bad piece if a lost block may have contained the
+ * item. */
+static void set_gap(const struct bw_extent_cursor *cursor, uint64_t next,
+                    struct bw_extent_piece *piece)
 {
     const struct bw_key key = {cursor->file.inode, BW_EXTENT_DATA, cursor->offset};
     const uint64_t lost = bw_leaf_lost_block(&cursor->finder, &key), end = end_of_bad(cursor, next);
     if (!lost || end == cursor->offset)
-        take_hole(cursor, next, piece);
+        set_hole(cursor, next, piece);
     else
-        take_bad(cursor, end,
-                 bw_error_create(BW_ERROR_CORRUPT,
-                                 "tree block %" PRIu64 ", which describes it, is lost", lost),
-                 piece);
+        set_bad(cursor, end,
+                bw_error_create(BW_ERROR_CORRUPT,
+                                "tree block %" PRIu64 ", which describes it, is lost", lost),
+                piece);
 }
 
-/* A piece of an item that is damaged. After the end of the file only its first sector is reported.
- */
-static void take_bad_item(const struct bw_extent_cursor *cursor, uint64_t start, uint64_t next,
-                          struct bw_error *error, struct bw_extent_piece *piece)
+/* Makes a bad piece of a damaged item. After the end of the file, only its first sector is
+ * reported. */
+static void set_bad_item(const struct bw_extent_cursor *cursor, uint64_t start, uint64_t next,
+                         struct bw_error *error, struct bw_extent_piece *piece)
 {
     uint64_t end = end_of_bad(cursor, next), sectorsize = cursor->fs->superblock.sectorsize;
     if (end == cursor->offset && start == cursor->offset)
         end = next - start < sectorsize ? next : start + sectorsize;
     if (end > cursor->offset) {
-        take_bad(cursor, end, error, piece);
+        set_bad(cursor, end, error, piece);
         return;
     }
     bw_error_free(error);
-    take_hole(cursor, next, piece);
+    set_hole(cursor, next, piece);
 }
 
-/* An item that is valid by itself may contradict its neighbours, or any file system. */
+/* An item that is valid by itself may contradict its neighbours or exceed the limits of any file
+ * system. */
 static struct bw_error *check_extent(const struct bw_extent_cursor *cursor,
                                      const struct bw_item *item,
                                      const struct bw_file_extent *extent)
@@ -147,7 +149,7 @@ static struct bw_error *check_extent(const struct bw_extent_cursor *cursor,
                  : NULL;
 }
 
-/* Makes a piece of an extent, whose item begins at `start`, of what was a hole. */
+/* Turns a hole into a piece of an extent, whose item begins at `start`. */
 static void describe(const struct bw_file_extent *extent, uint64_t start,
                      struct bw_extent_piece *piece)
 {
@@ -171,7 +173,7 @@ static void describe(const struct bw_file_extent *extent, uint64_t start,
     piece->inline_length = extent->inline_length;
 }
 
-/* The piece that an item describes; the next piece begins at `next`. */
+/* Makes the piece that an item describes; the next piece begins at `next`. */
 static void add_item(const struct bw_extent_cursor *cursor, uint32_t slot, uint64_t next,
                      struct bw_extent_piece *piece)
 {
@@ -186,17 +188,17 @@ static void add_item(const struct bw_extent_cursor *cursor, uint32_t slot, uint6
     if (!error)
         error = check_extent(cursor, &item, &extent);
     if (error) {
-        take_bad_item(cursor, item.key.offset, next, error, piece);
+        set_bad_item(cursor, item.key.offset, next, error, piece);
         return;
     }
     uint64_t end = item.key.offset + extent.num_bytes;
     if (end <= cursor->offset) {
-        take_gap(cursor, next, piece);
+        set_gap(cursor, next, piece);
         return;
     }
     if (end > cursor->end)
         end = cursor->end;
-    take_hole(cursor, end, piece);
+    set_hole(cursor, end, piece);
     if (extent.type != BW_FILE_EXTENT_REGULAR || extent.disk_bytenr)
         describe(&extent, item.key.offset, piece);
 }
@@ -237,13 +239,13 @@ struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_exte
     if (slot >= 0 && is_ours(cursor, &last))
         add_item(cursor, (uint32_t)slot, next, piece);
     else
-        take_gap(cursor, next, piece);
+        set_gap(cursor, next, piece);
     cursor->offset = piece->extent.offset + piece->extent.length;
     return NULL;
 }
 
-/* How many bytes at its beginning no chunk holds, in whole sectors. `error` is set to the first
- * error. */
+/* The number of bytes at the beginning of a range without a chunk, in whole sectors. Sets `error`
+ * to the first error. */
 static uint64_t measure_nowhere(const struct bw_fs *fs, struct bw_range range,
                                 struct bw_error **error)
 {
@@ -286,14 +288,14 @@ struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor,
     return NULL;
 }
 
-/* Advice: as few calls as possible. */
+/* Read-ahead, with as few calls as possible. */
 
 enum {
     RANGES = 32,
-    PIECES = 4096, /* of one call: no file makes a hint expensive */
+    PIECES = 4096, /* per call, to limit the time for a single file */
 };
 
-/* Adds what of the disk a piece needs. */
+/* Adds the stored bytes that a piece needs. */
 static void add_needed(struct bw_range *ranges, size_t *count, const struct bw_extent *extent)
 {
     struct bw_range *last = *count ? &ranges[*count - 1] : NULL;
@@ -311,7 +313,7 @@ struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw
     struct bw_extent_cursor *cursor = &advisor->cursor;
     struct bw_range ranges[RANGES];
     size_t count = 0;
-    if (offset >= end) /* nothing is wanted, perhaps not even of a file */
+    if (offset >= end) /* nothing to read; the file may not even be valid */
         return NULL;
     bool same = cursor->file.inode == file->inode &&
                 cursor->file.subvolume->tree.id == file->subvolume->tree.id;

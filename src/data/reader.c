@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads parts of files into blocks. Stored pieces become jobs and requests, which go down in
- * batches so that the layers below can join neighbours; bad sectors are divided from good ones,
- * checksums are verified, and compressed extents decompressed.
+ * Reads parts of files into blocks. The stored data becomes jobs and requests, which are sent in
+ * batches so that the layers below can join adjacent ones. Bad sectors are separated from good
+ * ones, checksums are verified, and compressed extents are decompressed.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,21 +18,21 @@
 #include "xlators/classes.h"
 
 enum {
-    MOST_SECTORS = BW_DATA_REQUEST / 4096, /* in a request */
-    STORED = 1 << 20,                      /* room for compressed bytes */
+    MOST_SECTORS = BW_DATA_REQUEST / 4096, /* per request */
+    STORED = 1 << 20,                      /* buffer for compressed bytes */
     PIECE_REQUESTS = BW_MAX_COMPRESSED_EXTENT / BW_DATA_REQUEST + 1,
-    SHARED_JOBS = 4, /* how far back a job looks for one that reads the same extent */
+    SHARED_JOBS = 4, /* number of earlier jobs that a job is compared with, to share the bytes of an
+                      * extent */
 };
 
 struct bw_data_decoder {
     struct bw_fs *fs;
     struct bw_decompressor *decompressor;
-    uint8_t *bytes;        /* of the last extent of which only a part was wanted */
-    struct bw_extent kept; /* which one that is; logical 0: none */
-    bool unchecked;        /* its checksums were not looked at */
+    uint8_t *bytes;        /* the last extent that was needed only in part, decoded */
+    struct bw_extent kept; /* the identity of that extent; logical 0: none */
+    bool unchecked;        /* that extent was not verified */
 };
 
-/* Frees it; NULL is allowed. */
 static void decoder_destroy(struct bw_data_decoder *decoder)
 {
     if (!decoder)
@@ -81,8 +81,7 @@ static struct bw_error *decode(struct bw_data_decoder *decoder, const struct bw_
     return error;
 }
 
-/* Copies a part of a compressed extent from the extent that was decoded last and kept; false if
- * that is another one. */
+/* Copies a part of the extent that was decoded last; false if it is a different one. */
 static bool decoded(const struct bw_data_decoder *decoder, const struct bw_data_file *file,
                     const struct bw_extent *extent, uint8_t *output)
 {
@@ -95,7 +94,7 @@ static bool decoded(const struct bw_data_decoder *decoder, const struct bw_data_
     return true;
 }
 
-/* Decodes a part of an extent from the stored bytes of the whole extent. */
+/* Decodes the needed part of an extent; `stored` contains the whole extent. */
 static struct bw_error *data_decode(struct bw_data_decoder *decoder,
                                     const struct bw_data_file *file,
                                     const struct bw_extent_piece *piece, const uint8_t *stored,
@@ -108,15 +107,15 @@ static struct bw_error *data_decode(struct bw_data_decoder *decoder,
         return NULL;
     decoder->kept.logical = 0;
     BW_TRY(decode(decoder, file, piece, stored, decoder->bytes, (size_t)extent->ram_bytes));
-    decoder->kept = *extent; /* an inline one has no address */
+    decoder->kept = *extent; /* logical is 0 if it is inline */
     decoder->unchecked = file->unchecked;
     memcpy(output, decoder->bytes + extent->extent_offset, (size_t)extent->length);
     return NULL;
 }
 
-/* Bad parts. A request is for up to 64 KiB; only the sectors of it that are bad are given up. */
+/* Bad parts. A request is for up to 64 KiB, but only its bad sectors are reported as bad. */
 
-/* Adds to an error the file and the offset in it that it is about; takes and returns it. */
+/* Prefixes an error with the file and the offset; consumes and returns it. */
 static struct bw_error *name_error(struct bw_error *error, const struct bw_data_file *file,
                                    uint64_t offset)
 {
@@ -124,7 +123,7 @@ static struct bw_error *name_error(struct bw_error *error, const struct bw_data_
                            file->subvolume->tree.id, offset);
 }
 
-/* Turns part `at` of a block, which is of `file`, into a bad one; takes the error. */
+/* Makes part `at` of a block a bad part of `file`; consumes the error. */
 static void spoil_part(struct bw_data_block *block, size_t at, const struct bw_data_file *file,
                        struct bw_error *error)
 {
@@ -135,9 +134,9 @@ static void spoil_part(struct bw_data_block *block, size_t at, const struct bw_d
 }
 
 /*
- * To be called for every request for data of `file` that was answered: warns, once a file, of bytes
- * that were computed from parity and that no checksum confirms. They are wrong if the parity is, as
- * it may be after a crash, or after a device was replaced.
+ * Must be called after every request for data of `file`. Warns, once per file, about bytes that
+ * were computed from parity without a checksum to verify them. They are wrong if the parity is
+ * wrong, for example after a crash, or after a device was replaced.
  */
 static void check_rebuilt(struct bw_fs *fs, const struct bw_data_file *file,
                           const struct bw_request *request)
@@ -158,7 +157,7 @@ static void check_rebuilt(struct bw_fs *fs, const struct bw_data_file *file,
     bw_fs_report(fs, BW_WARNING, warning);
 }
 
-/* Repeats a failed request sector by sector: the rest may be good. */
+/* Repeats a failed request sector by sector, because some sectors may be good. */
 static unsigned read_sectors(const struct bw_fs *fs, const struct bw_request *whole,
                              struct bw_request *sectors)
 {
@@ -183,9 +182,9 @@ static unsigned read_sectors(const struct bw_fs *fs, const struct bw_request *wh
     return count;
 }
 
-/* Whether memory ran out for one of the sectors: then it is unknown which of them are bad, and the
- * errors of all are freed. */
-static bool lacked_memory(struct bw_request *sectors, unsigned count)
+/* Whether memory ran out while reading the sectors. Then it is unknown which of them are bad, and
+ * all errors are freed. */
+static bool ran_out_of_memory(struct bw_request *sectors, unsigned count)
 {
     bool lacked = false;
     for (unsigned i = 0; i < count; i++)
@@ -195,7 +194,7 @@ static bool lacked_memory(struct bw_request *sectors, unsigned count)
     return lacked;
 }
 
-/* Replaces the part that failed as a whole by parts for single sectors. */
+/* Replaces the failed part with one part per sector. */
 static struct bw_error *divide(struct bw_fs *fs, const struct bw_request *failed,
                                struct bw_data_block *block, size_t at,
                                const struct bw_data_file *file)
@@ -203,7 +202,7 @@ static struct bw_error *divide(struct bw_fs *fs, const struct bw_request *failed
     struct bw_request sectors[MOST_SECTORS];
     struct bw_data_part parts[MOST_SECTORS];
     unsigned count = read_sectors(fs, failed, sectors);
-    if (lacked_memory(sectors, count))
+    if (ran_out_of_memory(sectors, count))
         return bw_error_no_memory();
     const struct bw_data_part whole = block->parts[at];
     for (unsigned i = 0; i < count; i++) {
@@ -224,9 +223,9 @@ static struct bw_error *divide(struct bw_fs *fs, const struct bw_request *failed
 }
 
 /*
- * Handles the failed request for part `at` of a block, which is of `file`: reads it again sector by
- * sector, if that makes sense, and replaces the part by one for each sector. Takes the request's
- * error. Fails only if memory runs out.
+ * Handles the failed request for part `at` of a block, which belongs to `file`: reads it again
+ * sector by sector, if that may help, and replaces the part with one per sector. Consumes the
+ * request's error. Fails only if memory runs out.
  */
 static struct bw_error *divide_part(struct bw_fs *fs, struct bw_request *failed,
                                     struct bw_data_block *block, size_t at,
@@ -235,7 +234,7 @@ static struct bw_error *divide_part(struct bw_fs *fs, struct bw_request *failed,
     struct bw_error *error = BW_TAKE(failed->error);
     if (error->code == BW_ERROR_NO_MEMORY)
         return error;
-    /* No sector of it can be read. */
+    /* none of its sectors can be read */
     if (error->code == BW_ERROR_MISSING_DEVICE || failed->length <= fs->superblock.sectorsize) {
         spoil_part(block, at, file, error);
         return NULL;
@@ -245,19 +244,19 @@ static struct bw_error *divide_part(struct bw_fs *fs, struct bw_request *failed,
 }
 
 /*
- * Fetching. Every piece becomes one job or several: a job is a part of the block and the requests
- * that it needs. When there are enough of them, all requests go down as one batch. Then the jobs
- * are ended, from the last to the first: a part that is divided into several moves only parts that
- * are done.
+ * Fetching. Every piece becomes one or several jobs: a job is a part of the block together with its
+ * requests. When there are enough jobs, all requests are sent as one batch. Then the jobs are
+ * completed, from the last to the first, because a part that is divided into several moves only the
+ * completed parts after it.
  *
- * Requests are cut at multiples of 64 KiB, as the stripes of the RAID profiles are; the bottom
- * layer joins them again where they are adjacent.
+ * Requests are split at multiples of 64 KiB, like the stripes of RAID profiles; the lowest layer
+ * joins adjacent ones again.
  */
 
 struct job {
     struct bw_data_file file;
-    size_t part;           /* of the block */
-    unsigned first, count; /* requests; of a plain job exactly one */
+    size_t part;           /* index in the block */
+    unsigned first, count; /* requests; a plain job has exactly one */
     bool compressed;
     struct bw_extent_piece piece; /* of a compressed job */
     const uint8_t *stored;        /* the bytes of its extent */
@@ -304,14 +303,14 @@ static struct bw_error *fetch_create(struct bw_fs *fs, struct bw_data_fetch **re
     return error;
 }
 
-/* Forgets what was added. */
+/* Removes all jobs. */
 static void fetch_drop(struct bw_data_fetch *fetch)
 {
     fetch->job_count = fetch->request_count = 0;
     fetch->stored_used = 0;
 }
 
-/* Plain extents. */
+/* Uncompressed extents. */
 
 static struct bw_error *end_plain(struct bw_data_fetch *fetch, const struct job *job,
                                   struct bw_data_block *block)
@@ -354,8 +353,8 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The next request of a plain piece, `length` bytes of which are left; or a bad part, if it has no
- * checksums. `step` is set to the bytes that this covers. */
+/* Adds the next request of an uncompressed piece, of which `length` bytes remain; or a bad part, if
+ * checksums are missing. `*step` is set to the number of bytes handled. */
 static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct bw_data_file *file,
                                        uint64_t logical, uint64_t offset, uint64_t length,
                                        uint8_t *bytes, struct bw_data_block *block, uint64_t *step)
@@ -396,7 +395,8 @@ static struct bw_error *add_plain(struct bw_data_fetch *fetch, const struct bw_d
 
 /* Compressed extents. */
 
-/* Names the extent, and its copy if there is only one: of several, it is not known which it was. */
+/* Prefixes an error with the extent and its location; if there are several mirrors, it is unknown
+ * which one is bad. */
 static struct bw_error *name_copy(struct bw_data_fetch *fetch, const struct bw_extent *extent,
                                   struct bw_error *error)
 {
@@ -410,7 +410,7 @@ static struct bw_error *name_copy(struct bw_data_fetch *fetch, const struct bw_e
                            extent->logical, reply.location.devid, reply.location.offset);
 }
 
-/* Several jobs may share requests: the error stays with the request. */
+/* Several jobs may share requests, so the error stays in the request. */
 static const struct bw_error *failed_request(const struct bw_data_fetch *fetch,
                                              const struct job *job)
 {
@@ -440,7 +440,7 @@ static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct
     return NULL;
 }
 
-/* Reads the bytes. Fails only if memory runs out. */
+/* Sends the requests and completes the jobs. Fails only if memory runs out. */
 static struct bw_error *fetch_finish(struct bw_data_fetch *fetch, struct bw_data_block *block)
 {
     struct bw_error *error = NULL;
@@ -454,7 +454,7 @@ static struct bw_error *fetch_finish(struct bw_data_fetch *fetch, struct bw_data
     return error;
 }
 
-/* A job of this batch that reads the same extent, or NULL. */
+/* A recent job in this batch for the same extent, or NULL. */
 static const struct job *find_shared(const struct bw_data_fetch *fetch, const struct job *wanted)
 {
     const struct bw_extent *extent = &wanted->piece.extent;
@@ -468,7 +468,7 @@ static const struct job *find_shared(const struct bw_data_fetch *fetch, const st
     return NULL;
 }
 
-/* Requests for all of a compressed extent. `missing` is set to an error if a part of it has no
+/* Adds requests for a whole compressed extent. Sets `missing` to an error if a part of it has no
  * checksum. */
 static struct bw_error *request_extent(struct bw_data_fetch *fetch, const struct job *job,
                                        struct bw_error **missing)
@@ -569,12 +569,12 @@ static struct bw_error *add_inline(struct bw_data_fetch *fetch, const struct bw_
     return NULL;
 }
 
-/* All of them. */
+/* All kinds of extents. */
 
 /*
- * Adds a piece of a file that has data to a block, as parts whose bytes are read later: until
- * fetch_finish(), parts may only be added to the block. There must be room for the piece.
- * Fails only if memory runs out.
+ * Adds a piece of a file to a block as parts whose bytes are read later. Until fetch_finish(),
+ * parts may only be appended to the block. The block must have room for the piece. Fails only if
+ * memory runs out.
  */
 static struct bw_error *fetch_add(struct bw_data_fetch *fetch, const struct bw_data_file *file,
                                   const struct bw_extent_piece *piece, struct bw_data_block *block)
@@ -587,12 +587,11 @@ static struct bw_error *fetch_add(struct bw_data_fetch *fetch, const struct bw_d
 }
 
 /*
- * Filling a block with the pieces of a file. What has to be read becomes requests, which go down in
- * batches so that the layers below can join neighbours. Holes and bad ranges need no
- * request.
+ * Filling a block with the pieces of a file. Data becomes requests, which are sent in batches so
+ * that the layers below can join adjacent ones. Holes and bad ranges need no requests.
  */
 
-/* How far ahead of the reading the layers below are advised. */
+/* The distance of read-ahead. */
 enum { ADVISE_BYTES = 16 << 20 };
 
 struct bw_data_reader {
@@ -630,7 +629,7 @@ void bw_data_reader_destroy(struct bw_data_reader *reader)
     free(reader);
 }
 
-/* Cuts a piece to what there is room for; false if there is none. */
+/* Limits a piece to the remaining room; false if there is none. */
 static bool cut_to_room(const struct bw_data_reader *reader, const struct bw_data_block *block,
                         struct bw_extent *extent)
 {
@@ -640,7 +639,7 @@ static bool cut_to_room(const struct bw_data_reader *reader, const struct bw_dat
     return extent->length > 0;
 }
 
-/* Adds what needs no reading. */
+/* Adds a piece that needs no request. */
 static struct bw_error *add_empty(const struct bw_data_reader *reader,
                                   const struct bw_extent *extent, struct bw_data_block *block)
 {
@@ -653,8 +652,8 @@ static struct bw_error *add_empty(const struct bw_data_reader *reader,
                                                           .length = extent->length});
 }
 
-/* Adds pieces up to the end of the cursor's range or of the block; `end` is set to where it
- * stopped. */
+/* Adds pieces up to the end of the cursor's range or of the block; `*end` is set to the offset
+ * reached. */
 static struct bw_error *add_pieces(struct bw_data_reader *reader, struct bw_data_block *block,
                                    uint64_t *end)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The stream. Tasks are numbered and go through a ring: planned, under way, done, delivered. No
- * thread is bound to one of these steps: a worker that looks for something to do delivers what is
- * next in order, plans ahead, or runs a task, in this order.
+ * The stream. Tasks are numbered and pass through a ring: planned, running, done, delivered.
+ * Threads are not bound to these steps: an idle worker delivers the next task in order if it is
+ * done; otherwise it plans ahead, or runs a task.
  *
- * Planning cuts files into tasks. A file that fits what is left of a task goes into it as a whole.
- * Of a larger one, long holes and ranges that are bad as a whole become entries of their own, which
- * cost nothing; data come in pieces of a block. So the number of tasks depends on what is stored,
- * not on the sizes of files.
+ * Planning divides files into tasks. A file that fits into the rest of a task is added as a whole.
+ * In a larger file, long holes and ranges that are bad as a whole become separate entries, which
+ * cost nothing; data is divided into pieces of a block. Therefore, the number of tasks depends on
+ * the stored data, not on the sizes of files.
  */
 #include "btrfs-walk/stream.h"
 
@@ -22,39 +22,39 @@
 #include "fs/fs.h"
 
 enum {
-    MORE_BLOCKS = 4, /* than threads: done, and waiting for their turn */
-    MORE_TASKS = 16, /* than blocks: planned, and advised */
+    MORE_BLOCKS = 4, /* in addition to one per thread: done, waiting for delivery */
+    MORE_TASKS = 16, /* in addition to the blocks: planned and announced */
     TASK_ENTRIES = 256,
     TASK_HELD = 256 << 10,
-    WORK_LIMIT = 32 << 20, /* if the caller does not say, bytes */
-    ROUND = 4096,          /* a block is taken in pieces of it */
-    ADVISE_WORK = 4 << 20, /* of a file that `work` reads, which continues by itself */
+    WORK_LIMIT = 32 << 20, /* default of the caller's limit, in bytes */
+    ROUND = 4096,          /* bytes of a block are allocated in multiples of this */
+    ADVISE_WORK = 4 << 20, /* for files that `work` reads, which requests read-ahead itself */
 };
 
-/* A range of a file that a task reads. */
+/* A range of a file in a task. */
 struct entry {
     struct bw_stream_file file;
     uint64_t offset, end;
-    bool work;   /* the stream's `work` does it, instead of reading it into the block */
-    bool last;   /* the file ends with it */
-    size_t part; /* its first part in the block, once it was read */
+    bool work;   /* calls the stream's `work` instead of reading into the block */
+    bool last;   /* the last range of the file */
+    size_t part; /* index of its first part in the block, after reading */
 };
 
-/* The current work of one worker. */
+/* A list of ranges that a worker reads at once. */
 struct task {
     struct entry *entries;
     size_t count, capacity;
 };
 
-/* How far the planning is. */
+/* The state of the planning. */
 struct planner {
     const struct bw_stream *stream;
     struct bw_data_advisor advisor;
     uint32_t sectorsize;
-    struct bw_stream_file file; /* the file that is being cut */
+    struct bw_stream_file file; /* the file that is being divided */
     uint64_t offset, end;       /* its remaining part */
     bool has_file;
-    bool ended; /* there are no more */
+    bool ended; /* there are no more files */
 };
 
 static struct bw_error *next_file(struct planner *planner)
@@ -70,7 +70,7 @@ static struct bw_error *next_file(struct planner *planner)
     return NULL;
 }
 
-/* Adds the part before `end` to a task. */
+/* Adds the part of the current file before `end` to a task. */
 static struct bw_error *add_entry(struct planner *planner, struct task *task, uint64_t end,
                                   bool work)
 {
@@ -87,14 +87,14 @@ static struct bw_error *add_entry(struct planner *planner, struct task *task, ui
 static struct bw_error *advise(struct planner *planner, uint64_t length)
 {
     uint64_t left = planner->end - planner->offset;
-    if (!left) /* a directory, for example, which has no subvolume to read from */
+    if (!left) /* for example a directory, which has no subvolume to read from */
         return NULL;
     return bw_data_advise(&planner->advisor, &planner->file.data, planner->offset,
                           planner->offset + (left < length ? left : length));
 }
 
-/* Adds the beginning of a file that is too large for one task; `full` if that makes the task full.
- */
+/* Adds the first piece of a file that is too large for one task; sets `full` if the task is full
+ * then. */
 static struct bw_error *add_piece(struct planner *planner, struct task *task, bool *full)
 {
     struct bw_extent_cursor *cursor = &planner->advisor.cursor;
@@ -112,8 +112,7 @@ static struct bw_error *add_piece(struct planner *planner, struct task *task, bo
     return add_entry(planner, task, end < planner->end ? end : planner->end, false);
 }
 
-/* Fills an empty task, and advises the layers below of what it is going to read. Empty at the end
- * of all files. */
+/* Fills an empty task, and requests read-ahead for it. It stays empty after the last file. */
 static struct bw_error *fill_task(struct planner *planner, struct task *task)
 {
     const struct bw_stream *stream = planner->stream;
@@ -160,12 +159,12 @@ struct state {
     pthread_cond_t changed;
     struct slot *slots; /* the ring */
     size_t size, blocks;
-    size_t head, started, planned; /* numbers: the next to be delivered, to be run, to be planned */
-    bool delivering, planning;     /* a worker is at it */
-    bool ended;                    /* all is planned */
-    struct bw_data_block *spare;   /* blocks with memory: `blocks` at most */
+    size_t head, started, planned; /* numbers of the next task to deliver, to run, and to plan */
+    bool delivering, planning;     /* a worker is doing this */
+    bool ended;                    /* everything has been planned */
+    struct bw_data_block *spare;   /* unused blocks with memory, at most `blocks` */
     size_t spare_count;
-    struct bw_error *error; /* the first; set: all end */
+    struct bw_error *error; /* the first error, after which all workers end */
 };
 
 static struct slot *slot_of(struct state *state, size_t number)
@@ -173,14 +172,14 @@ static struct slot *slot_of(struct state *state, size_t number)
     return &state->slots[number % state->size];
 }
 
-/* Ends a file of which nothing more is delivered. */
+/* Ends a file of which nothing more will be delivered. */
 static void abandon(const struct state *state, const struct bw_stream_file *file)
 {
     if (state->stream->finish)
         bw_error_free(state->stream->finish(state->stream->context, file, false));
 }
 
-/* Delivers the parts up to `last` of one entry. */
+/* Delivers the parts of an entry, up to index `last`. */
 static struct bw_error *deliver_parts(const struct bw_stream *stream, const struct slot *slot,
                                       const struct entry *entry, size_t last)
 {
@@ -250,7 +249,7 @@ static bool plan(struct state *state)
     return true;
 }
 
-/* The part of an entry that was not read, because the block had no room for it. */
+/* Adds a bad part for the rest of an entry if it did not fit into the block. */
 static struct bw_error *add_rest(const struct entry *entry, uint64_t from,
                                  struct bw_data_block *block)
 {
@@ -317,7 +316,7 @@ static void work(void *context, unsigned worker, size_t task)
     bw_data_reader_destroy(reader);
 }
 
-/* After an error: all that was given and is not at its end. */
+/* After an error, ends all files that have not been completed. */
 static void abandon_rest(struct state *state)
 {
     for (; state->head < state->planned; state->head++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The index of tree blocks that a scan has found: recognising blocks among other bytes, the sorted
- * list, the file it can be kept in, and verifying the claims of such a file.
+ * list, its file, and verifying the claims of such a file.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ struct bw_error *bw_found_identity_of(const struct bw_fs *fs, struct bw_found_id
     return NULL;
 }
 
-/* Recognising. */
+/* Recognising blocks. */
 
 bool bw_found_is_zero(const uint8_t *bytes, size_t size)
 {
@@ -63,8 +63,8 @@ static bool has_fsid(const struct bw_found_identity *identity, const uint8_t *fs
     return false;
 }
 
-/* The values that a parent would promise come from the block itself. So only the layout of its
- * entries is checked. */
+/* Checks only the layout of a block's entries: the values that a parent would promise are taken
+ * from the block itself. */
 static bool is_consistent(const struct bw_found_identity *identity, const uint8_t *bytes)
 {
     const struct bw_disk_header *header = (const void *)bytes;
@@ -76,7 +76,7 @@ static bool is_consistent(const struct bw_found_identity *identity, const uint8_
     return !error;
 }
 
-/* UINT32_MAX: memory ran out. */
+/* The index of an owner in index->owners; UINT32_MAX if memory ran out. */
 static uint32_t number_of_owner(struct bw_found_index *index, uint64_t id)
 {
     pthread_mutex_lock(&index->lock);
@@ -101,7 +101,7 @@ enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
     const uint64_t address = bw_get64(header->bytenr), owner = bw_get64(header->owner);
     if (!has_fsid(identity, header->fsid))
         return bw_found_is_zero(bytes, identity->nodesize) ? BW_FOUND_ZEROS : BW_FOUND_NOTHING;
-    /* No tree has the ids 0 and -1, which the map cannot tell apart. */
+    /* no tree has the ids 0 and -1, which the map uses as markers */
     if ((bytenr != BW_FOUND_ANYWHERE && address != bytenr) || header->level >= BW_MAX_LEVEL ||
         address % BW_MIN_SECTORSIZE || !owner || owner == UINT64_MAX ||
         !bw_checksum_accepts_block(identity->checksum_type, identity->dumped, bytes,
@@ -126,7 +126,7 @@ enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
     return BW_FOUND_BLOCK;
 }
 
-/* The list. */
+/* The list of blocks. */
 
 static int compare_with(const struct bw_found_block *block, uint64_t bytenr, uint64_t generation)
 {
@@ -141,8 +141,8 @@ static int compare(const void *left, const void *right)
     return compare_with(left, other->bytenr, other->generation);
 }
 
-/* Threads end their tasks nearly in order, so the place of a batch is near the end. Blocks that do
- * not fit there are sorted later. */
+/* Finds the position of a batch. Threads complete their tasks nearly in order, so it is near the
+ * end. Blocks that do not fit there are sorted later. */
 static size_t place_of(const struct bw_found_index *index, const struct bw_found_block *first)
 {
     enum { NEAR = 1 << 15 };
@@ -176,8 +176,8 @@ void bw_found_add(struct bw_found_index *index, const struct bw_found_block *blo
     pthread_mutex_unlock(&index->lock);
 }
 
-/* Divides the addresses into parts, so that a search begins among few blocks if they lie evenly.
- * Without memory, it begins among all of them. */
+/* Divides the addresses into parts of equal length, so that a search starts with few blocks.
+ * Without memory for the parts, it starts with all blocks. */
 static void divide(struct bw_found_index *index)
 {
     enum { BLOCKS_OF_A_PART = 8 };
@@ -244,10 +244,10 @@ const struct bw_found_block *bw_found_find(const struct bw_found_index *index, u
 }
 
 /*
- * The index of a scan as a file, little-endian: a header, the ids of owners, the blocks. It is tied
- * to the superblocks and the sizes of the images, since any transaction may write over older
- * blocks. Its bytes are as hostile as those of an image: they only name places, and whatever is
- * read there is verified below.
+ * The index of a scan as a file, little-endian: a header, the ids of owners, the blocks. It is
+ * valid only for the same superblocks and sizes of images, because any transaction may overwrite
+ * older blocks. Its bytes are as untrusted as those of an image: they only contain addresses, and
+ * the blocks at these addresses are verified below.
  */
 
 enum { VERSION = 2, BATCH = 1024 };
@@ -259,11 +259,11 @@ struct file_header {
     bw_le32 version, nodesize;
     uint8_t fsid[BW_UUID_SIZE];
     bw_le64 generation;
-    bw_le64 log_root; /* it is written in free space, without a new generation */
-    bw_le64 images;   /* a hash: which devices they are, how large, and of which generation */
+    bw_le64 log_root; /* the log is written to free space, without a new generation */
+    bw_le64 images;   /* a hash of the devices with their sizes and generations */
     bw_le64 owners, blocks;
     bw_le64 zeros, bytes, unread; /* of struct bw_past_facts */
-    bw_le64 hash;                 /* of all that follows */
+    bw_le64 hash;                 /* of everything after it */
 };
 
 struct file_block {
@@ -287,7 +287,7 @@ static uint64_t hash_of_images(const struct bw_fs *fs)
         const bw_le64 numbers[] = {bw_put64(super->device.devid), bw_put64(super->generation),
                                    bw_put64(super->root.bytenr), bw_put64(super->chunk_root.bytenr),
                                    bw_put64(bw_xlator_size(image->storage))};
-        /* Independent of the order in which they were given. */
+        /* independent of the order of the images */
         hash += XXH64(numbers, sizeof numbers, 0);
     }
     return hash;
@@ -312,7 +312,7 @@ static struct file_header header_of(const struct bw_past *past, uint64_t hash)
     return header;
 }
 
-/* Writing. */
+/* Writing the file. */
 
 static struct file_block pack(const struct bw_found_block *block)
 {
@@ -326,7 +326,7 @@ static struct file_block pack(const struct bw_found_block *block)
                                .level = block->level};
 }
 
-/* Hands out all but the header. */
+/* Writes everything but the header. */
 static struct bw_error *write_body(const struct bw_found_index *index, bw_consumer *consume,
                                    void *context)
 {
@@ -364,7 +364,7 @@ struct bw_error *bw_past_write_index(const struct bw_past *past, bw_consumer *co
     return error ? error : write_body(&past->index, consume, context);
 }
 
-/* Reading. */
+/* Reading the file. */
 
 /* False if the owner or the level does not exist. */
 static bool unpack(const struct file_block *block, struct bw_found_block *found)
@@ -443,16 +443,16 @@ bool bw_past_read_index(struct bw_past *past, const void *bytes, size_t size)
     return true;
 }
 
-/* An index that comes from a file is a list of claims. Here all of its blocks are read again, and
- * those that are not what it says are dropped: what is left of a state may be told from the rest.
- */
+/* An index from a file is a list of claims. All of its blocks are read again, and blocks that
+ * differ from the claims are dropped, because the completeness of generations depends on the
+ * index. */
 
-/* The reading under way. A block that is not there any more gets a number that no owner has. */
+/* Verifying. A block that no longer exists gets a number that no owner has. */
 enum { GONE = BW_FOUND_MOST_OWNER };
 
 struct verifying {
     struct bw_past *past;
-    unsigned batch; /* blocks that a task reads */
+    unsigned batch; /* blocks per task */
     atomic_bool no_memory;
 };
 

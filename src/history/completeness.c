@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Judging trees from the leaves up. */
+/* Assesses the completeness of trees, from the leaves up. */
 #include "history/completeness.h"
 
 #include <stdlib.h>
@@ -15,23 +15,25 @@ struct bw_completeness {
     struct bw_fs *fs;
     const struct bw_found_index *index;
     struct bw_tree_reader reader;   /* without replacements for lost blocks */
-    uint32_t *nodes;                /* places of internal nodes in the index, level by level */
-    struct bw_loss *losses;         /* of each */
-    size_t first[BW_MAX_LEVEL + 1]; /* where the nodes of a level begin; level 0 has none */
-    atomic_uchar *children;         /* a bit for each block: another one points to it */
+    uint32_t *nodes;                /* indices of internal nodes in the index, level by level */
+    struct bw_loss *losses;         /* of each of these nodes */
+    size_t first[BW_MAX_LEVEL + 1]; /* index in `nodes` of the first node of each level, except
+                                     * level 0 */
+    atomic_uchar *children;         /* a bit for each block: it is a child of another one */
 
-    /* Blocks that are not in the index, since the copy that was scanned is another one. */
+    /* Blocks that are not in the index, because another mirror was scanned. */
     pthread_mutex_t lock;
-    struct bw_map absent; /* from a hash of what their parents promise to their loss */
+    struct bw_map absent; /* from a hash of their parents' pointers to their indices in
+                           * absent_losses */
     struct bw_loss *absent_losses;
     size_t absent_count, absent_capacity;
-    size_t tries; /* that are left */
+    size_t tries; /* number of reads that may still fail */
     atomic_bool no_memory;
 };
 
 enum {
-    TRIES = 1 << 14,          /* that many blocks are looked for in vain */
-    TRIES_FOR_A_FIND = 1 << 8 /* and after each that is found, so many more */
+    TRIES = 1 << 14,           /* number of blocks that may be searched in vain */
+    TRIES_PER_SUCCESS = 1 << 8 /* added for each block that is found */
 };
 
 static const struct bw_loss lost = {1, 0}, trimmed = {1, 1};
@@ -44,7 +46,7 @@ static void add(struct bw_loss *sum, struct bw_loss loss)
         loss.trimmed > UINT32_MAX - sum->trimmed ? UINT32_MAX : sum->trimmed + loss.trimmed;
 }
 
-/* Where the loss of an internal node is kept. */
+/* The stored loss of an internal node. */
 static struct bw_loss *loss_of(struct bw_completeness *completeness,
                                const struct bw_found_block *block)
 {
@@ -55,7 +57,7 @@ static struct bw_loss *loss_of(struct bw_completeness *completeness,
                 ->losses[first + BW_FIRST_INDEX(i, count, completeness->nodes[first + i] >= place)];
 }
 
-/* Whether a block that was found is what its parent promises. */
+/* Whether a block matches the pointer in its parent. */
 static bool agrees(const struct bw_completeness *completeness, const struct bw_found_block *block,
                    const struct bw_tree_block_expectation *expectation)
 {
@@ -98,7 +100,7 @@ static bool are_zeros_at(const struct bw_completeness *completeness, uint64_t by
 static struct bw_loss assess_node(struct bw_completeness *completeness,
                                   const struct bw_block_pointer *parent, const uint8_t *bytes);
 
-/* Tries to read a block in all its copies. */
+/* Tries to read all mirrors of a block. */
 static struct bw_loss try_absent(struct bw_completeness *completeness,
                                  const struct bw_block_pointer *pointer, bool *found)
 {
@@ -117,7 +119,7 @@ static void keep_absent(struct bw_completeness *completeness, uint64_t hash, str
                         bool found)
 {
     pthread_mutex_lock(&completeness->lock);
-    completeness->tries += found ? TRIES_FOR_A_FIND : 0;
+    completeness->tries += found ? TRIES_PER_SUCCESS : 0;
     if (BW_ARRAY_RESERVE(completeness->absent_losses, completeness->absent_count,
                          completeness->absent_capacity) &&
         completeness->absent_count < UINT32_MAX &&
@@ -149,9 +151,9 @@ static struct bw_loss assess_absent(struct bw_completeness *completeness,
 
 /* Nodes. */
 
-/* The block that an address and a generation identify; NULL if the index lacks it. */
-static const struct bw_found_block *promised(const struct bw_completeness *completeness,
-                                             const struct bw_block_pointer *pointer)
+/* The block with the address and generation of a pointer; NULL if the index does not contain it. */
+static const struct bw_found_block *find_promised(const struct bw_completeness *completeness,
+                                                  const struct bw_block_pointer *pointer)
 {
     return bw_found_find(completeness->index, pointer->bytenr, pointer->expectation.generation);
 }
@@ -181,7 +183,7 @@ static struct bw_loss assess_node(struct bw_completeness *completeness,
     bool readable;
     for (uint32_t slot = 0; slot < node.item_count; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(parent, &node, slot);
-        const struct bw_found_block *block = promised(completeness, &child);
+        const struct bw_found_block *block = find_promised(completeness, &child);
         add(&sum, assess_pointer(completeness, &child, block, &readable));
         if (block && readable)
             mark_child(completeness, block);
@@ -189,7 +191,7 @@ static struct bw_loss assess_node(struct bw_completeness *completeness,
     return sum;
 }
 
-/* A level under way. */
+/* A level that is being processed. */
 struct level {
     struct bw_completeness *completeness;
     size_t begin, end; /* of its nodes */
@@ -224,7 +226,7 @@ static void assess_batch(void *context, unsigned worker, size_t task)
     }
 }
 
-/* Sorts the internal nodes by level: they keep their order within it. */
+/* Lists the internal nodes by level, in the order of the index within each. */
 static bool list_nodes(struct bw_completeness *completeness)
 {
     const struct bw_found_index *index = completeness->index;
@@ -299,7 +301,7 @@ struct bw_loss bw_completeness_of_tree(struct bw_completeness *completeness,
                                        const struct bw_tree *tree, bool *readable)
 {
     const struct bw_block_pointer root = bw_tree_root_pointer(tree, false);
-    return assess_pointer(completeness, &root, promised(completeness, &root), readable);
+    return assess_pointer(completeness, &root, find_promised(completeness, &root), readable);
 }
 
 bool bw_completeness_is_child(const struct bw_completeness *completeness,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Completeness of the trees whose blocks a scan has found. One pass assesses all trees of all
- * generations, from the leaves up: it reads every node once, and sums up the losses of its
- * children. A child counts only if it is the block that its parent promises. */
+ * generations, from the leaves up: it reads every node once, and adds up the losses of its
+ * children. A child counts only if it matches the pointer in its parent. */
 #ifndef BW_HISTORY_COMPLETENESS_H
 #define BW_HISTORY_COMPLETENESS_H
 
@@ -9,24 +9,25 @@
 
 /** The losses of a tree or a part of it. Blocks below a lost node are not counted. */
 struct bw_loss {
-    uint32_t missing; /**< blocks; UINT32_MAX stands for that many and more */
-    uint32_t trimmed; /**< of these: their places contain zeros */
+    uint32_t missing; /**< number of blocks; UINT32_MAX means that many or more */
+    uint32_t trimmed; /**< how many of these were overwritten with zeros */
 };
 
 struct bw_completeness;
 
-/** Assesses all blocks of a sorted index. The index and the file system must outlive the
- * completeness. Uses `threads` threads, or for 0 one for each processor, at most 8. */
+/** Assesses all blocks of a sorted index. The index and the file system must outlive the result.
+ * Uses `threads` threads; 0: one per processor, at most 8. */
 struct bw_error *bw_completeness_create(struct bw_fs *fs, const struct bw_found_index *index,
                                         unsigned threads, struct bw_completeness **completeness);
-/** Frees it; NULL is allowed. */
+/** `completeness` may be NULL. */
 void bw_completeness_destroy(struct bw_completeness *completeness);
 
 /** The losses of a tree. `*readable`: its root block was found. */
 struct bw_loss bw_completeness_of_tree(struct bw_completeness *completeness,
                                        const struct bw_tree *tree, bool *readable);
 
-/** Whether a block of the index is a child of another one of the same tree: then it is no root. */
+/** Whether a block of the index is a child of another one of the same tree, and therefore not a
+ * root. */
 bool bw_completeness_is_child(const struct bw_completeness *completeness,
                               const struct bw_found_block *block);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Deleted files: inodes that one generation has and the next one lacks. A subvolume that both have
- * is compared block by block, and shared blocks are not read. Each inode becomes an entry with its
- * name and contents in the last generation that had it.
+ * is compared block by block; shared blocks are not read. Each inode becomes an entry with its name
+ * and contents in the last generation that had it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@
 
 /* An inode that was deleted. */
 struct bw_deleted_inode {
-    const struct bw_subvolume *subvolume; /**< of the state that holds it */
+    const struct bw_subvolume *subvolume; /**< in the generation that has the inode */
     uint64_t number;
 };
 
@@ -34,13 +34,13 @@ struct bw_deleted {
     struct bw_deleted_options options;
     struct bw_older older;
     struct bw_buffer path; /**< options.path with a '/' before it and none after it */
-    struct bw_fs *newer;   /**< the state that came before; may be the present one */
-    struct bw_fs *state;   /**< the one at hand; NULL before the first */
-    bool at_end;           /**< the present state was handed out */
+    struct bw_fs *newer;   /**< the generation examined before; may be the current one */
+    struct bw_fs *state;   /**< the generation being examined; NULL before the first */
+    bool at_end;           /**< the current generation has been examined */
     struct bw_deleted_inode *inodes;
     size_t count, capacity;
-    struct bw_pair_set known; /**< inodes that were handed out: subvolume, number and generation */
-    struct bw_map gone;       /**< subvolumes that were handed out */
+    struct bw_pair_set known; /**< inodes that were returned: subvolume, number and generation */
+    struct bw_map gone;       /**< deleted subvolumes that were returned */
 };
 
 const char *bw_left_name(enum bw_left_kind kind)
@@ -77,7 +77,8 @@ enum bw_left_kind bw_left_kind(const struct bw_left *left, bool unchecked)
     return unchecked && left->good > left->in_tree ? BW_LEFT_UNPROVEN : BW_LEFT_PROVEN;
 }
 
-/* From deleted inodes to entries: what each held and was called in the state that had it last. */
+/* From deleted inodes to entries, with their contents and names in the last generation that had
+ * them. */
 
 /* The current inode, and the receiver of its entries. */
 struct visiting {
@@ -149,7 +150,7 @@ static struct bw_error *visit_inode(struct visiting *visiting, struct bw_inode_p
                                (size_t)length, take_path, visiting);
 }
 
-/* Of all inodes, in the order of which the tree of each is read. */
+/* Visits all inodes, ordered by their tree. */
 static struct bw_error *visit_all(struct visiting *visiting, struct bw_inode_paths *paths,
                                   unsigned types)
 {
@@ -180,19 +181,21 @@ struct bw_error *bw_deleted_visit(struct bw_deleted *deleted, unsigned types,
 }
 
 /*
- * Which inodes were deleted between two states. A subvolume that both have is compared block by
- * block, and what both trees share is not read. What a newer state lacks because a block of it is
- * lost is looked for in the present one, and what is lost there, too, is not taken for deleted.
+ * Finding the inodes that were deleted between two generations. A subvolume that both have is
+ * compared block by block; shared blocks are not read. If the newer generation lacks an inode
+ * because a block is lost, it is looked up in the current generation. If that block is lost, too,
+ * the inode does not count as deleted.
  */
 
-/* Numbers of inodes end here; above are those of orphans and the like. */
+/* The last ordinary inode number; larger ones have special meanings, such as BW_ORPHAN. */
 #define LAST_INODE ((uint64_t)-257)
 
-/* A subvolume under comparison. */
+/* A subvolume that is being compared. */
 struct finding {
     struct bw_deleted *deleted;
     const struct bw_subvolume *subvolume;
-    struct bw_diff_tree present; /* of the same subvolume; not started if it has none */
+    struct bw_diff_tree present; /* the same subvolume in the current generation; unused without
+                                  * has_present */
     bool has_present;
 };
 
@@ -205,7 +208,7 @@ static struct bw_error *add(const struct finding *finding, uint64_t number)
     return NULL;
 }
 
-/* Whether the present state lacks an inode, as far as that is known. */
+/* Whether an inode is missing in the current generation, or its absence is uncertain. */
 static struct bw_error *is_lacking(struct finding *finding, uint64_t number, uint64_t generation,
                                    bool *lacking)
 {
@@ -218,8 +221,8 @@ static struct bw_error *is_lacking(struct finding *finding, uint64_t number, uin
     return NULL;
 }
 
-/* Adds an inode that the newer state lacks. What a state had open that was deleted already is
- * another thing than what an older one has under its name. */
+/* Adds an inode that the newer generation lacks. An inode without a name, which was open when it
+ * was deleted, is a different entry from the same inode with a name. */
 static struct bw_error *add_lacking(struct finding *finding, uint64_t number, uint64_t generation,
                                     bool named)
 {
@@ -227,7 +230,7 @@ static struct bw_error *add_lacking(struct finding *finding, uint64_t number, ui
     BW_TRY(is_lacking(finding, number, generation, &lacking));
     if (!lacking)
         return NULL;
-    /* Numbers are hardly ever used twice, and a state has few generations. */
+    /* inode numbers are hardly ever reused, and few generations are involved */
     const uint64_t identity = number ^ generation << 40 ^ generation >> 24 ^ (uint64_t)!named << 63;
     if (!bw_pair_set_add(&finding->deleted->known, finding->subvolume->tree.id, identity, &is_new))
         return bw_error_no_memory();
@@ -244,7 +247,7 @@ static struct bw_error *take_pair(void *context, const struct bw_item_pair *pair
         return NULL;
     bool has = pair->items[1] && bw_inode_decode(pair->items[1], &newer) &&
                newer.generation == older.generation;
-    /* Without a name it was open when it was deleted. */
+    /* an inode without a name was deleted while it was open */
     if (has && (newer.link_count || !older.link_count))
         return NULL;
     return add_lacking(finding, pair->key.objectid, older.generation, older.link_count);
@@ -274,7 +277,7 @@ static struct bw_error *compare(struct finding *finding, const struct bw_fs *new
     return bw_pairs_compare(&pairs);
 }
 
-/* All of a subvolume. */
+/* Whole subvolumes. */
 
 static struct bw_error *add_inode_item(void *context, const struct bw_item *item)
 {
@@ -307,7 +310,7 @@ static struct bw_error *add_all(struct finding *finding)
     return NULL;
 }
 
-/* The same subvolume in another state, unless it is being deleted there; NULL if not found. */
+/* The same subvolume in another generation, unless it is being deleted there; or NULL. */
 static const struct bw_subvolume *same_in(const struct bw_fs *fs,
                                           const struct bw_subvolume *subvolume)
 {
@@ -315,7 +318,8 @@ static const struct bw_subvolume *same_in(const struct bw_fs *fs,
     return found && !found->deleted ? found : NULL;
 }
 
-/* A state between that has lost the subvolume counts for nothing. */
+/* Compares a subvolume with the newer generation; if that has lost the subvolume, with the current
+ * one. */
 static struct bw_error *find_in(struct bw_deleted *deleted, const struct bw_subvolume *subvolume)
 {
     struct finding finding = {.deleted = deleted, .subvolume = subvolume};
@@ -335,8 +339,8 @@ static struct bw_error *find_in(struct bw_deleted *deleted, const struct bw_subv
     return error;
 }
 
-/* Finds what deleted->state holds, and deleted->newer and the present lack. Fails only if memory
- * runs out. */
+/* Finds the inodes in deleted->state that deleted->newer and the current generation lack. Fails
+ * only if memory runs out. */
 static struct bw_error *deleted_find(struct bw_deleted *deleted)
 {
     const struct bw_subvolume_table *table = &deleted->state->subvolumes;
@@ -346,7 +350,7 @@ static struct bw_error *deleted_find(struct bw_deleted *deleted)
     return NULL;
 }
 
-/* The present state. */
+/* The current generation. */
 
 static struct bw_error *take_orphan(void *context, const struct bw_item *item)
 {
@@ -357,7 +361,7 @@ static struct bw_error *take_orphan(void *context, const struct bw_item *item)
     return mode && !file.exists && !file.lost ? add(finding, item->key.offset) : NULL;
 }
 
-/* Files that have lost their last name, but were not removed. */
+/* Finds files that have no name left, but have not been removed yet. */
 static struct bw_error *find_orphans(struct bw_deleted *deleted,
                                      const struct bw_subvolume *subvolume)
 {
@@ -371,8 +375,8 @@ static struct bw_error *find_orphans(struct bw_deleted *deleted,
     return error;
 }
 
-/* Finds what the present state holds that is deleted: orphans, and subvolumes that no older state
- * held. Likewise. */
+/* Finds what is being deleted in the current generation: orphans, and subvolumes that no older
+ * generation has. Fails only if memory runs out. */
 static struct bw_error *deleted_find_present(struct bw_deleted *deleted)
 {
     const struct bw_subvolume_table *table = &deleted->present->subvolumes;
@@ -384,8 +388,8 @@ static struct bw_error *deleted_find_present(struct bw_deleted *deleted)
     return NULL;
 }
 
-/* The search for what was deleted: its states, one after the other. Two older ones are open at a
- * time, besides the present one. */
+/* Iterating over the generations. At most two older ones are open, in addition to the current
+ * one. */
 
 static struct bw_error *set_up(struct bw_deleted *deleted, const struct bw_deleted_options *options)
 {
@@ -451,7 +455,7 @@ static struct bw_error *describe(struct bw_deleted *deleted, struct bw_deleted_s
     return error;
 }
 
-/* Makes a state the one at hand. */
+/* Makes a generation the one being examined. */
 static void advance(struct bw_deleted *deleted, struct bw_fs *fs)
 {
     if (deleted->state && deleted->state != deleted->newer) {

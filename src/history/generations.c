@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The list of generations: their roots in the superblock and the index, the trees that their root
- * trees name, and whether a transaction was committed; and opening each as a file system.
+ * The list of historic roots: their sources (the superblock and the index), the trees in their root
+ * trees, and whether their transaction was committed; and opening each as a file system.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
 
-/* Single items. */
+/* Reading single items. */
 
 /* Passes the items in a range of keys to `take`; false if part of the range is lost. */
 static bool read_items(const struct bw_past *past, const struct bw_tree *tree, struct bw_key first,
@@ -46,7 +46,7 @@ static struct bw_tree root_tree(const struct bw_root_pointer *root)
     return (struct bw_tree){BW_ROOT_TREE, *root, 0};
 }
 
-/* Root items of one tree id. */
+/* The last root item of a tree id, and their number. */
 struct root_items {
     struct bw_tree tree;
     size_t count;
@@ -73,7 +73,8 @@ static bool find_tree(const struct bw_past *past, const struct bw_root_pointer *
     return read_items(past, &tree, first, last, take_root_item, items);
 }
 
-/* Every file system has these trees: nearly the first and the last keys of a root tree. */
+/* Whether a block can be the root of a root tree. Every file system has these two trees, whose keys
+ * are nearly the first and the last ones of a root tree. */
 static bool state_is_root(const struct bw_past *past, const struct bw_root_pointer *root)
 {
     static const uint64_t always[] = {BW_EXTENT_TREE, BW_DATA_RELOC_TREE};
@@ -84,7 +85,7 @@ static bool state_is_root(const struct bw_past *past, const struct bw_root_point
     return true;
 }
 
-/* The extent item of a block. */
+/* The search for the extent item of a root. */
 struct extent_search {
     const struct bw_root_pointer *root;
     bool found;
@@ -99,7 +100,8 @@ static void take_extent(void *context, const struct bw_item *item)
             extent.generation == search->root->generation && extent.level == search->root->level;
 }
 
-/* The extent tree of a state; false if it is lost, or does not tell of tree blocks. */
+/* Finds the extent tree of a historic root; false if it is lost, or does not contain tree
+ * blocks. */
 static bool find_extent_tree(const struct bw_past *past, const struct bw_root_pointer *root,
                              struct bw_tree *tree)
 {
@@ -111,8 +113,8 @@ static bool find_extent_tree(const struct bw_past *past, const struct bw_root_po
     return true;
 }
 
-/* References are complete in the extent tree when a transaction is committed, and only then: a root
- * that was given up before has no extent item in its own extent tree. */
+/* The extent tree contains all references only when its transaction is committed. A root whose
+ * transaction was aborted has no extent item in its own extent tree. */
 enum bw_state_standing bw_state_standing(const struct bw_past *past,
                                          const struct bw_past_state *state)
 {
@@ -121,7 +123,7 @@ enum bw_state_standing bw_state_standing(const struct bw_past *past,
     struct bw_tree extents;
     if (state->info.sources & (BW_STATE_OF_SUPERBLOCK | BW_STATE_OF_BACKUP))
         return BW_STATE_COMMITTED;
-    /* After the last commit there is one transaction at most, unless the superblock is stale. */
+    /* at most one transaction follows the last commit, unless the superblock is stale */
     if (root->generation == past->fs->superblock.generation + 1)
         return BW_STATE_ABANDONED;
     if (!find_extent_tree(past, root, &extents))
@@ -132,7 +134,8 @@ enum bw_state_standing bw_state_standing(const struct bw_past *past,
     return search.found ? BW_STATE_COMMITTED : complete ? BW_STATE_ABANDONED : BW_STATE_UNPROVEN;
 }
 
-/* The chunk tree of a state: its blocks lie in system chunks, and its extent tree has them. */
+/* Finding the chunk tree of a historic root: its blocks are in system chunks, and in the extent
+ * tree. */
 
 static struct bw_error *take_system_chunk(void *context, const struct bw_chunk_info *chunk)
 {
@@ -142,7 +145,7 @@ static struct bw_error *take_system_chunk(void *context, const struct bw_chunk_i
     return NULL;
 }
 
-/* Finds the system chunks, which state_chunk_root() needs. BW_ERROR_NO_MEMORY. */
+/* Finds the system chunks for state_chunk_root(). BW_ERROR_NO_MEMORY. */
 static struct bw_error *find_system_chunks(struct bw_past *past)
 {
     past->items = BW_PAST_ITEMS;
@@ -169,8 +172,8 @@ static void take_chunk_block(void *context, const struct bw_item *item)
             *root = (struct bw_root_pointer){extent.bytenr, extent.generation, extent.level};
 }
 
-/* Finds the root of the chunk tree of a state in its extent tree; `chunk_root->bytenr` is 0 if
- * that does not tell. */
+/* Finds the root of the chunk tree of a historic root in its extent tree. If it is not found, sets
+ * `chunk_root->bytenr` to 0. */
 static void state_chunk_root(struct bw_past *past, const struct bw_root_pointer *root,
                              struct bw_root_pointer *chunk_root)
 {
@@ -199,7 +202,7 @@ static bool state_has_root(const struct bw_past *past, uint64_t tree,
     return !error;
 }
 
-/* All trees. */
+/* Listing the trees. */
 
 struct reading {
     struct bw_past *past;
@@ -235,8 +238,9 @@ static bool is_later(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
 }
 
-/* The time of the last change of an inode. Kernels that do not know it leave it stale. */
-static void note_time(const struct reading *reading, const struct bw_item *item)
+/* Updates the newest time of a change. Old kernels do not update the time, which shows in
+ * generation_v2. */
+static void update_newest_time(const struct reading *reading, const struct bw_item *item)
 {
     const struct bw_disk_root_item *disk = (const void *)item->data;
     if (!reading->newest || item->size < sizeof *disk ||
@@ -262,18 +266,18 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
         BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(&item, &root);
         if (bad || !root.root.bytenr)
             continue;
-        note_time(reading, &item);
+        update_newest_time(reading, &item);
         const struct bw_tree tree = {item.key.objectid, root.root, 0};
         BW_TRY(take_tree(reading, &tree, root.references == 0 || root.flags & BW_ROOT_DEAD, false));
     }
     return NULL;
 }
 
-/* Hands out the trees of a state, as bw_past_trees(); `newest` (may be NULL) is set to the newest
- * time of a change in its subvolumes. */
-static struct bw_error *state_trees(struct bw_past *past, const struct bw_past_state *state,
-                                    bw_state_tree_taker *take, void *context,
-                                    struct timespec *newest)
+/* Passes the trees of a historic root to `take`, as for bw_past_trees(); `newest` (may be NULL) is
+ * set to the newest time of a change in its subvolumes. */
+static struct bw_error *visit_state_trees(struct bw_past *past, const struct bw_past_state *state,
+                                          bw_state_tree_taker *take, void *context,
+                                          struct timespec *newest)
 {
     struct reading reading = {past, take, context, newest};
     const struct bw_tree tree = root_tree(&state->root),
@@ -285,7 +289,7 @@ static struct bw_error *state_trees(struct bw_past *past, const struct bw_past_s
     return bw_tree_scan(&past->reader, &tree, &scan);
 }
 
-/* The list of states: those that the superblock names, and a root of a root tree for each other. */
+/* The list of historic roots: those in the superblock, and those that the scan found. */
 
 const char *bw_state_standing_name(enum bw_state_standing standing)
 {
@@ -293,19 +297,19 @@ const char *bw_state_standing_name(enum bw_state_standing standing)
     return names[standing];
 }
 
-/* Roots. */
+/* Collecting roots. */
 
 static bool is_same(const struct bw_root_pointer *a, const struct bw_root_pointer *b)
 {
     return a->bytenr == b->bytenr && a->generation == b->generation;
 }
 
-/* Adds a state, or a source of one that is known. */
+/* Adds a historic root, or another source of a known one. */
 static struct bw_error *add_state(struct bw_past *past, const struct bw_root_pointer *root,
                                   unsigned source, unsigned backup)
 {
     struct bw_past_state *state = NULL;
-    /* What the scan finds differs from each other, but not from what the superblock names. */
+    /* the results of the scan are unique, but the superblock may contain some of them */
     for (size_t i = 0; i < past->count && i <= BW_BACKUP_ROOTS && !state; i++)
         if (is_same(&past->states[i].root, root))
             state = &past->states[i];
@@ -359,7 +363,7 @@ static void report_rest(struct bw_past *past)
                                  "more than %d root trees: the others are ignored", MOST_STATES));
 }
 
-/* Blocks of the root tree and the chunk tree that no other one points to. */
+/* Adds blocks of root trees and chunk trees without a parent. */
 static struct bw_error *add_of_scan(struct bw_past *past)
 {
     size_t tried = 0;
@@ -384,7 +388,7 @@ static struct bw_error *add_of_scan(struct bw_past *past)
     return NULL;
 }
 
-/* What is known of each. */
+/* Collecting facts about each. */
 
 static int compare_chunk_roots(const void *left, const void *right)
 {
@@ -395,8 +399,8 @@ static int compare_chunk_roots(const void *left, const void *right)
                                   : (a->root.bytenr < b->root.bytenr) * 2 - 1;
 }
 
-/* The chunk tree that was in force when a state was committed that the superblock does not name. If
- * it is lost, or not known, the newest that is not newer than the state has to do. */
+/* Finds the chunk tree of a historic root that is not in the superblock. If it is lost or unknown,
+ * uses the newest one that is not newer than the root. */
 static void search_chunk_root(struct bw_past *past, struct bw_past_state *state)
 {
     struct bw_root_pointer own;
@@ -425,7 +429,7 @@ static bool is_subvolume(uint64_t id)
     return id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
 }
 
-/* What was being deleted need not be whole. */
+/* Trees that are being deleted may be incomplete. */
 static struct bw_error *count_tree(void *context, const struct bw_state_tree *tree)
 {
     struct bw_state_info *info = context;
@@ -450,7 +454,7 @@ static int compare_states(const void *left, const void *right)
                                           : (a->tree_root < b->tree_root) * 2 - 1;
 }
 
-/* How much speaks for a state being the one that its generation names; 0: nothing. */
+/* The strength of evidence that a root was committed; 0: none. */
 static unsigned weight_of(const struct bw_state_info *info)
 {
     return info->sources & (BW_STATE_OF_SUPERBLOCK | BW_STATE_OF_BACKUP) ? 3
@@ -459,10 +463,10 @@ static unsigned weight_of(const struct bw_state_info *info)
                                                                          : 0;
 }
 
-/* Whether a state is preferred to another one of its generation. To take a snapshot with quotas, a
- * transaction writes all trees, and then goes on: both root trees are complete, and the later one
- * was committed. Every later root has a newer time in the list of subvolumes, since the entry of
- * the snapshot is made in between. */
+/* Whether a root is preferred to another one of the same generation. When a snapshot is taken with
+ * quotas, the transaction writes all trees and then continues: both root trees are complete, but
+ * the later one was committed. The later one has a newer time in its list of subvolumes, because
+ * the snapshot's entry was created in between. */
 static bool is_preferred(const struct bw_state_info *a, const struct bw_state_info *b)
 {
     const unsigned weight = weight_of(a), other = weight_of(b);
@@ -473,8 +477,8 @@ static bool is_preferred(const struct bw_state_info *a, const struct bw_state_in
                                             : a->date.tv_nsec > b->date.tv_nsec;
 }
 
-/* Prefers one of the states of a generation, if there is one that is preferred to all others. */
-static void settle_generation(struct bw_past_state *states, size_t count)
+/* Selects a root of a generation if it is preferred to all others. */
+static void select_committed_root(struct bw_past_state *states, size_t count)
 {
     const struct bw_past_state *best = &states[0];
     for (size_t i = 1; i < count; i++)
@@ -494,15 +498,15 @@ static void settle_generation(struct bw_past_state *states, size_t count)
     }
 }
 
-/* A generation has one committed state, as far as that can be decided. */
-static void settle(struct bw_past *past)
+/* Selects the committed root of each generation, if possible. */
+static void select_committed(struct bw_past *past)
 {
     qsort(past->states, past->count, sizeof *past->states, compare_states);
     for (size_t i = 0, next; i < past->count; i = next) {
         const uint64_t generation = past->states[i].info.generation;
         for (next = i + 1; next < past->count && past->states[next].info.generation == generation;)
             next++;
-        settle_generation(&past->states[i], next - i);
+        select_committed_root(&past->states[i], next - i);
     }
     qsort(past->states, past->count, sizeof *past->states, compare_states);
 }
@@ -520,8 +524,7 @@ static void report_stale(const struct bw_past *past)
                                      known, newest->generation));
 }
 
-/* Fills the list of states, from the superblock and, if there is a completeness, the index.
- */
+/* Fills the list from the superblock and, after a scan, from the index. */
 static struct bw_error *list(struct bw_past *past)
 {
     BW_TRY(add_of_superblock(past));
@@ -535,14 +538,14 @@ static struct bw_error *list(struct bw_past *past)
         set_chunk_root(past, state);
         state->info.standing = bw_state_standing(past, state);
         state->info.judged = past->judged;
-        BW_TRY(state_trees(past, state, count_tree, &state->info, &state->info.date));
+        BW_TRY(visit_state_trees(past, state, count_tree, &state->info, &state->info.date));
     }
-    settle(past);
+    select_committed(past);
     report_stale(past);
     return NULL;
 }
 
-/* Asking for them. */
+/* Finding one in the list. */
 
 size_t bw_past_count(const struct bw_past *past)
 {
@@ -557,7 +560,7 @@ const struct bw_state_info *bw_past_state(const struct bw_past *past, size_t sta
 struct bw_error *bw_past_trees(struct bw_past *past, size_t state, bw_state_tree_taker *take,
                                void *context)
 {
-    return state_trees(past, &past->states[state], take, context, NULL);
+    return visit_state_trees(past, &past->states[state], take, context, NULL);
 }
 
 static struct bw_error *list_candidates(const struct bw_past *past, uint64_t generation)
@@ -579,7 +582,8 @@ static struct bw_error *list_candidates(const struct bw_past *past, uint64_t gen
                            generation, (int)text.length, text.data);
 }
 
-/* That there was a choice, unless the superblock has made it. */
+/* Reports that a generation has several complete roots, unless the superblock contains the selected
+ * one. */
 static void report_choice(const struct bw_past *past, const struct bw_state_info *chosen)
 {
     size_t complete = 1;
@@ -610,11 +614,12 @@ struct bw_error *bw_past_find(const struct bw_past *past, uint64_t generation, s
     return NULL;
 }
 
-/* Opening the present state of a file system, the list of older ones, and each of those. */
+/* The public functions. */
 
-/* The scan. */
+/* Scanning. */
 
-/* The present root of the root tree was not found: a copy that was scanned is lost. */
+/* Whether the current root of the root tree was not found, so the mirror that was scanned is
+ * lost. */
 static bool lacks_root(const struct bw_past *past)
 {
     const struct bw_superblock *super = &past->fs->superblock;
@@ -658,9 +663,9 @@ static struct bw_error *fill_index(struct bw_past *past, const struct bw_past_op
     return error;
 }
 
-/* The list. */
+/* Opening the list. */
 
-/* btrfs-image copies only the blocks in use: in a dump nothing else is expected. */
+/* btrfs-image copies only the blocks in use, so missing blocks are normal in a metadump. */
 static void report_unread(const struct bw_past *past)
 {
     const uint64_t bytes = past->facts.unread;
@@ -727,7 +732,7 @@ void bw_past_facts(const struct bw_past *past, struct bw_past_facts *facts)
     *facts = past->facts;
 }
 
-/* States as file systems. */
+/* Historic roots as file systems. */
 
 static struct bw_state_choice choice_of(const struct bw_state_info *info)
 {

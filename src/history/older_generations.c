@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opening the older states of a file system, for those who go through all of them. */
+/* Opens the older generations of a file system one after the other. */
 #include "history/older_generations.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/struct_size.h"
 #include "btrfs-walk/past.h"
 
-/* All committed states, as far as it costs little to find them. */
+/* Finds all committed roots. Scans only if that is fast. */
 static struct bw_error *find_states(struct bw_older *older)
 {
     const struct bw_past_options how = {.struct_size = sizeof how, .only_list = true};

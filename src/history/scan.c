@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The logical scan. A thread reads some MiB at a time, below the layer that verifies, and examines
- * every place where a block may be. Only where the mirror that was read is damaged are others
- * read. Holes in image files are not read.
+ * The logical scan: collects the ranges to scan, which exclude holes in image files, and scans
+ * them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +14,11 @@
 #include "ondisk/chunk.h"
 #include "xlators/classes.h"
 
-/* Where a row of pieces lies that a chunk puts on its devices side by side. */
+/* The stripes of a chunk, in rows of one stripe per device. */
 struct rows {
     const struct bw_fs *fs;
     const struct bw_chunk_info *chunk;
-    uint64_t bytes; /* logical bytes of a row */
+    uint64_t bytes; /* logical bytes per row */
 };
 
 static uint64_t row_bytes(const struct bw_chunk_info *chunk)
@@ -31,8 +30,8 @@ static uint64_t row_bytes(const struct bw_chunk_info *chunk)
     return (chunk->stripe_count - profile->parity_stripes) / copies * (uint64_t)BW_STRIPE_LENGTH;
 }
 
-/* The first byte from `offset` of a stripe on that is stored; UINT64_MAX: none, or its device is
- * missing. */
+/* The offset of the next stored byte at or after `offset` of a stripe; UINT64_MAX if there is none,
+ * or its device is missing. */
 static uint64_t next_in_stripe(const struct rows *rows, const struct bw_stripe_info *stripe,
                                uint64_t offset)
 {
@@ -44,7 +43,7 @@ static uint64_t next_in_stripe(const struct rows *rows, const struct bw_stripe_i
     return next == UINT64_MAX ? next : next - begin;
 }
 
-/* Where in the chunk the first row at or after a position begins of which anything is stored. */
+/* The position in the chunk of the first row at or after `position` in which anything is stored. */
 static uint64_t next_stored(const struct rows *rows, uint64_t position)
 {
     const uint64_t row = position / rows->bytes;
@@ -93,7 +92,7 @@ struct bw_error *bw_scan_add_chunk(const struct bw_fs *fs, const struct bw_chunk
             .length = left < BW_SCAN_PIECE ? (uint32_t)left : BW_SCAN_PIECE,
             .mixed = chunk->type & BW_GROUP_DATA,
         };
-        /* Chunks that lie in the same place may claim any amount. */
+        /* in a crafted image, chunks that overlap may claim any amount */
         if (ranges->bytes >= limit) {
             ranges->left_out++;
             return NULL;
@@ -104,7 +103,7 @@ struct bw_error *bw_scan_add_chunk(const struct bw_fs *fs, const struct bw_chunk
     return NULL;
 }
 
-/* The chunks under way. */
+/* Argument of the chunk visitor. */
 struct chunks {
     const struct bw_fs *fs;
     struct bw_scan_ranges *ranges;
@@ -130,24 +129,24 @@ struct bw_error *bw_scan_add_chunks(struct bw_fs *fs, struct bw_scan_ranges *ran
 }
 
 /*
- * The logical scan. A thread reads some MiB at a time, below the layer that verifies, and judges
- * every place where a block may be. Only where the copy that was read is damaged are others read.
+ * Scanning. A thread reads some MiB at a time, below the layer that verifies, and examines every
+ * possible position of a block. Other mirrors are read only where the first one is damaged.
  */
 
 enum {
-    READ = BW_STRIPE_LENGTH, /* bytes of a request: on striped profiles, none is cut */
+    READ = BW_STRIPE_LENGTH, /* bytes per request, so that requests fit into a stripe */
     READS = BW_SCAN_PIECE / READ,
-    SLOTS = BW_SCAN_PIECE / BW_MIN_SECTORSIZE, /* places of blocks, at most */
+    SLOTS = BW_SCAN_PIECE / BW_MIN_SECTORSIZE, /* maximum number of blocks in a piece */
 };
 
-/* The memory of a thread. */
+/* Buffers of a thread. */
 struct worker {
     uint8_t *buffer;
-    bool open[SLOTS]; /* places whose block is not known yet */
+    bool open[SLOTS]; /* positions whose blocks are not known yet */
     struct bw_found_block found[SLOTS];
 };
 
-/* The scan under way. */
+/* A running scan. */
 struct scanner {
     struct bw_past_scan *scan;
     struct bw_found_identity identity;
@@ -157,7 +156,7 @@ struct scanner {
     atomic_bool stopped;
 };
 
-/* A piece under way. */
+/* A piece that is being scanned. */
 struct piece {
     struct scanner *scanner;
     struct worker *worker;
@@ -184,8 +183,8 @@ static void read_requests(const struct piece *piece, struct bw_request *requests
     bw_wind(&frame, reader->top, requests, count);
 }
 
-/* Reads one copy of what is not known yet. */
-static void read_copy(struct piece *piece, unsigned copy)
+/* Reads the unknown positions of a piece from a mirror. */
+static void read_mirror(struct piece *piece, unsigned copy)
 {
     const uint32_t nodesize = piece->scanner->identity.nodesize, slots = READ / nodesize;
     piece->request_count = 0;
@@ -202,8 +201,8 @@ static void read_copy(struct piece *piece, unsigned copy)
     read_requests(piece, piece->requests, piece->request_count);
 }
 
-/* Judges a place; it stays open if another copy may be better. Among data nearly nothing is a
- * block, so that has to look like one. */
+/* Classifies a position. It stays open if another mirror may be better. In mixed chunks, data is
+ * likely, so other mirrors are read only if it looks like a damaged block. */
 static void assess_slot(struct piece *piece, uint32_t slot)
 {
     struct bw_past_scan *scan = piece->scanner->scan;
@@ -222,7 +221,8 @@ static void assess_slot(struct piece *piece, uint32_t slot)
                                 (kind == BW_FOUND_ZEROS && scan->doubts_zeros);
 }
 
-/* What is left around a bad sector; false if the place cannot be read. */
+/* Reads a single position after a bad sector made a larger read fail; false if it cannot be read,
+ * either. */
 static bool read_slot(const struct piece *piece, const struct bw_request *request, uint64_t slot)
 {
     const uint32_t nodesize = piece->scanner->identity.nodesize;
@@ -299,13 +299,13 @@ static void scan_piece(void *context, unsigned worker, size_t task)
         return;
     memset(piece.worker->open, true, piece.slots);
     memset(piece.worker->found, 0, piece.slots * sizeof *piece.worker->found);
-    read_copy(&piece, 0);
+    read_mirror(&piece, 0);
     completeness(&piece);
     const unsigned copies = has_open(&piece, 0, piece.slots) ? copies_of(&piece) : 0;
     for (unsigned copy = 1; copies > 1 && copy <= copies; copy++) {
         if (!has_open(&piece, 0, piece.slots))
             break;
-        read_copy(&piece, copy);
+        read_mirror(&piece, copy);
         completeness(&piece);
     }
     keep_found(&piece);

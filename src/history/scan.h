@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The logical scan: reads the chunks that hold metadata once, through the graph, and adds every
- * tree block in them to an index. It does not read data chunks, since users may have stored copies
- * of tree blocks there. Ranges that were never written cost nothing. */
+/* The logical scan: reads the chunks with metadata once, through the graph, and adds every tree
+ * block in them to an index. It does not read data chunks, because users may have stored copies of
+ * tree blocks there. It skips ranges that were never written. */
 #ifndef BW_HISTORY_SCAN_H
 #define BW_HISTORY_SCAN_H
 
@@ -10,23 +10,24 @@
 #include "btrfs-walk/fs.h"
 #include "history/block_index.h"
 
-/** Ranges of logical addresses that are to be scanned, in pieces. All zeros is none; to be freed
- * with free(). */
+/** Ranges of logical addresses to scan, in pieces. All zeros is an empty list; free `ranges` with
+ * free(). */
 struct bw_scan_ranges {
     struct bw_scan_range {
         uint64_t logical;
         uint32_t length; /**< at most BW_SCAN_PIECE */
-        bool mixed;      /**< data may lie between the tree blocks */
+        bool mixed;      /**< data may be between the tree blocks */
     } * ranges;
     size_t count, capacity;
-    uint64_t bytes;  /**< of all ranges: no more than the devices have, and one piece */
-    size_t left_out; /**< chunks that would have made it more, wholly or in part */
+    uint64_t bytes;  /**< of all ranges; at most the size of the devices plus one piece */
+    size_t left_out; /**< number of chunks that were omitted, completely or in part, because of this
+                      * limit */
 };
 
 /** Bytes that a thread reads at a time. */
 enum { BW_SCAN_PIECE = 4 << 20 };
 
-/** Adds the stored ranges of a chunk, if it holds metadata. Fails only if memory runs out. */
+/** Adds the stored ranges of a chunk, if it contains metadata. Fails only if memory runs out. */
 struct bw_error *bw_scan_add_chunk(const struct bw_fs *fs, const struct bw_chunk_info *chunk,
                                    struct bw_scan_ranges *ranges);
 
@@ -38,19 +39,22 @@ struct bw_past_scan {
     struct bw_fs *fs;
     const struct bw_scan_ranges *ranges;
     struct bw_found_index *index; /**< receives the blocks; sorted at the end */
-    unsigned threads;             /**< 0: one for each processor, at most 8 */
-    bool doubts_zeros; /**< where a copy has only zeros, others are read as well: it may be lost */
-    /** Called now and then, by one thread, with the number of bytes done; false ends the scan. May
-     * be NULL. */
+    unsigned threads;             /**< 0: one per processor, at most 8 */
+    bool doubts_zeros; /**< if one mirror contains only zeros, read the others, too: it may be lost
+                        */
+    /** Called from time to time, by one thread, with the number of bytes done; returns false to end
+     * the scan. May be NULL. */
     bool (*progress)(void *context, uint64_t done, uint64_t total);
-    /** Sees every block that is found, in any thread; false if memory ran out. May be NULL. */
+    /** Called for every block that is found, by any thread; returns false if memory ran out. May be
+     * NULL. */
     bool (*visit)(void *context, const struct bw_node *block);
     void *context;
-    atomic_uint_fast64_t zeros;  /**< result: places of blocks where a copy has only zeros */
-    atomic_uint_fast64_t unread; /**< result: bytes that could not be read in any copy */
+    atomic_uint_fast64_t zeros;  /**< result: number of positions with only zeros in a mirror */
+    atomic_uint_fast64_t unread; /**< result: number of bytes that no mirror could provide */
 };
 
-/** Scans. Continues after read errors. Returns BW_ERROR_STOPPED or BW_ERROR_NO_MEMORY. */
+/** Runs the scan, which continues after read errors. Returns BW_ERROR_STOPPED or
+ * BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_past_scan(struct bw_past_scan *scan);
 
 #endif

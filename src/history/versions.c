@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The versions of a file: it is looked up in one state after the other, and what is found is
- * compared with what the newer state has. */
+/* The versions of a file. It is looked up in one generation after the other; each result is
+ * compared with the result in the newer generation. */
 #include "btrfs-walk/versions.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "fs/inode_paths.h"
 #include "history/older_generations.h"
 
-/* A state that has the file. All zeros: none. */
+/* The file in a generation. All zeros: not found. */
 struct found {
     struct bw_version version;
     struct bw_buffer path;
@@ -22,10 +22,10 @@ struct found {
 struct searching {
     struct bw_versions_options options;
     struct bw_fs *present;
-    uint64_t from; /* id of the subvolume at which paths begin */
+    uint64_t from; /* id of the subvolume where paths begin */
     struct bw_older older;
-    struct found newer; /* the newest state of the version at hand */
-    struct found last;  /* the oldest one, if that is another one */
+    struct found newer; /* the newest generation of the current version */
+    struct found last;  /* the file in the generation being examined */
 };
 
 static void drop(const struct searching *searching, struct found *found)
@@ -36,7 +36,7 @@ static void drop(const struct searching *searching, struct found *found)
     *found = (struct found){0};
 }
 
-/* Finding. */
+/* Finding the file. */
 
 static struct bw_error *take_path(void *context, const char *path, size_t length)
 {
@@ -46,7 +46,7 @@ static struct bw_error *take_path(void *context, const char *path, size_t length
     return first->failed ? bw_error_no_memory() : NULL;
 }
 
-/* Makes an absolute path one from a subvolume on, if it leads through that. */
+/* Makes an absolute path relative to a subvolume, if it leads through that. */
 static struct bw_error *begin_at(struct bw_fs *fs, const struct bw_subvolume *from,
                                  struct bw_buffer *path)
 {
@@ -61,7 +61,7 @@ static struct bw_error *begin_at(struct bw_fs *fs, const struct bw_subvolume *fr
     return NULL;
 }
 
-/* Finds the file by its number: under another name, or without one. */
+/* Finds the file by its inode number, under any name or without one. */
 static struct bw_error *find_by_number(const struct bw_version *newer,
                                        const struct bw_subvolume *from, struct found *found)
 {
@@ -107,7 +107,7 @@ static struct bw_error *find(const struct searching *searching, struct found *fo
     return error ? error : bw_older_time(version->fs, &version->time);
 }
 
-/* Comparing. */
+/* Comparing versions. */
 
 static bool is_same_file(const struct bw_version *a, const struct bw_version *b)
 {
@@ -122,7 +122,7 @@ static bool is_renamed(const struct bw_version *older, const struct bw_version *
             (newer->path_length && memcmp(older->path, newer->path, newer->path_length) != 0));
 }
 
-/* Compares an older state of the file with a newer one. */
+/* Compares the file in an older generation with the file in a newer one. */
 static struct bw_error *compare(const struct bw_version *older, const struct bw_version *newer,
                                 struct bw_diff_result *result)
 {
@@ -146,9 +146,9 @@ static struct bw_error *compare(const struct bw_version *older, const struct bw_
     return error;
 }
 
-/* Hands out the version at hand. `older`: what came before; NULL: nothing. */
-static struct bw_error *hand_out(struct searching *searching, const struct bw_version *older,
-                                 const struct bw_diff_result *result)
+/* Passes the current version to the caller. `older`: the previous version, or NULL. */
+static struct bw_error *pass_version(struct searching *searching, const struct bw_version *older,
+                                     const struct bw_diff_result *result)
 {
     struct bw_version *version = &searching->newer.version;
     version->is_oldest = !older;
@@ -159,7 +159,7 @@ static struct bw_error *hand_out(struct searching *searching, const struct bw_ve
     return searching->options.take(searching->options.context, version);
 }
 
-/* A state that has the file: it ends the version at hand, or belongs to it. */
+/* Handles a generation that has the file: it belongs to the current version, or ends it. */
 static struct bw_error *add(struct searching *searching, struct found *found)
 {
     struct bw_version *newer = &searching->newer.version, *older = &found->version;
@@ -175,7 +175,7 @@ static struct bw_error *add(struct searching *searching, struct found *found)
             drop(searching, found);
             return NULL;
         }
-        BW_TRY(hand_out(searching, older, &result));
+        BW_TRY(pass_version(searching, older, &result));
     }
     drop(searching, &searching->newer);
     searching->newer = *found;
@@ -183,8 +183,8 @@ static struct bw_error *add(struct searching *searching, struct found *found)
     return NULL;
 }
 
-/* What is lost of a state is as if it had not been found there. */
-static struct bw_error *try_state(struct searching *searching, struct bw_fs *fs)
+/* Errors in a generation are ignored, as if it did not have the file. */
+static struct bw_error *examine_generation(struct searching *searching, struct bw_fs *fs)
 {
     struct found *found = &searching->last;
     found->version.fs = fs;
@@ -201,13 +201,13 @@ static struct bw_error *search(struct searching *searching)
 {
     const struct bw_diff_result none = {0};
     for (struct bw_fs *fs = searching->present; fs;) {
-        BW_TRY(try_state(searching, fs));
+        BW_TRY(examine_generation(searching, fs));
         BW_TRY(bw_older_next(&searching->older, &fs));
     }
     if (!searching->newer.version.fs)
         return bw_error_create(BW_ERROR_NOT_FOUND, "%s: not found in any recoverable generation",
                                searching->options.path);
-    return hand_out(searching, NULL, &none);
+    return pass_version(searching, NULL, &none);
 }
 
 struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_options *options)
