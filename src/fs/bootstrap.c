@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Filling the address map of the graph: the chunk tree is read through the map that it fills. First
- * the system chunks of the superblock, then what the chunk tree holds; then, with the remap-tree
- * feature, the ranges that relocation has moved.
+ * Filling the address map of the graph. The chunk tree is read through the map that it fills: first
+ * the system chunks of the superblock are added, then the chunks in the chunk tree; then, with the
+ * remap-tree feature, the ranges that relocation has moved.
  */
 #include "fs/opening.h"
 
@@ -33,7 +33,7 @@ struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk
     return NULL;
 }
 
-/* In a dump, everything lies at its logical address on one device. */
+/* In a metadump, everything is at its logical address on one device. */
 static void flatten(const struct bw_fs *fs, struct bw_chunk_info *info)
 {
     const struct bw_device_identity *device = &fs->superblock.device;
@@ -46,7 +46,7 @@ static void flatten(const struct bw_fs *fs, struct bw_chunk_info *info)
     memcpy(stripe->device_uuid, device->uuid, BW_UUID_SIZE);
 }
 
-/* Tells the layers of a chunk. */
+/* Sends a chunk to the layers. */
 static struct bw_error *add_chunk(const struct bw_fs *fs, const struct bw_chunk *chunk)
 {
     struct bw_chunk_info info;
@@ -61,7 +61,7 @@ static struct bw_error *add_chunk(const struct bw_fs *fs, const struct bw_chunk 
     return error;
 }
 
-/* The superblock's array: key, chunk item, key, chunk item, ... */
+/* Adds the chunks of the superblock's array: key, chunk item, key, chunk item, ... */
 struct bw_error *bw_bootstrap_system_chunks(struct bw_fs *fs)
 {
     const uint8_t *next = fs->superblock.system_chunk_array;
@@ -96,7 +96,7 @@ struct bw_image *bw_image_of_device(const struct bw_fs *fs, uint64_t devid,
     return NULL;
 }
 
-/* Notes that an item tells of an image; false if it is of a device that no image is. */
+/* Marks the image of a device item as known; false if there is no such image. */
 static bool match_device(const struct bw_fs *fs, const struct bw_item *item)
 {
     const struct bw_disk_device_item *disk = (const void *)item->data;
@@ -128,15 +128,15 @@ static struct bw_error *report_missing_device(void *context, const struct bw_ite
 static struct bw_error *add_chunk_item(void *context, const struct bw_item *item)
 {
     struct bw_chunk chunk;
-    /* With the remap-tree feature a chunk whose last extent has been moved keeps its item, but no
-     * stripes. */
+    /* with the remap-tree feature, a chunk whose last extent was moved keeps its item, but has no
+     * stripes */
     if (item->key.type != BW_CHUNK_ITEM || bw_chunk_is_remapped_away(item->data, item->size))
         return NULL;
     BW_TRY(bw_chunk_decode(item->key.offset, item->data, item->size, &chunk));
     return add_chunk(context, &chunk);
 }
 
-/* A chunk, or a device that is not missing. */
+/* Adds a chunk, or marks the image of a device. */
 static struct bw_error *add_chunk_or_match_device(void *context, const struct bw_item *item)
 {
     match_device(context, item);
@@ -165,8 +165,8 @@ void bw_bootstrap_report_unknown(struct bw_fs *fs)
         const struct bw_image *image = &fs->images[i];
         if (image->role == BW_IMAGE_UNUSED || image->is_known)
             continue;
-        /* Number 0 is the target of a replacement that is not finished; all is on the device it is
-         * to replace. */
+        /* 0 is the target of an unfinished replacement; all data is still on the device to be
+         * replaced */
         bool replacing = image->superblock.device.devid == 0;
         fs->status.unused_images += !replacing;
         bw_fs_report(fs, BW_WARNING,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The stripes of all chunks, sorted by device and offset, and the holes between them; and from an
- * offset on a device to a logical address.
+ * The map of devices: the stripes of all chunks, sorted by device and offset, and the holes between
+ * them; and the conversion of offsets on devices to logical addresses.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@
 
 struct bw_device_map {
     struct bw_fs *fs;
-    struct bw_device_range *ranges; /* ascending by devid and offset */
+    struct bw_device_range *ranges; /* in ascending order of devid and offset */
     size_t count;
-    struct bw_moved_range *moved; /* by the remap-tree feature; ascending by `to` */
+    struct bw_moved_range *moved; /* moved by the remap-tree feature; in ascending order of `to` */
     size_t moved_count, moved_capacity;
 };
 
-/* Nothing is allocated before this offset. Source: BTRFS_DEVICE_RANGE_RESERVED in the kernel's
- * fs/btrfs/fs.h. */
+/* The kernel never allocates space before this offset. Source: BTRFS_DEVICE_RANGE_RESERVED in the
+ * kernel's fs/btrfs/fs.h. */
 enum { RESERVED_BYTES = 1 << 20 };
 
 const char *bw_chunk_type_name(uint64_t type)
@@ -60,7 +60,7 @@ uint64_t bw_chunk_stripe_length(const struct bw_chunk_info *chunk)
     return chunk->length / bw_chunk_different_stripes(chunk);
 }
 
-/* A list of ranges that grows. */
+/* A growing list of ranges. */
 struct ranges {
     struct bw_fs *fs;
     struct bw_device_range *items;
@@ -99,8 +99,8 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *ch
     return NULL;
 }
 
-/* A device is a range from its beginning to its end. */
-static struct bw_error *take_device(void *context, const struct bw_device_info *device)
+/* Adds a device as a range from its beginning to its end. */
+static struct bw_error *add_device_range(void *context, const struct bw_device_info *device)
 {
     return add(context,
                &(struct bw_device_range){.devid = device->devid, .length = device->total_bytes});
@@ -131,7 +131,7 @@ static struct bw_error *add_hole(struct ranges *ranges, uint64_t devid, uint64_t
     return add(ranges, &hole);
 }
 
-/* Adds the stripes of one device, all of `count`, and what is between them. */
+/* Adds the `count` stripes of a device, and the holes between them. */
 static struct bw_error *add_device(struct ranges *ranges, uint64_t devid, uint64_t total_bytes,
                                    const struct bw_device_range *stripes, size_t count)
 {
@@ -154,7 +154,8 @@ static struct bw_error *add_device(struct ranges *ranges, uint64_t devid, uint64
     return add_hole(ranges, devid, end, total_bytes);
 }
 
-/* Both lists are sorted. A device that only a chunk knows has no end. */
+/* Merges the sorted lists of devices and stripes. A device that only occurs in chunks has no known
+ * end. */
 static struct bw_error *join(struct ranges *ranges, const struct ranges *devices,
                              const struct ranges *stripes)
 {
@@ -178,7 +179,7 @@ static struct bw_error *join(struct ranges *ranges, const struct ranges *devices
 static struct bw_error *make_ranges(struct bw_fs *fs, struct ranges *devices,
                                     struct ranges *stripes, struct ranges *ranges)
 {
-    BW_TRY(bw_fs_devices(fs, take_device, devices));
+    BW_TRY(bw_fs_devices(fs, add_device_range, devices));
     BW_TRY(bw_fs_chunks(fs, take_chunk, stripes));
     if (stripes->count)
         qsort(stripes->items, stripes->count, sizeof *stripes->items, compare);
@@ -187,14 +188,14 @@ static struct bw_error *make_ranges(struct bw_fs *fs, struct ranges *devices,
     return join(ranges, devices, stripes);
 }
 
-/* Moved ranges. */
+/* Ranges moved by relocation. */
 
 static struct bw_error *add_moved(void *context, const struct bw_item *item)
 {
     struct bw_device_map *map = context;
     bw_le64 address;
     if (item->key.type != BW_REMAP || item->size < sizeof address)
-        return NULL; /* bw_bootstrap_remap() has reported what is cut off */
+        return NULL; /* bw_bootstrap_remap() has reported truncated items */
     memcpy(&address, item->data, sizeof address);
     if (!BW_ARRAY_RESERVE(map->moved, map->moved_count, map->moved_capacity))
         return bw_error_no_memory();
@@ -209,7 +210,7 @@ static int compare_moved(const void *left, const void *right)
     return a->to == b->to ? 0 : a->to < b->to ? -1 : 1;
 }
 
-/* Reads what relocation has moved, if the file system has the remap-tree feature. */
+/* Reads the ranges that relocation has moved, if the file system has the remap-tree feature. */
 static struct bw_error *read_moved(struct bw_device_map *map)
 {
     const struct bw_tree tree = {BW_REMAP_TREE, map->fs->superblock.remap_root, 0};
@@ -260,9 +261,9 @@ const struct bw_device_range *bw_device_map_range(const struct bw_device_map *ma
 }
 
 /*
- * From an offset on a device to a logical address: the arithmetic of cluster/chunk-map backwards.
- * Where a tree says where data lie (raid-stripe-tree, remap-tree), what it finds is mapped forwards
- * again, since bytes may lie where nothing points at any more.
+ * From an offset on a device to a logical address: the inverse of cluster/chunk-map. If a tree
+ * determines the location of data (raid-stripe-tree, remap-tree), the result is mapped forward
+ * again, because the bytes may not be in use any more.
  */
 
 static void shorten(struct bw_device_place *place, uint64_t length)
@@ -271,7 +272,7 @@ static void shorten(struct bw_device_place *place, uint64_t length)
         place->length = length;
 }
 
-/* The address that leads to one that a chunk holds. */
+/* Replaces an address in a chunk by the address before the move. */
 static void undo_move(const struct bw_device_map *map, struct bw_device_place *place)
 {
     size_t next = BW_FIRST_INDEX(i, map->moved_count, map->moved[i].to > place->logical);
@@ -287,7 +288,7 @@ static void undo_move(const struct bw_device_map *map, struct bw_device_place *p
     place->logical = range->from + skip;
 }
 
-/* Whether the logical address is still read from here. */
+/* Whether the logical address is still read from this offset. */
 static bool leads_here(struct bw_fs *fs, struct bw_device_place *place, uint64_t devid,
                        uint64_t offset)
 {
@@ -300,7 +301,7 @@ static bool leads_here(struct bw_fs *fs, struct bw_device_place *place, uint64_t
 
 /* The raid stripe tree. */
 
-/* Looks for the one stride of an extent that holds the offset. */
+/* Searches the stride of an extent that contains the offset. */
 static bool try_extent(struct bw_fs *fs, const struct bw_stripe_extent *extent, uint64_t devid,
                        uint64_t offset, struct bw_device_place *place)
 {
@@ -325,7 +326,7 @@ static bool try_extent(struct bw_fs *fs, const struct bw_stripe_extent *extent, 
     return false;
 }
 
-/* All extents of the chunk are looked at: they are sorted by logical address. */
+/* Searches all extents of the chunk, because they are sorted by logical address, not by offset. */
 static struct bw_error *search_stripe_tree(struct bw_fs *fs, uint64_t devid, uint64_t offset,
                                            struct bw_device_place *place)
 {
@@ -350,7 +351,7 @@ static struct bw_error *search_stripe_tree(struct bw_fs *fs, uint64_t devid, uin
 
 /* Chunks. */
 
-/* Striped profiles: see find_striped() in xlators/cluster/layout.c. */
+/* Inverts striped profiles: see find_striped() in xlators/cluster/layout.c. */
 static uint64_t find_striped(const struct bw_device_range *range,
                              const struct bw_raid_profile *profile, uint64_t within,
                              struct bw_device_place *place)
@@ -396,8 +397,8 @@ static struct bw_error *find_in_chunk(const struct bw_device_map *map, uint64_t 
 
 /* Devices. */
 
-/* The range that holds an offset; NULL if none does. They cover the device, so only where some
- * overlap it may be another than the last one to begin. */
+/* Finds the range that contains an offset, or NULL. Ranges cover the whole device, so this is the
+ * last one that begins at or before the offset, unless ranges overlap. */
 static const struct bw_device_range *range_at(const struct bw_device_map *map, uint64_t devid,
                                               uint64_t offset, bool *known)
 {
@@ -413,8 +414,8 @@ static const struct bw_device_range *range_at(const struct bw_device_map *map, u
     return NULL;
 }
 
-/* Whether a copy of the superblock is there; what lies before one ends where it begins. Those of
- * zoned devices have no fixed place. */
+/* Whether the offset is in a superblock copy; otherwise, the place ends before the next copy. On
+ * zoned devices, copies have no fixed offsets. */
 static bool in_superblock(const struct bw_fs *fs, uint64_t offset, struct bw_device_place *place)
 {
     bool zoned = fs->superblock.incompat_flags & BW_INCOMPAT_ZONED;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The parts of a file system: superblocks, devices and chunks, and mapping logical addresses. */
+/* The parts of a file system: superblocks, devices and chunks; and mapping logical addresses. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,7 +179,7 @@ struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, 
                                    .offset = reply.location.offset,
                                    .present = reply.location.present,
                                    .rebuilt = reply.location.rebuilt};
-    /* For a read an address outside of all chunks is damage; for a question it is an answer. */
+    /* an address outside of all chunks is damage when it is read, but a valid result of a query */
     if (error && error->code == BW_ERROR_CORRUPT)
         error->code = BW_ERROR_NOT_FOUND;
     if (!error && (!copy || copy > reply.copies))
@@ -193,7 +193,7 @@ static bool is_missing(const struct bw_fs *fs, const struct bw_stripe_info *stri
     return !bw_image_of_device(fs, stripe->devid, stripe->device_uuid);
 }
 
-/* Stripes that hold the same bytes follow each other: all of them may be missing. */
+/* Whether all mirrors of some data are missing: stripes with the same data are adjacent. */
 static bool has_lost_group(const struct bw_fs *fs, const struct bw_chunk_info *chunk,
                            unsigned copies)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Disks with a partition table: the contents of their partitions, the choice of the partitions
- * that are read, and the layers for them.
+ * Disks with a partition table: the contents of partitions, the selection of partitions to read,
+ * and their layers.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,13 +16,13 @@
 #include "ondisk/superblock.h"
 #include "xlators/layout/partition_table.h"
 
-/* The partitions belong to the disk. */
+/* The partitions are owned by the disk. */
 static struct bw_partition_info *partition_of(const struct bw_disk *disk, size_t index)
 {
     return (struct bw_partition_info *)(uintptr_t)disk->table.partitions + index;
 }
 
-/* Reads a copy of the superblock in a partition. */
+/* Reads a superblock copy in a partition. */
 static void read_copy(const struct bw_frame *frame, struct bw_disk *disk, size_t index,
                       unsigned copy)
 {
@@ -120,18 +120,19 @@ struct bw_error *bw_disk_refuse(const struct bw_disk *disk)
                            (int)text.length, text.data ? text.data : "");
 }
 
-/* Which partitions of the disks given are read, and the layers for them. */
+/* Selecting partitions and creating their layers. */
 
 static const struct bw_text_place nowhere;
 
-/* Choosing the file system. */
+/* Selecting the file system. */
 
-/* The file system that is opened, and where its superblock was found. */
+/* The selected file system, and the source of its superblock. */
 struct choice {
-    const struct bw_superblock *superblock; /* NULL: there is no good one */
-    const struct bw_disk *disk;             /* the disk with the chosen partition; NULL: none was */
-    size_t index;                           /* of that partition */
-    bool is_made; /* by the caller, by naming the partition or passing an image that is no disk */
+    const struct bw_superblock *superblock; /* NULL: there is no valid one */
+    const struct bw_disk *disk;             /* disk of the selected partition; NULL: no partition
+                                             * was selected */
+    size_t index;                           /* index of that partition */
+    bool is_made; /* the user selected it, by the partition or by an image that is not a disk */
 };
 
 static struct bw_error *choose_wanted(struct bw_disk *disk, const struct bw_partition_info *found,
@@ -169,13 +170,13 @@ static struct bw_error *find_wanted(const struct bw_image_set *set, const char *
                : bw_error_create(BW_ERROR_USAGE, "%s has no partition table", set->images[0].path);
 }
 
-/* What the superblocks of several partitions come down to. */
+/* Candidates from the superblocks of several partitions. */
 struct candidates {
-    const struct bw_superblock *chosen; /* NULL: none so far */
+    const struct bw_superblock *chosen; /* NULL: none yet */
     bool several;
 };
 
-/* A seed device goes with the file system that has sprouted from it. */
+/* A file system that sprouted from a seed device includes it. */
 static void consider(struct candidates *candidates, const struct bw_superblock *superblock)
 {
     const struct bw_superblock *chosen = candidates->chosen;
@@ -192,7 +193,7 @@ static void consider_disk(struct candidates *candidates, const struct bw_disk *d
             consider(candidates, &disk->contents[i].superblock);
 }
 
-/* Images that are no disks decide; otherwise there must be one file system on all disks. */
+/* Images that are not disks decide; without any, all partitions must belong to one file system. */
 static struct bw_error *find_only(const struct bw_image_set *set, struct choice *choice)
 {
     struct candidates candidates = {NULL, false};
@@ -210,14 +211,14 @@ static struct bw_error *find_only(const struct bw_image_set *set, struct choice 
                               : NULL;
 }
 
-/* Choosing the partitions. */
+/* Selecting partitions. */
 
-/* A partition that holds a device of the chosen file system. */
+/* A partition with a device of the selected file system. */
 struct member {
-    size_t place; /* of its disk, among the images */
+    size_t image_index; /* index of its disk in the images */
     const struct bw_disk *disk;
     size_t index;  /* of the partition */
-    bool is_clone; /* a different one is read as this device */
+    bool is_clone; /* another partition is read instead */
 };
 
 struct members {
@@ -235,7 +236,8 @@ static const struct bw_partition_info *member_partition(const struct member *mem
     return &member->disk->table.partitions[member->index];
 }
 
-/* Whether a partition has to be read. Without any good superblock, all are as good. */
+/* Whether a partition must be read. If no partition has a valid superblock, every partition with a
+ * btrfs is read. */
 static bool belongs(const struct bw_disk *disk, size_t index, const struct bw_superblock *chosen)
 {
     const struct bw_partition_content *content = &disk->contents[index];
@@ -266,8 +268,8 @@ static bool is_same_device(const struct bw_superblock *a, const struct bw_superb
     return a->device.devid == b->device.devid && bw_same_file_system(a, b);
 }
 
-/* How much speaks for a partition being the one that the caller means. Devices of one file system
- * commit the same generations, which clones of it do not for long. */
+/* The evidence that the user means this partition. Devices of one file system have the same
+ * generation; clones of it have different ones after a while. */
 static unsigned weight_of(const struct member *member, const struct choice *choice)
 {
     if (!choice->is_made)
@@ -291,8 +293,9 @@ static struct bw_error *refuse_clones(const struct member *first, const struct m
                            b->generation, a->device.devid, fsid);
 }
 
-/* Images that are no disks were given by themselves: no partition takes the place of one. */
-static void drop_given(const struct bw_image_set *set, struct members *members)
+/* If a device is already given as an image that is not a disk, partitions with the same device are
+ * not read. */
+static void exclude_given_devices(const struct bw_image_set *set, struct members *members)
 {
     for (size_t i = 0; i < set->count; i++) {
         const struct bw_image *image = &set->images[i];
@@ -302,7 +305,7 @@ static void drop_given(const struct bw_image_set *set, struct members *members)
     }
 }
 
-/* Leaves one partition for each device. */
+/* Selects one partition for each device. */
 static struct bw_error *drop_clones(const struct choice *choice, struct members *members)
 {
     for (size_t i = 0; i < members->count; i++) {
@@ -331,13 +334,13 @@ static struct bw_error *find_members(const struct bw_image_set *set, const struc
     BW_TRY(add_members(set, choice, members));
     if (!choice->superblock)
         return NULL;
-    drop_given(set, members);
+    exclude_given_devices(set, members);
     return drop_clones(choice, members);
 }
 
-/* Making the layers. */
+/* Creating layers. */
 
-/* A layer between the disk and the layers on it. */
+/* Inserts a layer between the disk and the layers above it. */
 static struct bw_error *insert_first(struct bw_graph *graph, const struct bw_disk *disk,
                                      struct bw_xlator **layer)
 {
@@ -375,12 +378,12 @@ static struct bw_error *add_image(struct bw_image_set *set, struct bw_image **im
     return NULL;
 }
 
-/* The first partition takes the place of the disk, others come after all images. */
+/* The first partition replaces the image of the disk; further ones are added at the end. */
 static struct bw_error *use_partition(struct bw_fs *fs, struct bw_xlator *map,
-                                      struct bw_image_set *set, size_t place,
+                                      struct bw_image_set *set, size_t image_index,
                                       const struct bw_partition_info *partition)
 {
-    struct bw_image *image = &set->images[place];
+    struct bw_image *image = &set->images[image_index];
     const struct bw_disk *disk = image->disk;
     struct bw_xlator *layer;
     bool is_first = !image->partition;
@@ -410,11 +413,11 @@ static void report_clone(struct bw_fs *fs, const struct member *member)
                         superblock_of(member)->device.devid, superblock_of(member)->generation));
 }
 
-/* A disk of which no partition is read. */
-static void set_unused(struct bw_image *disk, size_t place, const struct members *members)
+/* Marks a disk as unused if none of its partitions is read. */
+static void set_unused(struct bw_image *disk, size_t image_index, const struct members *members)
 {
     for (size_t i = 0; i < members->count; i++)
-        disk->is_clone |= members->members[i].place == place;
+        disk->is_clone |= members->members[i].image_index == image_index;
     disk->bad = bw_error_create(BW_ERROR_NOT_BTRFS, disk->is_clone
                                                         ? "its devices are read from elsewhere"
                                                         : "none of its partitions belongs to the "
@@ -430,7 +433,7 @@ static struct bw_error *use_members(struct bw_fs *fs, struct bw_xlator *map,
         if (member->is_clone)
             report_clone(fs, member);
         else
-            BW_TRY(use_partition(fs, map, set, member->place, member_partition(member)));
+            BW_TRY(use_partition(fs, map, set, member->image_index, member_partition(member)));
     }
     for (size_t i = 0; i < given; i++)
         if (set->images[i].disk && !set->images[i].partition && !set->images[i].bad)

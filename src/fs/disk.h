@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Images of whole disks: the contents of their partitions, and which partitions are devices of the
- * file system to open. Only images without a superblock of their own are searched. */
+/* Images of whole disks: the contents of their partitions, and the selection of partitions that are
+ * devices of the file system. Only images without a superblock at its usual offset are examined. */
 #ifndef BW_FS_DISK_H
 #define BW_FS_DISK_H
 
@@ -9,20 +9,20 @@
 
 /** The contents of a partition. */
 struct bw_partition_content {
-    bool good; /**< it is a btrfs, and this is its superblock */
+    bool good; /**< it contains a btrfs with this superblock */
     struct bw_superblock superblock;
 };
 
 /** A disk with a partition table. */
 struct bw_disk {
-    struct bw_xlator *storage; /**< the top of the layers on it */
+    struct bw_xlator *storage; /**< the top of the disk's layers */
     struct bw_partition_table table;
     struct bw_partition_content *contents; /**< one for each partition */
     bool has_btrfs;
 };
 
-/** Reads the table of an image and the superblocks in its partitions; NULL if it has no table.
- * Errors of memory only. Free with bw_disk_free(). */
+/** Reads the partition table of an image and the superblocks in its partitions; NULL if it has no
+ * table. Fails only if memory runs out. Free with bw_disk_free(). */
 struct bw_error *bw_disk_open(const struct bw_frame *frame, const struct bw_image *image,
                               struct bw_disk **disk);
 

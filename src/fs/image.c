@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opening the images, also dumps of btrfs-image, and choosing the best superblock copy of each. */
+/* Opening the images, including metadumps of btrfs-image, and selecting the best superblock copy of
+ * each. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 
 #define METADUMP_TYPE "layout/metadump"
 
-/* Whether an image is a dump of btrfs-image, and shown as a device. (metadump.c) */
+/* Whether an image is a metadump that is already presented as a device. */
 static bool image_is_dump(const struct bw_xlator *storage)
 {
     while (strcmp(bw_xlator_type(storage), METADUMP_TYPE) != 0 && bw_xlator_child_count(storage))
@@ -27,8 +28,8 @@ static bool image_is_dump(const struct bw_xlator *storage)
     return bw_xlator_child_count(storage);
 }
 
-/* If an image that has no superblock is a dump, puts the layer above it that shows it as a device,
- * below the same place of the chunk map; image->bad is NULL then. */
+/* If an image without a superblock is a metadump, inserts a layer above it that presents it as a
+ * device, at the same index below the chunk map. Then image->bad is NULL. */
 static struct bw_error *image_show_dump(const struct bw_fs *fs, struct bw_xlator *map,
                                         struct bw_image *image)
 {
@@ -44,7 +45,7 @@ static struct bw_error *image_show_dump(const struct bw_fs *fs, struct bw_xlator
     return bw_graph_start(fs->graph, map);
 }
 
-/* Opening the images and choosing the best of each image's superblock copies. */
+/* Selecting superblock copies. */
 
 void bw_images_free(struct bw_image_set *set)
 {
@@ -66,13 +67,13 @@ char *bw_image_path(struct bw_xlator *layer)
     return strdup(path ? path : bw_xlator_name(layer));
 }
 
-/* The copies of an image's superblock. */
+/* The superblock copies of an image. */
 struct copies {
     uint64_t offsets[BW_SUPERBLOCK_COPIES];
     bool exist[BW_SUPERBLOCK_COPIES];
-    bool logs;                                /* of a zoned device */
-    uint64_t newer_bad[BW_SUPERBLOCK_COPIES]; /* offset of an entry that is newer, but bad; 0: no
-                                               * such entry */
+    bool logs;                                /* they are logs of a zoned device */
+    uint64_t newer_bad[BW_SUPERBLOCK_COPIES]; /* offset of a newer, invalid entry of the log; 0:
+                                               * none */
     struct bw_error *rejected[BW_SUPERBLOCK_COPIES]; /* why it is not used */
 };
 
@@ -117,8 +118,8 @@ static struct bw_error *read_copy(const struct bw_fs *fs, const struct bw_image 
     return error;
 }
 
-/* Each copy that is no good is named: as a warning if there is a better one, which makes it damage,
- * otherwise in the image's own error. */
+/* Reports rejected copies: as a warning if there is a better copy, otherwise in the image's
+ * error. */
 static void report_rejected(struct bw_fs *fs, const struct bw_image *image, struct copies *copies)
 {
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
@@ -135,7 +136,7 @@ static void report_rejected(struct bw_fs *fs, const struct bw_image *image, stru
 static struct bw_error *join_rejected(struct copies *copies, int wanted)
 {
     struct bw_buffer text = {0};
-    /* A caller that requests a certain copy probably has a file system. */
+    /* a requested copy suggests that the image has a file system */
     enum bw_error_code code = wanted > 0 ? BW_ERROR_CORRUPT : BW_ERROR_NOT_BTRFS;
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
         const struct bw_error *reason = copies->rejected[copy];
@@ -143,7 +144,7 @@ static struct bw_error *join_rejected(struct copies *copies, int wanted)
             continue;
         bw_buffer_format(&text, "%ssuperblock copy %u at %" PRIu64 ": %s", text.length ? "; " : "",
                          copy, copies->offsets[copy], reason->message);
-        /* Damage says more than the absence of any magic. */
+        /* an error about damage is more specific than a missing magic number */
         code = reason->code == BW_ERROR_NOT_BTRFS ? code : reason->code;
     }
     const char *nothing = copies->logs ? "a zoned device without a log of" : "too small for";
@@ -167,8 +168,7 @@ static struct bw_error *not_chosen(const struct bw_superblock *loser,
                            loser->generation, winner->generation);
 }
 
-/* Holds a good copy against the best so far; the other one is rejected if it says something else.
- */
+/* Compares a valid copy with the best one so far; rejects the worse one if they differ. */
 static void compare_copy(struct bw_image *image, const struct bw_superblock *candidate,
                          unsigned copy, int *best, struct copies *copies)
 {
@@ -196,8 +196,8 @@ static struct copies find_copies(const struct bw_image *image, int wanted)
     return copies;
 }
 
-/* Those of a zoned device, on which an old entry of a log may lie where others have the superblock.
- * False if it is none. */
+/* Finds the superblock logs of a zoned device, where the usual offsets may contain an old entry of
+ * a log. False if there are none. */
 static bool find_logs(const struct bw_fs *fs, const struct bw_image *image, int wanted,
                       const struct bw_superblock *known, struct copies *copies)
 {
@@ -215,7 +215,7 @@ static bool find_logs(const struct bw_fs *fs, const struct bw_image *image, int 
     return copies->logs;
 }
 
-/* btrfs-image -r writes copy 0 alone: the places of the other copies keep their old contents. */
+/* btrfs-image -r writes only copy 0; the offsets of the other copies keep their old contents. */
 static bool is_unrestored(const struct bw_image *image, int best, const struct bw_error *rejected,
                           const struct bw_superblock *candidate)
 {
@@ -225,13 +225,13 @@ static bool is_unrestored(const struct bw_image *image, int best, const struct b
     return rejected ? rejected->code == BW_ERROR_NOT_BTRFS : !(candidate->flags & restored);
 }
 
-/* The best copy, which the image gets; -1 if none is good. */
+/* Selects the best copy for the image and returns its number; -1 if none is valid. */
 static int choose_among(struct bw_fs *fs, struct bw_image *image, struct copies *copies)
 {
     int best = -1;
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
         struct bw_superblock candidate;
-        /* A copy after the end of the device is a leftover of a larger file system. */
+        /* a copy beyond the end of the device remains from a larger file system */
         if (!copies->exist[copy] || (best >= 0 && copies->offsets[copy] + BW_SUPERBLOCK_SIZE >
                                                       image->superblock.device.total_bytes))
             continue;
@@ -257,7 +257,7 @@ static void report_newer(struct bw_fs *fs, const struct bw_image *image,
                                 image->name, copy, copies->newer_bad[copy]));
 }
 
-/* Other contents of an image, in addition to a file system or instead of one. */
+/* Identifies contents other than a btrfs. */
 static enum bw_identity identify(const struct bw_fs *fs, const struct bw_image *image,
                                  struct bw_buffer *name)
 {
@@ -265,7 +265,7 @@ static enum bw_identity identify(const struct bw_fs *fs, const struct bw_image *
     return bw_identify(&frame, image->storage, 0, bw_xlator_size(image->storage), name);
 }
 
-/* Says what an image without any superblock is, if that is known. */
+/* Adds the identified contents to the error of an image without a superblock. */
 static void name_foreign(const struct bw_fs *fs, struct bw_image *image)
 {
     BW_AUTO_BUFFER struct bw_buffer name = {0};
@@ -281,8 +281,8 @@ static void name_foreign(const struct bw_fs *fs, struct bw_image *image)
     image->bad = error;
 }
 
-/* The partition table of an image that does not begin a btrfs; or of any, if a partition is wanted.
- */
+/* Reads the partition table of an image that does not begin with a btrfs; of any image if a
+ * partition was selected. */
 static struct bw_error *look_for_disk(const struct bw_fs *fs, struct bw_image *image,
                                       bool is_wanted)
 {
@@ -301,7 +301,7 @@ static struct bw_error *look_for_disk(const struct bw_fs *fs, struct bw_image *i
     return is_btrfs ? NULL : bw_disk_open(&frame, image, &image->disk);
 }
 
-/* Explains why an image has no good superblock. */
+/* Sets the error of an image without a valid superblock. */
 static void refuse(const struct bw_fs *fs, struct bw_image *image, struct copies *copies,
                    int wanted)
 {
@@ -345,8 +345,8 @@ static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, in
     return error;
 }
 
-/* An image that was cut off may still hold all that is needed. But it may also be an image of
- * another format, in which the superblock happens to lie where it would lie in a raw one. */
+/* A truncated image may still contain everything in use. But it may also be in another format whose
+ * data happens to contain the superblock at the right offset. */
 static void check_size(struct bw_fs *fs, const struct bw_image *image)
 {
     BW_AUTO_BUFFER struct bw_buffer name = {0};
@@ -361,7 +361,7 @@ static void check_size(struct bw_fs *fs, const struct bw_image *image)
                                  (int)name.length, name.data ? name.data : ""));
 }
 
-/* Blocks of a mounted file system may be replaced while they are read. */
+/* Blocks of a mounted file system may change while they are read. */
 static void check_mounted(struct bw_fs *fs, const struct bw_image *image, uint64_t offset)
 {
     BW_AUTO_FREE char *point = image->bad ? NULL : bw_mount_point(image->path, offset);
@@ -385,7 +385,7 @@ static struct bw_error *name_image(struct bw_image *image)
     return image->name ? NULL : bw_error_no_memory();
 }
 
-/* The number of the copy that a caller wants; -1: the best one. */
+/* The number of the requested copy; -1: the best one. */
 static int wanted_copy(const struct bw_fs_options *options)
 {
     switch (options->superblock_copy) {
@@ -399,7 +399,7 @@ static int wanted_copy(const struct bw_fs_options *options)
     }
 }
 
-/* A disk with a btrfs in its partitions gets a table only. */
+/* Opens an image: reads its superblock, or its partition table if it is a disk with a btrfs. */
 static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
                                    const struct bw_fs_options *options, size_t index,
                                    struct bw_image *image)
@@ -461,7 +461,7 @@ struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
     return NULL;
 }
 
-/* Where a copy of the superblock of an image is. */
+/* Finds the offset of a superblock copy. */
 static struct bw_error *find_copy(const struct bw_fs *fs, const struct bw_image *image,
                                   unsigned copy, uint64_t *offset)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Inodes: the items of one, and reading many of them, with the attributes that listings show, in
+ * Inodes: the items of one inode; and reading many of them, with the attributes for listings, in
  * one scan that skips the blocks between them.
  */
 #include <inttypes.h>
@@ -51,7 +51,7 @@ struct bw_error *bw_lookup_number(struct bw_fs *fs, const struct bw_subvolume *s
     return NULL;
 }
 
-/* Names. */
+/* Names of an inode. */
 
 /* An iteration over the names of an inode. */
 struct names {
@@ -97,9 +97,9 @@ struct bw_error *bw_inode_names(struct bw_fs *fs, const struct bw_place *place,
     return bw_item_range_end(&range, error);
 }
 
-/* Symbolic links, whose target the format keeps in an inline extent. */
+/* Symbolic links, whose targets are inline extents. */
 
-/* The target fits into one sector, and no sector is larger. */
+/* The target fits into one sector; this is the maximum sector size. */
 enum { TARGET_MAX = 65536 };
 
 static struct bw_error *decompress(uint32_t sectorsize, const struct bw_file_extent *extent,
@@ -124,7 +124,7 @@ static struct bw_error *append(const struct bw_item *item, uint32_t sectorsize,
                                item->key.objectid);
     if (!bw_buffer_reserve(target, (size_t)extent.num_bytes))
         return bw_error_no_memory();
-    bw_buffer_has_data(target); /* no inline extent is empty */
+    bw_buffer_has_data(target); /* inline extents are never empty */
     char *text = target->data + target->length;
     if (extent.compression != BW_COMPRESS_NONE)
         BW_TRY(decompress(sectorsize, &extent, text));
@@ -205,8 +205,8 @@ struct bw_error *bw_file_count_extents(struct bw_fs *fs, const struct bw_place *
 }
 
 /*
- * Reading many inodes, with the extended attributes that listings show, in one scan that leaves out
- * the blocks between them. Used by the walk for rows, and by `ls`.
+ * Reading many inodes, with the extended attributes for listings, in one scan that skips the blocks
+ * between them. Used by the walk for rows, and by `ls`.
  */
 
 static const char property[] = BW_COMPRESSION_PROPERTY;
@@ -216,7 +216,7 @@ static size_t first_from(const struct bw_inode_query *query, uint64_t number)
     return BW_FIRST_INDEX(i, query->count, query->attributes[i].number >= number);
 }
 
-/* The first key of an inode that is not before the beginning of a block; NULL if there is none. */
+/* The first key of an inode that is not before the beginning of a block, or NULL. */
 static const struct bw_key *first_key_from(const struct bw_inode_query *query, uint64_t number,
                                            const struct bw_key *begin)
 {
@@ -235,12 +235,13 @@ static bool is_in(const struct bw_block_pointer *pointer, const struct bw_key *k
            bw_key_compare(key, &pointer->expectation.end_key) < 0;
 }
 
-/* Whether any key that is wanted belongs below a pointer. */
-static bool has_wanted(const struct bw_inode_query *query, const struct bw_block_pointer *pointer)
+/* Whether the block of a pointer may contain any requested key. */
+static bool has_requested_key(const struct bw_inode_query *query,
+                              const struct bw_block_pointer *pointer)
 {
     const struct bw_key *begin = &pointer->expectation.first_key, *found = NULL;
     size_t next = first_from(query, begin->objectid);
-    /* At most two steps: only the first inode can have all its keys before the block. */
+    /* at most two steps, because only the first inode can have all its keys before the block */
     while (next < query->count &&
            !(found = first_key_from(query, query->attributes[next].number, begin)))
         next++;
@@ -271,7 +272,7 @@ static void mark_lost(const struct bw_inode_query *query, const struct bw_block_
 static bool is_selected(void *context, const struct bw_block_pointer *pointer)
 {
     const struct bw_inode_query *query = context;
-    if (!has_wanted(query, pointer))
+    if (!has_requested_key(query, pointer))
         return false;
     if (pointer->expectation.level || !query->lost_blocks ||
         bw_map_get(query->lost_blocks, pointer->bytenr) == UINT32_MAX)
@@ -280,9 +281,9 @@ static bool is_selected(void *context, const struct bw_block_pointer *pointer)
     return false;
 }
 
-/* Several attributes may have the same hash. */
-static void take_xattrs(struct bw_inode_query *query, struct bw_inode_attributes *wanted,
-                        const struct bw_item *item)
+/* Handles an item with attributes whose names have the same hash. */
+static void handle_xattrs(struct bw_inode_query *query, struct bw_inode_attributes *wanted,
+                          const struct bw_item *item)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_xattr xattr;
@@ -302,7 +303,7 @@ static void take_xattrs(struct bw_inode_query *query, struct bw_inode_attributes
         wanted->compression_state = BW_ITEM_CUT_OFF;
 }
 
-/* The wanted inode with a number: most often the present or the next one. */
+/* Finds a requested inode by its number; usually it is the current or the next one. */
 static struct bw_inode_attributes *find(struct bw_inode_query *query, uint64_t number)
 {
     const struct bw_inode_attributes *all = query->attributes;
@@ -341,7 +342,7 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
                                   : bw_inode_decode(&item, &wanted->inode) ? BW_ITEM_FOUND
                                                                            : BW_ITEM_INVALID;
         else if (inside)
-            take_xattrs(query, wanted, &item);
+            handle_xattrs(query, wanted, &item);
         else
             wanted->compression_state = BW_ITEM_CUT_OFF;
     }

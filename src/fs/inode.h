@@ -17,55 +17,55 @@ struct bw_fs;
 struct bw_error *bw_inode_read(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
                                struct bw_inode *inode);
 
-/* Many inodes at once (inodes.c). */
+/* Reading many inodes at once (inode.c). */
 
-/** The result of looking for an item. */
+/** The state of an item. */
 enum bw_item_state {
     BW_ITEM_MISSING, /**< the tree has none */
     BW_ITEM_FOUND,
     BW_ITEM_CUT_OFF, /**< the item exists, but cannot be read */
     BW_ITEM_INVALID, /**< the item exists, but is invalid */
-    BW_ITEM_LOST,    /**< the block it would be in cannot be read */
+    BW_ITEM_LOST,    /**< the block that may contain it cannot be read */
 };
 
 /** The attributes of one inode. */
 struct bw_inode_attributes {
     uint64_t number;       /**< set by the caller */
     struct bw_inode inode; /**< valid if inode_state is BW_ITEM_FOUND */
-    uint32_t compression;  /**< offset of the property in the values of the query */
+    uint32_t compression;  /**< offset of the compression property in query->values */
     uint16_t compression_length;
     uint8_t inode_state, compression_state; /**< enum bw_item_state */
     bool has_acl;
 };
 
-/** Reads the attributes of inodes again and again; keeps memory from one run to the next. All zeros
- * but the first members is a new one. One thread at a time may use it. */
+/** Reads the attributes of inodes repeatedly, and reuses its memory. Set the first members; the
+ * rest begins as zeros. Only one thread at a time may use it. */
 struct bw_inode_query {
     struct bw_fs *fs;
-    bool acls, compression;           /**< what to look for besides the INODE_ITEM */
-    const struct bw_map *lost_blocks; /**< addresses of leaves that are not to be read, since they
-                                         count as lost; may be NULL */
+    bool acls, compression;           /**< attributes to read in addition to the INODE_ITEM */
+    const struct bw_map *lost_blocks; /**< addresses of leaves that count as lost and are not read;
+                                       * may be NULL */
     struct bw_buffer values;          /**< result: values of the properties found by the last run */
 
     /* Private. */
     struct bw_scan_buffers buffers;
-    struct bw_key keys[4]; /* of each inode, ascending; objectid is to be filled in */
+    struct bw_key keys[4]; /* of each inode, ascending; objectid is filled in */
     unsigned key_count;
     struct bw_inode_attributes *attributes;
     size_t count, at;
 };
 
-/** Fills in attributes, which are ascending by number, without duplicates. Lost blocks are
- * reported. Fails only if memory runs out. */
+/** Fills in attributes, which are in ascending order of unique numbers. Reports lost blocks. Fails
+ * only if memory runs out. */
 struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct bw_tree *tree,
                                     struct bw_inode_attributes *attributes, size_t count);
 
 /** Frees the memory of a query. */
 void bw_inode_query_free(struct bw_inode_query *query);
 
-/** Appends the target of a symbolic link: raw bytes, without a NUL, as a mount shows it, that is up
- * to the first NUL. BW_ERROR_NOT_FOUND if the inode has no target, BW_ERROR_CORRUPT if the target
- * is invalid or longer than a link can be. */
+/** Appends the target of a symbolic link without a NUL, as a mount shows it: up to the first NUL.
+ * BW_ERROR_NOT_FOUND if the inode has no target, BW_ERROR_CORRUPT if the target is invalid or too
+ * long. */
 struct bw_error *bw_symlink_read(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
                                  struct bw_buffer *target);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From inodes to their paths. The way up from a directory is looked up once, as long as its
- * subvolume is the present one. Leaves that subvolumes share are found in the node cache.
+ * From inodes to their paths. Directories of the current subvolume are cached, so their parents are
+ * looked up only once. Leaves that subvolumes share are found in the node cache.
  */
 #include "fs/inode_paths.h"
 
@@ -14,9 +14,9 @@
 #include "fs/lookup.h"
 
 enum {
-    /* Sixteen times what the kernel takes: a crafted directory is above itself. */
+    /* Sixteen times the kernel's limit; needed because crafted directories may form a cycle. */
     LONGEST_PATH = 64 << 10,
-    /* Limit of the cached directories of a subvolume; beyond it, the cache is emptied. */
+    /* Limits of the cache of a subvolume's directories; when exceeded, the cache is emptied. */
     MOST_TEXT = 32 << 20,
     MOST_DIRECTORIES = 1 << 20,
 };
@@ -31,9 +31,9 @@ void bw_inode_paths_free(struct bw_inode_paths *paths)
     bw_buffer_free(&paths->path);
 }
 
-/* Remembers a directory that is being climbed from: until that has led to the top, it has no path,
- * and so a circle ends. `length` is how much of the path is below it. */
-static bool remember(struct bw_inode_paths *paths, uint64_t inode, size_t length)
+/* Adds a directory to the cache, without a path until the path is found; so a cycle ends here.
+ * `length` is the length of the path below it. */
+static bool add_to_cache(struct bw_inode_paths *paths, uint64_t inode, size_t length)
 {
     if (!BW_ARRAY_RESERVE(paths->directories, paths->count, paths->capacity) ||
         !bw_map_put(&paths->known, inode, (uint32_t)paths->count))
@@ -43,7 +43,7 @@ static bool remember(struct bw_inode_paths *paths, uint64_t inode, size_t length
     return true;
 }
 
-/* Only the top is known, if the subvolume has a path. */
+/* Empties the cache except for the top directory, which has a path if the subvolume has one. */
 static bool forget_directories(struct bw_inode_paths *paths)
 {
     const size_t length = paths->top.length;
@@ -52,7 +52,7 @@ static bool forget_directories(struct bw_inode_paths *paths)
     bw_buffer_append(&paths->texts, paths->top.data, length);
     if (length > 1)
         bw_buffer_append_byte(&paths->texts, '/');
-    if (!remember(paths, BW_SUBVOLUME_ROOT_INODE, 0) || !remember(paths, 0, 0))
+    if (!add_to_cache(paths, BW_SUBVOLUME_ROOT_INODE, 0) || !add_to_cache(paths, 0, 0))
         return false;
     paths->directories[0].length = (uint32_t)paths->texts.length;
     return !paths->texts.failed;
@@ -67,7 +67,7 @@ static struct bw_error *find_top(struct bw_inode_paths *paths, const struct bw_s
     return paths->top.failed ? bw_error_no_memory() : NULL;
 }
 
-/* Makes a subvolume the present one. */
+/* Makes a subvolume the current one. */
 static struct bw_error *enter(struct bw_inode_paths *paths, const struct bw_subvolume *subvolume)
 {
     if (!paths->loaded)
@@ -82,9 +82,10 @@ static struct bw_error *enter(struct bw_inode_paths *paths, const struct bw_subv
     return forget_directories(paths) ? NULL : bw_error_no_memory();
 }
 
-/* Those that were remembered from `first` on have led to a path; or, without one, to one that is
- * too long, and then nothing is known of them. */
-static bool settle(struct bw_inode_paths *paths, size_t first, const struct bw_buffer *path)
+/* Sets the path of all directories that were added since `first`. Without a path, which means that
+ * it is too long, removes them from the cache. */
+static bool set_paths_since(struct bw_inode_paths *paths, size_t first,
+                            const struct bw_buffer *path)
 {
     const uint32_t text = (uint32_t)paths->texts.length;
     for (size_t i = first; i < paths->count; i++) {
@@ -102,8 +103,7 @@ static bool settle(struct bw_inode_paths *paths, size_t first, const struct bw_b
     return !paths->texts.failed;
 }
 
-/* Climbs from a directory to one whose path is known, or to the top. `*base` is NULL if the path is
- * damaged. */
+/* Steps up from a directory to one with a known path. `*base` is NULL if the path is damaged. */
 static struct bw_error *find_base(struct bw_inode_paths *paths, uint64_t inode,
                                   struct bw_buffer *path, const struct bw_known_directory **base)
 {
@@ -112,7 +112,7 @@ static struct bw_error *find_base(struct bw_inode_paths *paths, uint64_t inode,
     while ((known = bw_map_get(&paths->known, inode)) == UINT32_MAX &&
            path->length < LONGEST_PATH) {
         struct bw_parent_step step = {0};
-        if (!remember(paths, inode, path->length))
+        if (!add_to_cache(paths, inode, path->length))
             return bw_error_no_memory();
         struct bw_error *error = bw_inode_step_up(paths->fs, &paths->subvolume->tree, inode, &step);
         if (error && error->code == BW_ERROR_NO_MEMORY)
@@ -129,8 +129,8 @@ static struct bw_error *find_base(struct bw_inode_paths *paths, uint64_t inode,
     return NULL;
 }
 
-/* The path of a directory, with a '/' at its end, becomes known; also that it has none. */
-static struct bw_error *learn(struct bw_inode_paths *paths, uint64_t inode)
+/* Finds and caches the path of a directory, with a '/' at its end; or the fact that it has none. */
+static struct bw_error *cache_path(struct bw_inode_paths *paths, uint64_t inode)
 {
     BW_AUTO_BUFFER struct bw_buffer inside = {0};
     BW_AUTO_BUFFER struct bw_buffer path = {0};
@@ -138,20 +138,20 @@ static struct bw_error *learn(struct bw_inode_paths *paths, uint64_t inode)
     const size_t first = paths->count;
     BW_TRY(find_base(paths, inode, &inside, &base));
     if (inside.length >= LONGEST_PATH || (base && inside.length + base->length > LONGEST_PATH))
-        return settle(paths, first, NULL) ? NULL : bw_error_no_memory();
+        return set_paths_since(paths, first, NULL) ? NULL : bw_error_no_memory();
     if (!base || !base->length)
         return NULL;
     bw_buffer_append(&path, paths->texts.data + base->text, base->length);
     bw_buffer_append(&path, inside.data, inside.length);
-    return !path.failed && settle(paths, first, &path) ? NULL : bw_error_no_memory();
+    return !path.failed && set_paths_since(paths, first, &path) ? NULL : bw_error_no_memory();
 }
 
-/* Puts the path of a directory into paths->path. */
+/* Appends the path of a directory to paths->path; nothing if it has none. */
 static struct bw_error *find_directory(struct bw_inode_paths *paths, uint64_t inode)
 {
     paths->path.length = 0;
     if (bw_map_get(&paths->known, inode) == UINT32_MAX)
-        BW_TRY(learn(paths, inode));
+        BW_TRY(cache_path(paths, inode));
     const uint32_t known = bw_map_get(&paths->known, inode);
     if (known == UINT32_MAX)
         return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Looking into an open file system from outside: its graph as text, the state of its layers, its
- * files, and whether these were changed. */
+/* Inspecting an open file system: its graph as text, the state of its layers, its files, and
+ * whether these have changed. */
 #include <inttypes.h>
 
 #include "base/cleanup.h"
@@ -89,8 +89,8 @@ struct bw_error *bw_fs_statedump(const struct bw_fs *fs, bw_consumer *consume, v
     return deliver(&text, consume, context);
 }
 
-/* Whether a superblock was written after another one of its device. A log is written without a new
- * transaction. */
+/* Whether a superblock was written after another one of the same device. A log is written without a
+ * new generation. */
 static bool is_later(const struct bw_superblock *now, const struct bw_superblock *then)
 {
     return now->generation != then->generation ? now->generation > then->generation

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Looking a path up, name by name. The directories on the way are kept on a stack, so that ".."
- * needs no search; the target of a link replaces the link at the front of what is left of the path.
+ * Looking up a path, name by name. A stack contains the directories of the path, so ".." needs no
+ * search. The target of a symbolic link replaces the link at the beginning of the remaining path.
  */
 #include "fs/lookup.h"
 
@@ -13,7 +13,7 @@
 #include "fs/fs.h"
 #include "fs/inode.h"
 
-/* As many as Linux follows. */
+/* The kernel's limit. */
 enum { MAX_LINKS = 40 };
 
 struct bw_place bw_place_top(const struct bw_subvolume *subvolume)
@@ -74,7 +74,7 @@ struct search {
     const char *name;
     size_t name_length;
     struct bw_place *place;
-    struct bw_error *error; /* the first thing that went wrong */
+    struct bw_error *error; /* the first error */
     bool found;
 };
 
@@ -118,8 +118,8 @@ static struct bw_error *search_range(struct search *search, uint8_t type, uint64
     return bw_item_range_end(&range, error);
 }
 
-/* By the hash of the name or, if that item is lost, among all entries; if some of those are lost,
- * too, among the names that inodes have in the directory. */
+/* Searches by the hash of the name; if that item is lost, in all entries; if some of those are
+ * lost, too, in the names that inodes have in the directory. */
 static struct bw_error *search_everywhere(struct search *search)
 {
     const struct bw_recovery *recovery = &search->fs->recovery;
@@ -133,8 +133,8 @@ static struct bw_error *search_everywhere(struct search *search)
                            search->directory->inode, take_entry, search);
 }
 
-/* Finds a name in a directory. Damage met before the name is found does not matter. NULL and
- * search->found false: the directory has no such name. */
+/* Finds a name in a directory. Ignores damage if the name is found. Returns NULL with search->found
+ * false if the directory has no such name. */
 static struct bw_error *find_name(struct search *search)
 {
     if (search->name_length > BW_NAME_MAX || bw_place_is_empty(search->directory))
@@ -160,13 +160,13 @@ struct bw_error *bw_lookup_name(const struct bw_fs *fs, const struct bw_place *d
                                           directory->subvolume->tree.id, directory->inode);
 }
 
-/* A look-up under way. */
+/* The state of a lookup. */
 struct walk {
     const struct bw_fs *fs;
-    const char *path;        /* as the user wrote it */
-    struct bw_place *passed; /* from the top to where we are */
+    const char *path;        /* as on the command line */
+    struct bw_place *passed; /* from the top to the current directory */
     size_t count, capacity;
-    struct bw_buffer rest; /* the path to look up; grows when a link is followed */
+    struct bw_buffer rest; /* the remaining path; links are replaced by their targets */
     size_t next;           /* position in it */
     unsigned links;
     bool follow;
@@ -177,7 +177,7 @@ static bool more(const struct walk *walk)
     return walk->next < walk->rest.length;
 }
 
-/* The path as the user wrote it, and the name it failed at if that came from a link. */
+/* The error contains the path as on the command line, and the missing name if it is from a link. */
 static struct bw_error *no_such_name(const struct walk *walk, const char *name, size_t length)
 {
     if (walk->links)
@@ -199,7 +199,7 @@ static struct bw_error *push(struct walk *walk, const struct bw_place *place)
     return NULL;
 }
 
-/* Puts the target of a link, which is in the present directory, in front of the rest. */
+/* Prepends the target of a link in the current directory to the remaining path. */
 static struct bw_error *follow_link(struct walk *walk, const struct bw_place *link,
                                     const char *name, size_t length)
 {

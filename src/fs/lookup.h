@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names: from a path to the inode it names, as a mount of a subvolume at / would find it
- * (lookup.c), and from an inode up to its path (parents.c).
+ * Names: from a path to an inode, as on a mount of a subvolume at / (lookup.c), and from an inode
+ * up to its path (parents.c).
  */
 #ifndef BW_FS_LOOKUP_H
 #define BW_FS_LOOKUP_H
@@ -14,30 +14,29 @@
 
 struct bw_fs;
 
-/** Whether it is a BW_EMPTY_DIRECTORY. */
+/** Whether a place is a BW_EMPTY_DIRECTORY. */
 static inline bool bw_place_is_empty(const struct bw_place *place)
 {
     return place->inode == BW_EMPTY_DIRECTORY;
 }
 
-/** The inode that a mount invents for such a directory: owner and times are copied from its parent
- * directory. */
+/** The inode that the kernel shows for an empty directory; its owner and times are copied from the
+ * parent directory. */
 struct bw_inode bw_empty_directory_inode(const struct bw_inode *around);
 
 /**
- * Where an entry of directory `directory` of `subvolume` leads. A subvolume is entered only if the
- * root tree confirms the entry. BW_ERROR_CORRUPT if the entry points to nothing that could be a
- * file.
+ * The place that an entry of directory `directory` of `subvolume` leads to. A subvolume is entered
+ * only if the root tree confirms the entry. BW_ERROR_CORRUPT if the entry cannot lead to a file.
  */
 struct bw_error *bw_place_of_entry(const struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                    uint64_t directory, const struct bw_dir_entry *entry,
                                    struct bw_place *place);
 
-/* From an inode up. */
+/* From an inode to its parents. */
 
-/** One step up. */
+/** A step from an inode to its parent directory. */
 struct bw_parent_step {
-    uint64_t parent; /**< inode of the directory above */
+    uint64_t parent; /**< inode of the parent directory */
     char name[BW_NAME_MAX];
     uint16_t name_length;
 };
@@ -47,7 +46,7 @@ struct bw_error *bw_path_prepend(struct bw_buffer *path, const char *name, size_
 
 /**
  * Finds the first name of an inode (INODE_REF or INODE_EXTREF). BW_ERROR_NOT_FOUND if it has none;
- * other errors if the part of the tree that would hold it cannot be read.
+ * other errors if the part of the tree that may contain it cannot be read.
  */
 struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *tree,
                                   uint64_t inode, struct bw_parent_step *step);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which of the given images belong together: choosing the file system, and reporting the images
- * that are not part of it. */
+/* Matches the images: selects the file system, and reports the images that are not part of it. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "fs/image.h"
 
-/* If a change of the fsid was interrupted, some devices have the old fsid and some the new one. All
+/* If a change of the fsid was interrupted, some devices have the old fsid and some the new one; all
  * have the same metadata uuid. */
 #define CHANGING_FSID ((UINT64_C(1) << 35) | (UINT64_C(1) << 36))
 
@@ -31,13 +30,13 @@ bool bw_is_seed(const struct bw_superblock *superblock)
 static void ignore(struct bw_fs *fs, struct bw_image *image, struct bw_error *why)
 {
     image->role = BW_IMAGE_UNUSED;
-    /* A clone lacks nothing: the exit status stays. */
+    /* a clone is not needed, so it does not affect the exit status */
     fs->status.unused_images += !image->is_clone;
     bw_fs_report(fs, BW_WARNING, bw_error_prefix(why, "%s is not used", image->name));
 }
 
-/* Whether `candidate` may have sprouted from the seed `chosen`: then the seed is one of its
- * devices, and its generation is higher. */
+/* Whether `candidate` may have sprouted from the seed `chosen`: then it has several devices,
+ * including the seed, and a higher generation. */
 static bool may_sprout_from(const struct bw_superblock *candidate,
                             const struct bw_superblock *chosen)
 {
@@ -46,7 +45,7 @@ static bool may_sprout_from(const struct bw_superblock *candidate,
            (!bw_is_seed(candidate) || candidate->generation > chosen->generation);
 }
 
-/* The first image decides, unless it is a seed and a later one may have sprouted from it. */
+/* Selects the first image, unless it is a seed and a later one may have sprouted from it. */
 static const struct bw_superblock *choose(const struct bw_image_set *set)
 {
     const struct bw_superblock *chosen = NULL;
@@ -60,7 +59,7 @@ static const struct bw_superblock *choose(const struct bw_image_set *set)
     return chosen;
 }
 
-/* An image without a superblock. */
+/* Reports an image without a superblock. */
 static void refuse(struct bw_fs *fs, struct bw_image *image)
 {
     struct bw_error *bad = BW_TAKE(image->bad);
@@ -98,7 +97,7 @@ static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_s
     }
 }
 
-/* If two images claim to be the same device, the newer one is used, or else the first. */
+/* If two images are the same device, the newer one is used, or else the first. */
 static void drop_duplicates(struct bw_fs *fs, struct bw_image_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
@@ -110,7 +109,7 @@ static void drop_duplicates(struct bw_fs *fs, struct bw_image_set *set)
                 continue;
             bool newer = second->superblock.generation > first->superblock.generation;
             struct bw_image *dropped = newer ? first : second, *kept = newer ? second : first;
-            /* Nothing is missing, so the image does not count as unused: the exit status stays. */
+            /* nothing is missing, so this does not affect the exit status */
             dropped->role = BW_IMAGE_UNUSED;
             bw_fs_report(fs, BW_WARNING,
                          bw_error_create(
@@ -141,8 +140,9 @@ static void report_stale(struct bw_fs *fs, const struct bw_image_set *set)
     }
 }
 
-/* A commit writes the generation and a backup root at once, which may be that of the transaction
- * after it, already under way: a backup that is even newer is from a later superblock. */
+/* Warns about a backup root that is much newer than the superblock. A commit writes the generation
+ * and a backup root together; the backup may be of the next transaction, if that is running
+ * already. A backup that is even newer is from a later superblock. */
 static void report_newer_backup(struct bw_fs *fs)
 {
     const struct bw_superblock *super = &fs->superblock;
@@ -160,7 +160,7 @@ static void report_newer_backup(struct bw_fs *fs)
                                      super->generation, newest));
 }
 
-/* Suggests --scan if superblocks alone are lost. */
+/* Suggests --scan, because perhaps only superblocks are lost. */
 static struct bw_error *add_advice(const struct bw_fs *fs, const struct bw_image *image,
                                    struct bw_error *error)
 {
@@ -173,7 +173,7 @@ static struct bw_error *add_advice(const struct bw_fs *fs, const struct bw_image
     return advice;
 }
 
-/* If an image has the magic number, what else is wrong with it is the better explanation. */
+/* The error if no image is usable. If an image has the magic number, its error explains more. */
 static struct bw_error *nothing_usable(const struct bw_fs *fs, struct bw_image_set *set)
 {
     struct bw_image *image = &set->images[0];
@@ -189,7 +189,7 @@ static struct bw_error *nothing_usable(const struct bw_fs *fs, struct bw_image_s
     return add_advice(fs, image, error);
 }
 
-/* An fsync writes the log, but no new generation. */
+/* An fsync writes the log without a new generation. */
 static bool is_newer(const struct bw_superblock *candidate, const struct bw_superblock *chosen)
 {
     return candidate->generation != chosen->generation ? candidate->generation > chosen->generation

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opening images and their graph. Then src/open.c opens the trees. */
+/* Opens the images and their graph; then src/open.c opens the trees. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -11,8 +11,8 @@
 #include "fs/fs.h"
 #include "fs/opening.h"
 
-/* Every message of the file system and of its graph passes here, one at a time: the graph holds the
- * lock. */
+/* Every message of the file system and its graph passes through here, one at a time: the graph
+ * holds the lock. */
 static void forward_report(void *context, enum bw_severity severity, const struct bw_error *error)
 {
     struct bw_fs *fs = context;
@@ -22,7 +22,7 @@ static void forward_report(void *context, enum bw_severity severity, const struc
         fs->reporter.report(fs->reporter.context, severity, error);
 }
 
-/* Without a random number, the time and an address have to do. */
+/* Without a random number, the time and an address must do. */
 static uint64_t make_seed(const struct bw_fs *fs)
 {
     uint64_t seed;
@@ -100,7 +100,7 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *given, const struct 
         bw_fs_close(fs);
     else
         *result = fs;
-    /* Usage errors do not originate in this folder. */
+    /* usage errors do not originate in this folder */
     if (error && error->code != BW_ERROR_USAGE)
         error = bw_fs_sign(error);
     if (error && options.probes)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Paths from the bottom up, through the references of inodes and of subvolumes. */
+/* Paths from the bottom up, along the references of inodes and subvolumes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ static struct bw_error *step_up_to_root(const struct bw_fs *fs, const struct bw_
     return NULL;
 }
 
-/* Puts the path of a directory inside its subvolume in front of what `path` holds: "a/b/". */
+/* Prepends the path of a directory within its subvolume to `path`: "a/b/". */
 static struct bw_error *put_inside(const struct bw_fs *fs, const struct bw_tree *tree,
                                    uint64_t inode, struct bw_buffer *path)
 {
@@ -111,8 +111,8 @@ static struct bw_error *no_such_subvolume(uint64_t id)
     return bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume %" PRIu64, id);
 }
 
-/* The same for the path of a subvolume from the one with the id `from`; gives up when `path` grows
- * longer than `limit`. */
+/* Prepends the path of a subvolume below subvolume `from`; fails when `path` becomes longer than
+ * `limit`. */
 static struct bw_error *put_subvolume(const struct bw_fs *fs, uint64_t from, uint64_t id,
                                       size_t limit, struct bw_buffer *path)
 {
@@ -150,7 +150,7 @@ struct bw_error *bw_subvolume_path(struct bw_fs *fs, const struct bw_subvolume *
     return bw_inode_path(fs, &top, path, length);
 }
 
-/* Finds the path; it ends with '/' only if it is that of a top directory. */
+/* Finds the path of a place; it ends with '/' only if it is a top directory. */
 static struct bw_error *find_path(const struct bw_fs *fs, const struct bw_place *place,
                                   struct bw_buffer *path)
 {
@@ -172,8 +172,7 @@ struct bw_error *bw_inode_path(struct bw_fs *fs, const struct bw_place *place, c
     return bw_give_text(&text, error, path, length);
 }
 
-/* Whether `path` (with '/' at both ends) is what the user wrote, give or take slashes at the ends.
- */
+/* Whether `path` (with '/' at both ends) equals the user's text, apart from slashes at the ends. */
 static bool is_path(const struct bw_buffer *path, const char *text)
 {
     while (*text == '/')
@@ -188,7 +187,8 @@ static bool is_path(const struct bw_buffer *path, const char *text)
 static bool ends_with_name(const struct bw_subvolume_table *table,
                            const struct bw_subvolume *subvolume, const char *text, size_t length)
 {
-    /* It is there, since it was counted. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+    /* the index is valid, because it was counted.
+     * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     size_t name = subvolume->name_length;
     return name && name <= length &&
            memcmp(text + length - name, bw_subvolume_name(table, subvolume), name) == 0;
@@ -213,7 +213,7 @@ static struct bw_error *find_by_path(const struct bw_fs *fs, const char *text,
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     *subvolume = NULL;
     for (size_t i = 0; i < table->count && !*subvolume; i++) {
-        /* A path costs look-ups: only compare those of subvolumes whose own name fits. */
+        /* paths need lookups, so compare only subvolumes whose own name matches */
         if (!ends_with_name(table, &table->items[i], text, length))
             continue;
         path.length = 0;

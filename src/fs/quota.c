@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The quota tree. What it holds of a group lies in three places: numbers, then limits, then
- * relations, each of all groups. These pieces are gathered and sorted by group.
+ * The quota tree. It contains the numbers of all groups, then the limits of all groups, then all
+ * relations. These pieces are collected and sorted by group.
  */
 #include "btrfs-walk/quota.h"
 
@@ -15,17 +15,17 @@
 #include "fs/fs.h"
 #include "fs/subvolume_paths.h"
 
-/* Flags of the status. */
+/* Flags of the status item. */
 enum { FLAG_ON = 1, FLAG_RESCAN = 2, FLAG_INCONSISTENT = 4, FLAG_SIMPLE = 8 };
 
-/* Values of an item, both of the one with numbers and of the one with limits. */
+/* Number of values in an item with numbers, or with limits. */
 enum { VALUES = 5 };
 
-/* Something about a group: what one item says. */
+/* The contents of one item about a group. */
 struct piece {
     uint64_t group;
-    uint8_t type;   /* of the item */
-    uint64_t other; /* of a relation: the group on the other side */
+    uint8_t type;   /* item type */
+    uint64_t other; /* the other group of a relation */
     uint64_t values[VALUES];
 };
 
@@ -35,8 +35,8 @@ struct pieces {
     size_t count, capacity;
 };
 
-/* Passes the items from `first` to `last` to `take`; `*exists` is false if there is no quota tree.
- */
+/* Passes the items from `first` to `last` to `take`; `*exists` is false if there is no quota
+ * tree. */
 static struct bw_error *read_items(struct bw_fs *fs, struct bw_key first, struct bw_key last,
                                    struct bw_error *(*take)(void *context,
                                                             const struct bw_item *item),
@@ -146,19 +146,20 @@ static void take_values(const struct piece *piece, struct bw_qgroup_info *info)
     }
 }
 
-/* Groups on their way to the caller. */
+/* Passing groups to the caller. */
 struct delivery {
     struct bw_fs *fs;
-    struct bw_subvolume_paths *paths; /* NULL: not wanted */
+    struct bw_subvolume_paths *paths; /* NULL: without paths */
     struct bw_buffer path;
-    uint64_t *others; /* groups on the other side of the relations of one group */
+    uint64_t *others; /* the other groups of one group's relations */
     bw_qgroup_taker *take;
     void *context;
 };
 
-/* Each relation is stored twice, once for each group: the parent has the greater id. */
-static void take_pieces(const struct piece *pieces, size_t count, uint64_t *others,
-                        struct bw_qgroup_info *info)
+/* Adds the pieces of one group. Each relation is stored twice, once for each group; the parent has
+ * the greater id. */
+static void add_pieces(const struct piece *pieces, size_t count, uint64_t *others,
+                       struct bw_qgroup_info *info)
 {
     for (size_t i = 0; i < count; i++) {
         if (pieces[i].type != BW_QGROUP_RELATION) {
@@ -180,7 +181,7 @@ static struct bw_error *deliver(struct delivery *delivery, const struct piece *p
     struct bw_qgroup_info info = {.id = pieces->group,
                                   .level = (unsigned)BW_QGROUP_LEVEL(pieces->group),
                                   .number = BW_QGROUP_NUMBER(pieces->group)};
-    take_pieces(pieces, count, delivery->others, &info);
+    add_pieces(pieces, count, delivery->others, &info);
     if (!info.level)
         info.subvolume = bw_subvolume_by_id(delivery->fs, info.number);
     if (delivery->paths && info.subvolume) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reading a directory. It has every name twice, by index and by hash. The second is used only if
- * part of the first is lost; then the index is read again, to know the names that have been handed
- * out. If part of the second is lost as well, the inodes are searched for names in the directory.
+ * Reading a directory. It contains every name twice, by index and by hash. The names by hash are
+ * read only if a part of the index is lost; then the index is read again, to remember the names
+ * that were returned. If a part of the names by hash is lost, too, the inodes are searched for
+ * names in the directory.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,28 +18,34 @@
 /* Positions from here on count the entries that are not from the index. */
 #define REST (UINT64_C(1) << 63)
 
-/* A name that was found in the inode it belongs to. */
+/* A name found in its inode. */
 struct name_below {
     size_t name_offset;
-    struct bw_dir_entry entry; /* but for the name */
+    struct bw_dir_entry entry; /* without the name */
 };
 
 struct bw_directory {
-    struct bw_directory_entry entry; /* the present one */
+    struct bw_directory_entry entry; /* the current one */
     struct bw_fs *fs;
     struct bw_place place;
-    enum { FROM_INDEX, FROM_HASH, FROM_INODES, AT_END } source; /* DIR_INDEX, DIR_ITEM, ... */
+    enum {
+        FROM_INDEX,
+        FROM_HASH,
+        FROM_INODES,
+        AT_END
+    } source; /* DIR_INDEX, DIR_ITEM, names of
+               * inodes */
     struct bw_item_range range;
-    bool has_range; /* it was begun once, and keeps a leaf */
+    bool has_range; /* started once, so it keeps a leaf */
     bool in_range;
-    struct bw_cursor cursor; /* in the present item */
+    struct bw_cursor cursor; /* in the current item */
     bool in_item;
-    bool lost;              /* something of this source */
-    bool incomplete;        /* something of all sources */
-    uint64_t start;         /* position it began at */
-    uint64_t rest;          /* how many entries came from other sources than the index */
-    struct bw_map told;     /* hashes of the names of entries, for those sources */
-    struct bw_buffer names; /* of entries from the inodes */
+    bool lost;              /* a part of this source is lost */
+    bool incomplete;        /* a part of every source is lost */
+    uint64_t start;         /* position where reading began */
+    uint64_t rest;          /* number of entries from sources other than the index */
+    struct bw_map told;     /* hashes of names that were returned, for these sources */
+    struct bw_buffer names; /* of entries from inodes */
     struct name_below *below;
     size_t below_count, below_capacity, below_next;
 };
@@ -130,8 +137,7 @@ void bw_directory_close(struct bw_directory *directory)
     free(directory);
 }
 
-/* The next entry of the range that is being read; false at its end. Reports lost parts of the
- * index. */
+/* Gets the next entry of the current range; false at the end. Reports lost parts of the index. */
 static bool next_in_range(struct bw_directory *directory, struct bw_dir_entry *entry)
 {
     const bool index = directory->source == FROM_INDEX;
@@ -164,7 +170,7 @@ static uint64_t hash_of(const struct bw_directory *directory, const struct bw_di
     return bw_fs_name_hash(directory->fs, directory->place.inode, entry->name, entry->name_length);
 }
 
-/* Remembers all names of the index. Lost parts were reported before. */
+/* Remembers all names of the index. Lost parts were already reported. */
 static struct bw_error *remember_index(struct bw_directory *directory)
 {
     struct bw_error *error = NULL;
@@ -201,7 +207,7 @@ static bool next_from_below(struct bw_directory *directory, struct bw_dir_entry 
     return true;
 }
 
-/* Whether anything of the index before the position is lost, where this reader began. */
+/* Checks whether a part of the index before the start is lost. */
 static struct bw_error *check_before_start(struct bw_directory *directory)
 {
     begin_range(directory, BW_DIR_INDEX, 0, directory->start - 1);
@@ -215,7 +221,7 @@ static struct bw_error *check_before_start(struct bw_directory *directory)
     return end_range(directory);
 }
 
-/* Goes on to the next source of names, if there is reason to. */
+/* Moves to the next source of names, if one is needed. */
 static struct bw_error *next_source(struct bw_directory *directory)
 {
     const struct bw_recovery *recovery = &directory->fs->recovery;
@@ -239,9 +245,9 @@ static struct bw_error *next_source(struct bw_directory *directory)
                            take_below, directory);
 }
 
-/* Whether an entry of another source than the index is to be handed out. */
-static struct bw_error *is_news(struct bw_directory *directory, const struct bw_dir_entry *entry,
-                                bool *news)
+/* Whether to return an entry from a source other than the index. */
+static struct bw_error *is_new_entry(struct bw_directory *directory,
+                                     const struct bw_dir_entry *entry, bool *news)
 {
     const uint64_t hash = hash_of(directory, entry);
     *news = bw_map_get(&directory->told, hash) == UINT32_MAX;
@@ -252,7 +258,7 @@ static struct bw_error *is_news(struct bw_directory *directory, const struct bw_
     return NULL;
 }
 
-/* Makes an entry the present one; false if it leads nowhere. */
+/* Makes an entry the current one; false if it is invalid. */
 static bool set_entry(struct bw_directory *directory, const struct bw_dir_entry *entry)
 {
     struct bw_directory_entry *listed = &directory->entry;
@@ -280,7 +286,7 @@ struct bw_error *bw_directory_next(struct bw_directory *directory,
         if (!got)
             BW_TRY(next_source(directory));
         else if (directory->source != FROM_INDEX)
-            BW_TRY(is_news(directory, &entry, &news));
+            BW_TRY(is_new_entry(directory, &entry, &news));
         if (news && set_entry(directory, &entry))
             *result = &directory->entry;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Messages about an open file system: every one passes through here on its way to the user. And
- * reading items so that what is lost is reported. */
+/* Messages about an open file system: all of them pass through here. And reading items with reports
+ * of losses. */
 #include <inttypes.h>
 #include <string.h>
 #include <xxhash.h>
@@ -33,7 +33,7 @@ static bool add_once(struct bw_fs *fs, struct bw_map *map, uint64_t key)
 
 bool bw_fs_first_doubt(struct bw_fs *fs, uint64_t tree, uint64_t inode)
 {
-    /* Numbers that no real file system has may fall together: that costs a warning. */
+    /* numbers beyond those of real file systems may collide, which costs only a warning */
     return add_once(fs, &fs->reported, inode ^ tree << 40);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Root blocks of the chunk tree and the root tree: those of the generation that a caller has
- * chosen, and falling back to the backup roots of older transactions.
+ * Root blocks of the chunk tree and the root tree: those of a selected generation, and those of
+ * older transactions if a root is lost.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ struct bw_error *bw_named_root(struct bw_fs *fs, uint64_t owner, uint64_t bytenr
     return NULL;
 }
 
-/* The backup with the root tree of a generation; NULL if the superblock has none. */
+/* The backup with the root tree of a generation, or NULL. */
 static const struct bw_backup_root *backup_of(const struct bw_fs *fs, uint64_t generation)
 {
     for (size_t i = 0; i < BW_BACKUP_ROOTS; i++) {
@@ -70,8 +70,8 @@ struct bw_error *bw_backup_root(const struct bw_root_pointer *given, struct bw_r
     return NULL;
 }
 
-/* Falling back, root by root, to older transactions: the superblock keeps the roots of the last
- * four. */
+/* Falling back to older transactions, separately for each root: the superblock contains the roots
+ * of the last four. */
 
 struct bw_error *bw_root_try(const struct bw_fs *fs, const struct bw_tree *tree)
 {
@@ -80,8 +80,8 @@ struct bw_error *bw_root_try(const struct bw_fs *fs, const struct bw_tree *tree)
     return block ? bw_block_read(&fs->reader, &pointer, block) : bw_error_no_memory();
 }
 
-/* The newest backup that was not tried yet, and that is neither older than `since` nor newer than
- * the superblock; NULL if there is none. */
+/* The newest backup that was not tried yet and is neither older than `since` nor newer than the
+ * superblock, or NULL. */
 static const struct bw_root_pointer *next_backup(const struct bw_fs *fs, enum bw_super_root which,
                                                  uint64_t since, bool *tried)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Looking up extents of the raid stripe tree: file systems with that feature say range by range,
- * and not by chunk alone, where file data lie on the devices.
+ * Looking up extents in the raid stripe tree: with this feature, the locations of data on devices
+ * are stored for each extent, in addition to those of the chunk.
  */
 #include "fs/opening.h"
 
@@ -16,15 +16,17 @@
 #include "graph/wind.h"
 
 enum {
-    PLACES = 8,        /* kept in the tree, for as many threads that read here and there */
-    REGION = 26,       /* data of this power of two go by the same one */
-    LONGEST = 8 << 20, /* how far before an address one is looked for that others lie within */
-    LOOK_BACK = 1024   /* extents that are looked at, at most */
+    PLACES = 8,        /* number of positions in the tree, for as many threads that read at
+                        * different places */
+    REGION = 26,       /* addresses in the same region of 2^26 bytes share a position */
+    LONGEST = 8 << 20, /* maximum length of an extent that contains others: how far to search before
+                        * an address */
+    LOOK_BACK = 1024   /* maximum number of extents examined */
 };
 
 struct place {
     pthread_mutex_t lock;
-    struct bw_leaf_finder finder; /* under the lock */
+    struct bw_leaf_finder finder; /* protected by `lock` */
 };
 
 struct bw_stripe_tree {
@@ -38,7 +40,7 @@ static struct bw_key key_of(uint64_t logical)
     return (struct bw_key){logical, BW_RAID_STRIPE, UINT64_MAX};
 }
 
-/* How far from `logical` on the leaf has nothing. */
+/* The distance from `logical` to the next extent in the leaf. */
 static uint64_t gap_length(const struct bw_leaf_finder *finder, uint64_t logical)
 {
     const struct bw_key key = key_of(logical);
@@ -48,7 +50,7 @@ static uint64_t gap_length(const struct bw_leaf_finder *finder, uint64_t logical
     return next > logical ? next - logical : UINT64_MAX;
 }
 
-/* The greatest key before one of an extent; false if there is none. */
+/* The greatest possible key before the key of an extent; false if there is none. */
 static bool key_before(const struct bw_key *key, struct bw_key *before)
 {
     *before = key->offset     ? (struct bw_key){key->objectid, BW_RAID_STRIPE, key->offset - 1}
@@ -58,9 +60,9 @@ static bool key_before(const struct bw_key *key, struct bw_key *before)
 }
 
 /*
- * The item of the last extent to begin that holds an address. Where files are overwritten in place,
- * extents lie within others, so it need not be the last one before the address. `*key` is where the
- * search has ended.
+ * Finds the item of the last extent that contains an address. Overwriting files in place creates
+ * extents within others, so this need not be the last one before the address. `*key` is set to the
+ * key where the search has ended.
  */
 static struct bw_error *find_item(struct bw_stripe_tree *stripes, struct bw_leaf_finder *finder,
                                   uint64_t logical, struct bw_key *key, struct bw_item *item,
@@ -97,8 +99,7 @@ static struct bw_error *look_up(struct bw_stripe_tree *stripes, struct bw_leaf_f
     BW_TRY(find_item(stripes, finder, logical, &key, &item, &found));
     if (found) {
         BW_TRY(bw_stripe_extent_decode(&item, extent));
-        if (extent->length - (logical - extent->logical) > gap) /* from there on another one counts
-                                                                 */
+        if (extent->length - (logical - extent->logical) > gap) /* another extent begins there */
             extent->length = logical - extent->logical + gap;
         return NULL;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Loading the subvolume table from the root tree. */
+/* Loads the subvolume table from the root tree. */
 #include "fs/subvolume.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "ondisk/items.h"
 #include "fs/fs.h"
 
-/* The kernel makes one for each processor. */
+/* The kernel creates one per processor. */
 enum { MAX_CHECKSUM_TREES = 1024 };
 
 void bw_subvolumes_free(struct bw_subvolume_table *table)
@@ -67,7 +67,7 @@ static bool is_subvolume_id(uint64_t id)
     return id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
 }
 
-/* Leaves come in key order, so items are added at the end of the table; anything else is damage. */
+/* Appends a subvolume. Leaves are read in the order of keys, so any other order is damage. */
 static struct bw_error *append(struct bw_subvolume_table *table,
                                const struct bw_subvolume *subvolume)
 {
@@ -121,9 +121,8 @@ static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, u
     return NULL;
 }
 
-/* The root tree has a directory of its own, number 6, whose entry "default" points to the default
- * subvolume.
- */
+/* The root tree contains a directory, inode 6, whose entry "default" refers to the default
+ * subvolume. */
 static void read_default(struct bw_fs *fs, const struct bw_item *item)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
@@ -134,7 +133,7 @@ static void read_default(struct bw_fs *fs, const struct bw_item *item)
             fs->subvolumes.default_id = entry.location.objectid;
 }
 
-/* Trees that a walk does not need, so it is no damage if their items make no sense. */
+/* Sets a tree that a walk does not need, so an invalid item is not reported as damage. */
 static struct bw_error *set_tree(const struct bw_item *item, struct bw_tree *tree)
 {
     struct bw_root_item root;

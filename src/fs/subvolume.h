@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The subvolumes of a file system, as the root tree lists them: where each tree is, and the one
- * entry that it has in its parent. Read once, when the file system is opened.
+ * The subvolumes in the root tree: the root of each tree, and its entry in its parent. They are
+ * read once, when the file system is opened.
  */
 #ifndef BW_FS_SUBVOLUME_H
 #define BW_FS_SUBVOLUME_H
@@ -15,13 +15,13 @@ struct bw_fs;
 /** A subvolume or snapshot. */
 struct bw_subvolume {
     struct bw_tree tree;
-    uint64_t parent;      /**< id of the subvolume with its entry; 0 if it has none (the top one, a
-                             deleted one) */
-    uint64_t directory;   /**< inode of the directory with the entry */
-    uint64_t index;       /**< offset of the DIR_INDEX key there */
+    uint64_t parent;      /**< id of the subvolume that contains its entry; 0 if it has none (the
+                           * top-level one, or a deleted one) */
+    uint64_t directory;   /**< inode of the directory that contains the entry */
+    uint64_t index;       /**< offset of the entry's DIR_INDEX key */
     uint32_t name_offset; /**< in the table's names */
     uint16_t name_length;
-    bool deleted; /**< it is being deleted: not to be entered */
+    bool deleted; /**< it is being deleted: do not enter it */
     bool is_snapshot;
 };
 
@@ -29,27 +29,25 @@ struct bw_subvolume_table {
     struct bw_subvolume *items; /**< ascending by tree.id */
     size_t count, capacity;
     struct bw_buffer names;
-    uint64_t default_id; /**< the default subvolume; 5 unless the user has set another */
+    uint64_t default_id; /**< the default subvolume; 5 unless the user has set another one */
 };
 
-/** Reads all subvolumes from the root tree into fs->subvolumes; reports parts of it that are lost.
- */
+/** Reads all subvolumes from the root tree into fs->subvolumes; reports lost parts of that tree. */
 struct bw_error *bw_subvolumes_load(struct bw_fs *fs);
 
-/** Frees the table's memory. */
 void bw_subvolumes_free(struct bw_subvolume_table *table);
 
 /** Whether any subvolume that is not being deleted is a snapshot. */
 bool bw_subvolumes_have_snapshots(const struct bw_subvolume_table *table);
 
 /** The subvolume that an entry of directory `directory` in the subvolume `parent` leads to; NULL if
- * the root tree does not confirm the entry. In a snapshot, entries of nested subvolumes are stale.
- */
+ * the root tree does not confirm the entry. In a snapshot, entries of nested subvolumes are
+ * stale. */
 const struct bw_subvolume *bw_subvolume_of_entry(const struct bw_subvolume_table *table,
                                                  uint64_t parent, uint64_t directory,
                                                  const struct bw_dir_entry *entry);
 
-/** Its name in its parent directory: name_length bytes. */
+/** The name of a subvolume in its parent directory: name_length bytes. */
 const char *bw_subvolume_name(const struct bw_subvolume_table *table,
                               const struct bw_subvolume *subvolume);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The public side of subvolumes: what the table of the open file system and the root tree hold. */
+/* The public functions about subvolumes: facts from the subvolume table and the root tree. */
 #include "btrfs-walk/subvolume.h"
 
 #include <inttypes.h>
@@ -51,8 +51,8 @@ static struct timespec time_of(const struct bw_disk_timespec *disk)
     return (struct timespec){(time_t)bw_get64(disk->seconds), (long)bw_get32(disk->nanoseconds)};
 }
 
-/* Root items of old kernels end before the UUIDs. Where such a kernel has changed a newer item, its
- * end is stale. */
+/* Root items of old kernels end before the UUIDs. If such a kernel has changed a newer item, the
+ * end of the item is stale. */
 static bool has_new_members(const struct bw_item *item)
 {
     const struct bw_disk_root_item *disk = (const void *)item->data;
@@ -90,7 +90,7 @@ static struct bw_error *take_root_item(const struct bw_item *item, struct bw_sub
     return NULL;
 }
 
-/* Blocks that replaying the log has made are nowhere on the devices. */
+/* Blocks made by replaying the log have no address on the devices. */
 static uint64_t place_of(const struct bw_root_pointer *root)
 {
     return root->bytenr < BW_MEMORY_START ? root->bytenr : 0;
@@ -129,16 +129,16 @@ struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *s
     return bw_item_range_end(&range, error);
 }
 
-/* A pass over all root items. */
+/* An iteration over all root items. */
 struct listing {
     struct bw_fs *fs;
-    struct bw_subvolume_paths *paths; /* NULL: not wanted */
+    struct bw_subvolume_paths *paths; /* NULL: without paths */
     struct bw_buffer path;
     bw_subvolume_taker *take;
     void *context;
 };
 
-/* Items that the file system did not take when it was opened were reported then. */
+/* Items that were rejected when the file system was opened have already been reported. */
 static struct bw_error *list_item(void *context, const struct bw_item *item)
 {
     struct listing *listing = context;

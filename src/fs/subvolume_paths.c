@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The paths of all subvolumes at once. A path is a chain of parts, each the name of a subvolume or
- * of a directory, up to the top-level subvolume. Subvolumes are taken parent by parent, so that a
- * map from inodes to parts is enough to find the directories that were met before.
+ * The paths of all subvolumes at once. A path is a chain of parts up to the top-level subvolume;
+ * each part is the name of a subvolume or a directory. Subvolumes are processed parent by parent,
+ * so one map from inodes to parts is enough to find the directories that have parts already.
  */
 #include "fs/subvolume_paths.h"
 
@@ -16,28 +16,28 @@
 #include "fs/lookup.h"
 
 enum {
-    /* Four times what the kernel takes. In a crafted chain of subvolumes, all paths together would
-     * otherwise be as long as the square of their number. */
+    /* Four times the kernel's limit. Without a limit, a crafted chain of n subvolumes would have
+     * paths of n² bytes in total. */
     LONGEST_PATH = 16 << 10,
 };
 
-/* The part above one that has none. */
+/* The parent of a part without one. */
 #define NOWHERE UINT32_MAX
 
 struct bw_path_part {
-    size_t name; /* in the names */
+    size_t name; /* in paths->names */
     uint16_t name_length;
     enum { UNMEASURED, MEASURED, WITHOUT_PATH } state;
-    uint32_t above;  /* number of a part, or NOWHERE */
-    uint32_t length; /* bytes of the path, with a '/' before each name; once it is measured */
+    uint32_t above;  /* index of the parent part, or NOWHERE */
+    uint32_t length; /* length of the path, with a '/' before each name; valid if measured */
 };
 
-/* Directories of one parent. */
+/* The directories of a parent subvolume that have parts. */
 struct directories {
     struct bw_fs *fs;
     struct bw_subvolume_paths *paths;
     const struct bw_subvolume *parent; /* NULL: it is lost */
-    struct bw_map parts;               /* of its directories, by inode */
+    struct bw_map parts;               /* indices of their parts, by inode */
 };
 
 void bw_subvolume_paths_free(struct bw_subvolume_paths *paths)
@@ -60,7 +60,7 @@ static struct bw_error *add_part(struct bw_subvolume_paths *paths, const char *n
     return NULL;
 }
 
-/* Adds the part of a directory, and moves on to the directory above it; to 0 if that is lost. */
+/* Adds the part of a directory, and sets `*inode` to its parent; to 0 if that is lost. */
 static struct bw_error *add_directory(struct directories *directories, uint64_t *inode)
 {
     struct bw_subvolume_paths *paths = directories->paths;
@@ -77,7 +77,7 @@ static struct bw_error *add_directory(struct directories *directories, uint64_t 
     return add_part(paths, step.name, step.name_length);
 }
 
-/* Joins the part `below` to that of the directory `inode`. */
+/* Sets directory `inode` as the parent of the part `below`. */
 static struct bw_error *join(struct directories *directories, uint32_t below, uint64_t inode)
 {
     struct bw_subvolume_paths *paths = directories->paths;
@@ -136,8 +136,8 @@ struct bw_error *bw_subvolume_paths_load(struct bw_subvolume_paths *paths, struc
     return error;
 }
 
-/* Measures the paths of a part and of those above it: up to one that was measured before, and down
- * again from there. A part that is met again on the way up is inside itself. */
+/* Computes the length of the paths of a part and its parents: up to a part whose length is known,
+ * then down again. A part that occurs again on the way up is part of a cycle. */
 static void measure(struct bw_subvolume_paths *paths, uint32_t bottom, uint32_t top)
 {
     uint64_t length = 0;
@@ -159,7 +159,7 @@ static void measure(struct bw_subvolume_paths *paths, uint32_t bottom, uint32_t 
     }
 }
 
-/* Writes a path from its end to its begin. */
+/* Writes a path from its end to its beginning. */
 static void write(const struct bw_subvolume_paths *paths, const struct bw_path_part *part,
                   char *text)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Searching for the newest entry of a log. In each of the two zones generations ascend, so the end
- * of the first one is found by a binary search. If that zone is not full, the newest entry is in
- * it. Otherwise it is in the second zone, which is looked for at each length that a zone may have.
- * Other data may lie there, so an entry counts only if it names the same device.
+ * Searching for the newest entry of a log. Generations ascend in each of the two zones, so the end
+ * of the first one is found by a binary search. If that zone is not full, it contains the newest
+ * entry. Otherwise the second zone does, which is searched at each possible length of a zone. Other
+ * data may be there, so an entry is valid only if it belongs to the same device.
  */
 #include "fs/superblock_log.h"
 
@@ -13,21 +13,22 @@
 #include "ondisk/superblock.h"
 
 enum {
-    SMALLEST_ZONE = 22,      /* powers of two: 4 MiB */
+    SMALLEST_ZONE = 22,      /* as powers of two: 4 MiB */
     LARGEST_ZONE = 33,       /* 8 GiB */
-    CAPACITY_UNIT = 1 << 20, /* a zone holds a multiple of it, which may be less than its length */
-    LOOK_AHEAD = 8,          /* blocks, for an entry after bad ones */
-    STEPS_BACK = 64          /* blocks, to a good entry */
+    CAPACITY_UNIT = 1 << 20, /* the capacity of a zone, which may be less than its length, is a
+                              * multiple of this */
+    LOOK_AHEAD = 8,          /* blocks to examine for an entry after bad ones */
+    STEPS_BACK = 64          /* blocks to examine for a good entry */
 };
 
 struct search {
     const struct bw_frame *frame;
     const struct bw_superblock_log *log;
-    struct bw_disk_superblock first; /* says which device it is; once there is one */
+    struct bw_disk_superblock first; /* identifies the device; valid if has_first */
     bool has_first;
     struct bw_superblock_entry newest; /* so far */
-    uint64_t generation;               /* of that */
-    bool found, good;                  /* any entry; its checksum is right */
+    uint64_t generation;               /* of `newest` */
+    bool found, good; /* found: there is any entry; good: its checksum is correct */
 };
 
 static bool read_block(const struct search *search, uint64_t offset, void *block)
@@ -42,7 +43,7 @@ static bool read_block(const struct search *search, uint64_t offset, void *block
     return !error;
 }
 
-/* The id of the file system may have changed since; that of the device never does. */
+/* The fsid may have been changed since, but the uuid of the device never changes. */
 static bool is_same_device(const struct search *search, const struct bw_disk_superblock *disk)
 {
     const struct bw_superblock *known = search->log->known;
@@ -52,8 +53,8 @@ static bool is_same_device(const struct search *search, const struct bw_disk_sup
            memcmp(disk->device.uuid, search->first.device.uuid, BW_UUID_SIZE) == 0;
 }
 
-/* The block at an offset, if it is an entry. The address in an entry is the one that the copy has
- * on devices without zones. */
+/* Reads the block at an offset; false if it is not an entry. The address in an entry is the offset
+ * of the copy on devices without zones. */
 static bool read_entry(const struct search *search, uint64_t offset,
                        struct bw_disk_superblock *disk)
 {
@@ -62,8 +63,8 @@ static bool read_entry(const struct search *search, uint64_t offset,
            bw_get64(disk->incompat_flags) & BW_INCOMPAT_ZONED && is_same_device(search, disk);
 }
 
-/* Whether an entry of this generation or a later one is at an offset or soon after it: a few bad
- * blocks do not end a log. */
+/* Whether an entry of this generation or a later one is at an offset or soon after it: a log may
+ * continue after a few bad blocks. */
 static bool has_entry_since(const struct search *search, uint64_t offset, uint64_t generation)
 {
     struct bw_disk_superblock disk;
@@ -74,11 +75,11 @@ static bool has_entry_since(const struct search *search, uint64_t offset, uint64
     return false;
 }
 
-/* The end of the entries that begin at an offset with this generation; it may be up to LOOK_AHEAD
- * blocks too far. */
+/* The end of the entries that begin at an offset with this generation; at most LOOK_AHEAD blocks
+ * too far. */
 static uint64_t find_end(const struct search *search, uint64_t start, uint64_t generation)
 {
-    uint64_t low = 0, high = 1; /* in entries; there is one at low, and none at high */
+    uint64_t low = 0, high = 1; /* in entries: there is one at `low`, but none at `high` */
     const uint64_t limit = UINT64_C(2) << LARGEST_ZONE >> 12;
     while (high < limit && has_entry_since(search, start + high * BW_SUPERBLOCK_SIZE, generation)) {
         low = high;
@@ -102,7 +103,8 @@ static bool is_good(const struct search *search, const struct bw_disk_superblock
     return !error;
 }
 
-/* A good entry is better than a bad one, then a newer one. `newer_bad` is of the same zone. */
+/* Keeps the better entry: a good one is better than a bad one, then a newer one. `newer_bad` is in
+ * the same zone. */
 static void consider_entry(struct search *search, const struct bw_superblock_entry *entry,
                            uint64_t generation, bool good)
 {
@@ -115,8 +117,8 @@ static void consider_entry(struct search *search, const struct bw_superblock_ent
     search->good = good;
 }
 
-/* Looks at the last entries before an offset, back to a good one. The answer is where the last one
- * ends; 0: there is none. */
+/* Considers the last entries before an offset, back to a good one. Returns the end of the last
+ * entry, or 0. */
 static uint64_t consider(struct search *search, uint64_t end)
 {
     struct bw_disk_superblock disk;
@@ -135,8 +137,8 @@ static uint64_t consider(struct search *search, uint64_t end)
     return last;
 }
 
-/* The first good entry at an offset or soon after it, or else a bad one: its generation may be
- * anything. */
+/* Finds the first good entry at an offset or soon after it; otherwise a bad one, whose generation
+ * is unreliable. */
 static bool find_first(const struct search *search, uint64_t *start,
                        struct bw_disk_superblock *disk)
 {
@@ -156,7 +158,7 @@ static bool find_first(const struct search *search, uint64_t *start,
     return found;
 }
 
-/* Looks at the entries that begin at an offset. Returns where they end; 0 if there are none. */
+/* Considers the entries that begin at an offset. Returns their end; 0 if there are none. */
 static uint64_t consider_run(struct search *search, uint64_t start)
 {
     struct bw_disk_superblock disk;
@@ -167,11 +169,12 @@ static uint64_t consider_run(struct search *search, uint64_t start)
     return consider(search, find_end(search, start, bw_get64(disk.generation)));
 }
 
-/* The second zone. It can have the newest entry only if the first one is full, or empty. */
+/* Considers the second zone, which can contain the newest entry only if the first one is full or
+ * empty. */
 static void consider_second(struct search *search, uint64_t base, uint64_t end)
 {
     bool is_full = end && (end - base) % CAPACITY_UNIT == 0;
-    bool is_empty = !end && !search->log->known; /* the known one would lie there */
+    bool is_empty = !end && !search->log->known; /* otherwise `known` would be in the first zone */
     for (unsigned shift = SMALLEST_ZONE; shift <= LARGEST_ZONE && (is_full || is_empty); shift++)
         if (base + (UINT64_C(1) << shift) >= end &&
             consider_run(search, base + (UINT64_C(1) << shift)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Single tree blocks by their address, root blocks of trees by their id, and the items of any
- * tree.
+ * Reads tree blocks by address, finds the root blocks of trees by id, and iterates over the items
+ * of any tree.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@ struct bw_tree_block {
     uint8_t bytes[];
 };
 
-/* What the header of a copy says, unverified; then the block can be asked for as its parent would.
- */
+/* Reads the header of a mirror, unverified, so that the block can be requested with the header's
+ * values. */
 static struct bw_error *read_header(struct bw_fs *fs, uint64_t bytenr, unsigned copy,
                                     struct bw_block_pointer *pointer)
 {
@@ -118,7 +118,7 @@ bool bw_tree_block_pointer(const struct bw_tree_block *block, uint32_t slot,
     return true;
 }
 
-/* The items of any tree, one after another, and the root blocks of trees by their id. */
+/* Iterating over the items of any tree, and finding trees by id. */
 
 struct bw_items {
     struct bw_item_range range;

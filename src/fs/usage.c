@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Block groups, how much of each chunk is used, and the sums of btrfs filesystem usage. Free space
- * is computed as btrfs-progs do it, in cmds/filesystem-usage.c.
+ * Block groups, the used bytes of each chunk, and the totals of `btrfs filesystem usage`. Free
+ * space is computed as in cmds/filesystem-usage.c of btrfs-progs.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 struct bw_block_groups {
     struct bw_fs *fs;
     struct bw_leaf_finder finder;
-    bool reported; /* that there is no tree */
+    bool reported; /* the missing tree has been reported */
 };
 
 struct bw_error *bw_block_groups_open(struct bw_fs *fs, struct bw_block_groups **result)
@@ -32,7 +32,7 @@ struct bw_error *bw_block_groups_open(struct bw_fs *fs, struct bw_block_groups *
     groups->fs = fs;
     bw_leaf_finder_init(&groups->finder, &fs->reader,
                         own_tree ? &fs->block_group_tree : &fs->extent_tree);
-    if (!own_tree) /* the next leaves have extents: they need not be announced */
+    if (!own_tree) /* the following leaves contain extents, so do not announce them */
         groups->finder.advised = BW_KEY_MAX;
     return NULL;
 }
@@ -44,7 +44,7 @@ void bw_block_groups_close(struct bw_block_groups *groups)
     free(groups);
 }
 
-/* False if the item is cut off. */
+/* Decodes a block group; false if the item is truncated. */
 static bool decode(const struct bw_item *item, struct bw_block_group_info *group)
 {
     const struct bw_disk_block_group *disk = (const void *)item->data;
@@ -71,7 +71,7 @@ static struct bw_error *lose_tree(struct bw_block_groups *groups, const struct b
     return lost(key);
 }
 
-/* There is no item: is it lost? */
+/* The error for a missing item: it does not exist, or it is lost. */
 static struct bw_error *not_found(struct bw_block_groups *groups, const struct bw_key *key)
 {
     struct bw_leaf_finder *finder = &groups->finder;
@@ -104,20 +104,20 @@ struct bw_error *bw_block_groups_find(struct bw_block_groups *groups, uint64_t l
 }
 
 /*
- * The sums of `btrfs filesystem usage`. What is free is computed as btrfs-progs do it, in
- * cmds/filesystem-usage.c: the data chunks have room for what is not used of them, and unallocated
- * space becomes data chunks of the present ratio or, at worst, of the ratio of the most expensive
- * profile there is.
+ * The totals of `btrfs filesystem usage`. Free space is computed as in cmds/filesystem-usage.c of
+ * btrfs-progs: data chunks have room for their unused bytes, and unallocated space becomes data
+ * chunks with the current ratio or, in the worst case, with the ratio of the most expensive profile
+ * in use.
  */
 
 #define GROUP_KINDS (BW_GROUP_DATA | BW_GROUP_METADATA | BW_GROUP_SYSTEM | BW_GROUP_METADATA_REMAP)
 
 enum {
-    MAX_GROUPS = 16 * 9, /* kinds and profiles */
-    TOO_SMALL = 16 << 20 /* unallocated space that no chunk fits into; as btrfs-progs assume */
+    MAX_GROUPS = 16 * 9, /* types times profiles */
+    TOO_SMALL = 16 << 20 /* unallocated space that is too small for a chunk, as in btrfs-progs */
 };
 
-/* A sum under way; `sums` comes first, it is what the caller gets. */
+/* The computation; `sums`, which the caller receives, must be the first member. */
 struct usage {
     struct bw_usage sums;
     struct bw_fs *fs;
@@ -126,11 +126,11 @@ struct usage {
     size_t group_count;
     struct bw_usage_device *devices;
     size_t device_count, device_capacity;
-    uint64_t *by_group; /* of all devices */
+    uint64_t *by_group; /* sizes by device and group */
     double worst_ratio;
 };
 
-/* Sums of a hostile image may be anything: they stop at the greatest number. */
+/* Adds, but stops at the maximum, because values of a crafted image are arbitrary. */
 static void add(uint64_t *sum, uint64_t value)
 {
     if (__builtin_add_overflow(*sum, value, sum))
@@ -145,7 +145,7 @@ static int64_t difference(uint64_t from, uint64_t what)
     return result;
 }
 
-/* Groups. */
+/* Block groups by type and profile. */
 
 static uint64_t group_type(uint64_t type)
 {
@@ -163,7 +163,8 @@ static struct bw_usage_group *find_group(struct usage *usage, const struct bw_ch
     return group;
 }
 
-/* The devices are known. */
+/* Counts an incomplete chunk for each missing device that it uses. The devices must have been
+ * read. */
 static void blame_missing_devices(struct usage *usage, const struct bw_chunk_info *chunk)
 {
     for (size_t i = 0; i < usage->device_count; i++) {
@@ -175,7 +176,8 @@ static void blame_missing_devices(struct usage *usage, const struct bw_chunk_inf
     }
 }
 
-/* Whether the missing devices leave only a part of a chunk that is, or may be, in use. */
+/* Whether only a part of a chunk that is, or may be, in use can be read without the missing
+ * devices. */
 static bool is_incomplete(const struct usage *usage, const struct bw_chunk_info *chunk,
                           const struct bw_block_group_info *group)
 {
@@ -211,7 +213,7 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *ch
     return NULL;
 }
 
-/* Data first, then metadata, system and the rest. */
+/* Sorts data before metadata, system and the rest. */
 static unsigned rank(uint64_t type)
 {
     return type & BW_GROUP_DATA ? 0 : type & BW_GROUP_METADATA ? 1 : type & BW_GROUP_SYSTEM ? 2 : 3;
@@ -242,8 +244,8 @@ static int compare_devices(const void *left, const void *right)
     return a->info.devid == b->info.devid ? 0 : a->info.devid < b->info.devid ? -1 : 1;
 }
 
-/* The second time, when the groups and devices are known. */
-static struct bw_error *take_stripes(void *context, const struct bw_chunk_info *chunk)
+/* Adds the stripes of a chunk in the second iteration, after the groups and devices were read. */
+static struct bw_error *add_stripes(void *context, const struct bw_chunk_info *chunk)
 {
     struct usage *usage = context;
     size_t group = (size_t)(find_group(usage, chunk) - usage->groups);
@@ -276,7 +278,7 @@ static void finish_device(struct usage *usage, size_t number)
         add(&sums->missing, size);
 }
 
-/* Sums. */
+/* Totals. */
 
 static double ratio_of(const struct bw_usage *sums, uint64_t kind)
 {
@@ -351,7 +353,7 @@ static struct bw_error *gather(struct usage *usage)
     usage->by_group = calloc(usage->device_count * usage->group_count + 1, sizeof *usage->by_group);
     if (!usage->by_group)
         return bw_error_no_memory();
-    BW_TRY(bw_fs_chunks(usage->fs, take_stripes, usage));
+    BW_TRY(bw_fs_chunks(usage->fs, add_stripes, usage));
     add_up(usage);
     return NULL;
 }

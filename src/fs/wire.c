@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From the operands of a command line to a graph of layers. The devices have to be read before it
- * is known which of them belong to the file system, and which layers that needs. So the graph is
- * started in two steps: what is below the chunk map, then the rest. Images that were split into
- * parts are found and joined here, too.
+ * From the operands of a command line to a graph of layers. The devices must be read to find out
+ * which of them belong to the file system, and which layers it needs. Therefore the graph is
+ * started in two steps: first the layers below the chunk map, then the rest. Images that were split
+ * into parts are also found and joined here.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,8 +25,8 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* What tells the parts of an image apart, if a path is that of the first: ".001", ".00", ".aa". Its
- * length stays the same. */
+/* Finds the suffix of a path that may be the first part of a split image: ".001", ".00", ".aa". All
+ * parts have suffixes of the same length. */
 static const char *first_suffix(const char *path)
 {
     const char *dot = strrchr(file_name(path), '.');
@@ -38,7 +38,7 @@ static const char *first_suffix(const char *path)
     return letters || digits ? dot + 1 : NULL;
 }
 
-/* Makes it the suffix of the next part; false after the last that there can be. */
+/* Increments a suffix; false after the last possible one. */
 static bool count_up(char *suffix)
 {
     for (char *at = suffix + strlen(suffix); at-- > suffix;) {
@@ -50,21 +50,21 @@ static bool count_up(char *suffix)
     return false;
 }
 
-/* Not access(2), which the sandbox of the program refuses. */
+/* Not access(2), because the sandbox of the program does not allow it. */
 static bool exists(const char *path)
 {
     struct stat status;
     return stat(path, &status) == 0;
 }
 
-/* Goes on to the next part, if there is a file of its name; otherwise that is the name that there
- * should be. */
+/* Increments the suffix; true if the next part exists. Otherwise `path` is the name of the first
+ * missing part. */
 static bool next_part(char *path, size_t suffix)
 {
     return count_up(path + suffix) && exists(path);
 }
 
-/* Adds the files that may be further parts of an image to those that are read. */
+/* Adds files that may be further parts of an image to the files that are read. */
 static struct bw_error *split_inputs(const char *path, struct bw_file_set *inputs)
 {
     const char *suffix = first_suffix(path);
@@ -75,8 +75,8 @@ static struct bw_error *split_inputs(const char *path, struct bw_file_set *input
     return added ? NULL : bw_error_no_memory();
 }
 
-/* There must be no part after the first one that is missing, as far as it is worth looking for one;
- * and none is missing after the last one that there can be, where counting has begun anew. */
+/* Reports an error if a part exists after the first missing one, up to a limited distance. After
+ * the last possible suffix, which wraps around, nothing is missing. */
 static struct bw_error *check_end(const char *missing, size_t suffix)
 {
     enum { LARGEST_GAP = 1000 };
@@ -91,7 +91,7 @@ static struct bw_error *check_end(const char *missing, size_t suffix)
     return NULL;
 }
 
-/* Whether all partitions are complete. */
+/* Whether the disk is large enough for all its partitions. */
 static bool has_whole_partitions(struct bw_xlator *storage)
 {
     struct bw_partition_table table;
@@ -103,7 +103,7 @@ static bool has_whole_partitions(struct bw_xlator *storage)
     return whole;
 }
 
-/* A device whose superblock or partition table has all the bytes it speaks of is whole. */
+/* Whether the image is large enough for the device or the partition table that it begins with. */
 static bool is_whole(struct bw_xlator *storage)
 {
     uint8_t bytes[BW_SUPERBLOCK_SIZE];
@@ -120,9 +120,9 @@ static bool is_whole(struct bw_xlator *storage)
                  : superblock.device.total_bytes <= bw_xlator_size(storage);
 }
 
-/* Parts that were given besides the first one are no devices. What is joined stays, even if a part
- * is a link to its first one. */
-static void take_from_map(struct bw_xlator *map, const char *part)
+/* Removes a further part from the chunk map, in case it was also given as an image. Joined images
+ * are kept, even if a part is a link to the first one. */
+static void remove_from_map(struct bw_xlator *map, const char *part)
 {
     struct stat wanted, given;
     if (stat(part, &wanted))
@@ -152,7 +152,7 @@ static struct bw_error *add_part(struct bw_graph *graph, const struct bw_xlator 
     return bw_layer_add_child(concat, name, nowhere);
 }
 
-/* `part` is the second one, and `suffix` where its number is. */
+/* Joins parts; `part` is the path of the second one, and `suffix` the offset of its suffix. */
 static struct bw_error *join(struct bw_fs *fs, struct bw_xlator *map, struct bw_xlator *storage,
                              char *part, size_t suffix)
 {
@@ -167,7 +167,7 @@ static struct bw_error *join(struct bw_fs *fs, struct bw_xlator *map, struct bw_
     BW_TRY(check_end(part, suffix));
     BW_TRY(bw_graph_check_layer(concat));
     for (size_t i = 1; i < count; i++)
-        take_from_map(map, bw_graph_path(bw_xlator_child(concat, i)));
+        remove_from_map(map, bw_graph_path(bw_xlator_child(concat, i)));
     bw_fs_report(fs, BW_NOTE,
                  bw_error_create(BW_ERROR_USAGE, "%s is joined with the parts after it: %zu files",
                                  bw_graph_path(storage), count));
@@ -192,9 +192,9 @@ static struct bw_error *join_if_split(struct bw_fs *fs, struct bw_xlator *map,
                      : check_end(part, (size_t)(suffix - path));
 }
 
-/* Puts layout/concat above each storage layer of the graph whose image is a first part, and
- * reports that as a note. Parts that were given as images of their own are taken from the layer
- * `map`. BW_ERROR_USAGE if a part is missing between others. */
+/* Inserts layout/concat above each storage layer whose image is the first part of a split image,
+ * and reports that as a note. Removes parts that were also given as images from the layer `map`.
+ * BW_ERROR_USAGE if a part is missing between others. */
 static struct bw_error *splits_join(struct bw_fs *fs, struct bw_xlator *map)
 {
     for (size_t i = 0; i < fs->graph->size; i++) {
@@ -215,7 +215,7 @@ static struct bw_error *splits_join(struct bw_fs *fs, struct bw_xlator *map)
 
 static const struct bw_text_place nowhere;
 
-/* Adds a layer on top of the others. */
+/* Adds a layer at the top, without children. */
 static struct bw_error *add(struct bw_graph *graph, const char *name, const char *type,
                             struct bw_xlator **layer)
 {
@@ -223,7 +223,7 @@ static struct bw_error *add(struct bw_graph *graph, const char *name, const char
     return bw_layer_set_type(*layer, type, nowhere);
 }
 
-/* Adds a layer above the one that was the last, called after its type. */
+/* Adds a layer above the last one, named after its type. */
 static struct bw_error *add_above(struct bw_graph *graph, const char *type)
 {
     struct bw_xlator *below = graph->layers[graph->size - 1], *layer;
@@ -231,21 +231,22 @@ static struct bw_error *add_above(struct bw_graph *graph, const char *type)
     return bw_layer_add_child(layer, bw_xlator_name(below), nowhere);
 }
 
-/* A server may have the image; the connection is made now, while that may be done. */
+/* Sets the image of a storage layer. If it is on a server, connects now, while the process may
+ * still connect. */
 static struct bw_error *set_image(struct bw_xlator *layer, const char *path)
 {
     bool served;
     BW_TRY(bw_servers_open(layer->graph->servers, path, &served));
     const char *type = served ? NBD_TYPE : FILE_TYPE;
     if (strcmp(layer->type_name.text, type) != 0) {
-        bw_layer_clear_options(layer); /* those of another type */
+        bw_layer_clear_options(layer); /* the options of the previous type */
         BW_TRY(bw_layer_set_type(layer, type, nowhere));
     }
     return bw_layer_set_option(layer, "path", nowhere, path, nowhere);
 }
 
-/* The default graph: a storage layer for each path, the chunk map above them, then one layer on the
- * other. */
+/* Describes the default graph: a storage layer for each path, the chunk map above them, then single
+ * layers. */
 static struct bw_error *describe_default(struct bw_graph *graph, const char *const *paths,
                                          size_t count)
 {
@@ -276,7 +277,7 @@ static struct bw_error *replace_path(struct bw_xlator *layer, const char *path)
                : bw_layer_set_option(layer, "path", nowhere, path, nowhere);
 }
 
-/* Images that were given take the place of those that the volfile names. */
+/* Replaces the images in a volfile with those on the command line. */
 static struct bw_error *replace_paths(struct bw_graph *graph, const struct bw_fs_options *options)
 {
     size_t used = 0;
@@ -304,7 +305,7 @@ static struct bw_error *read_volfile(struct bw_graph *graph, const struct bw_fs_
     return options->path_count ? replace_paths(graph, options) : NULL;
 }
 
-/* The layers that only the options ask for: a window above every file. */
+/* Adds the layer for --image-offset: a window above every file. */
 static struct bw_error *add_windows(struct bw_graph *graph, uint64_t offset)
 {
     char text[24];
@@ -337,7 +338,7 @@ static struct bw_error *describe(struct bw_fs *fs, const struct bw_fs_options *o
     return bw_graph_check(fs->graph, &fs->inputs);
 }
 
-/* The layer where logical addresses become offsets on devices. */
+/* Finds the layer that maps logical addresses to offsets on devices. */
 static struct bw_error *find_chunk_map(const struct bw_graph *graph, struct bw_xlator **map)
 {
     size_t found = 0;
@@ -360,12 +361,12 @@ static void drop_unused(struct bw_graph *graph, struct bw_xlator *map, struct bw
     for (size_t i = set->count; i-- > 0;)
         if (set->images[i].role == BW_IMAGE_UNUSED && !set->images[i].is_unclaimed) {
             bw_layer_remove_child(map, i);
-            set->images[i].storage = NULL; /* goes now */
+            set->images[i].storage = NULL; /* will be removed */
         }
     bw_graph_prune(graph);
 }
 
-/* A file system whose extents have moved needs a layer that knows where to. */
+/* Adds the layer that maps moved extents, if the file system needs it. */
 static struct bw_error *add_remap(const struct bw_fs *fs, const struct bw_xlator *map)
 {
     struct bw_xlator *remap;
@@ -427,7 +428,7 @@ static void note_dumps(struct bw_fs *fs, const struct bw_image_set *set)
     fs->no_data = fs->is_dump || (fs->superblock.flags & restored);
 }
 
-/* Those that a volfile names; in a sandbox that could not be done. */
+/* Connects to the servers in a volfile, because the sandbox would not allow it later. */
 static struct bw_error *connect_to_servers(const struct bw_graph *graph)
 {
     bool served;

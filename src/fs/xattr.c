@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Extended attributes. Each XATTR_ITEM packs those whose names have the same hash. Reading many
- * inodes, the leaf that the last one was in is kept, so that inodes in ascending order are found
- * without a search each.
+ * Extended attributes. Each XATTR_ITEM contains all attributes whose names have the same hash. The
+ * leaf of the last inode is kept, so inodes in ascending order are usually found without a search.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -69,16 +68,17 @@ struct bw_error *bw_acl_text(const struct bw_xattr *xattr, char **text)
     return bw_give_text(&buffer, NULL, text, NULL);
 }
 
-/* Of one inode. The kernel lists at most 64 KiB of names, and no value is longer than a leaf. */
+/* Maximum size of an inode's attributes. The kernel lists at most 64 KiB of names, and no value is
+ * longer than a leaf. */
 enum { MOST_BYTES = 8 << 20 };
 
 struct bw_xattr_reader {
     struct bw_fs *fs;
     struct bw_leaf_finder finder;
-    uint64_t inode; /* whose attributes these are */
+    uint64_t inode; /* the inode of these attributes */
     struct bw_xattr *xattrs;
     size_t count, capacity;
-    struct bw_buffer bytes; /* names and values, which the array points into */
+    struct bw_buffer bytes; /* names and values that `xattrs` points to */
 };
 
 struct bw_error *bw_xattr_reader_create(struct bw_fs *fs, struct bw_xattr_reader **reader)
@@ -106,14 +106,14 @@ static void report_lost(const struct bw_xattr_reader *reader, const char *what)
     complain(reader->fs, reader->finder.tree.id, reader->inode, what);
 }
 
-/* Copies one; its pointers are set when no more are coming. */
+/* Copies an attribute; its pointers are set after all have been copied. */
 static struct bw_error *add(void *context, const struct bw_xattr *xattr)
 {
     struct bw_xattr_reader *reader = context;
     if (reader->bytes.length >= MOST_BYTES)
         return NULL;
     if (memchr(xattr->name, '\0', xattr->name_length)) {
-        /* Neither a system call nor an archive can name it: they would make another one of it. */
+        /* system calls and archives would truncate the name, and so change it */
         report_lost(reader, "skipped an extended attribute whose name has a NUL byte");
         return NULL;
     }
@@ -136,8 +136,8 @@ static struct bw_error *add_item(struct bw_xattr_reader *reader, uint32_t slot)
     return take_xattrs(reader->fs, reader->finder.tree.id, &item, add, reader);
 }
 
-/* Adds what the leaf has in which `*at` belongs, of what comes after `*before`; goes on to the next
- * leaf. */
+/* Adds the items after `*before` in the leaf where `*at` belongs; sets `*at` to the beginning of
+ * the next leaf. */
 static struct bw_error *add_leaf(struct bw_xattr_reader *reader, struct bw_key *at,
                                  struct bw_key *before)
 {
