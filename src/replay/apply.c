@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Applying the items of a log: entries of directories, extents, inodes, names, link counts. */
+/* Applying the items of a log: directory entries, extents, inodes, names, link counts. */
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "ondisk/checksum.h"
 #include "replay/replay.h"
 
-/* Whether the log has the same entry, or may have had it. */
+/* Whether the log contains the same entry, or may have contained it. */
 static bool is_logged(const struct bw_replay *replay, const struct bw_key *key,
                       const struct bw_dir_entry *entry)
 {
@@ -17,7 +17,7 @@ static bool is_logged(const struct bw_replay *replay, const struct bw_key *key,
            bw_log_is_lost(&replay->log, key);
 }
 
-/* check_item_in_log(): an entry whose inode is lost stays. */
+/* check_item_in_log(): an entry whose inode is lost is kept. */
 static struct bw_error *delete_entry(struct bw_replay *replay, const struct bw_item *item, bool all)
 {
     struct bw_disk_inode_item inode;
@@ -33,7 +33,7 @@ static struct bw_error *delete_entry(struct bw_replay *replay, const struct bw_i
     return exists ? bw_replay_unlink(replay, &link) : NULL;
 }
 
-/* Goes through the entries with indices from `first` to `last`. */
+/* Removes entries of a directory with indices from `first` to `last`. */
 static struct bw_error *delete_range(struct bw_replay *replay, uint64_t directory, uint64_t first,
                                      uint64_t last, bool all)
 {
@@ -51,7 +51,7 @@ static struct bw_error *delete_range(struct bw_replay *replay, uint64_t director
     }
 }
 
-/* Removes entries of a directory: all entries, or the entries that its log lists as deleted
+/* Removes entries of a directory: all, or those that its log lists as deleted
  * (replay_dir_deletes). */
 static struct bw_error *dir_deletes(struct bw_replay *replay, uint64_t directory, bool all)
 {
@@ -70,7 +70,7 @@ static struct bw_error *dir_deletes(struct bw_replay *replay, uint64_t directory
     return NULL;
 }
 
-/* Whether the log has the name at the inode, too: then the third pass adds it. */
+/* Whether the log contains the name as an item of the inode; then the third pass adds it. */
 static bool has_ref(const struct bw_replay *replay, const struct bw_link *link)
 {
     const struct bw_key keys[] = {{link->inode, BW_INODE_REF, link->directory},
@@ -85,8 +85,8 @@ static bool has_ref(const struct bw_replay *replay, const struct bw_link *link)
     return false;
 }
 
-/* Looks at what the directory has under the name or the index of an entry; what is in the way of
- * another inode that exists is removed (delete_conflicting_dir_entry). */
+/* Checks whether the directory has the name or the index of an entry. An entry of a different inode
+ * that exists is removed (delete_conflicting_dir_entry). */
 static struct bw_error *clear_dir_range(struct bw_replay *replay, const struct bw_link *link,
                                         bool by_name, uint8_t type, bool exists, bool *present)
 {
@@ -113,7 +113,7 @@ struct bw_error *bw_replay_dir_index(struct bw_replay *replay, const struct bw_i
     if (!bw_dir_entry_next(&cursor, &entry) || !bw_name_is_valid(entry.name, entry.name_length))
         return bw_error_create(BW_ERROR_CORRUPT, "invalid entry of a directory");
     if (entry.location.type != BW_INODE_ITEM)
-        return NULL; /* subvolumes are not made by logs */
+        return NULL; /* logs do not create subvolumes */
     const struct bw_link link = {item->key.objectid, entry.location.objectid, item->key.offset,
                                  entry.name, entry.name_length};
     BW_TRY(bw_replay_inode(replay, link.directory, &inode, &exists));
@@ -128,10 +128,10 @@ struct bw_error *bw_replay_dir_index(struct bw_replay *replay, const struct bw_i
     return entry.type == BW_FILE_DIRECTORY ? NULL : bw_replay_recount(replay, link.inode);
 }
 
-/* The third pass, for the extents of files: each replaces the extents that the file had there. The
- * checksums that the log has for its data go to the checksum tree. */
+/* The third pass, for the extents of files: each extent replaces the existing ones in its range.
+ * Checksums of its data in the log are copied to the checksum tree. */
 
-/* Where an extent begins and ends in its file. */
+/* The range of an extent in its file. */
 struct span {
     uint64_t start, end;
     bool is_inline;
@@ -142,7 +142,7 @@ static struct bw_key extent_key(uint64_t inode, uint64_t offset)
     return (struct bw_key){inode, BW_EXTENT_DATA, offset};
 }
 
-/* False if the item is cut off, or its numbers make no sense. */
+/* False if the item is truncated or invalid. */
 static bool span_of(const struct bw_item *item, struct span *span)
 {
     const struct bw_disk_file_extent *extent = (const void *)item->data;
@@ -165,11 +165,11 @@ static struct bw_error *put_part(struct bw_replay *replay, const struct bw_item 
     return bw_edit_put(&replay->tree, &key, &extent, sizeof extent);
 }
 
-/* Cuts a range out of one extent. An inline extent cannot be parted, and goes as a whole. */
+/* Removes a range from an extent. An inline extent cannot be split and is removed as a whole. */
 static struct bw_error *cut(struct bw_replay *replay, const struct bw_item *item, uint64_t start,
                             uint64_t end, uint64_t *dropped)
 {
-    const struct bw_item before = *item; /* only its key counts after the next change */
+    const struct bw_item before = *item; /* after the next change, only its key is valid */
     struct bw_disk_file_extent extent = {.type = BW_FILE_EXTENT_INLINE};
     struct span span;
     bool sane = span_of(item, &span);
@@ -214,7 +214,7 @@ static struct bw_error *drop_extents(struct bw_replay *replay, uint64_t inode, u
     }
 }
 
-/* Checksums of a run of sectors. */
+/* Checksums of a range of sectors. */
 struct sums {
     const uint8_t *bytes;
     uint64_t start, end; /* of the data, as logical addresses */
@@ -230,7 +230,7 @@ static uint32_t sum_size(const struct bw_replay *replay)
     return (uint32_t)bw_checksum_size(replay->fs->superblock.checksum_type);
 }
 
-/* The part of an item that lies in a range; false if it lies outside. */
+/* The checksums of an item in a range; false if there are none. */
 static bool sums_in(const struct bw_replay *replay, const struct bw_item *item, uint64_t start,
                     uint64_t end, struct sums *sums)
 {
@@ -238,7 +238,7 @@ static bool sums_in(const struct bw_replay *replay, const struct bw_item *item, 
     const uint64_t from = item->key.offset, sectors = item->size / sum_size(replay);
     if (item->key.objectid != BW_EXTENT_CSUM_OBJECT || item->key.type != BW_EXTENT_CSUM)
         return false;
-    const uint64_t to = from + sectors * sectorsize; /* before `from` if it does not fit */
+    const uint64_t to = from + sectors * sectorsize; /* less than `from` on overflow */
     *sums = (struct sums){item->data, from > start ? from : start, to < end ? to : end};
     if (sums->start >= sums->end || (sums->start - from) % sectorsize)
         return false;
@@ -254,7 +254,7 @@ static struct bw_error *put_sums(struct bw_replay *replay, const struct sums *su
                        (uint32_t)(sectors * sum_size(replay)));
 }
 
-/* Cuts a range out of an item of the checksum tree. */
+/* Removes a range from an item of the checksum tree. */
 static struct bw_error *cut_sums(struct bw_replay *replay, const struct bw_item *item,
                                  const struct sums *new, bool *overlaps)
 {
@@ -291,7 +291,7 @@ static struct bw_error *replace_sums(struct bw_replay *replay, const struct sums
     return put_sums(replay, new);
 }
 
-/* Takes over the checksums that the log has for the data that an extent shows. */
+/* Copies the checksums in the log for the data that an extent uses. */
 static struct bw_error *replay_sums(struct bw_replay *replay,
                                     const struct bw_disk_file_extent *extent)
 {
@@ -315,7 +315,7 @@ static struct bw_error *replay_sums(struct bw_replay *replay,
     return NULL;
 }
 
-/* Where the range ends that an item of the log replaces. */
+/* Validates an extent in the log, and computes the range that it replaces. */
 static struct bw_error *check(const struct bw_replay *replay, const struct bw_item *item,
                               struct span *span)
 {
@@ -339,7 +339,7 @@ static struct bw_error *put_extent(struct bw_replay *replay, const struct bw_ite
     return hole || span->is_inline ? NULL : replay_sums(replay, extent);
 }
 
-/* Bytes that an extent adds to those allocated for its file. */
+/* The number of bytes that an extent adds to the allocated bytes of its file. */
 static uint64_t allocated(const struct bw_disk_file_extent *extent, const struct span *span)
 {
     if (span->is_inline)
@@ -371,11 +371,12 @@ struct bw_error *bw_replay_extent(struct bw_replay *replay, const struct bw_item
 }
 
 /*
- * The first pass: inodes of the log take the place of those in the subvolume, attributes and
- * entries of directories that are gone are removed, and files are cut off at their new size.
+ * The first pass: inodes in the log replace those in the subvolume; attributes and directory
+ * entries that no longer exist are removed; and files are truncated to their new size.
  */
 
-/* Removes those attributes from an item that the log lacks; it has all that there still are. */
+/* Removes the attributes from an item that the log lacks, because the log contains all existing
+ * ones. */
 static struct bw_error *delete_from_item(struct bw_replay *replay, const struct bw_item *item)
 {
     const struct bw_item *logged = bw_log_find(&replay->log, &item->key);
@@ -405,7 +406,7 @@ static struct bw_error *delete_xattrs(struct bw_replay *replay, uint64_t inode)
         BW_TRY(delete_from_item(replay, &item));
         BW_TRY(bw_edit_find(&replay->tree, &key, &again));
         if (again.data && again.size < size)
-            continue; /* another one may have to go from the same item */
+            continue; /* another one may have to be removed from the same item */
         if (key.offset++ == UINT64_MAX)
             return NULL;
     }
@@ -416,9 +417,9 @@ static bool is_type(const struct bw_disk_inode_item *inode, uint32_t type)
     return (bw_get32(inode->mode) & S_IFMT) == type;
 }
 
-/* What is only known to exist keeps what the subvolume says of it; but a size counts that was
- * logged. */
-static void keep_old(struct bw_disk_inode_item *old, const struct bw_disk_inode_item *new)
+/* An inode that was only logged as existing keeps the attributes in the subvolume, except for a
+ * size in the log. */
+static void update_size_only(struct bw_disk_inode_item *old, const struct bw_disk_inode_item *new)
 {
     if (is_type(old, S_IFREG) && is_type(new, S_IFREG) && bw_get64(new->size))
         old->size = new->size;
@@ -432,7 +433,7 @@ static struct bw_error *overwrite(struct bw_replay *replay, uint64_t number,
     bool exists, directory = is_type(new, S_IFDIR);
     BW_TRY(bw_replay_inode(replay, number, &old, &exists));
     if (exists && bw_get64(new->generation) == 0) {
-        keep_old(&old, new);
+        update_size_only(&old, new);
         return bw_replay_set_inode(replay, number, &old);
     }
     new->bytes = exists ? old.bytes : bw_put64(0);
@@ -443,7 +444,7 @@ static struct bw_error *overwrite(struct bw_replay *replay, uint64_t number,
     return bw_replay_set_inode(replay, number, new);
 }
 
-/* Extents after the end of a file are logged again if they are still there. */
+/* Removes extents beyond the end of a file; those that still exist are in the log. */
 static struct bw_error *truncate_file(struct bw_replay *replay, uint64_t number)
 {
     const uint64_t sectorsize = replay->fs->superblock.sectorsize;
@@ -478,8 +479,8 @@ struct bw_error *bw_replay_inode_item(struct bw_replay *replay, const struct bw_
 }
 
 /*
- * The third pass, for the names of inodes: an INODE_REF of the log has all names that an inode has
- * in a directory, so that names that it lacks are gone, and others are new. That is how files get
+ * The third pass, for the names of inodes. An INODE_REF in the log contains all names of an inode
+ * in a directory: names that it lacks were removed, and others may be new. This is how files are
  * renamed whose directories were not logged.
  */
 
@@ -510,8 +511,8 @@ static struct bw_error *is_linked(struct bw_replay *replay, const struct bw_link
     return NULL;
 }
 
-/* Finds a name that an item of the subvolume has, in `directory` (0: in any), and that the log
- * lacks under the key that it would have there. */
+/* Finds a name in an item of the subvolume, in `directory` (0: any), that the log lacks in the
+ * corresponding item. */
 static bool find_victim(const struct bw_replay *replay, const struct bw_item *item,
                         uint64_t directory, struct bw_link *victim)
 {
@@ -534,7 +535,7 @@ static bool find_victim(const struct bw_replay *replay, const struct bw_item *it
     return false;
 }
 
-/* Removes the names that an item has and the log lacks, one after the other. */
+/* Removes the names in an item that the log lacks, one by one. */
 static struct bw_error *unlink_victims(struct bw_replay *replay, const struct bw_key *key,
                                        uint64_t directory)
 {
@@ -544,12 +545,12 @@ static struct bw_error *unlink_victims(struct bw_replay *replay, const struct bw
         BW_TRY(bw_edit_find(&replay->tree, key, &item));
         if (!item.data || item.size >= size || !find_victim(replay, &item, directory, &victim))
             return NULL;
-        size = item.size; /* it gets less each time */
+        size = item.size; /* decreases every time */
         BW_TRY(bw_replay_unlink(replay, &victim));
     }
 }
 
-/* __add_inode_ref(): makes way for a name. */
+/* __add_inode_ref(): removes everything that conflicts with a name. */
 static struct bw_error *clear(struct bw_replay *replay, const struct bw_link *link)
 {
     const struct bw_key ref = {link->inode, BW_INODE_REF, link->directory},
@@ -601,11 +602,11 @@ struct bw_error *bw_replay_refs(struct bw_replay *replay, const struct bw_item *
 }
 
 /*
- * The end of a replay: inodes that were linked or unlinked get the number of their names. Those
- * without any are orphans; of directories among them, the entries are removed as well.
+ * The end of a replay: inodes whose names have changed get their new link counts. Inodes without
+ * names become orphans; if they are directories, their entries are removed, too.
  */
 
-/* Counts the names in the items of a type. */
+/* Counts the names in items of a type. */
 static struct bw_error *count_names(struct bw_replay *replay, uint64_t inode, uint8_t type,
                                     uint32_t *count)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reading log trees. */
+/* Reads log trees. */
 #include "replay/replay.h"
 
 #include <inttypes.h>
@@ -15,9 +15,9 @@ struct load {
     const char *name;
 };
 
-/* Reports and remembers that something between two keys is lost; takes the error. */
-static struct bw_error *lose_keys(const struct load *load, const struct bw_key *first,
-                                  const struct bw_key *end, struct bw_error *error)
+/* Reports and records the loss of a range of keys; consumes the error. */
+static struct bw_error *record_lost_keys(const struct load *load, const struct bw_key *first,
+                                         const struct bw_key *end, struct bw_error *error)
 {
     struct bw_log *log = load->log;
     bw_fs_report(load->fs, BW_DAMAGE, bw_error_prefix(error, "%s", load->name));
@@ -27,20 +27,21 @@ static struct bw_error *lose_keys(const struct load *load, const struct bw_key *
     return NULL;
 }
 
-static struct bw_error *lose_item(const struct load *load, const struct bw_key *key,
-                                  const char *why)
+static struct bw_error *record_lost_item(const struct load *load, const struct bw_key *key,
+                                         const char *why)
 {
     const struct bw_key end = {key->objectid, key->type, key->offset + 1}, most = BW_KEY_MAX;
-    return lose_keys(load, key, end.offset ? &end : &most,
-                     bw_error_create(BW_ERROR_CORRUPT, "item (%" PRIu64 " %u %" PRIu64 ") %s",
-                                     key->objectid, key->type, key->offset, why));
+    return record_lost_keys(load, key, end.offset ? &end : &most,
+                            bw_error_create(BW_ERROR_CORRUPT,
+                                            "item (%" PRIu64 " %u %" PRIu64 ") %s", key->objectid,
+                                            key->type, key->offset, why));
 }
 
 static struct bw_error *add_item(const struct load *load, const struct bw_item *item)
 {
     struct bw_log *log = load->log;
     if (log->count && bw_key_compare(&log->items[log->count - 1].key, &item->key) >= 0)
-        return lose_item(load, &item->key, "is out of order");
+        return record_lost_item(load, &item->key, "is out of order");
     if (!BW_ARRAY_RESERVE(log->items, log->count, log->capacity))
         return bw_error_no_memory();
     log->items[log->count++] = *item;
@@ -62,18 +63,18 @@ static struct bw_error *add_leaf(void *context, const struct bw_node *leaf)
         struct bw_item item;
         BW_TRY(bw_leaf_item(&view, slot, &item)
                    ? add_item(load, &item)
-                   : lose_item(load, &item.key, "lies outside its leaf"));
+                   : record_lost_item(load, &item.key, "lies outside its leaf"));
     }
     return NULL;
 }
 
-static struct bw_error *lose_block(void *context, const struct bw_block_pointer *pointer,
-                                   struct bw_error *error)
+static struct bw_error *record_lost_block(void *context, const struct bw_block_pointer *pointer,
+                                          struct bw_error *error)
 {
     const struct bw_tree_block_expectation *keys = &pointer->expectation;
     return error->code == BW_ERROR_NO_MEMORY
                ? error
-               : lose_keys(context, &keys->first_key, &keys->end_key, error);
+               : record_lost_keys(context, &keys->first_key, &keys->end_key, error);
 }
 
 struct bw_error *bw_log_load(struct bw_fs *fs, const struct bw_root_pointer *root, const char *name,
@@ -81,7 +82,7 @@ struct bw_error *bw_log_load(struct bw_fs *fs, const struct bw_root_pointer *roo
 {
     const struct bw_tree tree = {.id = BW_TREE_LOG, .root = *root};
     struct load load = {fs, log, name};
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_leaf, .lost = lose_block,
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_leaf, .lost = record_lost_block,
                                  .context = &load};
     return bw_tree_scan(&fs->reader, &tree, &scan);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Replaying the log: the passes over the log trees of all subvolumes. */
+/* Replaying the log: runs the passes over the log trees of all subvolumes. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -32,7 +32,8 @@ static struct bw_error *replay_item(struct bw_replay *replay, enum pass pass,
     }
 }
 
-/* Inodes without a name were never linked, or are gone: nothing of them is replayed. */
+/* Whether an inode has no name: it was never linked, or was removed, so none of its items are
+ * replayed. */
 static bool is_nameless(const struct bw_item *item)
 {
     const struct bw_disk_inode_item *inode = (const void *)item->data;
@@ -69,7 +70,7 @@ static struct bw_error *begin_replay(struct bw_fs *fs, struct replays *replays,
     const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, item->key.offset);
     char name[64];
     if (item->key.type != BW_ROOT_ITEM || !subvolume)
-        return NULL; /* the log of a deleted subvolume */
+        return NULL; /* a log of a deleted subvolume */
     snprintf(name, sizeof name, "log tree of subvolume %" PRIu64, item->key.offset);
     struct bw_error *error = bw_root_item_decode(item, &root);
     if (error) {
@@ -119,7 +120,7 @@ static int by_number(const void *a, const void *b)
     return (left->inode > right->inode) - (left->inode < right->inode);
 }
 
-/* From here on the changed trees are the trees. */
+/* Makes the changed trees the trees of the file system. */
 static void publish(struct bw_fs *fs, const struct replays *replays)
 {
     for (size_t i = 0; i < fs->subvolumes.count; i++)
@@ -161,7 +162,7 @@ static struct bw_error *replay_logs(struct bw_fs *fs)
     return error;
 }
 
-/* Why the log is not replayed; NULL if it is. */
+/* The reason why the log is not replayed, or NULL. */
 static const char *reason_against(const struct bw_fs *fs)
 {
     if (fs->ignores_log)

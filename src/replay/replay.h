@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Replaying the log: the changes that were fsynced after the last commit are applied to copies of
- * tree blocks in memory (btree/edit.h), as the kernel applies them to the trees of the disk when
- * the file system is mounted. Everything that reads trees sees the result.
+ * Replaying the log: changes that were fsynced after the last commit are applied to copies of tree
+ * blocks in memory (btree/edit.h), as the kernel applies them to the trees on disk during a mount.
+ * All readers of trees see the result.
  *
- * The log of a subvolume is applied in three passes (apply.c): inodes, then the entries of
- * directories, then the names of inodes, attributes and extents. All logs finish one pass before
- * the next one begins. In the end the inodes that have gained or lost names get their link counts.
- * Source: fs/btrfs/tree-log.c of the kernel, from btrfs_recover_log_trees() on; comments name the
- * functions that are followed.
+ * The log of a subvolume is applied in three passes (apply.c): inodes; directory entries; and names
+ * of inodes, attributes and extents. All logs complete a pass before the next one begins. At the
+ * end, inodes that have gained or lost names get their link counts. Source: fs/btrfs/tree-log.c of
+ * the kernel, from btrfs_recover_log_trees() on; comments contain the names of the corresponding
+ * functions.
  */
 #ifndef BW_REPLAY_REPLAY_H
 #define BW_REPLAY_REPLAY_H
@@ -20,41 +20,40 @@
 #include "fs/fs.h"
 
 /*
- * Log trees (log_tree.c), read into memory as a whole: they are small, and each of their items is
- * used. There is one for each subvolume in which something was fsynced since the last commit, and
- * one that lists those.
+ * Log trees (log_tree.c). They are small and all their items are used, so they are read into memory
+ * completely. There is one for each subvolume in which something was fsynced since the last commit,
+ * and one that lists these.
  */
 
-/** The items of a log tree. All zeros is none. */
+/** The items of a log tree. All zeros is empty. */
 struct bw_log {
     struct bw_item *items; /**< ascending */
     size_t count, capacity;
-    uint8_t **leaves; /**< which they are views on */
+    uint8_t **leaves; /**< leaves that contain the items */
     size_t leaf_count, leaf_capacity;
-    struct bw_log_loss *losses; /**< keys whose items cannot be read */
+    struct bw_log_loss *losses; /**< ranges of keys whose items cannot be read */
     size_t loss_count, loss_capacity;
 };
 
-/** Keys from `first` on and less than `end`. */
+/** A range of keys: at least `first` and less than `end`. */
 struct bw_log_loss {
     struct bw_key first, end;
 };
 
-/** Reads a log tree. Parts that cannot be read are reported, with `name` in front, and left out.
- * Fails only if memory runs out. */
+/** Reads a log tree. Unreadable parts are reported with the prefix `name`, and omitted. Fails only
+ * if memory runs out. */
 struct bw_error *bw_log_load(struct bw_fs *fs, const struct bw_root_pointer *root, const char *name,
                              struct bw_log *log);
 
-/** Frees the items. */
 void bw_log_free(struct bw_log *log);
 
-/** The number of the first item whose key is at least `key`. */
+/** The index of the first item whose key is at least `key`. */
 size_t bw_log_first(const struct bw_log *log, const struct bw_key *key);
 
-/** The item of a key; NULL if there is none. */
+/** The item with a key, or NULL. */
 const struct bw_item *bw_log_find(const struct bw_log *log, const struct bw_key *key);
 
-/** Whether an item with this key may have been lost from the log. */
+/** Whether an item with this key may be missing because a part of the log is lost. */
 bool bw_log_is_lost(const struct bw_log *log, const struct bw_key *key);
 
 /** The replay of one log tree. */
@@ -63,11 +62,11 @@ struct bw_replay {
     uint64_t subvolume;
     struct bw_log log;
     struct bw_tree_editor tree;       /**< of the subvolume */
-    struct bw_tree_editor *checksums; /**< the checksum tree; NULL: there is none */
-    /** Inodes whose names are to be counted. */
+    struct bw_tree_editor *checksums; /**< the checksum tree; may be NULL */
+    /** Inodes whose names must be counted. */
     uint64_t *recount;
     size_t recount_count, recount_capacity;
-    struct bw_map awaiting;   /**< 1: the inode is in `recount` */
+    struct bw_map awaiting;   /**< set of the inodes in `recount` */
     struct bw_buffer scratch; /**< bytes of an item that is being made */
     uint64_t reported;        /**< inode of the last message */
 };
@@ -79,14 +78,14 @@ struct bw_link {
     uint16_t length;
 };
 
-/** Replays all logs, unless the caller ignores them: fs->subvolumes and fs->checksum_trees lead to
- * the changed trees after that. Items that cannot be applied are reported as damage, and skipped.
- * Fails only if memory runs out. */
+/** Replays all logs, unless the caller ignores them. Afterwards, fs->subvolumes and
+ * fs->checksum_trees contain the roots of the changed trees. Items that cannot be applied are
+ * reported as damage, and skipped. Fails only if memory runs out. */
 struct bw_error *bw_replay(struct bw_fs *fs);
 
 /* The subvolume (subvolume.c). */
 
-/** Reads an inode; false if the subvolume does not have it. */
+/** Reads an inode; sets `*exists`. */
 struct bw_error *bw_replay_inode(struct bw_replay *replay, uint64_t inode,
                                  struct bw_disk_inode_item *item, bool *exists);
 
@@ -94,20 +93,20 @@ struct bw_error *bw_replay_inode(struct bw_replay *replay, uint64_t inode,
 struct bw_error *bw_replay_set_inode(struct bw_replay *replay, uint64_t inode,
                                      const struct bw_disk_inode_item *item);
 
-/** Removes bytes from an item; removes an item without remaining bytes. */
+/** Removes bytes from an item; removes the item if none are left. */
 struct bw_error *bw_replay_cut(struct bw_replay *replay, const struct bw_item *item,
                                const uint8_t *start, const uint8_t *end);
 
-/** Counts the names of an inode at the end (link_to_fixup_dir). */
+/** Schedules an inode for counting its names at the end (link_to_fixup_dir). */
 struct bw_error *bw_replay_recount(struct bw_replay *replay, uint64_t inode);
 
-/** Reports why something of an item cannot be applied, once an inode, and takes the error; unless
+/** Reports why an item cannot be applied, once per inode, and consumes the error; but returns it if
  * memory has run out. `error` may be NULL. */
 struct bw_error *bw_replay_try(struct bw_replay *replay, const struct bw_key *key,
                                struct bw_error *error);
 
-/** Finds a name in an item that packs entries of directories, or attributes; `bytes` gets what it
- * takes up. */
+/** Finds a name in an item with directory entries or attributes; `bytes` is set to the bytes of the
+ * entry. */
 bool bw_find_entry(const struct bw_item *item, const uint8_t *name, uint16_t length,
                    struct bw_dir_entry *entry, struct bw_item *bytes);
 
@@ -115,7 +114,7 @@ bool bw_find_entry(const struct bw_item *item, const uint8_t *name, uint16_t len
 bool bw_find_ref(const struct bw_item *item, uint64_t directory, const uint8_t *name,
                  uint16_t length, struct bw_inode_ref *ref, struct bw_item *bytes);
 
-/** Key of the INODE_EXTREF of a name. */
+/** The key of a name's INODE_EXTREF. */
 struct bw_key bw_extref_key(const struct bw_link *link);
 
 /** Adds a name to a directory (btrfs_add_link) and, if `backwards`, to the inode. */
@@ -128,12 +127,12 @@ struct bw_error *bw_replay_unlink(struct bw_replay *replay, const struct bw_link
 /** Removes the entries of a directory with the name or the index of a link (drop_one_dir_item). */
 struct bw_error *bw_replay_drop(struct bw_replay *replay, const struct bw_link *link, bool by_name);
 
-/** The entry of a directory with the name or the index of a link; `found->name` is NULL if it has
- * none. */
+/** Finds the directory entry with the name or the index of a link; `found->name` is NULL if there
+ * is none. */
 struct bw_error *bw_replay_entry(struct bw_replay *replay, const struct bw_link *link, bool by_name,
                                  struct bw_dir_entry *found);
 
-/* Applying the items of the log, each in its pass (apply.c). */
+/* Applying the items of a log, each in its pass (apply.c). */
 
 /** INODE_ITEM, in the first pass. */
 struct bw_error *bw_replay_inode_item(struct bw_replay *replay, const struct bw_item *item);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The subvolume that a log is applied to: its inodes, and adding and removing names. */
+/* The subvolume that a log is applied to: its inodes; adding and removing names. */
 #include <inttypes.h>
 
 #include "base/array.h"
@@ -26,7 +26,7 @@ struct bw_error *bw_replay_set_inode(struct bw_replay *replay, uint64_t inode,
     return bw_edit_put(&replay->tree, &key, item, sizeof *item);
 }
 
-/* Writes the contents of the scratch buffer. */
+/* Writes the scratch buffer as an item. */
 static struct bw_error *put_scratch(struct bw_replay *replay, const struct bw_key *key)
 {
     const struct bw_buffer *scratch = &replay->scratch;
@@ -45,7 +45,7 @@ struct bw_error *bw_replay_cut(struct bw_replay *replay, const struct bw_item *i
                                   : bw_edit_remove(&replay->tree, &item->key);
 }
 
-/* Adds bytes to the end of an item, which may be a new one. `more` must not be in it. */
+/* Appends bytes to an item, or creates it. `more` must not be part of the item. */
 static struct bw_error *append(struct bw_replay *replay, const struct bw_key *key, const void *more,
                                size_t length)
 {
@@ -95,8 +95,8 @@ struct bw_error *bw_replay_try(struct bw_replay *replay, const struct bw_key *ke
 }
 
 /*
- * Adding and removing names. A name of an inode is in three places: in the directory by its hash
- * (DIR_ITEM) and by its index (DIR_INDEX), and at the inode (INODE_REF or INODE_EXTREF).
+ * Adding and removing names. A name of an inode is stored in three items: in the directory by hash
+ * (DIR_ITEM) and by index (DIR_INDEX), and at the inode (INODE_REF or INODE_EXTREF).
  */
 
 static bool same_name(const uint8_t *a, uint16_t a_length, const uint8_t *b, uint16_t b_length)
@@ -149,7 +149,7 @@ static struct bw_key ref_key(const struct bw_link *link)
     return (struct bw_key){link->inode, BW_INODE_REF, link->directory};
 }
 
-/* Key of an entry by its name or by its index. */
+/* The key of an entry by its name or by its index. */
 static struct bw_key entry_key(const struct bw_link *link, bool by_name)
 {
     return by_name ? (struct bw_key){link->directory, BW_DIR_ITEM,
@@ -157,7 +157,7 @@ static struct bw_key entry_key(const struct bw_link *link, bool by_name)
                    : (struct bw_key){link->directory, BW_DIR_INDEX, link->index};
 }
 
-/* The size of a directory counts each name twice, for each of its two entries. */
+/* Updates the size of a directory, which counts each name twice, because it has two entries. */
 static struct bw_error *resize(struct bw_replay *replay, const struct bw_link *link, bool grow)
 {
     struct bw_disk_inode_item item;
@@ -170,7 +170,7 @@ static struct bw_error *resize(struct bw_replay *replay, const struct bw_link *l
     return bw_replay_set_inode(replay, link->directory, &item);
 }
 
-/* The bytes of a DIR_ITEM or DIR_INDEX. */
+/* Makes a DIR_ITEM or DIR_INDEX; returns its size. */
 static uint32_t make_entry(const struct bw_replay *replay, const struct bw_link *link,
                            const struct bw_disk_inode_item *inode, uint8_t *bytes)
 {
@@ -184,7 +184,7 @@ static uint32_t make_entry(const struct bw_replay *replay, const struct bw_link 
     return (uint32_t)sizeof *disk + link->length;
 }
 
-/* Adds the name to the inode: to its INODE_REF, or if that is full, as an INODE_EXTREF. */
+/* Adds the name to the inode's INODE_REF, or if that is full, as an INODE_EXTREF. */
 static struct bw_error *add_ref(struct bw_replay *replay, const struct bw_link *link)
 {
     struct {
@@ -227,7 +227,7 @@ struct bw_error *bw_replay_link(struct bw_replay *replay, const struct bw_link *
     return resize(replay, link, true);
 }
 
-/* Removes the name from the inode, which tells the index. */
+/* Removes the name from the inode; sets link->index from the removed reference. */
 static struct bw_error *remove_ref(struct bw_replay *replay, struct bw_link *link)
 {
     const struct bw_key keys[] = {ref_key(link), bw_extref_key(link)};
@@ -260,7 +260,7 @@ static struct bw_error *remove_entry(struct bw_replay *replay, const struct bw_l
 struct bw_error *bw_replay_unlink(struct bw_replay *replay, const struct bw_link *link)
 {
     uint8_t name[BW_NAME_MAX];
-    struct bw_link own = *link; /* its name may lie in an item that changes */
+    struct bw_link own = *link; /* because the name may be in an item that changes */
     bool removed = false;
     if (link->length > sizeof name)
         return bw_error_create(BW_ERROR_CORRUPT, "a name is too long");

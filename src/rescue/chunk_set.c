@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Chunks that were found, and whether blocks lie where these put them. */
+/* Sets of chunks, and whether blocks are where these chunks put them. */
 #include "rescue/chunk_set.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ struct bw_error *bw_chunk_set_add_array(struct bw_chunk_set *set, const struct b
         const size_t size =
             left < sizeof *disk ? 0 : bw_chunk_item_size(next + sizeof *disk, left - sizeof *disk);
         if (!size)
-            return NULL; /* the rest was reported before */
+            return NULL; /* the invalid rest was reported before */
         const struct bw_item item = {bw_key_decode(disk), next + sizeof *disk, (uint32_t)size};
         BW_TRY(bw_chunk_set_add(set, &item, &added));
         next += sizeof *disk + size;

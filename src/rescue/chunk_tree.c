@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rebuilds a lost chunk tree: from the system chunks, then also from the metadata chunks that are
- * known by then, and at last from whole devices. Chunks without an item are derived from their
- * extents on the devices and their block groups.
+ * Rebuilds a lost chunk tree: from the contents of the system chunks, then also of the metadata
+ * chunks known by then, and finally from whole devices. Chunks without an item are derived from
+ * their extents on devices and their block groups.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "rescue/stripe_search.h"
 #include "rescue/rescue.h"
 
-/* Chunks that have no item: from their extents on the devices, and their block groups. */
+/* Deriving chunks without an item from device extents and block groups. */
 
 void bw_chunk_facts_free(struct bw_chunk_facts *facts)
 {
@@ -59,7 +59,7 @@ struct bw_error *bw_chunk_facts_extents(struct bw_chunk_facts *facts)
     return NULL;
 }
 
-/* The uuid of a device; zeros if it is not known. */
+/* The uuid of a device; zeros if unknown. */
 static void chunk_facts_uuid(const struct bw_device_scan *scan, const struct bw_chunk_facts *facts,
                              uint64_t devid, uint8_t uuid[BW_UUID_SIZE])
 {
@@ -80,7 +80,7 @@ static void chunk_facts_uuid(const struct bw_device_scan *scan, const struct bw_
         memcpy(uuid, disk->uuid, BW_UUID_SIZE);
 }
 
-/* How many stripes the chunk has; 0 if its extents cannot be all of them. */
+/* The number of stripes of a chunk; 0 if the extents cannot be all of its extents. */
 static unsigned count_stripes(struct bw_derived_chunk *chunk)
 {
     const struct bw_raid_profile *profile = chunk->profile;
@@ -149,7 +149,7 @@ static void report_derived(struct bw_fs *fs, const struct bw_derived_chunk *chun
                          what));
 }
 
-/* Says how many stripes are not known. */
+/* Reports how many stripes are unknown. */
 static void report_stripes(struct bw_fs *fs, const struct bw_derived_chunk *chunk, const int *order)
 {
     unsigned lost = 0;
@@ -163,8 +163,8 @@ static void report_stripes(struct bw_fs *fs, const struct bw_derived_chunk *chun
         report_derived(fs, chunk, text);
 }
 
-/* Finds the extents from their contents. If some groups have extents, a group without extents most
- * likely belongs to an older state and was removed. */
+/* Finds the extents by their contents. If other block groups have extents, one without extents is
+ * probably stale, of a chunk that was removed. */
 static struct bw_error *search_stripes(struct bw_fs *fs, struct bw_derived_chunk *chunk,
                                        const struct bw_chunk_facts *facts, const char *why,
                                        struct bw_chunk_set *set)
@@ -225,7 +225,7 @@ static struct bw_error *derive_group(struct bw_fs *fs, const struct bw_device_sc
     return unknown ? derive(fs, &chunk, facts, set) : NULL;
 }
 
-/* The groups that have nothing but data, or all others. */
+/* Derives the chunks that contain only data, or all others. */
 static struct bw_error *derive_groups(struct bw_fs *fs, const struct bw_device_scan *scan,
                                       const struct bw_chunk_facts *facts, bool data, size_t *work,
                                       struct bw_chunk_set *set)
@@ -241,44 +241,44 @@ static struct bw_error *derive_groups(struct bw_fs *fs, const struct bw_device_s
 }
 
 /*
- * Adds the chunks to a set that have a block group and extents of devices, but no item. Where the
- * order of their stripes matters, it has to be proven by blocks that were seen in them. Those that
- * cannot be known are reported, unless `fs` is NULL. Proofs take from `work`, and fail when none is
- * left. BW_ERROR_NO_MEMORY.
+ * Adds chunks that have a block group and device extents, but no item, to a set. If the order of
+ * their stripes matters, it must be proven by blocks found in them. Chunks that cannot be derived
+ * are reported, unless `fs` is NULL. Proofs reduce the budget `work`, and fail when it is used up.
+ * BW_ERROR_NO_MEMORY.
  */
 static struct bw_error *chunks_derive(struct bw_fs *fs, const struct bw_device_scan *scan,
                                       const struct bw_chunk_facts *facts, size_t *work,
                                       struct bw_chunk_set *set)
 {
-    /* The other chunks hold the checksums, which prove chunks of data. */
+    /* chunks with metadata contain the checksums, which prove chunks of data */
     BW_TRY(derive_groups(fs, scan, facts, false, work, set));
     return derive_groups(fs, scan, facts, true, work, set);
 }
 
-/* The chunk tree is lost: a new one is made. First from what the system chunks hold, then also from
- * what metadata chunks hold that are known by then, and at last from whole devices. */
+/* Rebuilding the chunk tree: first from the contents of the system chunks, then also of metadata
+ * chunks known by then, and finally from whole devices. */
 
-/* Work for proofs, so that any number of planted chunks takes seconds: see stripe_search.c. A chunk
- * of a file system takes a GiB and more of the devices. */
+/* The budget for proofs, so that any number of chunks in a crafted image takes only seconds: see
+ * stripe_search.c. Chunks of a real file system are usually at least a GiB long. */
 enum { WORK = 1 << 26, WORK_OF_A_GIB = 1 << 18, MOST = 1 << 10 };
 
-/* How far has been searched. */
+/* The areas searched so far. */
 enum stage { SYSTEM_CHUNKS, METADATA_CHUNKS, DEVICES };
 
 struct search {
     struct bw_fs *fs;
     struct bw_found_identity identity;
     struct bw_device_scan scan;
-    struct bw_chunk_set system; /* the chunks of the superblock */
+    struct bw_chunk_set system; /* system chunks of the superblock */
     struct bw_chunk_set known;
     struct bw_chunk_facts facts;
-    struct bw_device_range *ranges; /* to be read next */
+    struct bw_device_range *ranges; /* to read next */
     size_t range_count, range_capacity;
     size_t work; /* remaining budget for proofs */
     uint8_t *buffer;
 };
 
-/* What is read. */
+/* Reading. */
 
 static struct bw_error *add_range(struct search *search, size_t image, uint64_t offset,
                                   uint64_t length)
@@ -289,7 +289,7 @@ static struct bw_error *add_range(struct search *search, size_t image, uint64_t 
     return NULL;
 }
 
-/* Calls a function for all stripes of the chunks of a set. */
+/* Calls `take` for all stripes of chunks of these types. */
 static struct bw_error *
 for_stripes(struct search *search, const struct bw_chunk_set *set, uint64_t types,
             struct bw_error *(*take)(struct search *search, uint64_t devid, uint64_t offset,
@@ -355,7 +355,7 @@ static struct bw_error *read_more(struct search *search, enum stage stage)
     return bw_device_scan_run(&search->scan, search->ranges, search->range_count);
 }
 
-/* What it says. */
+/* Collecting facts. */
 
 static bool is_extent(uint8_t type)
 {
@@ -367,7 +367,7 @@ static bool is_group(uint8_t type)
     return type == BW_BLOCK_GROUP_ITEM;
 }
 
-static struct bw_error *take_leaf(struct search *search, const struct bw_block_match *match)
+static struct bw_error *add_leaf(struct search *search, const struct bw_block_match *match)
 {
     const uint64_t owner = bw_block_match_owner(&search->scan, match);
     const uint32_t nodesize = search->identity.nodesize;
@@ -384,7 +384,7 @@ static struct bw_error *take_leaf(struct search *search, const struct bw_block_m
                                       : is_group);
 }
 
-static bool tells(const struct search *search, const struct bw_block_match *match)
+static bool has_chunk_facts(const struct search *search, const struct bw_block_match *match)
 {
     const uint64_t owner = bw_block_match_owner(&search->scan, match);
     return !match->level &&
@@ -392,20 +392,21 @@ static bool tells(const struct search *search, const struct bw_block_match *matc
             (match->has_groups && (owner == BW_EXTENT_TREE || owner == BW_BLOCK_GROUP_TREE)));
 }
 
-/* Reads all leaves that tell of chunks, and lie where `known` puts them; if they are `unplaced`,
- * also where no chunk is known. Those of the chunk tree are in system chunks. */
+/* Reads all leaves with facts about chunks that are where the known chunks put them; with
+ * `unplaced`, also leaves outside of known chunks. Leaves of the chunk tree must be in system
+ * chunks. */
 static struct bw_error *gather(struct search *search, bool unplaced)
 {
     bw_chunk_facts_free(&search->facts);
     for (size_t i = 0; i < search->scan.count; i++) {
         const struct bw_block_match *match = &search->scan.matches[i];
-        if (!tells(search, match))
+        if (!has_chunk_facts(search, match))
             continue;
         const bool is_chunk = bw_block_match_owner(&search->scan, match) == BW_CHUNK_TREE;
         const enum bw_agreement agreement =
             bw_chunk_set_test(is_chunk ? &search->system : &search->known, &search->scan, match);
         if (agreement == BW_AGREES || (agreement == BW_NO_CHUNK && unplaced && !is_chunk))
-            BW_TRY(take_leaf(search, match));
+            BW_TRY(add_leaf(search, match));
     }
     BW_TRY(bw_newest_settle(&search->facts.chunks));
     BW_TRY(bw_newest_settle(&search->facts.devices));
@@ -419,7 +420,7 @@ static int newest_first(const void *left, const void *right)
     return a->rank != b->rank ? (a->rank < b->rank) * 2 - 1 : bw_key_compare(&a->key, &b->key);
 }
 
-/* Rebuilds the set of known chunks: newer chunks first, so that they win. */
+/* Rebuilds the set of known chunks. Newer chunks are added first, so they take precedence. */
 static struct bw_error *compose(struct search *search, bool last)
 {
     const struct bw_newest *chunks = &search->facts.chunks;
@@ -457,7 +458,7 @@ static struct bw_error *add_up(struct search *search, uint64_t devid, uint64_t o
 }
 
 /* Whether the chunks use as many bytes of each device as its superblock records. A rebuilt
- * superblock, which names no roots, has no such number. */
+ * superblock without roots does not contain this number. */
 static struct bw_error *is_complete(struct search *search, bool *complete)
 {
     *complete = search->fs->superblock.chunk_root.bytenr != 0;
@@ -476,7 +477,8 @@ static bool has_found(const struct search *search)
     return search->known.items.count > search->system.items.count;
 }
 
-/* Names the chunks that leaves tell of which lie in none that is known. */
+/* Collects all leaves, including those outside of known chunks, to report the chunks that cannot be
+ * used. */
 static struct bw_error *refuse_all(struct search *search)
 {
     BW_TRY(gather(search, true));
@@ -503,7 +505,7 @@ static struct bw_error *find(struct search *search, bool *complete)
     return has_found(search) ? NULL : refuse_all(search);
 }
 
-/* The new tree. */
+/* Making the new tree. */
 
 static struct bw_error *put_device(struct bw_tree_editor *tree,
                                    const struct bw_device_identity *device)
@@ -520,7 +522,7 @@ static struct bw_error *put_device(struct bw_tree_editor *tree,
     return bw_edit_put(tree, &key, &item, sizeof item);
 }
 
-/* A device that stripes lie on; better items come later. */
+/* Adds the devices of stripes; better items replace them later. */
 static struct bw_error *put_stripe_device(struct bw_tree_editor *tree, const struct bw_chunk *chunk)
 {
     for (unsigned i = 0; i < chunk->stripe_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The physical scan. Threads read some MiB each, and look at every place where a sector begins. */
+/* The physical scan. Threads read some MiB at a time, and examine the beginning of every sector. */
 #include "rescue/device_scan.h"
 
 #include <stdlib.h>
@@ -17,22 +17,22 @@ enum {
     WINDOW = PIECE + BW_MAX_NODESIZE, /* a block may begin in a piece and end after it */
 };
 
-/* A part of a device that is stored, and is read in pieces. */
+/* A stored part of a device, read in pieces. */
 struct stretch {
     struct bw_device_range range;
-    size_t first; /* pieces of the stretches before it */
+    size_t first; /* number of pieces in previous stretches */
 };
 
-/* The scan under way. */
+/* A running scan. */
 struct run {
     struct bw_device_scan *scan;
     struct stretch *stretches;
     size_t count, capacity;
-    size_t pieces;     /* of all stretches */
-    uint8_t **buffers; /* one for each worker */
+    size_t pieces;     /* in all stretches */
+    uint8_t **buffers; /* one per worker */
     unsigned workers;
-    uint64_t bytes;            /* of all stretches */
-    atomic_uint_fast64_t done; /* bytes of those that were looked at */
+    uint64_t bytes;            /* in all stretches */
+    atomic_uint_fast64_t done; /* number of bytes examined */
     pthread_mutex_t lock;
     bool no_memory;
 };
@@ -58,7 +58,7 @@ static int by_place(const void *left, const void *right)
                                 : (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-/* Joins overlapping ranges: any number of chunks may claim the same place, which is read once.
+/* Joins overlapping ranges: in a crafted image, any number of chunks may claim the same range.
  * Returns the new number of ranges. */
 static size_t merge(struct bw_device_range *ranges, size_t count)
 {
@@ -79,7 +79,7 @@ static size_t merge(struct bw_device_range *ranges, size_t count)
     return kept;
 }
 
-/* Adds a piece: to the stretch that ends where it begins, or as a new one. */
+/* Adds a piece to the stretch that ends at its beginning, or as a new stretch. */
 static bool add_piece(struct run *run, size_t image, uint64_t at, uint64_t length)
 {
     struct bw_device_range *last = run->count ? &run->stretches[run->count - 1].range : NULL;
@@ -95,7 +95,7 @@ static bool add_piece(struct run *run, size_t image, uint64_t at, uint64_t lengt
     return true;
 }
 
-/* Adds the stored part of a range. */
+/* Adds the stored parts of a range. */
 static bool add_range(struct run *run, const struct bw_device_range *range)
 {
     struct bw_xlator *device = device_of(run->scan, range->image);
@@ -144,7 +144,7 @@ static bool has_groups(const uint8_t *bytes, uint32_t nodesize)
     return false;
 }
 
-static void keep(struct run *run, const struct bw_block_match *match)
+static void add_match(struct run *run, const struct bw_block_match *match)
 {
     struct bw_device_scan *scan = run->scan;
     pthread_mutex_lock(&run->lock);
@@ -155,9 +155,9 @@ static void keep(struct run *run, const struct bw_block_match *match)
     pthread_mutex_unlock(&run->lock);
 }
 
-/* Looks for blocks that begin in a piece, of which `length` bytes were read. */
-static void look(struct run *run, const struct bw_device_range *piece, const uint8_t *bytes,
-                 uint32_t length)
+/* Searches blocks that begin in a piece; `length` bytes were read. */
+static void find_blocks(struct run *run, const struct bw_device_range *piece, const uint8_t *bytes,
+                        uint32_t length)
 {
     const struct bw_found_identity *identity = run->scan->identity;
     struct bw_found_block block;
@@ -169,9 +169,9 @@ static void look(struct run *run, const struct bw_device_range *piece, const uin
                                &block) != BW_FOUND_BLOCK)
             continue;
         step = identity->nodesize;
-        keep(run, &(struct bw_block_match){block.bytenr, block.generation, piece->offset + at,
-                                           block.owner, (uint16_t)piece->image, block.level,
-                                           has_groups(bytes + at, identity->nodesize)});
+        add_match(run, &(struct bw_block_match){block.bytenr, block.generation, piece->offset + at,
+                                                block.owner, (uint16_t)piece->image, block.level,
+                                                has_groups(bytes + at, identity->nodesize)});
     }
 }
 
@@ -218,7 +218,7 @@ static void scan_piece(void *context, unsigned worker, size_t task)
     uint8_t *buffer = run->buffers[worker];
     BW_AUTO_ERROR struct bw_error *error =
         bw_device_scan_bytes(run->scan, piece.image, piece.offset, length, buffer);
-    /* Around a bad place, sector by sector. */
+    /* skip only the unreadable sectors */
     for (uint32_t at = 0; error && at < length; at += BW_MIN_SECTORSIZE) {
         const uint32_t rest = length - at;
         BW_AUTO_ERROR struct bw_error *bad =
@@ -227,7 +227,7 @@ static void scan_piece(void *context, unsigned worker, size_t task)
         if (bad)
             memset(buffer + at, 0, rest < BW_MIN_SECTORSIZE ? rest : BW_MIN_SECTORSIZE);
     }
-    look(run, &piece, buffer, length);
+    find_blocks(run, &piece, buffer, length);
     tell(run, piece.length);
 }
 

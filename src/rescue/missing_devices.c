@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which missing device an image without a superblock is. The chunks say where on a missing device
- * tree blocks and data lie: if a tree block is there that says it has that address, or a sector
- * that has the checksum of the data at that address, it is that device. Only some of each chunk is
- * looked at.
+ * Identifies images without a superblock as missing devices. The chunks determine where tree blocks
+ * and data are on a missing device. If an image contains a tree block with the right address at
+ * such a position, or a sector with the right checksum, it is that device. Only a part of each
+ * chunk is examined.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,12 +17,12 @@
 #include "rescue/rescue.h"
 
 enum {
-    MOST_DEVICES = 64,       /* that are missing */
-    MOST_RANGES = 256,       /* of an image in which tree blocks are searched */
-    RANGE = 4 << 20,         /* bytes of each */
-    MOST_CHUNKS = 256,       /* whose data are compared */
-    SECTORS_OF_A_CHUNK = 64, /* on each image */
-    PROOF = 2,               /* places that have to agree */
+    MOST_DEVICES = 64,       /* maximum number of missing devices */
+    MOST_RANGES = 256,       /* maximum number of ranges of an image to search for tree blocks */
+    RANGE = 4 << 20,         /* length of each range */
+    MOST_CHUNKS = 256,       /* maximum number of chunks to compare the data of */
+    SECTORS_OF_A_CHUNK = 64, /* compared sectors per chunk and image */
+    PROOF = 2,               /* number of positions that must match */
 };
 
 struct search {
@@ -32,13 +32,13 @@ struct search {
     struct bw_chunk_set chunks;
     struct bw_device_identity missing[MOST_DEVICES];
     size_t missing_count;
-    unsigned (*votes)[MOST_DEVICES]; /* of each image */
-    unsigned sectors;                /* of this chunk that were compared */
+    unsigned (*votes)[MOST_DEVICES]; /* for each image and device */
+    unsigned sectors;                /* sectors compared in the current chunk */
 };
 
 /* The missing devices. */
 
-/* The number of a missing device; missing_count if it is none. */
+/* The index of a missing device; missing_count if the device is not missing. */
 static size_t number_of(const struct search *search, uint64_t devid)
 {
     size_t at = 0;
@@ -81,8 +81,8 @@ static struct bw_error *add_chunk_or_device(void *context, const struct bw_item 
     return NULL;
 }
 
-/* All chunks that are known by now. */
-static struct bw_error *take_chunks(struct search *search)
+/* Collects all chunks known so far. */
+static struct bw_error *collect_chunks(struct search *search)
 {
     const struct bw_tree *tree = &search->fs->chunk_tree;
     const struct bw_newest *items = &search->chunks.items;
@@ -99,13 +99,13 @@ static struct bw_error *take_chunks(struct search *search)
     return NULL;
 }
 
-/* What images say. */
+/* Examining images. */
 
-/* Calls a function for the missing devices that have a copy of an address, and for each image that
- * may be it: with the place of the copy. */
+/* Calls `check` for each missing device with a mirror of an address, and for each image that may be
+ * this device, with the offset of the mirror. */
 static void for_copies(struct search *search, uint64_t address,
-                       void (*ask)(struct search *search, size_t image, size_t device,
-                                   uint64_t offset, const void *context),
+                       void (*check)(struct search *search, size_t image, size_t device,
+                                     uint64_t offset, const void *context),
                        const void *context)
 {
     struct bw_piece piece;
@@ -116,25 +116,25 @@ static void for_copies(struct search *search, uint64_t address,
         const size_t device = number_of(search, stripe->devid);
         for (size_t i = 0; device < search->missing_count && i < search->fs->image_count; i++)
             if (search->fs->images[i].is_unclaimed)
-                ask(search, i, device, stripe->offset + piece.stripe_offset, context);
+                check(search, i, device, stripe->offset + piece.stripe_offset, context);
     }
 }
 
-static void ask_block(struct search *search, size_t image, size_t device, uint64_t offset,
-                      const void *context)
+static void check_block(struct search *search, size_t image, size_t device, uint64_t offset,
+                        const void *context)
 {
     const struct bw_block_match *match = context;
     search->votes[image][device] += match->image == image && match->offset == offset;
 }
 
-static void ask_sector(struct search *search, size_t image, size_t device, uint64_t offset,
-                       const void *context)
+static void check_sector(struct search *search, size_t image, size_t device, uint64_t offset,
+                         const void *context)
 {
     search->sectors++;
     search->votes[image][device] += bw_device_scan_has(&search->scan, image, offset, context);
 }
 
-/* Adds the places of a chunk's tree blocks on missing devices. */
+/* Adds the ranges of a chunk on missing devices. */
 static size_t add_ranges(const struct search *search, const struct bw_chunk *chunk, size_t image,
                          struct bw_device_range *ranges, size_t count)
 {
@@ -146,7 +146,7 @@ static size_t add_ranges(const struct search *search, const struct bw_chunk *chu
     return count;
 }
 
-static struct bw_error *ask_image(struct search *search, size_t image)
+static struct bw_error *check_image(struct search *search, size_t image)
 {
     const struct bw_newest *items = &search->chunks.items;
     struct bw_device_range ranges[MOST_RANGES];
@@ -161,20 +161,21 @@ static struct bw_error *ask_image(struct search *search, size_t image)
     search->scan.count = 0;
     BW_TRY(bw_device_scan_run(&search->scan, ranges, count));
     for (size_t i = 0; i < search->scan.count; i++)
-        for_copies(search, search->scan.matches[i].bytenr, ask_block, &search->scan.matches[i]);
+        for_copies(search, search->scan.matches[i].bytenr, check_block, &search->scan.matches[i]);
     return NULL;
 }
 
 /* Data. */
 
-/* Every fourth sector: so even small files have several, and large ones need not be all read. */
-static struct bw_error *take_checksums(void *context, const struct bw_item *item)
+/* Compares every fourth sector: even small files have several of these, and large ones are not read
+ * completely. */
+static struct bw_error *compare_checksums(void *context, const struct bw_item *item)
 {
     enum { STEP = 4 };
     struct search *search = context;
     const size_t size = bw_checksum_size(search->identity.checksum_type);
     for (size_t i = 0; (i + 1) * size <= item->size; i += STEP) {
-        for_copies(search, item->key.offset + i * search->scan.sectorsize, ask_sector,
+        for_copies(search, item->key.offset + i * search->scan.sectorsize, check_sector,
                    item->data + i * size);
         if (search->sectors >= SECTORS_OF_A_CHUNK * search->fs->image_count)
             return bw_error_create(BW_ERROR_NOT_FOUND, "enough");
@@ -190,7 +191,7 @@ static bool is_on_missing(const struct search *search, const struct bw_chunk *ch
     return false;
 }
 
-static struct bw_error *ask_chunk(struct search *search, const struct bw_chunk *chunk)
+static struct bw_error *check_chunk_data(struct search *search, const struct bw_chunk *chunk)
 {
     const struct bw_checksum_trees *trees = &search->fs->checksum_trees;
     const struct bw_key first = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, chunk->logical};
@@ -199,14 +200,14 @@ static struct bw_error *ask_chunk(struct search *search, const struct bw_chunk *
     struct bw_error *error = NULL;
     search->sectors = 0;
     for (size_t i = 0; !error && i < trees->count; i++)
-        error = bw_fs_items(search->fs, &trees->trees[i], first, last, take_checksums, search);
+        error = bw_fs_items(search->fs, &trees->trees[i], first, last, compare_checksums, search);
     if (!error || error->code == BW_ERROR_NO_MEMORY)
         return error;
     bw_error_free(error);
     return NULL;
 }
 
-static struct bw_error *ask_data(struct search *search)
+static struct bw_error *check_data(struct search *search)
 {
     const struct bw_newest *items = &search->chunks.items;
     struct bw_chunk chunk;
@@ -215,13 +216,13 @@ static struct bw_error *ask_data(struct search *search)
         BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
         if (!(chunk.type & BW_GROUP_DATA) || !is_on_missing(search, &chunk))
             continue;
-        BW_TRY(ask_chunk(search, &chunk));
+        BW_TRY(check_chunk_data(search, &chunk));
         asked++;
     }
     return NULL;
 }
 
-/* The count. */
+/* Counting votes. */
 
 static void claim(struct search *search, struct bw_image *image, size_t device, unsigned votes)
 {
@@ -240,7 +241,7 @@ static void claim(struct search *search, struct bw_image *image, size_t device, 
                                  ": blocks of it were found in %u place%s. It has no superblock",
                                  image->name, search->missing[device].devid, votes,
                                  bw_plural(votes)));
-    search->missing[device].devid = BW_UNKNOWN_DEVICE; /* taken */
+    search->missing[device].devid = BW_UNKNOWN_DEVICE; /* identified */
 }
 
 static void count_votes(struct search *search)
@@ -269,12 +270,12 @@ static struct bw_error *find(struct search *search)
     search->scan.identity = &search->identity;
     search->scan.sectorsize = fs->superblock.sectorsize;
     search->scan.fs = fs;
-    BW_TRY(take_chunks(search));
+    BW_TRY(collect_chunks(search));
     for (size_t i = 0; search->missing_count && i < fs->image_count; i++)
         if (fs->images[i].is_unclaimed)
-            BW_TRY(ask_image(search, i));
+            BW_TRY(check_image(search, i));
     if (search->missing_count)
-        BW_TRY(ask_data(search));
+        BW_TRY(check_data(search));
     count_votes(search);
     return NULL;
 }

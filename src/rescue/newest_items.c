@@ -56,8 +56,8 @@ static int newest_first(const void *left, const void *right)
     return (a->rank < b->rank) - (a->rank > b->rank);
 }
 
-/* Keeps, for each key, the item of the highest rank. */
-static void drop_older(struct bw_newest *newest)
+/* Keeps the item of the highest rank for each key. */
+static void keep_highest_rank(struct bw_newest *newest)
 {
     size_t kept = 0;
     if (newest->count)
@@ -68,7 +68,7 @@ static void drop_older(struct bw_newest *newest)
     newest->count = kept;
 }
 
-/* The first item from `at` on that no leaf has spoken for yet. */
+/* The first item at or after `at` whose key has not been in the range of a leaf yet. */
 static size_t first_open(size_t *next, size_t at)
 {
     size_t end = at;
@@ -82,9 +82,9 @@ static size_t first_open(size_t *next, size_t at)
     return end;
 }
 
-/* Visits leaves in the order of their ranks. An item that is older than the first leaf that covers
- * its key gets the size UINT32_MAX. */
-static void mark_gone(struct bw_newest *newest, size_t *next)
+/* Visits leaves in descending order of their ranks. An item that is older than the first leaf whose
+ * range contains its key gets the size UINT32_MAX. */
+static void mark_removed(struct bw_newest *newest, size_t *next)
 {
     for (size_t i = 0; i <= newest->count; i++)
         next[i] = i;
@@ -104,13 +104,13 @@ static void mark_gone(struct bw_newest *newest, size_t *next)
 
 struct bw_error *bw_newest_settle(struct bw_newest *newest)
 {
-    drop_older(newest);
+    keep_highest_rank(newest);
     BW_AUTO_FREE size_t *next = malloc((newest->count + 1) * sizeof *next);
     if (!next)
         return bw_error_no_memory();
     if (newest->leaf_count)
         qsort(newest->leaves, newest->leaf_count, sizeof *newest->leaves, newest_first);
-    mark_gone(newest, next);
+    mark_removed(newest, next);
     size_t kept = 0;
     for (size_t i = 0; i < newest->count; i++)
         if (newest->items[i].size != UINT32_MAX)

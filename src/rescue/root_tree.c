@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rebuilds a lost root tree: leaves of it that are still in use, the present roots of all other
- * trees, older leaves for the rest of a root item, and the names of subvolumes from directories.
+ * Rebuilds a lost root tree from: its leaves that are still in use, the current roots of all other
+ * trees, older leaves for the other members of root items, and the names of subvolumes in
+ * directories.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,18 +24,18 @@
 #include <pthread.h>
 #include "base/buffer.h"
 
-/* A directory entry that leads to a subvolume. */
+/* A directory entry of a subvolume. */
 struct bw_subvolume_name {
-    uint64_t subvolume;  /**< to which it leads */
-    uint64_t parent;     /**< tree of the leaf in which it was found */
-    uint64_t directory;  /**< inode there */
+    uint64_t subvolume;  /**< the subvolume it leads to */
+    uint64_t parent;     /**< tree of the leaf that contains it */
+    uint64_t directory;  /**< inode of the directory */
     uint64_t index;      /**< offset of its DIR_INDEX key */
-    uint64_t generation; /**< transaction that made the entry */
-    size_t at;           /**< of its name, in `bytes` */
+    uint64_t generation; /**< transaction that created the entry */
+    size_t at;           /**< offset of its name in `bytes` */
     uint16_t length;     /**< of its name */
 };
 
-/* Entries. To be started with subvolume_names_init(). */
+/* Directory entries of subvolumes. Initialize with subvolume_names_init(). */
 struct bw_subvolume_names {
     struct bw_subvolume_name *items;
     size_t count, capacity;
@@ -42,15 +43,16 @@ struct bw_subvolume_names {
     pthread_mutex_t lock;
 };
 
-/* When a tree was made, if it is a snapshot; 0: it is none, or that is not known. */
+/* The generation when a snapshot was created; 0 if the tree is not a snapshot, or that is
+ * unknown. */
 typedef uint64_t bw_snapshot_time(void *context, uint64_t tree);
 
-/* How many roots of extent trees are tried: those of transactions that were not committed are few.
- */
+/* Maximum number of roots of extent trees to try; few belong to transactions that were not
+ * committed. */
 enum { MOST_TRIES = 256, MOST_RIVALS = 4 };
 
-/* Ids of trees that the root tree does not have: itself, the chunk tree, the remap tree, and those
- * of logs and relocation. */
+/* Whether the root tree contains a tree: not itself, the chunk tree, the remap tree, or trees of
+ * logs and relocation. */
 static bool is_listed(uint64_t id)
 {
     return id && id != BW_ROOT_TREE && id != BW_CHUNK_TREE && id != BW_REMAP_TREE &&
@@ -70,15 +72,15 @@ static bool is_higher(const struct bw_root_pointer *a, const struct bw_root_poin
 {
     if (by_level && a->level != b->level)
         return a->level > b->level;
-    /* Both are there. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+    /* neither is NULL. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     if (a->generation != b->generation)
         return a->generation > b->generation;
     return a->level != b->level ? a->level > b->level : a->bytenr > b->bytenr;
 }
 
-/* Records a block of a tree, unless a higher or newer block is recorded. */
-static struct bw_error *note(struct bw_tree_roots *roots, uint64_t id, struct bw_root_pointer block,
-                             bool by_level)
+/* Records a block of a tree, unless a higher or newer one is recorded. */
+static struct bw_error *record_block(struct bw_tree_roots *roots, uint64_t id,
+                                     struct bw_root_pointer block, bool by_level)
 {
     uint32_t number = bw_map_get(&roots->numbers, id);
     if (!is_listed(id))
@@ -95,9 +97,9 @@ static struct bw_error *note(struct bw_tree_roots *roots, uint64_t id, struct bw
     return NULL;
 }
 
-/* The extent tree. */
+/* Using the extent tree. */
 
-/* Whether an extent tree has a tree block. An unreadable extent tree has none. */
+/* Whether an extent tree contains an item for a tree block. If it is unreadable, it does not. */
 static struct bw_error *has_block(const struct bw_fs *fs, const struct bw_tree *tree,
                                   const struct bw_root_pointer *block, bool *has)
 {
@@ -112,8 +114,8 @@ static struct bw_error *has_block(const struct bw_fs *fs, const struct bw_tree *
     return bw_item_range_end(&range, NULL);
 }
 
-/* The superblock has a say unless it is lost or stale. */
-static bool has_say(const struct bw_fs *fs, uint64_t newest)
+/* Whether the superblock is neither lost nor stale. */
+static bool superblock_is_valid(const struct bw_fs *fs, uint64_t newest)
 {
     return fs->superblock.root.bytenr && newest <= fs->superblock.generation;
 }
@@ -122,7 +124,8 @@ static struct bw_error *is_committed(const struct bw_fs *fs, const struct bw_tre
                                      uint64_t newest, bool *is)
 {
     BW_TRY(has_block(fs, tree, &tree->root, is));
-    return *is && has_say(fs, newest) ? has_block(fs, tree, &fs->superblock.root, is) : NULL;
+    return *is && superblock_is_valid(fs, newest) ? has_block(fs, tree, &fs->superblock.root, is)
+                                                  : NULL;
 }
 
 static int newest_first(const void *left, const void *right)
@@ -130,7 +133,7 @@ static int newest_first(const void *left, const void *right)
     return is_higher(left, right, false) ? -1 : is_higher(right, left, false);
 }
 
-/* All blocks that may be the root of a tree, the most likely ones first. */
+/* Lists all blocks that may be the root of a tree, the most likely first. */
 static struct bw_error *candidates(const struct bw_found_index *index, uint64_t id, uint64_t newest,
                                    struct bw_root_pointer **roots, size_t *count)
 {
@@ -151,7 +154,7 @@ static struct bw_error *candidates(const struct bw_found_index *index, uint64_t 
     return NULL;
 }
 
-/* How many blocks that were found an extent tree has. */
+/* Counts how many of the blocks that were found are in an extent tree. */
 struct agreement {
     const struct bw_found_index *index;
     size_t count;
@@ -179,15 +182,16 @@ static struct bw_error *count_blocks(const struct bw_fs *fs, const struct bw_fou
     return error;
 }
 
-/* Where the superblock has no say, one that was planted may have an item for itself and be newer
- * than all others. So it also has to know half as many blocks as any of some older ones. */
+/* Finds the root of the extent tree. Without a valid superblock, a root in a crafted file could
+ * contain an item for itself and be newer than all others. Therefore, it must also contain at least
+ * half as many blocks as any of some older roots. */
 static struct bw_error *find_extent_tree(const struct bw_fs *fs, const struct bw_found_index *index,
                                          uint64_t newest, struct bw_tree *tree)
 {
     struct bw_root_pointer *roots;
     size_t count, rivals = 0, most = 0, blocks;
     bool is;
-    const bool weighs = !has_say(fs, newest);
+    const bool weighs = !superblock_is_valid(fs, newest);
     struct bw_error *error = candidates(index, BW_EXTENT_TREE, newest, &roots, &count);
     for (size_t i = 0; !error && rivals < (weighs ? MOST_RIVALS : 1) && i < count && i < MOST_TRIES;
          i++) {
@@ -206,18 +210,19 @@ static struct bw_error *find_extent_tree(const struct bw_fs *fs, const struct bw
     return error;
 }
 
-/* Facts of the extent tree about all trees. */
+/* Facts about all trees from the extent tree. */
 struct survey {
     const struct bw_fs *fs;
     struct bw_tree_roots *roots;
-    struct bw_tree_extent block; /* the last one that had an extent item */
-    bool lost;                   /* some of the extent tree cannot be read */
-    size_t read, own; /* blocks of the extent tree: those that were read, and those it lists */
-    uint64_t bytes;   /* of all extents */
+    struct bw_tree_extent block; /* the last one with an extent item */
+    bool lost;                   /* a part of the extent tree cannot be read */
+    size_t read, own; /* number of blocks of the extent tree that were read, and that it contains
+                       * items for */
+    uint64_t bytes;   /* total of all extents */
 };
 
-static struct bw_error *take_reference(struct survey *survey,
-                                       const struct bw_extent_reference *reference)
+static struct bw_error *add_reference(struct survey *survey,
+                                      const struct bw_extent_reference *reference)
 {
     const struct bw_tree_extent *block = &survey->block;
     if (reference->shared)
@@ -226,11 +231,12 @@ static struct bw_error *take_reference(struct survey *survey,
     if (reference->referrer == BW_ROOT_TREE && !block->level &&
         !bw_map_put(&survey->roots->leaves, block->bytenr, 1))
         return bw_error_no_memory();
-    return note(survey->roots, reference->referrer,
-                (struct bw_root_pointer){block->bytenr, block->generation, block->level}, true);
+    return record_block(survey->roots, reference->referrer,
+                        (struct bw_root_pointer){block->bytenr, block->generation, block->level},
+                        true);
 }
 
-static struct bw_error *take_node(void *context, const struct bw_node *node)
+static struct bw_error *count_node(void *context, const struct bw_node *node)
 {
     struct survey *survey = context;
     (void)node;
@@ -238,7 +244,7 @@ static struct bw_error *take_node(void *context, const struct bw_node *node)
     return NULL;
 }
 
-static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *add_leaf(void *context, const struct bw_node *leaf)
 {
     struct survey *survey = context;
     struct bw_extent_reference reference;
@@ -252,10 +258,10 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
         if (bw_tree_extent_decode(&item, &block)) {
             survey->block = block;
             while (bw_extent_reference_next(&block.references, &reference))
-                BW_TRY(take_reference(survey, &reference));
+                BW_TRY(add_reference(survey, &reference));
         } else if (item.key.objectid == survey->block.bytenr &&
                    bw_extent_reference_of_key(&item.key, &reference)) {
-            BW_TRY(take_reference(survey, &reference));
+            BW_TRY(add_reference(survey, &reference));
         }
     }
     return NULL;
@@ -271,19 +277,20 @@ static struct bw_error *note_lost(void *context, const struct bw_block_pointer *
     return NULL;
 }
 
-/* A part of the extent tree may have items for its own highest block and for the root of the root
- * tree. The whole of it has them for all its blocks, and for all bytes that are in use. */
+/* A part of the extent tree may contain items for its own highest block and for the root of the
+ * root tree. Only the whole extent tree has items for all its blocks, and for all bytes in use. */
 static bool is_whole(const struct survey *survey, uint64_t newest)
 {
     return !survey->lost && survey->own == survey->read &&
-           (!has_say(survey->fs, newest) || survey->bytes == survey->fs->superblock.bytes_used);
+           (!superblock_is_valid(survey->fs, newest) ||
+            survey->bytes == survey->fs->superblock.bytes_used);
 }
 
-static struct bw_error *ask_extent_tree(struct bw_fs *fs, const struct bw_tree *tree,
-                                        uint64_t newest, struct bw_tree_roots *roots)
+static struct bw_error *add_roots_of_extent_tree(struct bw_fs *fs, const struct bw_tree *tree,
+                                                 uint64_t newest, struct bw_tree_roots *roots)
 {
     struct survey survey = {.fs = fs, .roots = roots};
-    const struct bw_scan scan = {BW_SCAN_ALL, .node = take_node, .leaf = take_leaf,
+    const struct bw_scan scan = {BW_SCAN_ALL, .node = count_node, .leaf = add_leaf,
                                  .lost = note_lost, .context = &survey};
     BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
     roots->proven = is_whole(&survey, newest);
@@ -291,22 +298,24 @@ static struct bw_error *ask_extent_tree(struct bw_fs *fs, const struct bw_tree *
     return NULL;
 }
 
-/* Of a tree that is only known in part, a higher block that is no older is nearer to its root. */
-static struct bw_error *take_found(struct bw_tree_roots *roots, const struct bw_tree_root *found)
+/* Adds a block found by the scan. If a tree is known only in part, a higher block that is not older
+ * is closer to its root. */
+static struct bw_error *merge_found_root(struct bw_tree_roots *roots,
+                                         const struct bw_tree_root *found)
 {
     const uint32_t number = bw_map_get(&roots->numbers, found->id);
     if (number == UINT32_MAX)
-        return note(roots, found->id, found->root, false);
-    struct bw_root_pointer *told = &roots->trees[number].root;
-    if (found->root.level > told->level && found->root.generation >= told->generation)
-        *told = found->root;
+        return record_block(roots, found->id, found->root, false);
+    struct bw_root_pointer *known = &roots->trees[number].root;
+    if (found->root.level > known->level && found->root.generation >= known->generation)
+        *known = found->root;
     return NULL;
 }
 
-/* Adds what the extent tree has not told of: all trees, if there is none. Each change of a tree
- * reaches its root, so that is the highest of its newest blocks. */
-static struct bw_error *ask_index(const struct bw_found_index *index, uint64_t newest,
-                                  struct bw_tree_roots *roots)
+/* Adds the roots that are not in the extent tree; all roots if there is no extent tree. Each change
+ * of a tree changes its root, so the root is the highest of its newest blocks. */
+static struct bw_error *add_roots_of_index(const struct bw_found_index *index, uint64_t newest,
+                                           struct bw_tree_roots *roots)
 {
     struct bw_tree_roots found = {0};
     struct bw_error *error = NULL;
@@ -314,10 +323,10 @@ static struct bw_error *ask_index(const struct bw_found_index *index, uint64_t n
         const struct bw_found_block *block = &index->blocks[i];
         const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
         if (block->generation <= newest)
-            error = note(&found, bw_found_owner(index, block), root, false);
+            error = record_block(&found, bw_found_owner(index, block), root, false);
     }
     for (size_t i = 0; !error && i < found.count; i++)
-        error = take_found(roots, &found.trees[i]);
+        error = merge_found_root(roots, &found.trees[i]);
     bw_tree_roots_free(&found);
     return error;
 }
@@ -335,9 +344,9 @@ struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_inde
     if (!(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2))
         BW_TRY(find_extent_tree(fs, index, newest, &tree));
     if (tree.id)
-        BW_TRY(ask_extent_tree(fs, &tree, newest, roots));
+        BW_TRY(add_roots_of_extent_tree(fs, &tree, newest, roots));
     if (!roots->proven)
-        BW_TRY(ask_index(index, roots->generation ? roots->generation : newest, roots));
+        BW_TRY(add_roots_of_index(index, roots->generation ? roots->generation : newest, roots));
     bw_map_free(&roots->numbers);
     if (roots->count)
         qsort(roots->trees, roots->count, sizeof *roots->trees, by_id);
@@ -350,7 +359,7 @@ const struct bw_tree_root *bw_tree_root_of(const struct bw_tree_roots *roots, ui
     return at < roots->count && roots->trees[at].id == id ? &roots->trees[at] : NULL;
 }
 
-/* The directory entries that lead to subvolumes. */
+/* Names of subvolumes in directories. */
 
 static void subvolume_names_init(struct bw_subvolume_names *names)
 {
@@ -365,7 +374,7 @@ static void subvolume_names_free(struct bw_subvolume_names *names)
     pthread_mutex_destroy(&names->lock);
 }
 
-/* Reads an entry that leads to a subvolume; false if the item is none. */
+/* Decodes an entry of a subvolume; false if the item is something else. */
 static bool decode(const struct bw_item *item, struct bw_dir_entry *entry, uint64_t *generation)
 {
     const struct bw_disk_dir_item *disk = (const void *)item->data;
@@ -397,7 +406,7 @@ static bool add(struct bw_subvolume_names *names, uint64_t tree, const struct bw
     return added;
 }
 
-/* Adds the entries of a leaf of a subvolume. Safe from any thread. False if memory ran out. */
+/* Adds the entries of a leaf of a subvolume. Callable from any thread. False if memory ran out. */
 static bool subvolume_names_add(struct bw_subvolume_names *names, uint64_t tree,
                                 const struct bw_node *leaf)
 {
@@ -410,8 +419,8 @@ static bool subvolume_names_add(struct bw_subvolume_names *names, uint64_t tree,
     return true;
 }
 
-/* All entries of a subvolume follow each other: the newest one first, and the same one of the same
- * tree side by side. */
+/* Sorts the entries of a subvolume together, the newest first, and equal entries of the same tree
+ * next to each other. */
 static int by_subvolume(const void *left, const void *right)
 {
     const struct bw_subvolume_name *a = left, *b = right;
@@ -431,7 +440,7 @@ static bool is_same(const struct bw_subvolume_names *names, const struct bw_subv
            memcmp(names->bytes.data + a->at, names->bytes.data + b->at, a->length) == 0;
 }
 
-/* The settling. */
+/* Arguments of subvolume_names_settle(). */
 struct settling {
     const struct bw_fs *fs;
     const struct bw_tree_roots *roots;
@@ -439,7 +448,7 @@ struct settling {
     bool *lost;
 };
 
-/* Whether a present tree has an entry. */
+/* Whether the current tree contains an entry. */
 static struct bw_error *is_present_name(const struct settling *settling,
                                         const struct bw_subvolume_name *name, bool *present)
 {
@@ -464,8 +473,9 @@ static struct bw_error *is_present_name(const struct settling *settling,
     return bw_item_range_end(&range, NULL);
 }
 
-/* Keeps one entry for each subvolume, ascending: that which the present trees have, and which is
- * not inherited. `*lost` is set if some of them cannot be read. BW_ERROR_NO_MEMORY. */
+/* Keeps one entry for each subvolume, in ascending order: the entry in the current trees that was
+ * not inherited by a snapshot. Sets `*lost` if a part of these cannot be read.
+ * BW_ERROR_NO_MEMORY. */
 static struct bw_error *subvolume_names_settle(const struct bw_fs *fs,
                                                const struct bw_tree_roots *roots,
                                                bw_snapshot_time *time, void *context,
@@ -491,7 +501,7 @@ static struct bw_error *subvolume_names_settle(const struct bw_fs *fs,
     return NULL;
 }
 
-/* The name of a subvolume; NULL if it has none. Once settled. */
+/* The entry of a subvolume, or NULL. Call it after subvolume_names_settle(). */
 static const struct bw_subvolume_name *subvolume_name_of(const struct bw_subvolume_names *names,
                                                          uint64_t subvolume)
 {
@@ -500,9 +510,9 @@ static const struct bw_subvolume_name *subvolume_name_of(const struct bw_subvolu
 }
 
 /*
- * The root tree is lost: a new one is made. Leaves of it that are still in use are taken as they
- * are. For all other trees the present root is found; what a root item says besides
- * comes from older leaves of the root tree, and names of subvolumes from the directories.
+ * Rebuilding the root tree. Leaves that are still in use are copied unchanged. For all other trees,
+ * the current root is found; the other members of root items are copied from older leaves of the
+ * root tree, and names of subvolumes from directories.
  */
 
 /* The new root tree and its sources. */
@@ -510,12 +520,12 @@ struct making {
     struct bw_fs *fs;
     struct bw_found_index index;
     struct bw_tree_roots roots;
-    struct bw_newest items; /* of leaves of the root tree */
+    struct bw_newest items; /* from leaves of the root tree */
     struct bw_subvolume_names names;
     struct bw_tree_editor tree;
-    uint64_t newest; /* generation of the state */
-    bool names_lost; /* some directory cannot be read */
-    size_t made;     /* root items that are not from a present leaf */
+    uint64_t newest; /* the generation to rebuild */
+    bool names_lost; /* a directory cannot be read */
+    size_t made;     /* number of root items that are not from a current leaf */
 };
 
 struct bw_error *bw_rescue_end(struct bw_error *error, struct bw_error *why)
@@ -540,7 +550,7 @@ static bool is_subvolume(uint64_t id)
     return id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
 }
 
-/* Finding. */
+/* Searching. */
 
 static bool see_block(void *context, const struct bw_node *block)
 {
@@ -582,8 +592,8 @@ static struct bw_error *scan(struct making *making)
     return error;
 }
 
-/* The newest generation that is at most `limit`; `*trees`: how many trees have blocks of it, up to
- * two. */
+/* The newest generation that is at most `limit`. `*trees` is the number of trees that have blocks
+ * of it, at most 2. */
 static uint64_t newest_until(const struct bw_found_index *index, uint64_t limit, unsigned *trees)
 {
     uint64_t newest = 0;
@@ -600,8 +610,9 @@ static uint64_t newest_until(const struct bw_found_index *index, uint64_t limit,
     return newest;
 }
 
-/* The generation of the newest transaction. Each writes several trees, the root tree and the extent
- * tree among them: blocks of a single one prove nothing. 0: that would take too long. */
+/* The generation of the newest transaction. Every transaction writes several trees, including the
+ * root tree and the extent tree, so blocks of a single tree prove nothing. 0: the search would take
+ * too long. */
 static uint64_t newest_transaction(const struct bw_found_index *index)
 {
     enum { TRIES = 64 };
@@ -616,8 +627,8 @@ static uint64_t newest_transaction(const struct bw_found_index *index)
     return 0;
 }
 
-/* The generation of the newest block, but for those of a transaction that was not committed. A
- * superblock that is older than the newest transaction by more than that is a stale one. */
+/* The newest generation, without a transaction that was not committed. If the newest transaction is
+ * newer than the superblock by more than one generation, the superblock is stale. */
 static uint64_t newest_generation(const struct making *making)
 {
     const struct bw_found_index *index = &making->index;
@@ -631,8 +642,8 @@ static uint64_t newest_generation(const struct making *making)
     return newest;
 }
 
-/* Whether a leaf of the root tree is in use. Without an extent tree, one of the newest generation
- * is. */
+/* Whether a leaf of the root tree is in use. Without an extent tree, leaves of the newest
+ * generation are. */
 static bool is_present(const struct making *making, const struct bw_found_block *block)
 {
     const struct bw_map *leaves = &making->roots.leaves;
@@ -648,7 +659,7 @@ static struct bw_error *read_leaf(struct making *making, const struct bw_found_b
         block->bytenr, {.owner = BW_ROOT_TREE, .generation = block->generation}};
     BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, buffer);
     if (error)
-        return NULL; /* it was found in a copy that has since become unreadable */
+        return NULL; /* the mirror it was found in has become unreadable since */
     const struct bw_node leaf = bw_node_view(buffer, reader->nodesize);
     return bw_newest_add(&making->items, &leaf,
                          is_present(making, block) ? BW_PRESENT_RANK : block->generation,
@@ -695,8 +706,8 @@ static uint64_t snapshot_time(void *context, uint64_t tree)
                : 0;
 }
 
-/* Whether a tree of files has its top directory. One that has none is a piece of a tree, and other
- * pieces may have the names of subvolumes that lie in it. */
+/* Whether a file tree has its top directory. If not, it is only a part of a tree, and other parts
+ * may contain names of subvolumes. */
 static struct bw_error *has_top(const struct bw_fs *fs, const struct bw_tree_root *root, bool *has)
 {
     const struct bw_tree tree = {.id = root->id, .root = root->root};
@@ -721,7 +732,7 @@ static struct bw_error *find_names(struct making *making)
     return NULL;
 }
 
-/* Making. */
+/* Writing the new tree. */
 
 static struct bw_error *put(struct making *making, const struct bw_key *key, const void *data,
                             uint32_t size)
@@ -741,14 +752,14 @@ static void begin_root_item(const struct making *making, struct bw_disk_root_ite
         item->root_directory = bw_put64(BW_SUBVOLUME_ROOT_INODE);
 }
 
-/* A subvolume that no directory has is deleted, and only its blocks are still there. */
+/* A subvolume without a directory entry is deleted, although its blocks still exist. */
 static bool is_deleted(const struct making *making, uint64_t tree)
 {
     return tree != BW_TOP_SUBVOLUME && is_subvolume(tree) && !making->names_lost &&
            !subvolume_name_of(&making->names, tree);
 }
 
-/* The root item of a tree whose root is known; `old` is the last one that was found, or NULL. */
+/* Adds the root item of a tree whose root is known; `old` is the newest one found, or NULL. */
 static struct bw_error *put_root_item(struct making *making, const struct bw_tree_root *tree,
                                       const struct bw_newest_item *old)
 {
@@ -768,14 +779,14 @@ static struct bw_error *put_root_item(struct making *making, const struct bw_tre
                sizeof item);
 }
 
-/* Whether an older item of the root tree holds without a proof. */
+/* Whether an older item of the root tree is valid without a proof, because it never changes. */
 static bool is_lasting(const struct bw_key *key)
 {
     return key->objectid == BW_ROOT_TREE_DIR &&
            (key->type == BW_DIR_ITEM || key->type == BW_INODE_ITEM || key->type == BW_INODE_REF);
 }
 
-/* An item of a leaf of the root tree. */
+/* Adds an item from a leaf of the root tree. */
 static struct bw_error *put_newest_item(struct making *making, const struct bw_newest_item *item)
 {
     const struct bw_item view = bw_newest_view(&making->items, item);

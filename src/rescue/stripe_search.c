@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Finding out where chunks without an item lie: the order of their stripes, by tree blocks that
- * vote for it, and the places of data, by their checksums.
+ * Finds the location of chunks without an item: the order of their stripes, by votes of tree
+ * blocks; and the location of data, by checksums.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,25 +13,25 @@
 #include "ondisk/disk_items.h"
 #include "rescue/stripe_search.h"
 
-/* How many sectors of data are tried, and how many votes for each extent are enough. */
+/* Maximum number of data sectors to read, and number of votes per extent that is enough. */
 enum { MOST_SECTORS = 4096, ENOUGH = 32 };
 
-/* Cost of looking a leaf up in the chunks, and of reading, in units of one look at a block. */
+/* Cost of looking up a leaf in the chunks, and of reading; comparing a block costs 1. */
 enum { LOOK_UP = 16, READ = 128 };
 
-/* Subtracts from the remaining work; false if it is used up. */
+/* Reduces the remaining budget; false if it is used up. */
 static bool may_work(const struct bw_derived_chunk *chunk, size_t cost)
 {
     *chunk->work -= cost < *chunk->work ? cost : *chunk->work;
     return *chunk->work;
 }
 
-/* The votes: extents and stripes. */
+/* Votes for each pair of an extent and a stripe. */
 struct ballot {
     const struct bw_derived_chunk *chunk;
     const struct bw_chunk_set *set;
     uint32_t votes[BW_MOST_STRIPES][BW_MOST_STRIPES];
-    unsigned sectors; /* that were tried */
+    unsigned sectors; /* number of sectors compared */
 };
 
 static bool is_inside(const struct bw_derived_chunk *chunk, uint64_t address)
@@ -39,7 +39,8 @@ static bool is_inside(const struct bw_derived_chunk *chunk, uint64_t address)
     return address >= chunk->logical && address - chunk->logical < chunk->length;
 }
 
-/* Where an address belongs: its place in a stripe, and the first stripe that may hold it. */
+/* Computes the position of an address: its offset in a stripe, and the first stripe that may
+ * contain it. */
 static unsigned stripe_of(const struct bw_derived_chunk *chunk, uint64_t address, uint64_t *place)
 {
     const uint64_t offset = address - chunk->logical, number = offset / BW_STRIPE_LENGTH;
@@ -49,7 +50,7 @@ static unsigned stripe_of(const struct bw_derived_chunk *chunk, uint64_t address
                                                      : column * chunk->profile->copies);
 }
 
-/* The stripe that an extent is by most votes; chunk->count if there is none, or not by far. */
+/* The stripe that most votes assign to an extent; chunk->count if there is no clear majority. */
 static unsigned elected(const struct ballot *ballot, unsigned extent)
 {
     const uint32_t *votes = ballot->votes[extent];
@@ -73,9 +74,9 @@ static bool is_decided(const struct ballot *ballot)
     return true;
 }
 
-/* The votes of tree blocks. */
+/* Votes by tree blocks. */
 
-/* The extent that a block was seen in; chunk->count if it was in none. */
+/* The extent that contains a block's position, or chunk->count. */
 static unsigned extent_of(const struct bw_derived_chunk *chunk, const struct bw_block_match *match)
 {
     const uint64_t devid = chunk->scan->images[match->image].superblock.device.devid;
@@ -87,7 +88,7 @@ static unsigned extent_of(const struct bw_derived_chunk *chunk, const struct bw_
     return at;
 }
 
-static void ask_blocks(struct ballot *ballot)
+static void vote_by_blocks(struct ballot *ballot)
 {
     const struct bw_derived_chunk *chunk = ballot->chunk;
     for (size_t i = 0; i < chunk->scan->count; i++) {
@@ -102,9 +103,9 @@ static void ask_blocks(struct ballot *ballot)
     }
 }
 
-/* The votes of data. */
+/* Votes by data. */
 
-/* Whether the sector at a place of an extent has a checksum. */
+/* Whether the sector at an offset of an extent has a checksum. */
 static bool has_checksum(const struct bw_derived_chunk *chunk, unsigned extent, uint64_t place,
                          const uint8_t *checksum)
 {
@@ -113,7 +114,7 @@ static bool has_checksum(const struct bw_derived_chunk *chunk, unsigned extent, 
                               chunk->extents[extent].offset + place, checksum);
 }
 
-static void ask_sector(struct ballot *ballot, uint64_t address, const uint8_t *checksum)
+static void vote_by_sector(struct ballot *ballot, uint64_t address, const uint8_t *checksum)
 {
     uint64_t place;
     const unsigned stripe = stripe_of(ballot->chunk, address, &place);
@@ -123,8 +124,8 @@ static void ask_sector(struct ballot *ballot, uint64_t address, const uint8_t *c
             ballot->votes[extent][stripe] += has_checksum(ballot->chunk, extent, place, checksum);
 }
 
-/* The first sector of each piece that an item has checksums of. */
-static void ask_item(struct ballot *ballot, const struct bw_item *item)
+/* Compares the first sector of each piece that an item has checksums of. */
+static void vote_by_item(struct ballot *ballot, const struct bw_item *item)
 {
     const size_t size = bw_checksum_size(ballot->chunk->scan->identity->checksum_type);
     const uint32_t sectorsize = ballot->chunk->scan->sectorsize;
@@ -140,13 +141,13 @@ static void ask_item(struct ballot *ballot, const struct bw_item *item)
         if (!is_inside(ballot->chunk, address) || address / BW_STRIPE_LENGTH == piece)
             continue;
         piece = address / BW_STRIPE_LENGTH;
-        ask_sector(ballot, address, item->data + at);
+        vote_by_sector(ballot, address, item->data + at);
         if (is_decided(ballot))
             return;
     }
 }
 
-static bool ask_leaf(struct ballot *ballot, const struct bw_block_match *match)
+static bool vote_by_leaf(struct ballot *ballot, const struct bw_block_match *match)
 {
     const struct bw_device_scan *scan = ballot->chunk->scan;
     BW_AUTO_FREE uint8_t *bytes = malloc(scan->identity->nodesize);
@@ -157,11 +158,11 @@ static bool ask_leaf(struct ballot *ballot, const struct bw_block_match *match)
         return true;
     const struct bw_node leaf = bw_node_view(bytes, scan->identity->nodesize);
     for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);)
-        ask_item(ballot, &item);
+        vote_by_item(ballot, &item);
     return true;
 }
 
-static void ask_data(struct ballot *ballot)
+static void vote_by_data(struct ballot *ballot)
 {
     const struct bw_device_scan *scan = ballot->chunk->scan;
     for (size_t i = scan->count; i-- > 0 && ballot->sectors < MOST_SECTORS;) {
@@ -173,16 +174,17 @@ static void ask_data(struct ballot *ballot)
         if (bw_chunk_set_test(ballot->set, scan, match) != BW_AGREES ||
             !may_work(ballot->chunk, READ))
             continue;
-        if (!ask_leaf(ballot, match) || is_decided(ballot))
+        if (!vote_by_leaf(ballot, match) || is_decided(ballot))
             return;
     }
 }
 
-/* The count. */
+/* Counting votes. */
 
-/* Gives an extent the next free stripe of those that are alike; false if all are taken. */
-static bool take_stripe(const struct bw_derived_chunk *chunk, unsigned extent, unsigned first,
-                        int order[BW_MOST_STRIPES])
+/* Assigns an extent to the next free stripe of those with equal contents; false if all are
+ * assigned. */
+static bool assign_stripe(const struct bw_derived_chunk *chunk, unsigned extent, unsigned first,
+                          int order[BW_MOST_STRIPES])
 {
     const unsigned alike = !chunk->profile->striped         ? chunk->count
                            : chunk->profile->parity_stripes ? 1
@@ -195,7 +197,7 @@ static bool take_stripe(const struct bw_derived_chunk *chunk, unsigned extent, u
     return false;
 }
 
-/* If all stripes but one are known, the last one is known as well. */
+/* Assigns extents to stripes. If all but one are assigned, the last one is known, too. */
 static bool count_votes(const struct ballot *ballot, int *order)
 {
     const unsigned count = ballot->chunk->count;
@@ -205,7 +207,7 @@ static bool count_votes(const struct ballot *ballot, int *order)
         if (stripe == count) {
             left++;
             last = extent;
-        } else if (!take_stripe(ballot->chunk, extent, stripe, order)) {
+        } else if (!assign_stripe(ballot->chunk, extent, stripe, order)) {
             return false;
         }
     }
@@ -224,23 +226,24 @@ bool bw_stripe_order_prove(const struct bw_derived_chunk *chunk, const struct bw
     ballot->chunk = chunk;
     ballot->set = set;
     if (chunk->type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM))
-        ask_blocks(ballot);
+        vote_by_blocks(ballot);
     else
-        ask_data(ballot);
+        vote_by_data(ballot);
     return count_votes(ballot, order);
 }
 
-/* Extents from what is stored in them: each block that was seen is a vote for the beginning of a
- * stripe. How many columns a chunk has is tried: with a wrong number, the votes are scattered. */
+/* Finding extents by their contents: the position of each block found is a vote for the beginning
+ * of a stripe. The number of columns is determined by trying; with a wrong number, the votes are
+ * scattered. */
 
 enum { MOST_VOTES = 1 << 14, LEAST = 4 };
 
-/* A vote: that a stripe of the chunk begins there. */
+/* A vote: a stripe of the chunk begins at an offset of an image. */
 struct vote {
     size_t image;
     unsigned stripe;
     uint64_t beginning;
-    uint32_t count; /* once they are counted: of those that agree */
+    uint32_t count; /* after counting: number of equal votes */
 };
 
 struct trial {
@@ -256,7 +259,7 @@ static int by_vote(const void *left, const void *right)
                                     : (a->beginning > b->beginning) - (a->beginning < b->beginning);
 }
 
-/* The most votes first. */
+/* Sorts by image, then the most votes first. */
 static int by_count(const void *left, const void *right)
 {
     const struct vote *a = left, *b = right;
@@ -277,7 +280,7 @@ static void add_vote(struct trial *trial, const struct bw_derived_chunk *chunk, 
         trial->votes[trial->count++] = (struct vote){image, stripe, offset - place, 1};
 }
 
-/* Makes one of votes that agree, and sorts what is left. */
+/* Replaces equal votes with one and its count, and sorts them. */
 static void add_up(struct trial *trial)
 {
     size_t kept = 0;
@@ -292,8 +295,8 @@ static void add_up(struct trial *trial)
     qsort(trial->votes, kept, sizeof *trial->votes, by_count);
 }
 
-/* Keeps the beginning that most votes of an image are for, or two where the profile has two copies
- * on a device. Others must be few. */
+/* Keeps the beginning with the most votes on each image, or two if the profile has two mirrors on a
+ * device. Other beginnings must have few votes. */
 static void elect(struct trial *trial, const struct bw_derived_chunk *chunk)
 {
     const size_t most = chunk->profile->flag == BW_GROUP_DUP ? 2 : 1;
@@ -348,7 +351,7 @@ static bool try_columns(struct trial *trial, struct bw_derived_chunk *chunk,
     return trial->score;
 }
 
-/* The number of columns for which by far most votes agree, or 0. */
+/* The number of columns with by far the most votes, or 0. */
 static unsigned find_columns(struct trial *trial, struct bw_derived_chunk *chunk,
                              const struct bw_chunk_facts *facts)
 {
@@ -370,7 +373,7 @@ static unsigned find_columns(struct trial *trial, struct bw_derived_chunk *chunk
     return score > 2 * second ? best : 0;
 }
 
-/* The only device that is missing, if there is only one image that it may be; 0 otherwise. */
+/* The only missing device, if only one image may be it; otherwise 0. */
 static uint64_t missing_device(const struct bw_device_scan *scan, const struct bw_chunk_set *set)
 {
     size_t claimed = 0, unclaimed = 0;
@@ -409,24 +412,24 @@ bool bw_found_extents(struct bw_derived_chunk *chunk, const struct bw_chunk_fact
             image->is_unclaimed ? missing_device(scan, set) : image->superblock.device.devid;
         found[i] = (struct bw_found_extent){chunk->logical, devid, votes[i].beginning,
                                             chunk->length / columns};
-        if (!devid || !take_stripe(chunk, i, votes[i].stripe, order))
+        if (!devid || !assign_stripe(chunk, i, votes[i].stripe, order))
             return false;
     }
     return trial.count;
 }
 
 /*
- * Data on devices, found by their checksums: for chunks that have a block group, but of which
- * nothing tells where they are. Sectors at multiples of 64 KiB are taken, some of each chunk; their
- * checksums are looked for at multiples of 64 KiB of the devices, where all stripes begin.
+ * Finding data on devices by checksums, for chunks with a block group and unknown locations. Some
+ * sectors of each chunk at multiples of 64 KiB are selected; their checksums are searched at
+ * multiples of 64 KiB of the devices, because all stripes begin at such offsets.
  */
 
 enum { PIECE = 4 << 20, MOST_SAMPLES = 1 << 18, MOST_SEEN = 1 << 20 };
 
-/* A sector of data that is looked for: the beginning of its checksum. */
+/* A data sector to search: the beginning of its checksum. */
 struct sample {
     uint64_t checksum;
-    uint64_t address; /* 0: several have the same checksum */
+    uint64_t address; /* 0: several addresses have this checksum */
 };
 
 struct search {
@@ -445,9 +448,9 @@ static uint64_t short_checksum(const struct search *search, const uint8_t *check
     return result;
 }
 
-/* What is looked for. */
+/* Selecting sectors. */
 
-/* The block group of data with an address, if its chunk is not known; otherwise NULL. */
+/* The data block group that contains an address, if its chunk is unknown; otherwise NULL. */
 static const struct bw_newest_item *lost_group(const struct search *search, uint64_t address)
 {
     const struct bw_newest *groups = &search->facts->groups;
@@ -493,8 +496,7 @@ static int by_checksum(const void *left, const void *right)
                                       : (a->address > b->address) - (a->address < b->address);
 }
 
-/* Old leaves have the same sectors as new ones; contents found at several addresses prove
- * nothing. */
+/* Removes duplicates from old leaves. Contents found at several addresses prove nothing. */
 static void settle(struct search *search)
 {
     size_t kept = 0;
@@ -510,7 +512,7 @@ static void settle(struct search *search)
     search->count = kept;
 }
 
-static struct bw_error *take_samples(struct search *search)
+static struct bw_error *select_samples(struct search *search)
 {
     const struct bw_device_scan *scan = search->scan;
     BW_AUTO_FREE uint8_t *bytes = malloc(scan->identity->nodesize);
@@ -531,10 +533,10 @@ static struct bw_error *take_samples(struct search *search)
     return NULL;
 }
 
-/* Where it is. */
+/* Searching the devices. */
 
-static struct bw_error *look(struct search *search, size_t image, uint64_t offset,
-                             const uint8_t *sector)
+static struct bw_error *match_sector(struct search *search, size_t image, uint64_t offset,
+                                     const uint8_t *sector)
 {
     const uint32_t size = search->scan->sectorsize;
     struct bw_chunk_facts *facts = search->facts;
@@ -568,7 +570,7 @@ static struct bw_error *read_image(struct search *search, size_t image, uint8_t 
             bw_device_scan_bytes(search->scan, image, at, length, buffer);
         for (uint32_t i = 0; !error && i + search->scan->sectorsize <= length;
              i += BW_STRIPE_LENGTH)
-            BW_TRY(look(search, image, at + i, buffer + i));
+            BW_TRY(match_sector(search, image, at + i, buffer + i));
     }
     return NULL;
 }
@@ -590,7 +592,7 @@ struct bw_error *bw_data_search(const struct bw_device_scan *scan, struct bw_chu
                                 const struct bw_chunk_set *set)
 {
     struct search search = {.scan = scan, .facts = facts, .set = set};
-    struct bw_error *error = take_samples(&search);
+    struct bw_error *error = select_samples(&search);
     if (!error)
         error = read_images(&search);
     free(search.samples);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rebuilds lost superblocks from the tree blocks on an image. They name their file system; trying
- * finds their size and checksum; chunks and device extents identify the device.
+ * Rebuilds lost superblocks from the tree blocks on an image. These contain the fsid; their size
+ * and checksum type are found by trying; chunks and device extents identify the device.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,11 +18,11 @@
 
 enum { BW_MOST_KINDS = 8 };
 
-/* File systems, and what their tree blocks are like. */
+/* File systems, and properties of their tree blocks. */
 struct bw_block_kinds {
     struct bw_block_kind {
         uint8_t fsid[1][BW_UUID_SIZE];
-        struct bw_found_identity identity; /**< its fsids are the one above */
+        struct bw_found_identity identity; /**< `identity.fsids` points to `fsid` */
     } kinds[BW_MOST_KINDS];
     size_t count;
 };
@@ -37,7 +37,7 @@ static bool is_known(const struct bw_block_kinds *kinds, const uint8_t *fsid)
     return false;
 }
 
-/* Whether bytes may be the header of a block. Nearly nothing else may. */
+/* Whether bytes may be the header of a block, which is very unlikely for anything else. */
 static bool is_likely(const uint8_t *bytes)
 {
     const struct bw_disk_header *header = (const void *)bytes;
@@ -73,8 +73,8 @@ static struct bw_error *try_block(struct bw_block_kinds *kinds, const uint8_t *b
     return NULL;
 }
 
-static struct bw_error *look(struct bw_block_kinds *kinds, const uint8_t *bytes, uint32_t length,
-                             unsigned *tries)
+static struct bw_error *find_kinds(struct bw_block_kinds *kinds, const uint8_t *bytes,
+                                   uint32_t length, unsigned *tries)
 {
     for (uint32_t at = 0; at + BW_MIN_SECTORSIZE <= length && at < PIECE; at += BW_MIN_SECTORSIZE) {
         const struct bw_disk_header *header = (const void *)(bytes + at);
@@ -104,13 +104,13 @@ static struct bw_error *search(struct bw_xlator *device, struct bw_block_kinds *
         bw_wind(&frame, device, &request, 1);
         BW_AUTO_ERROR struct bw_error *error = request.error;
         if (!error)
-            BW_TRY(look(kinds, buffer, request.length, tries));
+            BW_TRY(find_kinds(kinds, buffer, request.length, tries));
     }
     return NULL;
 }
 
-/* Looks for tree blocks of any file system on the images, until it has found some of each of
- * BW_MOST_KINDS, or read all. `kinds` must not move afterwards. */
+/* Finds tree blocks of up to BW_MOST_KINDS file systems on the images. `kinds` must not be moved
+ * afterwards. */
 static struct bw_error *block_kinds_find(const struct bw_image_set *set,
                                          struct bw_block_kinds *kinds)
 {
@@ -125,21 +125,23 @@ static struct bw_error *block_kinds_find(const struct bw_image_set *set,
 }
 
 /*
- * No image has a superblock: each gets one that is made from the tree blocks on it. They say which
- * file system it is, and trying tells their size and checksum. Which device an image is, chunks and
- * extents of devices tell: that of whose places most blocks lie in. Blocks that are copies in a
- * file do not lie in their places; so the file system wins which has most blocks that do.
+ * If no image has a superblock, each gets one that is made from its tree blocks. They contain the
+ * fsid, and their size and checksum type are found by trying. Chunks and device extents determine
+ * which device an image is: the device where most blocks would be at their actual positions. Blocks
+ * copied into a file are not at their positions, so the file system with the most matching blocks
+ * is selected.
  *
- * The new superblock names no roots: chunk_tree.c and root_tree.c search for them.
+ * The new superblock contains no roots; chunk_tree.c and root_tree.c search for them.
  */
 
 enum {
-    MOST_ASKED = 1 << 14, /* blocks of an image that are read to identify its device */
-    MOST_DEVICES = 256,   /* that an image may be: the first ones found */
-    MOST_EXTENTS = 256,   /* that a block may lie in */
+    MOST_ASKED = 1 << 14, /* maximum number of blocks per image that are used to identify its device
+                           */
+    MOST_DEVICES = 256,   /* maximum number of candidates for an image */
+    MOST_EXTENTS = 256,   /* maximum number of extents that may contain a block */
 };
 
-/* A file system that may be the one. */
+/* A candidate for the file system. */
 struct candidate {
     struct bw_fs *fs;
     struct bw_image_set *set;
@@ -147,8 +149,8 @@ struct candidate {
     struct bw_device_scan scan;
     struct bw_chunk_facts facts;
     struct bw_chunk_set chunks;
-    uint64_t *devids; /* of the images; 0: not known */
-    size_t score;     /* blocks that lie where they belong */
+    uint64_t *devids; /* of the images; 0: unknown */
+    size_t score;     /* number of blocks at the right positions */
 };
 
 static void candidate_free(struct candidate *candidate)
@@ -160,7 +162,7 @@ static void candidate_free(struct candidate *candidate)
     free(candidate->devids);
 }
 
-/* Facts from the leaves, at any position. */
+/* Collects facts from all leaves, at any position. */
 static struct bw_error *read_facts(struct candidate *candidate)
 {
     const struct bw_device_scan *scan = &candidate->scan;
@@ -191,7 +193,7 @@ static struct bw_error *read_facts(struct candidate *candidate)
     return bw_chunk_facts_extents(&candidate->facts);
 }
 
-/* Votes for devices. */
+/* Votes for the device of an image. */
 struct votes {
     size_t count;
     struct {
@@ -212,8 +214,7 @@ static void vote(struct votes *votes, uint64_t devid)
     votes->devices[at].votes++;
 }
 
-/* Whether a block was seen where an extent has it, if its chunk takes turns between that many
- * stripes; 1 if it does not. */
+/* Whether a block is at its position in an extent, if its chunk has this number of columns. */
 static bool is_at(const struct bw_found_extent *extent, uint64_t columns,
                   const struct bw_block_match *match)
 {
@@ -224,10 +225,10 @@ static bool is_at(const struct bw_found_extent *extent, uint64_t columns,
            offset % BW_STRIPE_LENGTH == place % BW_STRIPE_LENGTH;
 }
 
-/* The devices with an extent that has the block if the profile, which is not known, is the right
- * one. Extents are in the order of their chunks. */
-static void ask_extents(const struct bw_chunk_facts *facts, const struct bw_block_match *match,
-                        struct votes *votes)
+/* Votes for the devices with an extent that contains the block at its position for some number of
+ * columns, because the profile is unknown. Extents are sorted by chunk. */
+static void vote_by_extents(const struct bw_chunk_facts *facts, const struct bw_block_match *match,
+                            struct votes *votes)
 {
     const struct bw_found_extent *extents = facts->extents;
     const size_t end = BW_FIRST_INDEX(i, facts->extent_count, extents[i].chunk > match->bytenr);
@@ -244,9 +245,9 @@ static void ask_extents(const struct bw_chunk_facts *facts, const struct bw_bloc
     }
 }
 
-/* The devices on which a block lies where it was seen. */
-static void ask(const struct candidate *candidate, const struct bw_block_match *match,
-                struct votes *votes)
+/* Votes for the devices on which a block would be at its actual position. */
+static void vote_by_chunks(const struct candidate *candidate, const struct bw_block_match *match,
+                           struct votes *votes)
 {
     struct bw_piece piece;
     BW_AUTO_ERROR struct bw_error *error =
@@ -257,7 +258,7 @@ static void ask(const struct candidate *candidate, const struct bw_block_match *
             vote(votes, stripe->devid);
     }
     if (error)
-        ask_extents(&candidate->facts, match, votes);
+        vote_by_extents(&candidate->facts, match, votes);
 }
 
 static bool is_taken(const struct candidate *candidate, uint64_t devid)
@@ -268,8 +269,8 @@ static bool is_taken(const struct candidate *candidate, uint64_t devid)
     return false;
 }
 
-/* Which device each image is. Two may hold the same at the same places: then it does not matter
- * which is which. */
+/* Identifies the device of each image. If two images have the same contents at the same offsets,
+ * their order does not matter. */
 static struct bw_error *choose_devices(struct candidate *candidate)
 {
     const struct bw_device_scan *scan = &candidate->scan;
@@ -279,7 +280,7 @@ static struct bw_error *choose_devices(struct candidate *candidate)
         return bw_error_no_memory();
     const size_t step = scan->count / MOST_ASKED + 1;
     for (size_t i = 0; i < scan->count; i += step)
-        ask(candidate, &scan->matches[i], &votes[scan->matches[i].image]);
+        vote_by_chunks(candidate, &scan->matches[i], &votes[scan->matches[i].image]);
     for (size_t i = 0; i < scan->image_count; i++) {
         size_t best = 0;
         uint64_t devid = 0;
@@ -313,9 +314,10 @@ static struct bw_error *score_candidate(struct candidate *candidate)
     return choose_devices(candidate);
 }
 
-/* Making. */
+/* Making superblocks. */
 
-/* Every transaction writes these two trees. Whether it was committed is decided by root_tree.c. */
+/* The newest generation of the root tree and the extent tree, because every transaction writes
+ * these. root_tree.c decides whether it was committed. */
 static uint64_t newest_generation(const struct candidate *candidate)
 {
     const struct bw_device_scan *scan = &candidate->scan;
@@ -338,7 +340,7 @@ static bool has_tree(const struct candidate *candidate, uint64_t tree)
     return false;
 }
 
-/* System chunks in which leaves of the chunk tree lie. */
+/* Fills the array with the system chunks, which contain the chunk tree. */
 static void make_array(const struct candidate *candidate, struct bw_superblock *super)
 {
     const struct bw_newest *items = &candidate->chunks.items;
@@ -377,7 +379,7 @@ static void make_device(const struct candidate *candidate, size_t image,
     }
 }
 
-/* The items of chunks have the size of sectors. */
+/* The sector size, from the items of chunks. */
 static uint32_t sectorsize_of(const struct candidate *candidate)
 {
     const struct bw_newest *items = &candidate->chunks.items;
