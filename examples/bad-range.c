@@ -3,7 +3,7 @@
  *
  *     BTRFS_WALK_XLATOR_PATH=. btrfs-walk --insert toys/bad-range@device-1,from=1M,to=2M disk.img
  */
-#include <btrfs-walk/xlator.h>
+#include <btrfs-walk/graph.h>
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)

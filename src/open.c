@@ -71,7 +71,7 @@ static struct bw_error *add_chosen_chunks(struct bw_fs *fs)
  */
 static struct bw_error *choose_root(struct bw_fs *fs, struct bw_root_pointer *root)
 {
-    const struct bw_state_choice *choice = &fs->choice;
+    const struct bw_generation_choice *choice = &fs->choice;
     const struct bw_backup_root *backup = bw_chosen_backup(fs);
     if (backup)
         return bw_backup_root(&backup->tree_root, root);

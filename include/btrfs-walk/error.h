@@ -27,7 +27,7 @@ enum bw_error_code {
     BW_ERROR_MISSING_DEVICE, /**< the bytes are on a device that was not given */
     BW_ERROR_NOT_FOUND,      /**< the file, tree, ... asked for does not exist in the image */
     BW_ERROR_STOPPED,        /**< a callback asked to stop */
-    BW_ERROR_AMBIGUOUS,      /**< there are several file systems; see btrfs-walk/partition.h */
+    BW_ERROR_AMBIGUOUS,      /**< there are several file systems; see btrfs-walk/image.h */
 };
 
 struct bw_error;

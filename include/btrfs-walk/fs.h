@@ -15,14 +15,37 @@
 
 #include "btrfs-walk/error.h"
 #include "btrfs-walk/graph.h"
+#include "btrfs-walk/image.h"
 #include "btrfs-walk/probe.h"
-#include "btrfs-walk/servers.h"
-#include "btrfs-walk/state.h"
 #include "btrfs-walk/subvolume.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/*
+ * Which state of a file system is opened. Blocks are never written in place, so the tree blocks of
+ * older transactions lie on the disk until something else is written there; each of these states is
+ * a file system of its own, with its own root tree and chunk tree. What is lost of an older state
+ * is damage; nothing of another state is shown in its place.
+ */
+
+/** How many older states the superblock names. */
+enum { BW_GENERATION_BACKUPS = 4 };
+
+/** The choice of a state. All zeros: the present one. At most one of `generation`, `tree_root` and
+ * `backup` may be set. */
+struct bw_generation_choice {
+    uint64_t generation;           /**< the transaction that committed it */
+    uint64_t tree_root;            /**< logical address of the root of its root tree */
+    uint64_t tree_root_generation; /**< that root must have it, if this is not 0 */
+    uint64_t chunk_root;           /**< logical address of the root of its chunk tree; 0: the one
+                                      that belongs to the state as far as the superblock says so,
+                                      otherwise the present one */
+    /** One of the backup roots of the superblock, from 1 on: it is one more than the number that
+     * `btrfs inspect-internal dump-super --full` prints. */
+    unsigned backup;
+};
 
 /** An open file system. */
 struct bw_fs;
@@ -72,8 +95,8 @@ struct bw_fs_options {
     const char *partition;
     uint64_t offset; /**< where each image, or the disk that it is of, begins in its file, in bytes
                       */
-    enum bw_log_mode log;         /**< what to do about a log tree */
-    struct bw_state_choice state; /**< which state is opened; an older one has no log tree */
+    enum bw_log_mode log;              /**< what to do about a log tree */
+    struct bw_generation_choice state; /**< which state is opened; an older one has no log tree */
     /** If the superblocks, or the roots that they name, are lost: read the whole devices for what
      * can stand in for them. */
     bool scan;

@@ -9,14 +9,449 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #include "btrfs-walk/error.h"
-#include "btrfs-walk/xlator.h"
+#include "btrfs-walk/key.h"
+#include "btrfs-walk/record.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/*
+ * The layers (translators, "xlators") of the read pipeline.
+ *
+ * Every layer has the same operation table, a table of options, private state and children. A
+ * request is handed down with bw_wind(); a layer that does not care about an operation leaves it
+ * out of its table, and the operation goes on to its only child.
+ *
+ * This header is all that a layer needs, and its complete documentation: the layers that are built
+ * in use nothing else of the framework. A layer of your own is a shared object CATEGORY/NAME.so,
+ * found under the directories of BTRFS_WALK_XLATOR_PATH (separated by colons), then under the
+ * library's own directory
+ * (`pkg-config --variable=xlatordir btrfs-walk`). It exports one object of type struct
+ * bw_xlator_api, named bw_xlator_api, and needs no library: the functions below come from the
+ * program that loads it.
+ *
+ *     static const struct bw_xlator_class my_class = {.type = "toys/my", ...};
+ *     BW_XLATOR_EXPORT(my_class);
+ *
+ *     cc -shared -fPIC $(pkg-config --cflags btrfs-walk) -o toys/my.so my.c
+ *     BTRFS_WALK_XLATOR_PATH=. btrfs-walk --insert toys/my@verify image.img
+ *
+ * Life: options are checked against the class's table before a layer is made. `init` reads them.
+ * Its children are made by then, but only those below cluster/chunk-map can be read already: its
+ * map is filled later, by messages to the operation `control`. `fini` runs before the children's.
+ * Both run in one thread. All other operations may run in several threads at once, so private state
+ * that changes needs a lock or atomics.
+ *
+ * Requests: `read` gets a batch of any length, of one kind or several, and answers every request
+ * before it returns: bytes in `buffer`, or an error in `error`, which is NULL on the way down. It
+ * winds to its children as often as it likes, with the caller's own requests if nothing in them has
+ * to change, otherwise with copies (bw_wind_copies()). A layer that repeats a failed request frees
+ * its error first. One request that fails says nothing about the others.
+ *
+ * Errors are made with bw_error_create() and handed up as they come; bw_wind() notes which layer an
+ * error was born in and which it came through. A layer that asks several children or copies adds
+ * what failed as causes of the error it makes of them.
+ *
+ * Taking the place of a built-in layer: which layer knows the checksum type, the chunks or the
+ * moved ranges is a matter of the messages it takes, not of its name. A graph has one layer with
+ * logical addresses above and device addresses below it, and that one is its chunk map.
+ * tests/plugin/single.c of the source is a chunk map for the profile single.
+ *
+ * Addresses: a layer says in its class what they mean above and below it. One that leaves them
+ * alone has BW_ADDRESS_ANY twice and fits anywhere. Every byte that comes from below is hostile;
+ * only above features/verify is a tree block what its parent promised.
+ *
+ * Nothing is printed and nothing is written, except where an option of type BW_OPTION_OUTPUT says
+ * so. tests/plugin/rot13.c of the source is a complete example.
+ *
+ * The idea comes from GlusterFS, which answers later. Here the call returns the answer.
+ */
+
+struct bw_graph;
+struct bw_xlator;
+
+/** What is being read. It narrows on the way down: the storage layer sees kinds only to count them.
+ */
+enum bw_request_kind {
+    BW_REQUEST_SUPER,      /**< a superblock copy */
+    BW_REQUEST_TREE_BLOCK, /**< one metadata block */
+    BW_REQUEST_DATA,       /**< file data as stored */
+    BW_REQUEST_RAW,        /**< bytes without a meaning of their own: the other stripes of a parity
+                              rebuild, and the pieces of a block that does not lie in one piece */
+    BW_REQUEST_KINDS,
+};
+
+/** What a kind is called in options, reports and statedumps: "tree-block". */
+const char *bw_request_kind_name(enum bw_request_kind kind);
+
+/** Choices of an option (BW_OPTION_ENUM) that selects a kind of request: "any", then the kinds.
+ * Ends with NULL.
+ */
+extern const char *const bw_request_kind_choices[];
+
+/** Whether a kind is selected; `choice` is the number of such an option. */
+static inline bool bw_request_kind_selected(uint64_t choice, enum bw_request_kind kind)
+{
+    return choice == 0 || choice - 1 == (uint64_t)kind;
+}
+
+/** What an address means. Logical above the cluster layers, an offset on one device below them. */
+enum bw_address_space {
+    BW_ADDRESS_NONE, /**< nothing: what a storage layer has below it */
+    BW_ADDRESS_DEVICE,
+    BW_ADDRESS_LOGICAL,
+    BW_ADDRESS_ANY, /**< above and below alike: whatever the only child has above it */
+};
+
+/** What the pointer to a tree block promises about it. */
+struct bw_tree_block_expectation {
+    uint64_t owner;          /**< id of the tree the block is read for */
+    uint64_t generation;     /**< transaction that wrote it, exactly */
+    struct bw_key first_key; /**< its first key; checked if has_first_key, otherwise the least there
+                                may be */
+    struct bw_key end_key;   /**< all its keys are less than this; all zero: no limit */
+    uint8_t level;           /**< 0 for a leaf */
+    bool has_first_key;      /**< false for the root block of a tree */
+    bool lenient; /**< accept wrong first and unordered keys: recovery would rather have a doubtful
+                     block */
+};
+
+/** What is known of file data before they are read. */
+struct bw_data_expectation {
+    const uint8_t *checksums; /**< of each sector in turn, as long as the file system's checksums
+                                 are */
+    uint32_t sectorsize;      /**< bytes; address and length of the request are multiples of it */
+};
+
+/** One read. The caller fills the first part; the layers fill the reply. */
+struct bw_request {
+    enum bw_request_kind kind;
+    uint8_t copy;     /**< copy to read, counted from 1; 0: any */
+    bool keep;        /**< worth remembering in a cache: it will be asked for again */
+    uint32_t length;  /**< bytes; at least 1 */
+    uint64_t address; /**< in the address space the asked layer has above it */
+    void *buffer;     /**< `length` bytes of the caller's; undefined after a failure */
+    const struct bw_tree_block_expectation *expectation; /**< for tree blocks; may be NULL for other
+                                                            kinds */
+    const struct bw_data_expectation *data; /**< for data; NULL: they have no checksums, or are not
+                                               checked */
+
+    struct bw_error *error; /**< reply: NULL on success; owned by the caller */
+    bool rebuilt; /**< reply: some of the bytes were computed from parity; false before. Whether
+                     they are right only a checksum tells */
+};
+
+/** Answers a request with the reply to a copy of it, which a layer has handed down in its place. */
+static inline void bw_request_answer(struct bw_request *request, const struct bw_request *copy)
+{
+    request->error = copy->error;
+    request->rebuilt |= copy->rebuilt;
+}
+
+/** Where one copy of a range lies. */
+struct bw_location {
+    uint64_t devid;
+    uint64_t offset; /**< on that device, in bytes */
+    bool present;    /**< whether the device was given */
+    bool rebuilt; /**< the copy is computed from the other stripes of the row; devid and offset are
+                     of the parity it takes: P for copy 2, Q for others */
+};
+
+/** Reply of `map`: how many copies there are, and where the wanted one lies. */
+struct bw_map_reply {
+    unsigned copies; /**< how many copies can be asked for, rebuilt ones included; at least 1 */
+    struct bw_location location; /**< of the copy asked for */
+    uint32_t length; /**< how far the location is valid, in bytes; at most the length asked for. If
+                        no chunk holds the address, how far there is none: the only member that is
+                        set then */
+};
+
+/** A range worth reading ahead. */
+struct bw_range {
+    uint64_t address;
+    uint64_t length;
+};
+
+/** The way one request has come; lives on the stack of the caller that starts it. */
+struct bw_frame {
+    const struct bw_frame *parent; /**< frame of the layer above; NULL at the top */
+    unsigned depth;                /**< 0 at the top */
+    uint64_t call;                 /**< number of the call, which the records of probes carry */
+    struct bw_frame_clock *clock;  /**< for the library's own use: adds up the time of the layers
+                                      below */
+    bool metadata; /**< tree blocks are asked for: no tree has to be read to know where those lie */
+};
+
+/** Kinds of checksums. Source: BTRFS_CSUM_TYPE_* in the kernel's uapi/linux/btrfs_tree.h. */
+enum bw_checksum_type {
+    BW_CHECKSUM_CRC32C = 0,
+    BW_CHECKSUM_XXHASH64 = 1,
+    BW_CHECKSUM_SHA256 = 2,
+    BW_CHECKSUM_BLAKE2B = 3,
+};
+/** Its name: "crc32c". `type` must be one of them. */
+const char *bw_checksum_name(enum bw_checksum_type type);
+
+/** A stripe of a chunk. */
+struct bw_stripe_info {
+    uint64_t devid;
+    uint64_t offset; /**< on that device */
+    uint8_t device_uuid[16];
+};
+
+/** A chunk: a range of logical addresses, and where it lies. */
+struct bw_chunk_info {
+    uint64_t logical, length;
+    uint64_t type;       /**< BTRFS_BLOCK_GROUP_* */
+    const char *profile; /**< "single", "RAID1", ... */
+    unsigned stripe_count;
+    const struct bw_stripe_info *stripes;
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/** What the file system tells its layers while it is opened; see the operation `control`. They
+ * come in this order. */
+enum bw_control_kind {
+    BW_CONTROL_FILE_SYSTEM,   /**< facts of the superblock; before the first tree block is read */
+    BW_CONTROL_DEVICE,        /**< which device a child of the chunk map is; one message a child */
+    BW_CONTROL_CHUNK,         /**< a chunk: first those of the superblock, with which the chunk tree
+                                 is then read, then those of the chunk tree */
+    BW_CONTROL_MOVED_RANGE,   /**< a range that relocation has moved (remap-tree feature) */
+    BW_CONTROL_STRIPE_SOURCE, /**< where to look up the raid stripe tree, if there is one */
+    BW_CONTROL_KINDS,
+};
+
+/** The bit of bw_xlator_class.takes for a kind of message. */
+#define BW_TAKES(kind) (1u << (kind))
+
+/** BW_CONTROL_FILE_SYSTEM. */
+struct bw_control_file_system {
+    enum bw_checksum_type checksum_type;
+    uint32_t nodesize, sectorsize; /**< bytes */
+    const uint8_t (*ids)[16];      /**< which tree blocks may carry: the metadata uuid of the file
+                                      system, then those of its seed devices */
+    size_t id_count;               /**< at least 1 */
+    bool dumped; /**< btrfs-image wrote the tree blocks, and gave them a CRC-32C, whatever
+                    checksum_type is; both are valid */
+};
+
+/** BW_CONTROL_DEVICE. Devices are told apart by devid and uuid. */
+struct bw_control_device {
+    size_t child; /**< of the chunk map */
+    uint64_t devid;
+    uint8_t uuid[16];
+    bool stale; /**< the device missed writes: read it only where nothing better is left */
+};
+
+/** BW_CONTROL_MOVED_RANGE: logical addresses from..from+length-1 now lie at logical address `to`.
+ * The ranges must ascend and not overlap; a layer refuses others with BW_ERROR_CORRUPT. */
+struct bw_moved_range {
+    uint64_t from, length, to;
+};
+
+enum { BW_STRIPE_PLACES = 4 /**< as many as RAID1C4 has copies */ };
+
+/** A range of logical addresses in the raid stripe tree, all of which lies at each of the places.
+ */
+struct bw_stripe_extent {
+    uint64_t logical, length; /**< logical + length does not overflow; length is not 0 */
+    uint16_t count;           /**< of places; not 0 */
+    struct {
+        uint64_t devid;
+        uint64_t offset; /**< on that device, in bytes; offset + length does not overflow */
+    } places[BW_STRIPE_PLACES];
+};
+
+/** BW_CONTROL_STRIPE_SOURCE: from now on, the source says where file data lie in the chunks whose
+ * profile leaves that open. It stays valid as long as the layer. */
+struct bw_stripe_source {
+    /** Finds the extent that holds a logical address. If there is none, or it is lost, that is the
+     * error, and it holds for extent->length bytes. Safe from any thread. Never to be asked while
+     * frame->metadata is set: the stripe tree is metadata itself. */
+    struct bw_error *(*find)(void *context, const struct bw_frame *frame, uint64_t logical,
+                             struct bw_stripe_extent *extent);
+    void *context;
+};
+
+/** One message. What it points to is valid during the call only, but for the stripe source. */
+struct bw_control {
+    enum bw_control_kind kind;
+    union {
+        const struct bw_control_file_system *file_system;
+        const struct bw_control_device *device;
+        const struct bw_chunk_info *chunk; /**< validated: the profile exists, and the stripe count
+                                              and the length are possible for it */
+        const struct bw_moved_range *moved;
+        const struct bw_stripe_source *stripes;
+    };
+};
+
+/** The operations of a layer. `read` must answer all requests before it returns. NULL members are
+ * passed on.
+ */
+struct bw_xlator_operations {
+    /** Takes the options, prepares the private state. Called once, children first. */
+    struct bw_error *(*init)(struct bw_xlator *xlator);
+    /** Releases what the private state holds. Also called if init failed. */
+    void (*fini)(struct bw_xlator *xlator);
+    /** Answers `count` requests; may be called by several threads at once. */
+    void (*read)(const struct bw_frame *frame, struct bw_xlator *xlator,
+                 struct bw_request *requests, size_t count);
+    /** Logical address to device. Reads nothing but, where one says where data lie, the raid stripe
+     * tree. `copy` is counted from 1. */
+    struct bw_error *(*map)(const struct bw_frame *frame, struct bw_xlator *xlator,
+                            uint64_t address, uint32_t length, unsigned copy,
+                            struct bw_map_reply *reply);
+    /** Says that ranges will be read soon, in this copy (0: any). A hint: it cannot fail. */
+    void (*advise)(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count, unsigned copy);
+    /** For layers with device addresses above: how many bytes there are. Storage layers need it. */
+    uint64_t (*size)(struct bw_xlator *xlator);
+    /** Likewise: the next address that may hold anything but zeros; UINT64_MAX if none does. */
+    uint64_t (*next_stored)(struct bw_xlator *xlator, uint64_t address);
+    /** Takes a message of a kind that the class lists in `takes`. Every layer of the graph that
+     * takes the kind gets it once, those below first. Called in one thread, while no other thread
+     * reads. An error ends the opening or, for a chunk or a moved range of a tree, is reported as
+     * damage. A message replaces an earlier one about the same thing: a chunk one at the same
+     * logical address. */
+    struct bw_error *(*control)(struct bw_xlator *xlator, const struct bw_control *control);
+    /** Adds what is worth knowing of the private state to the open object of a statedump; NULL:
+     * nothing. May run while others read. */
+    void (*dump)(struct bw_xlator *xlator, struct bw_json *json);
+};
+
+/** Types of option values. Each has a form as text and, but for the last three, one as a number. */
+enum bw_option_type {
+    BW_OPTION_BOOL,    /**< on, yes, true, 1, or off, no, false, 0; the number is 0 or 1 */
+    BW_OPTION_INTEGER, /**< decimal, 0 to 2^64-1 */
+    BW_OPTION_SIZE, /**< bytes; an integer with an optional K, M, G, T, P or E (powers of 1024) */
+    BW_OPTION_PERCENT, /**< 0 to 100 with up to four decimals, `%` optional; in units of 1/10000
+                          percent */
+    BW_OPTION_TIME, /**< an integer with ns, us, ms, s, m or h; the unit may only lack for 0. In ns
+                     */
+    BW_OPTION_ENUM, /**< one of `choices`; the number is its index there */
+    BW_OPTION_STRING, /**< any text */
+    BW_OPTION_PATH,   /**< a file that is read */
+    BW_OPTION_OUTPUT, /**< a file that is written (appended to), `-` for stderr; never one of the
+                         images */
+};
+
+/** Percentages as numbers: this is 100 percent. */
+#define BW_PERCENT_100 UINT64_C(1000000)
+
+/** An option as data: validation, help and documentation are made from it. The table ends with a
+ * NULL name.
+ */
+struct bw_option {
+    const char *name; /**< lower case letters, digits and hyphens */
+    enum bw_option_type type;
+    const char *default_value;  /**< as text; NULL: must be given */
+    uint64_t minimum, maximum;  /**< inclusive, as numbers: for integers, sizes, percentages and
+                                   times */
+    const char *description;    /**< a phrase: no capital, no full stop */
+    const char *const *choices; /**< for BW_OPTION_ENUM: ends with NULL */
+};
+
+/** A type of layer: everything the framework knows about it before one is made. */
+struct bw_xlator_class {
+    const char *type;        /**< "category/name", of lower case letters, digits and hyphens */
+    const char *description; /**< one line: a phrase, no capital, no full stop */
+    const char *page; /**< what it does and when to use it: paragraphs separated by an empty line, a
+                         line that begins with four spaces is an example. Shown by `btrfs-walk
+                         xlators TYPE` */
+    enum bw_address_space above, below; /**< both BW_ADDRESS_ANY or neither; below NONE: no children
+                                         */
+    unsigned minimum_children, maximum_children;
+    size_t private_size; /**< bytes of private state: allocated, as zeros, before `init`, and freed
+                            after `fini` */
+    unsigned takes;      /**< BW_TAKES() of the kinds of messages that `control` takes */
+    const struct bw_option *options; /**< may be NULL */
+    struct bw_xlator_operations operations;
+};
+
+/** Members of a class: addresses mean the same above and below, and there is exactly one child. */
+#define BW_ONE_CHILD(space) \
+    .above = (space), .below = (space), .minimum_children = 1, .maximum_children = 1
+
+/** Raised with every change to this header, error.h, json.h or key.h that a layer would have to be
+ * rebuilt for. */
+#define BW_XLATOR_ABI 6
+
+/** What a shared object exports under the name bw_xlator_api. Its first two members never change.
+ */
+struct bw_xlator_api {
+    uint32_t abi; /**< BW_XLATOR_ABI of the header it was built with; any other number is refused */
+    uint32_t size;                        /**< of this structure */
+    const struct bw_xlator_class *xlator; /**< its `type` must be the name the object was found by
+                                           */
+};
+
+/** Exports a class as the one layer of a shared object. */
+#define BW_XLATOR_EXPORT(class_object)                                                       \
+    __attribute__((visibility("default"))) extern const struct bw_xlator_api bw_xlator_api;  \
+    const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof(struct bw_xlator_api), \
+                                                &(class_object)}
+
+/** Counters of one layer and kind. */
+struct bw_counters {
+    uint64_t calls;    /**< batches */
+    uint64_t requests; /**< single reads */
+    uint64_t bytes;    /**< asked for */
+    uint64_t errors;   /**< requests that failed */
+};
+
+/** Hands requests to a layer; the only place that counts, and that notes on an error which layers
+ * it was born in and came through. Without a layer (NULL) all requests fail. `parent` is the frame
+ * that the layer was given, itself and not a copy. */
+void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_request *requests,
+             size_t count);
+/** Asks a layer (or the first below it that answers) for a mapping. */
+struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator,
+                             uint64_t address, uint32_t length, unsigned copy,
+                             struct bw_map_reply *reply);
+/**
+ * Hands copies of requests to the first child, as many at a time as the stack has room for, and
+ * answers the requests with the replies. `change` adapts a copy; false: it has answered the request
+ * itself, and the copy is not handed down.
+ */
+void bw_wind_copies(const struct bw_frame *parent, struct bw_xlator *xlator,
+                    struct bw_request *requests, size_t count,
+                    bool (*change)(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                   struct bw_request *request, struct bw_request *copy));
+/** Gives a hint to a layer (or the first below it that takes hints). */
+void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator,
+                    const struct bw_range *ranges, size_t count, unsigned copy);
+
+/** Private state: `private_size` bytes, aligned to cache lines. */
+void *bw_xlator_private(const struct bw_xlator *xlator);
+/** Name of the instance, unique in its graph. */
+const char *bw_xlator_name(const struct bw_xlator *xlator);
+/** Its type, "category/name". */
+const char *bw_xlator_type(const struct bw_xlator *xlator);
+/** Number of children. */
+size_t bw_xlator_child_count(const struct bw_xlator *xlator);
+/** A child; NULL if there are not so many. */
+struct bw_xlator *bw_xlator_child(const struct bw_xlator *xlator, size_t index);
+/** Value of an option, as given or its default. A name that is not in the class's table gives "",
+ * and a warning to the user. */
+const char *bw_xlator_option_text(const struct bw_xlator *xlator, const char *name);
+/** The same as a number; see enum bw_option_type for the units. */
+uint64_t bw_xlator_option_number(const struct bw_xlator *xlator, const char *name);
+/** Bytes that can be read from a layer with device addresses: its own `size`, or that of its only
+ * child. */
+uint64_t bw_xlator_size(struct bw_xlator *xlator);
+/** As `next_stored`. */
+uint64_t bw_xlator_next_stored(struct bw_xlator *xlator, uint64_t address);
+/** Tells the user something, once; takes the error. Safe from any thread. */
+void bw_xlator_report(const struct bw_xlator *xlator, enum bw_severity severity,
+                      struct bw_error *error);
+/** Counters so far of one kind. */
+struct bw_counters bw_xlator_counters(const struct bw_xlator *xlator, enum bw_request_kind kind);
 
 struct bw_fs;
 struct bw_fs_options;
@@ -112,7 +547,7 @@ void bw_registry_close(struct bw_registry *registry);
 
 /** Finds a type ("features/verify"); `*found` is valid until the registry is closed.
  * BW_ERROR_USAGE if it does not exist, or its shared object cannot be used: it has another ABI, or
- * its class breaks the rules of xlator.h. */
+ * its class breaks the rules of this header. */
 struct bw_error *bw_registry_find(struct bw_registry *registry, const char *type,
                                   const struct bw_xlator_class **found);
 

@@ -2,7 +2,7 @@
 /*
  * The records of probes as structures: what a consumer gets (struct bw_probe_event), and what arg0
  * of a USDT site points to. A member is zero if the probe has no translation for it, or if it is
- * lazy and nobody has selected it. btrfs-walk/records.h tells how records may change.
+ * lazy and nobody has selected it. btrfs-walk/row_records.h tells how records may change.
  *
  * Made by scripts/make-docs. Change src/record/records.def.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The records of commands as structures: what rows are made of (btrfs-walk/rows.h), one each.
- * btrfs-walk/records.h tells how records may change.
+ * The records of commands as structures: what rows are made of (btrfs-walk/record.h), one each.
+ * btrfs-walk/row_records.h tells how records may change.
  *
  * Made by scripts/make-docs. Change src/record/records.def.
  */

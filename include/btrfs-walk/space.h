@@ -12,7 +12,12 @@
 #include <stdint.h>
 
 #include "btrfs-walk/error.h"
+#include "btrfs-walk/file.h"
 #include "btrfs-walk/fs.h"
+#include "btrfs-walk/inode.h"
+#include "btrfs-walk/key.h"
+#include "btrfs-walk/record.h"
+#include "btrfs-walk/subvolume.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -175,6 +180,429 @@ struct bw_error *bw_fs_usage(struct bw_fs *fs, struct bw_usage **usage);
 
 /** Frees it; NULL is allowed. */
 void bw_usage_free(struct bw_usage *usage);
+
+/*
+ * Maps of space: devices cut into cells of equal size, and what lies in each cell, as a picture
+ * shows it. The cells are counted while the trees are read, so the memory that a map takes depends
+ * on the number of cells and of chunks, and not on that of extents. All sizes and offsets are in
+ * bytes; copies and parity count.
+ */
+
+struct bw_fs;
+
+/** What a chunk is for. */
+enum bw_space_kind {
+    BW_SPACE_DATA,
+    BW_SPACE_METADATA,
+    BW_SPACE_SYSTEM, /**< also what is none of the others */
+    BW_SPACE_MIXED,  /**< data and metadata in the same chunks */
+    BW_SPACE_KINDS,
+};
+
+/** In which order space lies in a map. */
+enum bw_space_order {
+    BW_SPACE_PHYSICAL, /**< as on the devices, one after the other */
+    /** Chunks by ascending logical address, each as long as all its stripes together; then what is
+     * not allocated. */
+    BW_SPACE_LOGICAL,
+};
+
+/** How much of a cell is in use. */
+enum bw_space_detail {
+    /** As much as of its chunk: reads the block groups only. Cells have no generation and no owner.
+     */
+    BW_SPACE_CHUNKS,
+    /** What the extent tree says. In chunks with several stripes, an extent is taken to lie on all
+     * of them alike, which is true but for the length of a stripe in each row. */
+    BW_SPACE_EXTENTS,
+};
+
+enum {
+    BW_SPACE_MOST_CELLS = 1 << 22, /**< of a map */
+};
+
+/** What to map. */
+struct bw_space_map_options {
+    size_t struct_size; /**< sizeof(struct bw_space_map_options) */
+    enum bw_space_order order;
+    enum bw_space_detail detail;
+    size_t cells;   /**< of an area; a quarter of it, or a quarter of that, if all areas would have
+                       more than BW_SPACE_MOST_CELLS; 0: 4096, a square of 64 by 64 */
+    bool by_device; /**< each device is an area of its own; only with BW_SPACE_PHYSICAL */
+    uint64_t devid; /**< only this device, likewise; 0: all */
+};
+
+/** A map. It does not change: any number of threads may use it. */
+struct bw_space_map;
+
+/** What is in a cell. */
+struct bw_space_cell {
+    uint64_t offset, bytes;             /**< where it lies in its area */
+    uint64_t allocated[BW_SPACE_KINDS]; /**< to chunks; the sum is at most `bytes` */
+    uint64_t used;                      /**< at most what is allocated */
+    double fill;                        /**< used / bytes, not rounded; 0 if there are no bytes */
+    uint64_t generation;                /**< of what is used, the mean by bytes; 0: not known */
+    uint64_t owner;       /**< tree that has more than half of what is used, if there is one;
+                             otherwise any; 0: what several trees have, or not known */
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/** Cells that follow each other. */
+struct bw_space_area {
+    uint64_t devid;       /**< 0: all devices */
+    uint64_t bytes;       /**< size of the device, or of all */
+    size_t cell_count;    /**< may be more than there are bytes */
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/** A tree, and how much is its own by the references in the extent tree. */
+struct bw_space_owner {
+    uint64_t id;    /**< of the tree; 0: what several trees have, or not known */
+    uint64_t bytes; /**< that count for cells */
+};
+
+/** Sums of a map. */
+struct bw_space_map_info {
+    uint64_t bytes; /**< of all areas */
+    uint64_t allocated[BW_SPACE_KINDS], used[BW_SPACE_KINDS];
+    uint64_t oldest, newest; /**< generations of what is used; 0: not known */
+    const struct bw_space_area *areas;
+    size_t area_count;
+    const struct bw_space_owner *owners; /**< the largest first */
+    size_t owner_count;
+    uint64_t reserved[8]; /**< zeros: room for more members */
+};
+
+/**
+ * Makes a map. What cannot be read is reported, and counts as not used. Where chunks overlap on a
+ * device, the first one counts. The caller owns `*map`, which does not need the file system any
+ * more. BW_ERROR_NOT_FOUND if there is no such device; BW_ERROR_USAGE for wrong options.
+ */
+struct bw_error *bw_space_map_open(struct bw_fs *fs, const struct bw_space_map_options *options,
+                                   struct bw_space_map **map);
+
+/** Frees it; NULL is allowed. */
+void bw_space_map_close(struct bw_space_map *map);
+
+/** Sums, as long as the map. */
+const struct bw_space_map_info *bw_space_map_info(const struct bw_space_map *map);
+
+/** A cell of an area, by its number, which is below the `cell_count` of the area. */
+struct bw_space_cell bw_space_map_cell(const struct bw_space_map *map, size_t area, size_t number);
+
+/*
+ * From addresses to files: which files have data at a logical address, in which subvolumes and
+ * under which paths; which files depend on a tree block; and what there is otherwise.
+ *
+ * It follows the back references of the extent tree, so that only blocks are read that lead to an
+ * owner. If the extent tree is damaged, or if so much is asked that it costs less, all trees are
+ * read in its place, each block once; the answer is the same.
+ */
+
+/** What lies at an address. */
+enum bw_owner_kind {
+    BW_OWNER_DATA,     /**< data of a file */
+    BW_OWNER_METADATA, /**< a tree block that a file depends on: it has, or leads to, its items */
+    BW_OWNER_BLOCK,    /**< a tree block: once for each, whoever depends on it */
+    BW_OWNER_HIDDEN,   /**< part of an extent that is in use, but no file shows this part */
+    BW_OWNER_FREE,     /**< nothing, in a block group that is in use */
+    BW_OWNER_UNUSED,   /**< nothing, and so is the whole block group */
+    BW_OWNER_OUTSIDE,  /**< no chunk holds the address */
+};
+
+/** "data", "metadata", "block", "hidden", "free", "unused", "outside". */
+const char *bw_owner_kind_name(enum bw_owner_kind kind);
+
+/** A range of logical addresses, in bytes. */
+struct bw_address_range {
+    uint64_t logical, length;
+};
+
+/** An owner of a range, under one of its paths. */
+struct bw_owner {
+    enum bw_owner_kind kind;
+    size_t range;         /**< number of the range that was asked for */
+    uint64_t logical;     /**< where what it owns of that range begins; the whole tree block */
+    uint64_t length;      /**< bytes from there on */
+    uint64_t extent;      /**< address at which the extent or the tree block begins; not for the
+                               kinds after BW_OWNER_BLOCK */
+    uint64_t tree;        /**< id of the tree: of a subvolume, or another one that has data; of
+                               a BW_OWNER_BLOCK, the one that it was written for */
+    uint64_t inode;       /**< in that tree; for data and metadata only */
+    uint64_t offset;      /**< data: where in the file it is, in bytes. Of compressed extents,
+                               where the whole piece of the file begins */
+    uint64_t file_length; /**< data: bytes of the file from there on */
+    const struct bw_subvolume *subvolume; /**< NULL: the tree is none */
+    struct bw_bytes path; /**< absolute path, raw bytes; data is NULL if it is not known, as in
+                               a subvolume that is being deleted */
+    uint8_t level;        /**< metadata and blocks: level of the block; 0 is a leaf */
+    bool has_key;         /**< `key` is known */
+    struct bw_key key;    /**< metadata and blocks: first key of the block */
+    uint64_t reserved[6]; /**< zeros: room for more members */
+};
+
+/** Receives an owner, a view that ends with the call. An error ends the search and is returned. */
+typedef struct bw_error *bw_owner_taker(void *context, const struct bw_owner *owner);
+
+/** What is asked for. */
+struct bw_owner_options {
+    size_t struct_size;                    /**< sizeof(struct bw_owner_options) */
+    const struct bw_address_range *ranges; /**< in any order; may overlap; no length is 0 */
+    size_t count;
+    bool whole_extents;  /**< also files that use another part of an extent in a range; offset and
+                              file_length are those of the part that they use */
+    bool no_paths;       /**< do not look for paths: each owner comes once, without one */
+    bool no_extent_tree; /**< read all trees in any case */
+    const struct bw_subvolume *subvolume; /**< only owners in this one; NULL: in all */
+    bw_owner_taker *take;                 /**< receives owners */
+    void *context;
+};
+
+/**
+ * Finds the owners of ranges. First come data and metadata, by tree and within a tree in the order
+ * of its keys, each as often as the file has names; then tree blocks, then what belongs to nothing,
+ * both by address. With `subvolume` set, only the former.
+ *
+ * What cannot be read is reported. Files that depend on a lost leaf are found by the names that
+ * directories have for them. BW_ERROR_USAGE if a range is empty or wraps; the error of `take`.
+ */
+struct bw_error *bw_owners_find(struct bw_fs *fs, const struct bw_owner_options *options);
+
+/*
+ * What subvolumes share: how many bytes each of them reaches, how many nothing else reaches, and
+ * what deleting some of them together would free. Counted are whole extents of data, as they are
+ * stored, and tree blocks, each once, as quota groups count them; without quotas, from the trees
+ * themselves. All numbers are in bytes.
+ */
+
+struct bw_fs;
+
+/** The subvolumes of a file system, with what they share. It does not change: any number of threads
+ * may use it. */
+struct bw_shares;
+
+/** Options of bw_shares_open(). Begins with its size, so that it can grow. */
+struct bw_shares_options {
+    size_t struct_size; /**< sizeof(struct bw_shares_options), set by the caller */
+    unsigned threads;   /**< that read; 0: one for each processor, at most 8 */
+    /** Called now and then in the thread of the caller; false ends the work with
+     * BW_ERROR_STOPPED. NULL: nothing. */
+    bool (*progress)(void *context);
+    void *context; /**< of `progress` */
+};
+
+/** How the numbers came about. */
+struct bw_shares_info {
+    uint64_t blocks;      /**< tree blocks of subvolumes that were read, each once */
+    uint64_t lost_blocks; /**< tree blocks that could not be read: with them, what is below them is
+                               missing, and all numbers are lower bounds */
+    uint64_t sets;        /**< different sets of subvolumes that share something */
+    bool by_extent_tree;  /**< the extent tree told what is shared; false: it is not whole */
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/** A subvolume. */
+struct bw_subvolume_space {
+    uint64_t id;
+    bool is_deleted;      /**< it is being deleted; others do not share with it any more */
+    uint64_t referenced;  /**< what it reaches; of one that is being deleted, what no other
+                               subvolume that stays reaches */
+    uint64_t exclusive;   /**< what only it reaches */
+    uint64_t lost_blocks; /**< tree blocks that it reaches and that cannot be read */
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/** Several subvolumes together. */
+struct bw_shares_sum {
+    uint64_t referenced;  /**< what at least one of them reaches */
+    uint64_t exclusive;   /**< what nothing but them reaches: deleting them all frees that */
+    uint64_t lost_blocks; /**< tree blocks that at least one of them reaches and that cannot be
+                               read */
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/** Subvolumes with ids from `first` to `last`: all that there are, those that are being deleted
+ * only if `are_deleted`. */
+struct bw_subvolume_range {
+    uint64_t first, last;
+};
+
+/** What exactly these subvolumes share: each of them reaches it, and no other one does. */
+struct bw_shared_set {
+    uint64_t bytes;
+    uint64_t subvolume_count;
+    const struct bw_subvolume_range *ranges; /**< the subvolumes, ascending */
+    size_t range_count;
+    bool are_deleted;     /**< all of them are being deleted */
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/**
+ * Reads the extent tree and the trees of all subvolumes, each block once however many snapshots
+ * share it. It takes some 36 bytes of memory for an extent or tree block with several references,
+ * or 76 if the extent tree is not whole, and little for all others. What cannot be read is
+ * reported, at the end also how much of which subvolumes. The caller owns `*shares`, which does
+ * not need the file system any more. Fails if memory runs out, or with BW_ERROR_STOPPED.
+ */
+struct bw_error *bw_shares_open(struct bw_fs *fs, const struct bw_shares_options *options,
+                                struct bw_shares **shares);
+
+/** Frees it; NULL is allowed. */
+void bw_shares_close(struct bw_shares *shares);
+
+/** How the numbers came about. */
+void bw_shares_get(const struct bw_shares *shares, struct bw_shares_info *info);
+
+/** The subvolume with an id; NULL if there is none. It belongs to `shares`. */
+const struct bw_subvolume_space *bw_shares_subvolume(const struct bw_shares *shares, uint64_t id);
+
+/** Adds up subvolumes; an id may be given twice. BW_ERROR_NOT_FOUND if there is no subvolume with
+ * one of the ids. */
+struct bw_error *bw_shares_of(const struct bw_shares *shares, const uint64_t *ids, size_t count,
+                              struct bw_shares_sum *sum);
+
+/** Receives a set; the view ends with the call. An error ends the iteration and is returned. */
+typedef struct bw_error *bw_shared_set_taker(void *context, const struct bw_shared_set *set);
+
+/** Hands out all sets, those with the most bytes first, and of those with as many the ones with the
+ * lowest id. Subvolumes that share nothing with others are sets as well. */
+struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_taker *take,
+                                void *context);
+
+/*
+ * The space that the data of files take, and how much of it is shared: the numbers of `btrfs
+ * filesystem du`.
+ *
+ * They count the parts of extents that files use, in bytes of the files: not what is stored for
+ * them if they are compressed, not the rest of extents that are used in part, and not metadata, so
+ * that files whose data are inside the tree have 0. Data are shared if their extent has several
+ * references in the extent tree, also from the same file, or if a tree block on the way to them is
+ * shared with a snapshot. Source: btrfs_is_data_extent_shared() in the kernel's
+ * fs/btrfs/backref.c.
+ */
+
+struct bw_fs;
+struct bw_selection;
+
+/** A file or a directory. The path is valid during the call only. */
+struct bw_du_entry {
+    const char *path; /**< as in struct bw_entry (walk.h): raw bytes, not terminated */
+    size_t path_length;
+    struct bw_place place;
+    uint64_t depth;       /**< below the start; 0: the start itself */
+    uint64_t files;       /**< files that are counted in it; 1 for a file */
+    uint64_t total;       /**< bytes, of a directory those of all files in it */
+    uint64_t exclusive;   /**< of those, the bytes that are not shared */
+    uint64_t shared;      /**< those that are; both together are less than `total` where it is lost
+                               what is shared */
+    uint64_t set_shared;  /**< of the start: the shared bytes, each that files in it share with each
+                               other counted once; otherwise 0 */
+    bool sharing_known;   /**< the last three mean something: there is an extent tree */
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/** Receives an entry. An error ends the work and is returned. */
+typedef struct bw_error *bw_du_taker(void *context, const struct bw_du_entry *entry);
+
+/** What to count, and who receives the result. */
+struct bw_du_options {
+    size_t struct_size; /**< sizeof(struct bw_du_options) */
+    /** Where paths begin, and where to start, as in struct bw_walk_options. */
+    const char *subvolume, *start;
+    /** Conditions that files must meet to be counted, unchanged during the call; NULL: none. With
+     * conditions, a directory in which nothing is counted is left out. */
+    const struct bw_selection *selection;
+    bool has_maxdepth; /**< whether `maxdepth` is used */
+    unsigned maxdepth; /**< deeper entries are counted, but not handed out */
+    bw_du_taker *take;
+    void *context;     /**< passed to `take` */
+    unsigned mindepth; /**< entries less deep are counted, but not handed out */
+    unsigned nested;   /**< enum bw_nested (walk.h): whether subvolumes below `start` are entered */
+};
+
+/**
+ * Counts a file, or all that is below a directory. Regular files and directories are handed out in
+ * the order of readdir(3), a directory after all that is in it, and a file with several names once,
+ * by the first of them. All of them are kept in memory until the trees have been read.
+ *
+ * What is lost is reported, and the sizes are lower bounds then. BW_ERROR_NOT_FOUND if the start
+ * does not exist, BW_ERROR_USAGE for wrong options, BW_ERROR_NO_MEMORY, or what `take` returned.
+ */
+struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *options);
+
+/*
+ * How well the contents of files are compressed, and what partly overwritten extents waste: the
+ * numbers of compsize(8).
+ *
+ * An extent is counted once, as a whole, however many files use however much of it. References and
+ * data that lie inside the tree are counted for each name of a file. Metadata are not counted, and
+ * neither is what parity or copies take.
+ */
+
+struct bw_fs;
+struct bw_selection;
+
+/** Bytes of extents. */
+struct bw_compression_sizes {
+    uint64_t disk;         /**< that are stored */
+    uint64_t uncompressed; /**< of the same extents, decompressed */
+    uint64_t referenced;   /**< that files use of those; what several names or files use counts as
+                                often */
+};
+
+/** Kinds of extents: the types of enum bw_compression, and what is allocated and was never written.
+ */
+enum {
+    BW_COMPRESSION_PREALLOC = BW_COMPRESS_TYPES,
+    BW_COMPRESSION_KINDS,
+};
+
+/** Name of a kind ("zstd", "prealloc"); NULL if there is none with this number. */
+const char *bw_compression_kind_name(unsigned type);
+
+/** The sums over all files. */
+struct bw_compression_info {
+    uint64_t files;      /**< names of regular files */
+    uint64_t extents;    /**< different extents */
+    uint64_t references; /**< to those */
+    uint64_t inlined;    /**< extents that lie inside the tree */
+    struct bw_compression_sizes total;
+    struct bw_compression_sizes types[BW_COMPRESSION_KINDS]; /**< by number of the kind */
+    uint64_t reserved[16];                                   /**< zeros: room for more members */
+};
+
+/** Files that are to be counted. One thread at a time may use it. */
+struct bw_compression_count;
+
+/** Which files count. With struct_size alone: all. */
+struct bw_compression_options {
+    size_t struct_size; /**< sizeof(struct bw_compression_options) */
+    /** Conditions that files must meet, unchanged until the end; NULL: none. */
+    const struct bw_selection *selection;
+    bool has_maxdepth; /**< whether `maxdepth` is used */
+    unsigned maxdepth; /**< how many directories to descend; 0: only starts that are files */
+    unsigned mindepth; /**< how many directories below the start the first files are */
+    unsigned nested;   /**< enum bw_nested (walk.h): whether subvolumes below a start are entered */
+};
+
+/** Begins with no files; `options` may be NULL. The caller owns `*count`, which the file system
+ * must outlive. BW_ERROR_USAGE for wrong options, BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_compression_begin(struct bw_fs *fs,
+                                      const struct bw_compression_options *options,
+                                      struct bw_compression_count **count);
+
+/** Adds a file, or all that is below a directory: as struct bw_du_options (space.h) names it.
+ * Nothing else is counted. Lost blocks are reported. BW_ERROR_NOT_FOUND, BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_compression_add(struct bw_compression_count *count, const char *subvolume,
+                                    const char *start);
+
+/** The sums of all that was added; to be called once. If blocks were lost, their number is
+ * reported: sizes are lower bounds then. */
+struct bw_error *bw_compression_sum(struct bw_compression_count *count,
+                                    struct bw_compression_info *info);
+
+/** Frees it; NULL is allowed. */
+void bw_compression_end(struct bw_compression_count *count);
 
 #ifdef __cplusplus
 }

@@ -36,10 +36,10 @@ $structures
 PROBE_RECORDS = """\
 The records of probes as structures: what a consumer gets (struct bw_probe_event), and what arg0
  * of a USDT site points to. A member is zero if the probe has no translation for it, or if it is
- * lazy and nobody has selected it. btrfs-walk/records.h tells how records may change."""
+ * lazy and nobody has selected it. btrfs-walk/row_records.h tells how records may change."""
 ROW_RECORDS = """\
-The records of commands as structures: what rows are made of (btrfs-walk/rows.h), one each.
- * btrfs-walk/records.h tells how records may change."""
+The records of commands as structures: what rows are made of (btrfs-walk/record.h), one each.
+ * btrfs-walk/row_records.h tells how records may change."""
 
 
 def comment(text, indent, short):

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The private side of btrfs-walk/json.h: a writer that appends to a buffer, for statedumps, the
+ * The private side of btrfs-walk/record.h: a writer that appends to a buffer, for statedumps, the
  * reports of debug layers, and commands with --json.
  */
 #ifndef BW_BASE_JSON_H
 #define BW_BASE_JSON_H
 
 #include "base/buffer.h"
-#include "btrfs-walk/json.h"
+#include "btrfs-walk/record.h"
 
 enum { BW_JSON_DEPTH = 32 };
 

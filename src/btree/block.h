@@ -8,7 +8,7 @@
 #define BW_BTREE_BLOCK_H
 
 #include "btree/memory.h"
-#include "btrfs-walk/xlator.h"
+#include "btrfs-walk/graph.h"
 #include "ondisk/node.h"
 #include "ondisk/superblock.h"
 

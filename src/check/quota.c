@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "btrfs-walk/shares.h"
+#include "btrfs-walk/space.h"
 #include "check/quota.h"
 #include "ondisk/disk_items.h"
 #include "owners/references.h"

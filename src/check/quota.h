@@ -3,7 +3,7 @@
 #ifndef BW_CHECK_QUOTA_H
 #define BW_CHECK_QUOTA_H
 
-#include "btrfs-walk/quota.h"
+#include "btrfs-walk/subvolume.h"
 #include "check/check.h"
 
 struct bw_simple_quota;

@@ -7,7 +7,7 @@
 #ifndef BW_CHECK_VERITY_H
 #define BW_CHECK_VERITY_H
 
-#include "btrfs-walk/stream.h"
+#include "btrfs-walk/file.h"
 #include "check/check.h"
 
 enum { BW_VERITY_DIGEST = 64 }; /* bytes of the longest hash */

@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "btrfs-walk/dump.h"
+#include "btrfs-walk/tree.h"
 #include "btrfs-walk/graph.h"
 #include "cli/check/check.h"
 #include "cli/command.h"

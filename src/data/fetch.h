@@ -6,7 +6,7 @@
 #ifndef BW_DATA_FETCH_H
 #define BW_DATA_FETCH_H
 
-#include "btrfs-walk/xlator.h"
+#include "btrfs-walk/graph.h"
 #include "data/reader.h"
 
 enum {

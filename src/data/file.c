@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/struct_size.h"
-#include "btrfs-walk/stream.h"
 #include "data/file_extents.h"
 #include "data/reader.h"
 

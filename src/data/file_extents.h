@@ -9,7 +9,7 @@
 #define BW_DATA_FILE_EXTENTS_H
 
 #include "btree/find_leaf.h"
-#include "btrfs-walk/stream.h"
+#include "btrfs-walk/file.h"
 #include "fs/subvolume.h"
 #include "ondisk/items.h"
 

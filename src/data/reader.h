@@ -10,7 +10,7 @@
 #ifndef BW_DATA_READER_H
 #define BW_DATA_READER_H
 
-#include "btrfs-walk/stream.h"
+#include "btrfs-walk/file.h"
 #include "data/file_extents.h"
 
 enum {

@@ -9,7 +9,7 @@
  * cost nothing; data is divided into pieces of a block. Therefore, the number of tasks depends on
  * the stored data, not on the sizes of files.
  */
-#include "btrfs-walk/stream.h"
+#include "btrfs-walk/file.h"
 
 #include <pthread.h>
 #include <stdlib.h>

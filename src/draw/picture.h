@@ -7,7 +7,7 @@
 #define BW_DRAW_PICTURE_H
 
 #include "base/buffer.h"
-#include "btrfs-walk/space_map.h"
+#include "btrfs-walk/space.h"
 #include "draw/layout.h"
 
 /** Meaning of the colours. */

@@ -12,7 +12,7 @@
 
 #include "base/buffer.h"
 #include "btrfs-walk/inode.h"
-#include "btrfs-walk/stream.h"
+#include "btrfs-walk/file.h"
 
 enum bw_archive_format {
     BW_ARCHIVE_PAX,

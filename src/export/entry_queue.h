@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The files to export, one after the other: walks on a separate thread fill a queue, from which a
- * stream (btrfs-walk/stream.h) takes the next one.
+ * stream (btrfs-walk/file.h) takes the next one.
  */
 #ifndef BW_EXPORT_ENTRY_QUEUE_H
 #define BW_EXPORT_ENTRY_QUEUE_H
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/buffer.h"
-#include "btrfs-walk/stream.h"
+#include "btrfs-walk/file.h"
 #include "btrfs-walk/walk.h"
 #include "export/hash.h"
 

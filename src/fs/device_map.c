@@ -12,7 +12,7 @@
 #include "ondisk/chunk.h"
 #include "ondisk/superblock.h"
 #include "btrfs-walk/space.h"
-#include "btrfs-walk/xlator.h"
+#include "btrfs-walk/graph.h"
 #include "fs/fs.h"
 
 struct bw_device_map {

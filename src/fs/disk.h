@@ -4,7 +4,7 @@
 #ifndef BW_FS_DISK_H
 #define BW_FS_DISK_H
 
-#include "btrfs-walk/partition.h"
+#include "btrfs-walk/image.h"
 #include "fs/image.h"
 
 /** The contents of a partition. */

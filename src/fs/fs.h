@@ -9,8 +9,8 @@
 #include "base/file_set.h"
 #include "base/map.h"
 #include "btree/find_leaf.h"
-#include "btrfs-walk/log.h"
-#include "btrfs-walk/partition.h"
+#include "btrfs-walk/history.h"
+#include "btrfs-walk/image.h"
 #include "fs/subvolume.h"
 #include "graph/graph.h"
 
@@ -80,8 +80,8 @@ struct bw_fs {
     void (*searched)(void *context, uint64_t done, uint64_t total); /**< copied from bw_fs_options
                                                                      */
     void *searched_context;
-    struct bw_state_choice choice; /**< the historic root to open */
-    bool is_past;                  /**< it is not the current generation */
+    struct bw_generation_choice choice; /**< the historic root to open */
+    bool is_past;                       /**< it is not the current generation */
     bool is_remade; /**< the root tree was rebuilt, and leads to the trees of the last commit */
     bool is_dump;   /**< read from a metadump of btrfs-image: see bw_image.is_dump */
     bool no_data;   /**< read or restored from a metadump, which overwrites inline data */

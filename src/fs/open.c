@@ -76,7 +76,7 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *given, const struct 
     if (options.graph)
         BW_TRY(BW_TAKE_OPTIONS(&graph, options.graph));
     options.graph = &graph;
-    BW_TRY(bw_state_choice_check(&options.state));
+    BW_TRY(bw_generation_choice_check(&options.state));
     if (options.superblock_copy < -1 || options.superblock_copy > BW_SUPERBLOCK_COPY_0)
         return bw_error_create(BW_ERROR_USAGE, "there is no superblock copy of the number %d",
                                options.superblock_copy);

@@ -65,7 +65,7 @@ struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk
 enum bw_super_root { BW_SUPER_CHUNK_ROOT, BW_SUPER_TREE_ROOT };
 
 /** Checks that the choice selects at most one generation, and a possible one. (root_blocks.c) */
-struct bw_error *bw_state_choice_check(const struct bw_state_choice *choice);
+struct bw_error *bw_generation_choice_check(const struct bw_generation_choice *choice);
 
 /** The backup root that fs->choice selects, or NULL. */
 const struct bw_backup_root *bw_chosen_backup(const struct bw_fs *fs);

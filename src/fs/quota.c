@@ -3,7 +3,7 @@
  * The quota tree. It contains the numbers of all groups, then the limits of all groups, then all
  * relations. These pieces are collected and sorted by group.
  */
-#include "btrfs-walk/quota.h"
+#include "btrfs-walk/subvolume.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/map.h"
-#include "btrfs-walk/directory.h"
+#include "btrfs-walk/inode.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
 

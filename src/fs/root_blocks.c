@@ -10,14 +10,15 @@
 #include "btrfs-walk/tree.h"
 #include "fs/opening.h"
 
-_Static_assert((int)BW_STATE_BACKUPS == (int)BW_BACKUP_ROOTS, "all backup roots can be chosen");
+_Static_assert((int)BW_GENERATION_BACKUPS == (int)BW_BACKUP_ROOTS,
+               "all backup roots can be chosen");
 
-struct bw_error *bw_state_choice_check(const struct bw_state_choice *choice)
+struct bw_error *bw_generation_choice_check(const struct bw_generation_choice *choice)
 {
     if (!!choice->generation + !!choice->tree_root + !!choice->backup > 1)
         return bw_error_create(BW_ERROR_USAGE, "more than one state of the file system is chosen");
-    if (choice->backup > BW_STATE_BACKUPS)
-        return bw_error_create(BW_ERROR_USAGE, "there are %d backup roots", BW_STATE_BACKUPS);
+    if (choice->backup > BW_GENERATION_BACKUPS)
+        return bw_error_create(BW_ERROR_USAGE, "there are %d backup roots", BW_GENERATION_BACKUPS);
     return NULL;
 }
 
@@ -54,7 +55,7 @@ static const struct bw_backup_root *backup_of(const struct bw_fs *fs, uint64_t g
 
 const struct bw_backup_root *bw_chosen_backup(const struct bw_fs *fs)
 {
-    const struct bw_state_choice *choice = &fs->choice;
+    const struct bw_generation_choice *choice = &fs->choice;
     if (choice->backup)
         return &fs->superblock.backup_roots[choice->backup - 1];
     if (!choice->generation || choice->generation == fs->superblock.root.generation)

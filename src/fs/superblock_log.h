@@ -8,7 +8,7 @@
 #ifndef BW_FS_SUPERBLOCK_LOG_H
 #define BW_FS_SUPERBLOCK_LOG_H
 
-#include "btrfs-walk/xlator.h"
+#include "btrfs-walk/graph.h"
 #include "ondisk/superblock.h"
 
 /** The log to search. */

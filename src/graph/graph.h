@@ -6,7 +6,7 @@
  * volfile (volfile.c) or from fs/wire.c and may be edited (edit.c). It is then validated against
  * the types of layers (validate.c) and started (graph.c), children before parents. Every word of it
  * has a position for error messages. Used by fs/; the layers themselves include only
- * btrfs-walk/xlator.h and graph/wind.h.
+ * btrfs-walk/graph.h and graph/wind.h.
  */
 #ifndef BW_GRAPH_GRAPH_H
 #define BW_GRAPH_GRAPH_H

@@ -316,7 +316,7 @@ static struct bw_error *check_class(const struct bw_xlator_class *xlator, const 
     BW_TRY(check_options(xlator));
     if (!has_good_spaces(xlator))
         return bw_error_create(BW_ERROR_USAGE,
-                               "its address spaces and children break the rules of xlator.h");
+                               "its address spaces and children break the rules of graph.h");
     if (!has_good_operations(xlator))
         return bw_error_create(BW_ERROR_USAGE, "it lacks the operation read or size");
     if (xlator->takes && !xlator->operations.control)

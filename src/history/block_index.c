@@ -262,7 +262,7 @@ struct file_header {
     bw_le64 log_root; /* the log is written to free space, without a new generation */
     bw_le64 images;   /* a hash of the devices with their sizes and generations */
     bw_le64 owners, blocks;
-    bw_le64 zeros, bytes, unread; /* of struct bw_past_facts */
+    bw_le64 zeros, bytes, unread; /* of struct bw_history_facts */
     bw_le64 hash;                 /* of everything after it */
 };
 
@@ -293,19 +293,19 @@ static uint64_t hash_of_images(const struct bw_fs *fs)
     return hash;
 }
 
-static struct file_header header_of(const struct bw_past *past, uint64_t hash)
+static struct file_header header_of(const struct bw_history *history, uint64_t hash)
 {
-    const struct bw_superblock *superblock = &past->fs->superblock;
+    const struct bw_superblock *superblock = &history->fs->superblock;
     struct file_header header = {.version = bw_put32(VERSION),
                                  .nodesize = bw_put32(superblock->nodesize),
                                  .generation = bw_put64(superblock->generation),
                                  .log_root = bw_put64(superblock->log_root),
-                                 .images = bw_put64(hash_of_images(past->fs)),
-                                 .owners = bw_put64(past->index.owner_count),
-                                 .blocks = bw_put64(past->index.count),
-                                 .zeros = bw_put64(past->facts.zeros),
-                                 .bytes = bw_put64(past->facts.bytes),
-                                 .unread = bw_put64(past->facts.unread),
+                                 .images = bw_put64(hash_of_images(history->fs)),
+                                 .owners = bw_put64(history->index.owner_count),
+                                 .blocks = bw_put64(history->index.count),
+                                 .zeros = bw_put64(history->facts.zeros),
+                                 .bytes = bw_put64(history->facts.bytes),
+                                 .unread = bw_put64(history->facts.unread),
                                  .hash = bw_put64(hash)};
     memcpy(header.magic, magic, sizeof magic);
     memcpy(header.fsid, superblock->metadata_uuid, BW_UUID_SIZE);
@@ -350,18 +350,18 @@ static struct bw_error *add_to_hash(void *context, const char *bytes, size_t len
     return NULL;
 }
 
-struct bw_error *bw_past_write_index(const struct bw_past *past, bw_consumer *consume,
-                                     void *context)
+struct bw_error *bw_history_write_index(const struct bw_history *history, bw_consumer *consume,
+                                        void *context)
 {
     XXH64_state_t *state = XXH64_createState();
     if (!state)
         return bw_error_no_memory();
     XXH64_reset(state, 0);
-    struct bw_error *error = write_body(&past->index, add_to_hash, state);
-    const struct file_header header = header_of(past, XXH64_digest(state));
+    struct bw_error *error = write_body(&history->index, add_to_hash, state);
+    const struct file_header header = header_of(history, XXH64_digest(state));
     XXH64_freeState(state);
     error = error ? error : consume(context, (const char *)&header, sizeof header);
-    return error ? error : write_body(&past->index, consume, context);
+    return error ? error : write_body(&history->index, consume, context);
 }
 
 /* Reading the file. */
@@ -380,14 +380,14 @@ static bool unpack(const struct file_block *block, struct bw_found_block *found)
     return found->owner == bw_get32(block->owner) && found->level == block->level;
 }
 
-bool bw_past_is_index(const void *bytes, size_t size)
+bool bw_history_is_index(const void *bytes, size_t size)
 {
     return size >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
 }
 
-static bool is_of_file_system(const struct bw_past *past, const struct file_header *header)
+static bool is_of_file_system(const struct bw_history *history, const struct file_header *header)
 {
-    const struct file_header ours = header_of(past, 0);
+    const struct file_header ours = header_of(history, 0);
     return memcmp(header, &ours, offsetof(struct file_header, owners)) == 0;
 }
 
@@ -419,10 +419,10 @@ static bool read_index(struct bw_found_index *index, const uint8_t *bytes, size_
     return read_blocks(index, (const void *)(bytes + owners * sizeof(bw_le64)), blocks);
 }
 
-bool bw_past_read_index(struct bw_past *past, const void *bytes, size_t size)
+bool bw_history_read_index(struct bw_history *history, const void *bytes, size_t size)
 {
     const struct file_header *header = bytes;
-    if (size < sizeof *header || !is_of_file_system(past, header))
+    if (size < sizeof *header || !is_of_file_system(history, header))
         return false;
     const size_t rest = size - sizeof *header;
     const uint64_t owners = bw_get64(header->owners), blocks = bw_get64(header->blocks);
@@ -430,16 +430,17 @@ bool bw_past_read_index(struct bw_past *past, const void *bytes, size_t size)
         owners * sizeof(bw_le64) + blocks * sizeof(struct file_block) != rest ||
         XXH64(header + 1, rest, 0) != bw_get64(header->hash))
         return false;
-    if (!read_index(&past->index, (const uint8_t *)(header + 1), (size_t)owners, (size_t)blocks)) {
-        bw_found_free(&past->index);
-        bw_found_init(&past->index);
+    if (!read_index(&history->index, (const uint8_t *)(header + 1), (size_t)owners,
+                    (size_t)blocks)) {
+        bw_found_free(&history->index);
+        bw_found_init(&history->index);
         return false;
     }
-    past->facts = (struct bw_past_facts){.scanned = true,
-                                         .index_used = true,
-                                         .zeros = bw_get64(header->zeros),
-                                         .bytes = bw_get64(header->bytes),
-                                         .unread = bw_get64(header->unread)};
+    history->facts = (struct bw_history_facts){.scanned = true,
+                                               .index_used = true,
+                                               .zeros = bw_get64(header->zeros),
+                                               .bytes = bw_get64(header->bytes),
+                                               .unread = bw_get64(header->unread)};
     return true;
 }
 
@@ -451,40 +452,40 @@ bool bw_past_read_index(struct bw_past *past, const void *bytes, size_t size)
 enum { GONE = BW_FOUND_MOST_OWNER };
 
 struct verifying {
-    struct bw_past *past;
+    struct bw_history *history;
     unsigned batch; /* blocks per task */
     atomic_bool no_memory;
 };
 
-static bool is_as_recorded(const struct bw_past *past, const struct bw_found_block *block,
+static bool is_as_recorded(const struct bw_history *history, const struct bw_found_block *block,
                            const uint8_t *bytes)
 {
     const struct bw_disk_header *header = (const void *)bytes;
-    const struct bw_node node = bw_node_view(bytes, past->reader.nodesize);
+    const struct bw_node node = bw_node_view(bytes, history->reader.nodesize);
     const struct bw_key recorded = bw_found_first_key(block);
     const struct bw_key first = !node.item_count ? (struct bw_key){0}
                                 : node.level     ? bw_node_key(&node, 0)
                                                  : bw_leaf_key(&node, 0);
-    return bw_get64(header->owner) == bw_found_owner(&past->index, block) &&
+    return bw_get64(header->owner) == bw_found_owner(&history->index, block) &&
            (node.item_count > 0) == block->filled && bw_key_compare(&first, &recorded) == 0;
 }
 
 static void read_batch(struct verifying *verifying, size_t begin, size_t count, uint8_t *buffer)
 {
-    const struct bw_past *past = verifying->past;
+    const struct bw_history *history = verifying->history;
     struct bw_block_pointer pointers[BW_BATCH];
     struct bw_request requests[BW_BATCH];
     for (size_t i = 0; i < count; i++) {
-        const struct bw_found_block *block = &past->index.blocks[begin + i];
-        pointers[i] = bw_found_pointer(&past->index, block);
+        const struct bw_found_block *block = &history->index.blocks[begin + i];
+        pointers[i] = bw_found_pointer(&history->index, block);
         requests[i] =
-            bw_block_request(&past->reader, &pointers[i], buffer + i * past->reader.nodesize);
+            bw_block_request(&history->reader, &pointers[i], buffer + i * history->reader.nodesize);
         requests[i].keep = false;
     }
-    bw_blocks_read(&past->reader, requests, count);
+    bw_blocks_read(&history->reader, requests, count);
     for (size_t i = 0; i < count; i++) {
-        struct bw_found_block *block = &past->index.blocks[begin + i];
-        if (requests[i].error || !is_as_recorded(past, block, requests[i].buffer))
+        struct bw_found_block *block = &history->index.blocks[begin + i];
+        if (requests[i].error || !is_as_recorded(history, block, requests[i].buffer))
             block->owner = GONE;
         bw_error_free(requests[i].error);
     }
@@ -494,8 +495,8 @@ static void verify_batch(void *context, unsigned worker, size_t task)
 {
     struct verifying *verifying = context;
     const size_t begin = task * verifying->batch;
-    const size_t left = verifying->past->index.count - begin;
-    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&verifying->past->reader, verifying->batch);
+    const size_t left = verifying->history->index.count - begin;
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&verifying->history->reader, verifying->batch);
     (void)worker;
     if (buffer)
         read_batch(verifying, begin, left < verifying->batch ? left : verifying->batch, buffer);
@@ -503,10 +504,10 @@ static void verify_batch(void *context, unsigned worker, size_t task)
         verifying->no_memory = true;
 }
 
-struct bw_error *bw_past_verify_index(struct bw_past *past, unsigned threads)
+struct bw_error *bw_history_verify_index(struct bw_history *history, unsigned threads)
 {
-    struct bw_found_index *index = &past->index;
-    struct verifying verifying = {.past = past, .batch = bw_block_batch(&past->reader)};
+    struct bw_found_index *index = &history->index;
+    struct verifying verifying = {.history = history, .batch = bw_block_batch(&history->reader)};
     struct bw_pool *pool = bw_pool_create(bw_pool_workers(threads));
     if (!pool)
         return bw_error_no_memory();

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/struct_size.h"
-#include "btrfs-walk/deleted.h"
+#include "btrfs-walk/history.h"
 #include "diff/diff.h"
 #include "fs/inode.h"
 #include "fs/inode_paths.h"

@@ -22,13 +22,13 @@
 /* Reading single items. */
 
 /* Passes the items in a range of keys to `take`; false if part of the range is lost. */
-static bool read_items(const struct bw_past *past, const struct bw_tree *tree, struct bw_key first,
-                       struct bw_key last, void (*take)(void *context, const struct bw_item *item),
-                       void *context)
+static bool read_items(const struct bw_history *history, const struct bw_tree *tree,
+                       struct bw_key first, struct bw_key last,
+                       void (*take)(void *context, const struct bw_item *item), void *context)
 {
     struct bw_item_range range;
     bool complete = true;
-    bw_item_range_begin(&range, &past->reader, tree, first, last);
+    bw_item_range_begin(&range, &history->reader, tree, first, last);
     while (bw_item_range_next(&range)) {
         if (range.error) {
             bw_error_free(BW_TAKE(range.error));
@@ -64,23 +64,23 @@ static void take_root_item(void *context, const struct bw_item *item)
 }
 
 /* Reads the root items of a tree; false if some may be lost. */
-static bool find_tree(const struct bw_past *past, const struct bw_root_pointer *root, uint64_t id,
-                      struct root_items *items)
+static bool find_tree(const struct bw_history *history, const struct bw_root_pointer *root,
+                      uint64_t id, struct root_items *items)
 {
     const struct bw_tree tree = root_tree(root);
     const struct bw_key first = {id, BW_ROOT_ITEM, 0}, last = {id, BW_ROOT_ITEM, UINT64_MAX};
     *items = (struct root_items){0};
-    return read_items(past, &tree, first, last, take_root_item, items);
+    return read_items(history, &tree, first, last, take_root_item, items);
 }
 
 /* Whether a block can be the root of a root tree. Every file system has these two trees, whose keys
  * are nearly the first and the last ones of a root tree. */
-static bool state_is_root(const struct bw_past *past, const struct bw_root_pointer *root)
+static bool state_is_root(const struct bw_history *history, const struct bw_root_pointer *root)
 {
     static const uint64_t always[] = {BW_EXTENT_TREE, BW_DATA_RELOC_TREE};
     struct root_items items;
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-        if (find_tree(past, root, always[i], &items) && !items.count)
+        if (find_tree(history, root, always[i], &items) && !items.count)
             return false;
     return true;
 }
@@ -102,12 +102,12 @@ static void take_extent(void *context, const struct bw_item *item)
 
 /* Finds the extent tree of a historic root; false if it is lost, or does not contain tree
  * blocks. */
-static bool find_extent_tree(const struct bw_past *past, const struct bw_root_pointer *root,
+static bool find_extent_tree(const struct bw_history *history, const struct bw_root_pointer *root,
                              struct bw_tree *tree)
 {
     struct root_items extents;
-    if (!find_tree(past, root, BW_EXTENT_TREE, &extents) || extents.count != 1 ||
-        past->fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2)
+    if (!find_tree(history, root, BW_EXTENT_TREE, &extents) || extents.count != 1 ||
+        history->fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2)
         return false;
     *tree = extents.tree;
     return true;
@@ -115,23 +115,25 @@ static bool find_extent_tree(const struct bw_past *past, const struct bw_root_po
 
 /* The extent tree contains all references only when its transaction is committed. A root whose
  * transaction was aborted has no extent item in its own extent tree. */
-enum bw_state_standing bw_state_standing(const struct bw_past *past,
-                                         const struct bw_past_state *state)
+enum bw_generation_status bw_generation_status(const struct bw_history *history,
+                                               const struct bw_history_entry *state)
 {
     const struct bw_root_pointer *root = &state->root;
     struct extent_search search = {.root = root};
     struct bw_tree extents;
-    if (state->info.sources & (BW_STATE_OF_SUPERBLOCK | BW_STATE_OF_BACKUP))
-        return BW_STATE_COMMITTED;
+    if (state->info.sources & (BW_GENERATION_OF_SUPERBLOCK | BW_GENERATION_OF_BACKUP))
+        return BW_GENERATION_COMMITTED;
     /* at most one transaction follows the last commit, unless the superblock is stale */
-    if (root->generation == past->fs->superblock.generation + 1)
-        return BW_STATE_ABANDONED;
-    if (!find_extent_tree(past, root, &extents))
-        return BW_STATE_UNPROVEN;
+    if (root->generation == history->fs->superblock.generation + 1)
+        return BW_GENERATION_ABANDONED;
+    if (!find_extent_tree(history, root, &extents))
+        return BW_GENERATION_UNPROVEN;
     const bool complete = read_items(
-        past, &extents, (struct bw_key){root->bytenr, BW_EXTENT_ITEM, 0},
+        history, &extents, (struct bw_key){root->bytenr, BW_EXTENT_ITEM, 0},
         (struct bw_key){root->bytenr, BW_METADATA_ITEM, UINT64_MAX}, take_extent, &search);
-    return search.found ? BW_STATE_COMMITTED : complete ? BW_STATE_ABANDONED : BW_STATE_UNPROVEN;
+    return search.found ? BW_GENERATION_COMMITTED
+           : complete   ? BW_GENERATION_ABANDONED
+                        : BW_GENERATION_UNPROVEN;
 }
 
 /* Finding the chunk tree of a historic root: its blocks are in system chunks, and in the extent
@@ -139,21 +141,21 @@ enum bw_state_standing bw_state_standing(const struct bw_past *past,
 
 static struct bw_error *take_system_chunk(void *context, const struct bw_chunk_info *chunk)
 {
-    struct bw_past *past = context;
-    if (chunk->type & BW_GROUP_SYSTEM && past->system_count < BW_PAST_SYSTEM_CHUNKS)
-        past->system[past->system_count++] = (struct bw_range){chunk->logical, chunk->length};
+    struct bw_history *history = context;
+    if (chunk->type & BW_GROUP_SYSTEM && history->system_count < BW_HISTORY_SYSTEM_CHUNKS)
+        history->system[history->system_count++] = (struct bw_range){chunk->logical, chunk->length};
     return NULL;
 }
 
 /* Finds the system chunks for state_chunk_root(). BW_ERROR_NO_MEMORY. */
-static struct bw_error *find_system_chunks(struct bw_past *past)
+static struct bw_error *find_system_chunks(struct bw_history *history)
 {
-    past->items = BW_PAST_ITEMS;
-    return bw_fs_chunks(past->fs, take_system_chunk, past);
+    history->items = BW_HISTORY_ITEMS;
+    return bw_fs_chunks(history->fs, take_system_chunk, history);
 }
 
 struct chunk_search {
-    struct bw_past *past;
+    struct bw_history *history;
     struct bw_root_pointer *root;
 };
 
@@ -163,7 +165,7 @@ static void take_chunk_block(void *context, const struct bw_item *item)
     struct bw_root_pointer *root = search->root;
     struct bw_extent_reference reference;
     struct bw_tree_extent extent;
-    search->past->items -= search->past->items > 0;
+    search->history->items -= search->history->items > 0;
     if (!bw_tree_extent_decode(item, &extent))
         return;
     while (bw_extent_reference_next(&extent.references, &reference))
@@ -174,39 +176,39 @@ static void take_chunk_block(void *context, const struct bw_item *item)
 
 /* Finds the root of the chunk tree of a historic root in its extent tree. If it is not found, sets
  * `chunk_root->bytenr` to 0. */
-static void state_chunk_root(struct bw_past *past, const struct bw_root_pointer *root,
+static void state_chunk_root(struct bw_history *history, const struct bw_root_pointer *root,
                              struct bw_root_pointer *chunk_root)
 {
-    struct chunk_search search = {past, chunk_root};
+    struct chunk_search search = {history, chunk_root};
     struct bw_tree extents;
     *chunk_root = (struct bw_root_pointer){0};
-    if (!find_extent_tree(past, root, &extents))
+    if (!find_extent_tree(history, root, &extents))
         return;
-    for (unsigned i = 0; i < past->system_count && past->items; i++) {
-        const struct bw_range *chunk = &past->system[i];
-        read_items(past, &extents, (struct bw_key){chunk->address, 0, 0},
+    for (unsigned i = 0; i < history->system_count && history->items; i++) {
+        const struct bw_range *chunk = &history->system[i];
+        read_items(history, &extents, (struct bw_key){chunk->address, 0, 0},
                    (struct bw_key){chunk->address + chunk->length - 1, UINT8_MAX, UINT64_MAX},
                    take_chunk_block, &search);
     }
 }
 
 /* Whether the root of a tree can be read. */
-static bool state_has_root(const struct bw_past *past, uint64_t tree,
+static bool state_has_root(const struct bw_history *history, uint64_t tree,
                            const struct bw_root_pointer *root)
 {
     const struct bw_block_pointer pointer = {
         root->bytenr, {.owner = tree, .generation = root->generation, .level = root->level}};
-    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&past->reader, 1);
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&history->reader, 1);
     BW_AUTO_ERROR struct bw_error *error =
-        buffer ? bw_block_read(&past->reader, &pointer, buffer) : bw_error_no_memory();
+        buffer ? bw_block_read(&history->reader, &pointer, buffer) : bw_error_no_memory();
     return !error;
 }
 
 /* Listing the trees. */
 
 struct reading {
-    struct bw_past *past;
-    bw_state_tree_taker *take;
+    struct bw_history *history;
+    bw_generation_tree_taker *take;
     void *context;
     struct timespec *newest;
 };
@@ -214,15 +216,15 @@ struct reading {
 static struct bw_error *take_tree(const struct reading *reading, const struct bw_tree *tree,
                                   bool is_deleted, bool is_lost)
 {
-    struct bw_state_tree row = {.id = tree->id,
-                                .root = tree->root.bytenr,
-                                .generation = tree->root.generation,
-                                .level = tree->root.level,
-                                .is_deleted = is_deleted,
-                                .judged = reading->past->judged};
+    struct bw_generation_tree row = {.id = tree->id,
+                                     .root = tree->root.bytenr,
+                                     .generation = tree->root.generation,
+                                     .level = tree->root.level,
+                                     .is_deleted = is_deleted,
+                                     .judged = reading->history->judged};
     if (row.judged) {
         const struct bw_loss loss =
-            bw_completeness_of_tree(reading->past->completeness, tree, &row.readable);
+            bw_completeness_of_tree(reading->history->completeness, tree, &row.readable);
         row.missing = loss.missing;
         row.trimmed = loss.trimmed;
     }
@@ -256,9 +258,9 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
 {
     const struct reading *reading = context;
     struct bw_item item;
-    if (!reading->past->leaves)
+    if (!reading->history->leaves)
         return bw_error_create(BW_ERROR_CORRUPT, "the root trees are larger than all blocks");
-    reading->past->leaves--;
+    reading->history->leaves--;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
         struct bw_root_item root;
         if (item.key.type != BW_ROOT_ITEM)
@@ -273,25 +275,26 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-/* Passes the trees of a historic root to `take`, as for bw_past_trees(); `newest` (may be NULL) is
- * set to the newest time of a change in its subvolumes. */
-static struct bw_error *visit_state_trees(struct bw_past *past, const struct bw_past_state *state,
-                                          bw_state_tree_taker *take, void *context,
+/* Passes the trees of a historic root to `take`, as for bw_history_trees(); `newest` (may be NULL)
+ * is set to the newest time of a change in its subvolumes. */
+static struct bw_error *visit_state_trees(struct bw_history *history,
+                                          const struct bw_history_entry *state,
+                                          bw_generation_tree_taker *take, void *context,
                                           struct timespec *newest)
 {
-    struct reading reading = {past, take, context, newest};
+    struct reading reading = {history, take, context, newest};
     const struct bw_tree tree = root_tree(&state->root),
                          chunks = {BW_CHUNK_TREE, state->chunk_root, 0};
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = bw_scan_ignore_lost,
                                  .context = &reading};
     BW_TRY(take_tree(&reading, &tree, false, false));
     BW_TRY(take_tree(&reading, &chunks, false, state->has_other_chunks));
-    return bw_tree_scan(&past->reader, &tree, &scan);
+    return bw_tree_scan(&history->reader, &tree, &scan);
 }
 
 /* The list of historic roots: those in the superblock, and those that the scan found. */
 
-const char *bw_state_standing_name(enum bw_state_standing standing)
+const char *bw_generation_status_name(enum bw_generation_status standing)
 {
     static const char *const names[] = {"committed", "abandoned", "unproven"};
     return names[standing];
@@ -305,19 +308,19 @@ static bool is_same(const struct bw_root_pointer *a, const struct bw_root_pointe
 }
 
 /* Adds a historic root, or another source of a known one. */
-static struct bw_error *add_state(struct bw_past *past, const struct bw_root_pointer *root,
+static struct bw_error *add_state(struct bw_history *history, const struct bw_root_pointer *root,
                                   unsigned source, unsigned backup)
 {
-    struct bw_past_state *state = NULL;
+    struct bw_history_entry *state = NULL;
     /* the results of the scan are unique, but the superblock may contain some of them */
-    for (size_t i = 0; i < past->count && i <= BW_BACKUP_ROOTS && !state; i++)
-        if (is_same(&past->states[i].root, root))
-            state = &past->states[i];
+    for (size_t i = 0; i < history->count && i <= BW_BACKUP_ROOTS && !state; i++)
+        if (is_same(&history->states[i].root, root))
+            state = &history->states[i];
     if (!state) {
-        if (!BW_ARRAY_RESERVE(past->states, past->count, past->capacity))
+        if (!BW_ARRAY_RESERVE(history->states, history->count, history->capacity))
             return bw_error_no_memory();
-        state = &past->states[past->count++];
-        *state = (struct bw_past_state){
+        state = &history->states[history->count++];
+        *state = (struct bw_history_entry){
             .root = *root, .info = {.generation = root->generation, .tree_root = root->bytenr}};
     }
     state->info.sources |= source;
@@ -325,12 +328,13 @@ static struct bw_error *add_state(struct bw_past *past, const struct bw_root_poi
     return NULL;
 }
 
-static struct bw_error *add_chunk_root(struct bw_past *past, const struct bw_root_pointer *root,
-                                       bool known)
+static struct bw_error *add_chunk_root(struct bw_history *history,
+                                       const struct bw_root_pointer *root, bool known)
 {
-    if (!BW_ARRAY_RESERVE(past->chunk_roots, past->chunk_root_count, past->chunk_root_capacity))
+    if (!BW_ARRAY_RESERVE(history->chunk_roots, history->chunk_root_count,
+                          history->chunk_root_capacity))
         return bw_error_no_memory();
-    past->chunk_roots[past->chunk_root_count++] = (struct bw_chunk_root){*root, known};
+    history->chunk_roots[history->chunk_root_count++] = (struct bw_chunk_root){*root, known};
     return NULL;
 }
 
@@ -339,51 +343,51 @@ static bool is_possible(const struct bw_root_pointer *root)
     return root->bytenr && root->level < BW_MAX_LEVEL;
 }
 
-static struct bw_error *add_of_superblock(struct bw_past *past)
+static struct bw_error *add_of_superblock(struct bw_history *history)
 {
-    const struct bw_superblock *superblock = &past->fs->superblock;
-    BW_TRY(add_state(past, &superblock->root, BW_STATE_OF_SUPERBLOCK, 0));
-    BW_TRY(add_chunk_root(past, &superblock->chunk_root, true));
+    const struct bw_superblock *superblock = &history->fs->superblock;
+    BW_TRY(add_state(history, &superblock->root, BW_GENERATION_OF_SUPERBLOCK, 0));
+    BW_TRY(add_chunk_root(history, &superblock->chunk_root, true));
     for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++) {
         const struct bw_backup_root *backup = &superblock->backup_roots[i];
         if (!is_possible(&backup->tree_root) || !is_possible(&backup->chunk_root))
             continue;
-        BW_TRY(add_state(past, &backup->tree_root, BW_STATE_OF_BACKUP, i + 1));
-        BW_TRY(add_chunk_root(past, &backup->chunk_root, true));
+        BW_TRY(add_state(history, &backup->tree_root, BW_GENERATION_OF_BACKUP, i + 1));
+        BW_TRY(add_chunk_root(history, &backup->chunk_root, true));
     }
     return NULL;
 }
 
 enum { MOST_STATES = 1 << 16 };
 
-static void report_rest(struct bw_past *past)
+static void report_rest(struct bw_history *history)
 {
-    bw_fs_report(past->fs, BW_DAMAGE,
+    bw_fs_report(history->fs, BW_DAMAGE,
                  bw_error_create(BW_ERROR_CORRUPT,
                                  "more than %d root trees: the others are ignored", MOST_STATES));
 }
 
 /* Adds blocks of root trees and chunk trees without a parent. */
-static struct bw_error *add_of_scan(struct bw_past *past)
+static struct bw_error *add_of_scan(struct bw_history *history)
 {
     size_t tried = 0;
-    for (size_t i = 0; i < past->index.count; i++) {
-        const struct bw_found_block *block = &past->index.blocks[i];
+    for (size_t i = 0; i < history->index.count; i++) {
+        const struct bw_found_block *block = &history->index.blocks[i];
         const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
-        const uint64_t owner = bw_found_owner(&past->index, block);
+        const uint64_t owner = bw_found_owner(&history->index, block);
         if ((owner != BW_ROOT_TREE && owner != BW_CHUNK_TREE) ||
-            bw_completeness_is_child(past->completeness, block))
+            bw_completeness_is_child(history->completeness, block))
             continue;
         if (owner == BW_CHUNK_TREE && block->first_objectid == BW_DEVICE_ITEMS)
-            BW_TRY(add_chunk_root(past, &root, false));
+            BW_TRY(add_chunk_root(history, &root, false));
         if (owner != BW_ROOT_TREE || block->first_objectid > BW_EXTENT_TREE)
             continue;
         if (++tried > MOST_STATES) {
-            report_rest(past);
+            report_rest(history);
             break;
         }
-        if (state_is_root(past, &root))
-            BW_TRY(add_state(past, &root, BW_STATE_OF_SCAN, 0));
+        if (state_is_root(history, &root))
+            BW_TRY(add_state(history, &root, BW_GENERATION_OF_SCAN, 0));
     }
     return NULL;
 }
@@ -401,25 +405,26 @@ static int compare_chunk_roots(const void *left, const void *right)
 
 /* Finds the chunk tree of a historic root that is not in the superblock. If it is lost or unknown,
  * uses the newest one that is not newer than the root. */
-static void search_chunk_root(struct bw_past *past, struct bw_past_state *state)
+static void search_chunk_root(struct bw_history *history, struct bw_history_entry *state)
 {
     struct bw_root_pointer own;
-    state_chunk_root(past, &state->root, &own);
-    state->has_other_chunks = own.bytenr && !state_has_root(past, BW_CHUNK_TREE, &own);
-    const size_t i = BW_FIRST_INDEX(n, past->chunk_root_count - 1,
-                                    past->chunk_roots[n].root.generation <= state->root.generation);
-    state->chunk_root = own.bytenr && !state->has_other_chunks ? own : past->chunk_roots[i].root;
+    state_chunk_root(history, &state->root, &own);
+    state->has_other_chunks = own.bytenr && !state_has_root(history, BW_CHUNK_TREE, &own);
+    const size_t i =
+        BW_FIRST_INDEX(n, history->chunk_root_count - 1,
+                       history->chunk_roots[n].root.generation <= state->root.generation);
+    state->chunk_root = own.bytenr && !state->has_other_chunks ? own : history->chunk_roots[i].root;
 }
 
-static void set_chunk_root(struct bw_past *past, struct bw_past_state *state)
+static void set_chunk_root(struct bw_history *history, struct bw_history_entry *state)
 {
-    const struct bw_superblock *superblock = &past->fs->superblock;
-    if (state->info.sources & BW_STATE_OF_SUPERBLOCK)
+    const struct bw_superblock *superblock = &history->fs->superblock;
+    if (state->info.sources & BW_GENERATION_OF_SUPERBLOCK)
         state->chunk_root = superblock->chunk_root;
     else if (state->info.backup)
         state->chunk_root = superblock->backup_roots[state->info.backup - 1].chunk_root;
     else
-        search_chunk_root(past, state);
+        search_chunk_root(history, state);
     if (!is_same(&state->chunk_root, &superblock->chunk_root))
         state->info.chunk_root = state->chunk_root.bytenr;
 }
@@ -430,9 +435,9 @@ static bool is_subvolume(uint64_t id)
 }
 
 /* Trees that are being deleted may be incomplete. */
-static struct bw_error *count_tree(void *context, const struct bw_state_tree *tree)
+static struct bw_error *count_tree(void *context, const struct bw_generation_tree *tree)
 {
-    struct bw_state_info *info = context;
+    struct bw_generation_info *info = context;
     info->readable |= tree->id == BW_ROOT_TREE && tree->readable;
     if (tree->is_deleted)
         return NULL;
@@ -447,27 +452,27 @@ static struct bw_error *count_tree(void *context, const struct bw_state_tree *tr
 
 static int compare_states(const void *left, const void *right)
 {
-    const struct bw_state_info *a = &((const struct bw_past_state *)left)->info,
-                               *b = &((const struct bw_past_state *)right)->info;
+    const struct bw_generation_info *a = &((const struct bw_history_entry *)left)->info,
+                                    *b = &((const struct bw_history_entry *)right)->info;
     return a->generation != b->generation ? (a->generation < b->generation) * 2 - 1
            : a->standing != b->standing   ? (a->standing > b->standing) * 2 - 1
                                           : (a->tree_root < b->tree_root) * 2 - 1;
 }
 
 /* The strength of evidence that a root was committed; 0: none. */
-static unsigned weight_of(const struct bw_state_info *info)
+static unsigned weight_of(const struct bw_generation_info *info)
 {
-    return info->sources & (BW_STATE_OF_SUPERBLOCK | BW_STATE_OF_BACKUP) ? 3
-           : info->standing == BW_STATE_COMMITTED                        ? 2
-           : info->standing == BW_STATE_UNPROVEN                         ? 1
-                                                                         : 0;
+    return info->sources & (BW_GENERATION_OF_SUPERBLOCK | BW_GENERATION_OF_BACKUP) ? 3
+           : info->standing == BW_GENERATION_COMMITTED                             ? 2
+           : info->standing == BW_GENERATION_UNPROVEN                              ? 1
+                                                                                   : 0;
 }
 
 /* Whether a root is preferred to another one of the same generation. When a snapshot is taken with
  * quotas, the transaction writes all trees and then continues: both root trees are complete, but
  * the later one was committed. The later one has a newer time in its list of subvolumes, because
  * the snapshot's entry was created in between. */
-static bool is_preferred(const struct bw_state_info *a, const struct bw_state_info *b)
+static bool is_preferred(const struct bw_generation_info *a, const struct bw_generation_info *b)
 {
     const unsigned weight = weight_of(a), other = weight_of(b);
     const bool is_dated = a->date.tv_sec && b->date.tv_sec;
@@ -478,9 +483,9 @@ static bool is_preferred(const struct bw_state_info *a, const struct bw_state_in
 }
 
 /* Selects a root of a generation if it is preferred to all others. */
-static void select_committed_root(struct bw_past_state *states, size_t count)
+static void select_committed_root(struct bw_history_entry *states, size_t count)
 {
-    const struct bw_past_state *best = &states[0];
+    const struct bw_history_entry *best = &states[0];
     for (size_t i = 1; i < count; i++)
         if (is_preferred(&states[i].info, &best->info))
             best = &states[i];
@@ -488,35 +493,36 @@ static void select_committed_root(struct bw_past_state *states, size_t count)
         if (&states[i] != best && !is_preferred(&best->info, &states[i].info))
             return;
     for (size_t i = 0; i < count; i++) {
-        struct bw_state_info *info = &states[i].info;
+        struct bw_generation_info *info = &states[i].info;
         if (&states[i] == best)
             continue;
         info->superseded = true;
-        states[i].is_complete = info->standing == BW_STATE_COMMITTED;
+        states[i].is_complete = info->standing == BW_GENERATION_COMMITTED;
         if (states[i].is_complete)
-            info->standing = BW_STATE_ABANDONED;
+            info->standing = BW_GENERATION_ABANDONED;
     }
 }
 
 /* Selects the committed root of each generation, if possible. */
-static void select_committed(struct bw_past *past)
+static void select_committed(struct bw_history *history)
 {
-    qsort(past->states, past->count, sizeof *past->states, compare_states);
-    for (size_t i = 0, next; i < past->count; i = next) {
-        const uint64_t generation = past->states[i].info.generation;
-        for (next = i + 1; next < past->count && past->states[next].info.generation == generation;)
+    qsort(history->states, history->count, sizeof *history->states, compare_states);
+    for (size_t i = 0, next; i < history->count; i = next) {
+        const uint64_t generation = history->states[i].info.generation;
+        for (next = i + 1;
+             next < history->count && history->states[next].info.generation == generation;)
             next++;
-        select_committed_root(&past->states[i], next - i);
+        select_committed_root(&history->states[i], next - i);
     }
-    qsort(past->states, past->count, sizeof *past->states, compare_states);
+    qsort(history->states, history->count, sizeof *history->states, compare_states);
 }
 
-static void report_stale(const struct bw_past *past)
+static void report_stale(const struct bw_history *history)
 {
-    const struct bw_state_info *newest = past->count ? &past->states[0].info : NULL;
-    const uint64_t known = past->fs->superblock.generation;
-    if (newest && newest->generation > known && newest->standing == BW_STATE_COMMITTED)
-        bw_fs_report(past->fs, BW_WARNING,
+    const struct bw_generation_info *newest = history->count ? &history->states[0].info : NULL;
+    const uint64_t known = history->fs->superblock.generation;
+    if (newest && newest->generation > known && newest->standing == BW_GENERATION_COMMITTED)
+        bw_fs_report(history->fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "the superblock, of generation %" PRIu64
                                      ", is older than the last commit: --generation %" PRIu64
@@ -525,54 +531,54 @@ static void report_stale(const struct bw_past *past)
 }
 
 /* Fills the list from the superblock and, after a scan, from the index. */
-static struct bw_error *list(struct bw_past *past)
+static struct bw_error *list(struct bw_history *history)
 {
-    BW_TRY(add_of_superblock(past));
-    BW_TRY(find_system_chunks(past));
-    if (past->completeness)
-        BW_TRY(add_of_scan(past));
-    qsort(past->chunk_roots, past->chunk_root_count, sizeof *past->chunk_roots,
+    BW_TRY(add_of_superblock(history));
+    BW_TRY(find_system_chunks(history));
+    if (history->completeness)
+        BW_TRY(add_of_scan(history));
+    qsort(history->chunk_roots, history->chunk_root_count, sizeof *history->chunk_roots,
           compare_chunk_roots);
-    for (size_t i = 0; i < past->count; i++) {
-        struct bw_past_state *state = &past->states[i];
-        set_chunk_root(past, state);
-        state->info.standing = bw_state_standing(past, state);
-        state->info.judged = past->judged;
-        BW_TRY(visit_state_trees(past, state, count_tree, &state->info, &state->info.date));
+    for (size_t i = 0; i < history->count; i++) {
+        struct bw_history_entry *state = &history->states[i];
+        set_chunk_root(history, state);
+        state->info.standing = bw_generation_status(history, state);
+        state->info.judged = history->judged;
+        BW_TRY(visit_state_trees(history, state, count_tree, &state->info, &state->info.date));
     }
-    select_committed(past);
-    report_stale(past);
+    select_committed(history);
+    report_stale(history);
     return NULL;
 }
 
 /* Finding one in the list. */
 
-size_t bw_past_count(const struct bw_past *past)
+size_t bw_history_count(const struct bw_history *history)
 {
-    return past->count;
+    return history->count;
 }
 
-const struct bw_state_info *bw_past_state(const struct bw_past *past, size_t state)
+const struct bw_generation_info *bw_history_entry(const struct bw_history *history, size_t state)
 {
-    return &past->states[state].info;
+    return &history->states[state].info;
 }
 
-struct bw_error *bw_past_trees(struct bw_past *past, size_t state, bw_state_tree_taker *take,
-                               void *context)
+struct bw_error *bw_history_trees(struct bw_history *history, size_t state,
+                                  bw_generation_tree_taker *take, void *context)
 {
-    return visit_state_trees(past, &past->states[state], take, context, NULL);
+    return visit_state_trees(history, &history->states[state], take, context, NULL);
 }
 
-static struct bw_error *list_candidates(const struct bw_past *past, uint64_t generation)
+static struct bw_error *list_candidates(const struct bw_history *history, uint64_t generation)
 {
     enum { MOST_TEXT = 1024 };
     BW_AUTO_BUFFER struct bw_buffer text = {0};
-    for (size_t i = 0; i < past->count && text.length < MOST_TEXT; i++) {
-        const struct bw_state_info *info = &past->states[i].info;
+    for (size_t i = 0; i < history->count && text.length < MOST_TEXT; i++) {
+        const struct bw_generation_info *info = &history->states[i].info;
         if (info->generation == generation)
             bw_buffer_format(&text, "%s--tree-root %" PRIu64 "@%" PRIu64 " (%s)",
                              text.length ? ", " : "", info->tree_root, generation,
-                             bw_state_standing_name(info->standing));
+                             bw_generation_status_name(info->standing));
     }
     if (!text.length)
         return bw_error_create(BW_ERROR_NOT_FOUND, "no state of generation %" PRIu64 " is left",
@@ -584,33 +590,34 @@ static struct bw_error *list_candidates(const struct bw_past *past, uint64_t gen
 
 /* Reports that a generation has several complete roots, unless the superblock contains the selected
  * one. */
-static void report_choice(const struct bw_past *past, const struct bw_state_info *chosen)
+static void report_choice(const struct bw_history *history, const struct bw_generation_info *chosen)
 {
     size_t complete = 1;
-    for (size_t i = 0; i < past->count; i++)
-        complete +=
-            past->states[i].info.generation == chosen->generation && past->states[i].is_complete;
+    for (size_t i = 0; i < history->count; i++)
+        complete += history->states[i].info.generation == chosen->generation &&
+                    history->states[i].is_complete;
     if (complete > 1 && weight_of(chosen) < 3)
-        bw_fs_report(past->fs, BW_WARNING,
+        bw_fs_report(history->fs, BW_WARNING,
                      bw_error_create(BW_ERROR_USAGE,
                                      "generation %" PRIu64 " has %zu complete root trees: the "
                                      "latest is read, --tree-root %" PRIu64,
                                      chosen->generation, complete, chosen->tree_root));
 }
 
-struct bw_error *bw_past_find(const struct bw_past *past, uint64_t generation, size_t *state)
+struct bw_error *bw_history_find(const struct bw_history *history, uint64_t generation,
+                                 size_t *state)
 {
     size_t count = 0;
-    for (size_t i = 0; i < past->count; i++) {
-        const struct bw_state_info *info = &past->states[i].info;
+    for (size_t i = 0; i < history->count; i++) {
+        const struct bw_generation_info *info = &history->states[i].info;
         if (info->generation != generation || info->superseded || !weight_of(info))
             continue;
         count++;
         *state = i;
     }
     if (count != 1)
-        return list_candidates(past, generation);
-    report_choice(past, &past->states[*state].info);
+        return list_candidates(history, generation);
+    report_choice(history, &history->states[*state].info);
     return NULL;
 }
 
@@ -620,45 +627,47 @@ struct bw_error *bw_past_find(const struct bw_past *past, uint64_t generation, s
 
 /* Whether the current root of the root tree was not found, so the mirror that was scanned is
  * lost. */
-static bool lacks_root(const struct bw_past *past)
+static bool lacks_root(const struct bw_history *history)
 {
-    const struct bw_superblock *super = &past->fs->superblock;
+    const struct bw_superblock *super = &history->fs->superblock;
     return super->root.bytenr &&
-           !bw_found_find(&past->index, super->root.bytenr, super->generation);
+           !bw_found_find(&history->index, super->root.bytenr, super->generation);
 }
 
-static struct bw_error *scan_ranges(struct bw_past *past, const struct bw_past_options *options,
+static struct bw_error *scan_ranges(struct bw_history *history,
+                                    const struct bw_history_options *options,
                                     const struct bw_scan_ranges *ranges)
 {
-    struct bw_past_scan scan = {.fs = past->fs,
-                                .ranges = ranges,
-                                .index = &past->index,
-                                .threads = options->threads,
-                                .progress = options->progress,
-                                .context = options->context};
-    BW_TRY(bw_past_scan(&scan));
-    if (scan.zeros && lacks_root(past)) {
+    struct bw_history_scan scan = {.fs = history->fs,
+                                   .ranges = ranges,
+                                   .index = &history->index,
+                                   .threads = options->threads,
+                                   .progress = options->progress,
+                                   .context = options->context};
+    BW_TRY(bw_history_scan(&scan));
+    if (scan.zeros && lacks_root(history)) {
         scan.doubts_zeros = true;
         scan.zeros = scan.unread = 0;
-        BW_TRY(bw_past_scan(&scan));
+        BW_TRY(bw_history_scan(&scan));
     }
-    past->facts.scanned = true;
-    past->facts.bytes = ranges->bytes;
-    past->facts.zeros = scan.zeros;
-    past->facts.unread = scan.unread;
+    history->facts.scanned = true;
+    history->facts.bytes = ranges->bytes;
+    history->facts.zeros = scan.zeros;
+    history->facts.unread = scan.unread;
     return NULL;
 }
 
-static struct bw_error *fill_index(struct bw_past *past, const struct bw_past_options *options)
+static struct bw_error *fill_index(struct bw_history *history,
+                                   const struct bw_history_options *options)
 {
     struct bw_scan_ranges ranges = {0};
-    if (options->scanning == BW_PAST_SCAN_NEVER)
+    if (options->scanning == BW_HISTORY_SCAN_NEVER)
         return NULL;
-    if (options->index && bw_past_read_index(past, options->index, options->index_size))
-        return options->only_list ? NULL : bw_past_verify_index(past, options->threads);
-    struct bw_error *error = bw_scan_add_chunks(past->fs, &ranges);
-    if (!error && (options->scanning == BW_PAST_SCAN_ALWAYS || ranges.bytes <= BW_PAST_SMALL))
-        error = scan_ranges(past, options, &ranges);
+    if (options->index && bw_history_read_index(history, options->index, options->index_size))
+        return options->only_list ? NULL : bw_history_verify_index(history, options->threads);
+    struct bw_error *error = bw_scan_add_chunks(history->fs, &ranges);
+    if (!error && (options->scanning == BW_HISTORY_SCAN_ALWAYS || ranges.bytes <= BW_HISTORY_SMALL))
+        error = scan_ranges(history, options, &ranges);
     free(ranges.ranges);
     return error;
 }
@@ -666,43 +675,43 @@ static struct bw_error *fill_index(struct bw_past *past, const struct bw_past_op
 /* Opening the list. */
 
 /* btrfs-image copies only the blocks in use, so missing blocks are normal in a metadump. */
-static void report_unread(const struct bw_past *past)
+static void report_unread(const struct bw_history *history)
 {
-    const uint64_t bytes = past->facts.unread;
-    if (bytes && past->fs->is_dump)
-        bw_fs_report(past->fs, BW_NOTE,
+    const uint64_t bytes = history->facts.unread;
+    if (bytes && history->fs->is_dump)
+        bw_fs_report(history->fs, BW_NOTE,
                      bw_error_create(BW_ERROR_NOT_FOUND,
                                      "the dump does not have %" PRIu64
                                      " bytes of the metadata chunks, which were not in use",
                                      bytes));
     else if (bytes)
-        bw_fs_report(past->fs, BW_DAMAGE,
+        bw_fs_report(history->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%" PRIu64 " bytes of the metadata chunks cannot be read: "
                                      "states may be missing",
                                      bytes));
 }
 
-static struct bw_error *fill(struct bw_past *past, const struct bw_past_options *options)
+static struct bw_error *fill(struct bw_history *history, const struct bw_history_options *options)
 {
     enum { LEAVES = 1 << 20, LEAVES_A_BLOCK = 64 };
-    BW_TRY(fill_index(past, options));
-    past->leaves = LEAVES + past->index.count * LEAVES_A_BLOCK;
-    past->facts.blocks = past->index.count;
-    past->judged = past->facts.scanned && !options->only_list;
-    report_unread(past);
-    if (past->facts.scanned)
-        BW_TRY(
-            bw_completeness_create(past->fs, &past->index, options->threads, &past->completeness));
-    return list(past);
+    BW_TRY(fill_index(history, options));
+    history->leaves = LEAVES + history->index.count * LEAVES_A_BLOCK;
+    history->facts.blocks = history->index.count;
+    history->judged = history->facts.scanned && !options->only_list;
+    report_unread(history);
+    if (history->facts.scanned)
+        BW_TRY(bw_completeness_create(history->fs, &history->index, options->threads,
+                                      &history->completeness));
+    return list(history);
 }
 
-struct bw_error *bw_past_open(struct bw_fs *fs, const struct bw_past_options *given,
-                              struct bw_past **past)
+struct bw_error *bw_history_open(struct bw_fs *fs, const struct bw_history_options *given,
+                                 struct bw_history **history)
 {
-    struct bw_past_options options;
+    struct bw_history_options options;
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
-    struct bw_past *made = calloc(1, sizeof *made);
+    struct bw_history *made = calloc(1, sizeof *made);
     if (!made)
         return bw_error_no_memory();
     made->fs = fs;
@@ -710,69 +719,69 @@ struct bw_error *bw_past_open(struct bw_fs *fs, const struct bw_past_options *gi
     bw_found_init(&made->index);
     struct bw_error *error = fill(made, &options);
     if (error)
-        bw_past_close(made);
+        bw_history_close(made);
     else
-        *past = made;
+        *history = made;
     return error;
 }
 
-void bw_past_close(struct bw_past *past)
+void bw_history_close(struct bw_history *history)
 {
-    if (!past)
+    if (!history)
         return;
-    bw_completeness_destroy(past->completeness);
-    bw_found_free(&past->index);
-    free(past->states);
-    free(past->chunk_roots);
-    free(past);
+    bw_completeness_destroy(history->completeness);
+    bw_found_free(&history->index);
+    free(history->states);
+    free(history->chunk_roots);
+    free(history);
 }
 
-void bw_past_facts(const struct bw_past *past, struct bw_past_facts *facts)
+void bw_history_facts(const struct bw_history *history, struct bw_history_facts *facts)
 {
-    *facts = past->facts;
+    *facts = history->facts;
 }
 
 /* Historic roots as file systems. */
 
-static struct bw_state_choice choice_of(const struct bw_state_info *info)
+static struct bw_generation_choice choice_of(const struct bw_generation_info *info)
 {
-    return (struct bw_state_choice){.tree_root = info->tree_root,
-                                    .tree_root_generation = info->generation,
-                                    .chunk_root = info->chunk_root};
+    return (struct bw_generation_choice){.tree_root = info->tree_root,
+                                         .tree_root_generation = info->generation,
+                                         .chunk_root = info->chunk_root};
 }
 
-struct bw_error *bw_past_open_state(const struct bw_past *past, size_t state,
-                                    const struct bw_fs_options *given, struct bw_fs **fs)
+struct bw_error *bw_history_open_state(const struct bw_history *history, size_t state,
+                                       const struct bw_fs_options *given, struct bw_fs **fs)
 {
     struct bw_fs_options options;
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
-    options.state = choice_of(bw_past_state(past, state));
-    return past->fs->reopen(&options, fs);
+    options.state = choice_of(bw_history_entry(history, state));
+    return history->fs->reopen(&options, fs);
 }
 
 struct bw_error *bw_history_find_generation(struct bw_fs *fs)
 {
-    const struct bw_past_options options = {
-        .struct_size = sizeof options, .scanning = BW_PAST_SCAN_ALWAYS, .only_list = true};
-    struct bw_past *past = NULL;
+    const struct bw_history_options options = {
+        .struct_size = sizeof options, .scanning = BW_HISTORY_SCAN_ALWAYS, .only_list = true};
+    struct bw_history *history = NULL;
     size_t state;
-    BW_TRY(bw_past_open(fs, &options, &past));
-    struct bw_error *error = bw_past_find(past, fs->choice.generation, &state);
+    BW_TRY(bw_history_open(fs, &options, &history));
+    struct bw_error *error = bw_history_find(history, fs->choice.generation, &state);
     if (!error)
-        fs->choice = choice_of(bw_past_state(past, state));
-    bw_past_close(past);
+        fs->choice = choice_of(bw_history_entry(history, state));
+    bw_history_close(history);
     return error;
 }
 
 struct bw_error *bw_history_find_chunk_root(struct bw_fs *fs, const struct bw_root_pointer *root)
 {
-    struct bw_past past = {.fs = fs,
-                           .reader = {.top = fs->reader.top, .nodesize = fs->reader.nodesize}};
+    struct bw_history history = {
+        .fs = fs, .reader = {.top = fs->reader.top, .nodesize = fs->reader.nodesize}};
     struct bw_root_pointer own;
-    BW_TRY(find_system_chunks(&past));
-    state_chunk_root(&past, root, &own);
+    BW_TRY(find_system_chunks(&history));
+    state_chunk_root(&history, root, &own);
     if (own.bytenr && own.bytenr != fs->chunk_tree.root.bytenr &&
-        state_has_root(&past, BW_CHUNK_TREE, &own))
+        state_has_root(&history, BW_CHUNK_TREE, &own))
         fs->choice.chunk_root = own.bytenr;
     return NULL;
 }

@@ -3,12 +3,12 @@
 #ifndef BW_HISTORY_HISTORY_H
 #define BW_HISTORY_HISTORY_H
 
-#include "btrfs-walk/past.h"
+#include "btrfs-walk/history.h"
 #include "history/completeness.h"
 
 /** A historic root: the root tree and chunk tree that lead to everything else. */
-struct bw_past_state {
-    struct bw_state_info info;
+struct bw_history_entry {
+    struct bw_generation_info info;
     struct bw_root_pointer root, chunk_root;
     bool is_complete;      /**< superseded, although all its trees were written */
     bool has_other_chunks; /**< its own chunk tree is lost; `chunk_root` is an older one */
@@ -20,37 +20,37 @@ struct bw_chunk_root {
     bool known; /**< it is in the superblock */
 };
 
-enum { BW_PAST_SYSTEM_CHUNKS = 16, BW_PAST_ITEMS = 1 << 23 };
+enum { BW_HISTORY_SYSTEM_CHUNKS = 16, BW_HISTORY_ITEMS = 1 << 23 };
 
-struct bw_past {
+struct bw_history {
     struct bw_fs *fs;
     struct bw_tree_reader reader; /**< without replacements for lost blocks */
     struct bw_found_index index;
     struct bw_completeness *completeness; /**< NULL without a scan */
-    struct bw_past_facts facts;
+    struct bw_history_facts facts;
     bool judged;     /**< the completeness is requested, and reliable */
     uint64_t leaves; /**< number of leaves of root trees that may still be read: a crafted image may
                       * contain any number */
     uint64_t items; /**< number of items of extent trees that may still be read to find chunk trees;
                      * limited for the same reason */
-    struct bw_range system[BW_PAST_SYSTEM_CHUNKS]; /**< system chunks; usually one or two */
+    struct bw_range system[BW_HISTORY_SYSTEM_CHUNKS]; /**< system chunks; usually one or two */
     unsigned system_count;
-    struct bw_past_state *states;
+    struct bw_history_entry *states;
     size_t count, capacity;
     struct bw_chunk_root *chunk_roots;
     size_t chunk_root_count, chunk_root_capacity;
 };
 
 /** Whether the transaction of this root was committed. */
-enum bw_state_standing bw_state_standing(const struct bw_past *past,
-                                         const struct bw_past_state *state);
+enum bw_generation_status bw_generation_status(const struct bw_history *history,
+                                               const struct bw_history_entry *state);
 
-/** Reads a file written by bw_past_write_index(). Returns false, and adds nothing, if the file
+/** Reads a file written by bw_history_write_index(). Returns false, and adds nothing, if the file
  * belongs to another file system or superblock, or is damaged. */
-bool bw_past_read_index(struct bw_past *past, const void *bytes, size_t size);
+bool bw_history_read_index(struct bw_history *history, const void *bytes, size_t size);
 
 /** Reads all blocks of an index from a file, and drops those that no longer exist. */
-struct bw_error *bw_past_verify_index(struct bw_past *past, unsigned threads);
+struct bw_error *bw_history_verify_index(struct bw_history *history, unsigned threads);
 
 /** Sets fs->choice.tree_root for fs->choice.generation, which is not in the superblock, and
  * fs->choice.chunk_root if that differs from the current one. The chunk map is the current one. */

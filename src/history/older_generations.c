@@ -6,31 +6,31 @@
 
 #include "base/cleanup.h"
 #include "base/struct_size.h"
-#include "btrfs-walk/past.h"
+#include "btrfs-walk/history.h"
 
 /* Finds all committed roots. Scans only if that is fast. */
 static struct bw_error *find_states(struct bw_older *older)
 {
-    const struct bw_past_options how = {.struct_size = sizeof how, .only_list = true};
-    struct bw_past *past = NULL;
-    BW_TRY(bw_past_open(older->present, &how, &past));
-    const size_t count = bw_past_count(past);
+    const struct bw_history_options how = {.struct_size = sizeof how, .only_list = true};
+    struct bw_history *history = NULL;
+    BW_TRY(bw_history_open(older->present, &how, &history));
+    const size_t count = bw_history_count(history);
     older->states = older->own = calloc(count + 1, sizeof *older->own);
     for (size_t i = 0; older->own && i < count; i++) {
-        const struct bw_state_info *info = bw_past_state(past, i);
-        if (info->standing != BW_STATE_ABANDONED && !info->superseded)
+        const struct bw_generation_info *info = bw_history_entry(history, i);
+        if (info->standing != BW_GENERATION_ABANDONED && !info->superseded)
             older->own[older->count++] =
-                (struct bw_state_choice){.tree_root = info->tree_root,
-                                         .tree_root_generation = info->generation,
-                                         .chunk_root = info->chunk_root};
+                (struct bw_generation_choice){.tree_root = info->tree_root,
+                                              .tree_root_generation = info->generation,
+                                              .chunk_root = info->chunk_root};
     }
-    bw_past_close(past);
+    bw_history_close(history);
     return older->own ? NULL : bw_error_no_memory();
 }
 
 struct bw_error *bw_older_init(struct bw_older *older, struct bw_fs *present,
                                const struct bw_fs_options *images,
-                               const struct bw_state_choice *states, size_t count)
+                               const struct bw_generation_choice *states, size_t count)
 {
     *older = (struct bw_older){
         .present = present,

@@ -3,15 +3,15 @@
 #ifndef BW_HISTORY_OLDER_GENERATIONS_H
 #define BW_HISTORY_OLDER_GENERATIONS_H
 
-#include "btrfs-walk/deleted.h"
+#include "btrfs-walk/history.h"
 #include "fs/fs.h"
 
 /** The iteration. Initialize with bw_older_init(). */
 struct bw_older {
     struct bw_fs *present;
     struct bw_fs_options images;
-    const struct bw_state_choice *states; /**< the newest first */
-    struct bw_state_choice *own;          /**< the list if bw_older_init() allocated it, or NULL */
+    const struct bw_generation_choice *states; /**< the newest first */
+    struct bw_generation_choice *own; /**< the list if bw_older_init() allocated it, or NULL */
     size_t count, next;
     uint64_t since;  /**< skip generations before this one */
     uint64_t bytenr; /**< of the root tree opened last */
@@ -23,7 +23,7 @@ struct bw_older {
  * call bw_older_end(). BW_ERROR_USAGE if `images` are wrong. */
 struct bw_error *bw_older_init(struct bw_older *older, struct bw_fs *present,
                                const struct bw_fs_options *images,
-                               const struct bw_state_choice *states, size_t count);
+                               const struct bw_generation_choice *states, size_t count);
 
 /** Frees the list; opened file systems stay open. */
 void bw_older_end(struct bw_older *older);

@@ -148,7 +148,7 @@ struct worker {
 
 /* A running scan. */
 struct scanner {
-    struct bw_past_scan *scan;
+    struct bw_history_scan *scan;
     struct bw_found_identity identity;
     struct worker **workers;
     unsigned worker_count;
@@ -205,7 +205,7 @@ static void read_mirror(struct piece *piece, unsigned copy)
  * likely, so other mirrors are read only if it looks like a damaged block. */
 static void assess_slot(struct piece *piece, uint32_t slot)
 {
-    struct bw_past_scan *scan = piece->scanner->scan;
+    struct bw_history_scan *scan = piece->scanner->scan;
     const uint32_t nodesize = piece->scanner->identity.nodesize;
     const uint64_t offset = (uint64_t)slot * nodesize;
     const uint8_t *bytes = piece->worker->buffer + offset;
@@ -280,7 +280,7 @@ static void keep_found(struct piece *piece)
 
 static bool should_continue(struct scanner *scanner, unsigned worker)
 {
-    struct bw_past_scan *scan = scanner->scan;
+    struct bw_history_scan *scan = scanner->scan;
     if (!worker && scan->progress &&
         !scan->progress(scan->context, scanner->done, scan->ranges->bytes))
         scanner->stopped = true;
@@ -337,7 +337,7 @@ static void free_scanner(struct scanner *scanner)
     free(scanner->identity.fsids);
 }
 
-struct bw_error *bw_past_scan(struct bw_past_scan *scan)
+struct bw_error *bw_history_scan(struct bw_history_scan *scan)
 {
     struct scanner scanner = {.scan = scan};
     struct bw_error *error = bw_found_identity_of(scan->fs, &scanner.identity);

@@ -35,7 +35,7 @@ struct bw_error *bw_scan_add_chunk(const struct bw_fs *fs, const struct bw_chunk
 struct bw_error *bw_scan_add_chunks(struct bw_fs *fs, struct bw_scan_ranges *ranges);
 
 /** Arguments and results of a scan. */
-struct bw_past_scan {
+struct bw_history_scan {
     struct bw_fs *fs;
     const struct bw_scan_ranges *ranges;
     struct bw_found_index *index; /**< receives the blocks; sorted at the end */
@@ -55,6 +55,6 @@ struct bw_past_scan {
 
 /** Runs the scan, which continues after read errors. Returns BW_ERROR_STOPPED or
  * BW_ERROR_NO_MEMORY. */
-struct bw_error *bw_past_scan(struct bw_past_scan *scan);
+struct bw_error *bw_history_scan(struct bw_history_scan *scan);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The versions of a file. It is looked up in one generation after the other; each result is
  * compared with the result in the newer generation. */
-#include "btrfs-walk/versions.h"
+#include "btrfs-walk/history.h"
 
 #include <stdlib.h>
 #include <string.h>

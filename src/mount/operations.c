@@ -19,7 +19,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "btrfs-walk/directory.h"
+#include "btrfs-walk/inode.h"
 #include "btrfs-walk/space.h"
 #include "mount/internal.h"
 

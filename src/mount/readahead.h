@@ -12,7 +12,7 @@
 #include <pthread.h>
 
 #include "base/buffer.h"
-#include "btrfs-walk/stream.h"
+#include "btrfs-walk/file.h"
 
 enum { BW_READAHEAD_BYTES = 1 << 20 };
 

@@ -3,7 +3,7 @@
  * The tables of foreign formats.
  *
  * Sources: the specifications of the formats, the table of file(1), and for the dump of btrfs-image
- * and the send stream the headers of btrfs-progs (image/metadump.h, common/send-stream.h).
+ * and the send stream the headers of btrfs-progs (image/metadump.h, common/send-file.h).
  */
 #include "ondisk/foreign.h"
 

@@ -12,7 +12,7 @@
 
 #include "btrfs-walk/error.h"
 #include "btrfs-walk/tree.h"
-#include "btrfs-walk/xlator.h"
+#include "btrfs-walk/graph.h"
 #include "ondisk/disk.h"
 
 /** A checked tree block: a view on its bytes. */

@@ -7,7 +7,6 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/human.h"
-#include "btrfs-walk/dump.h"
 #include "btrfs-walk/tree.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"

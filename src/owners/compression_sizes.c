@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The sums of compression.h. What an extent is counted as, if some files have written into it and
+ * The sums of space.h. What an extent is counted as, if some files have written into it and
  * others have not, is decided by the first reference in the order of readdir(3), as compsize does.
  * Files come in that order, batch by batch, and those of a batch in the order of inodes. So the
  * order of first references is remembered within a batch; what comes in a later one is not first.
  */
-#include "btrfs-walk/compression.h"
+#include "btrfs-walk/space.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
 #include "base/search.h"
 #include "base/struct_size.h"
 #include "btree/scan.h"
-#include "btrfs-walk/du.h"
+#include "btrfs-walk/space.h"
 #include "fs/fs.h"
 #include "owners/file_list.h"
 #include "base/range_set.h"

@@ -9,8 +9,8 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "btrfs-walk/directory.h"
-#include "btrfs-walk/selection.h"
+#include "btrfs-walk/inode.h"
+#include "btrfs-walk/walk.h"
 #include "fs/fs.h"
 #include "owners/file_list.h"
 

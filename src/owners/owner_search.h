@@ -8,7 +8,7 @@
 #ifndef BW_OWNERS_OWNER_SEARCH_H
 #define BW_OWNERS_OWNER_SEARCH_H
 
-#include "btrfs-walk/owner.h"
+#include "btrfs-walk/space.h"
 #include "fs/inode_paths.h"
 #include "base/range_set.h"
 #include "owners/ranges.h"

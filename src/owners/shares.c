@@ -25,7 +25,7 @@
 #include "owners/references.h"
 #include "owners/shared_extents.h"
 #include "owners/level_reader.h"
-#include "btrfs-walk/shares.h"
+#include "btrfs-walk/space.h"
 #include "owners/root_sets.h"
 #include "owners/tree_list.h"
 

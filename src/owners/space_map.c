@@ -12,7 +12,6 @@
 #include "owners/references.h"
 #include "owners/tree_list.h"
 #include "base/map.h"
-#include "btrfs-walk/space_map.h"
 #include "fs/fs.h"
 
 /* What is counted of a cell. */

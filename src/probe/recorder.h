@@ -23,7 +23,7 @@
 #include <stdatomic.h>
 
 #include "base/endian.h"
-#include "btrfs-walk/recorder.h"
+#include "btrfs-walk/probe.h"
 
 #define BW_BOX_MAGIC "BWALKBOX"
 #define BW_BOX_BUSY  (UINT64_C(1) << 63)

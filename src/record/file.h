@@ -15,7 +15,7 @@
 enum {
     BW_FILE_NEEDS_INODE = 1,       /**< its INODE_ITEM */
     BW_FILE_NEEDS_COMPRESSION = 2, /**< its BW_COMPRESSION_PROPERTY; implies the inode */
-    BW_FILE_NEEDS_PEOPLE = 4,      /**< the names of its owner and group; implies the inode */
+    BW_FILE_NEEDS_USER_NAMES = 4,  /**< the names of its owner and group; implies the inode */
 };
 
 /** A file. All pointers are views that end with the call they are passed to. */

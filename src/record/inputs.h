@@ -7,7 +7,7 @@
 #define BW_RECORD_INPUTS_H
 
 #include "btrfs-walk/record.h"
-#include "btrfs-walk/xlator.h"
+#include "btrfs-walk/graph.h"
 #include "ondisk/chunk.h"
 #include "ondisk/items.h"
 #include "ondisk/superblock.h"

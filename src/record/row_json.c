@@ -9,7 +9,7 @@
 #include "base/human.h"
 #include "base/json_string.h"
 #include "base/utf8.h"
-#include "btrfs-walk/xlator.h"
+#include "btrfs-walk/graph.h"
 #include "record/row.h"
 
 /* Lead, base64, quote. */

@@ -4,7 +4,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/human.h"
-#include "btrfs-walk/xlator.h"
+#include "btrfs-walk/graph.h"
 #include "record/row.h"
 
 /* Values are read as unsigned numbers, whatever their sign. */

@@ -379,11 +379,11 @@ const struct bw_record *bw_rows_record(const struct bw_rows *rows)
 unsigned bw_rows_needs(const struct bw_rows *rows)
 {
     uint64_t more = rows->members & ~bw_file_name_xlate.members;
-    const uint64_t people = UINT64_C(1) << BW_fileinfo_user | UINT64_C(1) << BW_fileinfo_group;
+    const uint64_t user_names = UINT64_C(1) << BW_fileinfo_user | UINT64_C(1) << BW_fileinfo_group;
     const unsigned compression =
         rows->members >> BW_fileinfo_compression & 1 ? BW_FILE_NEEDS_COMPRESSION : 0;
     return more ? BW_FILE_NEEDS_INODE | compression |
-                      (rows->members & people ? BW_FILE_NEEDS_PEOPLE : 0)
+                      (rows->members & user_names ? BW_FILE_NEEDS_USER_NAMES : 0)
                 : 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The private side of btrfs-walk/rows.h: rows of what has a translator, appended to a buffer. All
+ * The private side of btrfs-walk/record.h: rows of what has a translator, appended to a buffer. All
  * threads may use the same rows, each with a buffer of its own. Memory that runs out is remembered
  * by the buffer.
  */
@@ -8,7 +8,7 @@
 #define BW_RECORD_ROWS_H
 
 #include "base/buffer.h"
-#include "btrfs-walk/rows.h"
+#include "btrfs-walk/record.h"
 #include "record/file.h"
 #include "record/record_types.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "btrfs-walk/log.h"
+#include "btrfs-walk/history.h"
 #include "fs/fs.h"
 #include "replay/replay.h"
 

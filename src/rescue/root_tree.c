@@ -571,13 +571,13 @@ static struct bw_error *scan(struct making *making)
 {
     struct bw_fs *fs = making->fs;
     struct bw_scan_ranges ranges = {0};
-    struct bw_past_scan scan = {.fs = fs,
-                                .ranges = &ranges,
-                                .index = &making->index,
-                                .doubts_zeros = true,
-                                .progress = tell,
-                                .visit = see_block,
-                                .context = making};
+    struct bw_history_scan scan = {.fs = fs,
+                                   .ranges = &ranges,
+                                   .index = &making->index,
+                                   .doubts_zeros = true,
+                                   .progress = tell,
+                                   .visit = see_block,
+                                   .context = making};
     struct bw_error *error = bw_scan_add_chunks(fs, &ranges);
     const bool too_much = ranges.bytes > BW_RESCUE_LIMIT && !fs->scan;
     if (!error && too_much)
@@ -587,7 +587,7 @@ static struct bw_error *scan(struct making *making)
                                      " GiB of tree blocks",
                                      ranges.bytes >> 30));
     if (!error && !too_much)
-        error = bw_past_scan(&scan);
+        error = bw_history_scan(&scan);
     free(ranges.ranges);
     return error;
 }

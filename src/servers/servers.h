@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The private side of btrfs-walk/servers.h: the connections that layers read from. */
+/* The private side of btrfs-walk/image.h: the connections that layers read from. */
 #ifndef BW_SERVERS_SERVERS_H
 #define BW_SERVERS_SERVERS_H
 
-#include "btrfs-walk/servers.h"
+#include "btrfs-walk/image.h"
 #include "servers/connection.h"
 
 /** The connection to the server of an image, which belongs to the set; NULL: none. */

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "base/decimal.h"
 #include "base/human.h"
-#include "btrfs-walk/dump.h"
+#include "btrfs-walk/tree.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/tables.h"
 #include "trees/block_text.h"

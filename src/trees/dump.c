@@ -13,7 +13,6 @@
 #include "base/struct_size.h"
 #include "btree/block.h"
 #include "btree/scan.h"
-#include "btrfs-walk/dump.h"
 #include "btrfs-walk/tree.h"
 #include "graph/wind.h"
 #include "ondisk/disk_items.h"

@@ -5,7 +5,7 @@
  */
 #include "base/cleanup.h"
 #include "btree/scan.h"
-#include "btrfs-walk/tree_stats.h"
+#include "btrfs-walk/tree.h"
 #include "fs/fs.h"
 #include "fs/tree_items.h"
 #include "ondisk/items.h"

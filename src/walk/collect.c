@@ -244,8 +244,10 @@ static void set_attributes(const struct bw_collector *collector, const struct ro
 {
     const struct bw_inode_attributes *attributes = &collector->attributes[row->attributes];
     file->inode = attributes->inode_state == BW_ITEM_FOUND ? &attributes->inode : NULL;
-    file->user = file->inode ? bw_people_user(collector->writer->people, file->inode->uid) : NULL;
-    file->group = file->inode ? bw_people_group(collector->writer->people, file->inode->gid) : NULL;
+    file->user =
+        file->inode ? bw_user_names_user(collector->writer->user_names, file->inode->uid) : NULL;
+    file->group =
+        file->inode ? bw_user_names_group(collector->writer->user_names, file->inode->gid) : NULL;
     file->compression = NULL;
     file->compression_length = 0;
     if (attributes->compression_state == BW_ITEM_FOUND) {

@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/escape.h"
-#include "btrfs-walk/people.h"
+#include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/walk.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
@@ -50,7 +50,7 @@ struct bw_file_writer bw_text_file_writer(const struct bw_walk_options *options)
     } else if (options->long_lines) {
         writer.append = append_long;
         writer.is_path = false;
-        writer.needs = BW_FILE_NEEDS_INODE | (options->names ? BW_FILE_NEEDS_PEOPLE : 0);
+        writer.needs = BW_FILE_NEEDS_INODE | (options->names ? BW_FILE_NEEDS_USER_NAMES : 0);
     }
     return writer;
 }
@@ -309,7 +309,7 @@ struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner,
     const bool by_name = has_bytes(order) || keys[order].kind == INODE;
     return (struct bw_file_writer){.append = append_sortable,
                                    .needs = inner->needs | (by_name ? 0 : BW_FILE_NEEDS_INODE),
-                                   .people = inner->people,
+                                   .user_names = inner->user_names,
                                    .order = order,
                                    .reverse = options->reverse,
                                    .inner = inner};
@@ -427,7 +427,8 @@ static struct bw_error *write_row(struct bw_rows_stream *stream, const struct bw
 }
 
 struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs *fs,
-                                     const struct bw_entry *entry, const struct bw_people *people)
+                                     const struct bw_entry *entry,
+                                     const struct bw_user_names *user_names)
 {
     struct bw_inode_query query = {.fs = fs};
     struct bw_walked_file file = {.path = entry->path,
@@ -440,8 +441,8 @@ struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs
     if (bw_rows_record(stream->rows) != &bw_fileinfo_record)
         return bw_error_create(BW_ERROR_USAGE, "rows of entries are of the record fileinfo");
     if (file.inode) {
-        file.user = bw_people_user(people, file.inode->uid);
-        file.group = bw_people_group(people, file.inode->gid);
+        file.user = bw_user_names_user(user_names, file.inode->uid);
+        file.group = bw_user_names_group(user_names, file.inode->gid);
     }
     if (bw_rows_needs(stream->rows) & BW_FILE_NEEDS_COMPRESSION && !entry->no_compression &&
         file.number != BW_EMPTY_DIRECTORY)

@@ -14,7 +14,7 @@
 #include "base/buffer.h"
 #include "btrfs-walk/walk.h"
 #include "base/time_style.h"
-#include "btrfs-walk/people.h"
+#include "btrfs-walk/subvolume.h"
 #include "record/file.h"
 
 /* Ordered output: the output of task n is written when all tasks before it have finished. Finished
@@ -89,13 +89,14 @@ struct bw_file_writer {
     /** It writes a path and a terminator, as the options say, and nothing else: tasks may do that
      * themselves, without collecting files first. */
     bool is_path;
-    bool is_records;                       /**< it writes records for a visitor */
-    const struct bw_walk_options *options; /**< for text; NULL for records */
-    const struct bw_time_style *times;     /**< of long lines; NULL: as they are by default */
-    const struct bw_people *people;        /**< with BW_FILE_NEEDS_PEOPLE; set before the walk */
-    enum bw_walk_order order;              /**< of a writer that sorts */
-    bool reverse;                          /**< the same */
-    const struct bw_file_writer *inner;    /**< of a writer that sorts: writes what is sorted */
+    bool is_records;                        /**< it writes records for a visitor */
+    const struct bw_walk_options *options;  /**< for text; NULL for records */
+    const struct bw_time_style *times;      /**< of long lines; NULL: as they are by default */
+    const struct bw_user_names *user_names; /**< with BW_FILE_NEEDS_USER_NAMES; set before the walk
+                                             */
+    enum bw_walk_order order;               /**< of a writer that sorts */
+    bool reverse;                           /**< the same */
+    const struct bw_file_writer *inner;     /**< of a writer that sorts: writes what is sorted */
 };
 
 /** Rows, long lines or paths, as the options say. They must outlive the writer. */

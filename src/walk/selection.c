@@ -18,7 +18,7 @@
 #include "base/human.h"
 #include "base/mode.h"
 #include "base/path.h"
-#include "btrfs-walk/people.h"
+#include "btrfs-walk/subvolume.h"
 #include "walk/selection.h"
 
 #define SECOND INT64_C(1000000000)
@@ -571,13 +571,15 @@ struct bw_error *bw_selection_add(struct bw_selection *selection, const char *na
 
 /* Names of users and groups. */
 
-static struct bw_error *look_up_owner(struct bw_file_test *test, const struct bw_people *people)
+static struct bw_error *look_up_owner(struct bw_file_test *test,
+                                      const struct bw_user_names *user_names)
 {
     const bool is_user = strcmp(test->kind->name, "user") == 0;
     uint32_t number;
-    if (!(is_user ? bw_people_find_user : bw_people_find_group)(people, test->text, &number))
+    if (!(is_user ? bw_user_names_find_user : bw_user_names_find_group)(user_names, test->text,
+                                                                        &number))
         return bw_error_create(BW_ERROR_NOT_FOUND, "--%s '%s': %s%s has no such name",
-                               test->kind->name, test->text, bw_people_place(people),
+                               test->kind->name, test->text, bw_user_names_place(user_names),
                                is_user ? "/etc/passwd" : "/etc/group");
     test->number = number;
     test->is_unknown = false;
@@ -592,7 +594,7 @@ static bool has_owner_name(const struct bw_file_test *test)
 struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_fs *fs,
                                       const struct bw_subvolume *from)
 {
-    struct bw_people *people = NULL;
+    struct bw_user_names *user_names = NULL;
     struct bw_error *error = NULL;
     BW_TRY(expect_no_operator(selection));
     if (selection->depth)
@@ -600,12 +602,12 @@ struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_
     for (size_t i = 0; i < selection->count && !error; i++) {
         if (!has_owner_name(&selection->tests[i]))
             continue;
-        if (!people)
-            error = bw_people_read(fs, from, &people);
+        if (!user_names)
+            error = bw_user_names_read(fs, from, &user_names);
         if (!error)
-            error = look_up_owner(&selection->tests[i], people);
+            error = look_up_owner(&selection->tests[i], user_names);
     }
-    bw_people_destroy(people);
+    bw_user_names_destroy(user_names);
     return error;
 }
 /* Testing a file. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The walk's side of btrfs-walk/selection.h: names are tested when the entries of a directory are
+ * The walk's side of btrfs-walk/walk.h: names are tested when the entries of a directory are
  * read, inodes when they have been looked up.
  */
 #ifndef BW_WALK_SELECTION_H
@@ -13,7 +13,6 @@
 #include <wctype.h>
 
 #include "base/condition.h"
-#include "btrfs-walk/selection.h"
 #include "btrfs-walk/walk.h"
 #include "record/file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The names of users and groups in an image: /etc/passwd and /etc/group, read whole and kept as
  * sorted arrays. */
-#include "btrfs-walk/people.h"
+#include "btrfs-walk/subvolume.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ struct id_list {
     size_t count, capacity;
 };
 
-struct bw_people {
+struct bw_user_names {
     struct id_list users, groups;
     char *place;
 };
@@ -152,7 +152,7 @@ static const struct bw_subvolume *find_subvolume(struct bw_fs *fs, const struct 
 }
 
 static struct bw_error *read_from(struct bw_fs *fs, const struct bw_subvolume *from,
-                                  struct bw_people *names)
+                                  struct bw_user_names *names)
 {
     struct bw_place place;
     size_t length;
@@ -165,16 +165,16 @@ static struct bw_error *read_from(struct bw_fs *fs, const struct bw_subvolume *f
     return missing ? NULL : read_list(fs, &place, &names->groups);
 }
 
-struct bw_error *bw_people_read(struct bw_fs *fs, const struct bw_subvolume *from,
-                                struct bw_people **result)
+struct bw_error *bw_user_names_read(struct bw_fs *fs, const struct bw_subvolume *from,
+                                    struct bw_user_names **result)
 {
-    struct bw_people *names = calloc(1, sizeof *names);
+    struct bw_user_names *names = calloc(1, sizeof *names);
     if (!names)
         return bw_error_no_memory();
     const struct bw_subvolume *found = find_subvolume(fs, from);
     struct bw_error *error = found ? read_from(fs, found, names) : NULL;
     if (error) {
-        bw_people_destroy(names);
+        bw_user_names_destroy(names);
         return bw_error_prefix(error, "names of users and groups");
     }
     *result = names;
@@ -187,7 +187,7 @@ static void free_list(struct id_list *list)
     free(list->names);
 }
 
-void bw_people_destroy(struct bw_people *names)
+void bw_user_names_destroy(struct bw_user_names *names)
 {
     if (!names)
         return;
@@ -197,7 +197,7 @@ void bw_people_destroy(struct bw_people *names)
     free(names);
 }
 
-const char *bw_people_place(const struct bw_people *names)
+const char *bw_user_names_place(const struct bw_user_names *names)
 {
     return names->place ? names->place : "";
 }
@@ -229,22 +229,22 @@ static bool find_number(const struct id_list *list, const char *name, uint32_t *
     return line != UINT32_MAX;
 }
 
-const char *bw_people_user(const struct bw_people *names, uint32_t number)
+const char *bw_user_names_user(const struct bw_user_names *names, uint32_t number)
 {
     return names ? find_name(&names->users, number) : NULL;
 }
 
-const char *bw_people_group(const struct bw_people *names, uint32_t number)
+const char *bw_user_names_group(const struct bw_user_names *names, uint32_t number)
 {
     return names ? find_name(&names->groups, number) : NULL;
 }
 
-bool bw_people_find_user(const struct bw_people *names, const char *name, uint32_t *number)
+bool bw_user_names_find_user(const struct bw_user_names *names, const char *name, uint32_t *number)
 {
     return find_number(&names->users, name, number);
 }
 
-bool bw_people_find_group(const struct bw_people *names, const char *name, uint32_t *number)
+bool bw_user_names_find_group(const struct bw_user_names *names, const char *name, uint32_t *number)
 {
     return find_number(&names->groups, name, number);
 }

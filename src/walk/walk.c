@@ -238,20 +238,21 @@ static struct bw_error *walk_with(struct bw_fs *fs, const struct bw_walk_options
 
 /* The names of the owners in the image, if the writer needs them. */
 static struct bw_error *read_people(struct bw_fs *fs, const struct bw_walk_options *options,
-                                    const struct bw_file_writer *writer, struct bw_people **people)
+                                    const struct bw_file_writer *writer,
+                                    struct bw_user_names **user_names)
 {
     const struct bw_subvolume *from = NULL;
-    if (!(writer->needs & BW_FILE_NEEDS_PEOPLE))
+    if (!(writer->needs & BW_FILE_NEEDS_USER_NAMES))
         return NULL;
     if (options->subvolume)
         BW_TRY(bw_subvolume_by_name(fs, options->subvolume, &from));
-    return bw_people_read(fs, from, people);
+    return bw_user_names_read(fs, from, user_names);
 }
 
 static struct bw_error *walk_text(struct bw_fs *fs, const struct bw_walk_options *options,
                                   struct bw_walk_summary *summary)
 {
-    struct bw_people *people = NULL;
+    struct bw_user_names *user_names = NULL;
     struct bw_time_style times;
     if (options->rows && bw_rows_record(options->rows) != &bw_fileinfo_record)
         return bw_error_create(BW_ERROR_USAGE, "a walk writes rows of the record %s, not %s",
@@ -260,11 +261,11 @@ static struct bw_error *walk_text(struct bw_fs *fs, const struct bw_walk_options
         return bw_error_create(BW_ERROR_USAGE, "unknown time style %s (allowed: %s)",
                                options->time_style, BW_TIME_STYLES);
     struct bw_file_writer writer = bw_text_file_writer(options);
-    BW_TRY(read_people(fs, options, &writer, &people));
-    writer.people = people;
+    BW_TRY(read_people(fs, options, &writer, &user_names));
+    writer.user_names = user_names;
     writer.times = options->time_style ? &times : NULL;
     struct bw_error *error = walk_with(fs, options, &writer, summary);
-    bw_people_destroy(people);
+    bw_user_names_destroy(user_names);
     return error;
 }
 

@@ -41,8 +41,8 @@ build static list-sizes.c "$prefix/lib/libbtrfs-walk.a" \
 # A program that does not say which older states it means.
 cat > "$WORK/older.c" << 'C'
 #include <stdio.h>
-#include "btrfs-walk/deleted.h"
-#include "btrfs-walk/versions.h"
+#include "btrfs-walk/history.h"
+#include "btrfs-walk/history.h"
 
 static struct bw_error *print_version(void *context, const struct bw_version *version)
 {

@@ -79,7 +79,7 @@ holds "an installed layer" lists "$prefix/bin/btrfs-walk" "${twice[@]}"
 
 object() { # NAME API-INITIALISER
     printf \
-        '#include <btrfs-walk/xlator.h>\nstatic const struct bw_xlator_class it = {.type '\
+        '#include <btrfs-walk/graph.h>\nstatic const struct bw_xlator_class it = {.type '\
 '= "bad/%s", .description = "-", .page = "-", .above = BW_ADDRESS_LOGICAL, .below = '\
 'BW_ADDRESS_LOGICAL, .minimum_children = 1, .maximum_children = 1};\n%s\n' "$1" "$2" > "$WORK/$1.c"
     build "$WORK/$1.c" "$WORK/xlators/bad/$1.so"

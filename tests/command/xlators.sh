@@ -84,7 +84,7 @@ export BTRFS_WALK_XLATOR_PATH=
 # Special characters, in a layer that consists of little else.
 if have "${COMPILER[0]}"; then
     cat > "$WORK/odd.c" << 'LAYER'
-#include <btrfs-walk/xlator.h>
+#include <btrfs-walk/graph.h>
 static const struct bw_option options[] = {
     {.name = "mode", .type = BW_OPTION_STRING, .default_value = "a|b",
      .description = "one of a|b, <c> or *d*"},

@@ -13,10 +13,9 @@
 #include <unistd.h>
 
 #include "btrfs-walk/fs.h"
-#include "btrfs-walk/quota.h"
+#include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/space.h"
 #include "btrfs-walk/tree.h"
-#include "btrfs-walk/tree_stats.h"
 #include "btrfs-walk/walk.h"
 #include "fuzz/edits.h"
 #include "fuzz/targets.h"

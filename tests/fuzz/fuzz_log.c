@@ -14,9 +14,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "btrfs-walk/dump.h"
-#include "btrfs-walk/fs.h"
 #include "btrfs-walk/tree.h"
+#include "btrfs-walk/fs.h"
 #include "btrfs-walk/walk.h"
 #include "ondisk/checksum.h"
 #include "ondisk/disk.h"

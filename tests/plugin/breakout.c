@@ -3,7 +3,7 @@
  * toys/breakout: a layer that does what the program has no use for, as if an image had made it: at
  * the first read, in a thread of its own. It writes a line about each attempt to stderr.
  */
-#include <btrfs-walk/xlator.h>
+#include <btrfs-walk/graph.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>

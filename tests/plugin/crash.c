@@ -3,7 +3,7 @@
  * toys/crash: a layer that ends the program at a call of one's choice, in a way of one's choice: to
  * see what the flight recorder tells of it.
  */
-#include <btrfs-walk/xlator.h>
+#include <btrfs-walk/graph.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 

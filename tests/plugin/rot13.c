@@ -5,7 +5,7 @@
  * One such layer spoils every checksum; two of them, one above the other, are as if there were
  * none.
  */
-#include <btrfs-walk/xlator.h>
+#include <btrfs-walk/graph.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 

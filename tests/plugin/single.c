@@ -4,7 +4,7 @@
  * the place of cluster/chunk-map, which shows that a layer made outside of the project is told the
  * same: the devices and the chunks. It knows no second copies and no cut requests.
  */
-#include <btrfs-walk/xlator.h>
+#include <btrfs-walk/graph.h>
 #include <stdlib.h>
 
 struct chunk {

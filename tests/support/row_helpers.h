@@ -7,7 +7,7 @@
 #ifndef BW_TESTS_ROW_HELPERS_H
 #define BW_TESTS_ROW_HELPERS_H
 
-#include "btrfs-walk/rows.h"
+#include "btrfs-walk/record.h"
 #include "walk_helpers.h"
 
 #define PROPERTY "btrfs.compression"

@@ -141,7 +141,7 @@ static const char *nonsense(const struct cmd_answer_settings *settings, char ter
 static struct bw_rows_options options_of(const struct cmd_answer_settings *settings,
                                          char terminator, bool terminal)
 {
-    bool people = terminal && !settings->raw;
+    bool readable = terminal && !settings->raw;
     return (struct bw_rows_options){
         .struct_size = sizeof(struct bw_rows_options),
         .members = settings->columns,
@@ -149,10 +149,10 @@ static struct bw_rows_options options_of(const struct cmd_answer_settings *setti
         .terminator = terminator,
         .header = settings->header || settings->json_header,
         .escape = terminal,
-        .units = settings->si              ? BW_ROWS_SI
-                 : settings->iec || people ? BW_ROWS_IEC
-                                           : BW_ROWS_BYTES,
-        .iso_times = people && !settings->times_given,
+        .units = settings->si                ? BW_ROWS_SI
+                 : settings->iec || readable ? BW_ROWS_IEC
+                                             : BW_ROWS_BYTES,
+        .iso_times = readable && !settings->times_given,
         .times = settings->times,
     };
 }

@@ -15,7 +15,6 @@
 #include <stdbool.h>
 
 #include "btrfs-walk/record.h"
-#include "btrfs-walk/rows.h"
 #include "cli/command.h"
 
 /** The output of a command while it is being written. */

@@ -18,7 +18,7 @@ static struct bw_error *store_generation(void *target, const struct cmd_option *
     uint64_t number;
     if (!cmd_parse_number(argument, 1, UINT64_MAX, &number))
         return cmd_bad_argument(option, argument, "a generation, from 1 on");
-    ((struct bw_state_choice *)target)->generation = number;
+    ((struct bw_generation_choice *)target)->generation = number;
     return NULL;
 }
 
@@ -26,16 +26,16 @@ static struct bw_error *store_backup(void *target, const struct cmd_option *opti
                                      const char *argument)
 {
     uint64_t number;
-    if (!cmd_parse_number(argument, 0, BW_STATE_BACKUPS - 1, &number))
+    if (!cmd_parse_number(argument, 0, BW_GENERATION_BACKUPS - 1, &number))
         return cmd_bad_argument(option, argument, "0 to 3");
-    ((struct bw_state_choice *)target)->backup = (unsigned)number + 1;
+    ((struct bw_generation_choice *)target)->backup = (unsigned)number + 1;
     return NULL;
 }
 
 static struct bw_error *store_tree_root(void *target, const struct cmd_option *option,
                                         const char *argument)
 {
-    struct bw_state_choice *choice = target;
+    struct bw_generation_choice *choice = target;
     const char *rest = argument;
     uint64_t generation = 0;
     bool good = cmd_parse_bytes(&rest, &choice->tree_root) && choice->tree_root;
@@ -49,24 +49,24 @@ static struct bw_error *store_tree_root(void *target, const struct cmd_option *o
     return NULL;
 }
 
-const struct cmd_option cmd_state_options[] = {
+const struct cmd_option cmd_generation_options[] = {
     {0, "generation", "N", "read the state that transaction N committed, if it still exists",
      .take = store_generation, .heading = "Generations"},
     {0, "tree-root", "LOGICAL[@GENERATION]", "read the state whose root tree is at this address",
      .take = store_tree_root},
     {0, "chunk-root", "LOGICAL", "use the chunk tree at this address",
-     CMD_BYTES(struct bw_state_choice, chunk_root)},
+     CMD_BYTES(struct bw_generation_choice, chunk_root)},
     {0, "backup", "N", "read the state of backup root N of the superblock: 0 to 3",
      .take = store_backup},
     {0},
 };
 
-const struct cmd_option cmd_states_options[] = {
+const struct cmd_option cmd_generations_options[] = {
     {0, "no-scan", NULL, "use only the historic roots that the superblock lists",
-     CMD_FLAG(struct cmd_states_settings, no_scan)},
+     CMD_FLAG(struct cmd_generations_settings, no_scan)},
     {0, "index", "FILE",
      "save the results of the scan in FILE; use them if the file system has not changed since",
-     CMD_TEXT(struct cmd_states_settings, index)},
+     CMD_TEXT(struct cmd_generations_settings, index)},
     {0},
 };
 
@@ -84,14 +84,14 @@ static struct bw_error *open_index(void *context, const struct bw_fs *planned)
     if (!exists || status.st_size == 0)
         return NULL;
     BW_TRY(bw_buffer_read_file(&index->bytes, index->file.name));
-    return bw_past_is_index(index->bytes.data, index->bytes.length)
+    return bw_history_is_index(index->bytes.data, index->bytes.length)
                ? NULL
                : bw_error_create(BW_ERROR_USAGE, "%s is not an index and will not be overwritten",
                                  index->file.name);
 }
 
 struct bw_error *cmd_index_begin(struct cmd_index *index, const struct cmd_common *common,
-                                 const struct cmd_states_settings *settings,
+                                 const struct cmd_generations_settings *settings,
                                  struct cmd_common *result)
 {
     *index = (struct cmd_index){
@@ -115,85 +115,86 @@ void cmd_index_end(struct cmd_index *index)
     bw_error_free(cmd_output_file_close(&index->file, NULL));
 }
 
-static struct bw_error *keep_index(struct cmd_index *index, const struct bw_past *past)
+static struct bw_error *keep_index(struct cmd_index *index, const struct bw_history *history)
 {
-    struct bw_past_facts facts;
-    bw_past_facts(past, &facts);
+    struct bw_history_facts facts;
+    bw_history_facts(history, &facts);
     if (!index->file.is_open || !facts.scanned || facts.index_used)
         return NULL;
     struct bw_error *error = cmd_output_file_start(&index->file);
     if (!error)
-        error = bw_past_write_index(past, cmd_output_file_add, &index->file);
+        error = bw_history_write_index(history, cmd_output_file_add, &index->file);
     return cmd_output_file_close(&index->file, error);
 }
 
-struct bw_error *cmd_past_open(struct cmd_index *index, struct bw_fs *fs,
-                               const struct cmd_states_settings *settings,
-                               struct bw_past_options *how, struct bw_past **past)
+struct bw_error *cmd_history_open(struct cmd_index *index, struct bw_fs *fs,
+                                  const struct cmd_generations_settings *settings,
+                                  struct bw_history_options *how, struct bw_history **history)
 {
     const struct cmd_common *common = index->before;
-    how->scanning = settings->no_scan    ? BW_PAST_SCAN_NEVER
-                    : common->input.scan ? BW_PAST_SCAN_ALWAYS
-                                         : BW_PAST_SCAN_SMALL;
+    how->scanning = settings->no_scan    ? BW_HISTORY_SCAN_NEVER
+                    : common->input.scan ? BW_HISTORY_SCAN_ALWAYS
+                                         : BW_HISTORY_SCAN_SMALL;
     how->index = index->bytes.data;
     how->index_size = index->bytes.length;
     how->progress = cmd_progress_scan;
-    struct bw_error *error = bw_past_open(fs, how, past);
+    struct bw_error *error = bw_history_open(fs, how, history);
     cmd_progress_expect(0);
     bw_buffer_free(&index->bytes);
-    return error ? error : keep_index(index, *past);
+    return error ? error : keep_index(index, *history);
 }
 
 /* The list of historic roots. */
 
 /* If it is unknown which of several roots of a generation was committed, the generation does not
  * identify one of them. The warning lists the addresses that other commands accept instead. */
-static void report_ambiguous(struct bw_fs *fs, const struct bw_past *past, uint64_t generation)
+static void report_ambiguous(struct bw_fs *fs, const struct bw_history *history,
+                             uint64_t generation)
 {
     size_t state;
-    struct bw_error *error = bw_past_find(past, generation, &state);
+    struct bw_error *error = bw_history_find(history, generation, &state);
     if (error)
         bw_fs_report(fs, BW_WARNING, error);
 }
 
-static struct bw_error *list_choices(struct cmd_states *states, struct bw_fs *fs,
-                                     const struct bw_past *past)
+static struct bw_error *list_choices(struct cmd_generations *states, struct bw_fs *fs,
+                                     const struct bw_history *history)
 {
-    const size_t count = bw_past_count(past);
+    const size_t count = bw_history_count(history);
     uint64_t before = 0, reported = 0;
     states->choices = calloc(count + 1, sizeof *states->choices);
     if (!states->choices)
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++) {
-        const struct bw_state_info *info = bw_past_state(past, i);
-        if (info->standing == BW_STATE_ABANDONED || info->superseded)
+        const struct bw_generation_info *info = bw_history_entry(history, i);
+        if (info->standing == BW_GENERATION_ABANDONED || info->superseded)
             continue;
         if (info->generation == before && before != reported)
-            report_ambiguous(fs, past, reported = before);
+            report_ambiguous(fs, history, reported = before);
         before = info->generation;
         states->choices[states->count++] =
-            (struct bw_state_choice){.tree_root = info->tree_root,
-                                     .tree_root_generation = info->generation,
-                                     .chunk_root = info->chunk_root};
+            (struct bw_generation_choice){.tree_root = info->tree_root,
+                                          .tree_root_generation = info->generation,
+                                          .chunk_root = info->chunk_root};
     }
     return NULL;
 }
 
-struct bw_error *cmd_states_find(struct cmd_index *index, struct bw_fs *fs,
-                                 const struct cmd_states_settings *settings,
-                                 struct cmd_states *states)
+struct bw_error *cmd_generations_find(struct cmd_index *index, struct bw_fs *fs,
+                                      const struct cmd_generations_settings *settings,
+                                      struct cmd_generations *states)
 {
-    struct bw_past_options how = {.struct_size = sizeof how, .only_list = true};
-    struct bw_past *past = NULL;
-    *states = (struct cmd_states){.images = cmd_fs_options(index->before)};
-    struct bw_error *error = cmd_past_open(index, fs, settings, &how, &past);
+    struct bw_history_options how = {.struct_size = sizeof how, .only_list = true};
+    struct bw_history *history = NULL;
+    *states = (struct cmd_generations){.images = cmd_fs_options(index->before)};
+    struct bw_error *error = cmd_history_open(index, fs, settings, &how, &history);
     if (!error)
-        error = list_choices(states, fs, past);
-    bw_past_close(past);
+        error = list_choices(states, fs, history);
+    bw_history_close(history);
     return error;
 }
 
-struct bw_error *cmd_open_state(const struct cmd_common *common, struct bw_state_choice state,
+struct bw_error *cmd_open_state(const struct cmd_common *common, struct bw_generation_choice state,
                                 struct bw_fs **fs)
 {
     struct bw_fs_options options = cmd_fs_options(common);
@@ -203,7 +204,7 @@ struct bw_error *cmd_open_state(const struct cmd_common *common, struct bw_state
     return bw_fs_open(&options, fs);
 }
 
-void cmd_states_free(struct cmd_states *states)
+void cmd_generations_free(struct cmd_generations *states)
 {
     free(states->choices);
 }

@@ -4,18 +4,18 @@
 #define BW_CLI_COMMON_GENERATIONS_H
 
 #include "base/buffer.h"
-#include "btrfs-walk/past.h"
+#include "btrfs-walk/history.h"
 #include "cli/command.h"
 #include "cli/common/output.h"
 
 /** Options of the search for historic roots. It scans large images only with --scan. */
-struct cmd_states_settings {
+struct cmd_generations_settings {
     const char *index; /**< file; NULL: none */
     bool no_scan;
 };
 
-/** The options for a struct cmd_states_settings. */
-extern const struct cmd_option cmd_states_options[];
+/** The options for a struct cmd_generations_settings. */
+extern const struct cmd_option cmd_generations_options[];
 
 /** The file of --index, opened before the sandbox is entered. */
 struct cmd_index {
@@ -28,34 +28,34 @@ struct cmd_index {
  * together with the command's other outputs. BW_ERROR_USAGE if the settings exclude each other.
  * Call cmd_index_end() even after an error. */
 struct bw_error *cmd_index_begin(struct cmd_index *index, const struct cmd_common *common,
-                                 const struct cmd_states_settings *settings,
+                                 const struct cmd_generations_settings *settings,
                                  struct cmd_common *result);
 
 void cmd_index_end(struct cmd_index *index);
 
 /** Opens the list of historic roots. `how` has been initialized by the caller; this function adds
  * the settings of the command line. Results of a scan are written to the index. */
-struct bw_error *cmd_past_open(struct cmd_index *index, struct bw_fs *fs,
-                               const struct cmd_states_settings *settings,
-                               struct bw_past_options *how, struct bw_past **past);
+struct bw_error *cmd_history_open(struct cmd_index *index, struct bw_fs *fs,
+                                  const struct cmd_generations_settings *settings,
+                                  struct bw_history_options *how, struct bw_history **history);
 
 /** Historic roots that can be opened, the newest first. */
-struct cmd_states {
+struct cmd_generations {
     struct bw_fs_options images; /**< options to open them, after `state` is set */
-    struct bw_state_choice *choices;
+    struct bw_generation_choice *choices;
     size_t count;
 };
 
-/** Finds the historic roots of a command's file system. Free with cmd_states_free(), even after an
- * error. */
-struct bw_error *cmd_states_find(struct cmd_index *index, struct bw_fs *fs,
-                                 const struct cmd_states_settings *settings,
-                                 struct cmd_states *states);
+/** Finds the historic roots of a command's file system. Free with cmd_generations_free(), even
+ * after an error. */
+struct bw_error *cmd_generations_find(struct cmd_index *index, struct bw_fs *fs,
+                                      const struct cmd_generations_settings *settings,
+                                      struct cmd_generations *states);
 
 /** Opens a historic root of the command's file system; close it with bw_fs_close(). */
-struct bw_error *cmd_open_state(const struct cmd_common *common, struct bw_state_choice state,
+struct bw_error *cmd_open_state(const struct cmd_common *common, struct bw_generation_choice state,
                                 struct bw_fs **fs);
 
-void cmd_states_free(struct cmd_states *states);
+void cmd_generations_free(struct cmd_generations *states);
 
 #endif

@@ -228,7 +228,7 @@ const struct cmd_option cmd_image_options[] = {
      "replay the log of changes fsynced after the last transaction, as a mount does (replay, the "
      "default), or ignore it (ignore)",
      .take = store_log, .words = log_modes},
-    CMD_GROUP(cmd_state_options, struct cmd_common, input.state),
+    CMD_GROUP(cmd_generation_options, struct cmd_common, input.state),
     {0, "helpers", "WORD",
      "start qemu-nbd or nbdkit for an image that needs one (on, the default), also if the image "
      "refers to backing files (backing), or never (off)",

@@ -90,8 +90,8 @@ struct bw_error *cmd_parse_range(const char *text, uint64_t *address, uint64_t *
 /** Options of all commands that open a file system, and options of all commands. */
 extern const struct cmd_option cmd_image_options[], cmd_common_options[];
 /** Groups in cmd_image_options: the options for a struct cmd_probe_settings, and for a struct
- * bw_state_choice. */
-extern const struct cmd_option cmd_probe_options[], cmd_state_options[];
+ * bw_generation_choice. */
+extern const struct cmd_option cmd_probe_options[], cmd_generation_options[];
 
 /** For a command without options. */
 extern const struct cmd_option cmd_no_options[];

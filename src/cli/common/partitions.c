@@ -8,7 +8,8 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
-#include "btrfs-walk/records.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
 
 enum { START, SIZE, TYPE, NAME, CONTENT, COLUMNS };
 

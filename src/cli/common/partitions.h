@@ -4,7 +4,7 @@
 #define BW_CMD_PARTITIONS_H
 
 #include "base/buffer.h"
-#include "btrfs-walk/partition.h"
+#include "btrfs-walk/image.h"
 #include "btrfs-walk/record.h"
 
 /** Appends a table: a line that identifies it, then a line for each partition, with its number,

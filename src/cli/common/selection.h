@@ -5,7 +5,6 @@
 #ifndef BW_CMD_SELECTION_H
 #define BW_CMD_SELECTION_H
 
-#include "btrfs-walk/selection.h"
 #include "btrfs-walk/walk.h"
 #include "cli/command.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/file_set.h"
-#include "btrfs-walk/past.h"
+#include "btrfs-walk/history.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output.h"
 #include "cli/common/partitions.h"
@@ -214,18 +214,18 @@ static struct bw_error *connect_to_servers(const struct cmd_common *common)
 /* With --scan, reports whether roots newer than the superblock were committed. */
 static struct bw_error *look_for_newer(const struct cmd_common *common, struct bw_fs *fs)
 {
-    const struct bw_state_choice *state = &common->input.state;
-    const struct bw_past_options how = {.struct_size = sizeof how,
-                                        .scanning = BW_PAST_SCAN_ALWAYS,
-                                        .progress = cmd_progress_scan,
-                                        .only_list = true};
-    struct bw_past *past = NULL;
+    const struct bw_generation_choice *state = &common->input.state;
+    const struct bw_history_options how = {.struct_size = sizeof how,
+                                           .scanning = BW_HISTORY_SCAN_ALWAYS,
+                                           .progress = cmd_progress_scan,
+                                           .only_list = true};
+    struct bw_history *history = NULL;
     if (!common->input.scan || common->input.lists_states || state->generation ||
         state->tree_root || state->backup || bw_fs_status(fs).damages)
         return NULL;
-    struct bw_error *error = bw_past_open(fs, &how, &past);
+    struct bw_error *error = bw_history_open(fs, &how, &history);
     cmd_progress_expect(0);
-    bw_past_close(past);
+    bw_history_close(history);
     return error;
 }
 

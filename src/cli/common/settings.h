@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "btrfs-walk/fs.h"
-#include "btrfs-walk/rows.h"
+#include "btrfs-walk/record.h"
 #include "cli/probes/probes.h"
 
 /** Exit statuses. */
@@ -37,19 +37,19 @@ struct cmd_input {
     const char *const *others; /**< images of another file system, which cmd_open_other() opens */
     size_t other_count;
     int superblock_copy;
-    const char *partition;         /**< NULL: not given */
-    uint64_t offset;               /**< of the file system within each image file */
-    unsigned log;                  /**< enum bw_log_mode */
-    bool log_given;                /**< --log was given */
-    struct bw_state_choice state;  /**< cmd_state_options */
-    bool scan;                     /**< bw_fs_options.scan */
-    struct bw_graph_options graph; /**< its edits are `edits` */
-    struct bw_graph_edit *edits;   /**< room for one edit per command-line argument */
-    unsigned helpers;              /**< enum bw_helper_mode */
-    unsigned timeout;              /**< for servers, in milliseconds; 0: the default */
-    struct bw_servers *servers;    /**< connections to the servers of all images that the command
-                                    * opens */
-    bool lists_states;             /**< the command searches for historic roots itself */
+    const char *partition;             /**< NULL: not given */
+    uint64_t offset;                   /**< of the file system within each image file */
+    unsigned log;                      /**< enum bw_log_mode */
+    bool log_given;                    /**< --log was given */
+    struct bw_generation_choice state; /**< cmd_generation_options */
+    bool scan;                         /**< bw_fs_options.scan */
+    struct bw_graph_options graph;     /**< its edits are `edits` */
+    struct bw_graph_edit *edits;       /**< room for one edit per command-line argument */
+    unsigned helpers;                  /**< enum bw_helper_mode */
+    unsigned timeout;                  /**< for servers, in milliseconds; 0: the default */
+    struct bw_servers *servers; /**< connections to the servers of all images that the command
+                                 * opens */
+    bool lists_states;          /**< the command searches for historic roots itself */
     bool lists_partitions; /**< the command lists the partitions of disks, even of disks that it
                             * cannot open */
 };

@@ -18,13 +18,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "btrfs-walk/directory.h"
+#include "btrfs-walk/inode.h"
 #include "btrfs-walk/graph.h"
-#include "btrfs-walk/partition.h"
+#include "btrfs-walk/image.h"
 #include "btrfs-walk/probe.h"
 #include "btrfs-walk/record.h"
 #include "btrfs-walk/subvolume.h"
-#include "btrfs-walk/xlator.h"
 #include "cli/complete/complete.h"
 
 /* Remote files are excluded, because a server that does not reply would block the shell. */

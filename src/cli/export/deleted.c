@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The deleted command: files that older generations contain and the current one lacks, as rows or
  * extracted. */
-#include "btrfs-walk/deleted.h"
+#include "btrfs-walk/history.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
-#include "btrfs-walk/records.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
 #include "cli/common/generations.h"
@@ -17,7 +18,7 @@
 
 struct deleted_state {
     struct extract_settings extract;
-    struct cmd_states_settings states;
+    struct cmd_generations_settings states;
     uint64_t since;
     bool no_data, unproven, null_terminated;
 };
@@ -27,7 +28,7 @@ struct deleting {
     const struct deleted_state *settings;
     const struct cmd_common *common;
     struct cmd_index index;
-    struct cmd_states states;
+    struct cmd_generations states;
     struct bw_deleted *deleted;
     struct bw_deleted_state state; /* the current historic root */
     struct cmd_answer *answer;
@@ -62,7 +63,7 @@ static const struct cmd_option options[] = {
      CMD_TEXT(struct deleted_state, extract.folder)},
     {0, "unproven", NULL, "also extract files without checksums, which may contain anything",
      CMD_FLAG(struct deleted_state, unproven)},
-    CMD_GROUP(cmd_states_options, struct deleted_state, states),
+    CMD_GROUP(cmd_generations_options, struct deleted_state, states),
     CMD_GROUP(extract_options, struct deleted_state, extract),
     {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct deleted_state, extract.export.walk.threads)},
@@ -78,8 +79,8 @@ static struct bw_error *begin(struct deleting *deleting, struct bw_fs *present)
 {
     const struct cmd_selection *selection = &deleting->settings->extract.export.selection;
     BW_TRY(cmd_selection_prepare(selection, present, NULL));
-    BW_TRY(
-        cmd_states_find(&deleting->index, present, &deleting->settings->states, &deleting->states));
+    BW_TRY(cmd_generations_find(&deleting->index, present, &deleting->settings->states,
+                                &deleting->states));
     const struct bw_deleted_options how = {
         .struct_size = sizeof how,
         .images = &deleting->states.images,
@@ -99,7 +100,7 @@ static struct bw_error *begin(struct deleting *deleting, struct bw_fs *present)
 static void end(struct deleting *deleting)
 {
     bw_deleted_close(deleting->deleted);
-    cmd_states_free(&deleting->states);
+    cmd_generations_free(&deleting->states);
     bw_map_free(&deleting->taken);
     bw_buffer_free(&deleting->freed);
     bw_buffer_free(&deleting->path);

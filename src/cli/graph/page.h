@@ -8,7 +8,7 @@
 #define BW_CMD_PAGE_H
 
 #include "base/buffer.h"
-#include "btrfs-walk/xlator.h"
+#include "btrfs-walk/graph.h"
 
 /** Appends the page of a layer. */
 void page_append(struct bw_buffer *text, const struct bw_xlator_class *type);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "btrfs-walk/error.h"
-#include "btrfs-walk/owner.h"
+#include "btrfs-walk/space.h"
 
 /** Ranges of addresses; the owner frees `items`. All zeros is an empty list. */
 struct bad_ranges {

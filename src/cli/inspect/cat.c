@@ -8,7 +8,7 @@
 #include "cli/common/paths.h"
 #include "cli/common/monitor.h"
 #include "cli/inspect/zeros.h"
-#include "btrfs-walk/stream.h"
+#include "btrfs-walk/file.h"
 #include "export/entry_queue.h"
 
 struct cat_state {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The compression command: the table of compsize(8), or rows. */
-#include "btrfs-walk/compression.h"
+#include "btrfs-walk/space.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,8 @@
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "base/scale.h"
-#include "btrfs-walk/records.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
 #include "cli/common/answer.h"
 #include "cli/common/paths.h"
 #include "cli/common/monitor.h"

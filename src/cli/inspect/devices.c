@@ -4,7 +4,8 @@
 #include <uuid/uuid.h>
 
 #include "base/cleanup.h"
-#include "btrfs-walk/records.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
 #include "btrfs-walk/space.h"
 #include "cli/inspect/plans.h"
 #include "cli/common/answer.h"

@@ -11,7 +11,8 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
-#include "btrfs-walk/records.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
 #include "cli/common/changes.h"
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
@@ -196,7 +197,7 @@ static struct bw_error *find_side(struct diffing *diffing, unsigned number, cons
                                   struct bw_diff_side *side)
 {
     const char *at = strrchr(text, '@');
-    struct bw_state_choice state = {0};
+    struct bw_generation_choice state = {0};
     struct bw_error *error = bw_subvolume_by_name(side->fs, text, &side->subvolume);
     if (!error || !at || !cmd_parse_number(at + 1, 1, UINT64_MAX, &state.generation))
         return error;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The du command: the lines of `btrfs filesystem du`, or rows. */
-#include "btrfs-walk/du.h"
+#include "btrfs-walk/space.h"
 
 #include "base/cleanup.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/human.h"
-#include "btrfs-walk/records.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
 #include "cli/common/answer.h"
 #include "cli/common/paths.h"
 #include "cli/common/monitor.h"

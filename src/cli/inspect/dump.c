@@ -5,7 +5,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/human.h"
-#include "btrfs-walk/dump.h"
+#include "btrfs-walk/tree.h"
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
 

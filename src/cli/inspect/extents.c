@@ -12,7 +12,8 @@
 #include "base/human.h"
 #include "base/escape.h"
 #include "btrfs-walk/file.h"
-#include "btrfs-walk/records.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
 #include "cli/common/paths.h"
 
 enum { WORTH_WRITING = 64 << 10 };

@@ -13,8 +13,9 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "btrfs-walk/file.h"
-#include "btrfs-walk/log.h"
-#include "btrfs-walk/records.h"
+#include "btrfs-walk/history.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
 #include "btrfs-walk/subvolume.h"
 #include "cli/common/answer.h"
 

@@ -673,7 +673,7 @@ static struct bw_error *prepare(struct lister *ls)
     const char *columns = ls->paths.common->answer.columns;
     columns = columns ? columns : "";
     if ((state->names && !state->numeric) || strstr(columns, "user") || strstr(columns, "group"))
-        BW_TRY(bw_people_read(fs, state->subvolume ? ls->paths.from : NULL, &state->owners));
+        BW_TRY(bw_user_names_read(fs, state->subvolume ? ls->paths.from : NULL, &state->owners));
     return NULL;
 }
 
@@ -747,7 +747,7 @@ static const struct cmd_option options[] = {
     {'R', "recursive", NULL, "also list the contents of directories, at any depth",
      CMD_FLAG(struct ls_state, recursive)},
     {'i', "inode", NULL, "the inode number before each name", CMD_FLAG(struct ls_state, inodes)},
-    {'h', "human-readable", NULL, "sizes as 1.5K", CMD_FLAG(struct ls_state, people)},
+    {'h', "human-readable", NULL, "sizes as 1.5K", CMD_FLAG(struct ls_state, human_readable)},
     {'F', "classify", NULL, "one of */=@| after each name, by its type",
      CMD_FLAG(struct ls_state, classify)},
     {'t', "by-time", NULL, "sort by time, the newest first", CMD_FLAG(struct ls_state, by_time)},
@@ -838,7 +838,7 @@ static int run(const struct cmd_common *common, void *state)
     struct bw_error *error = make_ready(common, ls, &rows);
     int status = error ? cmd_fail(common, error) : list_image(common, ls, rows);
     bw_rows_destroy(rows);
-    bw_people_destroy(ls->owners);
+    bw_user_names_destroy(ls->owners);
     ls_colors_free(&ls->colors);
     return status;
 }

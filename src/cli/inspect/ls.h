@@ -4,8 +4,8 @@
 #define BW_CMD_LS_H
 
 #include "base/time_style.h"
-#include "btrfs-walk/directory.h"
-#include "btrfs-walk/people.h"
+#include "btrfs-walk/inode.h"
+#include "btrfs-walk/subvolume.h"
 #include "cli/common/paths.h"
 #include "cli/common/answer.h"
 #include "cli/common/selection.h"
@@ -62,7 +62,7 @@ struct ls_colors {
 struct ls_state {
     const char *subvolume;
     unsigned nested; /**< enum bw_nested */
-    bool all, almost_all, lines, people, inodes, recursive, numeric, names, full_times;
+    bool all, almost_all, lines, human_readable, inodes, recursive, numeric, names, full_times;
     bool itself;   /**< list directories given as PATH, not their contents */
     bool classify; /**< -F */
     bool reverse, by_extension, unsorted, plain;
@@ -77,7 +77,7 @@ struct ls_state {
     bool selects; /**< there are filters */
     struct bw_time_style times;
     struct ls_colors colors;
-    struct bw_people *owners; /**< NULL: print numbers */
+    struct bw_user_names *owners; /**< NULL: print numbers */
 };
 
 /** An entry of a listing. */

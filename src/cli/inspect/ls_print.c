@@ -315,9 +315,9 @@ static bool is_device(const struct bw_inode *inode)
 }
 
 /* Writes a NUL-terminated size and returns its length. */
-static int write_size(char text[BW_SIZE_ROOM], uint64_t size, bool people)
+static int write_size(char text[BW_SIZE_ROOM], uint64_t size, bool human_readable)
 {
-    char *end = (people ? bw_write_short_size : bw_decimal)(text, size);
+    char *end = (human_readable ? bw_write_short_size : bw_decimal)(text, size);
     *end = '\0';
     return (int)(end - text);
 }
@@ -341,14 +341,14 @@ static void widen_for_inode(struct widths *widths, const struct bw_inode *inode,
 {
     char size[BW_SIZE_ROOM];
     widen(&widths->links, inode->link_count);
-    widen_for_owner(&widths->uid, bw_people_user(options->owners, inode->uid), inode->uid);
-    widen_for_owner(&widths->gid, bw_people_group(options->owners, inode->gid), inode->gid);
+    widen_for_owner(&widths->uid, bw_user_names_user(options->owners, inode->uid), inode->uid);
+    widen_for_owner(&widths->gid, bw_user_names_group(options->owners, inode->gid), inode->gid);
     if (is_device(inode)) {
         widen(&widths->major, bw_inode_major(inode));
         widen(&widths->minor, bw_inode_minor(inode));
         return;
     }
-    int length = write_size(size, inode->size, options->people);
+    int length = write_size(size, inode->size, options->human_readable);
     if (length > widths->size)
         widths->size = length;
 }
@@ -393,8 +393,8 @@ static void append_number(int width, uint64_t number, struct bw_buffer *text)
     append_right(width, digits, (int)(bw_decimal(digits, number) - digits), text);
 }
 
-static void append_size(const struct bw_inode *inode, const struct widths *widths, bool people,
-                        struct bw_buffer *text)
+static void append_size(const struct bw_inode *inode, const struct widths *widths,
+                        bool human_readable, struct bw_buffer *text)
 {
     char size[BW_SIZE_ROOM];
     if (is_device(inode)) {
@@ -402,7 +402,7 @@ static void append_size(const struct bw_inode *inode, const struct widths *width
                          widths->minor, bw_inode_minor(inode));
         return;
     }
-    append_right(widths->size, size, write_size(size, inode->size, people), text);
+    append_right(widths->size, size, write_size(size, inode->size, human_readable), text);
 }
 
 /* Names are aligned to the left, numbers to the right. */
@@ -430,16 +430,16 @@ static void append_columns(const struct ls_entry *entry, const struct widths *wi
     if (widths->acl)
         bw_buffer_append_byte(text, entry->has_acl ? '+' : ' ');
     append_number(widths->links, inode->link_count, text);
-    append_owner(widths->uid, bw_people_user(options->owners, inode->uid), inode->uid, text);
-    append_owner(widths->gid, bw_people_group(options->owners, inode->gid), inode->gid, text);
-    append_size(inode, widths, options->people, text);
+    append_owner(widths->uid, bw_user_names_user(options->owners, inode->uid), inode->uid, text);
+    append_owner(widths->gid, bw_user_names_group(options->owners, inode->gid), inode->gid, text);
+    append_size(inode, widths, options->human_readable, text);
     bw_buffer_append_byte(text, ' ');
     bw_time_style_append(&options->times, ls_time_of(inode, options->time), text);
     bw_buffer_append_byte(text, ' ');
 }
 
 static void append_total(const struct ls_listing *listing, const struct cmd_paths *paths,
-                         bool people, struct bw_buffer *text)
+                         bool human_readable, struct bw_buffer *text)
 {
     struct bw_superblock_info superblock;
     uint64_t total = 0;
@@ -448,7 +448,7 @@ static void append_total(const struct ls_listing *listing, const struct cmd_path
     for (size_t i = 0; i < listing->count; i++)
         total += (listing->entries[i].inode.bytes + superblock.sectorsize - 1) /
                  superblock.sectorsize * superblock.sectorsize;
-    write_size(size, people ? total : total / 1024, people);
+    write_size(size, human_readable ? total : total / 1024, human_readable);
     bw_buffer_format(text, "total %s\n", size);
 }
 
@@ -484,7 +484,7 @@ void ls_listing_print(const struct ls_listing *listing, const struct cmd_paths *
 {
     const struct widths widths = widths_of(listing, options);
     if (total && options->lines)
-        append_total(listing, paths, options->people, text);
+        append_total(listing, paths, options->human_readable, text);
     for (size_t i = 0; i < listing->count; i++) {
         const struct ls_entry *entry = &listing->entries[i];
         if (options->inodes)

@@ -6,7 +6,8 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "btrfs-walk/records.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
 #include "btrfs-walk/space.h"
 #include "cli/common/answer.h"
 

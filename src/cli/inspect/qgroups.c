@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The qgroups command: quota groups, as `btrfs qgroup show -pcre` shows them, and their state. */
-#include "btrfs-walk/quota.h"
+#include "btrfs-walk/subvolume.h"
 
 #include <inttypes.h>
 
 #include "base/cleanup.h"
-#include "btrfs-walk/records.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
 #include "cli/common/answer.h"
 
 struct qgroups_state {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The roots command: the historic roots of a file system, and how much of each can be read. */
-#include "btrfs-walk/past.h"
+#include "btrfs-walk/history.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "btrfs-walk/inode.h"
-#include "btrfs-walk/records.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
 #include "btrfs-walk/tree.h"
 #include "cli/common/answer.h"
 #include "cli/common/generations.h"
 
 struct roots_state {
-    struct cmd_states_settings states;
+    struct cmd_generations_settings states;
     unsigned threads;
     bool trees;
 };
@@ -22,12 +23,12 @@ struct roots {
     const struct roots_state *state;
     struct cmd_answer *answer;
     struct cmd_index index;
-    struct bw_past *past;
-    const struct bw_state_info *info; /* the historic root whose trees are listed */
+    struct bw_history *history;
+    const struct bw_generation_info *info; /* the historic root whose trees are listed */
 };
 
 static const struct cmd_option options[] = {
-    CMD_GROUP(cmd_states_options, struct roots_state, states),
+    CMD_GROUP(cmd_generations_options, struct roots_state, states),
     {0, "trees", NULL, "list the trees of each state", CMD_FLAG(struct roots_state, trees)},
     {'j', "threads", "N", "scan with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct roots_state, threads)},
@@ -43,15 +44,16 @@ static struct bw_bytes word(const char *text)
     return (struct bw_bytes){text, strlen(text)};
 }
 
-static struct bw_names sources_of(const struct bw_state_info *info, struct bw_bytes words[WORDS])
+static struct bw_names sources_of(const struct bw_generation_info *info,
+                                  struct bw_bytes words[WORDS])
 {
     static const char *const backups[] = {"", "backup-0", "backup-1", "backup-2", "backup-3"};
     struct bw_names names = {words, 0};
-    if (info->sources & BW_STATE_OF_SUPERBLOCK)
+    if (info->sources & BW_GENERATION_OF_SUPERBLOCK)
         words[names.length++] = word("superblock");
-    if (info->sources & BW_STATE_OF_BACKUP)
+    if (info->sources & BW_GENERATION_OF_BACKUP)
         words[names.length++] = word(backups[info->backup]);
-    if (info->sources & BW_STATE_OF_SCAN)
+    if (info->sources & BW_GENERATION_OF_SCAN)
         words[names.length++] = word("scan");
     names.data = names.length ? words : NULL;
     return names;
@@ -63,7 +65,7 @@ static const char *recoverable_word(bool verified, bool readable, uint64_t missi
     return !verified ? NULL : !readable ? "nothing" : missing ? "part" : "whole";
 }
 
-static struct bw_error *write_state(struct roots *roots, const struct bw_state_info *info)
+static struct bw_error *write_state(struct roots *roots, const struct bw_generation_info *info)
 {
     struct bw_bytes words[WORDS];
     const int64_t date = bw_time_nanoseconds(&info->date);
@@ -74,7 +76,7 @@ static struct bw_error *write_state(struct roots *roots, const struct bw_state_i
         .generation = info->generation,
         .date = date,
         .found = sources_of(info, words),
-        .standing = bw_state_standing_name(info->standing),
+        .standing = bw_generation_status_name(info->standing),
         .left = recoverable_word(info->judged, info->readable, info->missing),
         .missing = info->missing,
         .trimmed = info->trimmed,
@@ -92,7 +94,7 @@ static struct bw_error *write_state(struct roots *roots, const struct bw_state_i
                                 (info->chunk_root ? 0 : BW_MEMBER(stateinfo, chunk_root)));
 }
 
-static struct bw_error *write_tree(void *context, const struct bw_state_tree *tree)
+static struct bw_error *write_tree(void *context, const struct bw_generation_tree *tree)
 {
     struct roots *roots = context;
     char name[BW_KEY_TEXT];
@@ -122,15 +124,15 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct roots *roots = context;
     roots->answer = answer;
-    struct bw_past_options how = {.struct_size = sizeof how, .threads = roots->state->threads};
-    struct bw_error *error =
-        cmd_past_open(&roots->index, answer->session.fs, &roots->state->states, &how, &roots->past);
-    for (size_t i = 0; !error && i < bw_past_count(roots->past); i++) {
-        roots->info = bw_past_state(roots->past, i);
-        error = roots->state->trees ? bw_past_trees(roots->past, i, write_tree, roots)
+    struct bw_history_options how = {.struct_size = sizeof how, .threads = roots->state->threads};
+    struct bw_error *error = cmd_history_open(&roots->index, answer->session.fs,
+                                              &roots->state->states, &how, &roots->history);
+    for (size_t i = 0; !error && i < bw_history_count(roots->history); i++) {
+        roots->info = bw_history_entry(roots->history, i);
+        error = roots->state->trees ? bw_history_trees(roots->history, i, write_tree, roots)
                                     : write_state(roots, roots->info);
     }
-    bw_past_close(roots->past);
+    bw_history_close(roots->history);
     return error;
 }
 

@@ -6,8 +6,9 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "btrfs-walk/records.h"
-#include "btrfs-walk/shares.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/space.h"
 #include "btrfs-walk/subvolume.h"
 #include "cli/inspect/plans.h"
 #include "cli/common/answer.h"

@@ -11,7 +11,8 @@
 #include "base/escape.h"
 #include "base/human.h"
 #include "btrfs-walk/file.h"
-#include "btrfs-walk/records.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
 #include "cli/common/paths.h"
 #include "cli/inspect/stat_format.h"
 
@@ -20,8 +21,8 @@ struct stat_state {
     const char *format; /* NULL: lines */
     bool escapes;       /* --printf: the format contains escapes */
     bool follow;
-    struct bw_people *people; /* read if the format prints names of owners */
-    bool not_first;           /* something has been written */
+    struct bw_user_names *user_names; /* read if the format prints names of owners */
+    bool not_first;                   /* something has been written */
 };
 
 /* --format adds a newline; --printf interprets escapes instead. */
@@ -331,13 +332,16 @@ static struct bw_error *write_format(struct stat_state *state, const struct cmd_
     BW_TRY(bw_inode_get(fs, place, &inode));
     if (S_ISLNK(inode.mode) && strstr(state->format, "N"))
         BW_TRY(bw_inode_readlink(fs, place, &target, &(size_t){0}));
-    if (!state->people && stat_format_names_people(state->format))
-        BW_TRY(bw_people_read(fs, state->subvolume ? paths->from : NULL, &state->people));
+    if (!state->user_names && stat_format_names_people(state->format))
+        BW_TRY(bw_user_names_read(fs, state->subvolume ? paths->from : NULL, &state->user_names));
     bw_fs_superblock(fs, &superblock);
-    const struct stat_facts facts = {path,         &inode,
-                                     place->inode, bw_subvolume_id(place->subvolume),
-                                     target,       superblock.sectorsize,
-                                     state->people};
+    const struct stat_facts facts = {path,
+                                     &inode,
+                                     place->inode,
+                                     bw_subvolume_id(place->subvolume),
+                                     target,
+                                     superblock.sectorsize,
+                                     state->user_names};
     stat_format_append(state->format, state->escapes, &facts, text);
     if (!state->escapes)
         bw_buffer_append_byte(text, '\n');
@@ -371,7 +375,7 @@ static int run(const struct cmd_common *common, void *state)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--format excludes %s",
                                                 common->answer.columns ? "-o" : "--json"));
     const int status = cmd_paths_run(common, stat->subvolume, stat->follow, &plan, answer, state);
-    bw_people_destroy(stat->people);
+    bw_user_names_destroy(stat->user_names);
     return status;
 }
 

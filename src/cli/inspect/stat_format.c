@@ -290,15 +290,16 @@ static void append_directive(const struct directive *directive, const struct sta
     else if (directive->letter == 'A')
         append_text(directive, (*bw_write_mode(mode, inode->mode) = '\0', mode), text);
     else
-        append_text(
-            directive,
-            directive->letter == '%'   ? "%"
-            : directive->letter == 'n' ? facts->path
-            : directive->letter == 'F' ? type_of(inode)
-            : directive->letter == 'U' ? or_unknown(bw_people_user(facts->people, inode->uid))
-            : directive->letter == 'G' ? or_unknown(bw_people_group(facts->people, inode->gid))
-                                       : "?",
-            text);
+        append_text(directive,
+                    directive->letter == '%'   ? "%"
+                    : directive->letter == 'n' ? facts->path
+                    : directive->letter == 'F' ? type_of(inode)
+                    : directive->letter == 'U'
+                        ? or_unknown(bw_user_names_user(facts->user_names, inode->uid))
+                    : directive->letter == 'G'
+                        ? or_unknown(bw_user_names_group(facts->user_names, inode->gid))
+                        : "?",
+                    text);
 }
 
 /* Appends the character of an escape sequence after a backslash. */

@@ -5,7 +5,7 @@
 
 #include "base/buffer.h"
 #include "btrfs-walk/inode.h"
-#include "btrfs-walk/people.h"
+#include "btrfs-walk/subvolume.h"
 
 /** Facts that a format may print. */
 struct stat_facts {
@@ -14,7 +14,7 @@ struct stat_facts {
     uint64_t number, subvolume;
     const char *target; /**< of a symbolic link, NUL-terminated; NULL: not a link */
     uint32_t sectorsize;
-    const struct bw_people *people;
+    const struct bw_user_names *user_names;
 };
 
 /** Finds the first directive that stat(1) does not have for inodes; returns its length, or 0 if

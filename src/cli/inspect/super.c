@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
-#include "btrfs-walk/dump.h"
+#include "btrfs-walk/tree.h"
 #include "cli/common/answer.h"
 
 struct super_state {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The tree-stats command: sizes of trees and distances between their blocks, in the format of
  * `btrfs inspect-internal tree-stats`. */
-#include "btrfs-walk/tree_stats.h"
+#include "btrfs-walk/tree.h"
 
 #include <inttypes.h>
 
@@ -9,8 +9,8 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
-#include "btrfs-walk/records.h"
-#include "btrfs-walk/tree.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
 

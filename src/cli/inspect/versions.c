@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The versions command: the versions of a file in older generations. */
-#include "btrfs-walk/versions.h"
+#include "btrfs-walk/history.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "btrfs-walk/deleted.h"
-#include "btrfs-walk/records.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
 #include "cli/common/changes.h"
 #include "cli/common/answer.h"
 #include "cli/common/paths.h"
@@ -15,7 +15,7 @@
 #include "cli/common/generations.h"
 
 struct versions_state {
-    struct cmd_states_settings states;
+    struct cmd_generations_settings states;
     const char *subvolume;
     bool all, no_data;
 };
@@ -33,7 +33,7 @@ static const struct cmd_option options[] = {
     {0, "no-data", NULL, "do not read data; how much is recoverable remains unknown",
      CMD_FLAG(struct versions_state, no_data)},
     CMD_SUBVOLUME_OPTION(struct versions_state, subvolume),
-    CMD_GROUP(cmd_states_options, struct versions_state, states),
+    CMD_GROUP(cmd_generations_options, struct versions_state, states),
     {0},
 };
 
@@ -95,12 +95,12 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     struct versions *versions = context;
     const struct versions_state *state = versions->state;
     BW_AUTO_BUFFER struct bw_buffer path = {0};
-    struct cmd_states states;
+    struct cmd_generations states;
     versions->answer = answer;
     BW_TRY(cmd_paths_absolute(answer->common->paths[0], &path));
     bw_buffer_append_byte(&path, '\0');
     struct bw_error *error =
-        cmd_states_find(&versions->index, answer->session.fs, &state->states, &states);
+        cmd_generations_find(&versions->index, answer->session.fs, &state->states, &states);
     const struct bw_versions_options how = {
         .struct_size = sizeof how,
         .images = &states.images,
@@ -117,7 +117,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
         error = bw_error_no_memory();
     if (!error)
         error = bw_versions(answer->session.fs, &how);
-    cmd_states_free(&states);
+    cmd_generations_free(&states);
     return error;
 }
 

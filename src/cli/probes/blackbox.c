@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
-#include "btrfs-walk/recorder.h"
+#include "btrfs-walk/probe.h"
 #include "cli/command.h"
 #include "cli/common/sandbox.h"
 #include "cli/probes/probes.h"

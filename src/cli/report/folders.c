@@ -11,7 +11,7 @@
 #include "base/escape.h"
 #include "base/human.h"
 #include "base/utf8.h"
-#include "btrfs-walk/du.h"
+#include "btrfs-walk/space.h"
 #include "cli/common/monitor.h"
 #include "cli/report/report.h"
 #include "draw/markup.h"

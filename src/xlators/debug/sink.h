@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/buffer.h"
-#include "btrfs-walk/xlator.h"
+#include "btrfs-walk/graph.h"
 
 /** Lives in the private state of its layer. */
 struct bw_sink {

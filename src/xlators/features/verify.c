@@ -16,7 +16,7 @@
 #include "base/map.h"
 #include "ondisk/checksum.h"
 #include "ondisk/disk.h"
-#include "btrfs-walk/xlator.h"
+#include "btrfs-walk/graph.h"
 
 /* Private state of the layer. */
 struct bw_verify {

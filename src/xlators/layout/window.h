@@ -6,7 +6,7 @@
 #ifndef BW_XLATORS_LAYOUT_WINDOW_H
 #define BW_XLATORS_LAYOUT_WINDOW_H
 
-#include "btrfs-walk/xlator.h"
+#include "btrfs-walk/graph.h"
 
 /** The range; the private state of such a layer. */
 struct bw_window {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The public headers: subvolumes, inodes, directories that are listed bit by bit, and walks with a
  * visitor. What the commands use of them is tested with the commands. */
-#include "btrfs-walk/directory.h"
 #include "btrfs-walk/inode.h"
 #include "ondisk/items.h"
 #include "support/walk_helpers.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What hangs on an inode and on a directory: inodes one by one and many at once, entries, links,
  * attributes, access control lists, numbers of extents. */
-#include "btrfs-walk/directory.h"
+#include "btrfs-walk/inode.h"
 #include "ondisk/acl.h"
 #include "fs/inode.h"
 #include "fs/fs.h"

@@ -4,7 +4,7 @@
  * looked up and read. And where leaves are lost as well, nobody takes what is not known for what is
  * not there.
  */
-#include "btrfs-walk/directory.h"
+#include "btrfs-walk/inode.h"
 #include "fs/inode.h"
 #include "fs/lookup.h"
 #include "support/data_image.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* btrfs-walk/partition.h, and opening file systems in partitions, on disks made in memory. */
+/* btrfs-walk/image.h, and opening file systems in partitions, on disks made in memory. */
 #include <inttypes.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/endian.h"
-#include "btrfs-walk/partition.h"
+#include "btrfs-walk/image.h"
 #include "support/walk_helpers.h"
 
 enum { PARTITIONS = 4, FIRST = 1 << 20 };

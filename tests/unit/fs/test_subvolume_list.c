@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Lists of subvolumes and of quota groups, where the root tree and the quota tree are crafted:
  * subvolumes inside themselves, lost parents, directories in circles, items that are cut off. */
-#include "btrfs-walk/quota.h"
+#include "btrfs-walk/subvolume.h"
 #include "ondisk/disk_items.h"
 #include "support/walk_helpers.h"
 

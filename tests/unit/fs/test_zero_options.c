@@ -4,7 +4,7 @@
 #include "support/walk_helpers.h"
 
 #include "btrfs-walk/check.h"
-#include "btrfs-walk/past.h"
+#include "btrfs-walk/history.h"
 #include "ondisk/disk.h"
 
 static void spoil(struct bw_disk_superblock *superblock, void *closure)
@@ -118,15 +118,15 @@ static void test_states_and_check(void **state)
     (void)state;
     struct iw_image *image = make_damaged();
     struct bw_fs *fs = open_damaged(image);
-    struct bw_past_facts facts;
-    struct bw_past *past = NULL;
-    expect_success(bw_past_open(
-        fs, &(struct bw_past_options){.struct_size = sizeof(struct bw_past_options)}, &past));
-    bw_past_facts(past, &facts);
+    struct bw_history_facts facts;
+    struct bw_history *past = NULL;
+    expect_success(bw_history_open(
+        fs, &(struct bw_history_options){.struct_size = sizeof(struct bw_history_options)}, &past));
+    bw_history_facts(past, &facts);
     assert_true(facts.scanned);
-    assert_int_equal(bw_past_state(past, 0)->missing, 0);
-    assert_true(bw_past_state(past, 0)->judged);
-    bw_past_close(past);
+    assert_int_equal(bw_history_entry(past, 0)->missing, 0);
+    assert_true(bw_history_entry(past, 0)->judged);
+    bw_history_close(past);
     const struct bw_check_options how = {.struct_size = sizeof how};
     struct bw_check_summary *summary;
     expect_success(bw_check(fs, &how, &summary));

@@ -2,7 +2,7 @@
 /* src/past/left: what is left of a file, from the parts that reading it gives. */
 #include "support/walk_helpers.h"
 
-#include "btrfs-walk/deleted.h"
+#include "btrfs-walk/history.h"
 
 static void take(struct bw_left *left, enum bw_data_kind kind, uint64_t offset, uint64_t length)
 {

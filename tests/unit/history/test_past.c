@@ -104,9 +104,9 @@ static struct bw_error *gather(void *context, const char *bytes, size_t length)
 /* Whether a file that is cut or changed is refused. */
 static bool is_read(struct bw_fs *fs, const char *bytes, size_t length)
 {
-    struct bw_past past = {.fs = fs};
+    struct bw_history past = {.fs = fs};
     bw_found_init(&past.index);
-    const bool read = bw_past_read_index(&past, bytes, length);
+    const bool read = bw_history_read_index(&past, bytes, length);
     assert_int_equal(past.index.count, read ? 1500 : 0);
     bw_found_free(&past.index);
     return read;
@@ -115,7 +115,7 @@ static bool is_read(struct bw_fs *fs, const char *bytes, size_t length)
 static void test_file(void **state)
 {
     struct bw_fs fs = {.superblock = {.nodesize = NODESIZE, .generation = 9}};
-    struct bw_past past = {.fs = &fs};
+    struct bw_history past = {.fs = &fs};
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     (void)state;
     bw_found_init(&past.index);
@@ -125,9 +125,9 @@ static void test_file(void **state)
         const struct bw_found_block block = block_at(i << 12, 7);
         bw_found_add(&past.index, &block, 1);
     }
-    assert_null(bw_past_write_index(&past, gather, &text));
+    assert_null(bw_history_write_index(&past, gather, &text));
     bw_found_free(&past.index);
-    assert_true(bw_past_is_index(text.data, text.length));
+    assert_true(bw_history_is_index(text.data, text.length));
     assert_true(is_read(&fs, text.data, text.length));
     for (size_t cut = 0; cut < text.length; cut += 977)
         assert_false(is_read(&fs, text.data, cut));

@@ -38,11 +38,11 @@ static void scan(struct scanned *scanned)
 {
     struct bw_scan_ranges ranges = {0};
     open_written(&scanned->fixture);
-    struct bw_past_scan scan = {
+    struct bw_history_scan scan = {
         .fs = scanned->fixture.fs, .ranges = &ranges, .index = &scanned->index};
     bw_found_init(&scanned->index);
     expect_success(bw_scan_add_chunks(scan.fs, &ranges));
-    expect_success(bw_past_scan(&scan));
+    expect_success(bw_history_scan(&scan));
     free(ranges.ranges);
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The space of files: which references make data shared, snapshots of some leaves, directories that
  * lead to themselves, no extent tree; and ranges of which each byte counts once. */
-#include "btrfs-walk/du.h"
+#include "btrfs-walk/space.h"
 
 #include "base/range_set.h"
-#include "btrfs-walk/compression.h"
 #include "ondisk/disk_items.h"
 #include "support/data_image.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What snapshots share, where there are more of them than a set has bits in a word. */
-#include "btrfs-walk/shares.h"
+#include "btrfs-walk/space.h"
 #include "support/walk_helpers.h"
 
 enum { SOURCE = 256, OTHER, FIRST, GROUP = 100, FILES = 40, NODESIZE = 4096 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Maps of space: sums are those of the usage, extents lie in the cells that they should, chunks
  * that overlap count once. */
-#include "btrfs-walk/space_map.h"
 #include "btrfs-walk/space.h"
 #include "ondisk/disk_items.h"
 #include "support/image_writer_internal.h"

@@ -2,7 +2,7 @@
 /*
  * The records as their public header has them against the tables, which are made of the private
  * structures; and what must be true of all records and probes. record_types.h stays out of here:
- * each structure is that of btrfs-walk/records.h.
+ * each structure is that of btrfs-walk/row_records.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,8 @@
 #include <cmocka.h>
 
 #include "btrfs-walk/probe.h"
-#include "btrfs-walk/records.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/row_records.h"
 
 /* A member as the public header has it. */
 struct public_member {

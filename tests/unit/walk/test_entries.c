@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Walks that list more, or less, than all regular files: types, starts, depth, filters, order. */
-#include "btrfs-walk/selection.h"
+#include "btrfs-walk/walk.h"
 #include "support/walk_helpers.h"
 
 /* Entries in the order they came, a line each: "TYPE SUBVOLUME:INODE PATH". */

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# File systems whose trunk is lost: superblocks, chunk tree, root tree. All files are still found.
+# File systems whose critical trees are lost: superblocks, chunk tree, root tree.
+# All files are still found.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 . "$(dirname "$0")/fixtures.bash"

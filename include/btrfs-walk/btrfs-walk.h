@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The whole library. Each of these headers can also be included alone: it includes what it needs.
+ */
+#ifndef BTRFS_WALK_BTRFS_WALK_H
+#define BTRFS_WALK_BTRFS_WALK_H
+
+#include "btrfs-walk/check.h"
+#include "btrfs-walk/diff.h"
+#include "btrfs-walk/error.h"
+#include "btrfs-walk/file.h"
+#include "btrfs-walk/fs.h"
+#include "btrfs-walk/graph.h"
+#include "btrfs-walk/history.h"
+#include "btrfs-walk/image.h"
+#include "btrfs-walk/inode.h"
+#include "btrfs-walk/key.h"
+#include "btrfs-walk/probe.h"
+#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/record.h"
+#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/space.h"
+#include "btrfs-walk/subvolume.h"
+#include "btrfs-walk/tree.h"
+#include "btrfs-walk/walk.h"
+
+#endif
