@@ -59,10 +59,9 @@ static const struct {
   super_flags[64] = {SUPER_FLAGS(AS_ENTRY)};
 
 #define AS_VALUE(bit, name, NAME, readable) {UINT64_C(1) << (bit), #NAME, false},
-#define NAMES(words)                                                    \
-    {                                                                   \
-        (const struct bw_value_name[]){words{0, NULL, false}}, NULL, "" \
-    }
+/* clang-format off */
+#define NAMES(words) {(const struct bw_value_name[]){words {0, NULL, false}}, NULL, ""}
+/* clang-format on */
 const struct bw_value_names bw_incompat_flags = NAMES(INCOMPAT(AS_VALUE));
 const struct bw_value_names bw_compat_ro_flags = NAMES(COMPAT_RO(AS_VALUE));
 const struct bw_value_names bw_super_flags = NAMES(SUPER_FLAGS(AS_VALUE));

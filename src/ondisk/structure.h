@@ -114,45 +114,30 @@ bool bw_objectid_parse(const char *name, uint64_t *objectid);
 
 /* The tables. A structure is an array of members and BW_STRUCTURE(name, ...) after it. */
 
-#define BW_DISK_SIZE(type, member) sizeof(((struct bw_disk_##type *)0)->member)
+/* clang-format off */
 
-/** A member that is at `member` in struct bw_disk_TYPE, under the name `word`. More members of
- * struct bw_field may follow. */
-#define BW_FIELD_AS(word, type_of_disk, member, type_, format_, doc, ...)       \
-    {                                                                           \
-        .name = (word), .type = BW_TYPE_##type_, .format = BW_FORMAT_##format_, \
-        .offset = offsetof(struct bw_disk_##type_of_disk, member),              \
-        .stability = BW_STABILITY_EVOLVING, .documentation = (doc),             \
-        .field = &(const struct bw_field)                                       \
-        {                                                                       \
-            .size = BW_DISK_SIZE(type_of_disk, member), ##__VA_ARGS__           \
-        }                                                                       \
-    }
-/** The same, named as in the structure. */
+/** The description of a member. What follows are members of struct bw_field. */
+#define BW_DESCRIBED(word, type_, format_, doc, ...)                        \
+    .name = (word), .type = BW_TYPE_##type_, .format = BW_FORMAT_##format_, \
+    .stability = BW_STABILITY_EVOLVING, .documentation = (doc),             \
+    .field = &(const struct bw_field){__VA_ARGS__}
+/** The same, for a member that is at `member` in struct bw_disk_TYPE. */
+#define BW_DESCRIBED_AT(word, type_of_disk, member, type_, format_, doc, ...)                 \
+    BW_DESCRIBED(word, type_, format_, doc,                                                   \
+                 .size = sizeof(((struct bw_disk_##type_of_disk *)0)->member), ##__VA_ARGS__), \
+        .offset = offsetof(struct bw_disk_##type_of_disk, member)
+
+/** A member at a fixed place, under another name than in the structure on disk. */
+#define BW_FIELD_AS(...) {BW_DESCRIBED_AT(__VA_ARGS__)}
+/** The same, under that name. */
 #define BW_FIELD(type_of_disk, member, type_, format_, doc) \
-    BW_FIELD_AS(#member, type_of_disk, member, type_, format_, doc)
+    {BW_DESCRIBED_AT(#member, type_of_disk, member, type_, format_, doc)}
 #define BW_NUMBER(type_of_disk, member, doc) BW_FIELD(type_of_disk, member, U64, NUMBER, doc)
 /** A member with names: WORD or FLAGS. */
-#define BW_NAMED(type_of_disk, member, format_, names, doc)                             \
-    {                                                                                   \
-        .name = #member, .type = BW_TYPE_U64, .format = BW_FORMAT_##format_,            \
-        .offset = offsetof(struct bw_disk_##type_of_disk, member),                      \
-        .stability = BW_STABILITY_EVOLVING, .documentation = (doc), .values = &(names), \
-        .field = &(const struct bw_field)                                               \
-        {                                                                               \
-            .size = BW_DISK_SIZE(type_of_disk, member)                                  \
-        }                                                                               \
-    }
-/** A member that is not at a fixed place; what follows are members of struct bw_field. */
-#define BW_PART(word, type_, format_, doc, ...)                                 \
-    {                                                                           \
-        .name = (word), .type = BW_TYPE_##type_, .format = BW_FORMAT_##format_, \
-        .stability = BW_STABILITY_EVOLVING, .documentation = (doc),             \
-        .field = &(const struct bw_field)                                       \
-        {                                                                       \
-            __VA_ARGS__                                                         \
-        }                                                                       \
-    }
+#define BW_NAMED(type_of_disk, member, format_, names, doc) \
+    {BW_DESCRIBED_AT(#member, type_of_disk, member, U64, format_, doc), .values = &(names)}
+/** A member that is not at a fixed place. */
+#define BW_PART(...) {BW_DESCRIBED(__VA_ARGS__)}
 /** The bytes of a name, which come after the structure; their number is the member name_length. */
 #define BW_NAME(type_of_disk, doc)                                                         \
     BW_FIELD_AS("name", type_of_disk, name_length, BYTES, NAME, doc, .kind = BW_READ_NAME, \
@@ -169,39 +154,24 @@ bool bw_objectid_parse(const char *name, uint64_t *objectid);
 #define BW_COMPUTED(word, type_, format_, function, doc) \
     BW_PART(word, type_, format_, doc, .kind = BW_READ_COMPUTED, .compute = function)
 /** The same, only if it is named. */
-#define BW_LAZY(word, type_, format_, function, doc)                                          \
-    {                                                                                         \
-        .name = (word), .type = BW_TYPE_##type_, .format = BW_FORMAT_##format_, .lazy = true, \
-        .stability = BW_STABILITY_EVOLVING, .documentation = (doc),                           \
-        .field = &(const struct bw_field)                                                     \
-        {                                                                                     \
-            .kind = BW_READ_COMPUTED, .compute = function                                     \
-        }                                                                                     \
-    }
+#define BW_LAZY(word, type_, format_, function, doc)                                              \
+    {BW_DESCRIBED(word, type_, format_, doc, .kind = BW_READ_COMPUTED, .compute = function), \
+     .lazy = true}
 /** One of several structures. */
 #define BW_CHOICE(of, function, doc) \
     BW_PART(NULL, RECORD, TEXT, doc, .kind = BW_READ_CHOICE, .structures = (of), .choose = function)
 
 #define BW_STRUCTURE_FROM(table, least, bytes, doc, template)                                  \
     const struct bw_structure bw_structure_##table = {                                         \
-        .record =                                                                              \
-            {                                                                                  \
-                .name = #table,                                                                \
-                .documentation = (doc),                                                        \
-                .version = 1,                                                                  \
-                .attributes = {BW_STABILITY_EVOLVING, BW_STABILITY_EVOLVING, BW_CLASS_COMMON}, \
-                .size = (bytes),                                                               \
-                .members = table##_members,                                                    \
-                .member_count = sizeof(table##_members) / sizeof *table##_members,             \
-            },                                                                                 \
-        .size = (bytes),                                                                       \
-        .minimum = (least),                                                                    \
-        .text = (template),                                                                    \
-    }
+        .record = {#table, (doc), 1,                                                           \
+                   {BW_STABILITY_EVOLVING, BW_STABILITY_EVOLVING, BW_CLASS_COMMON},            \
+                   (bytes), table##_members, sizeof(table##_members) / sizeof *table##_members}, \
+        .size = (bytes), .minimum = (least), .text = (template)}
 #define BW_STRUCTURE(table, bytes, doc, template) BW_STRUCTURE_FROM(table, 0, bytes, doc, template)
 /** Without members. */
 #define BW_EMPTY_STRUCTURE(table, doc, template)       \
     const struct bw_structure bw_structure_##table = { \
         .record = {.name = #table, .documentation = (doc)}, .text = (template)}
+/* clang-format on */
 
 #endif

@@ -83,17 +83,11 @@ static const struct bw_member raid_stripe_members[] = {
 };
 BW_STRUCTURE(raid_stripe, 0, "where data lie whose address and length the key tells", "{strides}");
 
-static const struct bw_value_names replace_modes = {
-    (const struct bw_value_name[]){{0, "ALWAYS", false}, {1, "AVOID", false}, {0, NULL, false}},
-    NULL, "UNKNOWN."};
-static const struct bw_value_names replace_states = {
-    (const struct bw_value_name[]){{0, "NEVER_STARTED", false},
-                                   {1, "STARTED", false},
-                                   {2, "FINISHED", false},
-                                   {3, "CANCELED", false},
-                                   {4, "SUSPENDED", false},
-                                   {0, NULL, false}},
-    NULL, "UNKNOWN."};
+static const struct bw_value_names replace_modes =
+    BW_NAMES(NULL, "UNKNOWN.", {0, "ALWAYS", false}, {1, "AVOID", false});
+static const struct bw_value_names replace_states =
+    BW_NAMES(NULL, "UNKNOWN.", {0, "NEVER_STARTED", false}, {1, "STARTED", false},
+             {2, "FINISHED", false}, {3, "CANCELED", false}, {4, "SUSPENDED", false});
 
 static const struct bw_member device_replace_members[] = {
     BW_FIELD(device_replace, source_devid, I64, NUMBER, "device that is replaced"),

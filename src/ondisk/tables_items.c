@@ -6,10 +6,8 @@
 #include "ondisk/disk_items.h"
 #include "ondisk/tables.h"
 
-static const struct bw_value_names root_flags = {
-    (const struct bw_value_name[]){
-        {BW_ROOT_READ_ONLY, "RDONLY", false}, {BW_ROOT_DEAD, "DEAD", false}, {0, NULL, false}},
-    "none", ""};
+static const struct bw_value_names root_flags =
+    BW_NAMES("none", "", {BW_ROOT_READ_ONLY, "RDONLY", false}, {BW_ROOT_DEAD, "DEAD", false});
 
 static const struct bw_member root_item_v2_members[] = {
     BW_FIELD(root_item, uuid, BYTES, UUID, "uuid of the subvolume"),
@@ -107,14 +105,9 @@ BW_STRUCTURE(string, 0, "a text, for tests", "\n\t\titem data {data}");
 
 /* Quotas. */
 
-static const struct bw_value_names qgroup_flags = {
-    (const struct bw_value_name[]){{1 << 0, "ON", false},
-                                   {1 << 0, "OFF", true},
-                                   {1 << 1, "SCANNING", false},
-                                   {1 << 2, "INCONSISTENT", false},
-                                   {BW_QGROUP_SIMPLE_MODE, "SIMPLE_MODE", false},
-                                   {0, NULL, false}},
-    NULL, ""};
+static const struct bw_value_names qgroup_flags =
+    BW_NAMES(NULL, "", {1 << 0, "ON", false}, {1 << 0, "OFF", true}, {1 << 1, "SCANNING", false},
+             {1 << 2, "INCONSISTENT", false}, {BW_QGROUP_SIMPLE_MODE, "SIMPLE_MODE", false});
 
 static const struct bw_member simple_quota_members[] = {
     BW_NUMBER(qgroup_status, enable_generation, "transaction since which extents are counted"),
@@ -169,24 +162,13 @@ BW_STRUCTURE(qgroup_limit, sizeof(struct bw_disk_qgroup_limit), "limits of a qgr
 /* Structures of the items of subvolume trees: inodes, their names and attributes, file extents,
  * verity; and the checksums of data. */
 
-static const struct bw_value_names inode_flags = {(const struct bw_value_name[]){
-                                                      {1 << 0, "NODATASUM", false},
-                                                      {1 << 1, "NODATACOW", false},
-                                                      {1 << 2, "READONLY", false},
-                                                      {1 << 3, "NOCOMPRESS", false},
-                                                      {1 << 4, "PREALLOC", false},
-                                                      {1 << 5, "SYNC", false},
-                                                      {1 << 6, "IMMUTABLE", false},
-                                                      {1 << 7, "APPEND", false},
-                                                      {1 << 8, "NODUMP", false},
-                                                      {1 << 9, "NOATIME", false},
-                                                      {1 << 10, "DIRSYNC", false},
-                                                      {1 << 11, "COMPRESS", false},
-                                                      {UINT64_C(1) << 31, "ROOT_ITEM_INIT", false},
-                                                      {UINT64_C(1) << 32, "VERITY", false},
-                                                      {0, NULL, false},
-                                                  },
-                                                  "none", ""};
+static const struct bw_value_names inode_flags =
+    BW_NAMES("none", "", {1 << 0, "NODATASUM", false}, {1 << 1, "NODATACOW", false},
+             {1 << 2, "READONLY", false}, {1 << 3, "NOCOMPRESS", false},
+             {1 << 4, "PREALLOC", false}, {1 << 5, "SYNC", false}, {1 << 6, "IMMUTABLE", false},
+             {1 << 7, "APPEND", false}, {1 << 8, "NODUMP", false}, {1 << 9, "NOATIME", false},
+             {1 << 10, "DIRSYNC", false}, {1 << 11, "COMPRESS", false},
+             {UINT64_C(1) << 31, "ROOT_ITEM_INIT", false}, {UINT64_C(1) << 32, "VERITY", false});
 
 static const struct bw_member inode_item_members[] = {
     BW_NUMBER(inode_item, generation, "transaction that created the inode"),
@@ -244,18 +226,11 @@ static const struct bw_member inode_extrefs_members[] = {
 };
 BW_STRUCTURE(inode_extrefs, 0, "names of an inode that have the same hash", "{names}");
 
-static const struct bw_value_names entry_types = {(const struct bw_value_name[]){
-                                                      {BW_FILE_REGULAR, "FILE", false},
-                                                      {BW_FILE_DIRECTORY, "DIR", false},
-                                                      {BW_FILE_CHARACTER_DEVICE, "CHRDEV", false},
-                                                      {BW_FILE_BLOCK_DEVICE, "BLKDEV", false},
-                                                      {BW_FILE_FIFO, "FIFO", false},
-                                                      {BW_FILE_SOCKET, "SOCK", false},
-                                                      {BW_FILE_SYMLINK, "SYMLINK", false},
-                                                      {8, "XATTR", false},
-                                                      {0, NULL, false},
-                                                  },
-                                                  NULL, "DIR_ITEM."};
+static const struct bw_value_names entry_types =
+    BW_NAMES(NULL, "DIR_ITEM.", {BW_FILE_REGULAR, "FILE", false}, {BW_FILE_DIRECTORY, "DIR", false},
+             {BW_FILE_CHARACTER_DEVICE, "CHRDEV", false}, {BW_FILE_BLOCK_DEVICE, "BLKDEV", false},
+             {BW_FILE_FIFO, "FIFO", false}, {BW_FILE_SOCKET, "SOCK", false},
+             {BW_FILE_SYMLINK, "SYMLINK", false}, {8, "XATTR", false});
 
 static const struct bw_member dir_entry_members[] = {
     BW_FIELD(dir_item, location, KEY, TEXT, "key of the inode or subvolume"),
@@ -300,20 +275,13 @@ BW_STRUCTURE(bytes, 0, "a piece of the data that fs-verity stores for a file", "
 
 /* File extents. */
 
-static const struct bw_value_names compressions = {
-    (const struct bw_value_name[]){{0, "none", false},
-                                   {1, "zlib", false},
-                                   {2, "lzo", false},
-                                   {3, "zstd", false},
-                                   {0, NULL, false}},
-    NULL, "UNKNOWN."};
+static const struct bw_value_names compressions =
+    BW_NAMES(NULL, "UNKNOWN.", {0, "none", false}, {1, "zlib", false}, {2, "lzo", false},
+             {3, "zstd", false});
 
-static const struct bw_value_names extent_types = {
-    (const struct bw_value_name[]){{BW_FILE_EXTENT_INLINE, "inline", false},
-                                   {BW_FILE_EXTENT_REGULAR, "regular", false},
-                                   {BW_FILE_EXTENT_PREALLOC, "prealloc", false},
-                                   {0, NULL, false}},
-    NULL, "unknown"};
+static const struct bw_value_names extent_types = BW_NAMES(
+    NULL, "unknown", {BW_FILE_EXTENT_INLINE, "inline", false},
+    {BW_FILE_EXTENT_REGULAR, "regular", false}, {BW_FILE_EXTENT_PREALLOC, "prealloc", false});
 
 /* The contents themselves are not printed. */
 static void compute_inline_size(struct bw_part *part, union bw_value *value)
@@ -409,12 +377,9 @@ BW_EMPTY_STRUCTURE(csum_item, "checksums, in file systems before 2008", "\n\t\tc
 /* Structures of the items that describe the use of space: extents and their references, block
  * groups, free space, moved ranges. */
 
-static const struct bw_value_names extent_flags = {
-    (const struct bw_value_name[]){{1 << 0, "DATA", false},
-                                   {1 << 1, "TREE_BLOCK", false},
-                                   {1 << 8, "FULL_BACKREF", false},
-                                   {0, NULL, false}},
-    NULL, ""};
+static const struct bw_value_names extent_flags =
+    BW_NAMES(NULL, "", {1 << 0, "DATA", false}, {1 << 1, "TREE_BLOCK", false},
+             {1 << 8, "FULL_BACKREF", false});
 
 /* References inside an extent item. */
 
@@ -477,14 +442,11 @@ static size_t choose_reference(struct bw_part *part)
     return i;
 }
 
-static const struct bw_value_names reference_types = {
-    (const struct bw_value_name[]){{BW_TREE_BLOCK_REF, "TREE_BLOCK_REF", false},
-                                   {BW_SHARED_BLOCK_REF, "SHARED_BLOCK_REF", false},
-                                   {BW_EXTENT_DATA_REF, "EXTENT_DATA_REF", false},
-                                   {BW_SHARED_DATA_REF, "SHARED_DATA_REF", false},
-                                   {BW_EXTENT_OWNER_REF, "EXTENT_OWNER_REF", false},
-                                   {0, NULL, false}},
-    NULL, "UNKNOWN."};
+static const struct bw_value_names reference_types = BW_NAMES(
+    NULL, "UNKNOWN.", {BW_TREE_BLOCK_REF, "TREE_BLOCK_REF", false},
+    {BW_SHARED_BLOCK_REF, "SHARED_BLOCK_REF", false},
+    {BW_EXTENT_DATA_REF, "EXTENT_DATA_REF", false}, {BW_SHARED_DATA_REF, "SHARED_DATA_REF", false},
+    {BW_EXTENT_OWNER_REF, "EXTENT_OWNER_REF", false});
 
 static const struct bw_member inline_reference_members[] = {
     BW_NAMED(inline_reference, type, WORD, reference_types, "what kind of reference it is"),
@@ -554,23 +516,14 @@ BW_STRUCTURE(shared_data_ref, sizeof(struct bw_disk_shared_data_ref),
 BW_EMPTY_STRUCTURE(extent_ref_v0, "a reference, in file systems before 2009",
                    "\n\t\textent ref v0 (deprecated)");
 
-const struct bw_value_names bw_group_flags = {
-    (const struct bw_value_name[]){{BW_GROUP_DATA, "DATA", false},
-                                   {BW_GROUP_METADATA, "METADATA", false},
-                                   {BW_GROUP_SYSTEM, "SYSTEM", false},
-                                   {BW_GROUP_RAID0, "RAID0", false},
-                                   {BW_GROUP_RAID1, "RAID1", false},
-                                   {BW_GROUP_DUP, "DUP", false},
-                                   {BW_GROUP_RAID10, "RAID10", false},
-                                   {BW_GROUP_RAID5, "RAID5", false},
-                                   {BW_GROUP_RAID6, "RAID6", false},
-                                   {BW_GROUP_RAID1C3, "RAID1C3", false},
-                                   {BW_GROUP_RAID1C4, "RAID1C4", false},
-                                   {BW_GROUP_PROFILE_MASK, "single", true},
-                                   {BW_GROUP_REMAPPED, "REMAPPED", false},
-                                   {BW_GROUP_METADATA_REMAP, "METADATA_REMAP", false},
-                                   {0, NULL, false}},
-    NULL, ""};
+const struct bw_value_names bw_group_flags = BW_NAMES(
+    NULL, "", {BW_GROUP_DATA, "DATA", false}, {BW_GROUP_METADATA, "METADATA", false},
+    {BW_GROUP_SYSTEM, "SYSTEM", false}, {BW_GROUP_RAID0, "RAID0", false},
+    {BW_GROUP_RAID1, "RAID1", false}, {BW_GROUP_DUP, "DUP", false},
+    {BW_GROUP_RAID10, "RAID10", false}, {BW_GROUP_RAID5, "RAID5", false},
+    {BW_GROUP_RAID6, "RAID6", false}, {BW_GROUP_RAID1C3, "RAID1C3", false},
+    {BW_GROUP_RAID1C4, "RAID1C4", false}, {BW_GROUP_PROFILE_MASK, "single", true},
+    {BW_GROUP_REMAPPED, "REMAPPED", false}, {BW_GROUP_METADATA_REMAP, "METADATA_REMAP", false});
 
 static const struct bw_member block_group_v2_members[] = {
     BW_NUMBER(block_group_v2, remap_bytes, "bytes that were moved here from other block groups"),

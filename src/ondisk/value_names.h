@@ -23,6 +23,12 @@ struct bw_value_names {
     const char *unknown; /**< name of unknown numbers; if it ends with a dot, the number follows */
 };
 
+/** A table of names. */
+#define BW_NAMES(none_, unknown_, ...)                                                 \
+    {                                                                                  \
+        (const struct bw_value_name[]){__VA_ARGS__, {0, NULL, false}}, none_, unknown_ \
+    }
+
 /** Writes the name of a number, in at most 48 bytes without quotes; returns the end. */
 static inline char *bw_write_word(char *at, const struct bw_value_names *words, uint64_t value)
 {

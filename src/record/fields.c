@@ -9,9 +9,9 @@
 #include "base/human.h"
 #include "ondisk/disk_items.h"
 
-static struct bw_printer *printer_of(struct bw_buffer *buffer)
+static struct bw_printer *printer_of(const struct bw_row *row)
 {
-    return (struct bw_printer *)buffer;
+    return (struct bw_printer *)row->buffer;
 }
 
 static size_t bytes_left(const struct bw_cursor *cursor)
@@ -20,9 +20,16 @@ static size_t bytes_left(const struct bw_cursor *cursor)
 }
 
 /* Makes room for the rest of the row after something of any length. */
-static char *resume(const struct bw_rows *rows, char *at, struct bw_buffer *buffer)
+static char *resume(const struct bw_row *row, char *at)
 {
-    return at ? bw_row_room(rows, at, 0, buffer) : NULL;
+    return at ? bw_row_room(row, at, 0) : NULL;
+}
+
+/* Makes room for a row of other columns. */
+static char *make_room(struct bw_printer *printer, const struct bw_rows *rows, const char *at)
+{
+    const struct bw_row row = {rows, NULL, &printer->text};
+    return at ? bw_row_room(&row, at, 0) : NULL;
 }
 
 /* Values at a fixed place. */
@@ -42,76 +49,67 @@ static uint64_t number_at(const void *value, size_t size)
     }
 }
 
-static char *write_number(const struct bw_rows *rows, const struct bw_column *column,
-                          const void *value, char *at, struct bw_buffer *buffer)
+static char *write_number(const struct bw_row *row, const void *value, char *at)
 {
-    const uint64_t number = number_at(value, column->member->field->size);
-    return column->write_value(rows, column, &number, at, buffer);
+    const uint64_t number = number_at(value, row->column->member->field->size);
+    return row->column->write_value(row, &number, at);
 }
 
 /* Without nanoseconds if there are 8 bytes. */
-static struct timespec time_at(const struct bw_column *column, const void *value)
+static struct timespec time_at(const struct bw_row *row, const void *value)
 {
     const struct bw_disk_timespec *disk = value;
-    const bool is_short = column->member->field->size < sizeof *disk;
+    const bool is_short = row->column->member->field->size < sizeof *disk;
     return (struct timespec){.tv_sec = (int64_t)bw_get64(disk->seconds),
                              .tv_nsec = is_short ? 0 : bw_get32(disk->nanoseconds)};
 }
 
-static char *write_time(const struct bw_rows *rows, const struct bw_column *column,
-                        const void *value, char *at, struct bw_buffer *buffer)
+static char *write_time(const struct bw_row *row, const void *value, char *at)
 {
-    const struct timespec time = time_at(column, value);
+    const struct timespec time = time_at(row, value);
     const int64_t nanoseconds = bw_time_nanoseconds(&time);
-    return column->write_value(rows, column, &nanoseconds, at, buffer);
+    return row->column->write_value(row, &nanoseconds, at);
 }
 
-static char *write_key(const struct bw_rows *rows, const struct bw_column *column,
-                       const void *value, char *at, struct bw_buffer *buffer)
+static char *write_key(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_key key = bw_key_decode(value);
-    return column->write_value(rows, column, &key, at, buffer);
+    return row->column->write_value(row, &key, at);
 }
 
-static char *write_bytes(const struct bw_rows *rows, const struct bw_column *column,
-                         const void *value, char *at, struct bw_buffer *buffer)
+static char *write_bytes(const struct bw_row *row, const void *value, char *at)
 {
-    const struct bw_bytes bytes = {value, column->member->field->size};
-    return column->write_value(rows, column, &bytes, at, buffer);
+    const struct bw_bytes bytes = {value, row->column->member->field->size};
+    return row->column->write_value(row, &bytes, at);
 }
 
-static char *write_computed(const struct bw_rows *rows, const struct bw_column *column,
-                            const void *value, char *at, struct bw_buffer *buffer)
+static char *write_computed(const struct bw_row *row, const void *value, char *at)
 {
     union bw_value computed = {0};
     (void)value;
-    column->member->field->compute(&printer_of(buffer)->part, &computed);
-    return column->write_value(rows, column, &computed, at, buffer);
+    row->column->member->field->compute(&printer_of(row)->part, &computed);
+    return row->column->write_value(row, &computed, at);
 }
 
-static char *write_key_offset(const struct bw_rows *rows, const struct bw_column *column,
-                              const void *value, char *at, struct bw_buffer *buffer)
+static char *write_key_offset(const struct bw_row *row, const void *value, char *at)
 {
     (void)value;
-    return column->write_value(rows, column, &printer_of(buffer)->part.key->offset, at, buffer);
+    return row->column->write_value(row, &printer_of(row)->part.key->offset, at);
 }
 
-static char *write_index(const struct bw_rows *rows, const struct bw_column *column,
-                         const void *value, char *at, struct bw_buffer *buffer)
+static char *write_index(const struct bw_row *row, const void *value, char *at)
 {
-    const uint64_t index = printer_of(buffer)->part.index;
+    const uint64_t index = printer_of(row)->part.index;
     (void)value;
-    return column->write_value(rows, column, &index, at, buffer);
+    return row->column->write_value(row, &index, at);
 }
 
-static char *write_key_objectid(const struct bw_rows *rows, const struct bw_column *column,
-                                const void *value, char *at, struct bw_buffer *buffer)
+static char *write_key_objectid(const struct bw_row *row, const void *value, char *at)
 {
-    const struct bw_key *key = printer_of(buffer)->part.key;
+    const struct bw_key *key = printer_of(row)->part.key;
     (void)value;
-    at = bw_row_room(rows, at, BW_KEY_ROOM, buffer);
-    return at ? bw_write_objectid(bw_lead_write(at, &column->lead), key->objectid, key->type)
-              : NULL;
+    at = bw_row_room(row, at, BW_KEY_ROOM);
+    return at ? bw_write_objectid(bw_row_lead(row, at), key->objectid, key->type) : NULL;
 }
 
 /* Structures. */
@@ -133,7 +131,7 @@ static char *write_cut_off(struct bw_printer *printer, const struct bw_rows *row
                          bw_plural(length));
     else
         bw_buffer_format(&printer->text, ",\"cut_off_bytes\":%zu", length);
-    return resume(rows, printer->text.data + printer->text.length, &printer->text);
+    return make_room(printer, rows, printer->text.data + printer->text.length);
 }
 
 /* Consumes the bytes of a structure; NULL if it is cut off. */
@@ -154,7 +152,7 @@ static const uint8_t *consume(struct bw_cursor *cursor, const struct bw_structur
 /* Writes the members of the structure that begins at part.start. */
 static char *write_members(struct bw_printer *printer, const struct bw_rows *rows, char *at)
 {
-    at = resume(rows, at, &printer->text);
+    at = make_room(printer, rows, at);
     if (at)
         at = bw_row_columns(rows, printer->part.start, UINT64_MAX, at, &printer->text);
     return at ? bw_lead_write(at, &rows->end) : NULL;
@@ -167,12 +165,7 @@ static char *write_structure(struct bw_printer *printer, const struct bw_rows *r
     struct bw_part *part = &printer->part;
     const uint8_t *outer = part->start;
     part->start = consume(&part->cursor, rows->structure, padded);
-    if (part->start)
-        at = write_members(printer, rows, at);
-    else
-        at = resume(rows, at, &printer->text);
-    if (at && !part->start)
-        at = write_cut_off(printer, rows, at);
+    at = part->start ? write_members(printer, rows, at) : write_cut_off(printer, rows, at);
     part->start = outer;
     return at;
 }
@@ -191,55 +184,51 @@ static char *write_object(struct bw_printer *printer, const struct bw_rows *rows
     return at;
 }
 
-static char *write_inner(const struct bw_rows *rows, const struct bw_column *column,
-                         const void *value, char *at, struct bw_buffer *buffer)
+static char *write_inner(const struct bw_row *row, const void *value, char *at)
 {
-    struct bw_part *part = &printer_of(buffer)->part;
+    struct bw_part *part = &printer_of(row)->part;
     const uint8_t *outer = part->start;
     part->start = value;
-    at = write_object(printer_of(buffer), column->nested, bw_lead_write(at, &column->lead),
-                      write_members);
+    at = write_object(printer_of(row), row->column->nested, bw_row_lead(row, at), write_members);
     part->start = outer;
-    return resume(rows, at, buffer);
+    return resume(row, at);
 }
 
-static char *write_next(const struct bw_rows *rows, const struct bw_column *column,
-                        const void *value, char *at, struct bw_buffer *buffer)
+static char *write_next(const struct bw_row *row, const void *value, char *at)
 {
     (void)value;
-    at = write_structure(printer_of(buffer), column->nested, bw_lead_write(at, &column->lead));
-    return resume(rows, at, buffer);
+    at = write_structure(printer_of(row), row->column->nested, bw_row_lead(row, at));
+    return resume(row, at);
 }
 
 /* The chosen structure begins where this one does. */
-static char *write_choice(const struct bw_rows *rows, const struct bw_column *column,
-                          const void *value, char *at, struct bw_buffer *buffer)
+static char *write_choice(const struct bw_row *row, const void *value, char *at)
 {
-    struct bw_printer *printer = printer_of(buffer);
-    const size_t chosen = column->member->field->choose(&printer->part);
+    struct bw_printer *printer = printer_of(row);
+    const size_t chosen = row->column->member->field->choose(&printer->part);
     size_t count = 0;
     (void)value;
-    at = bw_lead_write(at, &column->lead);
-    while (column->choices[count])
+    at = bw_row_lead(row, at);
+    while (row->column->choices[count])
         count++;
     if (chosen >= count)
         return at;
-    const struct bw_rows *more = column->choices[chosen];
-    const size_t size = more->structure->size, consumed = rows->structure->size;
+    const struct bw_rows *more = row->column->choices[chosen];
+    const size_t size = more->structure->size, consumed = row->rows->structure->size;
     const bool fits = size <= consumed || bw_cursor_take(&printer->part.cursor, size - consumed);
-    at = fits ? write_members(printer, more, at) : write_cut_off(printer, rows, at);
-    return resume(rows, at, buffer);
+    at = fits ? write_members(printer, more, at) : write_cut_off(printer, row->rows, at);
+    return resume(row, at);
 }
 
 /* Elements until `count` is reached or the cursor ends. */
-static char *write_elements(struct bw_printer *printer, const struct bw_column *column,
-                            uint64_t count, bool bounded, char *at)
+static char *write_elements(const struct bw_row *row, uint64_t count, bool bounded, char *at)
 {
-    const struct bw_rows *rows = column->nested;
+    struct bw_printer *printer = printer_of(row);
+    const struct bw_rows *rows = row->column->nested;
     struct bw_part *part = &printer->part;
     const bool json = !bw_rows_are_text(rows);
     const uint32_t outer = part->index;
-    at = bw_lead_write(at, &column->lead);
+    at = bw_row_lead(row, at);
     if (json)
         *at++ = '[';
     for (part->index = 0;
@@ -252,58 +241,55 @@ static char *write_elements(struct bw_printer *printer, const struct bw_column *
     if (json && at)
         *at++ = ']';
     part->index = outer;
-    return at;
+    return resume(row, at);
 }
 
-static char *write_list(const struct bw_rows *rows, const struct bw_column *column,
-                        const void *value, char *at, struct bw_buffer *buffer)
+static char *write_list(const struct bw_row *row, const void *value, char *at)
 {
-    const uint16_t size = column->member->field->size;
+    const uint16_t size = row->column->member->field->size;
     const uint64_t count = size ? number_at(value, size) : UINT64_MAX;
-    return resume(rows, write_elements(printer_of(buffer), column, count, size != 0, at), buffer);
+    return write_elements(row, count, size != 0, at);
 }
 
-static char *write_range(const struct bw_rows *rows, const struct bw_column *column,
-                         const void *value, char *at, struct bw_buffer *buffer)
+static char *write_range(const struct bw_row *row, const void *value, char *at)
 {
-    struct bw_part *part = &printer_of(buffer)->part;
-    const struct bw_field *field = column->member->field;
+    struct bw_part *part = &printer_of(row)->part;
+    const struct bw_field *field = row->column->member->field;
     const struct bw_cursor outer = part->cursor;
     const size_t wanted = field->choose ? field->choose(part) : field->size;
     const uint8_t *bytes = value;
     part->cursor = (struct bw_cursor){.next = bytes,
                                       .end = bytes + (wanted < field->size ? wanted : field->size)};
-    at = write_elements(printer_of(buffer), column, UINT64_MAX, false, at);
+    at = write_elements(row, UINT64_MAX, false, at);
     part->cursor = outer;
-    return resume(rows, at, buffer);
+    return at;
 }
 
 /* What comes after the members of fixed size. */
 
-static char *write_hidden(const struct bw_rows *rows, const struct bw_column *column, char *at)
+static char *write_hidden(const struct bw_row *row, char *at)
 {
-    return bw_rows_are_text(rows) ? stpcpy(bw_lead_write(at, &column->lead), "HIDDEN") : at;
+    return bw_rows_are_text(row->rows) ? stpcpy(bw_row_lead(row, at), "HIDDEN") : at;
 }
 
-static char *write_tail(const struct bw_rows *rows, const struct bw_column *column,
-                        const void *value, char *at, struct bw_buffer *buffer)
+static char *write_tail(const struct bw_row *row, const void *value, char *at)
 {
-    struct bw_printer *printer = printer_of(buffer);
+    struct bw_printer *printer = printer_of(row);
     struct bw_cursor *cursor = &printer->part.cursor;
-    const struct bw_field *field = column->member->field;
+    const struct bw_field *field = row->column->member->field;
     const size_t length = field->size ? (size_t)number_at(value, field->size) : bytes_left(cursor);
     if (cursor->bad)
         return at;
     if (bytes_left(cursor) < length)
-        return write_cut_off(printer, rows, at);
+        return write_cut_off(printer, row->rows, at);
     const struct bw_bytes bytes = {(const char *)bw_cursor_take(cursor, length), length};
     if (field->kind == BW_READ_DATA && !length)
         return at;
     if (field->hidden && printer->hide_names)
-        return write_hidden(rows, column, at);
-    if (field->kind == BW_READ_REST && bw_rows_are_text(rows))
-        return bw_lead_write(at, &column->lead);
-    return column->write_value(rows, column, &bytes, at, buffer);
+        return write_hidden(row, at);
+    if (field->kind == BW_READ_REST && bw_rows_are_text(row->rows))
+        return bw_row_lead(row, at);
+    return row->column->write_value(row, &bytes, at);
 }
 
 /* A line contains one checksum of 32 bytes, two of 8, or four of 4. */
@@ -325,23 +311,22 @@ static void append_checksum_json(struct bw_printer *printer, const uint8_t *sum,
     bw_buffer_append_byte(&printer->text, '"');
 }
 
-static char *write_checksums(const struct bw_rows *rows, const struct bw_column *column,
-                             const void *value, char *at, struct bw_buffer *buffer)
+static char *write_checksums(const struct bw_row *row, const void *value, char *at)
 {
-    struct bw_printer *printer = printer_of(buffer);
+    struct bw_printer *printer = printer_of(row);
     struct bw_cursor *cursor = &printer->part.cursor;
     const size_t size = printer->part.checksum_size, count = bytes_left(cursor) / size;
     const uint8_t *sums = bw_cursor_take(cursor, count * size);
-    const bool json = !bw_rows_are_text(rows);
+    const bool json = !bw_rows_are_text(row->rows);
     (void)value;
     if (!printer->checksum_items)
         return at;
-    buffer->length = (size_t)(bw_lead_write(at, &column->lead) - buffer->data);
+    struct bw_buffer *buffer = bw_row_buffer(row, bw_row_lead(row, at));
     bw_buffer_append(buffer, "[", json);
     for (size_t i = 0; i < count; i++)
         (json ? append_checksum_json : append_checksum_text)(printer, sums + i * size, i);
     bw_buffer_append(buffer, "]", json);
-    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+    return bw_row_end(row, 0);
 }
 
 /* Formats that only the text of structures has. */
@@ -372,67 +357,58 @@ static char *write_date(struct bw_printer *printer, char *at, int64_t seconds)
     return at;
 }
 
-static char *write_dated(const struct bw_rows *rows, const struct bw_column *column,
-                         const void *value, char *at, struct bw_buffer *buffer)
+static char *write_dated(const struct bw_row *row, const void *value, char *at)
 {
-    const struct timespec time = time_at(column, value);
-    at = bw_row_room(rows, at, 2 * BW_DECIMAL_ROOM + sizeof printer_of(buffer)->minute_text + 8,
-                     buffer);
+    const struct timespec time = time_at(row, value);
+    at = bw_row_room(row, at, 2 * BW_DECIMAL_ROOM + sizeof printer_of(row)->minute_text + 8);
     if (!at)
         return NULL;
-    at = bw_decimal(bw_lead_write(at, &column->lead), (uint64_t)time.tv_sec);
-    if (column->member->field->size > sizeof(bw_le64)) {
+    at = bw_decimal(bw_row_lead(row, at), (uint64_t)time.tv_sec);
+    if (row->column->member->field->size > sizeof(bw_le64)) {
         *at++ = '.';
         at = bw_decimal(at, (uint64_t)time.tv_nsec);
     }
-    return write_date(printer_of(buffer), at, time.tv_sec);
+    return write_date(printer_of(row), at, time.tv_sec);
 }
 
 /* btrfs-progs print as many bytes as a name can have. */
-static char *write_line(const struct bw_rows *rows, const struct bw_column *column,
-                        const void *value, char *at, struct bw_buffer *buffer)
+static char *write_line(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes *bytes = value;
-    buffer->length = (size_t)(bw_lead_write(at, &column->lead) - buffer->data);
+    struct bw_buffer *buffer = bw_row_buffer(row, bw_row_lead(row, at));
     bw_escape_line(buffer, bytes->data, bytes->length < BW_NAME_MAX ? bytes->length : BW_NAME_MAX);
-    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+    return bw_row_end(row, 0);
 }
 
-static char *write_tree(const struct bw_rows *rows, const struct bw_column *column,
-                        const void *value, char *at, struct bw_buffer *buffer)
+static char *write_tree(const struct bw_row *row, const void *value, char *at)
 {
-    (void)rows, (void)buffer;
-    return bw_write_objectid(bw_lead_write(at, &column->lead), *(const uint64_t *)value, 0);
+    return bw_write_objectid(bw_row_lead(row, at), *(const uint64_t *)value, 0);
 }
 
-static char *write_digits(const struct bw_rows *rows, const struct bw_column *column,
-                          const void *value, char *at, struct bw_buffer *buffer)
+static char *write_digits(const struct bw_row *row, const void *value, char *at)
 {
-    (void)rows, (void)buffer;
-    return bw_write_digits(bw_lead_write(at, &column->lead), *(const uint64_t *)value, 4);
+    return bw_write_digits(bw_row_lead(row, at), *(const uint64_t *)value, 4);
 }
 
-static char *write_ascii(const struct bw_rows *rows, const struct bw_column *column,
-                         const void *value, char *at, struct bw_buffer *buffer)
+static char *write_ascii(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes *bytes = value;
-    (void)rows, (void)buffer;
-    at = bw_lead_write(at, &column->lead);
+    at = bw_row_lead(row, at);
     for (size_t i = 0; i < bytes->length; i++)
         *at++ = bytes->data[i] >= ' ' && bytes->data[i] <= '~' ? bytes->data[i] : '.';
     return at;
 }
 
-static char *write_flag_lines(const struct bw_rows *rows, const struct bw_column *column,
-                              const void *value, char *at, struct bw_buffer *buffer)
+static char *write_flag_lines(const struct bw_row *row, const void *value, char *at)
 {
     uint64_t flags = *(const uint64_t *)value, unknown = flags;
     const char *before = "\n\t\t\t( ";
-    at = bw_row_room(rows, at, BW_FLAGS_ROOM, buffer);
+    at = bw_row_room(row, at, BW_FLAGS_ROOM);
     if (!at)
         return NULL;
-    at = bw_write_digits(stpcpy(bw_lead_write(at, &column->lead), "0x"), flags, 4);
-    for (const struct bw_value_name *word = column->member->values->words; word->name; word++) {
+    at = bw_write_digits(stpcpy(bw_row_lead(row, at), "0x"), flags, 4);
+    for (const struct bw_value_name *word = row->column->member->values->words; word->name;
+         word++) {
         unknown &= ~word->value;
         if (!bw_flag_applies(word, flags))
             continue;
@@ -459,7 +435,7 @@ bw_column_writer *bw_field_text_writer(const struct bw_member *member, const cha
         if (strlen(formats[i].name) == length && memcmp(formats[i].name, format, length) == 0)
             return formats[i].write;
     if (length)
-        return bw_number_writer(*format == 'h' ? BW_FORMAT_HEX : BW_FORMAT_NUMBER);
+        return *format == 'h' ? bw_write_hex : bw_write_unsigned;
     return member->format == BW_FORMAT_NAME ? write_line : bw_text_writer(member, &plain);
 }
 

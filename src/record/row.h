@@ -26,14 +26,18 @@ struct bw_lead {
     size_t length;
 };
 
-struct bw_column;
+/** A row that is being written. */
+struct bw_row {
+    const struct bw_rows *rows;
+    const struct bw_column *column; /**< the present one */
+    struct bw_buffer *buffer;
+};
 
 /**
- * Writes the lead and the value of a member at `at`; `value` points into the record. Returns the
- * end, or NULL if memory ran out, which the buffer remembers.
+ * Writes the lead and the value of the present column at `at`; `value` points into the record.
+ * Returns the end, or NULL if memory ran out, which the buffer remembers.
  */
-typedef char *bw_column_writer(const struct bw_rows *rows, const struct bw_column *column,
-                               const void *value, char *at, struct bw_buffer *buffer);
+typedef char *bw_column_writer(const struct bw_row *row, const void *value, char *at);
 
 /** A member that was chosen. */
 struct bw_column {
@@ -80,20 +84,40 @@ static inline char *bw_lead_write(char *at, const struct bw_lead *lead)
     return at + lead->length;
 }
 
-/** Writes the lead and "-". */
-static inline char *bw_absent_write(const struct bw_rows *rows, const struct bw_column *column,
-                                    char *at)
+/** Writes the lead of the present column. */
+static inline char *bw_row_lead(const struct bw_row *row, char *at)
 {
-    return bw_lead_write(bw_lead_write(at, &column->lead), &rows->absent);
+    return bw_lead_write(at, &row->column->lead);
+}
+
+/** Writes the lead and "-". */
+static inline char *bw_row_absent(const struct bw_row *row, char *at)
+{
+    return bw_lead_write(bw_row_lead(row, at), &row->rows->absent);
+}
+
+/** The buffer, for functions that append to it, if the row ends at `at`. */
+static inline struct bw_buffer *bw_row_buffer(const struct bw_row *row, const char *at)
+{
+    row->buffer->length = (size_t)(at - row->buffer->data);
+    return row->buffer;
+}
+
+/** The end of the buffer, with room for `more` bytes and all values of limited size; NULL if memory
+ * ran out. */
+static inline char *bw_row_end(const struct bw_row *row, size_t more)
+{
+    return bw_buffer_reserve(row->buffer, more + row->rows->room)
+               ? row->buffer->data + row->buffer->length
+               : NULL;
 }
 
 /** Makes room for `more` bytes and, after them, for all values of limited size. Returns where `at`
  * is now; NULL if memory ran out. */
-static inline char *bw_row_room(const struct bw_rows *rows, char *at, size_t more,
-                                struct bw_buffer *buffer)
+static inline char *bw_row_room(const struct bw_row *row, const char *at, size_t more)
 {
-    buffer->length = (size_t)(at - buffer->data);
-    return bw_buffer_reserve(buffer, more + rows->room) ? buffer->data + buffer->length : NULL;
+    bw_row_buffer(row, at);
+    return bw_row_end(row, more);
 }
 
 /** Writes the members that are `present`. Returns the end; NULL if memory ran out. */
@@ -101,11 +125,12 @@ static inline char *bw_row_columns(const struct bw_rows *rows, const void *recor
                                    char *at, struct bw_buffer *buffer)
 {
     const struct bw_column *end = rows->columns + rows->column_count;
-    for (const struct bw_column *column = rows->columns; at && column < end; column++)
-        if (present & column->bit)
-            at = column->write(rows, column, (const char *)record + column->offset, at, buffer);
-        else if (!column->optional)
-            at = bw_absent_write(rows, column, at);
+    struct bw_row row = {rows, rows->columns, buffer};
+    for (; at && row.column < end; row.column++)
+        if (present & row.column->bit)
+            at = row.column->write(&row, (const char *)record + row.column->offset, at);
+        else if (!row.column->optional)
+            at = bw_row_absent(&row, at);
     return at;
 }
 
@@ -116,12 +141,14 @@ static inline struct bw_bytes bw_row_text(const void *value)
     return (struct bw_bytes){text, text ? strlen(text) : 0};
 }
 
+/** Writers of numbers, in text and in JSON. */
+bw_column_writer bw_write_unsigned, bw_write_signed, bw_write_time_in_seconds;
+
 /** The writer of a member in columns of text, or in words. */
 bw_column_writer *bw_text_writer(const struct bw_member *member,
                                  const struct bw_rows_options *options);
 
-/** The writer of a number in another format than the table's. */
-bw_column_writer *bw_number_writer(enum bw_member_format format);
+bw_column_writer bw_write_hex;
 
 /** Writes a number in digits of `bits` bits each. */
 char *bw_write_digits(char *at, uint64_t number, unsigned bits);

@@ -13,10 +13,10 @@
 #include "record/row.h"
 
 /* Lead, base64, quote. */
-static char *write_as_base64(const struct bw_rows *rows, const struct bw_lead *lead,
-                             const struct bw_bytes *bytes, char *at, struct bw_buffer *buffer)
+static char *write_as_base64(const struct bw_row *row, const struct bw_lead *lead,
+                             const struct bw_bytes *bytes, char *at)
 {
-    at = bw_row_room(rows, at, bw_base64_length(bytes->length), buffer);
+    at = bw_row_room(row, at, bw_base64_length(bytes->length));
     if (!at)
         return NULL;
     at = bw_base64(bw_lead_write(at, lead), bytes->data, bytes->length);
@@ -24,90 +24,66 @@ static char *write_as_base64(const struct bw_rows *rows, const struct bw_lead *l
     return at;
 }
 
-static char *write_slowly(const struct bw_rows *rows, const struct bw_column *column,
-                          const struct bw_bytes *bytes, char *at, struct bw_buffer *buffer)
+static char *write_slowly(const struct bw_row *row, const struct bw_bytes *bytes, char *at)
 {
     if (!bw_utf8_is_valid(bytes->data, bytes->length))
-        return write_as_base64(rows, &column->bytes_lead, bytes, at, buffer);
-    at = bw_row_room(rows, at, 6 * bytes->length, buffer);
+        return write_as_base64(row, &row->column->bytes_lead, bytes, at);
+    at = bw_row_room(row, at, 6 * bytes->length);
     if (!at)
         return NULL;
-    at = bw_lead_write(at, &column->lead);
+    at = bw_row_lead(row, at);
     at = bw_json_escape(at, bytes->data, bytes->length);
     *at++ = '"';
     return at;
 }
 
-static char *write_string(const struct bw_rows *rows, const struct bw_column *column,
-                          const void *value, char *at, struct bw_buffer *buffer)
+static char *write_string(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes *bytes = value;
     if (!bytes->data)
         return at;
-    at = bw_row_room(rows, at, bytes->length, buffer);
+    at = bw_row_room(row, at, bytes->length);
     if (!at)
         return NULL;
-    char *text = bw_lead_write(at, &column->lead);
+    char *text = bw_row_lead(row, at);
     if (bw_json_copy_plain(text, bytes->data, bytes->length) < bytes->length)
-        return write_slowly(rows, column, bytes, at, buffer);
+        return write_slowly(row, bytes, at);
     text += bytes->length;
     *text++ = '"';
     return text;
 }
 
-static char *write_text(const struct bw_rows *rows, const struct bw_column *column,
-                        const void *value, char *at, struct bw_buffer *buffer)
+static char *write_text(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes bytes = bw_row_text(value);
-    return write_string(rows, column, &bytes, at, buffer);
+    return write_string(row, &bytes, at);
 }
 
-static char *write_base64(const struct bw_rows *rows, const struct bw_column *column,
-                          const void *value, char *at, struct bw_buffer *buffer)
+static char *write_base64(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes *bytes = value;
-    return bytes->data ? write_as_base64(rows, &column->lead, bytes, at, buffer) : at;
+    return bytes->data ? write_as_base64(row, &row->column->lead, bytes, at) : at;
 }
 
-static char *write_uuid(const struct bw_rows *rows, const struct bw_column *column,
-                        const void *value, char *at, struct bw_buffer *buffer)
+static char *write_uuid(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes *uuid = value;
-    (void)rows, (void)buffer;
     if (!uuid->data || uuid->length != BW_UUID_SIZE)
         return at;
-    at = bw_lead_write(at, &column->lead);
+    at = bw_row_lead(row, at);
     at = bw_write_uuid(at, uuid->data);
     *at++ = '"';
     return at;
 }
 
-static char *write_unsigned(const struct bw_rows *rows, const struct bw_column *column,
-                            const void *value, char *at, struct bw_buffer *buffer)
+static char *write_bool(const struct bw_row *row, const void *value, char *at)
 {
-    (void)rows, (void)buffer;
-    return bw_decimal(bw_lead_write(at, &column->lead), *(const uint64_t *)value);
+    return stpcpy(bw_row_lead(row, at), *(const uint64_t *)value ? "true" : "false");
 }
 
-static char *write_bool(const struct bw_rows *rows, const struct bw_column *column,
-                        const void *value, char *at, struct bw_buffer *buffer)
+static char *write_iso(const struct bw_row *row, const void *value, char *at)
 {
-    (void)rows, (void)buffer;
-    return stpcpy(bw_lead_write(at, &column->lead), *(const uint64_t *)value ? "true" : "false");
-}
-
-static char *write_signed(const struct bw_rows *rows, const struct bw_column *column,
-                          const void *value, char *at, struct bw_buffer *buffer)
-{
-    (void)rows, (void)buffer;
-    return bw_decimal_signed(bw_lead_write(at, &column->lead), *(const int64_t *)value);
-}
-
-static char *write_iso(const struct bw_rows *rows, const struct bw_column *column,
-                       const void *value, char *at, struct bw_buffer *buffer)
-{
-    (void)rows, (void)buffer;
-    at = bw_lead_write(at, &column->lead);
+    at = bw_row_lead(row, at);
     *at++ = '"';
     at = bw_write_date(at, *(const int64_t *)value, 'T');
     *at++ = 'Z';
@@ -115,49 +91,39 @@ static char *write_iso(const struct bw_rows *rows, const struct bw_column *colum
     return at;
 }
 
-static char *write_seconds(const struct bw_rows *rows, const struct bw_column *column,
-                           const void *value, char *at, struct bw_buffer *buffer)
-{
-    (void)rows, (void)buffer;
-    return bw_write_seconds(bw_lead_write(at, &column->lead), *(const int64_t *)value);
-}
-
-static char *write_hex(const struct bw_rows *rows, const struct bw_column *column,
-                       const void *value, char *at, struct bw_buffer *buffer)
+static char *write_hex(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes *bytes = value;
     if (!bytes->data)
         return at;
-    buffer->length = (size_t)(bw_lead_write(at, &column->lead) - buffer->data);
+    struct bw_buffer *buffer = bw_row_buffer(row, bw_row_lead(row, at));
     bw_buffer_append_hex(buffer, (const uint8_t *)bytes->data, bytes->length);
     bw_buffer_append_byte(buffer, '"');
-    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+    return bw_row_end(row, 0);
 }
 
 /* Values with names, which need no escapes. Nothing that an image contains is lost: numbers and
  * bits without a name are written as such. */
 
-static char *write_word(const struct bw_rows *rows, const struct bw_column *column,
-                        const void *value, char *at, struct bw_buffer *buffer)
+static char *write_word(const struct bw_row *row, const void *value, char *at)
 {
-    (void)rows, (void)buffer;
-    at = bw_lead_write(at, &column->lead);
+    at = bw_row_lead(row, at);
     *at++ = '"';
-    at = bw_write_word(at, column->member->values, *(const uint64_t *)value);
+    at = bw_write_word(at, row->column->member->values, *(const uint64_t *)value);
     *at++ = '"';
     return at;
 }
 
-static char *write_flags(const struct bw_rows *rows, const struct bw_column *column,
-                         const void *value, char *at, struct bw_buffer *buffer)
+static char *write_flags(const struct bw_row *row, const void *value, char *at)
 {
     uint64_t flags = *(const uint64_t *)value, unknown = flags;
-    at = bw_row_room(rows, at, BW_FLAGS_ROOM, buffer);
+    at = bw_row_room(row, at, BW_FLAGS_ROOM);
     if (!at)
         return NULL;
-    at = bw_lead_write(at, &column->lead);
+    at = bw_row_lead(row, at);
     *at++ = '[';
-    for (const struct bw_value_name *word = column->member->values->words; word->name; word++) {
+    for (const struct bw_value_name *word = row->column->member->values->words; word->name;
+         word++) {
         unknown &= ~word->value;
         if (bw_flag_applies(word, flags))
             at = stpcpy(stpcpy(stpcpy(at, "\""), word->name), "\",");
@@ -169,15 +135,14 @@ static char *write_flags(const struct bw_rows *rows, const struct bw_column *col
     return at;
 }
 
-static char *write_key(const struct bw_rows *rows, const struct bw_column *column,
-                       const void *value, char *at, struct bw_buffer *buffer)
+static char *write_key(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_key *key = value;
     const char *type = bw_key_type_find(key->type);
-    at = bw_row_room(rows, at, BW_KEY_ROOM, buffer);
+    at = bw_row_room(row, at, BW_KEY_ROOM);
     if (!at)
         return NULL;
-    at = bw_lead_write(at, &column->lead);
+    at = bw_row_lead(row, at);
     at = bw_decimal(stpcpy(at, "{\"objectid\":"), key->objectid);
     at = stpcpy(stpcpy(at, ",\"type\":\""), type ? type : "UNKNOWN.");
     if (!type)
@@ -188,31 +153,29 @@ static char *write_key(const struct bw_rows *rows, const struct bw_column *colum
 }
 
 /* The same in columns of text. */
-static char *write_json(const struct bw_rows *rows, const struct bw_column *column,
-                        const void *value, char *at, struct bw_buffer *buffer)
+static char *write_json(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_json_value *written = value;
     if (!written->write)
-        return column->optional ? at : bw_absent_write(rows, column, at);
-    buffer->length = (size_t)(bw_lead_write(at, &column->lead) - buffer->data);
+        return row->column->optional ? at : bw_row_absent(row, at);
+    struct bw_buffer *buffer = bw_row_buffer(row, bw_row_lead(row, at));
     struct bw_json json = bw_json_start(buffer, false);
     written->write(written->context, &json);
-    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+    return bw_row_end(row, 0);
 }
 
 /* The longest is {"devid":N,"offset":N}, */
 enum { STRIPE_ROOM = sizeof "{\"devid\":,\"offset\":}," + (size_t)2 * BW_DECIMAL_ROOM };
 
-static char *write_stripes(const struct bw_rows *rows, const struct bw_column *column,
-                           const void *value, char *at, struct bw_buffer *buffer)
+static char *write_stripes(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_stripes *stripes = value;
     if (!stripes->data)
         return at;
-    at = bw_row_room(rows, at, (stripes->length + 1) * STRIPE_ROOM, buffer);
+    at = bw_row_room(row, at, (stripes->length + 1) * STRIPE_ROOM);
     if (!at)
         return NULL;
-    at = bw_lead_write(at, &column->lead);
+    at = bw_row_lead(row, at);
     *at++ = '[';
     for (uint64_t i = 0; i < stripes->length; i++) {
         at = bw_decimal(stpcpy(at, i ? ",{\"devid\":" : "{\"devid\":"), stripes->data[i].devid);
@@ -224,35 +187,34 @@ static char *write_stripes(const struct bw_rows *rows, const struct bw_column *c
 }
 
 /* Lists are short, and written as other JSON is. */
-static char *write_names(const struct bw_rows *rows, const struct bw_column *column,
-                         const void *value, char *at, struct bw_buffer *buffer)
+static char *write_names(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_names *names = value;
     if (!names->data)
         return at;
-    at = bw_lead_write(at, &column->lead);
-    buffer->length = (size_t)(at - buffer->data);
+    at = bw_row_lead(row, at);
+    struct bw_buffer *buffer = bw_row_buffer(row, at);
     struct bw_json json = bw_json_start(buffer, false);
     bw_json_begin_array(&json, NULL);
     for (uint64_t i = 0; i < names->length; i++)
         bw_json_bytes(&json, NULL, names->data[i].data, names->data[i].length);
     bw_json_end(&json);
-    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+    return bw_row_end(row, 0);
 }
 
 bw_column_writer *bw_json_writer(const struct bw_member *member,
                                  const struct bw_rows_options *options)
 {
     if (member->format == BW_FORMAT_TIME && options->times)
-        return options->times == BW_ROWS_ISO ? write_iso : write_seconds;
+        return options->times == BW_ROWS_ISO ? write_iso : bw_write_time_in_seconds;
     switch (member->type) {
     case BW_TYPE_U64:
         return member->format == BW_FORMAT_BOOL    ? write_bool
                : member->format == BW_FORMAT_WORD  ? write_word
                : member->format == BW_FORMAT_FLAGS ? write_flags
-                                                   : write_unsigned;
+                                                   : bw_write_unsigned;
     case BW_TYPE_I64:
-        return write_signed;
+        return bw_write_signed;
     case BW_TYPE_TEXT:
         return write_text;
     case BW_TYPE_STRIPES:

@@ -13,48 +13,36 @@ static uint64_t number_at(const void *value)
     return *(const uint64_t *)value;
 }
 
-static char *write_unsigned(const struct bw_rows *rows, const struct bw_column *column,
-                            const void *value, char *at, struct bw_buffer *buffer)
+char *bw_write_unsigned(const struct bw_row *row, const void *value, char *at)
 {
-    (void)rows, (void)buffer;
-    return bw_decimal(bw_lead_write(at, &column->lead), number_at(value));
+    return bw_decimal(bw_row_lead(row, at), number_at(value));
 }
 
-static char *write_signed(const struct bw_rows *rows, const struct bw_column *column,
-                          const void *value, char *at, struct bw_buffer *buffer)
+char *bw_write_signed(const struct bw_row *row, const void *value, char *at)
 {
-    (void)rows, (void)buffer;
-    return bw_decimal_signed(bw_lead_write(at, &column->lead), *(const int64_t *)value);
+    return bw_decimal_signed(bw_row_lead(row, at), *(const int64_t *)value);
 }
 
-static char *write_iec(const struct bw_rows *rows, const struct bw_column *column,
-                       const void *value, char *at, struct bw_buffer *buffer)
+static char *write_iec(const struct bw_row *row, const void *value, char *at)
 {
-    (void)rows, (void)buffer;
-    return bw_write_size(bw_lead_write(at, &column->lead), number_at(value), false);
+    return bw_write_size(bw_row_lead(row, at), number_at(value), false);
 }
 
-static char *write_si(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                      char *at, struct bw_buffer *buffer)
+static char *write_si(const struct bw_row *row, const void *value, char *at)
 {
-    (void)rows, (void)buffer;
-    return bw_write_size(bw_lead_write(at, &column->lead), number_at(value), true);
+    return bw_write_size(bw_row_lead(row, at), number_at(value), true);
 }
 
-static char *write_time(const struct bw_rows *rows, const struct bw_column *column,
-                        const void *value, char *at, struct bw_buffer *buffer)
+static char *write_time(const struct bw_row *row, const void *value, char *at)
 {
-    (void)rows, (void)buffer;
-    at = bw_write_date(bw_lead_write(at, &column->lead), *(const int64_t *)value, 'T');
+    at = bw_write_date(bw_row_lead(row, at), *(const int64_t *)value, 'T');
     *at++ = 'Z';
     return at;
 }
 
-static char *write_seconds(const struct bw_rows *rows, const struct bw_column *column,
-                           const void *value, char *at, struct bw_buffer *buffer)
+char *bw_write_time_in_seconds(const struct bw_row *row, const void *value, char *at)
 {
-    (void)rows, (void)buffer;
-    return bw_write_seconds(bw_lead_write(at, &column->lead), *(const int64_t *)value);
+    return bw_write_seconds(bw_row_lead(row, at), *(const int64_t *)value);
 }
 
 char *bw_write_digits(char *at, uint64_t number, unsigned bits)
@@ -69,89 +57,75 @@ char *bw_write_digits(char *at, uint64_t number, unsigned bits)
     }
 }
 
-static char *write_octal(const struct bw_rows *rows, const struct bw_column *column,
-                         const void *value, char *at, struct bw_buffer *buffer)
+static char *write_octal(const struct bw_row *row, const void *value, char *at)
 {
-    (void)rows, (void)buffer;
-    return bw_write_digits(bw_lead_write(at, &column->lead), number_at(value), 3);
+    return bw_write_digits(bw_row_lead(row, at), number_at(value), 3);
 }
 
-static char *write_hex(const struct bw_rows *rows, const struct bw_column *column,
-                       const void *value, char *at, struct bw_buffer *buffer)
+char *bw_write_hex(const struct bw_row *row, const void *value, char *at)
 {
-    (void)rows, (void)buffer;
-    at = bw_lead_write(at, &column->lead);
+    at = bw_row_lead(row, at);
     *at++ = '0';
     *at++ = 'x';
     return bw_write_digits(at, number_at(value), 4);
 }
 
-static char *write_uuid(const struct bw_rows *rows, const struct bw_column *column,
-                        const void *value, char *at, struct bw_buffer *buffer)
+static char *write_uuid(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes *uuid = value;
-    (void)buffer;
     if (!uuid->data || uuid->length != BW_UUID_SIZE)
-        return bw_absent_write(rows, column, at);
-    at = bw_lead_write(at, &column->lead);
+        return bw_row_absent(row, at);
+    at = bw_row_lead(row, at);
     return bw_write_uuid(at, uuid->data);
 }
 
-static char *write_base64(const struct bw_rows *rows, const struct bw_column *column,
-                          const void *value, char *at, struct bw_buffer *buffer)
+static char *write_base64(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes *bytes = value;
     if (!bytes->data)
-        return bw_absent_write(rows, column, at);
-    at = bw_row_room(rows, bw_lead_write(at, &column->lead), bw_base64_length(bytes->length),
-                     buffer);
+        return bw_row_absent(row, at);
+    at = bw_row_room(row, bw_row_lead(row, at), bw_base64_length(bytes->length));
     return at ? bw_base64(at, bytes->data, bytes->length) : NULL;
 }
 
-static char *write_raw(const struct bw_rows *rows, const struct bw_column *column,
-                       const void *value, char *at, struct bw_buffer *buffer)
+static char *write_raw(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes *bytes = value;
     if (!bytes->data)
-        return bw_absent_write(rows, column, at);
-    at = bw_row_room(rows, bw_lead_write(at, &column->lead), bytes->length, buffer);
+        return bw_row_absent(row, at);
+    at = bw_row_room(row, bw_row_lead(row, at), bytes->length);
     if (!at)
         return NULL;
     memcpy(at, bytes->data, bytes->length);
     return at + bytes->length;
 }
 
-static char *write_hex_bytes(const struct bw_rows *rows, const struct bw_column *column,
-                             const void *value, char *at, struct bw_buffer *buffer)
+static char *write_hex_bytes(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes *bytes = value;
     if (!bytes->data)
-        return bw_absent_write(rows, column, at);
-    buffer->length = (size_t)(bw_lead_write(at, &column->lead) - buffer->data);
+        return bw_row_absent(row, at);
+    struct bw_buffer *buffer = bw_row_buffer(row, bw_row_lead(row, at));
     bw_buffer_append_hex(buffer, (const uint8_t *)bytes->data, bytes->length);
-    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+    return bw_row_end(row, 0);
 }
 
 /* Values with names. */
 
-static char *write_word_of(const struct bw_rows *rows, const struct bw_column *column,
-                           const void *value, char *at, struct bw_buffer *buffer)
+static char *write_word_of(const struct bw_row *row, const void *value, char *at)
 {
-    (void)rows, (void)buffer;
-    return bw_write_word(bw_lead_write(at, &column->lead), column->member->values,
-                         number_at(value));
+    return bw_write_word(bw_row_lead(row, at), row->column->member->values, number_at(value));
 }
 
 /* In columns, "none" stands for no flags: an empty cell could be overlooked. */
-static char *write_flags(const struct bw_rows *rows, const struct bw_column *column,
-                         const void *value, char *at, struct bw_buffer *buffer)
+static char *write_flags(const struct bw_row *row, const void *value, char *at)
 {
-    const struct bw_value_names *names = column->member->values;
+    const struct bw_value_names *names = row->column->member->values;
     bool any = false;
-    at = bw_row_room(rows, at, BW_FLAGS_ROOM, buffer);
+    at = bw_row_room(row, at, BW_FLAGS_ROOM);
     if (!at)
         return NULL;
-    at = bw_lead_write(at, &column->lead);
+    at = bw_row_lead(row, at);
     for (const struct bw_value_name *word = names->words; word->name; word++) {
         if (!bw_flag_applies(word, number_at(value)))
             continue;
@@ -160,50 +134,43 @@ static char *write_flags(const struct bw_rows *rows, const struct bw_column *col
         at = stpcpy(at, word->name);
         any = true;
     }
-    if (!any && (names->none || rows->style == BW_ROWS_TEXT))
+    if (!any && (names->none || row->rows->style == BW_ROWS_TEXT))
         at = stpcpy(at, names->none ? names->none : "none");
     return at;
 }
 
-static char *write_key(const struct bw_rows *rows, const struct bw_column *column,
-                       const void *value, char *at, struct bw_buffer *buffer)
+static char *write_key(const struct bw_row *row, const void *value, char *at)
 {
-    at = bw_row_room(rows, at, BW_KEY_ROOM, buffer);
-    return at ? bw_write_key(bw_lead_write(at, &column->lead), value) : NULL;
+    at = bw_row_room(row, at, BW_KEY_ROOM);
+    return at ? bw_write_key(bw_row_lead(row, at), value) : NULL;
 }
 
 /* Bytes in a form whose length is known only afterwards. */
-static char *write_formed(const struct bw_rows *rows, const struct bw_column *column,
-                          const struct bw_bytes *bytes, char *at, struct bw_buffer *buffer,
+static char *write_formed(const struct bw_row *row, const struct bw_bytes *bytes, char *at,
                           void (*append)(struct bw_buffer *, const void *, size_t))
 {
     if (!bytes->data)
-        return bw_absent_write(rows, column, at);
-    at = bw_lead_write(at, &column->lead);
-    buffer->length = (size_t)(at - buffer->data);
-    append(buffer, bytes->data, bytes->length);
-    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+        return bw_row_absent(row, at);
+    append(bw_row_buffer(row, bw_row_lead(row, at)), bytes->data, bytes->length);
+    return bw_row_end(row, 0);
 }
 
-static char *write_escaped(const struct bw_rows *rows, const struct bw_column *column,
-                           const void *value, char *at, struct bw_buffer *buffer)
+static char *write_escaped(const struct bw_row *row, const void *value, char *at)
 {
-    return write_formed(rows, column, value, at, buffer, bw_escape_append);
+    return write_formed(row, value, at, bw_escape_append);
 }
 
 /* The same for text that ends with NUL. */
-static char *write_raw_text(const struct bw_rows *rows, const struct bw_column *column,
-                            const void *value, char *at, struct bw_buffer *buffer)
+static char *write_raw_text(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes bytes = bw_row_text(value);
-    return write_raw(rows, column, &bytes, at, buffer);
+    return write_raw(row, &bytes, at);
 }
 
-static char *write_escaped_text(const struct bw_rows *rows, const struct bw_column *column,
-                                const void *value, char *at, struct bw_buffer *buffer)
+static char *write_escaped_text(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes bytes = bw_row_text(value);
-    return write_escaped(rows, column, &bytes, at, buffer);
+    return write_escaped(row, &bytes, at);
 }
 
 /* One word: quoted if it is empty or holds spaces or quotes, with unprintable bytes escaped. */
@@ -224,30 +191,27 @@ static void append_word(struct bw_buffer *text, const void *bytes, size_t length
         bw_buffer_append_byte(text, '"');
 }
 
-static char *write_word(const struct bw_rows *rows, const struct bw_column *column,
-                        const void *value, char *at, struct bw_buffer *buffer)
+static char *write_word(const struct bw_row *row, const void *value, char *at)
 {
-    return write_formed(rows, column, value, at, buffer, append_word);
+    return write_formed(row, value, at, append_word);
 }
 
-static char *write_word_text(const struct bw_rows *rows, const struct bw_column *column,
-                             const void *value, char *at, struct bw_buffer *buffer)
+static char *write_word_text(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes bytes = bw_row_text(value);
-    return write_word(rows, column, &bytes, at, buffer);
+    return write_word(row, &bytes, at);
 }
 
 /* DEVID:OFFSET, with commas between them. */
-static char *write_stripes(const struct bw_rows *rows, const struct bw_column *column,
-                           const void *value, char *at, struct bw_buffer *buffer)
+static char *write_stripes(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_stripes *stripes = value;
     if (!stripes->data)
-        return bw_absent_write(rows, column, at);
-    at = bw_row_room(rows, at, (stripes->length + 1) * (2 * BW_DECIMAL_ROOM + 2), buffer);
+        return bw_row_absent(row, at);
+    at = bw_row_room(row, at, (stripes->length + 1) * (2 * BW_DECIMAL_ROOM + 2));
     if (!at)
         return NULL;
-    at = bw_lead_write(at, &column->lead);
+    at = bw_row_lead(row, at);
     for (uint64_t i = 0; i < stripes->length; i++) {
         if (i)
             *at++ = ',';
@@ -259,19 +223,18 @@ static char *write_stripes(const struct bw_rows *rows, const struct bw_column *c
 }
 
 /* Names as `ls -b` writes them hold no spaces. */
-static char *write_names(const struct bw_rows *rows, const struct bw_column *column,
-                         const void *value, char *at, struct bw_buffer *buffer)
+static char *write_names(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_names *names = value;
     if (!names->length)
-        return bw_absent_write(rows, column, at);
-    at = bw_lead_write(at, &column->lead);
-    buffer->length = (size_t)(at - buffer->data);
+        return bw_row_absent(row, at);
+    at = bw_row_lead(row, at);
+    struct bw_buffer *buffer = bw_row_buffer(row, at);
     for (uint64_t i = 0; i < names->length; i++) {
         bw_buffer_append(buffer, " ", i > 0);
         bw_escape_append(buffer, names->data[i].data, names->data[i].length);
     }
-    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+    return bw_row_end(row, 0);
 }
 
 static bw_column_writer *bytes_writer(const struct bw_member *member,
@@ -291,12 +254,7 @@ static bw_column_writer *bytes_writer(const struct bw_member *member,
 
 static bw_column_writer *size_writer(enum bw_rows_units units)
 {
-    return units == BW_ROWS_IEC ? write_iec : units == BW_ROWS_SI ? write_si : write_unsigned;
-}
-
-bw_column_writer *bw_number_writer(enum bw_member_format format)
-{
-    return format == BW_FORMAT_HEX ? write_hex : write_unsigned;
+    return units == BW_ROWS_IEC ? write_iec : units == BW_ROWS_SI ? write_si : bw_write_unsigned;
 }
 
 bw_column_writer *bw_text_writer(const struct bw_member *member,
@@ -314,19 +272,19 @@ bw_column_writer *bw_text_writer(const struct bw_member *member,
     case BW_FORMAT_OCTAL:
         return write_octal;
     case BW_FORMAT_HEX:
-        return write_hex;
+        return bw_write_hex;
     case BW_FORMAT_WORD:
         return write_word_of;
     case BW_FORMAT_FLAGS:
         return write_flags;
     case BW_FORMAT_TIME:
         if (options->times == BW_ROWS_SECONDS)
-            return write_seconds;
+            return bw_write_time_in_seconds;
         if (options->times == BW_ROWS_ISO || options->iso_times)
             return write_time;
         break;
     default:
         break;
     }
-    return member->type == BW_TYPE_I64 ? write_signed : write_unsigned;
+    return member->type == BW_TYPE_I64 ? bw_write_signed : bw_write_unsigned;
 }

@@ -459,24 +459,22 @@ static struct bw_error *append_nested(struct bw_record_sink *sink, const void *r
 }
 
 /* Only rows of bw_rows_write() hold records: the buffer is that of a long row. */
-static char *write_nested(const struct bw_rows *rows, const struct bw_column *column,
-                          const void *value, char *at, struct bw_buffer *buffer)
+static char *write_nested(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_records *records = value;
-    struct long_row *row = (struct long_row *)buffer;
-    struct nested nested = {{append_nested}, column->nested, row, false};
+    const struct bw_column *column = row->column;
+    struct long_row *long_row = (struct long_row *)row->buffer;
+    struct nested nested = {{append_nested}, column->nested, long_row, false};
     if (!records->list)
-        return column->optional ? at : bw_absent_write(rows, column, at);
-    at = bw_lead_write(at, &column->lead);
-    if (rows->style != BW_ROWS_TEXT && row->brace != NO_BRACE)
-        buffer->data[row->brace] = '{';
-    buffer->length = (size_t)(at - buffer->data);
+        return column->optional ? at : bw_row_absent(row, at);
+    struct bw_buffer *buffer = bw_row_buffer(row, bw_row_lead(row, at));
+    if (row->rows->style != BW_ROWS_TEXT && long_row->brace != NO_BRACE)
+        buffer->data[long_row->brace] = '{';
     bw_buffer_append(buffer, "[", column->is_array);
-    row->error = records->list(records->context, &nested.sink);
-    row->brace = NO_BRACE;
+    long_row->error = records->list(records->context, &nested.sink);
+    long_row->brace = NO_BRACE;
     bw_buffer_append(buffer, "]", column->is_array);
-    return !row->error && bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length
-                                                                : NULL;
+    return long_row->error ? NULL : bw_row_end(row, 0);
 }
 
 /* In JSON every member comes with a comma; that of the first becomes the brace. Its place is

@@ -43,17 +43,25 @@ static int64_t free_space(const struct bw_node *node)
     return (int32_t)(space - used);
 }
 
+static void append(struct bw_buffer *text, const char *word)
+{
+    bw_buffer_append(text, word, strlen(word));
+}
+
 static void print_uuid(struct bw_buffer *text, const char *name, const uint8_t *uuid)
 {
     char words[BW_UUID_LENGTH];
     bw_write_uuid(words, uuid);
-    bw_buffer_format(text, "%s uuid %.*s\n", name, BW_UUID_LENGTH, words);
+    append(text, name);
+    bw_buffer_append(text, words, sizeof words);
+    bw_buffer_append_byte(text, '\n');
 }
 
 static void print_flags(struct bw_buffer *text, uint64_t flags)
 {
-    bw_buffer_format(text, "%s%s%s", flags & 1 ? "WRITTEN" : "", (flags & 3) == 3 ? "|" : "",
-                     flags & 2 ? "RELOC" : "");
+    append(text, flags & 1 ? "WRITTEN" : "");
+    append(text, (flags & 3) == 3 ? "|" : "");
+    append(text, flags & 2 ? "RELOC" : "");
 }
 
 void bw_block_print_header(const struct bw_block_print *block)
@@ -80,8 +88,8 @@ void bw_block_print_header(const struct bw_block_print *block)
         bw_buffer_append_hex(text, header->csum, block->printer->part.checksum_size);
     }
     bw_buffer_append_byte(text, '\n');
-    print_uuid(text, "fs", header->fsid);
-    print_uuid(text, "chunk", header->chunk_tree_uuid);
+    print_uuid(text, "fs uuid ", header->fsid);
+    print_uuid(text, "chunk uuid ", header->chunk_tree_uuid);
 }
 
 /* Rows. */
