@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Filters: conditions on members of records, parsed, given types for each probe they are for
- * (records differ in the offset of a member and sometimes in its type), and evaluated. Whatever
- * cannot work is refused before anything is read. btrfs-walk/probe.h documents the grammar.
+ * Filters: conditions on members of records. A filter is parsed, bound to the members of each
+ * selected probe's record (records differ in offsets and sometimes in types), and evaluated. All
+ * errors are found before anything is read. btrfs-walk/probe.h documents the grammar.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -20,42 +20,42 @@
 #include "btrfs-walk/probe.h"
 #include "btrfs-walk/subvolume.h"
 
-/* The symbols of a filter, by their index in the rules of its lexer. */
+/* The symbols of a filter: indices in the rules of its lexer. */
 enum symbol {
     AND,
     OR,
     EQUAL,
     DIFFERENT,
-    LIKE, /* this one and the next are for texts alone */
+    LIKE, /* this and the next: only for texts */
     UNLIKE,
-    LESS_EQUAL, /* this one and the next three are for numbers alone */
+    LESS_EQUAL, /* this and the next three: only for numbers */
     GREATER_EQUAL,
     LESS,
     GREATER,
     NOT,
     OPEN,
     CLOSE,
-    SINGLE,         /* from here on: & | =, which mean nothing by themselves */
-    IS = UINT8_MAX, /* no symbol: a member without an operator */
+    SINGLE,         /* this and all that follow: & | =, which are errors */
+    IS = UINT8_MAX, /* not a symbol: a member without an operator */
 };
 
-/* In the order of enum symbol; longer ones before their beginnings. */
+/* In the order of enum symbol; a symbol comes before its own beginning. */
 static const char *const symbols[] = {"&&", "||", "==", "!=", "~", "!~", "<=", ">=", "<",
                                       ">",  "!",  "(",  ")",  "&", "|",  "=",  NULL};
 
 static const struct bw_lexer_rules lexer_rules = {.symbols = symbols};
 
-/* The value of a comparison. */
+/* The right side of a comparison. */
 struct value {
     struct bw_token token;
     bool is_number;
     bool negative;               /* less than 0 */
-    bool too_large;              /* for 64 bits */
-    uint64_t number;             /* in two's complement if it is negative */
-    const struct bw_unit *units; /* bw_size_units or bw_time_units; NULL: it has no unit */
+    bool too_large;              /* does not fit in 64 bits */
+    uint64_t number;             /* two's complement if it is negative */
+    const struct bw_unit *units; /* bw_size_units or bw_time_units; NULL: no unit */
 };
 
-/* Instead of a member's index: the test is about the probe's name. */
+/* Replaces the index of a member if the test is about the probe's name. */
 enum { PROBE_NAME = BW_RECORD_MEMBERS };
 
 struct test {
@@ -63,22 +63,22 @@ struct test {
     enum symbol comparison;
     struct bw_text_place at; /* of the operator */
     struct value value;
-    uint8_t member[BW_PROBES_MAX]; /* by number of the probe: where the member is in its record */
+    uint8_t member[BW_PROBES_MAX]; /* by number of the probe: index of the member in its record */
 };
 
 struct bw_filter {
-    struct bw_probe_consumer consumer; /* to be added to probes in place of the inner one */
-    struct bw_probe_consumer *inner;   /* takes the events that match */
-    char *words;                       /* what the tokens point to */
-    struct bw_condition condition;     /* how the tests are joined */
+    struct bw_probe_consumer consumer; /* added to the probe set instead of `inner` */
+    struct bw_probe_consumer *inner;   /* receives the matching events */
+    char *words;                       /* text of the tokens */
+    struct bw_condition condition;     /* combination of the tests */
     struct test *tests;
     size_t count, capacity;
-    bool typed[BW_PROBES_MAX];       /* the probes it is for */
-    uint64_t members[BW_PROBES_MAX]; /* what it reads */
+    bool typed[BW_PROBES_MAX];       /* the selected probes */
+    uint64_t members[BW_PROBES_MAX]; /* members that it reads */
     struct bw_attributes attributes;
 };
 
-/* A word for a message: its length, limited so that the message stays readable, and its text. */
+/* Arguments to print a word in a message: its length, limited for readability, and its text. */
 #define SHOWN(token) (int)((token)->length < 64 ? (token)->length : 64), (token)->text
 
 /* The left side of a test, for one probe. */
@@ -187,7 +187,7 @@ static void note_member(struct bw_filter *filter, const struct bw_probe *probe, 
     filter->members[probe->number] |= UINT64_C(1) << index;
 }
 
-/* Finds what a test is about. */
+/* Finds the member that a test is about. */
 static struct bw_error *find_member(struct bw_filter *filter, const struct bw_token *name,
                                     const struct bw_probe *probe, uint8_t *member)
 {
@@ -226,7 +226,7 @@ static struct bw_error *type_test(struct bw_filter *filter, struct test *test,
     return check_value(&test->value, &operand);
 }
 
-/* Finds the members of the tests in the records of the probes, and checks that everything fits. */
+/* Finds the members of the tests in the records of the probes, and checks the types. */
 static struct bw_error *filter_type(struct bw_filter *filter, const bool selected[BW_PROBES_MAX])
 {
     unsigned count;
@@ -242,11 +242,11 @@ static struct bw_error *filter_type(struct bw_filter *filter, const bool selecte
 }
 
 /*
- * The words and the grammar of filters, by recursive descent with one word of lookahead. The
- * names are looked up above.
+ * The lexical rules and the grammar of filters, parsed by recursive descent with one token of
+ * lookahead. Names are looked up above.
  */
 
-/* Where words end. A `!` ends the name of a member (a!=1), but not a value ([!a]*). */
+/* Characters that end a word. A `!` ends the name of a member (a!=1), but not a value ([!a]*). */
 #define VALUE_ENDS "()&|<>=~\""
 #define NAME_ENDS  VALUE_ENDS "!"
 
@@ -254,9 +254,9 @@ struct parser {
     struct bw_filter *filter;
     struct bw_lexer lexer;
     struct bw_token token; /* the next one */
-    unsigned depth;        /* of `(` and `!` */
-    unsigned open;         /* of `(` alone */
-    bool alone;            /* the last word was a member: an operator may follow */
+    unsigned depth;        /* number of open `(` and `!` */
+    unsigned open;         /* number of open `(` */
+    bool alone;            /* the last token was a member, so an operator may follow */
 };
 
 static struct bw_error *parse_alternatives(struct parser *parser, uint32_t *node);
@@ -291,7 +291,7 @@ static struct bw_error *refuse(const struct parser *parser, const char *expected
     return BW_REFUSE(token->at, "expected %s, not '%.*s'", expected, SHOWN(token));
 }
 
-/* A complete test is followed by something that cannot follow. */
+/* The error for an invalid token after a complete test. */
 static struct bw_error *refuse_next(const struct parser *parser)
 {
     static const char *const expected[2][2] = {
@@ -301,7 +301,7 @@ static struct bw_error *refuse_next(const struct parser *parser)
     return refuse(parser, expected[parser->alone][parser->open > 0]);
 }
 
-/* Adds a test, and a node for it. */
+/* Adds a test and its node in the condition. */
 static struct bw_error *add_test(struct parser *parser, const struct test *test, uint32_t *node)
 {
     struct bw_filter *filter = parser->filter;
@@ -319,7 +319,7 @@ static const struct bw_unit *find_unit(const char *name, struct value *value)
     return unit ? unit : bw_unit_find(bw_time_units, name, length);
 }
 
-/* Numbers are written as in C, and may be followed by a unit. */
+/* Parses a number as in C, which a unit may follow. */
 static bool read_number(struct value *value)
 {
     const char *digits = value->token.text + (*value->token.text == '-');
@@ -334,13 +334,13 @@ static bool read_number(struct value *value)
         return false;
     value->too_large |= __builtin_mul_overflow(value->number, unit->factor, &value->number);
     value->negative = digits != value->token.text && (value->number || value->too_large);
-    /* Numbers less than -2^63 have no form in two's complement. */
+    /* numbers less than -2^63 have no representation in two's complement */
     value->too_large |= value->negative && value->number > UINT64_C(1) << 63;
     value->number = value->negative ? 0 - value->number : value->number;
     return true;
 }
 
-/* The next word is an operator, which a value follows. */
+/* Parses an operator, which is the next token, and its value. */
 static struct bw_error *parse_comparison(struct parser *parser, struct test *test)
 {
     const struct bw_token *token = &parser->token;
@@ -403,7 +403,7 @@ static struct bw_error *parse_one(struct parser *parser, uint32_t *node)
     return NULL;
 }
 
-/* Parts joined by the same operator. */
+/* Parses a list of parts with the same operator between them. */
 static struct bw_error *
 parse_list(struct parser *parser, enum symbol between, enum bw_condition_kind kind,
            struct bw_error *(*parse_part)(struct parser *parser, uint32_t *node), uint32_t *node)
@@ -438,7 +438,7 @@ static struct bw_error *parse_all(struct parser *parser)
     return parser->token.kind == BW_TOKEN_END ? NULL : refuse_next(parser);
 }
 
-/* Makes the tests of a filter from its text. */
+/* Parses the text of a filter. */
 static struct bw_error *filter_parse(struct bw_filter *filter, const char *text)
 {
     struct parser parser = {.filter = filter};
@@ -448,7 +448,7 @@ static struct bw_error *filter_parse(struct bw_filter *filter, const char *text)
     return parse_all(&parser);
 }
 
-/* Creating a filter, and evaluating it for each event of a probe that is watched with one. */
+/* Creating filters, and evaluating them for each event. */
 
 static struct bw_error *fill(struct bw_filter *filter, const char *text,
                              const bool selected[BW_PROBES_MAX])
@@ -487,7 +487,7 @@ struct bw_attributes bw_filter_attributes(const struct bw_filter *filter)
     return filter->attributes;
 }
 
-/* Evaluating. */
+/* Evaluation. */
 
 static bool number_holds(const struct test *test, uint64_t number, bool with_sign)
 {
@@ -499,7 +499,7 @@ static bool number_holds(const struct test *test, uint64_t number, bool with_sig
     uint64_t value = test->value.number;
     if (test->comparison == IS)
         return number != 0;
-    /* Inverting the sign bit gives signed numbers the order of unsigned ones. */
+    /* with the sign bit inverted, signed numbers can be compared as unsigned ones */
     if (with_sign) {
         number ^= UINT64_C(1) << 63;
         value ^= UINT64_C(1) << 63;
@@ -507,7 +507,7 @@ static bool number_holds(const struct test *test, uint64_t number, bool with_sig
     return results[test->comparison] >> (1 + (number > value) - (number < value)) & 1;
 }
 
-/* Negations: they hold for a member without a value, which equals nothing. */
+/* Negations are true for a member without a value. */
 static bool is_negation(const struct test *test)
 {
     return test->comparison == DIFFERENT || test->comparison == UNLIKE;
@@ -545,7 +545,7 @@ static bool member_holds(const struct test *test, const struct bw_member *member
         return number_holds(test, (uint64_t) * (const int64_t *)at, true);
     case BW_TYPE_BYTES:
         return bytes_hold(test, at, member->format);
-    default: /* records of probes have no other type than text */
+    default: /* records of probes contain no other types */
         break;
     }
     const char *text = *(const char *const *)at;
@@ -575,11 +575,11 @@ static enum bw_verdict evaluate_test(const void *context, uint32_t number, bool 
     return test_holds(&question->tests[number], question->event) != negated ? BW_STRONG_YES : BW_NO;
 }
 
-/* Before a consumer. */
+/* Filtering events before a consumer. */
 
 static void forward_matching(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
-    struct bw_filter *filter = (struct bw_filter *)consumer; /* its first member */
+    struct bw_filter *filter = (struct bw_filter *)consumer; /* `consumer` is its first member */
     if (filter->typed[event->probe->number] &&
         bw_condition_evaluate(&filter->condition, evaluate_test,
                               &(struct question){filter->tests, event}))

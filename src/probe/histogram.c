@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Histograms by powers of two: counting without locks, adding up, percentiles, drawing. */
+/* Histograms with a bucket per power of two: counting without locks, totals, percentiles,
+ * drawing. */
 #include "probe/histogram.h"
 
 #include <inttypes.h>
@@ -50,13 +51,15 @@ void bw_histogram_add_up(const struct bw_histogram *histogram, struct bw_histogr
     totals->count += counted;
 }
 
-/* Value number `rank` (from 1 on) of a bucket, evenly spread between the ends that are possible. */
+/* Estimates value number `rank` (from 1 on) of a bucket: values are assumed to be evenly
+ * distributed between the possible limits. */
 static uint64_t spread(const struct bw_histogram_totals *totals, unsigned bucket, uint64_t rank)
 {
     uint64_t start = bw_histogram_start(bucket), end = bw_histogram_end(bucket);
     start = start < totals->least ? totals->least : start;
     end = end > totals->most ? totals->most : end;
-    /* Others may be counting: then the least and the most can be a moment older than the counts. */
+    /* while other threads count, the least and greatest values may be slightly older than the
+     * counts */
     if (start >= end)
         return start;
     double share = totals->counts[bucket] == 1
@@ -68,7 +71,7 @@ static uint64_t spread(const struct bw_histogram_totals *totals, unsigned bucket
 
 uint64_t bw_histogram_percentile(const struct bw_histogram_totals *totals, unsigned percent)
 {
-    /* Rounded up, and in two parts because the product may be too large. */
+    /* rounded up, and computed in two parts to prevent an overflow */
     uint64_t rank = totals->count / 100 * percent + (totals->count % 100 * percent + 99) / 100;
     if (rank <= 1)
         return totals->least;
@@ -80,7 +83,7 @@ uint64_t bw_histogram_percentile(const struct bw_histogram_totals *totals, unsig
     return spread(totals, bucket, rank);
 }
 
-/* The buckets from the first to the last that is not empty; none: first is above last. */
+/* The range of buckets in use; if all are empty, first > last. */
 struct used {
     unsigned first, last;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Histograms by powers of two, like DTrace's quantize(): bucket 0 counts zeros, bucket n values of
- * n bits. Any number of threads may count. The totals yield percentiles and a drawing. Used by the
- * statistics of probes and by debug/io-stats.
+ * Histograms with a bucket per power of two, like DTrace's quantize(): bucket 0 counts zeros,
+ * bucket n counts values of n bits. Any number of threads may count. Percentiles and a drawing are
+ * made from the totals. Used by the statistics of probes and by debug/io-stats.
  */
 #ifndef BW_PROBE_HISTOGRAM_H
 #define BW_PROBE_HISTOGRAM_H
@@ -14,20 +14,20 @@
 
 enum { BW_HISTOGRAM_BUCKETS = 65 };
 
-/** Counters of the buckets. All zeros: empty. */
+/** Counters of the buckets. All zeros is an empty histogram. */
 struct bw_histogram {
     atomic_uint_fast64_t counts[BW_HISTOGRAM_BUCKETS];
-    atomic_uint_fast64_t sum;   /**< of the values; stays at UINT64_MAX if it is larger */
+    atomic_uint_fast64_t sum;   /**< of the values; saturates at UINT64_MAX */
     atomic_uint_fast64_t most;  /**< the largest value */
-    atomic_uint_fast64_t least; /**< the smallest, as ~value: so that all zeros is an empty one */
+    atomic_uint_fast64_t least; /**< the smallest value, inverted, so that all zeros is empty */
 };
 
-/** The sums of one or more histograms at one time. All zeros: empty. */
+/** The totals of one or more histograms at one point in time. All zeros is empty. */
 struct bw_histogram_totals {
     uint64_t counts[BW_HISTOGRAM_BUCKETS];
-    uint64_t count; /**< values in all buckets */
-    uint64_t sum;   /**< UINT64_MAX: that, or more */
-    uint64_t least; /**< 0 if there is no value */
+    uint64_t count; /**< number of values in all buckets */
+    uint64_t sum;   /**< saturates at UINT64_MAX */
+    uint64_t least; /**< 0 without values */
     uint64_t most;
 };
 
@@ -49,13 +49,13 @@ static inline uint64_t bw_histogram_end(unsigned bucket)
     return bucket ? UINT64_MAX >> (64 - bucket) : 0;
 }
 
-/** The sum of two numbers, or UINT64_MAX if that is less. */
+/** The sum of two numbers, saturated at UINT64_MAX. */
 static inline uint64_t bw_sum(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/** Adds to a sum that several threads add to, by the same rule. */
+/** Adds to a sum that several threads change, saturated at UINT64_MAX. */
 void bw_sum_atomic(atomic_uint_fast64_t *sum, uint64_t more);
 
 /** Counts a value `times` times. */
@@ -71,16 +71,16 @@ static inline void bw_histogram_count(struct bw_histogram *histogram, uint64_t v
 void bw_histogram_add_up(const struct bw_histogram *histogram, struct bw_histogram_totals *totals);
 
 /**
- * The smallest value that at least `percent` percent of all values do not exceed. The smallest and
- * the largest of all are exact; others are estimated as if the values of a bucket were spread
- * evenly over it. 0 if there is no value.
+ * The smallest value that is not less than at least `percent` percent of all values. The least and
+ * greatest of all values are exact; others are estimates that assume evenly distributed values in
+ * each bucket. 0 without values.
  */
 uint64_t bw_histogram_percentile(const struct bw_histogram_totals *totals, unsigned percent);
 
-/** Draws a line a bucket, from the first to the last that is not empty. */
+/** Draws a line per bucket, from the first to the last non-empty one. */
 void bw_histogram_draw(struct bw_buffer *text, const struct bw_histogram_totals *totals);
 
-/** Writes the same buckets as an array: {"min":2,"max":3,"count":1}, as bpftrace does. */
+/** Writes the same buckets as an array in the format of bpftrace: {"min":2,"max":3,"count":1}. */
 void bw_histogram_json(struct bw_json *json, const char *name,
                        const struct bw_histogram_totals *totals);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Printing events: seconds since the begin, thread, probe, then NAME=VALUE for each member, with
- * names escaped and "-" for members without a translation; or JSON, which leaves those out.
+ * Printing events as text: seconds since the beginning, thread, probe, then NAME=VALUE for each
+ * member, with names escaped and "-" for members that the probe does not fill; or as JSON, which
+ * omits these.
  */
 #include "probe/print.h"
 
@@ -16,10 +17,10 @@
 
 enum { GATHER_BYTES = 32 << 10, SECOND = 1000000000 };
 
-/* Lines. */
+/* Events as lines. */
 
-/* Asking for the number costs a system call. It stays the same as long as the thread lives, so that
- * this is no state of the printer. The TLS model makes it a plain load. */
+/* The system call gettid(2) is made only once per thread: the number never changes, so it is not
+ * part of the printer's state. The TLS model makes reading it a plain load. */
 static uint32_t thread_number(void)
 {
     static _Thread_local uint32_t number __attribute__((tls_model("initial-exec")));
@@ -62,7 +63,8 @@ static void append_number(struct bw_buffer *text, const char *before, uint64_t n
     bw_buffer_append(text, digits, (size_t)(bw_decimal(digits, number) - digits));
 }
 
-/* Seconds with nine decimals, aligned; an event of another thread may lie before the begin. */
+/* Appends seconds with nine decimals, aligned; an event of another thread may precede the
+ * beginning. */
 static void append_time(struct bw_buffer *text, uint64_t time, uint64_t begin)
 {
     bool before = time < begin;
@@ -106,11 +108,11 @@ struct bw_probe_printer {
     struct bw_probe_consumer consumer;
     struct bw_probe_printer_options options;
     struct bw_event_format format;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* protects the following members */
     struct bw_buffer text;
     uint64_t printed;
-    uint64_t begin;         /* time of the first event */
-    struct bw_error *error; /* the first one */
+    uint64_t begin;         /* time of the earliest event */
+    struct bw_error *error; /* the first error */
 };
 
 static void flush(struct bw_probe_printer *printer)
@@ -126,11 +128,12 @@ static void flush(struct bw_probe_printer *printer)
 
 static void print_event(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
-    struct bw_probe_printer *printer = (struct bw_probe_printer *)consumer; /* its first member */
+    struct bw_probe_printer *printer = (struct bw_probe_printer *)consumer; /* `consumer` is its
+                                                                             * first member */
     const struct bw_probe_printer_options *options = &printer->options;
     const uint64_t maximum = options->maximum ? options->maximum : UINT64_MAX;
     pthread_mutex_lock(&printer->lock);
-    /* An event of another thread may be older than the first one that came here. */
+    /* an event of another thread may be earlier than the first one received */
     if (!printer->begin || event->time < printer->begin)
         printer->begin = event->time;
     if (!printer->error && printer->printed < maximum) {

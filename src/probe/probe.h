@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The guards, for code that fires probes. An unwatched probe costs a test of two numbers; no
- * argument is prepared. probes.def has an example.
+ * Guards and functions for code that fires probes. An unwatched probe costs a test of two numbers;
+ * its arguments are not evaluated. probes.def has an example.
  */
 #ifndef BW_PROBE_PROBE_H
 #define BW_PROBE_PROBE_H
@@ -20,30 +20,30 @@ enum bw_probe_number {
 };
 
 struct bw_probes {
-    bool armed[BW_PROBES_MAX];       /**< a consumer has selected it */
-    uint64_t wanted[BW_PROBES_MAX];  /**< lazy members that consumers want */
-    struct bw_probe_consumer *first; /**< the consumers; constant while a file system is open */
+    bool armed[BW_PROBES_MAX];       /**< selected by a consumer */
+    uint64_t wanted[BW_PROBES_MAX];  /**< lazy members that consumers need */
+    struct bw_probe_consumer *first; /**< the consumers; unchanged while a file system is open */
     uint64_t (*clock)(void);
-    atomic_uint_fast64_t calls; /**< numbers of calls given out so far */
+    atomic_uint_fast64_t calls; /**< last number of a call */
 };
 
-/** Prepares a set without consumers. */
+/** Initializes a set without consumers. */
 void bw_probes_init(struct bw_probes *probes);
 
-/** The time, by the clock of the probes. */
+/** The current time, from the clock of the probes. */
 static inline uint64_t bw_probes_now(const struct bw_probes *probes)
 {
     return probes->clock();
 }
 
-/** A number for a call; never 0. */
+/** A new number for a call; never 0. */
 static inline uint64_t bw_probes_call(struct bw_probes *probes)
 {
     return atomic_fetch_add_explicit(&probes->calls, 1, memory_order_relaxed) + 1;
 }
 
-/* Semaphores count the external tracers that watch a probe; the kernel, or a debugger, writes them.
- */
+/* Semaphores count the external tracers that watch a probe. The kernel or a debugger changes
+ * them. */
 #ifdef BW_USDT
 #define PROBE(id, name, record, translator, primary, secondary, grain, documentation) \
     extern volatile unsigned short btrfswalk_##id##_semaphore;
@@ -54,7 +54,7 @@ static inline uint64_t bw_probes_call(struct bw_probes *probes)
 #define BW_SEMAPHORE(id) 0
 #endif
 
-/* Firing: cold functions, in probes.c. */
+/* Functions that fire probes; cold, in probes.c. */
 #define PROBE(id, name, record, translator, primary, secondary, grain, documentation)         \
     void bw_fire_##id(struct bw_probes *probes, const struct bw_xlate *xlate, const void *in) \
         __attribute__((cold, noinline));
@@ -65,12 +65,10 @@ static inline uint64_t bw_probes_call(struct bw_probes *probes)
 #define BW_PROBE_ON(probes, id) \
     __builtin_expect((probes)->armed[BW_PROBE_##id] || BW_SEMAPHORE(id), 0)
 
-/** The time, if the probe is watched that fires at the end of the operation that begins now; 0
- * otherwise. */
+/** The current time if the probe at the end of this operation is watched; otherwise 0. */
 #define BW_PROBE_START(probes, id) (BW_PROBE_ON(probes, id) ? bw_probes_now(probes) : 0)
 
-/** Fires a probe. The input of the translator is only evaluated if a consumer or a tracer watches.
- */
+/** Fires a probe. The input of the translator is evaluated only if the probe is watched. */
 #define BW_PROBE(probes, id, translator, ...)                                                     \
     do {                                                                                          \
         if (BW_PROBE_ON(probes, id))                                                              \

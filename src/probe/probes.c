@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of the probes, made from probes.def; sets of probes with their consumers; firing. */
+/* The table of probes, generated from probes.def; sets of probes and consumers; firing. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,7 +10,8 @@
 
 enum { GRAIN_FINE = false, GRAIN_COARSE = true };
 
-/* The attributes of a probe are those of its record: no translator makes a member less stable. */
+/* The attributes of a probe are those of its record, because no translator makes a member less
+ * stable. */
 static const struct bw_probe table[] = {
 #define PROBE(id, name, record, translator, primary, secondary, grain, documentation) \
     {name,                                                                            \
@@ -129,11 +130,11 @@ struct bw_error *bw_probes_select(const char *patterns, bool selected[BW_PROBES_
 }
 
 /*
- * Firing: the one place where a record is made, passed to the consumers, and shown to external
- * tracers. There is a cold function for each probe, made from probes.def.
+ * Firing: the only place where a record is filled, passed to the consumers, and passed to external
+ * tracers. Each probe has a cold function, generated from probes.def.
  *
  * The USDT sites come from sys/sdt.h: a note in the program, and a nop that a tracer replaces. Some
- * tracers drop arguments that are constants for the compiler, so each goes through a register.
+ * tracers ignore arguments that are compile-time constants, so each is passed in a register.
  */
 
 #ifdef BW_USDT

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The flight recorder: recording events, and reading a black box. A writer draws a number, claims
- * the slot, fills it, and releases it by writing the number into it. It never waits: if the slot is
- * still claimed, by a thread that was stopped a whole round ago, the event is dropped.
+ * the slot, fills it, and releases it by storing the number in it. It never waits: if the slot is
+ * still claimed, by a thread that was stopped for a whole round, it drops the event.
  *
- * Both lines are formatted when the event happens, on the stack. As measured with dirent and
- * path-emit, this costs 0.45 microseconds an event. It was 0.02 when slots held numbers, which the
- * reader had to know how to show.
+ * Both lines are formatted on the stack when the event happens. Measured with dirent and path-emit,
+ * this takes 0.45 microseconds per event. It took 0.02 when slots contained binary records, which
+ * only a reader with the same tables could print.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,10 +35,10 @@ struct bw_recorder {
     uint64_t begin;
     size_t size; /* of the mapping */
     uint32_t slot_count;
-    int descriptor;               /* of the file; holds the lock on it; -1: none */
-    struct bw_box_header *header; /* mapped, with the slots */
+    int descriptor;               /* of the file, with a lock; -1: none */
+    struct bw_box_header *header; /* mapped together with the slots */
     struct bw_box_slot *slots;
-    /* Events so far; in a cache line of its own, since all threads write it. */
+    /* Number of events so far; in its own cache line, because all threads write it. */
     _Alignas(64) _Atomic uint64_t numbers;
     char unused[56];
 };
@@ -62,10 +62,10 @@ uint32_t bw_box_checksum(const struct bw_box_header *header)
 
 /* Recording events. */
 
-/* Texts of an event that is too long for a slot, shortened. */
+/* An event with shortened texts, if it is too long for a slot. */
 struct shortened {
     struct bw_probe_event event;
-    struct bw_bytes record[BW_RECORD_MEMBERS]; /* room for the greatest one */
+    struct bw_bytes record[BW_RECORD_MEMBERS]; /* large enough for any record */
     char texts[1024];
     size_t used;
 };
@@ -75,8 +75,8 @@ static bool continues_character(char byte)
     return ((uint8_t)byte & 0xc0) == 0x80;
 }
 
-/* Keeps the end of a path and the beginning of anything else, with dots for the rest. No character
- * of UTF-8 is cut in two. */
+/* Keeps the end of a path, or the beginning of another text, and replaces the rest with dots. Never
+ * splits a UTF-8 character. */
 static struct bw_bytes shorten(struct shortened *copy, const char *text, size_t length,
                                size_t limit, bool keeps_end)
 {
@@ -122,7 +122,7 @@ static void shorten_event(const struct bw_probe_event *event, size_t limit, stru
             shorten_member(copy, &record->members[i], limit);
 }
 
-/* Both lines; false if they do not fit. */
+/* Formats both lines; false if they do not fit. */
 static bool format(const struct bw_recorder *recorder, const struct bw_probe_event *event,
                    const struct bw_event_context *context, struct bw_buffer *lines,
                    size_t *text_length)
@@ -135,7 +135,8 @@ static bool format(const struct bw_recorder *recorder, const struct bw_probe_eve
     return !lines->failed && lines->length <= BW_RECORDER_LINE;
 }
 
-/* Tries again with shorter texts. Without any, each event fits, as a test holds. */
+/* Repeats formatting with shorter and shorter texts. Without texts, every event fits, which a test
+ * checks. */
 static __attribute__((noinline)) void format_shortened(const struct bw_recorder *recorder,
                                                        const struct bw_probe_event *event,
                                                        struct bw_event_context *context,
@@ -154,8 +155,8 @@ static __attribute__((noinline)) void format_shortened(const struct bw_recorder 
     lines->length = *text_length = 0;
 }
 
-/* Claims a slot for an event, unless another one is being written or a later one is in it.
- */
+/* Claims a slot for an event; false if another event is being written, or the slot contains a later
+ * one. */
 static bool claim_slot(struct bw_box_slot *slot, uint64_t number)
 {
     uint64_t before = atomic_load_explicit(&slot->sequence, memory_order_relaxed);
@@ -168,10 +169,11 @@ static bool claim_slot(struct bw_box_slot *slot, uint64_t number)
 
 static void record_event(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
-    /* Rows reserve room for their greatest possible length. */
+    /* rows reserve their maximum length */
     char room[BW_RECORDER_LINE + 4096];
     struct bw_buffer lines = {.data = room, .capacity = sizeof room, .fixed = true};
-    struct bw_recorder *recorder = (struct bw_recorder *)consumer; /* its first member */
+    struct bw_recorder *recorder = (struct bw_recorder *)consumer; /* `consumer` is its first member
+                                                                    */
     uint64_t number = atomic_fetch_add_explicit(&recorder->numbers, 1, memory_order_relaxed) + 1;
     struct bw_box_slot *slot = &recorder->slots[(number - 1) % recorder->slot_count];
     struct bw_event_context context = {.begin = recorder->begin, .number = number};
@@ -232,7 +234,7 @@ void bw_recorder_note_signal(struct bw_recorder *recorder, int number)
     note_end(recorder, 0, (uint32_t)number);
 }
 
-/* Making it. */
+/* Creating a recorder. */
 
 static struct bw_box_header make_header(const struct bw_recorder *recorder)
 {
@@ -251,7 +253,7 @@ static struct bw_box_header make_header(const struct bw_recorder *recorder)
     return header;
 }
 
-/* All black boxes begin with the same bytes; nothing else is overwritten. */
+/* Refuses to overwrite any file but an empty one or a black box. */
 static struct bw_error *check_old(int descriptor, const char *name)
 {
     char magic[sizeof BW_BOX_MAGIC - 1];
@@ -261,7 +263,7 @@ static struct bw_error *check_old(int descriptor, const char *name)
     if (!S_ISREG(status.st_mode))
         return bw_error_create(BW_ERROR_USAGE,
                                "%s is no regular file: the black box would not survive", name);
-    /* Not every file system can lock. */
+    /* some file systems do not support locks */
     if (flock(descriptor, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return bw_error_create(BW_ERROR_USAGE, "%s is the black box of a running process", name);
     if (status.st_size == 0)
@@ -275,8 +277,8 @@ static struct bw_error *check_old(int descriptor, const char *name)
                                  "%s is not empty and no black box: it is not overwritten", name);
 }
 
-/* The header is written first, so that the file is known as a black box from then on. The file gets
- * all its blocks now: otherwise a full disk would be a SIGBUS later. */
+/* Writes the header first, which marks the file as a black box. Then allocates all blocks, because
+ * a full disk would cause a SIGBUS later. */
 static struct bw_error *prepare_file(const struct bw_recorder *recorder, const char *name,
                                      const struct bw_box_header *header)
 {
@@ -376,7 +378,7 @@ void bw_recorder_destroy(struct bw_recorder *recorder)
 
 /* Reading a black box. Its contents are not trusted: it may be any file. */
 
-/* A good slot; kept aside, so that sorting needs not look into the slots. */
+/* A valid slot. This array is sorted instead of the slots. */
 struct place {
     uint64_t number;
     uint32_t slot;
@@ -386,7 +388,7 @@ struct bw_recording {
     struct bw_buffer bytes;
     struct bw_box_header header;
     struct bw_recording_facts facts;
-    struct place *places; /* oldest first */
+    struct place *places; /* in ascending order of numbers */
 };
 
 static struct bw_error *damaged(const char *what)
@@ -437,8 +439,8 @@ static struct bw_error *read_header(int descriptor, struct bw_recording *recordi
     return check_header(&recording->header);
 }
 
-/* Reads one byte more than the header says, to notice a file that is too long. Reads piece by
- * piece, so that a short file costs no memory for the part that is missing. */
+/* Reads one byte more than expected, to detect a file that is too long. Reads piece by piece, so
+ * that a short file with a false header does not allocate much memory. */
 static struct bw_error *read_slots(int descriptor, struct bw_recording *recording)
 {
     enum { PIECE = 1 << 20 };
@@ -473,7 +475,7 @@ static bool is_line(const char *line, size_t length)
            is_printable((const uint8_t *)line, length);
 }
 
-/* An event that names its number and its lines in the right slot. */
+/* A valid slot contains a number that belongs into it, and two valid lines. */
 static enum slot_state classify_slot(const struct bw_recording *recording, uint32_t index,
                                      uint64_t *number)
 {
@@ -499,7 +501,7 @@ static int by_number(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* The last number tells how many events there were. */
+/* Computes the losses from the last number, which is the number of all events. */
 static void count_losses(struct bw_recording *recording, uint32_t slots, uint64_t last)
 {
     struct bw_recording_facts *facts = &recording->facts;
@@ -533,7 +535,7 @@ static struct bw_error *sort_slots(struct bw_recording *recording)
     return NULL;
 }
 
-/* The whole. */
+/* Opening a recording. */
 
 static void describe_recording(struct bw_recording *recording)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Statistics of probes. Probes have a fixed place in the table; a layer is added when it is first
- * called, and nothing is ever removed, so that a lookup takes no lock.
+ * Statistics of probes. Probes have fixed places in the table; a layer is added on its first call,
+ * and nothing is ever removed, so lookups need no lock.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -14,8 +14,8 @@
 #include "probe/probe.h"
 #include "probe/stats.h"
 
-/* A graph has at most 4096 layers; half of the places stay empty, so that searches are short and
- * end. */
+/* A graph has at most 4096 layers. Half of the places stay empty, so that searches are short and
+ * terminate. */
 enum { LAYERS = 4096, PLACES = 2 * LAYERS };
 
 _Static_assert((int)PLACES >= (int)BW_PROBES_MAX, "each probe has the place of its number");
@@ -46,10 +46,11 @@ struct bw_tally_totals bw_tallies_total(const struct bw_tallies *tallies)
 
 struct entry {
     struct bw_tallies tallies;
-    char *name, *type; /* copies: a graph may be gone before the report is written */
+    char *name, *type; /* copies, because the graph may be destroyed before the report is written */
 };
 
-/* Where a record has a number; without a bit: it has none. */
+/* A number in a record: its member, and its offset; without a bit, the record does not contain
+ * it. */
 struct number {
     uint64_t bit;
     size_t offset;
@@ -61,7 +62,7 @@ struct bw_probe_stats {
     struct {
         struct number error, bytes, ns;
     } numbers[BW_PROBES_MAX];
-    pthread_mutex_t adding; /* held while a layer is added */
+    pthread_mutex_t adding; /* locked while a layer is added */
     unsigned layers;
     atomic_uint_fast64_t uncounted;
     _Atomic(struct entry *) entries[PLACES];
@@ -76,7 +77,7 @@ static void free_entry(struct entry *entry)
     free(entry);
 }
 
-/* NULL if memory runs out. */
+/* Allocates an entry; NULL if memory runs out. */
 static struct entry *make_entry(const char *name, const char *type)
 {
     struct entry *entry = aligned_alloc(BW_CACHE_LINE, sizeof *entry);
@@ -91,7 +92,7 @@ static struct entry *make_entry(const char *name, const char *type)
     return NULL;
 }
 
-/* By probe. */
+/* Statistics by probe. */
 
 static struct number find_number(const struct bw_probe *probe, const char *name)
 {
@@ -111,7 +112,8 @@ static uint64_t number_in(const struct bw_probe_event *event, struct number numb
 
 static void count_event(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
-    struct bw_probe_stats *stats = (struct bw_probe_stats *)consumer; /* its first member */
+    struct bw_probe_stats *stats = (struct bw_probe_stats *)consumer; /* `consumer` is its first
+                                                                       * member */
     unsigned probe = event->probe->number;
     struct entry *entry = atomic_load_explicit(&stats->entries[probe], memory_order_relaxed);
     if (!entry)
@@ -150,7 +152,7 @@ static struct bw_error *watch_probes(struct bw_probe_stats *stats, const bool *s
     return NULL;
 }
 
-/* By layer. */
+/* Statistics by layer. */
 
 static size_t first_place(const char *name)
 {
@@ -160,7 +162,7 @@ static size_t first_place(const char *name)
     return hash % PLACES;
 }
 
-/* The place of a layer; it is empty if the layer is not in the table yet. */
+/* The place of a layer; empty if the layer is not in the table yet. */
 static _Atomic(struct entry *) *find_place(struct bw_probe_stats *stats, const char *name,
                                            const char *type)
 {
@@ -171,7 +173,8 @@ static _Atomic(struct entry *) *find_place(struct bw_probe_stats *stats, const c
     }
 }
 
-/* Another thread may have been quicker. NULL: there is no room. */
+/* Adds a layer, unless another thread has added it meanwhile. NULL: the table is full, or memory
+ * ran out. */
 static struct entry *add_layer(struct bw_probe_stats *stats, const char *name, const char *type)
 {
     pthread_mutex_lock(&stats->adding);
@@ -194,7 +197,8 @@ static struct entry *entry_of_layer(struct bw_probe_stats *stats, const char *na
 
 static void count_call(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
-    struct bw_probe_stats *stats = (struct bw_probe_stats *)consumer; /* its first member */
+    struct bw_probe_stats *stats = (struct bw_probe_stats *)consumer; /* `consumer` is its first
+                                                                       * member */
     const struct bw_fopinfo *call = event->record;
     struct entry *entry =
         entry_of_layer(stats, call->xlator ? call->xlator : "", call->type ? call->type : "");
@@ -207,7 +211,7 @@ static void count_call(struct bw_probe_consumer *consumer, const struct bw_probe
     bw_sum_atomic(&tally->errors, call->errors);
     bw_sum_atomic(&tally->own_ns, call->own_ns);
     bw_histogram_count(&tally->times, call->ns);
-    /* Nothing is read by a mapping or a hint. */
+    /* only reads transfer bytes, not mappings or read-ahead */
     if (call->operation && strcmp(call->operation, "read") == 0) {
         bw_sum_atomic(&tally->requests, call->requests);
         bw_sum_atomic(&tally->bytes, call->bytes);
@@ -222,7 +226,7 @@ static void watch_layers(struct bw_probe_stats *stats)
         UINT64_C(1) << BW_fopinfo_bytes | UINT64_C(1) << BW_fopinfo_errors;
 }
 
-/* Both. */
+/* Reports of both kinds. */
 
 struct bw_error *bw_probe_stats_create(bool by_xlator, const bool selected[BW_PROBES_MAX],
                                        struct bw_probe_stats **stats)
@@ -268,7 +272,7 @@ static struct bw_stats_row make_row(const struct bw_probe_stats *stats, const st
     return row;
 }
 
-/* The most time first: own time of layers, which have a type, total time of probes. */
+/* Sorts by descending time: own time of layers, which have a type, total time of probes. */
 static int compare_rows(const void *a, const void *b)
 {
     const struct bw_stats_row *one = a, *other = b;
@@ -301,16 +305,15 @@ bool bw_probe_stats_table(const struct bw_probe_stats *stats, struct bw_stats_ta
     return true;
 }
 
-/* Statistics of probes: the report, from one table of columns, as text in the manner of strace -c
- * and as JSON. */
+/* The report, as text in the style of strace -c and as JSON, from one table of columns. */
 
-/* The whole that shares are percentages of. */
+/* The totals that percentages refer to. */
 struct whole {
-    double time;    /* of all rows: sums that do not fit have shares, too */
-    uint64_t shown; /* the same as a number to be shown */
+    double time;    /* of all rows, as a floating-point number because it may exceed 64 bits */
+    uint64_t shown; /* the same as an integer, for printing */
 };
 
-/* A number of a row that may not be there. */
+/* A number in a row, if there is one. */
 struct cell {
     bool there;
     uint64_t value;
@@ -333,9 +336,8 @@ enum column_number {
     COLUMNS,
 };
 
-/* The heading is NULL where there is no such column. Numbers that are wider push what follows to
- * the right.
- */
+/* A heading is NULL if there is no such column. Wide numbers shift the rest of the line to the
+ * right. */
 static const struct column {
     const char *member, *of_probes, *of_layers;
     int width;
@@ -453,7 +455,7 @@ static void append_row(struct bw_buffer *text, const struct bw_stats_table *tabl
     bw_buffer_append_byte(text, '\n');
 }
 
-/* The line of 100 %. Sums of other columns would count the same time several times. */
+/* Appends the line with 100 %. Totals of other columns would count the same time several times. */
 static void append_whole(struct bw_buffer *text, const struct bw_stats_table *table,
                          const struct whole *whole)
 {

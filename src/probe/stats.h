@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Statistics: counting by any number of threads, for the statistics of probes (btrfs-walk/probe.h)
- * and for debug/io-stats; and the numbers that the report of the probes is made of.
+ * and for debug/io-stats; and the numbers for the report about probes.
  */
 #ifndef BW_PROBE_STATS_H
 #define BW_PROBE_STATS_H
@@ -21,19 +21,19 @@ struct bw_tally {
     struct bw_histogram times; /**< of calls, in nanoseconds */
 };
 
-/** A tally each for several processors, so that threads seldom share a cache line. All zeros:
+/** A tally for each of several processors, so that threads rarely share a cache line. All zeros is
  * empty. */
 struct bw_tallies {
     struct bw_tally shards[BW_TALLY_SHARDS];
 };
 
-/** The sums of all tallies at one time. */
+/** The totals of all tallies at one point in time. */
 struct bw_tally_totals {
     uint64_t count, requests, errors, bytes, own_ns;
     struct bw_histogram_totals sizes, times;
 };
 
-/** The tally of the processor that the thread runs on. */
+/** The tally of the current processor. */
 static inline struct bw_tally *bw_tally_here(struct bw_tallies *tallies)
 {
     return &tallies->shards[(unsigned)sched_getcpu() % BW_TALLY_SHARDS];
@@ -41,26 +41,26 @@ static inline struct bw_tally *bw_tally_here(struct bw_tallies *tallies)
 
 struct bw_tally_totals bw_tallies_total(const struct bw_tallies *tallies);
 
-/** The numbers of a probe or layer. */
+/** The statistics of a probe or layer. */
 struct bw_stats_row {
-    const char *name; /**< of the probe or layer; lives as long as the statistics */
-    const char *type; /**< of the layer; NULL: a probe */
+    const char *name; /**< of the probe or layer; valid as long as the statistics */
+    const char *type; /**< of the layer; NULL for a probe */
     bool has_errors, has_bytes, has_times;
     struct bw_tally_totals totals;
 };
 
-/** All numbers, at one time. */
+/** The statistics of all probes or layers at one point in time. */
 struct bw_stats_table {
     bool by_xlator;
-    struct bw_stats_row *rows; /**< sorted as above; to be freed */
+    struct bw_stats_row *rows; /**< sorted; free with free() */
     size_t count, capacity;
     uint64_t uncounted;
 };
 
-/** Adds up the numbers of all rows; false if memory runs out. */
+/** Computes the totals of all rows; false if memory runs out. */
 bool bw_probe_stats_table(const struct bw_probe_stats *stats, struct bw_stats_table *table);
 
-/** The time that a row's share is taken of. */
+/** The time of a row that determines its share. */
 static inline uint64_t bw_stats_time(const struct bw_stats_table *table,
                                      const struct bw_stats_row *row)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of built-in layers, bottom first. */
+/* The table of built-in layers, the lowest first. */
 #include "base/cleanup.h"
 #include "graph/graph.h"
 #include "xlators/classes.h"

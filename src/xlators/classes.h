@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The layers that are built in. Each is described in the file of its name. */
+/* The built-in layers, each implemented in the file of its name. */
 #ifndef BW_XLATORS_CLASSES_H
 #define BW_XLATORS_CLASSES_H
 
@@ -23,7 +23,7 @@ extern const struct bw_xlator_class bw_debug_io_stats_class;
 extern const struct bw_xlator_class bw_debug_error_gen_class;
 extern const struct bw_xlator_class bw_debug_delay_gen_class;
 
-/** All of them; ends with NULL. */
+/** All built-in layers; ends with NULL. */
 extern const struct bw_xlator_class *const bw_builtin_classes[];
 
 #endif

@@ -102,7 +102,8 @@ static bool choose_sources(struct row *row)
     return true;
 }
 
-/* `failed` is the error of a stripe that could not be read; NULL: devices are missing. */
+/* The error if too few stripes are left. `failed` is the error of a stripe that could not be read;
+ * NULL if devices are missing. */
 static struct bw_error *too_few(const struct row *row, struct bw_error *failed)
 {
     if (failed && failed->code == BW_ERROR_NO_MEMORY)

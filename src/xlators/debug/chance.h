@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Pseudorandom numbers for debug layers. They depend on the request alone, so that a run can be
- * repeated with any number of threads. */
+/* Pseudorandom numbers for debug layers. They depend only on the request, so a run can be repeated
+ * with any number of threads. */
 #ifndef BW_XLATORS_DEBUG_CHANCE_H
 #define BW_XLATORS_DEBUG_CHANCE_H
 
 #include <stdint.h>
 
-/** A step of a hash: spreads both numbers over 64 bits (the finaliser of splitmix64). */
+/** A step of a hash: spreads both numbers over 64 bits (the finalizer of splitmix64). */
 static inline uint64_t bw_hash_mix(uint64_t hash, uint64_t value)
 {
     uint64_t mixed = (hash ^ value) + UINT64_C(0x9E3779B97F4A7C15);
@@ -15,7 +15,7 @@ static inline uint64_t bw_hash_mix(uint64_t hash, uint64_t value)
     return mixed ^ mixed >> 31;
 }
 
-/** The number of an address, for a seed. */
+/** A hash of an address, for a seed. */
 static inline uint64_t bw_hash_address(uint64_t seed, uint64_t address)
 {
     return bw_hash_mix(bw_hash_mix(0, seed), address);

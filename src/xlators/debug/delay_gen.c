@@ -22,7 +22,7 @@ struct delay_gen {
     uint64_t delay, seed;
     enum distribution distribution;
     atomic_uint_fast64_t delayed;     /* requests */
-    atomic_uint_fast64_t nanoseconds; /* all their delays */
+    atomic_uint_fast64_t nanoseconds; /* total of all delays */
 };
 
 static struct bw_error *init(struct bw_xlator *xlator)

@@ -30,7 +30,7 @@ struct error_gen {
     uint64_t copy, nth, rate, seed;
     bool once;
     enum action action;
-    atomic_uint_fast64_t matches; /* requests the rule applied to, hit or not */
+    atomic_uint_fast64_t matches; /* number of requests that matched the rule, hit or not */
     atomic_uint_fast64_t faults;
 };
 
@@ -58,13 +58,13 @@ static struct bw_error *init(struct bw_xlator *xlator)
         generator->nth = 1;
     if (!generator->end)
         generator->end = UINT64_MAX;
-    /* Any thread may meet a block with any checksum, so the library is set up now. */
+    /* any thread may read a block with any checksum, so initialize the library now */
     if (generator->action == STALE)
         BW_TRY(bw_checksum_prepare(BW_CHECKSUM_BLAKE2B));
     return check_range(generator);
 }
 
-/* A request for any copy counts as one for the first. */
+/* A request for any mirror counts as one for the first. */
 static unsigned copy_of(const struct bw_request *request)
 {
     return request->copy ? request->copy : 1;
@@ -85,7 +85,7 @@ static bool drawn(const struct error_gen *generator, const struct bw_request *re
     return hash % BW_PERCENT_100 < generator->rate;
 }
 
-/* Only these have a generation. */
+/* Whether a request is for a block with a generation. */
 static bool can_be_stale(const struct bw_request *request)
 {
     return request->kind == BW_REQUEST_TREE_BLOCK || request->kind == BW_REQUEST_SUPER;
@@ -136,7 +136,7 @@ static bool cut_short(const struct error_gen *generator, struct bw_request *requ
     return true;
 }
 
-/* False for a block that is damaged, or no whole block. */
+/* Finds the checksum type of a block; false if it is damaged or incomplete. */
 static bool find_checksum(const uint8_t *block, size_t length, enum bw_checksum_type *type)
 {
     for (unsigned i = 0; i < BW_CHECKSUM_TYPES; i++)
@@ -147,7 +147,7 @@ static bool find_checksum(const uint8_t *block, size_t length, enum bw_checksum_
     return false;
 }
 
-/* As after a lost write: the block of an earlier transaction, valid in itself. */
+/* Simulates a lost write: changes a block to a valid one of the previous transaction. */
 static bool make_older(uint8_t *block, size_t length, size_t generation_offset)
 {
     enum bw_checksum_type type;

@@ -14,7 +14,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         bw_wind(frame, bw_xlator_child(xlator, 0), requests + i, step);
 }
 
-/* Without these two, both operations would be passed on without being seen. */
+/* Without these two functions, both operations would bypass the layer and its probes. */
 static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator,
                             uint64_t address, uint32_t length, unsigned copy,
                             struct bw_map_reply *reply)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The only output of debug layers. */
+/* Output of debug layers. */
 #include "xlators/debug/sink.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static struct bw_error *write_all(const struct bw_sink *sink, const struct bw_bu
 {
     if (text->failed)
         return bw_error_no_memory();
-    if (sink->descriptor < 0) /* it could not be opened, and the layer is taken down */
+    if (sink->descriptor < 0) /* bw_sink_open() failed, and the layer is being destroyed */
         return NULL;
     for (size_t done = 0; done < text->length;) {
         ssize_t written = write(sink->descriptor, text->data + done, text->length - done);

@@ -12,7 +12,7 @@
 struct trace {
     struct bw_sink sink;
     uint64_t kind;       /* choice of the option */
-    bool all_operations; /* map and advise as well */
+    bool all_operations; /* also trace map and advise */
 };
 
 static struct bw_error *init(struct bw_xlator *xlator)

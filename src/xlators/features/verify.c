@@ -25,7 +25,7 @@ struct bw_verify {
     uint8_t (*fsids)[BW_UUID_SIZE];
     size_t fsid_count;
     pthread_mutex_t lock;
-    struct bw_map reported; /**< addresses whose repair was reported already; under the lock */
+    struct bw_map reported; /**< addresses whose repair was reported; protected by `lock` */
 };
 
 /* The bad copies of a range, in the order they were tried. Begins as zeros, except `code`. */
@@ -214,7 +214,8 @@ static struct bw_request part_of(const struct repair *repair, uint32_t first, ui
     return part;
 }
 
-/* Copies the good sectors of a run read from another copy; returns the number that stay bad. */
+/* Copies the good sectors of a range read from another mirror; returns the number of sectors that
+ * are still bad. */
 static uint32_t copy_good_sectors(struct repair *repair, uint32_t first, uint32_t count,
                                   unsigned copy, bool rebuilt)
 {

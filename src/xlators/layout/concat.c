@@ -11,7 +11,7 @@
 
 struct concat {
     size_t count;
-    uint64_t *ends; /* where each part ends in the whole; ascending */
+    uint64_t *ends; /* end of each part; ascending */
 };
 
 static struct bw_error *init(struct bw_xlator *xlator)
@@ -43,7 +43,7 @@ static uint64_t size(struct bw_xlator *xlator)
     return concat->ends[concat->count - 1];
 }
 
-/* The part that holds an address, which must be less than the size. */
+/* The part that contains an address, which must be less than the size. */
 static size_t find_part(const struct concat *concat, uint64_t address)
 {
     size_t low = 0, high = concat->count - 1;
@@ -76,7 +76,8 @@ static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
     return next;
 }
 
-/* A range that several parts hold. Its pieces have no meaning of their own. */
+/* Reads a range in several parts. Its pieces are not whole blocks, so they are read as raw
+ * bytes. */
 static void read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
                         struct bw_request *request)
 {
@@ -97,7 +98,7 @@ static void read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
     }
 }
 
-/* Requests that lie in one part each, the same for all of them. */
+/* Requests in the same part. */
 struct run {
     size_t part, count;
     struct bw_request inner[BW_BATCH];

@@ -28,7 +28,7 @@
  * longer ranges. */
 #define LONGEST_PIECE (UINT32_C(4) << 20)
 
-/* A piece of the file system. */
+/* A piece of the metadump. */
 struct piece {
     uint64_t logical; /* its first address */
     uint64_t offset;  /* of its bytes in the dump */
@@ -46,7 +46,7 @@ enum { BLOCK = 1024 };
 
 struct disk_header {
     bw_le64 magic;
-    bw_le64 offset; /* of this cluster in the dump */
+    bw_le64 offset; /* of this cluster in the metadump */
     bw_le32 count;  /* of entries */
     uint8_t compression;
 } __attribute__((packed));
@@ -147,8 +147,9 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * Reads the index of a dump; free it with free_index(). The index of a metadump that is cut off, or
- * continues with other data, ends there, and `*cut` is the error; NULL if the metadump is whole.
+ * Reads the index of a metadump; free it with free_index(). If the metadump is truncated, or
+ * continues with other data, the index ends there, and `*cut` is set to the error; NULL if it is
+ * complete.
  */
 static struct bw_error *read_index(const struct bw_frame *frame, struct bw_xlator *device,
                                    struct piece_index *index, struct bw_error **cut)
@@ -194,18 +195,18 @@ static uint32_t room_of(const struct piece_index *index, const struct piece *pie
 
 /* The layer. */
 
-enum { KEPT = 16 }; /* pieces that are kept after they were decompressed */
+enum { KEPT = 16 }; /* number of decompressed pieces to keep */
 
 struct kept {
     const struct piece *piece; /* NULL: none */
     uint8_t *bytes;
     uint32_t length;
-    uint64_t used; /* when, in reads */
+    uint64_t used; /* time of the last use, as a count of reads */
 };
 
 struct metadump {
     struct piece_index index;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the following members */
     struct kept kept[KEPT];
     uint64_t reads;
 };
@@ -265,7 +266,7 @@ static struct bw_error *not_there(const struct bw_request *request)
 
 /* Compressed pieces. */
 
-/* Copies from a piece that is kept; false if it is not. Under the lock. */
+/* Copies from a decompressed piece; false if it is not kept. The lock must be held. */
 static bool copy_kept(struct metadump *dump, const struct piece *piece, uint64_t from,
                       uint8_t *buffer, uint32_t *length)
 {
@@ -284,7 +285,7 @@ static bool copy_kept(struct metadump *dump, const struct piece *piece, uint64_t
     return false;
 }
 
-/* Keeps a piece, replacing the least recently used one. Under the lock. */
+/* Keeps a piece, replacing the least recently used one. The lock must be held. */
 static void keep(struct metadump *dump, const struct kept *wanted)
 {
     struct kept *oldest = &dump->kept[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Recognizing dumps of btrfs-image, which layout/metadump shows as a device. */
+/* Recognizes metadumps of btrfs-image, which layout/metadump shows as a device. */
 #ifndef BW_XLATORS_LAYOUT_METADUMP_H
 #define BW_XLATORS_LAYOUT_METADUMP_H
 

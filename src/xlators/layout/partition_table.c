@@ -29,9 +29,10 @@
 
 enum {
     END_BYTES = 64 << 10,    /* of the beginning and the end */
-    ENTRIES_BYTES = 1 << 20, /* of the entries of a GPT, at most: libblkid would read 4 GiB */
+    ENTRIES_BYTES = 1 << 20, /* maximum size of the entries of a GPT: libblkid would read up to 4
+                              * GiB */
     BOOT_RECORD_BYTES = 512,
-    BOOT_RECORDS = BW_PARTITIONS, /* at most */
+    BOOT_RECORDS = BW_PARTITIONS, /* maximum number */
 };
 
 struct gpt_header {
@@ -99,7 +100,7 @@ static bool read_header(const struct disk_copy *copy, uint64_t offset, struct gp
            bw_get64(header->signature) == GPT_SIGNATURE;
 }
 
-/* A header whose entries are too many loses its signature. */
+/* Removes the signature of a header with too many entries. */
 static void copy_entries(struct disk_copy *copy, uint64_t offset)
 {
     static const uint8_t nothing[8];
@@ -120,7 +121,7 @@ static bool is_extended(uint8_t type)
     return type == 0x05 || type == 0x0f || type == 0x85;
 }
 
-/* Follows the links from one boot record to the next, as long as they lead on. */
+/* Copies a chain of boot records as long as their addresses ascend. */
 static void copy_chain(struct disk_copy *copy, uint64_t first, unsigned *left)
 {
     struct boot_record record;
@@ -147,7 +148,7 @@ static void copy_boot_records(struct disk_copy *copy)
             copy_chain(copy, bw_get32(record.entries[i].first_sector), &left);
 }
 
-/* Makes the file; all members before it are set. Free it in any case. */
+/* Makes the file; the preceding members must be set. Free it even after an error. */
 static struct bw_error *make_copy(struct disk_copy *copy)
 {
     uint64_t last = copy->size / copy->sector_size * copy->sector_size;

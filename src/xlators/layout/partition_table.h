@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reading the partition table of a disk, by libblkid. Used by layout/partition, and by fs/ to find
- * out which partitions are worth a layer.
+ * Reads the partition table of a disk with libblkid. Used by layout/partition, and by fs/ to find
+ * out which partitions need a layer.
  */
 #ifndef BW_XLATORS_LAYOUT_PARTITION_TABLE_H
 #define BW_XLATORS_LAYOUT_PARTITION_TABLE_H
@@ -17,9 +17,9 @@ struct bw_error *bw_partition_table_read(const struct bw_frame *frame, struct bw
 
 void bw_partition_table_free(struct bw_partition_table *table);
 
-/** Finds the partition of a number, an id, a name, or with a file system of that label or id; the
- * table must contain the members to search by. BW_ERROR_NOT_FOUND if none matches, with a message
- * that lists the partitions; BW_ERROR_USAGE if there are several. */
+/** Finds a partition by its number, id or name, or by the label or id of its file system; the table
+ * must contain the corresponding members. BW_ERROR_NOT_FOUND, with a message that lists the
+ * partitions, if none matches; BW_ERROR_USAGE if several do. */
 struct bw_error *bw_partition_find(const struct bw_partition_table *table, const char *wanted,
                                    const struct bw_partition_info **found);
 

@@ -16,25 +16,25 @@
 
 enum { MOST_THREADS = 64 };
 
-/* A batch under way; lives on the stack of the caller. */
+/* A batch that is being processed, on the stack of its caller. */
 struct batch {
-    struct batch *next; /* in the queue, while there are slices to be taken */
+    struct batch *next; /* in the queue, while slices are left */
     const struct bw_frame *frame;
     struct bw_xlator *child;
     struct bw_request *requests;
-    size_t count, taken; /* requests, and those in slices that were taken */
-    size_t slice;        /* requests in a slice; the last may be smaller */
-    size_t running;      /* slices being served */
+    size_t count, taken; /* number of requests, and of those in slices that were taken */
+    size_t slice;        /* requests per slice; the last one may be smaller */
+    size_t running;      /* number of slices being served */
 };
 
 struct io_threads {
-    size_t limit; /* slices of a batch, and how many are served at a time by threads and one caller
-                   */
-    size_t count; /* threads that run */
-    bool started, quit;   /* started: as many threads as could be */
+    size_t limit; /* maximum number of slices of a batch, and of slices served at a time by threads
+                   * and one caller */
+    size_t count; /* number of running threads */
+    bool started, quit;   /* started: as many threads as possible were started */
     pthread_mutex_t lock; /* protects all mutable state, here and in the batches */
-    pthread_cond_t work;  /* there is something in the queue, or it is time to go */
-    pthread_cond_t done;  /* some batch is done */
+    pthread_cond_t work;  /* the queue is not empty, or `quit` was set */
+    pthread_cond_t done;  /* a batch is complete */
     struct batch *first;  /* the queue */
     uint64_t batches, slices, slices_by_threads;
     pthread_t threads[MOST_THREADS];
@@ -90,7 +90,7 @@ static void *serve(void *argument)
     return NULL;
 }
 
-/* Starts as many as possible. Called with the lock held. */
+/* Starts as many threads as possible. The lock must be held. */
 static void start_threads(struct io_threads *pool)
 {
     pool->started = true;
@@ -115,7 +115,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     pthread_mutex_lock(&pool->lock);
     if (!pool->started)
         start_threads(pool);
-    if (!pool->count) /* no threads: one slice is as good */
+    if (!pool->count) /* without threads, a single slice is best */
         batch.slice = count;
     pool->batches++;
     add_to_queue(pool, &batch);

@@ -29,14 +29,14 @@ struct slot {
 struct shard {
     pthread_mutex_t lock;
     struct slot *buckets[BUCKETS];
-    struct slot **slots; /* the clock's face; grows until the shard's share is used up */
+    struct slot **slots; /* the ring of the clock algorithm; grows up to the shard's share */
     size_t count, hand;
     uint64_t bytes;
 };
 
 struct node_cache {
-    uint64_t shard_size;               /* bytes a shard may hold */
-    atomic_uint_fast64_t hits, misses; /* of requests worth remembering */
+    uint64_t shard_size;               /* maximum number of bytes in a shard */
+    atomic_uint_fast64_t hits, misses; /* for requests with `keep` set */
     struct shard shards[SHARDS];
 };
 
@@ -87,7 +87,7 @@ static struct slot *find(struct shard *shard, uint64_t address)
     return slot;
 }
 
-/* Serves a request from the cache if it has the block that the request expects. */
+/* Copies the block from the cache if it contains the expected one. */
 static bool answer_from_cache(struct node_cache *cache, struct bw_request *request)
 {
     struct shard *shard = shard_of(cache, request->address);
@@ -153,8 +153,8 @@ static struct slot *reuse_slot(struct shard *shard, uint32_t length, struct bw_c
     return slot;
 }
 
-/* Keeps a block. A block evicted for it is described in `evicted`, whose `bytes` are 0 otherwise.
- * */
+/* Adds a block to the cache. If another one is evicted for it, describes that in `evicted`;
+ * otherwise sets its `bytes` to 0. */
 static void remember(struct node_cache *cache, const struct bw_request *request,
                      struct bw_cache_event *evicted)
 {
@@ -195,7 +195,7 @@ static const struct bw_cache_event *describe(struct bw_cache_event *event,
     return event;
 }
 
-/* Looks for a block that is worth remembering; true if it was there. */
+/* Looks up a block with `keep` set; true if it was found. */
 static bool look_up(const struct bw_frame *frame, struct bw_xlator *xlator,
                     struct bw_request *request)
 {

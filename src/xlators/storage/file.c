@@ -26,7 +26,7 @@ struct file {
     uint64_t size;
     bool regular;             /* not a block device */
     atomic_bool cold;         /* reads miss the page cache */
-    atomic_uint hits, misses; /* of the page cache, until it is cold */
+    atomic_uint hits, misses; /* in the page cache, until `cold` is set */
 };
 
 static uint64_t size(struct bw_xlator *xlator)
@@ -126,7 +126,7 @@ static bool read_run(struct file *file, const struct iovec *vectors, int count, 
                      size_t length)
 {
     bool cold = atomic_load_explicit(&file->cold, memory_order_relaxed);
-    /* As preadv2(), which not every C library has. The second half is for machines of 32 bits. */
+    /* preadv2() is not in every C library. The upper half of the offset is for 32-bit machines. */
     ssize_t got = syscall(SYS_preadv2, file->descriptor, vectors, (long)count, (long)offset,
                           (long)(offset >> 32), cold ? 0 : RWF_NOWAIT);
     if (got == (ssize_t)length && !cold)

@@ -22,16 +22,16 @@ struct nbd {
     const char *path; /* the option's text, owned by the layer */
     struct bw_connection *connection;
     struct bw_connection_facts facts;
-    atomic_bool told; /* that the server was lost permanently */
+    atomic_bool loss_reported; /* the permanent loss of the server was reported */
 };
 
 /* Neighbouring requests, sent to the server as one read. */
 struct run {
     struct bw_request **requests;
     size_t count, length;
-    uint64_t offset; /* the bytes read: all requests, and alignment for the server */
+    uint64_t offset; /* the range to read: all requests, widened for the server's alignment */
     size_t size;
-    uint8_t *buffer; /* NULL: the buffers of the requests */
+    uint8_t *buffer; /* NULL: directly into the buffers of the requests */
     struct bw_connection_read *reads;
     size_t read_count;
 };
@@ -41,7 +41,7 @@ struct batch {
     const struct bw_frame *frame;
     struct bw_xlator *xlator;
     struct nbd *nbd;
-    struct bw_request *order[BW_BATCH]; /* by offset */
+    struct bw_request *order[BW_BATCH]; /* sorted by offset */
     size_t count;
     struct run runs[BW_BATCH];
     size_t run_count;
@@ -108,7 +108,8 @@ static bool is_one_buffer(struct bw_request *const *requests, size_t count)
     return is_one;
 }
 
-/* The range to request from the server; the size of the image is a multiple of its blocks. */
+/* Computes the range to request from the server; the size of the image is a multiple of its
+ * blocks. */
 static void widen(struct run *run, uint32_t block)
 {
     const uint64_t begin = run->requests[0]->address, end = begin + run->length;
@@ -157,9 +158,9 @@ static void cut_run(const struct batch *batch, struct run *run, struct bw_connec
             .buffer = buffer + done};
 }
 
-/* Answering. */
+/* Completing requests. */
 
-/* The error concerns the given image, not its contents. */
+/* Reports a warning about the given image rather than its contents. */
 static void warn(const struct batch *batch, struct bw_error *warning)
 {
     warning->code = BW_ERROR_USAGE;
@@ -170,7 +171,7 @@ static void warn(const struct batch *batch, struct bw_error *warning)
 static struct bw_error *explain(const struct batch *batch, const struct bw_connection_read *read)
 {
     struct nbd *nbd = batch->nbd;
-    if (read->problem == ENOTCONN && !atomic_exchange(&nbd->told, true))
+    if (read->problem == ENOTCONN && !atomic_exchange(&nbd->loss_reported, true))
         warn(batch, bw_connection_lost(nbd->connection));
     if (read->problem == ENOTCONN)
         return bw_error_create(BW_ERROR_SYSTEM, "the server of %s has gone", nbd->path);
@@ -197,7 +198,7 @@ static void copy_out(const struct run *run)
 static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
                        struct bw_request *requests, size_t count);
 
-/* One by one, if neighbours cannot be read together. */
+/* If adjacent requests cannot be read together, reads them one by one. */
 static void answer_run(const struct batch *batch, const struct run *run)
 {
     const struct bw_connection_read *failed = failed_read(run);
@@ -259,7 +260,7 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
     find_runs(&batch, &read_count, &bytes);
     if (!batch.run_count)
         return;
-    /* A run is one read at least. NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI) */
+    /* a run is at least one read. NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI) */
     BW_AUTO_FREE struct bw_connection_read *reads = calloc(read_count, sizeof *reads);
     BW_AUTO_FREE uint8_t *memory = malloc(bytes + 1);
     for (size_t i = 0; (!reads || !memory) && i < batch.count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sorting batches, and finding neighbours in them. */
+/* Sorts batches, and finds adjacent requests. */
 #include "xlators/storage/runs.h"
 
 void bw_sort_by_address(struct bw_request **order, size_t count)
