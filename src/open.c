@@ -54,8 +54,7 @@ static struct bw_error *find_chunk_root(struct bw_fs *fs)
     /* Chunks seldom move. But chunks that tree blocks and checksums cannot prove may be wrong. */
     bw_fs_report(fs, BW_DAMAGE,
                  bw_error_prefix(error,
-                                 "using the present chunk tree with a state of generation "
-                                 "%" PRIu64,
+                                 "generation %" PRIu64 " is read with the current chunk tree",
                                  tree->root.generation));
     return find_present_root(fs, BW_SUPER_CHUNK_ROOT, tree);
 }
@@ -116,8 +115,8 @@ static struct bw_error *add_lost_chunks(struct bw_fs *fs)
     const struct bw_tree damaged = fs->chunk_tree;
     if (damaged.root.bytenr != fs->superblock.chunk_root.bytenr)
         return NULL;
-    struct bw_error *error =
-        bw_rescue_chunk_tree(fs, bw_error_create(BW_ERROR_CORRUPT, "parts of it cannot be read"));
+    struct bw_error *error = bw_rescue_chunk_tree(
+        fs, bw_error_create(BW_ERROR_CORRUPT, "parts of the chunk tree cannot be read"));
     if (!error)
         return bw_bootstrap_chunks(fs, BW_DEVICES_FOUND);
     fs->chunk_tree = damaged;

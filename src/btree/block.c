@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "graph/wind.h"
+#include "ondisk/tree_title.h"
 #include "xlators/classes.h"
 
 enum { BUFFER_ALIGNMENT = 4096 };
@@ -77,8 +78,8 @@ static struct bw_error *accept(const struct bw_request *request)
     if (expectation->level) {
         struct bw_error *error =
             bw_node_check(request->buffer, request->length, request->address, expectation);
-        return error ? bw_error_prefix(error, "tree block %" PRIu64 " of tree %" PRIu64,
-                                       request->address, expectation->owner)
+        return error ? bw_error_prefix(error, "tree block %" PRIu64 " of %s", request->address,
+                                       bw_tree_title(expectation->owner).text)
                      : NULL;
     }
     struct bw_node leaf = bw_node_view(request->buffer, request->length);

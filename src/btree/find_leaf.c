@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
 #include "graph/wind.h"
+#include "ondisk/tree_title.h"
 #include "xlators/classes.h"
 
 /* Number of leaves announced at a time. */
@@ -303,10 +304,9 @@ static void lose_item(struct bw_item_range *range)
 {
     const struct bw_key *key = &range->item.key;
     range->lost = BW_LOST_ITEM;
-    range->error =
-        bw_error_create(BW_ERROR_CORRUPT,
-                        "tree %" PRIu64 ": item (%" PRIu64 " %u %" PRIu64 ") lies outside its leaf",
-                        range->finder.tree.id, key->objectid, key->type, key->offset);
+    range->error = bw_error_create(
+        BW_ERROR_CORRUPT, "item (%" PRIu64 " %u %" PRIu64 ") of %s lies outside its leaf",
+        key->objectid, key->type, key->offset, bw_tree_title(range->finder.tree.id).text);
 }
 
 /* If the keys of a leaf are out of order, iterates over all of them. */

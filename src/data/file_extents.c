@@ -209,7 +209,7 @@ static void report_disorder(const struct bw_extent_cursor *cursor)
     if (!finder->ordered)
         bw_fs_report_lost(cursor->fs, finder->bytenr,
                           bw_error_create(BW_ERROR_CORRUPT,
-                                          "tree block %" PRIu64 " of tree %" PRIu64
+                                          "tree block %" PRIu64 " of subvolume %" PRIu64
                                           ": its keys are out of order",
                                           finder->bytenr, cursor->file.subvolume->tree.id));
 }

@@ -115,20 +115,11 @@ static struct bw_error *data_decode(struct bw_data_decoder *decoder,
 
 /* Bad parts. A request is for up to 64 KiB, but only its bad sectors are reported as bad. */
 
-/* Prefixes an error with the file and the offset; consumes and returns it. */
-static struct bw_error *name_error(struct bw_error *error, const struct bw_data_file *file,
-                                   uint64_t offset)
-{
-    return bw_error_prefix(error, "inode %" PRIu64 " of tree %" PRIu64 " at %" PRIu64, file->inode,
-                           file->subvolume->tree.id, offset);
-}
-
-/* Makes part `at` of a block a bad part of `file`; consumes the error. */
-static void spoil_part(struct bw_data_block *block, size_t at, const struct bw_data_file *file,
-                       struct bw_error *error)
+/* Makes part `at` of a block a bad part; consumes the error. */
+static void spoil_part(struct bw_data_block *block, size_t at, struct bw_error *error)
 {
     struct bw_data_part *part = &block->parts[at];
-    part->error = name_error(error, file, part->offset);
+    part->error = error;
     part->kind = BW_DATA_BAD;
     part->bytes = NULL;
 }
@@ -146,7 +137,7 @@ static void check_rebuilt(struct bw_fs *fs, const struct bw_data_file *file,
         return;
     struct bw_error *warning =
         bw_error_create(BW_ERROR_CORRUPT,
-                        "inode %" PRIu64 " of tree %" PRIu64
+                        "inode %" PRIu64 " of subvolume %" PRIu64
                         ": data are computed from parity, and there is no checksum to verify them",
                         file->inode, file->subvolume->tree.id);
     const struct bw_place place = {file->subvolume, file->inode, BW_FILE_REGULAR, 0};
@@ -216,7 +207,7 @@ static struct bw_error *divide(struct bw_fs *fs, const struct bw_request *failed
             continue;
         parts[i].kind = BW_DATA_BAD;
         parts[i].bytes = NULL;
-        parts[i].error = name_error(sectors[i].error, file, parts[i].offset);
+        parts[i].error = sectors[i].error;
     }
     block->parts[at] = parts[0];
     return count > 1 ? bw_data_block_insert(block, at + 1, parts + 1, count - 1) : NULL;
@@ -236,7 +227,7 @@ static struct bw_error *divide_part(struct bw_fs *fs, struct bw_request *failed,
         return error;
     /* none of its sectors can be read */
     if (error->code == BW_ERROR_MISSING_DEVICE || failed->length <= fs->superblock.sectorsize) {
-        spoil_part(block, at, file, error);
+        spoil_part(block, at, error);
         return NULL;
     }
     bw_error_free(error);
@@ -323,14 +314,13 @@ static struct bw_error *end_plain(struct bw_data_fetch *fetch, const struct job 
 static struct bw_error *no_checksum(uint64_t logical, const struct bw_checksum_run *run)
 {
     if (run->lost)
-        return bw_error_create(
-            BW_ERROR_CORRUPT,
-            "data at %" PRIu64 ": tree block %" PRIu64
-            " of the checksum tree, which has their checksums, is lost; they can only be "
-            "read without checksums",
-            logical, run->lost);
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "data at %" PRIu64
+                               ": their checksums are lost with tree block %" PRIu64
+                               " (--no-checksums reads them without)",
+                               logical, run->lost);
     return bw_error_create(BW_ERROR_CORRUPT,
-                           "data at %" PRIu64 ": the checksum tree has no checksum of them",
+                           "data at %" PRIu64 ": no checksum (--no-checksums reads them without)",
                            logical);
 }
 
@@ -367,8 +357,7 @@ static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct
     *step = run.length;
     bool checked = !file->unchecked && run.known;
     if (!run.known && (run.lost || !file->may_lack_checksums))
-        return bw_data_block_add_bad(block, offset, run.length,
-                                     name_error(no_checksum(logical, &run), file, offset));
+        return bw_data_block_add_bad(block, offset, run.length, no_checksum(logical, &run));
     fetch->jobs[fetch->job_count++] = (struct job){
         .file = *file, .part = block->count, .first = fetch->request_count, .count = 1};
     add_request(fetch, logical, (uint32_t)run.length, bytes, checked);
@@ -436,7 +425,7 @@ static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
     if (error)
-        spoil_part(block, job->part, &job->file, error);
+        spoil_part(block, job->part, error);
     return NULL;
 }
 
@@ -535,8 +524,7 @@ static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct
     BW_TRY(start_compressed(fetch, &job, &missing));
     if (missing) {
         fetch->request_count = requests;
-        return bw_data_block_add_bad(block, part.offset, part.length,
-                                     name_error(missing, file, part.offset));
+        return bw_data_block_add_bad(block, part.offset, part.length, missing);
     }
     BW_TRY(bw_data_block_add(block, part));
     fetch->jobs[fetch->job_count++] = job;
@@ -565,7 +553,7 @@ static struct bw_error *add_inline(struct bw_data_fetch *fetch, const struct bw_
                                                           .bytes = bytes,
                                                           .in_tree = true}));
     if (error)
-        spoil_part(block, block->count - 1, file, bw_error_prefix(error, "inline extent"));
+        spoil_part(block, block->count - 1, bw_error_prefix(error, "inline extent"));
     return NULL;
 }
 
@@ -640,13 +628,10 @@ static bool cut_to_room(const struct bw_data_reader *reader, const struct bw_dat
 }
 
 /* Adds a piece that needs no request. */
-static struct bw_error *add_empty(const struct bw_data_reader *reader,
-                                  const struct bw_extent *extent, struct bw_data_block *block)
+static struct bw_error *add_empty(const struct bw_extent *extent, struct bw_data_block *block)
 {
     if (extent->kind == BW_EXTENT_BAD)
-        return bw_data_block_add_bad(
-            block, extent->offset, extent->length,
-            name_error(extent->error, &reader->cursor.file, extent->offset));
+        return bw_data_block_add_bad(block, extent->offset, extent->length, extent->error);
     return bw_data_block_add(block, (struct bw_data_part){.kind = BW_DATA_HOLE,
                                                           .offset = extent->offset,
                                                           .length = extent->length});
@@ -669,7 +654,7 @@ static struct bw_error *add_pieces(struct bw_data_reader *reader, struct bw_data
             return NULL;
         uint64_t next = piece.extent.offset + piece.extent.length;
         BW_TRY(is_data ? fetch_add(reader->fetch, &reader->cursor.file, &piece, block)
-                       : add_empty(reader, &piece.extent, block));
+                       : add_empty(&piece.extent, block));
         bool cut = next < reader->cursor.offset;
         *end = next;
         if (cut)

@@ -98,7 +98,7 @@ static struct bw_error *read_entries(struct walk *walk, unsigned side)
     if (bw_map_get(&walk->entered[side], inode) != UINT32_MAX) {
         bw_fs_report(tree->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "tree %" PRIu64 ": directory %" PRIu64
+                                     "subvolume %" PRIu64 ": directory %" PRIu64
                                      " has several names; it is compared once",
                                      tree->subvolume->tree.id, inode));
         entries->lost = true;

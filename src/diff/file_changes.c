@@ -102,7 +102,11 @@ static struct bw_error *store_part(void *context, const struct bw_data_part *par
     memset(to, 0, (size_t)part->length);
     if (part->kind == BW_DATA_BAD) {
         half->bad = true;
-        bw_fs_report(half->cursor.fs, BW_DAMAGE, bw_error_copy(part->error));
+        bw_fs_report(half->cursor.fs, BW_DAMAGE,
+                     bw_error_prefix(bw_error_copy(part->error),
+                                     "inode %" PRIu64 " of subvolume %" PRIu64 " at %" PRIu64,
+                                     half->file.inode, half->file.subvolume->tree.id,
+                                     part->offset));
     }
     return NULL;
 }
@@ -327,8 +331,9 @@ static struct bw_error *fill(struct half *half, const struct bw_diff_file *file,
     BW_TRY(bw_extents_next(&half->cursor, &half->piece, got));
     if (*got && extent->error)
         bw_fs_report(half->cursor.fs, BW_DAMAGE,
-                     bw_error_prefix(BW_TAKE(extent->error), "inode %" PRIu64 " of tree %" PRIu64,
-                                     file->number, file->tree->subvolume->tree.id));
+                     bw_error_prefix(BW_TAKE(extent->error),
+                                     "inode %" PRIu64 " of subvolume %" PRIu64, file->number,
+                                     file->tree->subvolume->tree.id));
     return NULL;
 }
 

@@ -98,7 +98,7 @@ static struct bw_error *decode_inode(void *context, const struct bw_item *item)
     file->lost = true;
     bw_fs_report(file->tree->fs, BW_DAMAGE,
                  bw_error_create(BW_ERROR_CORRUPT,
-                                 "tree %" PRIu64 ": inode %" PRIu64 " cannot be read",
+                                 "subvolume %" PRIu64 ": inode %" PRIu64 " cannot be read",
                                  file->tree->subvolume->tree.id, file->number));
     return NULL;
 }
@@ -149,7 +149,7 @@ static struct bw_error *add_names(void *context, const struct bw_item *item)
         names->lost = true;
         bw_fs_report(naming->tree->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "tree %" PRIu64 ": inode %" PRIu64 ": a name is cut off",
+                                     "subvolume %" PRIu64 ": inode %" PRIu64 ": a name is cut off",
                                      naming->tree->subvolume->tree.id, item->key.objectid));
     }
     return names->bytes.failed ? bw_error_no_memory() : NULL;
@@ -205,8 +205,8 @@ static struct bw_error *add_part(struct bw_diff_tree *tree, uint64_t inode)
     } else if (!error && !found.lost) {
         bw_fs_report(tree->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "inode %" PRIu64 " of tree %" PRIu64 " has no name", inode,
-                                     tree->subvolume->tree.id));
+                                     "inode %" PRIu64 " of subvolume %" PRIu64 " has no name",
+                                     inode, tree->subvolume->tree.id));
     }
     bw_diff_names_free(&found);
     if (error)
@@ -265,7 +265,8 @@ struct bw_error *bw_diff_path(struct bw_diff *diff, unsigned side, uint64_t dire
     if (!fits) {
         bw_fs_report(diff->trees[side].fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "tree %" PRIu64 ": a path is too long, or a directory is in "
+                                     "subvolume %" PRIu64
+                                     ": a path is too long, or a directory is in "
                                      "itself",
                                      diff->trees[side].subvolume->tree.id));
         return NULL;

@@ -21,7 +21,7 @@ static struct bw_error *decode(const struct bw_item *item, uint64_t tree, struct
         return NULL;
     bool is_short = item->size < sizeof(struct bw_disk_inode_item);
     return bw_error_create(
-        BW_ERROR_CORRUPT, "tree %" PRIu64 ": inode %" PRIu64 ": invalid %s %" PRIu64, tree,
+        BW_ERROR_CORRUPT, "subvolume %" PRIu64 ": inode %" PRIu64 ": invalid %s %" PRIu64, tree,
         item->key.objectid, is_short ? "item size" : "size", is_short ? item->size : inode->size);
 }
 
@@ -33,8 +33,9 @@ struct bw_error *bw_inode_read(const struct bw_fs *fs, const struct bw_tree *tre
     struct bw_error *error = NULL;
     bw_item_range_begin(&range, &fs->reader, tree, key, key);
     if (!bw_item_range_next(&range))
-        error = bw_error_create(BW_ERROR_NOT_FOUND, "tree %" PRIu64 ": there is no inode %" PRIu64,
-                                tree->id, number);
+        error =
+            bw_error_create(BW_ERROR_NOT_FOUND, "subvolume %" PRIu64 ": there is no inode %" PRIu64,
+                            tree->id, number);
     else if (range.error)
         error = BW_TAKE(range.error);
     else
@@ -149,11 +150,12 @@ struct bw_error *bw_symlink_read(const struct bw_fs *fs, const struct bw_tree *t
         error = append(&range.item, fs->superblock.sectorsize, target);
     error = bw_item_range_end(&range, error);
     if (error)
-        return bw_error_prefix(error, "symbolic link of tree %" PRIu64, tree->id);
+        return bw_error_prefix(error, "symbolic link of subvolume %" PRIu64, tree->id);
     if (found)
         return NULL;
-    return bw_error_create(BW_ERROR_NOT_FOUND, "tree %" PRIu64 ": inode %" PRIu64 " has no target",
-                           tree->id, inode);
+    return bw_error_create(BW_ERROR_NOT_FOUND,
+                           "subvolume %" PRIu64 ": inode %" PRIu64 " has no target", tree->id,
+                           inode);
 }
 
 struct bw_error *bw_inode_readlink(struct bw_fs *fs, const struct bw_place *place, char **target,

@@ -60,7 +60,7 @@ struct bw_error *bw_place_of_entry(const struct bw_fs *fs, const struct bw_subvo
     }
     if (to->type != BW_INODE_ITEM || to->objectid < BW_SUBVOLUME_ROOT_INODE)
         return bw_error_create(BW_ERROR_CORRUPT,
-                               "tree %" PRIu64 ": directory inode %" PRIu64
+                               "subvolume %" PRIu64 ": directory inode %" PRIu64
                                ": an entry points to (%" PRIu64 " %u %" PRIu64 ")",
                                subvolume->tree.id, directory, to->objectid, to->type, to->offset);
     *place = (struct bw_place){subvolume, to->objectid, entry->type, directory};
@@ -155,7 +155,7 @@ struct bw_error *bw_lookup_name(const struct bw_fs *fs, const struct bw_place *d
     BW_TRY(find_name(&search));
     return search.found ? NULL
                         : bw_error_create(BW_ERROR_NOT_FOUND,
-                                          "tree %" PRIu64 ": directory inode %" PRIu64
+                                          "subvolume %" PRIu64 ": directory inode %" PRIu64
                                           " has no entry of this name",
                                           directory->subvolume->tree.id, directory->inode);
 }
@@ -204,10 +204,11 @@ static struct bw_error *follow_link(struct walk *walk, const struct bw_place *li
                                     const char *name, size_t length)
 {
     if (walk->links++ == MAX_LINKS)
-        return bw_error_create(
-            BW_ERROR_NOT_FOUND,
-            "%s: too many symbolic links, the last is %.*s (inode %" PRIu64 " of tree %" PRIu64 ")",
-            walk->path, (int)length, name, link->inode, link->subvolume->tree.id);
+        return bw_error_create(BW_ERROR_NOT_FOUND,
+                               "%s: too many symbolic links, the last is %.*s (inode %" PRIu64
+                               " of subvolume %" PRIu64 ")",
+                               walk->path, (int)length, name, link->inode,
+                               link->subvolume->tree.id);
     struct bw_buffer rest = {0};
     struct bw_error *error = bw_symlink_read(walk->fs, &link->subvolume->tree, link->inode, &rest);
     bool nowhere = !error && rest.length == 0;

@@ -43,7 +43,7 @@ struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *
     BW_TRY(bw_item_range_end(&range, error));
     return found ? NULL
                  : bw_error_create(BW_ERROR_NOT_FOUND,
-                                   "inode %" PRIu64 " of tree %" PRIu64 " has no name", inode,
+                                   "inode %" PRIu64 " of subvolume %" PRIu64 " has no name", inode,
                                    tree->id);
 }
 
@@ -85,7 +85,7 @@ static struct bw_error *step_up_to_root(const struct bw_fs *fs, const struct bw_
         BW_TRY(bw_inode_step_up(fs, tree, inode, &step));
         if (step.parent == 0 || bw_map_get(passed, inode) != UINT32_MAX)
             return bw_error_create(BW_ERROR_CORRUPT,
-                                   "tree %" PRIu64 ": inode %" PRIu64 " is its own parent",
+                                   "subvolume %" PRIu64 ": inode %" PRIu64 " is its own parent",
                                    tree->id, inode);
         if (!bw_map_put(passed, inode, 1))
             return bw_error_no_memory();

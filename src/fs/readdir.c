@@ -54,7 +54,7 @@ static void complain(const struct bw_directory *directory, const char *what)
 {
     bw_fs_report(
         directory->fs, BW_DAMAGE,
-        bw_error_create(BW_ERROR_CORRUPT, "tree %" PRIu64 ": directory inode %" PRIu64 ": %s",
+        bw_error_create(BW_ERROR_CORRUPT, "subvolume %" PRIu64 ": directory inode %" PRIu64 ": %s",
                         directory->place.subvolume->tree.id, directory->place.inode, what));
 }
 

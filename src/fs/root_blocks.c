@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/tree.h"
 #include "fs/opening.h"
+#include "ondisk/tree_title.h"
 
 _Static_assert((int)BW_GENERATION_BACKUPS == (int)BW_BACKUP_ROOTS,
                "all backup roots can be chosen");
@@ -31,13 +32,11 @@ struct bw_error *bw_named_root(struct bw_fs *fs, uint64_t owner, uint64_t bytenr
     bw_tree_block_free(block);
     if (header.owner != owner)
         return bw_error_create(BW_ERROR_NOT_FOUND,
-                               "the block at %" PRIu64 " belongs to tree %" PRIu64
-                               ", not to tree %" PRIu64,
-                               bytenr, header.owner, owner);
+                               "tree block %" PRIu64 " belongs to %s, not to %s", bytenr,
+                               bw_tree_title(header.owner).text, bw_tree_title(owner).text);
     if (generation && header.generation != generation)
-        return bw_error_create(BW_ERROR_NOT_FOUND,
-                               "the block at %" PRIu64 " has generation %" PRIu64, bytenr,
-                               header.generation);
+        return bw_error_create(BW_ERROR_NOT_FOUND, "tree block %" PRIu64 " has generation %" PRIu64,
+                               bytenr, header.generation);
     *root = (struct bw_root_pointer){bytenr, header.generation, header.level};
     return NULL;
 }

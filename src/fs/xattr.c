@@ -17,8 +17,8 @@
 static void complain(struct bw_fs *fs, uint64_t tree, uint64_t inode, const char *what)
 {
     bw_fs_report(fs, BW_DAMAGE,
-                 bw_error_create(BW_ERROR_CORRUPT, "tree %" PRIu64 ": inode %" PRIu64 ": %s", tree,
-                                 inode, what));
+                 bw_error_create(BW_ERROR_CORRUPT, "subvolume %" PRIu64 ": inode %" PRIu64 ": %s",
+                                 tree, inode, what));
 }
 
 static struct bw_error *take_xattrs(struct bw_fs *fs, uint64_t tree, const struct bw_item *item,

@@ -329,7 +329,7 @@ static struct bw_error *at_end(const struct listing *listing, const struct answe
 {
     return answer->used || bw_directory_is_complete(listing->directory)
                ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT, "inode %llu of tree %llu: entries are lost",
+               : bw_error_create(BW_ERROR_CORRUPT, "inode %llu of subvolume %llu: entries are lost",
                                  (unsigned long long)listing->place.inode,
                                  (unsigned long long)bw_subvolume_id(listing->place.subvolume));
 }

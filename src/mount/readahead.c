@@ -3,6 +3,7 @@
  * Open files that are read sequentially: readers that are not in use, and windows for reading
  * ahead.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,7 @@ void bw_readers_release(struct bw_readers *readers, struct bw_reader *reader)
 
 /* The destination of a range. */
 struct target {
+    const struct bw_data_file *file;
     uint8_t *bytes;
     uint64_t offset; /* of the first byte in the file */
 };
@@ -78,7 +80,9 @@ static struct bw_error *copy_part(void *context, const struct bw_data_part *part
     const struct target *target = context;
     uint8_t *to = target->bytes + (part->offset - target->offset);
     if (part->kind == BW_DATA_BAD)
-        return bw_error_copy(part->error);
+        return bw_error_prefix(
+            bw_error_copy(part->error), "inode %" PRIu64 " of subvolume %" PRIu64 " at %" PRIu64,
+            target->file->inode, bw_subvolume_id(target->file->subvolume), part->offset);
     if (part->kind == BW_DATA_HOLE)
         memset(to, 0, (size_t)part->length);
     else
@@ -89,7 +93,7 @@ static struct bw_error *copy_part(void *context, const struct bw_data_part *part
 struct bw_error *bw_reader_read(struct bw_reader *reader, const struct bw_data_file *file,
                                 uint64_t offset, size_t length, uint8_t *bytes)
 {
-    struct target target = {bytes, offset};
+    struct target target = {file, bytes, offset};
     return bw_data_read(reader->data, file, offset, length, copy_part, &target);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Trees, keys and ranges of keys as users write them. */
 #include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -11,6 +13,7 @@
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
 #include "ondisk/structure.h"
+#include "ondisk/tree_title.h"
 
 const char *const bw_tree_names[] = {
     "root",       "extent",      "chunk",       "dev",   "fs",  "csum",  "quota",      "uuid",
@@ -24,6 +27,14 @@ static const uint64_t ids[] = {
 
 static_assert(sizeof ids / sizeof *ids + 1 == sizeof bw_tree_names / sizeof *bw_tree_names,
               "an id for each name");
+
+/* In the same order; a subvolume has none. */
+static const char *const titles[] = {"root",       "extent",      "chunk",          "device",
+                                     NULL,         "checksum",    "quota",          "uuid",
+                                     "free space", "block group", "raid stripe",    "remap",
+                                     "log",        "relocation",  "data relocation"};
+
+static_assert(sizeof titles / sizeof *titles == sizeof ids / sizeof *ids, "a title for each id");
 
 /* Other words of btrfs-progs for them. */
 static const struct {
@@ -208,4 +219,15 @@ struct bw_error *bw_key_range_parse(const char *text, struct bw_key *first, stru
 void bw_item_types_describe(struct bw_json *json, const char *name)
 {
     bw_structures_describe(json, name);
+}
+
+struct bw_tree_title bw_tree_title(uint64_t id)
+{
+    struct bw_tree_title title;
+    const bool subvolume = id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && (int64_t)id > 0);
+    snprintf(title.text, sizeof title.text, "%s %" PRIu64, subvolume ? "subvolume" : "tree", id);
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        if (ids[i] == id && titles[i])
+            snprintf(title.text, sizeof title.text, "the %s tree", titles[i]);
+    return title;
 }

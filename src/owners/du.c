@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "base/compare.h"
 #include "base/number_set.h"
 #include "base/search.h"
@@ -237,8 +238,8 @@ static void sharing_report(const struct sharing_table *sharing)
         bw_fs_report(
             sharing->fs, BW_DAMAGE,
             bw_error_create(BW_ERROR_CORRUPT,
-                            "figures are lower bounds: lost blocks of the extent tree: %zu",
-                            sharing->lost_count));
+                            "sizes are lower bounds: %zu tree block%s of the extent tree lost",
+                            sharing->lost_count, bw_plural(sharing->lost_count)));
 }
 
 /*

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "base/search.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/walk.h"
@@ -288,7 +289,7 @@ static struct bw_error *enter_once(struct lister *lister, const struct bw_place 
     if (!*enters)
         bw_fs_report(lister->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "directory inode %" PRIu64 " of tree %" PRIu64
+                                     "directory inode %" PRIu64 " of subvolume %" PRIu64
                                      " has a second entry",
                                      place->inode, tree));
     return NULL;
@@ -543,7 +544,7 @@ static struct bw_error *decode_extent(struct bw_extent_scan *scan, const struct 
         bw_error_free(error);
     else
         bw_fs_report(scan->fs, BW_DAMAGE,
-                     bw_error_prefix(error, "tree %" PRIu64, tree_of(scan)->id));
+                     bw_error_prefix(error, "subvolume %" PRIu64, tree_of(scan)->id));
     return NULL;
 }
 
@@ -609,10 +610,10 @@ void bw_extent_scan_end(struct bw_extent_scan *scan)
     bw_scan_buffers_free(&scan->buffers);
     bw_pair_set_free(&scan->lost_blocks);
     if (scan->lost && !scan->quiet)
-        bw_fs_report(
-            scan->fs, BW_DAMAGE,
-            bw_error_create(BW_ERROR_CORRUPT,
-                            "figures are lower bounds: lost blocks of subvolumes: %" PRIu64,
-                            scan->lost));
+        bw_fs_report(scan->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "sizes are lower bounds: %" PRIu64
+                                     " tree block%s of subvolumes lost",
+                                     scan->lost, bw_plural(scan->lost)));
     scan->lost = 0;
 }

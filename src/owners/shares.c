@@ -629,13 +629,14 @@ static void report_losses(const struct bw_shares *shares, struct bw_fs *fs)
             continue;
         const uint64_t others = size_of(shares, bucket->set) - 1;
         struct bw_buffer text = {0};
-        bw_buffer_format(&text, "%" PRIu64 " block%s of tree %" PRIu64, bucket->lost_blocks,
-                         bw_plural(bucket->lost_blocks), shares->subvolumes[bucket->first].id);
+        bw_buffer_format(&text, "%" PRIu64 " tree block%s of subvolume %" PRIu64,
+                         bucket->lost_blocks, bw_plural(bucket->lost_blocks),
+                         shares->subvolumes[bucket->first].id);
         if (others)
             bw_buffer_format(&text, " and %" PRIu64 " other%s", others, bw_plural(others));
         bw_fs_report(fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT, "%s lost: figures are lower bounds",
-                                     text.failed ? "blocks" : text.data));
+                     bw_error_create(BW_ERROR_CORRUPT, "%s lost: sizes are lower bounds",
+                                     text.failed ? "tree blocks" : text.data));
         bw_buffer_free(&text);
     }
 }

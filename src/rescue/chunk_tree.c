@@ -157,7 +157,7 @@ static void report_stripes(struct bw_fs *fs, const struct bw_derived_chunk *chun
         lost += order[i] < 0;
     char text[128];
     snprintf(text, sizeof text,
-             "has lost %u of its %u stripes: nothing tells where they are on the devices", lost,
+             "has lost %u of %u stripes: their positions on the devices are unknown", lost,
              chunk->count);
     if (lost)
         report_derived(fs, chunk, text);
@@ -188,15 +188,14 @@ static struct bw_error *derive(struct bw_fs *fs, struct bw_derived_chunk *chunk,
     int order[BW_MOST_STRIPES];
     memset(order, -1, sizeof order);
     if (!chunk->profile || !chunk->count || chunk->count > BW_MOST_STRIPES || !count_stripes(chunk))
-        return search_stripes(
-            fs, chunk, facts,
-            "is lost: its extents on the devices are not known, or do not make it up", set);
+        return search_stripes(fs, chunk, facts,
+                              "is lost: its device extents are unknown or incomplete", set);
     if (!chunk->profile->striped)
         for (unsigned i = 0; i < chunk->count; i++)
             order[i] = (int)i;
     else if (!bw_stripe_order_prove(chunk, set, order))
         return search_stripes(fs, chunk, facts,
-                              "is lost: the order of its stripes cannot be proven", set);
+                              "is lost: the order of its stripes cannot be verified", set);
     return add_chunk(chunk, facts, order, set);
 }
 
@@ -334,8 +333,8 @@ static struct bw_error *add_devices(struct search *search)
     search->range_count = 0;
     bw_fs_report(search->fs, BW_WARNING,
                  bw_error_create(BW_ERROR_NOT_FOUND,
-                                 "chunks are lost: with --scan, they are searched on the devices, "
-                                 "%" PRIu64 " GiB",
+                                 "chunks are lost: --scan searches the devices for them (%" PRIu64
+                                 " GiB)",
                                  bytes >> 30));
     return NULL;
 }
@@ -595,12 +594,13 @@ static void end(struct search *search)
 
 static void report(const struct search *search, bool complete, struct bw_error *why)
 {
-    bw_fs_report(search->fs, BW_DAMAGE,
-                 bw_error_prefix(why, "the chunk tree is lost: it was rebuilt with %zu chunk%s%s",
-                                 search->known.items.count, bw_plural(search->known.items.count),
-                                 complete || !search->fs->superblock.chunk_root.bytenr
-                                     ? ""
-                                     : ", but others are missing"));
+    bw_fs_report(search->fs, BW_DAMAGE, why);
+    bw_fs_report(
+        search->fs, BW_WARNING,
+        bw_error_create(
+            BW_ERROR_CORRUPT, "the chunk tree is lost: it was rebuilt with %zu chunk%s%s",
+            search->known.items.count, bw_plural(search->known.items.count),
+            complete || !search->fs->superblock.chunk_root.bytenr ? "" : "; others are missing"));
 }
 
 struct bw_error *bw_rescue_chunk_tree(struct bw_fs *fs, struct bw_error *why)

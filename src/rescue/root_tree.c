@@ -840,7 +840,7 @@ static struct bw_error *make(struct making *making)
     if (making->roots.generation)
         making->newest = making->roots.generation;
     if (!bw_tree_root_of(&making->roots, BW_TOP_SUBVOLUME))
-        return bw_error_create(BW_ERROR_NOT_FOUND, "no tree of files was found");
+        return bw_error_create(BW_ERROR_NOT_FOUND, "no subvolume was found");
     BW_TRY(read_leaves(making));
     BW_TRY(find_names(making));
     return make_tree(making);
@@ -848,15 +848,14 @@ static struct bw_error *make(struct making *making)
 
 static void report(const struct making *making, struct bw_error *why)
 {
-    bw_fs_report(making->fs, BW_DAMAGE,
-                 bw_error_prefix(why,
-                                 "the root tree is lost: the state of generation %" PRIu64
-                                 " was rebuilt from tree blocks: %zu tree%s%s",
-                                 making->newest, making->roots.count,
-                                 bw_plural(making->roots.count),
-                                 making->roots.proven ? ""
-                                                      : ", of which some may be older than that, "
-                                                        "or deleted"));
+    bw_fs_report(making->fs, BW_DAMAGE, why);
+    bw_fs_report(making->fs, BW_WARNING,
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "the root tree is lost: it was rebuilt from tree blocks, with %zu "
+                                 "tree%s of generation %" PRIu64 "%s",
+                                 making->roots.count, bw_plural(making->roots.count),
+                                 making->newest,
+                                 making->roots.proven ? "" : "; some may be older or deleted"));
 }
 
 struct bw_error *bw_rescue_root_tree(struct bw_fs *fs, struct bw_error *why)

@@ -191,7 +191,7 @@ static void complain(const struct bw_task_scope *scope, uint64_t inode, const ch
 {
     if (atomic_fetch_add_explicit(scope->wanting, 1, memory_order_relaxed) < COMPLAINTS)
         bw_fs_report_once(scope->fs, bw_error_create(BW_ERROR_CORRUPT,
-                                                     "tree %" PRIu64 ": inode %" PRIu64 ": %s",
+                                                     "subvolume %" PRIu64 ": inode %" PRIu64 ": %s",
                                                      scope->tree->id, inode, what));
 }
 
@@ -200,7 +200,7 @@ void bw_collector_report_rest(const struct bw_task_scope *scope)
     uint64_t count = atomic_load_explicit(scope->wanting, memory_order_relaxed);
     if (count > COMPLAINTS)
         bw_fs_report_once(scope->fs, bw_error_create(BW_ERROR_CORRUPT,
-                                                     "tree %" PRIu64 ": %" PRIu64
+                                                     "subvolume %" PRIu64 ": %" PRIu64
                                                      " more inode%s without readable attributes",
                                                      scope->tree->id, count - COMPLAINTS,
                                                      bw_plural(count - COMPLAINTS)));

@@ -277,7 +277,7 @@ static uint32_t resolve(uint32_t parent, const struct bw_packed *found)
 static void report_second_entry(const struct bw_subvolume_walk *walk, uint64_t inode)
 {
     bw_fs_report_once(walk->fs, bw_error_create(BW_ERROR_CORRUPT,
-                                                "tree %" PRIu64 ": directory inode %" PRIu64
+                                                "subvolume %" PRIu64 ": directory inode %" PRIu64
                                                 ": it has a second entry",
                                                 walk->scope.tree->id, inode));
 }

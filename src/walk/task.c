@@ -66,7 +66,7 @@ static void report_directory(struct running_task *run, uint64_t inode, const cha
 {
     bw_fs_report_once(run->scope->fs,
                       bw_error_create(BW_ERROR_CORRUPT,
-                                      "tree %" PRIu64 ": directory inode %" PRIu64 ": %s",
+                                      "subvolume %" PRIu64 ": directory inode %" PRIu64 ": %s",
                                       run->scope->tree->id, inode, what));
 }
 

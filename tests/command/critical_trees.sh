@@ -76,7 +76,7 @@ is "say that all blocks may be shared with snapshots" "$(awk '$3 == "root_dirid"
 images levels-3 # a part of the extent tree tells what it has, but is not all of it
 erase root "$("$PROGRAM" dump -t extent "${copies[0]}" | sed -nE 's/^node ([0-9]+) level.*/\1/p')"
 all "neither a root tree nor the root of the extent tree" levels-3 \
-    'some may be older than that, or deleted'
+    'some may be older or deleted'
 images subvolumes # the top-level subvolume is lost
 python3 "$ROOT/tests/support/erase_trees.py" 5 "${copies[@]}"
 expect "a subvolume that nothing leads to" 0 - walk --subvol 263 "${copies[0]}"
@@ -148,7 +148,7 @@ holds "all chunks" cmp "$WORK/out" "$WORK/chunks"
 images raid0-2
 python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"
 all "neither a chunk tree nor a device tree" raid0-2 \
-    'chunk 105906176 \(RAID0, 134217728 bytes of data\) is lost: its extents'
+    'chunk 105906176 \(RAID0, 134217728 bytes of data\) is lost: its device extents'
 is "chunks" "$("$PROGRAM" chunks -q -o logical,stripes "${copies[@]}" | tail -n 1)" \
     $'38797312\t1:30408704,2:9437184'
 images data-clones

@@ -164,7 +164,7 @@ cp out raid.vol
 holds "has a layer for each partition" [ "$(grep -c 'type layout/partition' raid.vol)" = 2 ]
 reads "can be given back" raid1-2 --graph raid.vol
 reads "layout/partition by hand" plain --insert layout/partition@device-1,partition=root gpt.img
-expect "no table below it" 2 'no partition table \[layout/partition' \
+expect "no table below it" 2 'no partition table \[layout/partition' -v \
     --insert layout/partition@device-1,partition=1 "$plain"
 
 # --offset.

@@ -87,7 +87,7 @@ expect "no number" 2 'the object id is no number' dump -t fs --key x "$plain"
 expect "an empty part" 2 'nothing follows the comma' dump -t fs --key 1, "$plain"
 expect "a range backwards" 2 'ends before it begins' dump -t fs --key 7..6 "$plain"
 expect "no address" 2 'invalid argument of --block: x' dump -b x "$plain"
-expect "an address outside of chunks" 2 'no chunk holds' dump -b 4096 "$plain"
+expect "an address outside of chunks" 2 'the chunk tree has no chunk' dump -b 4096 "$plain"
 expect "an unaligned address" 2 'multiple of the sector size' dump -b 12345 "$plain"
 
 # JSON.

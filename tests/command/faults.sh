@@ -131,7 +131,8 @@ said "a device without superblock" 'warning: device 1 .* is missing: the file sy
 same_with "the way of an error" -vv --insert debug/error-gen@device-1,kind=tree-block
 said "where it was born" \
     '^btrfs-walk:     born in error-gen@device-1 at [0-9]+, came through chunk-map'
-said "what led to it" '^btrfs-walk:   because: injected I/O error at [0-9]+: '
+said "what led to it" \
+    '^btrfs-walk:   because: copy 1 on device 1 at [0-9]+: injected I/O error at [0-9]+: '
 use raid5-3
 same_with "the way of an error under parity" \
     -vv --insert debug/error-gen@device-2,kind=tree-block,action=short
@@ -141,7 +142,8 @@ said "where it was born under parity" \
 # All copies of the root block of tree 5 fail: part of the list is lost, and the block is named.
 use raid1c3-3
 walk -v --insert debug/error-gen@chunk-map,kind=tree-block,copy=1,action=flip
-block=$(sed -n 's/^.*note: tree block \([0-9]*\) of tree 5 (level .*/\1/p' "$WORK/err" | head -n 1)
+block=$(sed -n 's/^.*note: tree block \([0-9]*\) of subvolume 5 (level .*/\1/p' "$WORK/err" |
+    head -n 1)
 walk -vv --insert "debug/error-gen@chunk-map,start=$block,end=$((block + 1)),action=zero"
 status=$?
 if [ "$status" -eq 1 ]; then pass; else fail "a lost block: exit status $status"; fi
@@ -151,8 +153,10 @@ else
     fail "a lost block: paths that do not exist"
 fi
 said "a lost block" \
-    "^btrfs-walk: damage: tree block $block of tree 5 \(level [0-9]\): no good copy: copy 1 on \
-device [0-9] at [0-9]+: .*; copy 2 .*; copy 3 .*checksum mismatch \[features/verify\]$"
+    "^btrfs-walk: damage: tree block $block of subvolume 5 \(level [0-9]\): all 3 copies are bad: \
+copy 1 on device [0-9] at [0-9]+: .*checksum mismatch \[features/verify\]$"
+said "its other copies" \
+    "^btrfs-walk:   because: copy 3 on device [0-9] at [0-9]+: .*checksum mismatch"
 said "the way of a lost block" "^btrfs-walk:   born in verify at $block, came through node-cache$"
 if [ "$(grep -c '^btrfs-walk: ' "$WORK/err")" -eq "$(grep -cE \
         '^btrfs-walk: (damage|  |note: (no )?sandbox: )' "$WORK/err")" ]; then

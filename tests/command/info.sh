@@ -68,12 +68,13 @@ else
 fi
 
 # What cannot be opened has a superblock all the same.
-expect "no root tree" 1 'tree block .* of tree 1' info "$(fixture lost-tree-root)"
-tells 'UUID: .*' 'Transaction:   7' 'State:         damaged; 1 message on stderr'
-expect "no chunk tree" 1 'tree block .* of tree 3' info "$(fixture lost-tree-chunk)"
-expect "no tree at all" 1 'no chunk holds' info --json --tree-root 4096 "$(fixture plain)"
+expect "no root tree" 1 'tree block .* of the root tree' info "$(fixture lost-tree-root)"
+tells 'UUID: .*' 'Transaction:   7' 'State:         damaged; 2 messages on stderr'
+expect "no chunk tree" 1 'tree block .* of the chunk tree' info "$(fixture lost-tree-chunk)"
+expect "no tree at all" 1 'the chunk tree has no chunk' \
+    info --json --tree-root 4096 "$(fixture plain)"
 holds "the state" \
-    grep -q '"state":"unreadable".*"problems":\[{"severity":"damage","message":"no chunk ' \
+    grep -q '"state":"unreadable".*"message":"the chunk tree has no chunk ' \
     "$WORK/out"
 cp --sparse=always "$(fixture plain)" "$WORK/image"
 printf '\1' | dd of="$WORK/image" bs=1 seek=$((65536 + 195)) conv=notrunc status=none

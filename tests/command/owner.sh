@@ -66,7 +66,7 @@ holds "free" out_has $'^free\t'
 expect "a device" 0 - owner --devid 1 -o kind,logical,device_offset,length "$(image plain)" 0+1M
 holds "its places" out_is $'reserved\t-\t0\t65536\nsuperblock\t-\t65536\t4096
 reserved\t-\t69632\t978944'
-expect "without an extent tree" 1 'block [0-9]+ of tree 2 ' owner -o path \
+expect "without an extent tree" 1 'block [0-9]+ of the extent tree ' owner -o path \
     "$(image lost-tree-extent)" 13631488
 holds "all trees are read" out_is $'/docs/second name of large.bin\n/source/large.bin'
 

@@ -97,7 +97,8 @@ tail -n +2 "$WORK/out" > "$WORK/others"
 expect "without it" 0 - roots -o "$columns" --raw "$image"
 holds "the others are the same" cmp "$WORK/others" "$WORK/out"
 dd if=/dev/zero of="$WORK/planted" bs=16K seek=360 count=1 conv=notrunc status=none
-expect "it is no present state" 1 'the state of generation 9 was rebuilt' sum "$WORK/planted"
+expect "it is no present state" 1 \
+    'was rebuilt from tree blocks, with [0-9]+ trees of generation 9' sum "$WORK/planted"
 holds "which is found" cmp "$WORK/out" <("$PROGRAM" sum "$image")
 # A superblock that is older than what was committed.
 cp --sparse=always "$image" "$WORK/stale"

@@ -53,12 +53,12 @@ root_of() { "$PROGRAM" dump -t "$1" "$clones" | awk '$1 == "leaf" { print $2; ex
 # Without the extent tree the answer is the same.
 "$PROGRAM" space --shared --json "$clones" > "$WORK/whole"
 destroy "$(root_of extent)"
-expect "without the extent tree" 1 'tree 2 ' space --shared --json "$WORK/image"
+expect "without the extent tree" 1 'the extent tree ' space --shared --json "$WORK/image"
 holds "the same sets" diff "$WORK/whole" "$WORK/out"
 
 # A lost block costs what it holds.
 destroy "$(root_of 257)"
-expect "a lost block" 1 '1 block of tree 257 lost: figures are lower bounds' \
+expect "a lost block" 1 '1 tree block of subvolume 257 lost: sizes are lower bounds' \
     space -o id,referenced,lost_blocks "$WORK/image"
 holds "others are not touched" out_is $'5\t663552\t0\n256\t49152\t0\n257\t0\t1'
 finish

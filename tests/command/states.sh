@@ -29,16 +29,16 @@ expect "chunks of a state" 0 - chunks -o logical,type --tree-root=5455872 "$past
 is "it has another one" "$(grep Data "$WORK/out")" $'13631488\tData'
 expect "data in that chunk" 0 - cat --tree-root=5455872 "$past" /stays
 is "are right" "$(cksum < "$WORK/out")" "$(seq 3000 | cksum)"
-expect "without that chunk tree" 1 'no chunk holds logical address 13' \
+expect "without that chunk tree" 1 'no chunk for logical address 13' \
     cat --tree-root=5455872 --chunk-root=1097728 "$past" /stays
 expect "check" 0 '0 errors, 0 warnings' check --backup=0 "$image"
 expect "no log of the present" 0 - ls --backup=1 "$BUILD/fixtures/log-tree/dev1.img"
 
 expect "another generation" 2 'has generation 13' ls --tree-root=46239744@12 "$image"
-expect "a block of another tree" 2 'belongs to tree 3, not to tree 1' \
+expect "a block of another tree" 2 'belongs to the chunk tree, not to the root tree' \
     ls --tree-root=22024192 "$image"
-expect "no block" 2 'there is no tree block at 65536|no chunk holds' ls --tree-root=65536 "$image"
-expect "no chunk tree" 2 'no chunk holds logical address 46239744' ls --chunk-root=46239744 "$image"
+expect "no block" 2 'there is no tree block at 65536|has no chunk' ls --tree-root=65536 "$image"
+expect "no chunk tree" 2 'no chunk for logical address 46239744' ls --chunk-root=46239744 "$image"
 expect "two states" 2 'more than one state' ls --backup=0 --generation=13 "$image"
 for bad in --backup=4 --generation=0 --tree-root=x --tree-root=1@ --chunk-root=1x; do
     expect "$bad" 2 "invalid argument of ${bad%=*}" ls "$bad" "$image"

@@ -18,8 +18,9 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "cli/command.h"
-#include "cli/common/options.h"
 #include "cli/common/monitor.h"
+#include "cli/common/options.h"
+#include "cli/common/repeats.h"
 
 /*
  * The tests of find(1) begin with a single dash and are parsed as the long options of the same
@@ -522,7 +523,8 @@ static int run_command(const struct command *command, struct cmd_common *common,
 
 int cmd_run(const struct command *command, int argc, char **argv)
 {
-    struct cmd_common common = {.input.helpers = BW_HELPERS_ON};
+    struct cmd_repeats repeats = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct cmd_common common = {.input.helpers = BW_HELPERS_ON, .messages.repeats = &repeats};
     BW_AUTO_FREE void *state = calloc(1, command->state_size);
     BW_AUTO_FREE const char **images = calloc((size_t)argc + 1, sizeof *images);
     BW_AUTO_FREE struct bw_graph_edit *edits = calloc((size_t)argc + 1, sizeof *edits);
@@ -534,5 +536,7 @@ int cmd_run(const struct command *command, int argc, char **argv)
     common.input.graph.struct_size = sizeof common.input.graph;
     common.input.graph.edits = common.input.edits = edits;
     common.probes.patterns = patterns;
-    return run_command(command, &common, state, argc, argv);
+    int status = run_command(command, &common, state, argc, argv);
+    cmd_repeats_print(&repeats);
+    return status;
 }

@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "cli/common/monitor.h"
+#include "cli/common/repeats.h"
 
 /* Messages. */
 
@@ -84,7 +85,7 @@ static void print_message(const struct cmd_common *common, const char *kind,
     BW_AUTO_BUFFER struct bw_buffer line = {0};
     bw_buffer_format(&line, "%s", kind);
     bw_escape_words(&line, error->message);
-    if (error->way)
+    if (error->way && common && common->messages.verbose)
         append_layer(&line, error->way);
     print_line(&line);
     if (common && common->messages.verbose > 1)
@@ -104,6 +105,9 @@ void cmd_tell(void *context, enum bw_severity severity, const struct bw_error *e
     notify_listener(common, severity, error);
     if (common->messages.quiet || (severity == BW_NOTE && !common->messages.verbose) ||
         (common->messages.is_selected && !common->messages.is_selected(severity, error)))
+        return;
+    if (!common->messages.verbose && common->messages.repeats &&
+        !cmd_repeats_allow(common->messages.repeats, error->message))
         return;
     print_message(common,
                   severity == BW_NOTE      ? "note: "

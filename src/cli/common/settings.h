@@ -63,6 +63,7 @@ struct cmd_messages {
     /** Whether to print a message of the library; NULL: always. For commands that report damage
      * themselves. */
     bool (*is_selected)(enum bw_severity severity, const struct bw_error *error);
+    struct cmd_repeats *repeats; /**< counts similar messages; NULL: all are printed */
 };
 
 /** --sandbox. */

@@ -543,7 +543,7 @@ static struct bw_error *list_directory(struct lister *ls, const struct pending *
     if (again) {
         cmd_paths_miss(&ls->paths, bw_error_create(BW_ERROR_CORRUPT,
                                                    "%s: not listed again: directory inode %" PRIu64
-                                                   " of tree %" PRIu64 " has a second entry",
+                                                   " of subvolume %" PRIu64 " has a second entry",
                                                    ls->path.data, directory->place.inode,
                                                    bw_subvolume_id(directory->place.subvolume)));
         return NULL;

@@ -108,9 +108,9 @@ static struct bw_error *too_few(const struct row *row, struct bw_error *failed)
 {
     if (failed && failed->code == BW_ERROR_NO_MEMORY)
         return failed;
-    struct bw_error *error = bw_error_create(
-        failed ? failed->code : BW_ERROR_MISSING_DEVICE,
-        "too few stripes of row %" PRIu64 " are left to rebuild from", row->piece->row);
+    struct bw_error *error =
+        bw_error_create(failed ? failed->code : BW_ERROR_MISSING_DEVICE,
+                        "too few good stripes in row %" PRIu64, row->piece->row);
     bw_error_add_cause(error, failed);
     return error;
 }
@@ -262,7 +262,7 @@ static void probe_piece(const struct bw_frame *frame, const struct bw_xlator *xl
 static struct bw_error *missing(struct bw_xlator *xlator, const struct bw_layout_stripe *stripe)
 {
     if (stripe->devid == BW_UNKNOWN_DEVICE)
-        return bw_error_create(BW_ERROR_MISSING_DEVICE, "nothing tells where its stripe is");
+        return bw_error_create(BW_ERROR_MISSING_DEVICE, "the position of its stripe is unknown");
     const bool doubtful = bw_xlator_child_count(xlator) > layout_of(xlator)->device_count;
     return bw_error_create(BW_ERROR_MISSING_DEVICE,
                            doubtful ? "no image is known to be device %" PRIu64

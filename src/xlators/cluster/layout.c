@@ -138,8 +138,8 @@ struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address
         uint64_t gap =
             index < layout->chunk_count ? layout->chunks[index].logical - address : length;
         *piece = (struct bw_piece){.length = gap < length ? (uint32_t)gap : length};
-        return bw_error_create(BW_ERROR_CORRUPT, "no chunk holds logical address %" PRIu64,
-                               address);
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "the chunk tree has no chunk for logical address %" PRIu64, address);
     }
     const struct bw_layout_chunk *chunk = &layout->chunks[index];
     uint64_t offset = address - chunk->logical;

@@ -12,10 +12,10 @@
 #include "ondisk/node.h"
 #include "xlators/classes.h"
 #include <pthread.h>
-#include "base/buffer.h"
 #include "base/map.h"
 #include "ondisk/checksum.h"
 #include "ondisk/disk.h"
+#include "ondisk/tree_title.h"
 #include "btrfs-walk/graph.h"
 
 /* Private state of the layer. */
@@ -30,8 +30,8 @@ struct bw_verify {
 
 /* The bad copies of a range, in the order they were tried. Begins as zeros, except `code`. */
 struct bw_bad_copies {
-    struct bw_buffer text;
-    struct bw_error *reasons; /**< the first; linked by `next` */
+    unsigned count;
+    struct bw_error *reasons; /**< the first; linked by `next`; absent where memory ran out */
     struct bw_error *last;    /**< the last of them */
     enum bw_error_code code;  /**< of the last reason */
     bool good_again;          /**< the range was good when it was read a second time */
@@ -40,21 +40,20 @@ struct bw_bad_copies {
 /* How many repairs are reported; a stale mirror could have millions. */
 enum { REPORT_LIMIT = 1 << 16 };
 
-/* Appends the location of a copy, and its error. */
-static void describe_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
-                          const struct bw_request *request, unsigned copy,
-                          const struct bw_error *reason, struct bw_buffer *text)
+/* Adds to the error of a copy which copy it is. If the device is missing, the error names it. */
+static struct bw_error *name_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                  const struct bw_request *request, unsigned copy,
+                                  struct bw_error *reason)
 {
     struct bw_map_reply reply;
     BW_AUTO_ERROR struct bw_error *error = bw_wind_map(
         frame, bw_xlator_child(xlator, 0), request->address, request->length, copy, &reply);
-    bw_buffer_format(text, "%scopy %u", text->length ? "; " : "", copy);
     if (!error && reply.location.rebuilt)
-        bw_buffer_format(text, " (rebuilt from parity)");
-    else if (!error)
-        bw_buffer_format(text, " on device %" PRIu64 " at %" PRIu64, reply.location.devid,
-                         reply.location.offset);
-    bw_buffer_format(text, ": %s", reason->message);
+        return bw_error_prefix(reason, "copy %u (rebuilt from parity)", copy);
+    if (error || reason->code == BW_ERROR_MISSING_DEVICE)
+        return bw_error_prefix(reason, "copy %u", copy);
+    return bw_error_prefix(reason, "copy %u on device %" PRIu64 " at %" PRIu64, copy,
+                           reply.location.devid, reply.location.offset);
 }
 
 /* Adds a copy (counted from 1) to the list, with its location; takes ownership of the reason. */
@@ -62,10 +61,11 @@ static void note_bad_copy(const struct bw_frame *frame, struct bw_xlator *xlator
                           const struct bw_request *request, unsigned copy, struct bw_error *reason,
                           struct bw_bad_copies *bad)
 {
-    describe_copy(frame, xlator, request, copy, reason, &bad->text);
+    bad->count++;
     bad->code = reason->code;
     if (reason == bw_error_no_memory())
         return;
+    reason = name_copy(frame, xlator, request, copy, reason);
     *(bad->last ? &bad->last->next : &bad->reasons) = reason;
     bad->last = reason;
 }
@@ -73,10 +73,25 @@ static void note_bad_copy(const struct bw_frame *frame, struct bw_xlator *xlator
 static struct bw_error *name_range(struct bw_error *error, const struct bw_request *request)
 {
     if (request->kind == BW_REQUEST_TREE_BLOCK)
-        return bw_error_prefix(error, "tree block %" PRIu64 " of tree %" PRIu64 " (level %u)",
-                               request->address, request->expectation->owner,
+        return bw_error_prefix(error, "tree block %" PRIu64 " of %s (level %u)", request->address,
+                               bw_tree_title(request->expectation->owner).text,
                                request->expectation->level);
     return bw_error_prefix(error, "data at %" PRIu64, request->address);
+}
+
+/* The reasons of all copies are the causes of the error, so its message contains only the first. */
+static struct bw_error *create_for_copies(const struct bw_bad_copies *bad, unsigned used)
+{
+    const char *first = bad->reasons ? bad->reasons->message : bw_error_no_memory()->message;
+    if (bad->good_again)
+        return bw_error_create(BW_ERROR_CORRUPT, "good only when it was read again (%s)", first);
+    if (used)
+        return bw_error_create(BW_ERROR_CORRUPT, "used copy %u instead of a bad one (%s)", used,
+                               first);
+    if (bad->count > 2)
+        return bw_error_create(bad->code, "all %u copies are bad: %s", bad->count, first);
+    return bw_error_create(bad->code, "%s: %s",
+                           bad->count == 2 ? "both copies are bad" : "no good copy", first);
 }
 
 /* Makes one error from the list or, if copy `used` replaced the bad ones (0: none did), a note.
@@ -84,21 +99,12 @@ static struct bw_error *name_range(struct bw_error *error, const struct bw_reque
 static struct bw_error *explain_copies(struct bw_bad_copies *bad, const struct bw_request *request,
                                        unsigned used)
 {
-    int length = (int)bad->text.length;
-    const char *text = bad->text.data ? bad->text.data : "";
-    struct bw_error *error =
-        bad->good_again ? bw_error_create(BW_ERROR_CORRUPT,
-                                          "good only when it was read again (%.*s)", length, text)
-        : used ? bw_error_create(BW_ERROR_CORRUPT, "used copy %u instead of a bad one (%.*s)", used,
-                                 length, text)
-               : bw_error_create(bad->code, "no good copy: %.*s", length, text);
-    error = name_range(error, request);
+    struct bw_error *error = name_range(create_for_copies(bad, used), request);
     for (struct bw_error *reason = bad->reasons, *next; reason; reason = next) {
         next = reason->next;
         reason->next = NULL;
         bw_error_add_cause(error, reason);
     }
-    bw_buffer_free(&bad->text);
     *bad = (struct bw_bad_copies){.code = bad->code};
     return error;
 }
@@ -361,7 +367,7 @@ static struct bw_error *repair_request(struct repair *repair, struct bw_error *f
         try_data_copies(repair);
     struct bw_error *error = explain_bad(repair);
     /* Every copy is good now; the first read was not. */
-    if (!error && !repair->tried.text.length) {
+    if (!error && !repair->tried.count) {
         note(repair, 0, 1, first ? first : mismatch(repair));
         first = NULL;
         repair->tried.good_again = true;
@@ -507,7 +513,7 @@ static bool find_good_copy(const struct bw_frame *frame, struct bw_xlator *xlato
         before = reason;
     }
     /* Every copy is good now; the first read was not. */
-    if (*used <= copies && !bad->text.length) {
+    if (*used <= copies && !bad->count) {
         note_bad_copy(frame, xlator, request, *used, BW_TAKE(first), bad);
         bad->good_again = true;
     }

@@ -191,7 +191,8 @@ static void test_subvolumes(void **state)
     expect_error(bw_subvolume_by_uuid(fixture.fs, unknown, &found), BW_ERROR_NOT_FOUND, "UUID");
     iw_corrupt(fixture.image, iw_root_block(fixture.image, 1)->logical, IW_ALL_COPIES, 0, 100,
                IW_FLIP);
-    expect_error(bw_subvolume_by_uuid(fixture.fs, unknown, &found), BW_ERROR_CORRUPT, "tree 1");
+    expect_error(bw_subvolume_by_uuid(fixture.fs, unknown, &found), BW_ERROR_CORRUPT,
+                 "the root tree");
     expect_error(bw_subvolume_by_name(fixture.fs, "nothing", &found), BW_ERROR_NOT_FOUND, NULL);
     close_fixture(&fixture);
 }

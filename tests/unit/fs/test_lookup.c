@@ -193,7 +193,7 @@ static void test_loops(void **state)
     uint64_t end = iw_file(fixture.image, FS, TOP, "l42");
     open_fixture(&fixture);
     expect_nothing(&fixture, "/self",
-                   "/self: too many symbolic links, the last is self (inode 257 of tree 5)");
+                   "/self: too many symbolic links, the last is self (inode 257 of subvolume 5)");
     expect_nothing(&fixture, "/ping/a", "too many symbolic links");
     expect_nothing(&fixture, "/l1", "too many symbolic links, the last is l41");
     expect_place(&fixture, "/l2", true, FS, end, BW_FILE_REGULAR);

@@ -18,9 +18,9 @@ static void test_missing_inodes(void **state)
     assert_int_equal(check_row_walks(image, &(struct bw_walk_options){0}, check_attributes), 20);
     struct walk_result result = walk_rows(image, &(struct bw_walk_options){.threads = 1}, &log);
     assert_int_equal(report_log_count(&log, "it has no inode item"), 8);
-    assert_int_equal(report_log_count(&log, "tree 5: inode 310: it has no inode item"), 1);
-    assert_int_equal(report_log_count(&log, "tree 5: 12 more inodes without readable attributes"),
-                     1);
+    assert_int_equal(report_log_count(&log, "subvolume 5: inode 310: it has no inode item"), 1);
+    assert_int_equal(
+        report_log_count(&log, "subvolume 5: 12 more inodes without readable attributes"), 1);
     assert_int_equal(log.counts[BW_DAMAGE], 9);
     walk_result_free(&result);
     report_log_free(&log);
@@ -62,8 +62,9 @@ static void test_invalid_size(void **state)
         iw_item(image, FS, (struct bw_key){300, BW_INODE_ITEM, 0}, &bytes, sizeof bytes);
         iw_write_memory(image);
         struct walk_result result = walk_rows(image, &(struct bw_walk_options){0}, &log);
-        assert_int_equal(report_log_count(&log, "tree 5: inode 300: its inode has an invalid size"),
-                         i == 0);
+        assert_int_equal(
+            report_log_count(&log, "subvolume 5: inode 300: its inode has an invalid size"),
+            i == 0);
         assert_int_equal(log.counts[BW_DAMAGE], i == 0);
         walk_result_free(&result);
         report_log_free(&log);
@@ -85,7 +86,8 @@ static void test_cut_off_inode(void **state)
         iw_write_memory(image);
         assert_int_equal(check_row_walks(image, &(struct bw_walk_options){0}, check_attributes), 1);
         struct walk_result result = walk_rows(image, &(struct bw_walk_options){0}, &log);
-        assert_int_equal(report_log_count(&log, "tree 5: inode 300: its inode item is cut off"), 1);
+        assert_int_equal(
+            report_log_count(&log, "subvolume 5: inode 300: its inode item is cut off"), 1);
         assert_int_equal(log.counts[BW_DAMAGE], 1);
         walk_result_free(&result);
         report_log_free(&log);

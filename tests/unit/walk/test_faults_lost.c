@@ -4,6 +4,7 @@
  * only that block can tell, reports it and nothing else, and lists all the rest. Also what an error
  * says of the way it came, and of what led to it.
  */
+#include "ondisk/tree_title.h"
 #include "support/walk_helpers.h"
 
 static const struct profile {
@@ -137,9 +138,8 @@ static void expect_report(const struct iw_block *lost, const struct report_log *
                           const char *action)
 {
     char start[128];
-    snprintf(start, sizeof start,
-             "damage features/verify tree block %llu of tree %llu (level %u): no good copy",
-             (unsigned long long)lost->logical, (unsigned long long)lost->tree, lost->level);
+    snprintf(start, sizeof start, "damage features/verify tree block %llu of %s (level %u): ",
+             (unsigned long long)lost->logical, bw_tree_title(lost->tree).text, lost->level);
     const char *text = log->text.length ? log->text.data : "nothing";
     if (log->counts[BW_DAMAGE] != 1 || log->counts[BW_WARNING] || log->counts[BW_NOTE] ||
         report_log_count(log, start) != 1)
@@ -192,9 +192,9 @@ static void test_leaves_of_the_chunk_tree(void **state)
         const struct iw_block *lost;
         for (size_t nth = 0; (lost = iw_block_find(image, BW_CHUNK_TREE, 0, nth)); nth++) {
             struct report_log log = {0};
-            char text[64];
-            snprintf(text, sizeof text, "tree block %llu of tree %llu (level 0): no good copy",
-                     (unsigned long long)lost->logical, (unsigned long long)lost->tree);
+            char text[128];
+            snprintf(text, sizeof text, "tree block %llu of the chunk tree (level 0): ",
+                     (unsigned long long)lost->logical);
             struct walk_result result =
                 walk_without(image, lost, actions[nth % COUNT(actions)], &log);
             expect_success(result.error);
@@ -220,9 +220,10 @@ static void test_roots_that_all_depends_on(void **state)
             iw_root_block(image, trees[i / COUNT(profiles) % COUNT(trees)]);
         const char *action = actions[i / COUNT(profiles) / COUNT(trees)];
         struct report_log log = {0};
-        char text[64];
-        snprintf(text, sizeof text, "tree block %llu of tree %llu (level %u): no good copy",
-                 (unsigned long long)lost->logical, (unsigned long long)lost->tree, lost->level);
+        char text[128];
+        snprintf(text, sizeof text,
+                 "tree block %llu of %s (level %u): ", (unsigned long long)lost->logical,
+                 bw_tree_title(lost->tree).text, lost->level);
         struct walk_result result = walk_without(image, lost, action, &log);
         expect_success(result.error);
         expect_paths(image, &result);

@@ -122,7 +122,7 @@ static void test_batch(void **state)
         for (size_t at = 0; at < COUNT(requests); at++) {
             if (at % 10 == 7) {
                 expect_error(requests[at].error, BW_ERROR_CORRUPT,
-                             "no chunk holds logical address 4096");
+                             "the chunk tree has no chunk for logical address 4096");
                 continue;
             }
             expect_success(requests[at].error);

@@ -42,8 +42,9 @@ static void test_copies_that_are_none(void **state)
     bw_wind(NULL, map, &request, 1);
     expect_error(request.error, BW_ERROR_USAGE, "there is no copy 3");
     expect_error(read_range(map, 0, &byte, 1), BW_ERROR_CORRUPT,
-                 "no chunk holds logical address 0");
-    expect_error(read_range(map, UINT64_MAX, &byte, 1), BW_ERROR_CORRUPT, "no chunk holds");
+                 "the chunk tree has no chunk for logical address 0");
+    expect_error(read_range(map, UINT64_MAX, &byte, 1), BW_ERROR_CORRUPT,
+                 "the chunk tree has no chunk");
     bw_graph_destroy(graph);
     chunk_bench_free(&bench);
 }

@@ -149,7 +149,7 @@ static void test_each_mismatch_leads_on(void **state)
             expect_success(read_block(bench, way));
             assert_memory_equal(bench->buffer, block_bench_bytes(bench->blocks, copies, way),
                                 BENCH_NODESIZE);
-            assert_int_equal(report_log_count(&bench->log, ways[way].text), copies - 1);
+            assert_int_equal(report_log_count(&bench->log, ways[way].text), 1);
             assert_int_equal(bench->log.counts[BW_NOTE], way + 1);
         }
         assert_int_equal(report_log_count(&bench->log, "note features/verify tree block"),
@@ -168,10 +168,20 @@ static void test_error_tells_of_all_copies(void **state)
     assert_non_null(error);
     assert_string_equal(
         error->message,
-        "tree block 12288 of tree 5 (level 0): no good copy: copy 1 on device 1 at 12288: level "
-        "mismatch, want 0 have 1; copy 2 on device 2 at 12288: invalid item count 60000; copy 3 on "
-        "device 3 at 12288: first key mismatch, slot 0 key (4 2 0); copy 4 on device 4 at 12288: "
-        "xxhash64 checksum mismatch");
+        "tree block 12288 of subvolume 5 (level 0): all 4 copies are bad: copy 1 on device 1 at "
+        "12288: level mismatch, want 0 have 1");
+    static const char *const reasons[] = {
+        "copy 1 on device 1 at 12288: level mismatch, want 0 have 1",
+        "copy 2 on device 2 at 12288: invalid item count 60000",
+        "copy 3 on device 3 at 12288: first key mismatch, slot 0 key (4 2 0)",
+        "copy 4 on device 4 at 12288: xxhash64 checksum mismatch",
+    };
+    const struct bw_error *reason = error->causes;
+    for (size_t i = 0; i < COUNT(reasons); i++, reason = reason->next) {
+        assert_non_null(reason);
+        assert_string_equal(reason->message, reasons[i]);
+    }
+    assert_null(reason);
     assert_int_equal(error->code, BW_ERROR_CORRUPT);
     assert_string_equal(error->way->layer, "features/verify");
     assert_int_equal(error->way->address, 12288);
@@ -190,7 +200,7 @@ static void test_copies_that_cannot_be_read(void **state)
     assert_int_equal(report_log_count(&bench->log, "fake copy 1 is broken"), 1);
     bench->blocks->fake.broken[1] = bench->blocks->fake.broken[2] = true;
     expect_error(read_block(bench, 8), BW_ERROR_SYSTEM,
-                 "copy 3 on device 3 at 32768: fake copy 3 is broken");
+                 "all 3 copies are bad: copy 1 on device 1 at 32768: fake copy 1 is broken");
     free_bench(bench);
 }
 
@@ -207,7 +217,7 @@ static void test_repair_is_reported_once(void **state)
     assert_int_equal(bench->log.counts[BW_NOTE], 2);
     assert_int_equal(
         report_log_count(&bench->log,
-                         "tree block 0 of tree 5 (level 0): used copy 2 instead of a bad one"),
+                         "tree block 0 of subvolume 5 (level 0): used copy 2 instead of a bad one"),
         1);
     free_bench(bench);
 }

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Limits messages that differ only in their numbers. */
+#include "cli/common/repeats.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/escape.h"
+
+/* Replaces each number by an N; the rest of a long message does not count. */
+static void remove_numbers(const char *message, char *text, size_t size)
+{
+    size_t length = 0;
+    for (; *message && length + 1 < size; message++) {
+        const bool digit = isdigit((unsigned char)*message);
+        if (!digit || !length || text[length - 1] != 'N')
+            text[length++] = digit ? 'N' : *message;
+    }
+    text[length] = '\0';
+}
+
+/* NULL if there are too many kinds. */
+static struct cmd_message_kind *find_kind(struct cmd_repeats *repeats, const char *text)
+{
+    for (unsigned i = 0; i < repeats->count; i++)
+        if (strcmp(repeats->kinds[i].text, text) == 0)
+            return &repeats->kinds[i];
+    if (repeats->count == CMD_MESSAGE_KINDS)
+        return NULL;
+    struct cmd_message_kind *kind = &repeats->kinds[repeats->count++];
+    snprintf(kind->text, sizeof kind->text, "%s", text);
+    return kind;
+}
+
+bool cmd_repeats_allow(struct cmd_repeats *repeats, const char *message)
+{
+    char text[sizeof repeats->kinds->text];
+    if (*message == '/')
+        return true; /* the list of the affected files has to be complete */
+    remove_numbers(message, text, sizeof text);
+    pthread_mutex_lock(&repeats->lock);
+    struct cmd_message_kind *kind = find_kind(repeats, text);
+    const bool allowed = !kind || ++kind->count <= CMD_EXAMPLES;
+    pthread_mutex_unlock(&repeats->lock);
+    return allowed;
+}
+
+void cmd_repeats_print(const struct cmd_repeats *repeats)
+{
+    enum { SHOWN = 80 };
+    for (unsigned i = 0; i < repeats->count; i++) {
+        const struct cmd_message_kind *kind = &repeats->kinds[i];
+        BW_AUTO_BUFFER struct bw_buffer text = {0};
+        if (kind->count <= CMD_EXAMPLES)
+            continue;
+        bw_escape_words(&text, kind->text);
+        const bool cut = text.length > SHOWN;
+        fprintf(stderr, "btrfs-walk: %" PRIu64 " more like '%.*s%s' (-v prints all)\n",
+                kind->count - CMD_EXAMPLES, cut ? SHOWN : (int)text.length,
+                text.data ? text.data : "", cut ? "..." : "");
+    }
+}

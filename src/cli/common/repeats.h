@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Messages that differ only in their numbers. Damage to thousands of blocks prints a few examples
+ * and, at the end, a count. */
+#ifndef BW_CLI_COMMON_REPEATS_H
+#define BW_CLI_COMMON_REPEATS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    CMD_EXAMPLES = 5,       /**< messages of a kind that are printed */
+    CMD_MESSAGE_KINDS = 64, /**< further kinds are not limited */
+};
+
+/** A message without its numbers: "tree block N of the extent tree (level N): ...". */
+struct cmd_message_kind {
+    char text[128]; /**< its beginning */
+    uint64_t count;
+};
+
+struct cmd_repeats {
+    pthread_mutex_t lock;
+    struct cmd_message_kind kinds[CMD_MESSAGE_KINDS];
+    unsigned count;
+};
+
+/** Counts a message. False if enough messages of its kind were printed. */
+bool cmd_repeats_allow(struct cmd_repeats *repeats, const char *message);
+
+/** Prints to stderr how many messages of each kind were not printed. */
+void cmd_repeats_print(const struct cmd_repeats *repeats);
+
+#endif

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Messages about damaged images: all fixtures that print any. A message has at most 160 columns
+# without its path, and damage to many blocks is a few examples and a count.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+. "$(dirname "$0")/fixtures.bash"
+
+# short WHAT: whether all messages in $WORK/err fit. Paths of files begin a message; the images of
+# fixtures have long names of their own.
+short() {
+    local long
+    long=$(sed -E -e "s|$images/[^ :]*||g" -e 's|^btrfs-walk: /[^:]*: |btrfs-walk: |' \
+        "$WORK/err" | grep -E '^btrfs-walk: .{149}')
+    if [ -z "$long" ]; then pass; else fail "$1: more than 160 columns: $long"; fi
+}
+
+all_commands() {
+    local name=$1 command
+    read_about "$name"
+    [ "${about[exit]:-0}${about[sum-exit]:-0}${expressions[*]:-}" != 00 ] || return
+    for command in walk 'ls -R' sum 'tar -f /dev/null' du info; do
+        # shellcheck disable=SC2086 # a command and its options
+        timeout 60 "$PROGRAM" $command "${arguments[@]}" "${devices[@]}" "$image" \
+            > /dev/null 2> "$WORK/err"
+        short "$name: $command"
+    done
+}
+for fixture in */about; do
+    all_commands "${fixture%/about}"
+done
+
+# Every leaf of a large directory is lost, and is no longer found by its inodes.
+have python3 || { skip python3 "many lost blocks"; finish; }
+cp --sparse=always "$images/levels-3/dev1.img" "$WORK/image"
+"$PROGRAM" check --all "$WORK/image" > /dev/null 2>&1
+"$PROGRAM" dump -t fs "$WORK/image" 2> /dev/null | sed -n 's/^leaf \([0-9]*\) .*/\1/p' |
+    sed -n '1~3p' > "$WORK/leaves"
+while read -r logical; do
+    "$PROGRAM" map "$WORK/image" -o devid,offset "$logical" 2> /dev/null | tail -n +1
+done < "$WORK/leaves" | sed -n 's/^[0-9]*\t\([0-9]*\)$/\1/p' | while read -r offset; do
+    printf nonsense | dd of="$WORK/image" bs=1 seek="$offset" conv=notrunc status=none
+done
+lost=$(wc -l < "$WORK/leaves")
+holds "many leaves" [ "$lost" -gt 20 ]
+"$PROGRAM" "$WORK/image" > /dev/null 2> "$WORK/err"
+is "examples" "$(grep -c '^btrfs-walk: damage: tree block .*checksum mismatch' "$WORK/err")" 5
+holds "their number" grep -qE \
+    "^btrfs-walk: $((lost - 5)) more like 'tree block N of subvolume N .*' \(-v prints all\)$" \
+    "$WORK/err"
+short "many lost blocks"
+"$PROGRAM" -v "$WORK/image" > /dev/null 2> "$WORK/err"
+is "all of them with -v" \
+    "$(grep -c '^btrfs-walk: damage: tree block .*checksum mismatch' "$WORK/err")" "$lost"
+"$PROGRAM" -q "$WORK/image" > /dev/null 2> "$WORK/err"
+is "nothing with -q" "$(cat "$WORK/err")" ''
+finish
