@@ -75,6 +75,62 @@ PYTHON
 	tree_has 5 'ORPHAN ORPHAN_ITEM'
 }
 
+# snapper NUMBER TYPE DATE DESCRIPTION: a snapshot of @ as Snapper makes it.
+snapper() {
+	mkdir "$mnt/@snapshots/$1"
+	quiet btrfs subvolume snapshot -r "$mnt/@" "$mnt/@snapshots/$1/snapshot"
+	printf '%s\n' '<?xml version="1.0"?>' '<snapshot>' "  <type>$2</type>" "  <num>$1</num>" \
+		"  <date>$3</date>" "  <description>$4</description>" '</snapshot>' \
+		> "$mnt/@snapshots/$1/info.xml"
+	sync -f "$mnt"
+}
+
+# The machine of someone who uses snapshots. The documentation of problems shows it.
+make_laptop() {
+	local i top=$mnt/@ home=$mnt/@home/anna
+	live_store
+	devices 1 512M
+	format -L laptop
+	attach compress=zstd
+	for i in @ @home @snapshots @var_log; do
+		quiet btrfs subvolume create "$mnt/$i"
+	done
+	mkdir -p "$top"/{etc,usr/bin,boot,home,.snapshots} "$home"/{Documents,Pictures}
+	printf 'ID=opensuse-tumbleweed\n' > "$top/etc/os-release"
+	printf '%s\n' root:x:0:0::/root:/bin/sh anna:x:1000:1000::/home/anna:/bin/sh \
+		> "$top/etc/passwd"
+	printf '%s\n' root:x:0: anna:x:1000: > "$top/etc/group"
+	printf 'LABEL=laptop / btrfs subvol=@ 0 0\n' > "$top/etc/fstab"
+	for i in 1 2 3 4 5 6; do
+		seq $((i * 40000)) > "$top/usr/bin/program-$i"
+	done
+	for i in 1 2 3; do
+		seq -s ' pixel ' $((i * 90000)) > "$home/Pictures/holiday-$i.jpg"
+	done
+	printf 'Dear Bob,\n' > "$home/Documents/letter.txt"
+	seq -s ' therefore ' 50000 > "$home/Documents/thesis.odt"
+	chown -R 1000:1000 "$home"
+	sync -f "$mnt"
+	snapper 1 single '2026-11-20 08:00:01' 'first root filesystem'
+	printf 'Dear Bob, thank you\n' > "$home/Documents/letter.txt"
+	printf 'LABEL=laptop / btrfs subvol=@,noatime 0 0\n' > "$top/etc/fstab"
+	snapper 2 pre '2026-11-21 09:12:44' 'zypp(zypper)'
+	seq 70000 > "$top/usr/bin/program-2"
+	rm "$top/usr/bin/program-6"
+	snapper 3 post '2026-11-21 09:13:20' ''
+	quiet btrfs subvolume snapshot -r "$mnt/@home" "$mnt/@snapshots/home-2026-11-21"
+	sync -f "$mnt"
+	rm "$home/Pictures/holiday-2.jpg"
+	printf 'Dear Bob, thank you very much\n' > "$home/Documents/letter.txt"
+	seq -s ' hence ' 60000 > "$home/Documents/draft.odt"
+	chown 1000:1000 "$home/Documents/draft.odt"
+	sync -f "$mnt"
+	rm "$home/Documents/thesis.odt" "$home/Documents/draft.odt"
+	sync -f "$mnt"
+	copy_live
+	keep_copy
+}
+
 # What was deleted in three transactions, of which the states are left: `gone` has
 # the hashes of all files as they were first. One file is open at the end.
 make_gone() {
@@ -325,6 +381,7 @@ make_stale() {
 fixture log-tree 'changes made safe by fsync since the last commit' \
 	make_log_tree
 fixture gone 'files and a subvolume that older states have' make_gone
+fixture laptop 'snapshots as Snapper makes them, and deleted files' make_laptop
 fixture snapshots-with-quotas 'generations with two complete root trees' \
 	make_snapshots_with_quotas
 fixture past 'states before a balance, and a file that is another btrfs' make_past

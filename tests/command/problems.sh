@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The pages in docs/problems: every command in them prints what they show. UPDATE=1 writes what it
+# prints into the pages instead.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+if ! have_openpty; then skip "pseudo-terminals" "the output in docs/problems"; finish; fi
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" laptop raid5-3 raid1-2 quota || exit 1
+mkdir "$WORK/bin" "$WORK/images" && ln -s "$PROGRAM" "$WORK/bin/btrfs-walk"
+export PATH=$WORK/bin:$PATH
+cd "$WORK/images" || exit 1
+# Copies, not links: a link would be named in messages.
+for image in laptop/dev1:disk raid5-3/dev1:a raid5-3/dev2:b raid5-3/dev3:c quota/dev1:quota; do
+    cp --sparse=always "$BUILD/fixtures/${image%:*}.img" "${image#*:}.img"
+done
+
+# damage IMAGE PLACE...: overwrites a sector at each offset of its device.
+damage() {
+    local place
+    for place in "${@:2}"; do
+        head -c 4096 /dev/zero | tr '\0' 'x' |
+            dd of="$1" bs=4096 seek=$((place / 4096)) conv=notrunc status=none
+    done
+}
+
+# places_of ADDRESS: where the copies of a logical address are.
+places_of() { btrfs-walk map -o offset --raw disk.img "$1"; }
+
+# data_of PATH: the logical address of the first extent of a file.
+data_of() { btrfs-walk extents --json disk.img "$1" | sed 's/.*"logical":\([0-9]*\).*/\1/' | head -n 1; }
+
+# A bad sector in a picture, and one in a program.
+cp --sparse=always disk.img bad.img
+for file in /@home/anna/Pictures/holiday-3.jpg /@/usr/bin/program-5; do
+    # shellcheck disable=SC2046 # several words
+    damage bad.img $(places_of "$(data_of "$file")")
+done
+
+# The first superblock, and the root of the chunk tree.
+cp --sparse=always disk.img dead.img
+damage dead.img 65536
+cp --sparse=always disk.img lost.img
+# shellcheck disable=SC2046
+damage lost.img $(places_of "$(btrfs-walk dump -t chunk disk.img |
+    sed -n 's/^leaf \([0-9]*\) items .*/\1/p')")
+
+mode=check
+[ -z "${UPDATE:-}" ] || mode=update
+is "output that differs from the pages" \
+    "$(python3 "$ROOT/tests/support/console_blocks.py" "$mode" . "$ROOT"/docs/problems/*.md)" ""
+[ "$(python3 "$ROOT/tests/support/console_blocks.py" count . "$ROOT"/docs/problems/*.md)" -ge 30 ] &&
+    pass || fail "only a few commands"
+finish
