@@ -97,7 +97,7 @@ make_laptop() {
 	done
 	mkdir -p "$top"/{etc,usr/bin,boot,home,.snapshots} "$home"/{Documents,Pictures}
 	printf 'ID=opensuse-tumbleweed\n' > "$top/etc/os-release"
-	printf '%s\n' root:x:0:0::/root:/bin/sh anna:x:1000:1000::/home/anna:/bin/sh \
+	printf '%s\n' root:x:0:0:root:/:/bin/sh anna:x:1000:1000::/:/bin/sh \
 		> "$top/etc/passwd"
 	printf '%s\n' root:x:0: anna:x:1000: > "$top/etc/group"
 	printf 'LABEL=laptop / btrfs subvol=@ 0 0\n' > "$top/etc/fstab"

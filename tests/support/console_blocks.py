@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The ```console blocks of documentation: a line that begins with "$ " is a command, the lines up to
-the next one are its output, and a line "..." stands for any lines.
+"""The ```console blocks of documentation: a line that begins with "$ " is a command, the lines up
+to the next one are its output, and a line "..." stands for any lines.
 
     tests/support/console_blocks.py check FOLDER PAGE...    run them there; print what differs
     tests/support/console_blocks.py update FOLDER PAGE...   write the output into the pages
