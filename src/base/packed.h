@@ -107,4 +107,18 @@ static inline uint64_t bw_varint_get(const uint8_t **at)
     }
 }
 
+/* Differences modulo 2^64. Small ones take few bytes, whether positive or negative: the lowest bit
+ * is the sign. */
+
+static inline uint8_t *bw_varint_put_signed(uint8_t *at, uint64_t difference)
+{
+    return bw_varint_put(at, difference << 1 ^ (difference >> 63 ? UINT64_MAX : 0));
+}
+
+static inline uint64_t bw_varint_get_signed(const uint8_t **at)
+{
+    const uint64_t number = bw_varint_get(at);
+    return number >> 1 ^ (number & 1 ? UINT64_MAX : 0);
+}
+
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The record of an export's output: paths, files with several names, directories and their
- * order. */
+/* The record of an export's output: paths, directories and their order. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,7 +22,7 @@ enum {
     IS_DETAILS = 1 << 4,  /* a record that contains only details, no name */
     IS_DIRECTORY = HAS_DETAILS | HAS_LINK,
 
-    MOST_DETAILS = 127,
+    MOST_DETAILS = BW_LEAF_DETAILS,
     MOST_NAME = BW_PACKED_LONGEST - MOST_DETAILS - 2 * BW_VARINT_LONGEST - 8,
 };
 
@@ -288,113 +287,6 @@ void bw_path_store_append(const struct bw_path_store *store, uint32_t number,
     }
 }
 
-/* Files with several names. */
-
-struct bw_linked_file {
-    uint32_t path; /* in the store */
-    uint8_t state; /* enum bw_link_state */
-};
-
-void bw_links_init(struct bw_links *links)
-{
-    *links = (struct bw_links){0};
-    pthread_mutex_init(&links->lock, NULL);
-}
-
-void bw_links_free(struct bw_links *links)
-{
-    for (size_t i = 0; i < links->subvolume_count; i++)
-        bw_map_free(&links->numbers[i]);
-    free(links->numbers);
-    bw_map_free(&links->subvolumes);
-    free(links->files);
-    bw_path_store_free(&links->paths);
-    pthread_mutex_destroy(&links->lock);
-}
-
-/* The map from inodes to files in a subvolume; NULL if memory runs out. */
-static struct bw_map *numbers_of(struct bw_links *links, uint64_t subvolume)
-{
-    uint32_t at = bw_map_get(&links->subvolumes, subvolume);
-    if (at != UINT32_MAX)
-        return &links->numbers[at];
-    if (!BW_ARRAY_RESERVE(links->numbers, links->subvolume_count, links->subvolume_capacity) ||
-        !bw_map_put(&links->subvolumes, subvolume, (uint32_t)links->subvolume_count))
-        return NULL;
-    links->numbers[links->subvolume_count] = (struct bw_map){0};
-    return &links->numbers[links->subvolume_count++];
-}
-
-/* Stores the path of the first name of a file. */
-static bool set_file_path(struct bw_links *links, struct bw_linked_file *file, const char *path)
-{
-    file->state = BW_LINK_COMING;
-    return bw_path_store_add(&links->paths, path, strlen(path), &file->path);
-}
-
-static bool add_file(struct bw_links *links, const struct bw_place *place, const char *path)
-{
-    struct bw_map *numbers = numbers_of(links, bw_subvolume_id(place->subvolume));
-    return numbers && links->count < UINT32_MAX &&
-           BW_ARRAY_RESERVE(links->files, links->count, links->capacity) &&
-           set_file_path(links, &links->files[links->count], path) &&
-           bw_map_put(numbers, place->inode, (uint32_t)links->count++);
-}
-
-/* Finds a file; the lock must be held. */
-static bool look_up(const struct bw_links *links, const struct bw_place *place,
-                    struct bw_link *link)
-{
-    uint32_t at = bw_map_get(&links->subvolumes, bw_subvolume_id(place->subvolume));
-    uint32_t number = at == UINT32_MAX ? UINT32_MAX : bw_map_get(&links->numbers[at], place->inode);
-    if (number != UINT32_MAX)
-        *link = (struct bw_link){.state = links->files[number].state, .number = number};
-    return number != UINT32_MAX;
-}
-
-bool bw_links_meet(struct bw_links *links, const struct bw_place *place, const char *path,
-                   struct bw_link *link)
-{
-    pthread_mutex_lock(&links->lock);
-    bool good = look_up(links, place, link);
-    if (!good) {
-        *link = (struct bw_link){.is_first = true, .number = links->count};
-        good = add_file(links, place, path);
-    }
-    pthread_mutex_unlock(&links->lock);
-    return good;
-}
-
-bool bw_links_find(struct bw_links *links, const struct bw_place *place, struct bw_link *link)
-{
-    pthread_mutex_lock(&links->lock);
-    bool found = look_up(links, place, link);
-    pthread_mutex_unlock(&links->lock);
-    return found;
-}
-
-void bw_links_set(struct bw_links *links, size_t number, enum bw_link_state state)
-{
-    pthread_mutex_lock(&links->lock);
-    links->files[number].state = (uint8_t)state;
-    pthread_mutex_unlock(&links->lock);
-}
-
-bool bw_links_rename(struct bw_links *links, size_t number, const char *path)
-{
-    pthread_mutex_lock(&links->lock);
-    bool good = set_file_path(links, &links->files[number], path);
-    pthread_mutex_unlock(&links->lock);
-    return good;
-}
-
-void bw_links_append_path(struct bw_links *links, size_t number, struct bw_buffer *path)
-{
-    pthread_mutex_lock(&links->lock);
-    bw_path_store_append(&links->paths, links->files[number].path, path);
-    pthread_mutex_unlock(&links->lock);
-}
-
 /*
  * Directories. Their details are: the inode number, bits, the modification time, and everything
  * that the bits do not express.
@@ -413,6 +305,7 @@ void bw_made_directories_free(struct bw_made_directories *directories)
     free(directories->subvolumes);
     bw_map_free(&directories->subvolume_numbers);
     bw_path_store_free(&directories->paths);
+    bw_leaf_list_free(&directories->leaves);
     *directories = (struct bw_made_directories){0};
 }
 
@@ -446,20 +339,18 @@ static unsigned number_owner(struct bw_made_directories *directories,
     return number;
 }
 
-/* Stores a time as its distance from `near`; odd numbers are negative distances. */
+/* Stores a time as its distance from `near`. */
 static uint8_t *put_time(uint8_t *at, const struct timespec *time, int64_t near)
 {
-    const uint64_t distance = (uint64_t)time->tv_sec - (uint64_t)near;
     const uint32_t nanoseconds = (uint32_t)time->tv_nsec;
-    at = bw_varint_put(at, distance << 1 ^ (distance >> 63 ? UINT64_MAX : 0));
+    at = bw_varint_put_signed(at, (uint64_t)time->tv_sec - (uint64_t)near);
     memcpy(at, &nanoseconds, sizeof nanoseconds);
     return at + sizeof nanoseconds;
 }
 
 static struct timespec get_time(const uint8_t **at, int64_t near)
 {
-    const uint64_t number = bw_varint_get(at);
-    const uint64_t distance = number >> 1 ^ (number & 1 ? UINT64_MAX : 0);
+    const uint64_t distance = bw_varint_get_signed(at);
     uint32_t nanoseconds;
     memcpy(&nanoseconds, *at, sizeof nanoseconds);
     *at += sizeof nanoseconds;
@@ -488,9 +379,9 @@ static struct bw_made_owner get_owner(const uint8_t **at)
     return owner;
 }
 
-static void pack_details(const struct bw_made_directories *directories, unsigned owner_number,
-                         uint32_t subvolume, const struct bw_place *place,
-                         const struct bw_inode *inode, struct details *details)
+static void pack_details(unsigned owner_number, uint32_t subvolume, const struct bw_place *place,
+                         const struct bw_inode *inode, const struct bw_made_before *before,
+                         struct details *details)
 {
     const struct bw_made_owner owner = {inode->uid, inode->gid, (uint16_t)inode->mode,
                                         (uint16_t)inode->flags};
@@ -500,8 +391,8 @@ static void pack_details(const struct bw_made_directories *directories, unsigned
     uint8_t *at = details->bytes;
     *at++ = (uint8_t)(owner_number | (same_ctime ? SAME_CTIME : 0) | (same_atime ? SAME_ATIME : 0) |
                       (plain ? 0 : OTHER_PLACE) | (subvolume ? OTHER_SUBVOLUME : 0));
-    at = bw_varint_put(at, place->inode);
-    at = put_time(at, &inode->mtime, directories->first_mtime);
+    at = bw_varint_put_signed(at, place->inode - before->inode);
+    at = put_time(at, &inode->mtime, before->mtime);
     if (owner_number == OTHER_OWNER)
         at = put_owner(at, &owner);
     if (!same_ctime)
@@ -517,13 +408,14 @@ static void pack_details(const struct bw_made_directories *directories, unsigned
     details->length = (size_t)(at - details->bytes);
 }
 
-static struct bw_made_directory unpack_details(const struct bw_made_directories *directories,
-                                               const uint8_t *at)
+static struct bw_made_directory unpack_from(const struct bw_made_directories *directories,
+                                            const uint8_t *at, const struct bw_made_before *before)
 {
     struct bw_made_directory directory = {0};
     const uint8_t bits = *at++;
-    directory.place = (struct bw_place){.inode = bw_varint_get(&at), .type = BW_FILE_DIRECTORY};
-    directory.mtime = get_time(&at, directories->first_mtime);
+    directory.place = (struct bw_place){.inode = before->inode + bw_varint_get_signed(&at),
+                                        .type = BW_FILE_DIRECTORY};
+    directory.mtime = get_time(&at, before->mtime);
     const unsigned owner_number = bits & OTHER_OWNER;
     const struct bw_made_owner owner =
         owner_number == OTHER_OWNER ? get_owner(&at) : directories->owners[owner_number];
@@ -542,23 +434,142 @@ static struct bw_made_directory unpack_details(const struct bw_made_directories 
     return directory;
 }
 
+/* Details in the store can be read in any order. */
+static struct bw_made_before before_stored(const struct bw_made_directories *directories)
+{
+    return (struct bw_made_before){0, directories->first_mtime};
+}
+
+static struct bw_made_directory unpack_details(const struct bw_made_directories *directories,
+                                               const uint8_t *at)
+{
+    const struct bw_made_before before = before_stored(directories);
+    return unpack_from(directories, at, &before);
+}
+
+static bool pack(struct bw_made_directories *directories, const struct bw_place *place,
+                 const struct bw_inode *inode, const struct bw_made_before *before,
+                 struct details *details)
+{
+    const struct bw_made_owner owner = {inode->uid, inode->gid, (uint16_t)inode->mode,
+                                        (uint16_t)inode->flags};
+    const uint32_t subvolume = number_subvolume(directories, place->subvolume);
+    if (subvolume != UINT32_MAX)
+        pack_details(number_owner(directories, &owner), subvolume, place, inode, before, details);
+    return subvolume != UINT32_MAX;
+}
+
+/* Leaves: directories of size 0. If one contains something all the same, as in a damaged image, all
+ * leaves move to the store. */
+
+struct leaves {
+    const struct bw_made_directories *directories;
+    struct bw_leaf_reader reader;
+    struct bw_made_before before;
+    struct bw_made_directory directory; /* the current leaf */
+};
+
+static struct leaves first_leaf(const struct bw_made_directories *directories)
+{
+    return (struct leaves){.directories = directories,
+                           .reader = {.list = &directories->leaves},
+                           .before = before_stored(directories)};
+}
+
+static bool next_leaf(struct leaves *leaves)
+{
+    if (!bw_leaf_reader_next(&leaves->reader))
+        return false;
+    const struct bw_made_directory directory =
+        unpack_from(leaves->directories, leaves->reader.leaf.details, &leaves->before);
+    leaves->before = (struct bw_made_before){directory.place.inode, directory.mtime.tv_sec};
+    leaves->directory = directory;
+    return true;
+}
+
+/* Moves all leaves to the store. */
+static bool store_leaves(struct bw_made_directories *directories)
+{
+    const struct bw_made_before before = before_stored(directories);
+    struct leaves leaves = first_leaf(directories);
+    const struct bw_leaf *leaf = &leaves.reader.leaf;
+    bool good = true;
+    while (good && next_leaf(&leaves)) {
+        const struct bw_inode inode = bw_made_directory_inode(&leaves.directory);
+        struct details details;
+        good =
+            find_in(&directories->paths, leaf->parent, leaf->name, leaf->name_length) != NO_PATH ||
+            (pack(directories, &leaves.directory.place, &inode, &before, &details) &&
+             add_name(&directories->paths, leaf->parent, leaf->name, leaf->name_length, HAS_DETAILS,
+                      &details) != NO_PATH);
+    }
+    bw_leaf_list_free(&directories->leaves);
+    directories->failed |= !good;
+    return good;
+}
+
+/* A number that is greater than all numbers in the store. */
+static uint32_t end_of(const struct bw_packed *records)
+{
+    return (uint32_t)((records->count - 1) << BW_PACKED_CHUNK_BITS) +
+           records->chunks[records->count - 1].used / BW_PACKED_UNIT;
+}
+
+static bool add_leaf(struct bw_made_directories *directories, uint32_t parent, const char *name,
+                     size_t length, const struct bw_place *place, const struct bw_inode *inode)
+{
+    struct details details;
+    struct bw_leaf leaf = {.after = end_of(&directories->paths.records),
+                           .parent = parent,
+                           .name_length = (uint8_t)length,
+                           .details = details.bytes};
+    if (!directories->leaves.count)
+        directories->leaf_before = before_stored(directories);
+    if (!pack(directories, place, inode, &directories->leaf_before, &details))
+        return false;
+    memcpy(leaf.name, name, length);
+    leaf.details_length = (uint8_t)details.length;
+    directories->leaf_before = (struct bw_made_before){place->inode, inode->mtime.tv_sec};
+    return bw_leaf_list_add(&directories->leaves, &leaf);
+}
+
+/* An archive contains a directory twice if its owner may not write to it. Such a directory needs
+ * the marks of the store. */
+static bool may_be_leaf(const struct bw_made_directories *directories, const struct bw_inode *inode)
+{
+    return directories->complete && directories->paths.records.count && S_ISDIR(inode->mode) &&
+           !inode->size && (inode->mode & S_IRWXU) == S_IRWXU;
+}
+
+static bool add_directory(struct bw_made_directories *directories, const char *path, size_t length,
+                          const struct bw_place *place, const struct bw_inode *inode)
+{
+    const struct bw_made_before before = before_stored(directories);
+    const size_t above = parent_length(path, length);
+    struct details details;
+    size_t known = 0, end;
+    uint32_t number = 0;
+    if (directories->paths.records.count)
+        number = find_nearest(&directories->paths, path, length, &known);
+    if (known == above && length > above && may_be_leaf(directories, inode)) {
+        const char *name = next_name(path, length, above, &end);
+        if (path + length - name <= BW_LEAF_NAME)
+            return add_leaf(directories, number, name, (size_t)(path + length - name), place,
+                            inode);
+    }
+    if (known < above && directories->leaves.count && !store_leaves(directories))
+        return false;
+    return pack(directories, place, inode, &before, &details) &&
+           store_directory(&directories->paths, path, length, &details, &number);
+}
+
 struct bw_error *bw_made_directories_add(struct bw_made_directories *directories, const char *path,
                                          size_t length, const struct bw_place *place,
                                          const struct bw_inode *inode)
 {
-    const struct bw_made_owner owner = {inode->uid, inode->gid, (uint16_t)inode->mode,
-                                        (uint16_t)inode->flags};
-    struct details details;
-    uint32_t number;
     if (!directories->owner_count)
         directories->first_mtime = inode->mtime.tv_sec;
-    const uint32_t subvolume = number_subvolume(directories, place->subvolume);
-    if (subvolume == UINT32_MAX)
-        return bw_error_no_memory();
-    pack_details(directories, number_owner(directories, &owner), subvolume, place, inode, &details);
-    return store_directory(&directories->paths, path, length, &details, &number)
-               ? NULL
-               : bw_error_no_memory();
+    return add_directory(directories, path, length, place, inode) ? NULL : bw_error_no_memory();
 }
 
 /* Whether a record is a directory that was added with details and, if `marks` is not 0, has one of
@@ -624,9 +635,45 @@ static struct bw_error *visit_marked(const struct bw_made_directories *directori
     return NULL;
 }
 
+/* Gets the path of a leaf. The first `*above` bytes of `path` are already the path of directory
+ * `*parent`. */
+static struct bw_error *read_leaf_path(const struct bw_made_directories *directories,
+                                       const struct bw_leaf *leaf, uint32_t *parent, size_t *above,
+                                       struct bw_buffer *path)
+{
+    if (*parent != leaf->parent) {
+        path->length = 0;
+        bw_path_store_append(&directories->paths, leaf->parent, path);
+        *above = path->length;
+        *parent = leaf->parent;
+    }
+    path->length = *above;
+    if (*above)
+        bw_buffer_append_byte(path, '/');
+    bw_buffer_append(path, leaf->name, leaf->name_length);
+    bw_buffer_append_byte(path, '\0');
+    path->length -= !path->failed;
+    return path->failed ? bw_error_no_memory() : NULL;
+}
+
+static struct bw_error *visit_leaves(const struct bw_made_directories *directories,
+                                     bw_made_directory_visitor *visit, void *context)
+{
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    struct leaves leaves = first_leaf(directories);
+    uint32_t parent = NO_PATH;
+    size_t above = 0;
+    while (next_leaf(&leaves)) {
+        BW_TRY(read_leaf_path(directories, &leaves.reader.leaf, &parent, &above, &path));
+        BW_TRY(visit(context, path.data, path.length, &leaves.directory));
+    }
+    return NULL;
+}
+
 struct bw_error *bw_made_directories_visit(const struct bw_made_directories *directories,
                                            bw_made_directory_visitor *visit, void *context)
 {
+    BW_TRY(visit_leaves(directories, visit, context));
     return visit_marked(directories, 0, visit, context);
 }
 
@@ -661,12 +708,14 @@ struct bw_error *bw_directory_order_add(struct bw_directory_order *order, const 
     return bw_made_directories_add(&order->all, path, length, place, inode);
 }
 
-/* Finds a directory; false if it is not part of the archive. */
+/* Finds a directory; false if it is not part of the archive, or if order->all.failed. */
 static bool find_directory(struct bw_directory_order *order, const char *path, size_t length,
                            struct stored_name *name)
 {
     struct bw_path_store *paths = &order->all.paths;
-    const uint32_t number = find(paths, path, length);
+    uint32_t number = find(paths, path, length);
+    if (number == NO_PATH && order->all.leaves.count && store_leaves(&order->all))
+        number = find(paths, path, length);
     if (number == NO_PATH)
         return false;
     *name = get_name(paths, number);
@@ -683,21 +732,28 @@ static void mark_reentered(struct bw_directory_order *order, const char *path, s
         *name.bits |= AGAIN;
 }
 
-static struct bw_error *write_first(struct bw_directory_order *order,
-                                    const struct stored_name *name, const char *path, size_t length)
+/* Writes a directory, after the parent directories. */
+static struct bw_error *write_new(struct bw_directory_order *order, const char *path, size_t length,
+                                  const struct bw_made_directory *directory)
 {
-    const struct bw_made_directory directory =
-        unpack_details(&order->all, get_details(&order->all.paths, name));
     if (length)
         mark_reentered(order, path, parent_length(path, length));
-    *name->bits |= WRITTEN | ((directory.mode & S_IRWXU) != S_IRWXU ? AGAIN : 0);
     order->open.length = 0;
     bw_buffer_append(&order->open, path, length);
     bw_buffer_append_byte(&order->open, '\0');
     if (order->open.failed)
         return bw_error_no_memory();
     order->open.length--;
-    return order->write(order->context, order->open.data, &directory, BW_DIRECTORY_FIRST);
+    return order->write(order->context, order->open.data, directory, BW_DIRECTORY_FIRST);
+}
+
+static struct bw_error *write_first(struct bw_directory_order *order,
+                                    const struct stored_name *name, const char *path, size_t length)
+{
+    const struct bw_made_directory directory =
+        unpack_details(&order->all, get_details(&order->all.paths, name));
+    *name->bits |= WRITTEN | ((directory.mode & S_IRWXU) != S_IRWXU ? AGAIN : 0);
+    return write_new(order, path, length, &directory);
 }
 
 /* Writes a directory after all its parents, unless they were written before. */
@@ -726,22 +782,57 @@ struct bw_error *bw_directory_order_enter(struct bw_directory_order *order, cons
         return NULL;
     BW_TRY(write_up_to(order, path, parent));
     mark_reentered(order, path, parent);
+    return order->all.failed ? bw_error_no_memory() : NULL;
+}
+
+/* The leaves that have not been written yet. */
+struct unwritten_leaves {
+    struct leaves leaves;
+    bool any; /* `leaves` has a current leaf */
+    uint32_t parent;
+    size_t above;
+    struct bw_buffer path;
+};
+
+/* Writes the leaves that were added before the directory `number` of the store. */
+static struct bw_error *write_leaves(struct bw_directory_order *order,
+                                     struct unwritten_leaves *unwritten, uint32_t number)
+{
+    struct leaves *leaves = &unwritten->leaves;
+    struct bw_buffer *path = &unwritten->path;
+    const struct bw_leaf *leaf = &leaves->reader.leaf;
+    for (; unwritten->any && leaf->after <= number; unwritten->any = next_leaf(leaves)) {
+        BW_TRY(read_leaf_path(&order->all, leaf, &unwritten->parent, &unwritten->above, path));
+        BW_TRY(write_up_to(order, path->data, unwritten->above));
+        BW_TRY(write_new(order, path->data, path->length, &leaves->directory));
+    }
     return NULL;
 }
 
-/* Writes directories without entries. */
-static struct bw_error *write_empty(struct bw_directory_order *order)
+static struct bw_error *write_both(struct bw_directory_order *order,
+                                   struct unwritten_leaves *unwritten)
 {
     const struct bw_path_store *paths = &order->all.paths;
     for (uint32_t number = bw_packed_first(&paths->records, 0); number != NO_PATH;) {
         const struct stored_name name = get_name(paths, number);
+        BW_TRY(write_leaves(order, unwritten, number));
         if (is_made(paths, &name, 0) && !(*name.bits & WRITTEN)) {
             BW_TRY(read_path(paths, number, &order->path));
             BW_TRY(write_up_to(order, order->path.data, order->path.length));
         }
         number = bw_packed_next(&paths->records, number, name.size);
     }
-    return NULL;
+    return write_leaves(order, unwritten, NO_PATH);
+}
+
+/* Writes directories without entries, in the order in which they were added. */
+static struct bw_error *write_empty(struct bw_directory_order *order)
+{
+    struct unwritten_leaves unwritten = {.leaves = first_leaf(&order->all), .parent = NO_PATH};
+    unwritten.any = next_leaf(&unwritten.leaves);
+    struct bw_error *error = write_both(order, &unwritten);
+    bw_buffer_free(&unwritten.path);
+    return error;
 }
 
 static struct bw_error *write_again(void *context, const char *path, size_t length,
@@ -755,5 +846,6 @@ static struct bw_error *write_again(void *context, const char *path, size_t leng
 struct bw_error *bw_directory_order_end(struct bw_directory_order *order)
 {
     BW_TRY(write_empty(order));
+    bw_leaf_list_free(&order->all.leaves);
     return visit_marked(&order->all, AGAIN, write_again, order);
 }

@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "base/packed.h"
 #include "btrfs-walk/inode.h"
+#include "export/leaf_list.h"
 
 /*
  * Paths. A crafted image may contain long paths, so each is stored as a packed record of its last
@@ -108,9 +109,21 @@ struct bw_made_owner {
 
 enum { BW_MADE_OWNERS = 15 };
 
+/** The directory that the details of the next one are compared with. */
+struct bw_made_before {
+    uint64_t inode;
+    int64_t mtime;
+};
+
 /** Directories. All zeros is an empty set. There may be millions, so each is packed into about
- * thirty bytes, including its path. */
+ * thirty bytes, including its path, or about fifteen if it has no entries. */
 struct bw_made_directories {
+    /** Set before the first: unless the image is damaged, each directory is added only once, and
+     * after its parent. Otherwise, `leaves` is not used. */
+    bool complete;
+    bool failed;                       /**< memory ran out in a function that returns no error */
+    struct bw_leaf_list leaves;        /**< directories without entries, which `paths` lacks */
+    struct bw_made_before leaf_before; /**< for the details of the next leaf */
     struct bw_path_store paths;
     const struct bw_subvolume **subvolumes; /**< subvolumes that contain the directories */
     size_t subvolume_count, subvolume_capacity;

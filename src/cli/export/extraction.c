@@ -626,6 +626,7 @@ struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs)
     extract->export.session.fs = fs;
     extract->bad = (struct cmd_bad_ranges){.fs = before, .on_error = extract->settings->on_error};
     bw_links_init(&extract->links);
+    extract->directories.complete = true; /* only directories that it makes are added */
     struct bw_error *error = bw_xattr_reader_create(fs, &extract->xattrs);
     if (!error)
         error = extract_files(extract);

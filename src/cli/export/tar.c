@@ -313,11 +313,20 @@ static struct bw_error *write_archive(const struct tar_state *state, struct tar 
     return bw_archive_end(tar->archive);
 }
 
+/* Whether the walk passes each directory only once, and after its parent. */
+static bool is_complete(const struct cmd_export *export)
+{
+    const struct cmd_export_settings *settings = export->settings;
+    return export->starts.count <= 1 && !settings->naming.components && !settings->walk.selection &&
+           !settings->walk.mindepth;
+}
+
 static struct bw_error *init(struct tar *tar, enum cmd_on_error on_error)
 {
     struct bw_fs *fs = tar->export.session.fs;
     tar->directories.write = write_directory;
     tar->directories.context = tar;
+    tar->directories.all.complete = is_complete(&tar->export);
     bw_links_init(&tar->links);
     cmd_hashing_init(&tar->hashing, BW_HASH_SHA256);
     tar->bad = (struct cmd_bad_ranges){.fs = fs, .on_error = on_error};

@@ -185,6 +185,8 @@ static struct bw_error *check_made(void *context, const char *path, size_t lengt
                                    const struct bw_made_directory *directory)
 {
     uint8_t *times = context;
+    if (!strchr(path, '/'))
+        return NULL;
     const uint64_t i = strtoull(strchr(path, '/') + 1, NULL, 16);
     const struct made made = made_directory(i);
     const struct bw_inode inode = bw_made_directory_inode(directory);
@@ -203,23 +205,61 @@ static struct bw_error *check_made(void *context, const char *path, size_t lengt
     return NULL;
 }
 
+/* Adds a directory; and once more, which changes nothing, if it may come twice. */
+static void add_made(struct bw_made_directories *directories, const struct made *made)
+{
+    assert_null(bw_made_directories_add(directories, made->path, strlen(made->path), &made->place,
+                                        &made->inode));
+    if (!directories->complete)
+        assert_null(bw_made_directories_add(directories, made->path, strlen(made->path),
+                                            &(struct bw_place){0}, &made->inode));
+}
+
+static void add_all_made(struct bw_made_directories *directories)
+{
+    for (uint64_t i = 0; i < MADE; i++) {
+        const struct made made = made_directory(i);
+        const size_t above = (size_t)(strchr(made.path, '/') - made.path);
+        if (directories->complete && i % 16 == 0)
+            assert_null(bw_made_directories_add(directories, made.path, above, &made.place,
+                                                &(struct bw_inode){.size = 2}));
+        add_made(directories, &made);
+    }
+}
+
+static void visit_all_made(const struct bw_made_directories *directories)
+{
+    uint8_t *times = calloc(MADE, 1);
+    assert_null(bw_made_directories_visit(directories, check_made, times));
+    for (uint64_t i = 0; i < MADE; i++)
+        assert_int_equal(times[i], 1);
+    free(times);
+}
+
 static void test_made_directories(void **state)
 {
     struct bw_made_directories directories = {0};
-    uint8_t *times = calloc(MADE, 1);
     (void)state;
-    for (uint64_t i = 0; i < MADE; i++) {
-        const struct made made = made_directory(i);
-        assert_null(bw_made_directories_add(&directories, made.path, strlen(made.path), &made.place,
-                                            &made.inode));
-        assert_null(bw_made_directories_add(&directories, made.path, strlen(made.path),
-                                            &(struct bw_place){0}, &made.inode));
-    }
-    assert_null(bw_made_directories_visit(&directories, check_made, times));
-    for (uint64_t i = 0; i < MADE; i++)
-        assert_int_equal(times[i], 1);
+    add_all_made(&directories);
+    assert_int_equal(directories.leaves.count, 0);
+    visit_all_made(&directories);
     bw_made_directories_free(&directories);
-    free(times);
+}
+
+/* One that has no entries takes less memory, unless it turns out to contain something. */
+static void test_leaves(void **state)
+{
+    struct bw_made_directories directories = {.complete = true};
+    const struct bw_place place = {0};
+    const struct bw_inode inode = {.mode = S_IFDIR | 0700};
+    (void)state;
+    add_all_made(&directories);
+    assert_in_range(directories.leaves.count, MADE / 10, MADE / 7);
+    visit_all_made(&directories);
+    assert_null(bw_made_directories_add(&directories, "leaf", 4, &place, &inode));
+    assert_null(bw_made_directories_add(&directories, "leaf/contents", 13, &place, &inode));
+    assert_int_equal(directories.leaves.count, 0);
+    bw_made_directories_free(&directories);
 }
 
 static void test_mtree(void **state)
@@ -264,11 +304,12 @@ static struct bw_error *note_directory(void *context, const char *path,
     return NULL;
 }
 
-/* Names of a walk: a '/' after a directory, and a '-' as well if its owner may not write to it. */
-static void expect_order(const char *const *names, const char *expected)
+/* Names of a walk: a '|' after a directory, and a '-' as well if its owner may not write to it. */
+static void expect_order_with(const char *const *names, const char *expected, bool complete)
 {
     struct bw_buffer text = {0};
-    struct bw_directory_order order = {.write = note_directory, .context = &text};
+    struct bw_directory_order order = {
+        .write = note_directory, .context = &text, .all.complete = complete};
     const struct bw_place place = {0};
     for (; *names; names++) {
         size_t length = strcspn(*names, "|");
@@ -287,6 +328,12 @@ static void expect_order(const char *const *names, const char *expected)
     bw_directory_order_free(&order);
 }
 
+static void expect_order(const char *const *names, const char *expected)
+{
+    expect_order_with(names, expected, false);
+    expect_order_with(names, expected, true);
+}
+
 static void test_directory_order(void **state)
 {
     (void)state;
@@ -303,6 +350,9 @@ static void test_directory_order(void **state)
     expect_order((const char *[]){"x/y/z|", "x/y/z/1", "x/2", "x/y/3", "x/y/z/4", NULL},
                  " x/y/z x/y/z/1 x/2 x/y/3 x/y/z/4 x/y/z!");
     expect_order((const char *[]){"1", "a/1", NULL}, " 1 a/1");
+    /* Directories without entries, and between them one that has some. */
+    expect_order((const char *[]){"|", "a|", "b|", "b/1", "c|", "b/d|", "b/e|-", "b/f|", NULL},
+                 " . b b/1 a c b/d b/e b/f b/e! b! .!");
     /* A directory that comes after one in it. */
     expect_order((const char *[]){"a/b|", "c|", "a|", "c/1", "a/b/1", "a/1", NULL},
                  " c c/1 a a/b a/b/1 a/1");
@@ -316,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_directory_order), cmocka_unit_test(test_zeros),
         cmocka_unit_test(test_links),           cmocka_unit_test(test_mtree),
         cmocka_unit_test(test_paths),           cmocka_unit_test(test_made_directories),
+        cmocka_unit_test(test_leaves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
