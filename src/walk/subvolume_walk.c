@@ -354,6 +354,17 @@ static struct bw_error *add_adopted_tasks(struct bw_subvolume_walk *walk)
     return NULL;
 }
 
+/* Pending directories are often sorted already, and qsort() may allocate a copy of them. */
+static void sort_pending(struct bw_subvolume_walk *walk)
+{
+    const struct bw_pending *pending = walk->pending;
+    size_t i = 1;
+    while (i < walk->pending_count && pending[i - 1].inode <= pending[i].inode)
+        i++;
+    if (i < walk->pending_count)
+        qsort(walk->pending, walk->pending_count, sizeof *pending, bw_compare_first);
+}
+
 /* Cuts the pending directories into tasks: by the nodes of the tree, unless only the adopted leaves
  * are to be walked, and by those. */
 static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_adopted)
@@ -361,7 +372,7 @@ static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_ado
     const struct bw_scan scan = {BW_SCAN_ALL, .wants = has_pending_entries, .pointer = add_task,
                                  .lost = lost_node, .context = walk};
     walk->task_count = 0;
-    qsort(walk->pending, walk->pending_count, sizeof *walk->pending, bw_compare_first);
+    sort_pending(walk);
     if (!only_adopted)
         BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
     return add_adopted_tasks(walk);
