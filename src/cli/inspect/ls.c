@@ -98,22 +98,11 @@ static bool is_together(const struct ls_listing *listing, const struct ls_entry 
            entry->place.inode != BW_EMPTY_DIRECTORY;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const struct bw_wanted_inode *left = a, *right = b;
-    return (left->number > right->number) - (left->number < right->number);
-}
-
-/* Sorts by number and removes duplicates, which are hard links. Returns the remaining count. */
-static size_t sort_numbers(struct bw_wanted_inode *wanted, size_t count)
-{
-    size_t left = 0;
-    qsort(wanted, count, sizeof *wanted, by_number);
-    for (size_t i = 0; i < count; i++)
-        if (!left || wanted[left - 1].number != wanted[i].number)
-            wanted[left++] = wanted[i];
-    return left;
-}
+/* An entry whose inode is read together with others. */
+struct numbered {
+    uint64_t number;
+    struct ls_entry *entry;
+};
 
 static void set_inode(struct ls_entry *entry, const struct bw_wanted_inode *wanted)
 {
@@ -123,25 +112,42 @@ static void set_inode(struct ls_entry *entry, const struct bw_wanted_inode *want
     entry->no_compression = wanted->no_compression;
 }
 
+/* Reads the inodes of some entries, which are sorted by number. Hard links have the same number. */
+static struct bw_error *read_batch(struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                                   const struct numbered *numbered, size_t count,
+                                   struct bw_wanted_inode *wanted)
+{
+    size_t different = 0, at = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!i || numbered[i].number != numbered[i - 1].number)
+            wanted[different++] = (struct bw_wanted_inode){.number = numbered[i].number};
+    BW_TRY(bw_inodes_get(fs, subvolume, wanted, different, true));
+    for (size_t i = 0; i < count; i++) {
+        at += wanted[at].number != numbered[i].number;
+        if (wanted[at].found)
+            set_inode(numbered[i].entry, &wanted[at]);
+    }
+    return NULL;
+}
+
 static struct bw_error *read_together(struct ls_listing *listing, struct bw_fs *fs)
 {
-    BW_AUTO_FREE struct bw_wanted_inode *wanted = calloc(listing->count, sizeof *wanted);
+    enum { BATCH = 4096 };
+    const struct bw_subvolume *subvolume = main_subvolume(listing);
+    BW_AUTO_FREE struct numbered *numbered = malloc(listing->count * sizeof *numbered);
+    BW_AUTO_FREE struct bw_wanted_inode *wanted =
+        malloc((listing->count < BATCH ? listing->count : BATCH) * sizeof *wanted);
     size_t count = 0;
-    if (!wanted)
+    if (!numbered || !wanted)
         return bw_error_no_memory();
     for (size_t i = 0; i < listing->count; i++)
         if (is_together(listing, &listing->entries[i]))
-            wanted[count++].number = listing->entries[i].place.inode;
-    count = sort_numbers(wanted, count);
-    BW_TRY(bw_inodes_get(fs, main_subvolume(listing), wanted, count, true));
-    for (size_t i = 0; i < listing->count; i++) {
-        struct ls_entry *entry = &listing->entries[i];
-        const struct bw_wanted_inode key = {.number = entry->place.inode};
-        const struct bw_wanted_inode *found =
-            bsearch(&key, wanted, count, sizeof *wanted, by_number);
-        if (is_together(listing, entry) && found && found->found)
-            set_inode(entry, found);
-    }
+            numbered[count++] =
+                (struct numbered){listing->entries[i].place.inode, &listing->entries[i]};
+    qsort(numbered, count, sizeof *numbered, bw_compare_first);
+    for (size_t i = 0; i < count; i += BATCH)
+        BW_TRY(
+            read_batch(fs, subvolume, numbered + i, count - i < BATCH ? count - i : BATCH, wanted));
     return NULL;
 }
 
