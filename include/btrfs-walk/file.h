@@ -107,6 +107,7 @@ struct bw_extent {
                                              it is compressed, otherwise the part in use */
     struct bw_error *error; /**< for BW_EXTENT_BAD: why; belongs to the handle until the next call
                              */
+    uint64_t reserved[2];   /**< zeros: room for more members */
 };
 
 /** Sets where bw_file_next_extent() goes on. It begins at offset 0 when the file is opened. */
@@ -125,6 +126,7 @@ struct bw_extent_count {
     uint64_t inlined, regular, unwritten;
     uint64_t holes;                           /**< those that the file system records */
     uint64_t compressions[BW_COMPRESS_TYPES]; /**< by enum bw_compression, without holes */
+    uint64_t reserved[4];                     /**< zeros: room for more members */
 };
 
 /** Counts the extents of a file. What cannot be read is reported, and not counted. */
@@ -153,6 +155,7 @@ struct bw_data_file {
                                   wanted */
     bool may_lack_checksums; /**< data without a checksum are taken as they are: for files whose
                                 inode is lost, which therefore does not say whether there are any */
+    uint64_t reserved[2];    /**< zeros: room for more members */
 };
 
 /** The contents of a place with this inode. */
@@ -163,6 +166,7 @@ struct bw_stream_file {
     struct bw_data_file data;
     uint64_t offset, length; /**< the range, cut at the file's size; UINT64_MAX: to its end */
     void *user;              /**< the caller's; handed to all functions */
+    uint64_t reserved[2];    /**< zeros: room for more members */
 };
 
 /** Reads files one after another; a stream hands one to `work`. One thread at a time may use it. */

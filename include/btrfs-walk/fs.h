@@ -45,6 +45,7 @@ struct bw_generation_choice {
     /** One of the backup roots of the superblock, from 1 on: it is one more than the number that
      * `btrfs inspect-internal dump-super --full` prints. */
     unsigned backup;
+    uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
 /** An open file system. */
@@ -117,6 +118,7 @@ struct bw_fs_status {
     bool log_tree;          /**< there is a log tree: changes that were fsynced, not committed */
     bool log_replayed;      /**< those changes are shown, as far as the log can be read */
     uint64_t damages;       /**< messages of severity BW_DAMAGE so far */
+    uint64_t reserved[4];   /**< zeros: room for more members */
 };
 
 /**

@@ -399,10 +399,11 @@ struct bw_xlator_api {
 
 /** Counters of one layer and kind. */
 struct bw_counters {
-    uint64_t calls;    /**< batches */
-    uint64_t requests; /**< single reads */
-    uint64_t bytes;    /**< asked for */
-    uint64_t errors;   /**< requests that failed */
+    uint64_t calls;       /**< batches */
+    uint64_t requests;    /**< single reads */
+    uint64_t bytes;       /**< asked for */
+    uint64_t errors;      /**< requests that failed */
+    uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
 /** Hands requests to a layer; the only place that counts, and that notes on an error which layers

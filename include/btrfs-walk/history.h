@@ -269,6 +269,7 @@ struct bw_left {
     struct {
         uint64_t offset, length;
     } ranges[BW_LEFT_RANGES];
+    uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
 /** Takes a part of a file, in order. */

@@ -80,7 +80,8 @@ struct bw_inode {
     struct timespec otime; /**< time of creation */
     uint32_t link_count;
     uint32_t uid, gid;
-    uint32_t mode; /**< type and permissions, as st_mode */
+    uint32_t mode;        /**< type and permissions, as st_mode */
+    uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
 /** Flags of an inode that decide how its data are stored. */
@@ -157,6 +158,7 @@ struct bw_wanted_inode {
     bool has_acl;          /**< result: it has an access or default ACL, if that was asked for */
     struct bw_inode inode; /**< result */
     bool no_compression;   /**< result: it has no property of compression, if `acls` was set */
+    uint64_t reserved[2];  /**< zeros: room for more members */
 };
 
 /**

@@ -67,6 +67,7 @@ struct bw_probe_consumer {
     /** By number of the probe: lazy members that it wants. */
     uint64_t lazy[BW_PROBES_MAX];
     struct bw_probe_consumer *next; /**< used by the library */
+    uint64_t reserved[2];           /**< zeros: room for more members */
 };
 
 /** A set of probes with their consumers, for one file system. */
@@ -306,6 +307,7 @@ struct bw_recorded {
     uint64_t number;      /**< counted from 1 */
     struct bw_bytes text; /**< seconds since the begin, thread, probe, NAME=VALUE... */
     struct bw_bytes json; /**< an object */
+    uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
 /** The event at `index`, from the oldest, 0, to facts->count - 1. */

@@ -69,6 +69,7 @@ struct bw_record_sink {
     /** `absent` as in bw_rows_write(); an error ends the list, which returns it. */
     struct bw_error *(*take)(struct bw_record_sink *sink, const void *record, size_t size,
                              uint64_t absent);
+    uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
 /** Records within a record. They are listed when they are written, and only if the member was
@@ -300,10 +301,11 @@ struct bw_rows_stream {
     const struct bw_rows *rows;
     struct bw_error *(*consume)(void *context, const char *bytes, size_t length);
     void *context;
-    bool begun;          /**< what comes before the rows has been passed on */
-    bool not_first;      /**< an element of the array has been passed on */
-    char *row;           /**< where bw_rows_write() builds rows; freed by bw_rows_end() */
-    size_t row_capacity; /**< bytes of `row` */
+    bool begun;           /**< what comes before the rows has been passed on */
+    bool not_first;       /**< an element of the array has been passed on */
+    char *row;            /**< where bw_rows_write() builds rows; freed by bw_rows_end() */
+    size_t row_capacity;  /**< bytes of `row` */
+    uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
 /** Passes on rows that a walk made; `stream` is a struct bw_rows_stream. Returns the error of its

@@ -548,6 +548,7 @@ struct bw_compression_sizes {
     uint64_t uncompressed; /**< of the same extents, decompressed */
     uint64_t referenced;   /**< that files use of those; what several names or files use counts as
                                 often */
+    uint64_t reserved[2];  /**< zeros: room for more members */
 };
 
 /** Kinds of extents: the types of enum bw_compression, and what is allocated and was never written.

@@ -69,10 +69,11 @@ struct bw_item {
 
 /** Where an item is stored. */
 struct bw_item_location {
-    uint64_t bytenr;     /**< logical address of the leaf */
-    uint64_t generation; /**< transaction that wrote the leaf */
-    uint64_t owner;      /**< tree that the leaf was written for */
-    uint32_t slot;       /**< number of the item in it, from 0 on */
+    uint64_t bytenr;      /**< logical address of the leaf */
+    uint64_t generation;  /**< transaction that wrote the leaf */
+    uint64_t owner;       /**< tree that the leaf was written for */
+    uint32_t slot;        /**< number of the item in it, from 0 on */
+    uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
 /** The items of a tree in a range of keys. One thread at a time may use it. */
@@ -107,8 +108,9 @@ struct bw_tree_block_header {
     uint64_t flags;
     uint64_t generation;
     uint64_t owner;
-    uint32_t item_count; /**< items of a leaf, pointers of an internal node */
-    uint8_t level;       /**< 0 for a leaf */
+    uint32_t item_count;  /**< items of a leaf, pointers of an internal node */
+    uint8_t level;        /**< 0 for a leaf */
+    uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
 /** A pointer of an internal node. */
@@ -236,7 +238,8 @@ enum {
 /** Items of a type. */
 struct bw_item_type_stats {
     uint64_t count;
-    uint64_t bytes; /**< of the items, without their keys */
+    uint64_t bytes;       /**< of the items, without their keys */
+    uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
 /** What a tree consists of. */

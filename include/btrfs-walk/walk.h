@@ -135,6 +135,7 @@ struct bw_walk_summary {
     uint64_t directories; /**< directories entered, top directories of subvolumes included */
     uint64_t subvolumes;  /**< subvolumes entered */
     uint64_t lost_blocks; /**< tree blocks that could not be read, counted once per subvolume */
+    uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
 /**

@@ -185,8 +185,10 @@ struct bw_error *bw_items_next(struct bw_items *items, const struct bw_item **it
         return BW_TAKE(range->error);
     const struct bw_disk_header *header = (const void *)range->finder.leaf.block;
     if (location)
-        *location = (struct bw_item_location){range->finder.bytenr, bw_get64(header->generation),
-                                              bw_get64(header->owner), range->slot - 1};
+        *location = (struct bw_item_location){.bytenr = range->finder.bytenr,
+                                              .generation = bw_get64(header->generation),
+                                              .owner = bw_get64(header->owner),
+                                              .slot = range->slot - 1};
     *item = &range->item;
     return NULL;
 }

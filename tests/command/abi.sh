@@ -16,6 +16,29 @@ holds "there are symbols" [ "$(wc -l < "$WORK/exported")" -gt 50 ]
 diff "$WORK/declared" "$WORK/exported" > "$WORK/diff"
 is "what is declared is exported, and nothing else: $(head -n 4 "$WORK/diff")" $? 0
 
+# A structure of the interface can grow, or docs/library.md names it as one that never changes.
+cat > "$WORK/structures.py" << 'END'
+import glob, os, re, sys
+headers = {os.path.basename(path): re.sub(r"/\*.*?\*/", "", open(path).read(), flags=re.S)
+           for path in glob.glob(sys.argv[1] + "/include/btrfs-walk/*.h")}
+everything = "".join(headers.values())
+fixed = set(re.findall(r"\bbw_\w+", re.search(r"never change, because.*?\n\n(.*?)\n\n",
+                                              open(sys.argv[1] + "/docs/library.md").read(),
+                                              re.S)[1]))
+structures = {}
+for header, text in headers.items():
+    if header != "graph.h" and not header.endswith("_records.h"):
+        structures.update(re.findall(r"^struct (bw_\w+) \{\n(.*?)^\};", text, re.S | re.M))
+for name, members in sorted(structures.items()):
+    made_by_callers = re.search(rf"(?<!const )struct {name} (\*\w+[,)]|\w+\s*[(,;])", everything)
+    if name.startswith("bw_error") or name in fixed or not made_by_callers:
+        continue
+    if not re.search(r"\bstruct_size;|\breserved\[", members):
+        print(name)
+print(*(name for name in sorted(fixed) if name not in structures), sep="\n", end="")
+END
+is "structures that cannot grow" "$(python3 "$WORK/structures.py" "$ROOT")" ""
+
 if ! have abidiff; then
     skip abidiff "types and functions"
 elif ! grep -q X86-64 < <(readelf -h "$library") ||

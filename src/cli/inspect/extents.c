@@ -197,7 +197,7 @@ static struct bw_error *print_extent(struct bw_record_sink *sink, const void *re
 static struct bw_error *print_table(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
     const struct bw_contentinfo *row = record;
-    struct table table = {{print_extent}, answer, 0};
+    struct table table = {{.take = print_extent}, answer, 0};
     struct bw_buffer *text = &answer->text;
     (void)absent;
     (answer->output.at_once ? bw_escape_append : bw_buffer_append)(text, row->path.data,
