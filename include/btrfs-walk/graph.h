@@ -508,6 +508,12 @@ struct bw_error *bw_fs_wire(const struct bw_fs_options *options, struct bw_fs **
 struct bw_error *bw_fs_print_graph(const struct bw_fs *fs, enum bw_graph_format format,
                                    bw_consumer *consume, void *context);
 
+struct bw_rows_stream;
+
+/** Writes the graph as rows of the record layerinfo: one for each layer, the lowest ones first.
+ * BW_ERROR_USAGE if the rows are of another record. */
+struct bw_error *bw_fs_write_layers(const struct bw_fs *fs, struct bw_rows_stream *stream);
+
 /** Writes the state of the file system and of each layer (options in force, what it holds,
  * counters) as one JSON object. May be called from any thread, also while others read. */
 struct bw_error *bw_fs_statedump(const struct bw_fs *fs, bw_consumer *consume, void *context);

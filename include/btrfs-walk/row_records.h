@@ -674,6 +674,51 @@ struct bw_statetreeinfo {
     uint64_t deleted; /**< whether it was being deleted; then it may be incomplete */
 };
 
+/** Version 1, Evolving/Evolving/Common: a symbolic link. */
+struct bw_linkinfo {
+    struct bw_bytes path; /**< the given path, with a leading '/' */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t subvolume; /**< id of the subvolume it is in */
+    uint64_t inode; /**< inode number, unique in its subvolume */
+    struct bw_bytes target; /**< target of the link */
+    struct bw_bytes target_bytes; /**< the target in base64; in JSON only if it is not UTF-8 */
+};
+
+/** Version 1, Evolving/Evolving/Common: the hash of a file. */
+struct bw_suminfo {
+    const char *hash; /**< the hash, in hexadecimal */
+    const char *algorithm; /**< hash algorithm, as for --algorithm */
+    struct bw_bytes path; /**< path, as in the lines of text */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t size; /**< size of the file */
+    uint64_t subvolume; /**< id of the subvolume it is in */
+    uint64_t inode; /**< inode number, unique in its subvolume */
+};
+
+/** Version 1, Evolving/Evolving/Common: a layer of the graph. */
+struct bw_layerinfo {
+    const char *name; /**< name of the layer */
+    const char *type; /**< type of the layer */
+    struct bw_json_value options; /**< all options and their values */
+    struct bw_names subvolumes; /**< names of the layers it reads from */
+};
+
+/** Version 1, Evolving/Evolving/Common: an option of a type of layers. */
+struct bw_layeroptioninfo {
+    const char *name; /**< name of the option */
+    const char *type; /**< type of its value */
+    const char *range; /**< allowed values; empty: any */
+    const char *default_value; /**< value if it is not given; absent if it must be given */
+    const char *description; /**< what it does */
+};
+
+/** Version 1, Evolving/Evolving/Common: a type of layers. */
+struct bw_layertypeinfo {
+    const char *type; /**< category and name */
+    const char *description; /**< what layers of the type do */
+    struct bw_records options; /**< their options */
+};
+
 /** Version 1, Evolving/Evolving/Common: the record that --json-header writes first. */
 struct bw_headerinfo {
     const char *record; /**< always "header" */

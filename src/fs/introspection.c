@@ -27,6 +27,11 @@ struct bw_error *bw_fs_print_graph(const struct bw_fs *fs, enum bw_graph_format 
     return deliver(&text, consume, context);
 }
 
+struct bw_error *bw_fs_write_layers(const struct bw_fs *fs, struct bw_rows_stream *stream)
+{
+    return bw_graph_write_rows(fs->graph, stream);
+}
+
 bool bw_fs_is_input(const struct bw_fs *fs, const struct stat *status)
 {
     return bw_file_set_holds(&fs->inputs, status);

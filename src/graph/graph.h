@@ -237,6 +237,9 @@ void bw_graph_print_dot(const struct bw_graph *graph, struct bw_buffer *text);
 /** Adds each layer to an open array of a statedump, with its options, state and counters. */
 void bw_graph_dump(const struct bw_graph *graph, struct bw_json *json);
 
+/** Writes a row of the record layerinfo for each layer. */
+struct bw_error *bw_graph_write_rows(const struct bw_graph *graph, struct bw_rows_stream *stream);
+
 /* Shared by the files of src/graph. */
 
 /** The setting of an option, or NULL. */

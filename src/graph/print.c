@@ -3,10 +3,12 @@
  * layers. */
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "graph/graph.h"
+#include "record/rows.h"
 
 /* Whether escaping changes nothing: no white space, no control characters, valid UTF-8. */
 static bool is_clean(const char *bytes, size_t length)
@@ -197,15 +199,45 @@ void bw_graph_print_dot(const struct bw_graph *graph, struct bw_buffer *text)
     bw_buffer_format(text, "}\n");
 }
 
-/* A statedump. */
+/* Rows and a statedump. */
 
-static void dump_options(const struct bw_xlator *xlator, struct bw_json *json)
+static void dump_options(const struct bw_xlator *xlator, struct bw_json *json, const char *name)
 {
     const struct bw_option *options = xlator->type->options;
-    bw_json_begin_object(json, "options");
+    bw_json_begin_object(json, name);
     for (size_t i = 0; options && options[i].name; i++)
         bw_json_text(json, options[i].name, xlator->values[i]);
     bw_json_end(json);
+}
+
+static void write_options(void *xlator, struct bw_json *json)
+{
+    dump_options(xlator, json, NULL);
+}
+
+static struct bw_error *write_row(struct bw_rows_stream *stream, struct bw_xlator *layer)
+{
+    BW_AUTO_FREE struct bw_bytes *names = calloc(layer->child_count + 1, sizeof *names);
+    if (!names)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < layer->child_count; i++) {
+        const char *name = layer->children[i].layer->name.text;
+        names[i] = (struct bw_bytes){name, strlen(name)};
+    }
+    const struct bw_layerinfo row = {.name = layer->name.text,
+                                     .type = layer->type->type,
+                                     .options = {write_options, layer},
+                                     .subvolumes = {names, layer->child_count}};
+    return bw_rows_write(stream, &row, sizeof row, 0);
+}
+
+struct bw_error *bw_graph_write_rows(const struct bw_graph *graph, struct bw_rows_stream *stream)
+{
+    if (bw_rows_record(stream->rows) != &bw_layerinfo_record)
+        return bw_error_create(BW_ERROR_USAGE, "the rows of a graph are of the record layerinfo");
+    for (size_t i = 0; i < graph->size; i++)
+        BW_TRY(write_row(stream, graph->layers[i]));
+    return NULL;
 }
 
 static void dump_children(const struct bw_xlator *xlator, struct bw_json *json)
@@ -251,7 +283,7 @@ void bw_graph_dump(const struct bw_graph *graph, struct bw_json *json)
         bw_json_begin_object(json, NULL);
         bw_json_text(json, "name", xlator->name.text);
         bw_json_text(json, "type", xlator->type->type);
-        dump_options(xlator, json);
+        dump_options(xlator, json, "options");
         dump_children(xlator, json);
         dump_state(xlator, json);
         dump_counters(xlator, json);

@@ -5,6 +5,8 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "btrfs-walk/row_records.h"
+#include "cli/common/answer.h"
 #include "cli/common/monitor.h"
 #include "cli/export/export.h"
 
@@ -18,8 +20,7 @@ struct sum_state {
 struct sum {
     struct sum_state *state;
     struct cmd_export export;
-    struct cmd_output output;
-    struct bw_buffer line;
+    struct cmd_answer answer;
     bool terminal;
     struct cmd_hashing hashing;
 };
@@ -51,8 +52,8 @@ static struct bw_error *hash_part(void *context, const struct bw_stream_file *fi
 {
     struct sum *sum = context;
     /* hashing a large file may take long, so print the lines before it first */
-    if (sum->output.gathered.length)
-        BW_TRY(cmd_flush(&sum->output));
+    if (sum->answer.output.gathered.length)
+        BW_TRY(cmd_flush(&sum->answer.output));
     return cmd_hashing_take(&sum->hashing, file, part);
 }
 
@@ -90,7 +91,7 @@ static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry
 {
     const struct sum_state *state = sum->state;
     const struct bw_bytes name = name_of(sum, item);
-    struct bw_buffer *line = &sum->line;
+    struct bw_buffer *line = &sum->answer.text;
     bool plain = state->null_terminated || (!sum->terminal && !needs_escapes(name));
     line->length = 0;
     if (!plain && !sum->terminal)
@@ -108,13 +109,27 @@ static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry
     if (state->tag)
         bw_buffer_format(line, ") = %s", item->hash);
     bw_buffer_append_byte(line, state->null_terminated ? '\0' : '\n');
-    return line->failed ? bw_error_no_memory() : cmd_write(&sum->output, line->data, line->length);
+    return line->failed ? bw_error_no_memory()
+                        : cmd_write(&sum->answer.output, line->data, line->length);
+}
+
+static struct bw_error *write_row(struct sum *sum, const struct bw_export_entry *item)
+{
+    const struct bw_suminfo row = {.hash = item->hash,
+                                   .algorithm = bw_hash_names[sum->state->algorithm],
+                                   .path = name_of(sum, item),
+                                   .path_bytes = name_of(sum, item),
+                                   .size = item->inode.size,
+                                   .subvolume = bw_subvolume_id(item->place.subvolume),
+                                   .inode = item->place.inode};
+    const uint64_t absent = item->has_inode ? 0 : BW_MEMBER(suminfo, size);
+    return cmd_answer_write(&sum->answer, &row, sizeof row, absent);
 }
 
 static struct bw_error *end_file(struct sum *sum, struct bw_export_entry *item)
 {
     if (*item->hash)
-        return write_line(sum, item);
+        return sum->answer.rows ? write_row(sum, item) : write_line(sum, item);
     cmd_export_miss_item(&sum->export, item);
     return NULL;
 }
@@ -150,20 +165,23 @@ static struct bw_error *sum_files(struct sum *sum)
     struct bw_error *error = cmd_export_start(&sum->export, BW_WALK_FILES, 0);
     if (!error)
         error = bw_stream_run(sum->export.session.fs, &stream);
-    return bw_error_first(error, cmd_flush(&sum->output));
+    return cmd_answer_end(&sum->answer, error);
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
     struct sum sum = {.state = state, .terminal = isatty(STDOUT_FILENO)};
-    sum.output.at_once = sum.terminal;
-    int status = cmd_export_open(common, &sum.state->export, &sum.export);
-    if (status)
-        return status;
-    cmd_hashing_init(&sum.hashing, sum.state->algorithm);
-    status = cmd_export_close(&sum.export, sum_files(&sum));
-    cmd_hashing_free(&sum.hashing);
-    bw_buffer_free(&sum.line);
+    const struct cmd_answer_plan plan = {.record = cmd_sum.record,
+                                         .null_terminated = sum.state->null_terminated};
+    struct bw_error *error = cmd_answer_begin(&sum.answer, common, &plan);
+    int status =
+        error ? cmd_fail(common, error) : cmd_export_open(common, &sum.state->export, &sum.export);
+    if (!status) {
+        cmd_hashing_init(&sum.hashing, sum.state->algorithm);
+        status = cmd_export_close(&sum.export, sum_files(&sum));
+        cmd_hashing_free(&sum.hashing);
+    }
+    cmd_answer_free(&sum.answer);
     return status;
 }
 
@@ -186,9 +204,11 @@ const struct command cmd_sum = {
                 "  btrfs-walk sum disk.img /users/joe                 a directory\n"
                 "  btrfs-walk sum --subvol @ disk.img > before       for a later comparison\n"
                 "  btrfs-walk sum --algorithm md5 disk.img /etc      another hash\n"
+                "  btrfs-walk sum --json disk.img                    for programs\n"
                 "  btrfs-walk sum --relative disk.img | (cd /mnt && sha256sum -c)  verify a "
                 "copy\n",
     .options = options,
+    .record = "suminfo",
     .run = run,
     .state_size = sizeof(struct sum_state),
     .takes_paths = true,

@@ -2,7 +2,7 @@
 /* The graph command: the layers that would read the images, as a volfile or as a picture. */
 #include "btrfs-walk/graph.h"
 
-#include "cli/command.h"
+#include "cli/common/answer.h"
 
 struct graph_state {
     enum bw_graph_format format;
@@ -16,20 +16,32 @@ static const struct cmd_option options[] = {
     {0},
 };
 
+static int print_and_close(struct cmd_answer *answer, enum bw_graph_format format)
+{
+    struct bw_fs *fs = answer->session.fs;
+    struct bw_error *error = answer->rows
+                                 ? bw_fs_write_layers(fs, &answer->stream)
+                                 : bw_fs_print_graph(fs, format, cmd_write, &answer->output);
+    error = cmd_answer_end(answer, error);
+    int status = cmd_close(answer->common, &answer->session);
+    if (!error)
+        return status;
+    cmd_fail(answer->common, error);
+    return STATUS_PARTIAL;
+}
+
 static int run(const struct cmd_common *common, void *state)
 {
     const struct graph_state *graph = state;
-    struct cmd_session session;
-    struct cmd_output output = {.at_once = true};
-    int status = cmd_open_to(common, CMD_OPEN_GRAPH, &session);
-    if (status)
-        return status;
-    struct bw_error *error = bw_fs_print_graph(session.fs, graph->format, cmd_write, &output);
-    status = cmd_close(common, &session);
-    if (!error)
-        return status;
-    cmd_fail(common, error);
-    return STATUS_PARTIAL;
+    const struct cmd_answer_plan plan = {.record = cmd_graph.record};
+    struct cmd_answer answer;
+    struct bw_error *error = cmd_answer_begin(&answer, common, &plan);
+    int status =
+        error ? cmd_fail(common, error) : cmd_open_to(common, CMD_OPEN_GRAPH, &answer.session);
+    if (!status)
+        status = print_and_close(&answer, graph->format);
+    cmd_answer_free(&answer);
+    return status;
 }
 
 const struct command cmd_graph = {
@@ -52,8 +64,10 @@ const struct command cmd_graph = {
     .examples = "  btrfs-walk graph disk.img > disk.vol              save it for editing\n"
                 "  btrfs-walk --graph disk.vol                       list the files through it\n"
                 "  btrfs-walk graph --format dot disk.img | dot -Tsvg > graph.svg\n"
+                "  btrfs-walk graph -o name,type disk.img            a list of the layers\n"
                 "  btrfs-walk graph --insert debug/trace@verify disk.img\n",
     .options = options,
+    .record = "layerinfo",
     .run = run,
     .state_size = sizeof(struct graph_state),
 };

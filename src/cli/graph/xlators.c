@@ -10,7 +10,8 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "btrfs-walk/graph.h"
-#include "cli/command.h"
+#include "btrfs-walk/row_records.h"
+#include "cli/common/answer.h"
 #include "cli/graph/page.h"
 
 struct xlators_state {
@@ -86,16 +87,62 @@ static void append_pages(struct bw_buffer *text, const struct types *types)
     }
 }
 
-static int write_out(const struct types *types, bool list)
+/* Rows. */
+
+static struct bw_error *list_options(void *context, struct bw_record_sink *sink)
 {
-    struct bw_buffer text = {0};
-    if (list)
-        append_list(&text, types);
-    else
-        append_pages(&text, types);
-    text.failed |= types->no_memory;
-    int status = cmd_write_text(types->common, &text);
-    return types->unusable ? STATUS_PARTIAL : status;
+    const struct bw_xlator_class *type = context;
+    for (const struct bw_option *option = type->options; option && option->name; option++) {
+        BW_AUTO_FREE char *range = bw_option_range(option);
+        const struct bw_layeroptioninfo row = {.name = option->name,
+                                               .type = bw_option_type_name(option->type),
+                                               .range = range,
+                                               .default_value = option->default_value,
+                                               .description = option->description};
+        if (!range)
+            return bw_error_no_memory();
+        BW_TRY(sink->take(sink, &row, sizeof row, 0));
+    }
+    return NULL;
+}
+
+static struct bw_error *write_rows(struct cmd_answer *answer, const struct types *types)
+{
+    for (size_t i = 0; i < types->count; i++) {
+        const struct bw_xlator_class *type = types->classes[i];
+        const struct bw_layertypeinfo row = {.type = type->type,
+                                             .description = type->description,
+                                             .options = {list_options, (void *)(uintptr_t)type}};
+        BW_TRY(cmd_answer_write(answer, &row, sizeof row, 0));
+    }
+    return types->no_memory ? bw_error_no_memory() : NULL;
+}
+
+static struct bw_error *write_text(struct cmd_answer *answer, const struct types *types)
+{
+    const bool list = !types->common->input.image_count;
+    struct bw_buffer *text = &answer->text;
+    (list ? append_list : append_pages)(text, types);
+    text->failed |= types->no_memory;
+    return text->failed ? bw_error_no_memory()
+                        : cmd_write(&answer->output, text->data, text->length);
+}
+
+static int write_out(const struct types *types)
+{
+    const struct cmd_answer_plan plan = {.record = cmd_xlators.record};
+    struct cmd_answer answer;
+    struct bw_error *error = cmd_answer_begin(&answer, types->common, &plan);
+    int status = error ? cmd_fail(types->common, error) : STATUS_OK;
+    if (!status) {
+        error = answer.rows ? write_rows(&answer, types) : write_text(&answer, types);
+        error = cmd_answer_end(&answer, error);
+        status = error             ? cmd_fail_answer(types->common, error)
+                 : types->unusable ? STATUS_PARTIAL
+                                   : STATUS_OK;
+    }
+    cmd_answer_free(&answer);
+    return status;
 }
 
 /* Prints the types on the command line, or all. */
@@ -110,7 +157,7 @@ static int show(struct bw_registry *registry, const struct cmd_common *common)
         status = cmd_fail(common, error);
         fputs("'btrfs-walk xlators' lists all types.\n", stderr);
     } else {
-        status = write_out(&types, !common->input.image_count);
+        status = write_out(&types);
     }
     free(types.classes);
     return status;
@@ -146,8 +193,10 @@ const struct command cmd_xlators = {
         "name. You can add layers as shared objects CATEGORY/NAME.so in the directories\n"
         "listed in BTRFS_WALK_XLATOR_PATH. No image is read.\n",
     .examples = "  btrfs-walk xlators                           list all types\n"
-                "  btrfs-walk xlators features/verify           what it does, and its options\n",
+                "  btrfs-walk xlators features/verify           what it does, and its options\n"
+                "  btrfs-walk xlators --json | jq .options         all options, for programs\n",
     .options = options,
+    .record = "layertypeinfo",
     .meanings = meanings,
     .run = run,
     .state_size = sizeof(struct xlators_state),
