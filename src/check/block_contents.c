@@ -163,7 +163,8 @@ static void report_data(const struct bw_reached_block *leaf, const struct bw_ite
                       "%" PRIu64 " of %" PRIu64 " bytes have no checksums", missing, length);
     else
         bw_check_find(leaf->check, BW_CODE_checksum_unwanted, &location,
-                      "%" PRIu64 " of %" PRIu64 " bytes have checksums, of a file without",
+                      "%" PRIu64 " of %" PRIu64
+                      " bytes have checksums, though the file should have none",
                       length - missing, length);
 }
 
@@ -276,7 +277,7 @@ static bool is_in_place(const struct bw_reached_block *leaf, uint32_t slot,
                       "keys out of order, slot %" PRIu32, slot);
     if (!follows)
         bw_check_find(leaf->check, BW_CODE_block_layout, &location,
-                      "slot %" PRIu32 " does not end where the one before it begins", slot);
+                      "slot %" PRIu32 " does not end where the previous item begins", slot);
     else if (!inside)
         bw_check_find(leaf->check, BW_CODE_block_layout, &location,
                       "slot %" PRIu32 " reaches into the table of items", slot);
@@ -329,11 +330,10 @@ void bw_check_header(const struct bw_reached_block *block)
     struct bw_finding_location location = bw_block_location(&block->tree->tree, block->pointer);
     location.finding.length = block->node.nodesize;
     if (unknown)
-        bw_check_find(block->check, BW_CODE_block_header, &location,
-                      "flags 0x%" PRIx64 " are not known", unknown);
+        bw_check_find(block->check, BW_CODE_block_header, &location, "unknown flags 0x%" PRIx64,
+                      unknown);
     else if (!(flags & WRITTEN))
-        bw_check_find(block->check, BW_CODE_block_header, &location,
-                      "the flag that it was written is missing");
+        bw_check_find(block->check, BW_CODE_block_header, &location, "the flag WRITTEN is missing");
 }
 
 /* Whether a leaf may have no items: the root of a tree that may be empty. Source: the kernel's

@@ -243,8 +243,7 @@ static void add_copy(struct batch *batch, unsigned i, struct bw_request *request
     if (verdict.error) {
         add_bad_copy(batch, i, copy, verdict);
     } else if (block->good) {
-        report_copy(batch, i, copy, BW_CODE_block_differs, true,
-                    "valid, but not the same as copy 1");
+        report_copy(batch, i, copy, BW_CODE_block_differs, true, "valid, but differs from copy 1");
     } else {
         if (request->buffer != block->buffer)
             memcpy(block->buffer, request->buffer, nodesize);
@@ -315,7 +314,7 @@ static void report_missing(struct batch *batch)
             location.finding.length = batch->check->fs->reader.nodesize;
             bw_check_find(batch->check, BW_CODE_block_missing, &location, "%s",
                           batch->in_chunk[i] ? "all copies are on missing devices"
-                                             : "no chunk has its address");
+                                             : "no chunk contains its address");
         }
     }
 }

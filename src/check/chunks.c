@@ -115,7 +115,7 @@ static void check_stripe(const struct bw_stripe_list *list, const struct bw_chec
         return;
     if (memcmp(device->info.uuid, stripe->device_uuid, BW_UUID_SIZE) != 0)
         bw_check_find(list->check, BW_CODE_stripe_device, &location,
-                      "the device has another uuid than the stripe says");
+                      "the uuid of the device differs from the uuid in the stripe");
     if (end > device->info.total_bytes || end < stripe->offset)
         bw_check_find(list->check, BW_CODE_stripe_outside, &location,
                       "the stripe ends at %" PRIu64 ", the device at %" PRIu64, end,
@@ -134,7 +134,7 @@ static void check_zones(const struct bw_stripe_list *list)
         const struct bw_finding_location location = location_of_stripe(stripe);
         if (stripe->length != zone || stripe->offset % zone)
             bw_check_find(list->check, BW_CODE_stripe_zone, &location,
-                          "%" PRIu64 " bytes are not one zone of %" PRIu64 " bytes", stripe->length,
+                          "%" PRIu64 " bytes, not one zone of %" PRIu64 " bytes", stripe->length,
                           zone);
     }
 }
@@ -167,7 +167,7 @@ static void check_extent(struct bw_stripe_list *list, const struct bw_item *item
         device->allocated += length;
     if (!stripe && !list->incomplete)
         bw_check_find(list->check, BW_CODE_device_extent_extra, &location,
-                      "no stripe of a chunk lies there");
+                      "no stripe of a chunk is at this position");
     else if (stripe && (stripe->logical != chunk || stripe->length != length))
         bw_check_find(list->check, BW_CODE_device_extent_differs, &location,
                       "%" PRIu64 " bytes of chunk %" PRIu64 ", the chunk tree has %" PRIu64
@@ -391,12 +391,12 @@ static void check_system_chunk(struct chunks *chunks, const struct bw_item *item
         chunks->system_chunks++;
         if (copy.size != item->size || memcmp(copy.data, item->data, copy.size) != 0)
             bw_check_find(chunks->check, BW_CODE_system_chunk, &location,
-                          "the superblock has the chunk with other contents");
+                          "the chunk in the superblock differs");
         return;
     }
     if (type & BW_GROUP_SYSTEM)
         bw_check_find(chunks->check, BW_CODE_system_chunk, &location,
-                      "the superblock does not have the chunk");
+                      "the superblock lacks the chunk");
 }
 
 static struct bw_error *on_chunk(struct chunks *chunks, const struct bw_item *item)
@@ -437,7 +437,7 @@ static void check_fsid(struct bw_check *check, const struct bw_item *item)
             : bw_image_of_device(check->fs, bw_get64(disk->devid), disk->uuid);
     if (image && memcmp(disk->fsid, image->superblock.metadata_uuid, BW_UUID_SIZE) != 0)
         bw_check_find(check, BW_CODE_device_differs, &location,
-                      "the id of the file system is not that of its superblock");
+                      "the fsid differs from the fsid in the superblock of the device");
 }
 
 static struct bw_error *read_chunks(struct chunks *chunks)

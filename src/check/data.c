@@ -354,7 +354,7 @@ static void add_missing(struct bw_data_check *data, struct worker *worker,
         good |= good_in_copy(data, worker, piece, other, all & ~good, &unreadable);
     const struct bw_bad_range like = {BW_CODE_data_unreadable, .copy = copy,
                                       .message =
-                                          "on missing devices, and no copy or parity is left"};
+                                          "on missing devices, without another copy or parity"};
     add_bad(data, piece, &like, all & ~good);
 }
 

@@ -163,10 +163,10 @@ static void report_reference(const struct extent *extent, const struct bw_refere
         return;
     if (!entry->made)
         bw_check_find(extent->check, BW_CODE_reference_extra, &location,
-                      "the extent tree has a reference from %s, which is not there", source);
+                      "the extent tree has a reference from %s, which does not exist", source);
     else if (!entry->promised)
         bw_check_find(extent->check, BW_CODE_reference_missing, &location,
-                      "the extent tree does not have the reference from %s", source);
+                      "the extent tree lacks the reference from %s", source);
     else
         bw_check_find(extent->check, BW_CODE_reference_count, &location,
                       "references from %s: %" PRIu64 ", the extent tree has %" PRIu64, source,
@@ -226,7 +226,7 @@ static void report_missing(const struct extent *extent)
         return;
     const struct bw_finding_location location = location_of(first);
     bw_check_find(extent->check, BW_CODE_extent_missing, &location,
-                  "the extent tree does not have the %s, to which there are references: %" PRIu64,
+                  "the extent tree lacks the %s, which has references: %" PRIu64,
                   is_block(first) ? "tree block" : "data", references);
 }
 
@@ -412,9 +412,9 @@ static struct bw_error *settle_all(struct bw_check *check, bool complete)
     }
     free(list.entries);
     if (!error && list.end < BW_REFERENCE_BUCKETS)
-        bw_check_unable(check, bw_error_create(BW_ERROR_CORRUPT,
-                                               "so many references are wrong that not all of them "
-                                               "were looked at"));
+        bw_check_unable(
+            check, bw_error_create(BW_ERROR_CORRUPT,
+                                   "too many references are wrong: not all of them were examined"));
     return error;
 }
 

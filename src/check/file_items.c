@@ -30,7 +30,7 @@ static bool lacks_inode(const struct bw_item_rules *rules, const struct bw_item 
         !bw_is_subvolume(rules->owner))
         return false;
     return bw_item_wrong_as(fault, BW_CODE_item_without_inode,
-                            "the item before belongs to inode %" PRIu64, previous->key.objectid);
+                            "the previous item belongs to inode %" PRIu64, previous->key.objectid);
 }
 
 static bool wrong_mode(const struct bw_disk_inode_item *inode, struct bw_item_fault *fault)
@@ -42,9 +42,9 @@ static bool wrong_mode(const struct bw_disk_inode_item *inode, struct bw_item_fa
     if (S_ISDIR(mode) && links > 1)
         return bw_item_wrong(fault, "directory with %" PRIu32 " links", links);
     if (flags & ~INODE_FLAGS)
-        return bw_item_wrong(fault, "flags 0x%" PRIx64 " are not known", flags & ~INODE_FLAGS);
+        return bw_item_wrong(fault, "unknown flags 0x%" PRIx64, flags & ~INODE_FLAGS);
     if (flags & INODE_VERITY && !S_ISREG(mode))
-        return bw_item_wrong(fault, "fs-verity of what is no regular file");
+        return bw_item_wrong(fault, "fs-verity on an inode that is not a regular file");
     return S_ISLNK(mode) && (flags & (INODE_IMMUTABLE | INODE_APPEND)) &&
            bw_item_wrong(fault, "symbolic link with flags 0x%" PRIx64, flags);
 }
@@ -96,7 +96,8 @@ static bool wrong_name(const struct bw_item *item, const struct bw_inode_ref *re
                              bw_plural(ref->name_length));
     return ref->index &&
            bw_item_wrong_as(fault, BW_CODE_top_index,
-                            "the top directory has index %" PRIu64 " in itself", ref->index);
+                            "the reference of the top directory to itself has index %" PRIu64,
+                            ref->index);
 }
 
 bool bw_check_inode_ref(const struct bw_item_rules *rules, const struct bw_item *item,
@@ -124,7 +125,7 @@ static bool wrong_location(const struct bw_item *item, const struct bw_disk_dir_
     const bool nowhere = !location.objectid && !location.type && !location.offset;
     if (item->key.type == BW_XATTR_ITEM ? nowhere : of_inode || of_subvolume)
         return false;
-    return bw_item_wrong(fault, "leads to (%" PRIu64 " %u %" PRIu64 ")", location.objectid,
+    return bw_item_wrong(fault, "points to (%" PRIu64 " %u %" PRIu64 ")", location.objectid,
                          location.type, location.offset);
 }
 
@@ -302,7 +303,7 @@ static bool wrong_piece(const struct bw_item *item, const struct bw_file_extent 
     if (extent->type == BW_FILE_EXTENT_PREALLOC && extent->compression)
         return bw_item_wrong(fault, "preallocated and compressed");
     if (item->key.offset > GREATEST_END || extent->num_bytes > GREATEST_END - item->key.offset)
-        return bw_item_wrong(fault, "%" PRIu64 " bytes pass the greatest size of a file",
+        return bw_item_wrong(fault, "%" PRIu64 " bytes exceed the maximum size of a file",
                              extent->num_bytes);
     if (extent->type != BW_FILE_EXTENT_INLINE && !extent->disk_bytenr && extent->disk_num_bytes)
         return bw_item_wrong(fault, "a hole with disk_num_bytes %" PRIu64, extent->disk_num_bytes);
@@ -320,8 +321,8 @@ bool bw_check_file_extent(const struct bw_item_rules *rules, const struct bw_ite
         wrong_piece(item, &extent, fault))
         return true;
     if (end > item->key.offset)
-        return bw_item_wrong_as(fault, BW_CODE_items_overlap, "the extent before ends at %" PRIu64,
-                                end);
+        return bw_item_wrong_as(fault, BW_CODE_items_overlap,
+                                "the previous extent ends at %" PRIu64, end);
     return bw_later_than_leaf(rules, fault, BW_CODE_extent_generation, "generation",
                               extent.generation) ||
            (extent.disk_bytenr && !extent.compression &&

@@ -177,9 +177,9 @@ static void report_difference(const struct bw_free_space *self)
                       "%" PRIu64 " bytes are free, the %s has %" PRIu64,
                       wanted->end - wanted->start, name, found->end - found->start);
     else
-        bw_check_find(
-            self->check, self->source->differs, &location,
-            only_found ? "the %s has what is not free" : "the %s does not have what is free", name);
+        bw_check_find(self->check, self->source->differs, &location,
+                      only_found ? "the %s lists space that is in use" : "the %s lacks free space",
+                      name);
 }
 
 void bw_free_space_leave(struct bw_free_space *self, bool unsure)
@@ -369,7 +369,7 @@ static struct bw_error *enter_tree_group(struct bw_free_space *self)
     if (!self->known && !loss && !(group->flags & (BW_GROUP_REMAPPED | BW_GROUP_METADATA_REMAP))) {
         const struct bw_finding_location location = tree_location(self);
         bw_check_find(self->check, BW_CODE_free_space_missing, &location,
-                      "the free space tree does not have this block group");
+                      "the free space tree lacks this block group");
     }
     self->known &= !loss;
     if (self->known)
@@ -427,7 +427,7 @@ static void report_all_extra(const struct bw_free_space *self)
     if (self->stream.lost)
         return;
     report_extra(self, BW_CODE_free_space_stray, &self->first_stray, self->stray_count,
-                 "records of no block group that mkfs.btrfs does not leave");
+                 "records outside of block groups that mkfs.btrfs does not leave");
     report_extra(self, BW_CODE_free_space_ahead, &self->first_ahead, self->ahead_count,
                  "records where the next block group will be");
 }
@@ -452,7 +452,7 @@ static struct bw_error *begin_tree(struct bw_free_space *self)
                    wanted = BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
     if ((features & wanted) == BW_COMPAT_RO_FREE_SPACE_TREE)
         bw_check_find(check, BW_CODE_free_space_invalid, &(struct bw_finding_location){0},
-                      "the free space tree is not valid: it will be made anew");
+                      "the free space tree is marked as invalid: the next mount rebuilds it");
     if ((features & wanted) != wanted || !bw_tree_list_find(&check->trees, BW_FREE_SPACE_TREE))
         return NULL;
     self->source = &source;

@@ -212,13 +212,14 @@ static void report_group(struct bw_check *check, const struct bw_checked_chunk *
     const struct counted *counted = counted_of(check, chunk);
     if (group && group->used)
         bw_check_find(check, BW_CODE_chunk_unreadable, &location,
-                      "%u of %u stripes are on missing devices: of %" PRIu64
-                      " bytes in use, part or all cannot be read",
+                      "%u of %u stripes are on missing devices: some or all of the %" PRIu64
+                      " bytes in use cannot be read",
                       counted->missing, chunk->stripes, group->used);
     else if (!group)
-        bw_check_find(check, BW_CODE_chunk_unreadable, &location,
-                      "%u of %u stripes are on missing devices: part or all of it cannot be read",
-                      counted->missing, chunk->stripes);
+        bw_check_find(
+            check, BW_CODE_chunk_unreadable, &location,
+            "%u of %u stripes are on missing devices: the chunk cannot be read, or only in part",
+            counted->missing, chunk->stripes);
 }
 
 /* Whether there may be files that were not counted: too many, or in lost leaves. */

@@ -173,7 +173,7 @@ static struct bw_error *add_file_extent(struct examination *examination, const s
         const struct bw_finding_location location =
             inode_location(examination, present->number, item->key);
         bw_check_find(examination->check, BW_CODE_file_overlap, &location,
-                      "begins before %" PRIu64 ", where the extent before it ends", present->end);
+                      "begins before %" PRIu64 ", where the previous extent ends", present->end);
     }
     present->overlaps |= item->key.offset < present->end;
     if (item->key.offset > present->end && present->gap == NONE)

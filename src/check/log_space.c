@@ -105,7 +105,7 @@ static void check_chunk(struct bw_check *check, const struct claim *claim)
                       "the log has an extent that is not inside a chunk");
     else if (!(chunk->type & kinds))
         bw_check_find(check, BW_CODE_extent_kind, &location,
-                      "the log has %s in a chunk that is not for that",
+                      "the log has %s in a chunk of another type",
                       claim->inode ? "data" : "a tree block");
 }
 
@@ -156,7 +156,7 @@ static struct bw_error *check_extent(struct bw_check *check, struct bw_leaf_find
     if (!same && (extent.bytenr > claim->start ? extent.length > 0
                                                : extent.length > claim->start - extent.bytenr))
         bw_check_find(check, BW_CODE_log_overlap, &location,
-                      "the log has it, and the extent tree has %" PRIu64 " bytes at %" PRIu64,
+                      "the log uses it, but the extent tree has %" PRIu64 " bytes at %" PRIu64,
                       extent.length, extent.bytenr);
     return NULL;
 }
@@ -189,7 +189,7 @@ static void join_equal(struct bw_log_space *space, struct bw_check *check)
         const struct bw_finding_location location = location_of(claim);
         if (overlaps)
             bw_check_find(check, BW_CODE_log_overlap, &location,
-                          "the log has %" PRIu64 " bytes at %" PRIu64 " as well",
+                          "the log also uses %" PRIu64 " bytes at %" PRIu64,
                           before->end - before->start, before->start);
         space->claims[kept++] = *claim;
     }

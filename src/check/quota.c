@@ -141,7 +141,7 @@ static void compare_numbers(struct bw_check *check, uint64_t group, struct quota
     if (has.referenced != counted.referenced || has.exclusive != counted.exclusive)
         bw_check_find(check, BW_CODE_qgroup_count, &location,
                       "group %" PRIu64 "/%" PRIu64 " has %" PRIu64 " bytes, %" PRIu64
-                      " exclusive; there are %" PRIu64 " and %" PRIu64,
+                      " exclusive, instead of %" PRIu64 " and %" PRIu64,
                       BW_QGROUP_LEVEL(group), BW_QGROUP_NUMBER(group), has.referenced,
                       has.exclusive, counted.referenced, counted.exclusive);
 }
@@ -287,7 +287,7 @@ static void find_missing(const struct quota *quota)
         struct bw_finding_location location = location_of(0, BW_QGROUP_INFO, group->id);
         if (!group->is_counted)
             bw_check_find(quota->check, BW_CODE_qgroup_missing, &location,
-                          "group %" PRIu64 "/%" PRIu64 " has limits or relations, and no numbers",
+                          "group %" PRIu64 "/%" PRIu64 " has limits or relations, but no numbers",
                           BW_QGROUP_LEVEL(group->id), BW_QGROUP_NUMBER(group->id));
         for (size_t k = 0; k < group->related_count; k++) {
             const uint64_t other = group->related[k];
@@ -380,9 +380,9 @@ static void release(struct quota *quota)
 static const char *excuse(const struct bw_check *check, const struct bw_quota_status *status)
 {
     if (status->inconsistent || status->rescanning)
-        return "the numbers are marked as inconsistent, or are being counted anew";
+        return "the numbers are marked as inconsistent, or a rescan is in progress";
     if (!check->extents_known || !check->fs->extent_tree.id)
-        return "the extent tree is not known as a whole";
+        return "parts of the extent tree cannot be read";
     for (size_t i = 0; i < check->trees.count; i++) {
         const struct bw_listed_tree *tree = &check->trees.entries[i];
         if (tree->tree.id == BW_TREE_RELOC)

@@ -274,7 +274,7 @@ static struct bw_error *check_entry(const struct root_list *list, const struct r
                     .inode = side->directory},
         .touches = BW_TOUCHES_INODE};
     bw_check_find(list->check, BW_CODE_root_entry, &location,
-                  "no entry for subvolume %" PRIu64 ", which its ROOT_REF says is here",
+                  "no entry for subvolume %" PRIu64 ", although its ROOT_REF points here",
                   side->child);
     return NULL;
 }
@@ -311,7 +311,7 @@ static struct bw_error *check_link(const struct root_list *list, const struct ro
     child->parent = side->parent;
     if (!other || !say_the_same(list, side, other)) {
         bw_check_find(list->check, BW_CODE_root_link, &location, "%s",
-                      other              ? "the ROOT_BACKREF says otherwise"
+                      other              ? "the ROOT_BACKREF differs"
                       : side->is_backref ? "there is no ROOT_REF"
                                          : "there is no ROOT_BACKREF");
         return NULL;
@@ -332,10 +332,10 @@ static void report_cycle(const struct root_list *list, const struct root_facts *
         root_location(lowest->id, BW_ROOT_BACKREF, lowest->parent);
     if (count == 1)
         bw_check_find(list->check, BW_CODE_root_cycle, &location,
-                      "subvolume %" PRIu64 " lies in itself", lowest->id);
+                      "subvolume %" PRIu64 " contains itself", lowest->id);
     else
         bw_check_find(list->check, BW_CODE_root_cycle, &location,
-                      "subvolume %" PRIu64 " is one of %zu that lie in each other", lowest->id,
+                      "subvolume %" PRIu64 " is one of %zu that contain each other", lowest->id,
                       count);
 }
 

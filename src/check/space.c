@@ -95,7 +95,7 @@ static void checksum_runs_skip(struct checksum_runs *self, uint64_t address, boo
             checksum_location(self, self->start, end - self->start);
         if (!unsure && self->start < end)
             bw_check_find(self->check, BW_CODE_checksum_orphaned, &location,
-                          "checksums of bytes that no extent of data has");
+                          "checksums of bytes that belong to no data extent");
         self->start = end;
         if (self->start == self->end)
             next_run(self);
@@ -249,7 +249,7 @@ static void count_extent(struct space *space)
     if (extent->bytenr < space->position) {
         const struct bw_finding_location location = location_of_extent(space);
         bw_check_find(space->check, BW_CODE_extent_overlap, &location,
-                      "the extent before it ends at %" PRIu64, space->position);
+                      "the previous extent ends at %" PRIu64, space->position);
     } else if (space->position < extent->bytenr) {
         bw_free_space_expect(&space->free_space, space->position, extent->bytenr);
     }

@@ -226,8 +226,7 @@ static void check_flags(struct bw_check *check)
 {
     uint64_t left = check->fs->superblock.flags & ~UINT64_C(3) & ~BW_SUPER_FLAG_SEEDING;
     if (check->fs->is_dump)
-        bw_check_find(check, BW_CODE_metadump, &nothing,
-                      "a dump of btrfs-image: there are no data");
+        bw_check_find(check, BW_CODE_metadump, &nothing, "a metadump of btrfs-image, without data");
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         if (left >> flags[i].bit & 1)
             bw_check_find(check, flags[i].code, &nothing, "%s", flags[i].message);
@@ -238,7 +237,7 @@ static void check_flags(struct bw_check *check)
     const uint64_t features = check->fs->superblock.compat_ro_flags & ~(uint64_t)KNOWN_COMPAT_RO;
     if (features)
         bw_check_find(check, BW_CODE_feature_unknown, &nothing,
-                      "unknown features that a writer has to know, compat_ro_flags 0x%" PRIx64,
+                      "unknown features that matter to writers, compat_ro_flags 0x%" PRIx64,
                       features);
 }
 
@@ -249,7 +248,7 @@ static void check_features(struct bw_check *check)
     const uint64_t bits = superblock->compat_ro_flags;
     if ((bits & BW_COMPAT_RO_FREE_SPACE_TREE_VALID) && !(bits & BW_COMPAT_RO_FREE_SPACE_TREE))
         bw_check_find(check, BW_CODE_feature_bits, &nothing,
-                      "compat_ro_flags has FREE_SPACE_TREE_VALID and not FREE_SPACE_TREE");
+                      "compat_ro_flags has FREE_SPACE_TREE_VALID, but not FREE_SPACE_TREE");
     if ((bits & BW_COMPAT_RO_BLOCK_GROUP_TREE) &&
         !((bits & BW_COMPAT_RO_FREE_SPACE_TREE_VALID) &&
           superblock->incompat_flags & BW_INCOMPAT_NO_HOLES))
@@ -269,8 +268,8 @@ static void check_used_root(struct bw_check *check, const struct bw_tree *used,
                     .length = check->fs->superblock.nodesize}};
     if (used->root.bytenr != promised->bytenr || used->root.generation != promised->generation)
         bw_check_find(check, BW_CODE_root_lost, &location,
-                      "the root of generation %" PRIu64 " is lost; that of generation %" PRIu64
-                      " is checked in its place",
+                      "the root of generation %" PRIu64 " is lost; generation %" PRIu64
+                      " was checked instead",
                       promised->generation, used->root.generation);
     else if (used->root.level != promised->level)
         bw_check_find(check, BW_CODE_super_values, &location,
@@ -295,8 +294,7 @@ static struct bw_error *report_device(void *context, const struct bw_device_info
 static struct bw_error *report_balance(void *context, const struct bw_item *item)
 {
     (void)item;
-    bw_check_find(context, BW_CODE_operation_open, &nothing,
-                  "a balance goes on with the next mount");
+    bw_check_find(context, BW_CODE_operation_open, &nothing, "the next mount continues a balance");
     return NULL;
 }
 
@@ -312,7 +310,7 @@ static struct bw_error *report_replacement(void *context, const struct bw_item *
         .finding = {.known = BW_KNOWN_DEVICE, .devid = bw_get64(disk->source_devid)}};
     if (state == 1 || state == 4)
         bw_check_find(context, BW_CODE_operation_open, &location,
-                      "the replacement of the device goes on with the next mount");
+                      "the next mount continues the replacement of the device");
     return NULL;
 }
 
@@ -443,7 +441,7 @@ static void compare_copies(struct bw_check *check, const struct copy *copy, cons
              "generation %" PRIu64 ", another copy has %" PRIu64, copy->superblock.generation,
              superblock->generation);
     else if (place)
-        find(check, BW_CODE_super_differs, copy, true, "byte %zu is not the same in %s", place,
+        find(check, BW_CODE_super_differs, copy, true, "byte %zu differs in %s", place,
              same_device ? "another copy" : "the superblock of another device");
     else if (same_device && has_other_log(&copy->superblock, superblock))
         find(check, BW_CODE_super_differs, copy, true, "another copy has another log tree");
@@ -457,8 +455,7 @@ static void check_identity(struct bw_check *check, const struct copy *copy)
         find(check, BW_CODE_super_values, copy, false, "log_root_level %u",
              superblock->log_root_level);
     if (memcmp(superblock->device.fsid, superblock->metadata_uuid, BW_UUID_SIZE) != 0)
-        find(check, BW_CODE_super_device, copy, false,
-             "its device belongs to a file system of another id");
+        find(check, BW_CODE_super_device, copy, false, "its device belongs to another file system");
 }
 
 /* What btrfs_validate_super() in the kernel's fs/btrfs/disk-io.c refuses or warns of, but for what

@@ -124,8 +124,7 @@ static bool wrong_references(const struct bw_item_rules *rules, struct bw_cursor
             return true;
         if (previous && out_of_order(previous, bytes))
             return bw_item_wrong_as(fault, BW_CODE_extent_ref_order,
-                                    "reference of type %u comes after one of type %u", type,
-                                    *previous);
+                                    "reference of type %u follows type %u", type, *previous);
         previous = bytes;
     }
     return false;
@@ -164,7 +163,7 @@ static bool overlaps_previous(const struct bw_item_rules *rules, const struct bw
         previous->key.type == BW_METADATA_ITEM ? rules->nodesize : previous->key.offset;
     return length > item->key.objectid - begin &&
            bw_item_wrong_as(fault, BW_CODE_items_overlap,
-                            "the extent before has %" PRIu64 " bytes at %" PRIu64, length, begin);
+                            "the previous extent has %" PRIu64 " bytes at %" PRIu64, length, begin);
 }
 
 static bool check_extent_item(const struct bw_item_rules *rules, const struct bw_item *item,
@@ -220,7 +219,7 @@ static bool check_extent_data_ref(const struct bw_item_rules *rules, const struc
     const struct bw_disk_extent_data_ref *references = (const void *)item->data;
     const size_t count = item->size / sizeof *references;
     if (item->size % sizeof *references)
-        return bw_item_wrong(fault, "size is %" PRIu32 ", no multiple of %zu", item->size,
+        return bw_item_wrong(fault, "size is %" PRIu32 ", not a multiple of %zu", item->size,
                              sizeof *references);
     if (bw_unaligned(rules, fault, "address", item->key.objectid))
         return true;
@@ -294,7 +293,7 @@ static bool check_checksums(const struct bw_item_rules *rules, const struct bw_i
         return bw_item_wrong(fault, "checksums with the object id %" PRId64,
                              (int64_t)item->key.objectid);
     if (item->size % rules->checksum_size)
-        return bw_item_wrong(fault, "size is %" PRIu32 ", no multiple of %" PRIu32, item->size,
+        return bw_item_wrong(fault, "size is %" PRIu32 ", not a multiple of %" PRIu32, item->size,
                              rules->checksum_size);
     if (bw_unaligned(rules, fault, "address", begin))
         return true;
@@ -304,7 +303,7 @@ static bool check_checksums(const struct bw_item_rules *rules, const struct bw_i
     const uint64_t length = (uint64_t)(previous->size / rules->checksum_size) * rules->sectorsize;
     return length > begin - previous->key.offset &&
            bw_item_wrong_as(fault, BW_CODE_items_overlap,
-                            "the checksums before are of %" PRIu64 " bytes at %" PRIu64, length,
+                            "the previous checksums are of %" PRIu64 " bytes at %" PRIu64, length,
                             previous->key.offset);
 }
 
@@ -382,7 +381,7 @@ static bool check_device_extent(const struct bw_item_rules *rules, const struct 
     extent = (const void *)previous->data;
     return bw_get64(extent->length) > item->key.offset - previous->key.offset &&
            bw_item_wrong_as(fault, BW_CODE_items_overlap,
-                            "the device extent before has %" PRIu64 " bytes at %" PRIu64,
+                            "the previous device extent has %" PRIu64 " bytes at %" PRIu64,
                             bw_get64(extent->length), previous->key.offset);
 }
 
@@ -440,7 +439,7 @@ static bool wrong_root_key(const struct bw_key *key, uint64_t incompat, struct b
     /* Kernels before 5.9 copied the tree of relocated data as they do subvolumes. */
     return key->objectid == BW_TREE_RELOC && !bw_is_subvolume(key->offset) &&
            key->offset != BW_DATA_RELOC_TREE &&
-           bw_item_wrong(fault, "relocation of tree %" PRId64 ", which is no subvolume",
+           bw_item_wrong(fault, "relocation of tree %" PRId64 ", which is not a subvolume",
                          (int64_t)key->offset);
 }
 
@@ -522,7 +521,7 @@ static bool check_root_item(const struct bw_item_rules *rules, const struct bw_i
         bw_get64(root->root_directory) != BW_SUBVOLUME_ROOT_INODE)
         return bw_item_wrong(fault, "root_directory %" PRIu64, bw_get64(root->root_directory));
     if (flags)
-        return bw_item_wrong(fault, "flags 0x%" PRIx64 " are not known", flags);
+        return bw_item_wrong(fault, "unknown flags 0x%" PRIx64, flags);
     return wrong_root_transaction(item, root, fault);
 }
 
@@ -534,8 +533,7 @@ static bool check_root_ref(const struct bw_item_rules *rules, const struct bw_it
     struct bw_root_ref ref;
     if (!bw_root_ref_decode(item, &ref) ||
         item->size != sizeof(struct bw_disk_root_ref) + ref.name_length)
-        return bw_item_wrong(fault, "size is %" PRIu32 ", which is not that of its name",
-                             item->size);
+        return bw_item_wrong(fault, "size is %" PRIu32 ", which does not fit its name", item->size);
     if (!bw_is_subvolume(item->key.objectid) || !bw_is_subvolume(item->key.offset))
         return bw_item_wrong(fault, "no reference between subvolumes has this key");
     if (!bw_is_file(ref.directory))
@@ -551,7 +549,7 @@ static bool check_uuid(const struct bw_item_rules *rules, const struct bw_item *
     (void)rules;
     const struct bw_disk_uuid_entry *entries = (const void *)item->data;
     if (item->size % sizeof *entries)
-        return bw_item_wrong(fault, "size is %" PRIu32 ", no multiple of %zu", item->size,
+        return bw_item_wrong(fault, "size is %" PRIu32 ", not a multiple of %zu", item->size,
                              sizeof *entries);
     for (size_t i = 0; i < item->size / sizeof *entries; i++)
         if (!bw_is_subvolume(bw_get64(entries[i].subvolume)))
@@ -566,7 +564,7 @@ static bool wrong_free_space_info(const struct bw_item *item, uint64_t sectors,
     const struct bw_disk_free_space_info *info = (const void *)item->data;
     const uint32_t count = bw_get32(info->extent_count), flags = bw_get32(info->flags);
     if (flags & ~(uint32_t)SPACE_FLAGS)
-        return bw_item_wrong(fault, "flags 0x%" PRIx32 " are not known", flags);
+        return bw_item_wrong(fault, "unknown flags 0x%" PRIx32, flags);
     return count > sectors && bw_item_wrong(fault, "%" PRIu32 " extent%s in %" PRIu64 " sector%s",
                                             count, bw_plural(count), sectors, bw_plural(sectors));
 }
@@ -592,12 +590,12 @@ static bool check_free_space_header(const struct bw_item_rules *rules, const str
 {
     const struct bw_disk_free_space_header *header = (const void *)item->data;
     if (item->key.objectid != BW_FREE_SPACE_OBJECT)
-        return bw_item_wrong_as(fault, BW_CODE_item_type, "items of type 0 are not known");
+        return bw_item_wrong_as(fault, BW_CODE_item_type, "items of type 0 are unknown");
     if (item->size != sizeof *header)
         return bw_item_wrong(fault, "size is %" PRIu32 ", not %zu", item->size, sizeof *header);
     const struct bw_key location = bw_key_decode(&header->location);
     if (!bw_is_inode(location.objectid) || location.type != BW_INODE_ITEM || location.offset)
-        return bw_item_wrong(fault, "leads to (%" PRIu64 " %u %" PRIu64 ")", location.objectid,
+        return bw_item_wrong(fault, "points to (%" PRIu64 " %u %" PRIu64 ")", location.objectid,
                              location.type, location.offset);
     return bw_generation_wrong(rules, fault, "generation", bw_get64(header->generation));
 }
@@ -613,7 +611,7 @@ static bool wrong_qgroup_status(const struct bw_item_rules *rules, const struct 
         return bw_item_wrong(fault, "version %" PRIu64, bw_get64(status->version));
     if (bw_generation_wrong(rules, fault, "generation", bw_get64(status->generation)))
         return true;
-    return flags && bw_item_wrong(fault, "flags 0x%" PRIx64 " are not known", flags);
+    return flags && bw_item_wrong(fault, "unknown flags 0x%" PRIx64, flags);
 }
 
 /* mkfs.btrfs 6.2 with --rootdir and quotas inserts this item and leaves its bytes as they were in
@@ -631,7 +629,7 @@ static bool wrong_limit_flags(const struct bw_item *item, struct bw_item_fault *
             "flags 0x%" PRIx64 ": mkfs.btrfs left them uninitialized; no limit is in force", flags);
     return bw_item_wrong_as(fault, BW_CODE_quota_limit_flags,
                             "flags 0x%" PRIx64 ": those of known limits, 0x%" PRIx64
-                            ", are in force, and may be uninitialized as the others are",
+                            ", are in force, but may be uninitialized, too",
                             flags, known);
 }
 
@@ -828,10 +826,10 @@ static bool misplaced(const struct bw_item_rules *rules, const struct bw_item *i
                                 "the uuid tree has a directory, which mkfs.btrfs 4.16 to 4.20 "
                                 "left there and nothing reads");
     if (!name)
-        return bw_item_wrong_as(fault, BW_CODE_item_type, "items of type %u are not known",
+        return bw_item_wrong_as(fault, BW_CODE_item_type, "items of type %u are unknown",
                                 item->key.type);
     return bw_item_wrong_as(fault, BW_CODE_item_type,
-                            "items of type %s do not belong into tree %" PRId64, name,
+                            "items of type %s do not belong in tree %" PRId64, name,
                             (int64_t)rules->owner);
 }
 

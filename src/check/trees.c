@@ -54,7 +54,7 @@ static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
     case BW_VISIT_CROSSED: {
         const struct bw_finding_location location = bw_block_location(&walk->tree->tree, pointer);
         bw_check_find(walk->check, BW_CODE_block_crossed, &location,
-                      "block was reached before, and cannot be shared");
+                      "the block is referenced twice, but cannot be shared");
         return false;
     }
     case BW_VISIT_FAILED:

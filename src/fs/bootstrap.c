@@ -173,7 +173,7 @@ void bw_bootstrap_report_unknown(struct bw_fs *fs)
                      bw_error_create(BW_ERROR_USAGE, "%s is not used: device %" PRIu64 " is %s",
                                      image->name, image->superblock.device.devid,
                                      replacing ? "the target of an unfinished replacement"
-                                               : "no part of the file system"));
+                                               : "not part of the file system"));
     }
 }
 

@@ -114,10 +114,11 @@ struct bw_error *bw_disk_refuse(const struct bw_disk *disk)
         bw_buffer_format(&text, "; partition %u is %s", partition->number, partition->content);
         named++;
     }
-    return bw_error_create(BW_ERROR_NOT_BTRFS,
-                           "it is a disk with %s partition table, and no partition holds btrfs%.*s",
-                           strcmp(disk->table.kind, "gpt") == 0 ? "a GPT" : "an MBR",
-                           (int)text.length, text.data ? text.data : "");
+    return bw_error_create(
+        BW_ERROR_NOT_BTRFS,
+        "it is a disk with %s partition table, but no partition contains btrfs%.*s",
+        strcmp(disk->table.kind, "gpt") == 0 ? "a GPT" : "an MBR", (int)text.length,
+        text.data ? text.data : "");
 }
 
 /* Selecting partitions and creating their layers. */
@@ -144,7 +145,7 @@ static struct bw_error *choose_wanted(struct bw_disk *disk, const struct bw_part
     if (content->good)
         return NULL;
     bw_disk_identify(NULL, disk);
-    return bw_error_create(BW_ERROR_NOT_BTRFS, "%s: partition %u holds no btrfs file system%s%s",
+    return bw_error_create(BW_ERROR_NOT_BTRFS, "%s: partition %u contains no btrfs file system%s%s",
                            disk->table.path, found->number, *found->content ? ": it is " : "",
                            found->content);
 }
@@ -205,10 +206,10 @@ static struct bw_error *find_only(const struct bw_image_set *set, struct choice 
         if (set->images[i].disk)
             consider_disk(&candidates, set->images[i].disk);
     *choice = (struct choice){.superblock = candidates.chosen, .is_made = is_given};
-    return candidates.several ? bw_error_create(BW_ERROR_AMBIGUOUS,
-                                                "there are several file systems in partitions: one "
-                                                "has to be chosen")
-                              : NULL;
+    return candidates.several
+               ? bw_error_create(BW_ERROR_AMBIGUOUS,
+                                 "several partitions contain file systems: choose one")
+               : NULL;
 }
 
 /* Selecting partitions. */
@@ -287,7 +288,7 @@ static struct bw_error *refuse_clones(const struct member *first, const struct m
     return bw_error_create(BW_ERROR_AMBIGUOUS,
                            "%s partition %u (generation %" PRIu64
                            ") and %s partition %u (generation %" PRIu64 ") are both device %" PRIu64
-                           " of the file system %s: one has to be chosen",
+                           " of the file system %s: choose one",
                            first->disk->table.path, member_partition(first)->number, a->generation,
                            second->disk->table.path, member_partition(second)->number,
                            b->generation, a->device.devid, fsid);

@@ -162,7 +162,7 @@ static struct bw_error *not_chosen(const struct bw_superblock *loser,
                                    const struct bw_superblock *winner)
 {
     if (memcmp(loser->fsid, winner->fsid, BW_UUID_SIZE) != 0)
-        return bw_error_create(BW_ERROR_CORRUPT, "it is of another file system");
+        return bw_error_create(BW_ERROR_CORRUPT, "it belongs to another file system");
     return bw_error_create(BW_ERROR_CORRUPT,
                            "it has generation %" PRIu64 ", another copy has %" PRIu64,
                            loser->generation, winner->generation);
@@ -467,7 +467,8 @@ static struct bw_error *find_copy(const struct bw_fs *fs, const struct bw_image 
 {
     struct copies copies;
     if (!image->storage)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "%s is no part of the file system", image->name);
+        return bw_error_create(BW_ERROR_NOT_FOUND, "%s is not part of the file system",
+                               image->name);
     bool zoned = !image->bad && (image->superblock.incompat_flags & BW_INCOMPAT_ZONED);
     if (!zoned || !find_logs(fs, image, (int)copy, &image->superblock, &copies))
         copies = find_copies(image, (int)copy);

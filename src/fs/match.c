@@ -155,8 +155,9 @@ static void report_newer_backup(struct bw_fs *fs)
         !fs->choice.tree_root)
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "the superblock, of generation %" PRIu64
-                                     ", has a newer backup root: --generation %" PRIu64,
+                                     "the superblock has generation %" PRIu64
+                                     ", but a backup root is newer: --generation %" PRIu64
+                                     " reads it",
                                      super->generation, newest));
 }
 

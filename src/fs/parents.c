@@ -100,8 +100,9 @@ static struct bw_error *put_inside(const struct bw_fs *fs, const struct bw_tree 
                                    uint64_t inode, struct bw_buffer *path)
 {
     struct bw_map passed = {0};
-    struct bw_error *error = inode ? step_up_to_root(fs, tree, inode, path, &passed)
-                                   : bw_error_create(BW_ERROR_CORRUPT, "inode 0 is no directory");
+    struct bw_error *error = inode
+                                 ? step_up_to_root(fs, tree, inode, path, &passed)
+                                 : bw_error_create(BW_ERROR_CORRUPT, "inode 0 is not a directory");
     bw_map_free(&passed);
     return error;
 }

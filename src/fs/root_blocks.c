@@ -17,7 +17,7 @@ _Static_assert((int)BW_GENERATION_BACKUPS == (int)BW_BACKUP_ROOTS,
 struct bw_error *bw_generation_choice_check(const struct bw_generation_choice *choice)
 {
     if (!!choice->generation + !!choice->tree_root + !!choice->backup > 1)
-        return bw_error_create(BW_ERROR_USAGE, "more than one state of the file system is chosen");
+        return bw_error_create(BW_ERROR_USAGE, "more than one generation is selected");
     if (choice->backup > BW_GENERATION_BACKUPS)
         return bw_error_create(BW_ERROR_USAGE, "there are %d backup roots", BW_GENERATION_BACKUPS);
     return NULL;
@@ -65,7 +65,7 @@ const struct bw_backup_root *bw_chosen_backup(const struct bw_fs *fs)
 struct bw_error *bw_backup_root(const struct bw_root_pointer *given, struct bw_root_pointer *root)
 {
     if (!given->bytenr || given->level >= BW_MAX_LEVEL)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "the backup root names no block");
+        return bw_error_create(BW_ERROR_NOT_FOUND, "the backup root has no address");
     *root = *given;
     return NULL;
 }

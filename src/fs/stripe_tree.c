@@ -92,7 +92,7 @@ static struct bw_error *look_up(struct bw_stripe_tree *stripes, struct bw_leaf_f
     extent->length = UINT64_MAX;
     if (!finder->tree.id)
         return bw_error_create(BW_ERROR_CORRUPT,
-                               "the raid stripe tree is lost, which tells where data lie");
+                               "the raid stripe tree, with the positions of data, is lost");
     extent->length = stripes->fs->superblock.sectorsize;
     BW_TRY(bw_fs_find_leaf(stripes->fs, finder, &key));
     uint64_t gap = extent->length = gap_length(finder, logical);
@@ -106,12 +106,11 @@ static struct bw_error *look_up(struct bw_stripe_tree *stripes, struct bw_leaf_f
     uint64_t lost = bw_leaf_lost_block(finder, &key);
     if (lost)
         return bw_error_create(BW_ERROR_CORRUPT,
-                               "where logical address %" PRIu64
-                               " lies is lost with the block at %" PRIu64
-                               " of the raid stripe tree",
+                               "the position of logical address %" PRIu64
+                               " is lost with tree block %" PRIu64 " of the raid stripe tree",
                                logical, lost);
     return bw_error_create(BW_ERROR_CORRUPT,
-                           "the raid stripe tree has no place for logical address %" PRIu64,
+                           "the raid stripe tree has no entry for logical address %" PRIu64,
                            logical);
 }
 

@@ -187,8 +187,8 @@ struct bw_error *bw_subvolume_paths_get(struct bw_subvolume_paths *paths, struct
     if (part->state != MEASURED) {
         bw_fs_report(fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "subvolume %" PRIu64 " has no path: it is inside itself, or "
-                                     "what it is in is lost",
+                                     "subvolume %" PRIu64
+                                     " has no path: it contains itself, or its parent is lost",
                                      subvolume->tree.id));
         return NULL;
     }

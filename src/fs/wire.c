@@ -445,7 +445,7 @@ static struct bw_error *set_top(struct bw_fs *fs)
     struct bw_xlator *top = fs->graph->layers[fs->graph->size - 1];
     if (top->above != BW_ADDRESS_LOGICAL)
         return BW_REFUSE(top->name.at,
-                         "volume %s: the top of the graph must take logical addresses",
+                         "volume %s: the top of the graph must accept logical addresses",
                          bw_xlator_name(top));
     fs->reader.top = top;
     fs->reader.nodesize = fs->superblock.nodesize;

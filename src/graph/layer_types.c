@@ -332,12 +332,11 @@ static struct bw_error *check_api(const struct bw_xlator_api *api, const char *t
     if (api->abi != BW_XLATOR_ABI)
         return bw_error_create(
             BW_ERROR_USAGE,
-            "it was built for version %u of the layer interface, this is version %u: "
-            "build it anew",
+            "it was built for version %u of the layer interface, this is version %u: rebuild it",
             api->abi, BW_XLATOR_ABI);
     if (api->size != sizeof *api)
         return bw_error_create(BW_ERROR_USAGE,
-                               "its bw_xlator_api has %u bytes, not %zu: build it anew", api->size,
+                               "its bw_xlator_api has %u bytes, not %zu: rebuild it", api->size,
                                sizeof *api);
     return check_class(api->xlator, type);
 }

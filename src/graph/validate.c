@@ -31,7 +31,7 @@ static struct bw_error *check_name(const struct bw_xlator *layer)
     if (other == layer)
         return NULL;
     BW_AUTO_FREE char *place = place_text(other->name.at);
-    return BW_REFUSE(layer->name.at, "volume %s: another volume before it has this name%s",
+    return BW_REFUSE(layer->name.at, "volume %s: a previous volume has the same name%s",
                      layer->name.text, place ? place : "");
 }
 
@@ -246,7 +246,7 @@ static struct bw_error *check_used(const struct bw_graph *graph)
     for (size_t i = 0; i + 1 < graph->size; i++)
         if (!graph->layers[i]->user)
             return BW_REFUSE(graph->layers[i]->name.at,
-                             "volume %s is used by no volume; only the last one, %s, may be on top",
+                             "no volume uses volume %s; only the last one, %s, may be on top",
                              graph->layers[i]->name.text,
                              graph->layers[graph->size - 1]->name.text);
     return NULL;
@@ -269,10 +269,9 @@ static struct bw_error *check_output(void *inputs, const struct bw_xlator *layer
     if (stat(path, &status) || !bw_file_set_holds(inputs, &status))
         return NULL;
     const struct bw_setting *setting = bw_layer_setting(layer, option->name);
-    return BW_REFUSE(
-        setting ? setting->value.at : layer->name.at,
-        "volume %s: option %s: %s is a file that is read: nothing is ever written to one",
-        layer->name.text, option->name, path);
+    return BW_REFUSE(setting ? setting->value.at : layer->name.at,
+                     "volume %s: option %s: %s is an input, which is never overwritten",
+                     layer->name.text, option->name, path);
 }
 
 struct bw_error *bw_graph_files(const struct bw_graph *graph, enum bw_option_type wanted,

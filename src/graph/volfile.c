@@ -36,7 +36,7 @@ static struct bw_error *advance(struct parser *parser)
     const struct bw_token *token = &parser->token;
     BW_TRY(bw_lexer_next(&parser->lexer, "\"", &parser->token));
     if (memchr(token->text, '\0', token->length))
-        return BW_REFUSE(token->at, "a word cannot hold a NUL byte");
+        return BW_REFUSE(token->at, "a word cannot contain a NUL byte");
     if (token->adjacent && token->kind == BW_TOKEN_QUOTED)
         return BW_REFUSE(token->at,
                          "a quote inside a word: quotes go around the whole word, and a quote in "
@@ -69,7 +69,7 @@ static struct bw_error *expect_word(struct parser *parser, const char *what, str
 {
     *word = parser->token;
     if (word->kind == BW_TOKEN_END)
-        return BW_REFUSE(word->at, "the file ends where %s should stand", what);
+        return BW_REFUSE(word->at, "the file ends where %s is expected", what);
     if (keyword_of(word))
         return BW_REFUSE(
             word->at,
@@ -89,12 +89,12 @@ static struct bw_error *expect_name(struct parser *parser, const char *what, str
     for (const char *next = name->text; *next; next++) {
         unsigned char byte = (unsigned char)*next;
         if (byte == ',' || byte == '=')
-            return BW_REFUSE(name->at, "the name of a volume cannot hold '%c': '%s'", byte,
+            return BW_REFUSE(name->at, "the name of a volume cannot contain '%c': '%s'", byte,
                              name->text);
         if (byte <= ' ' || byte == 0x7f)
-            return BW_REFUSE(name->at,
-                             "the name of a volume cannot hold white space or control bytes: '%s'",
-                             name->text);
+            return BW_REFUSE(
+                name->at, "the name of a volume cannot contain white space or control bytes: '%s'",
+                name->text);
     }
     return NULL;
 }
@@ -104,8 +104,7 @@ static struct bw_error *parse_type(struct parser *parser)
     struct bw_token type;
     const struct bw_word *first = &parser->volume->type_name;
     if (first->text)
-        return BW_REFUSE(parser->token.at,
-                         "volume %s has a second type; the first stands in line %u",
+        return BW_REFUSE(parser->token.at, "volume %s has a second type; the first is in line %u",
                          parser->volume->name.text, first->at.line);
     BW_TRY(advance(parser));
     BW_TRY(expect_word(parser, "a type", &type));
@@ -117,7 +116,7 @@ static struct bw_error *check_option_name(const struct bw_xlator *volume,
 {
     for (size_t i = 0; i < volume->setting_count; i++)
         if (strcmp(volume->settings[i].name.text, name->text) == 0)
-            return BW_REFUSE(name->at, "volume %s has option %s twice; the first stands in line %u",
+            return BW_REFUSE(name->at, "volume %s has option %s twice; the first is in line %u",
                              volume->name.text, name->text, volume->settings[i].name.at.line);
     if (volume->setting_count == OPTIONS_AT_MOST)
         return BW_REFUSE(name->at, "volume %s has more than %d options", volume->name.text,
@@ -141,7 +140,7 @@ static struct bw_error *parse_subvolumes(struct parser *parser)
     const struct bw_xlator *volume = parser->volume;
     if (volume->child_count)
         return BW_REFUSE(parser->token.at,
-                         "volume %s has a second list of subvolumes; the first stands in line %u",
+                         "volume %s has a second list of subvolumes; the first is in line %u",
                          volume->name.text, volume->children[0].name.at.line);
     BW_TRY(advance(parser));
     do {
@@ -161,12 +160,12 @@ static struct bw_error *refuse_surplus(const struct parser *parser)
         const struct bw_setting *option = &volume->settings[volume->setting_count - 1];
         return BW_REFUSE(
             token->at,
-            "'%s' follows the value of option %s: a value that holds white space needs quotes, "
+            "'%s' follows the value of option %s: a value with white space needs quotes, "
             "like \"%s %s\"",
             token->text, option->name.text, option->value.text, token->text);
     }
-    return BW_REFUSE(token->at, "'%s' follows the %s of volume %s: nothing may stand there",
-                     token->text, parser->statement == TYPE ? "type" : "name", volume->name.text);
+    return BW_REFUSE(token->at, "unexpected '%s' after the %s of volume %s", token->text,
+                     parser->statement == TYPE ? "type" : "name", volume->name.text);
 }
 
 static struct bw_error *refuse_statement(const struct parser *parser)
@@ -234,7 +233,7 @@ static struct bw_error *parse_file(struct parser *parser)
         BW_TRY(parse_volume(parser));
     }
     if (!parser->graph->size)
-        return BW_REFUSE(parser->token.at, "the file holds no volume");
+        return BW_REFUSE(parser->token.at, "the file contains no volume");
     return NULL;
 }
 
@@ -245,8 +244,8 @@ struct bw_error *bw_volfile_parse(struct bw_graph *graph, const char *source, co
     static const char mark[] = "\xef\xbb\xbf"; /* byte order mark, which some editors write */
     struct parser parser = {.graph = graph};
     if (length > BW_VOLFILE_SIZE)
-        return bw_error_create(BW_ERROR_USAGE, "%s: more than %zu bytes: this is no volfile",
-                               source, BW_VOLFILE_SIZE);
+        return bw_error_create(BW_ERROR_USAGE, "%s: more than %zu bytes: not a volfile", source,
+                               BW_VOLFILE_SIZE);
     const struct bw_text_place begin = {bw_graph_source(graph, source), 1, 1};
     size_t skipped = length >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
     if (!begin.source)

@@ -524,9 +524,9 @@ static void report_stale(const struct bw_history *history)
     if (newest && newest->generation > known && newest->standing == BW_GENERATION_COMMITTED)
         bw_fs_report(history->fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "the superblock, of generation %" PRIu64
-                                     ", is older than the last commit: --generation %" PRIu64
-                                     " is the newest state",
+                                     "the superblock has generation %" PRIu64
+                                     ", but a newer commit is complete: --generation %" PRIu64
+                                     " reads it",
                                      known, newest->generation));
 }
 
@@ -581,11 +581,11 @@ static struct bw_error *list_candidates(const struct bw_history *history, uint64
                              bw_generation_status_name(info->standing));
     }
     if (!text.length)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "no state of generation %" PRIu64 " is left",
+        return bw_error_create(BW_ERROR_NOT_FOUND, "generation %" PRIu64 " is not recoverable",
                                generation);
     return bw_error_create(BW_ERROR_NOT_FOUND,
-                           "generation %" PRIu64 " does not name one state; choose one: %.*s",
-                           generation, (int)text.length, text.data);
+                           "generation %" PRIu64 " is ambiguous; choose one: %.*s", generation,
+                           (int)text.length, text.data);
 }
 
 /* Reports that a generation has several complete roots, unless the superblock contains the selected
@@ -681,15 +681,16 @@ static void report_unread(const struct bw_history *history)
     if (bytes && history->fs->is_dump)
         bw_fs_report(history->fs, BW_NOTE,
                      bw_error_create(BW_ERROR_NOT_FOUND,
-                                     "the dump does not have %" PRIu64
-                                     " bytes of the metadata chunks, which were not in use",
+                                     "the metadump lacks %" PRIu64
+                                     " unused bytes of the metadata chunks",
                                      bytes));
     else if (bytes)
         bw_fs_report(history->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "%" PRIu64 " bytes of the metadata chunks cannot be read: "
-                                     "states may be missing",
-                                     bytes));
+                     bw_error_create(
+                         BW_ERROR_CORRUPT,
+                         "%" PRIu64
+                         " bytes of the metadata chunks cannot be read: generations may be missing",
+                         bytes));
 }
 
 static struct bw_error *fill(struct bw_history *history, const struct bw_history_options *options)

@@ -40,7 +40,7 @@ struct bw_error *bw_older_init(struct bw_older *older, struct bw_fs *present,
         .bytenr = present->root_tree.root.bytenr,
     };
     if (!images)
-        return bw_error_create(BW_ERROR_USAGE, "no images are given to look for states in");
+        return bw_error_create(BW_ERROR_USAGE, "no images were given");
     BW_TRY(BW_TAKE_OPTIONS(&older->images, images));
     older->images.planned = NULL;
     older->images.probes = NULL;

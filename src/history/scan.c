@@ -123,7 +123,7 @@ struct bw_error *bw_scan_add_chunks(struct bw_fs *fs, struct bw_scan_ranges *ran
         bw_fs_report(fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "chunks claim more metadata than the devices have: %zu of "
-                                     "them are not searched for tree blocks, or only in part",
+                                     "them are not searched, or only in part",
                                      ranges->left_out));
     return NULL;
 }

@@ -54,7 +54,7 @@ static struct bw_error *check_zlib_header(const struct stream *stream)
         header[0] >> 4 > MAX_WBITS - 8)
         return bw_error_create(BW_ERROR_CORRUPT, "invalid header %02x%02x", header[0], header[1]);
     if (header[1] & ZLIB_HAS_DICTIONARY)
-        return bw_error_create(BW_ERROR_CORRUPT, "the header asks for a dictionary");
+        return bw_error_create(BW_ERROR_CORRUPT, "the header requires a dictionary");
     return NULL;
 }
 
@@ -152,7 +152,7 @@ static struct bw_error *decode_next_segment(struct bw_decompressor *self, struct
     *position += LZO_LENGTH_SIZE;
     if (length > stream->input_length - *position)
         return bw_error_create(BW_ERROR_CORRUPT,
-                               "segment at %zu: invalid length %zu, %zu bytes are left", *position,
+                               "segment at %zu: invalid length %zu, %zu bytes remain", *position,
                                length, stream->input_length - *position);
     BW_TRY(decode_segment(self, stream, stream->input + *position, length));
     *position += length;
@@ -282,7 +282,7 @@ struct bw_error *bw_decompress(struct bw_decompressor *decompressor, unsigned co
     struct bw_error *error =
         compression != BW_COMPRESS_NONE && too_long
             ? bw_error_create(BW_ERROR_CORRUPT,
-                              "%zu bytes stored for %zu are more than an extent can have",
+                              "%zu bytes stored for %zu exceed the limits of an extent",
                               input_length, output_length)
             : codecs[compression].decode(decompressor, &stream);
     if (error)

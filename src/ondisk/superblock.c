@@ -33,7 +33,7 @@ static struct bw_error *no_magic(const struct bw_disk_superblock *disk, uint64_t
         return bw_error_create(BW_ERROR_NOT_BTRFS, "no btrfs magic");
     return bw_error_create(BW_ERROR_CORRUPT, "a superblock whose magic %s",
                            magic == BW_TEMPORARY_MAGIC
-                               ? "says that mkfs.btrfs or a conversion has not come to its end"
+                               ? "shows that mkfs.btrfs or a conversion was interrupted"
                            : magic == 0 ? "has been erased, as removing a device or wipefs does"
                                         : "is damaged");
 }

@@ -340,7 +340,7 @@ static struct bw_error *read_sharing(struct du *du, const struct bw_file_batch *
         return error;
     du->sharing_unknown = error;
     if (error)
-        bw_fs_report(du->fs, BW_DAMAGE, bw_error_prefix(error, "it is not known what is shared"));
+        bw_fs_report(du->fs, BW_DAMAGE, bw_error_prefix(error, "shared space is unknown"));
     return NULL;
 }
 
@@ -456,9 +456,9 @@ static void report_replayed(const struct du *du)
 {
     if (du->has_replayed && !du->sharing_unknown)
         bw_fs_report(du->fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "the log was replayed: what is shared is only known as it was "
-                                     "before, and may be counted as exclusive"));
+                     bw_error_create(
+                         BW_ERROR_CORRUPT,
+                         "the log was replayed: data that it shares may be counted as exclusive"));
 }
 
 /* Handing out. */
@@ -561,7 +561,7 @@ struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
     struct bw_du_options options;
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
     if (!options.take)
-        return bw_error_create(BW_ERROR_USAGE, "nobody takes the entries");
+        return bw_error_create(BW_ERROR_USAGE, "no callback was given");
     struct du du = {.fs = fs, .options = &options};
     struct bw_error *error = count(&du);
     bw_file_place_free(&du.place);

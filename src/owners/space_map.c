@@ -516,8 +516,7 @@ static struct bw_error *make(struct bw_space_map *map)
     if (map->options.cells > BW_SPACE_MOST_CELLS)
         return bw_error_create(BW_ERROR_USAGE, "a map has at most %d cells", BW_SPACE_MOST_CELLS);
     if (logical && (map->options.by_device || map->options.devid))
-        return bw_error_create(BW_ERROR_USAGE,
-                               "devices can be told apart in the physical order only");
+        return bw_error_create(BW_ERROR_USAGE, "only the physical order separates devices");
     BW_TRY(make_areas(map));
     BW_TRY(bw_fs_chunks(map->fs, logical ? add_chunk : count_stripes, map));
     sort_pieces(map, by_place);

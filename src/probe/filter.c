@@ -123,9 +123,9 @@ static struct bw_error *check_operator(const struct test *test, const struct ope
     bool text = is_text(operand->member);
     const char *symbol = lexer_rules.symbols[test->comparison];
     if (test->comparison >= LESS_EQUAL && text)
-        return BW_REFUSE(test->at, "'%s' is for numbers, and %s is a text", symbol, operand->name);
+        return BW_REFUSE(test->at, "'%s' is for numbers, but %s is a text", symbol, operand->name);
     if ((test->comparison == LIKE || test->comparison == UNLIKE) && !text)
-        return BW_REFUSE(test->at, "'%s' is for texts, and %s is a number", symbol, operand->name);
+        return BW_REFUSE(test->at, "'%s' is for texts, but %s is a number", symbol, operand->name);
     return NULL;
 }
 
@@ -389,8 +389,7 @@ static struct bw_error *parse_one(struct parser *parser, uint32_t *node)
     if (!inverted && !is_symbol(parser, OPEN))
         return parse_test(parser, node);
     if (parser->depth == BW_FILTER_DEPTH)
-        return BW_REFUSE(parser->token.at, "more than %d of '(' and '!' in one another",
-                         BW_FILTER_DEPTH);
+        return BW_REFUSE(parser->token.at, "more than %d nested '(' and '!'", BW_FILTER_DEPTH);
     parser->depth++;
     if (inverted) {
         BW_TRY(advance(parser));

@@ -262,7 +262,7 @@ static struct bw_error *check_old(int descriptor, const char *name)
         return bw_error_from_errno(errno, "cannot stat %s", name);
     if (!S_ISREG(status.st_mode))
         return bw_error_create(BW_ERROR_USAGE,
-                               "%s is no regular file: the black box would not survive", name);
+                               "%s is not a regular file: the black box would not survive", name);
     /* some file systems do not support locks */
     if (flock(descriptor, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return bw_error_create(BW_ERROR_USAGE, "%s is the black box of a running process", name);
@@ -271,10 +271,10 @@ static struct bw_error *check_old(int descriptor, const char *name)
     bool is_box = lseek(descriptor, 0, SEEK_SET) == 0 &&
                   read(descriptor, magic, sizeof magic) == sizeof magic &&
                   memcmp(magic, BW_BOX_MAGIC, sizeof magic) == 0;
-    return is_box
-               ? NULL
-               : bw_error_create(BW_ERROR_USAGE,
-                                 "%s is not empty and no black box: it is not overwritten", name);
+    return is_box ? NULL
+                  : bw_error_create(BW_ERROR_USAGE,
+                                    "%s is neither empty nor a black box: it is not overwritten",
+                                    name);
 }
 
 /* Writes the header first, which marks the file as a black box. Then allocates all blocks, because
@@ -409,7 +409,7 @@ static struct bw_error *check_header(const struct bw_box_header *header)
     uint32_t version = bw_get32(header->version), slots = bw_get32(header->slot_count);
     if (version != BW_BOX_VERSION)
         return bw_error_create(BW_ERROR_UNSUPPORTED,
-                               "this black box is of version %" PRIu32 ", only %d is known",
+                               "the black box has version %" PRIu32 ", but only %d is supported",
                                version, BW_BOX_VERSION);
     if (bw_get32(header->header_size) != BW_BOX_SLOTS ||
         bw_get32(header->slot_size) != sizeof(struct bw_box_slot) || slots == 0 ||
@@ -432,7 +432,7 @@ static struct bw_error *read_header(int descriptor, struct bw_recording *recordi
     if (bytes->length < sizeof BW_BOX_MAGIC - 1 ||
         memcmp(bytes->data, BW_BOX_MAGIC, sizeof BW_BOX_MAGIC - 1) != 0)
         return bw_error_create(BW_ERROR_CORRUPT,
-                               "this is no black box: it does not begin with " BW_BOX_MAGIC);
+                               "not a black box: it does not begin with " BW_BOX_MAGIC);
     if (bytes->length < sizeof recording->header)
         return damaged("it ends within its header");
     memcpy(&recording->header, bytes->data, sizeof recording->header);

@@ -85,7 +85,7 @@ static struct bw_error *load_libnbd(struct libnbd *nbd)
     /* It cannot be unloaded: it leaves data of threads behind. */
     void *library = dlopen(SONAME, RTLD_NOW | RTLD_NODELETE);
     if (!library)
-        return bw_error_create(BW_ERROR_SYSTEM, "this takes libnbd: %s", dlerror());
+        return bw_error_create(BW_ERROR_SYSTEM, "libnbd is required: %s", dlerror());
     const char *missing = NULL;
 #define LOAD(name)                                                   \
     nbd->name = (__typeof__(nbd->name))dlsym(library, "nbd_" #name); \
@@ -192,7 +192,7 @@ static const char *read_facts(const struct libnbd *nbd, struct nbd_handle *handl
             most = nbd->get_block_size(handle, LIBNBD_SIZE_MAXIMUM);
     *facts = (struct bw_connection_facts){.size = (uint64_t)size, .minimum = 1};
     if (size < 0)
-        return "the server does not say how large the image is";
+        return "the server does not report the size of the image";
     if (least > 1)
         facts->minimum = least > LARGEST_MINIMUM ? 0 : (uint32_t)least;
     facts->maximum = most <= 0 || most > USUAL_MAXIMUM ? USUAL_MAXIMUM : (uint32_t)most;
@@ -394,8 +394,7 @@ static struct bw_error *describe_loss(const struct bw_connection *connection,
         return bw_helper_blame(connection->helper, connection->name, reason);
     struct bw_error *error =
         attempt ? bw_error_create(BW_ERROR_SYSTEM,
-                                  "lost the connection to %s (%s), and could not make it again: "
-                                  "%s",
+                                  "lost the connection to %s (%s), and could not reconnect: %s",
                                   connection->name, reason, attempt->message)
                 : bw_error_create(BW_ERROR_SYSTEM, "lost the connection to %s: %s",
                                   connection->name, reason);

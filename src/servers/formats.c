@@ -202,8 +202,7 @@ struct bw_error *bw_helper_for_container(const struct bw_foreign *foreign,
         add_driver(foreign, source, backing, command);
     else
         return bw_error_create(BW_ERROR_USAGE,
-                               "qemu-nbd cannot be told of %s, whose name is not UTF-8: give it "
-                               "another one",
+                               "qemu-nbd cannot open %s, whose name is not UTF-8: rename it",
                                source->text);
     return NULL;
 }

@@ -179,8 +179,8 @@ static struct bw_error *refuse(const struct server *server, const struct bw_fore
                                const struct bw_buffer *needs)
 {
     return bw_error_create(BW_ERROR_USAGE,
-                           "%s is %s, and %.*s: --helpers=backing also reads what it names, which "
-                           "could be any file of yours",
+                           "%s is %s, and %.*s: --helpers=backing also reads the files that it "
+                           "names, which could be any of your files",
                            server->image, foreign->name, (int)needs->length,
                            needs->data ? needs->data : "");
 }
@@ -243,7 +243,7 @@ static struct bw_error *open_address(const struct bw_servers *servers, struct se
 {
     bool started = false;
     if (servers->mode == BW_HELPERS_OFF)
-        return bw_error_create(BW_ERROR_USAGE, "%s needs %s, and helpers are switched off",
+        return bw_error_create(BW_ERROR_USAGE, "%s needs %s, but helpers are switched off",
                                server->image, command->words[0]);
     BW_TRY(start(servers, server, command, &started));
     if (!started)

@@ -431,7 +431,7 @@ static struct bw_error *expect_no_operator(const struct bw_selection *selection)
     if (selection->negates)
         return bw_error_create(BW_ERROR_USAGE, "--not: no condition follows");
     if (selection->pending)
-        return bw_error_create(BW_ERROR_USAGE, "%s stands between two conditions",
+        return bw_error_create(BW_ERROR_USAGE, "%s has to be between two conditions",
                                selection->pending);
     return NULL;
 }
@@ -469,7 +469,7 @@ struct bw_error *bw_selection_and(struct bw_selection *selection)
 struct bw_error *bw_selection_open(struct bw_selection *selection)
 {
     if (selection->depth + 1 == BW_MOST_GROUPS)
-        return bw_error_create(BW_ERROR_USAGE, "more than %u parentheses in each other",
+        return bw_error_create(BW_ERROR_USAGE, "more than %u nested parentheses",
                                BW_MOST_GROUPS - 1);
     selection->is_flat = false;
     selection->pending = NULL;
@@ -487,7 +487,7 @@ struct bw_error *bw_selection_close(struct bw_selection *selection)
         return bw_error_create(BW_ERROR_USAGE, "a ')' has no '(' before it");
     BW_TRY(expect_no_operator(selection));
     if (!level->has_test)
-        return bw_error_create(BW_ERROR_USAGE, "there is nothing between '(' and ')'");
+        return bw_error_create(BW_ERROR_USAGE, "the parentheses are empty");
     selection->condition.nodes[level->group].negated = level->negated;
     selection->depth--;
     return NULL;

@@ -123,7 +123,7 @@ static bool add_directory(struct running_task *run, const struct directory_recor
     uint64_t inode = entry->location.objectid, position = parent->inode;
     uint32_t parent_directory = parent->directory;
     if (inode <= BW_SUBVOLUME_ROOT_INODE) {
-        report_directory(run, parent->inode, "an entry points to an inode that cannot be one");
+        report_directory(run, parent->inode, "an entry points to an impossible inode number");
         return false;
     }
     const struct bw_directory_table *directories = run->scope->directories;
@@ -251,7 +251,7 @@ static bool has_bounded_path(struct running_task *run, const struct directory_re
     if (run->scratch->prefix.length + entry->name_length < BW_LONGEST_PATH)
         return true;
     report_directory(run, parent->inode,
-                     "directories in it are left out: their paths are longer than 64 KiB");
+                     "its subdirectories are omitted: their paths are longer than 64 KiB");
     return false;
 }
 

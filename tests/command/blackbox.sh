@@ -228,15 +228,15 @@ start
 refused "one box for two" 'is the black box of a running process' "$box"
 stop KILL
 ends_with 0 "and now it is free" "$PROGRAM" --blackbox "$box" "$image"
-refused "the image" 'a file that is read' "$image"
+refused "the image" 'is an input' "$image"
 ln -s "$image" "$WORK/link"
-refused "a link to the image" 'a file that is read' "$WORK/link"
+refused "a link to the image" 'is an input' "$WORK/link"
 cp --sparse=always "$image" "$WORK/other.img"
 refused "another image" 'holds a btrfs superblock' "$WORK/other.img"
 holds "another image is as it was" cmp "$image" "$WORK/other.img"
 rm "$WORK/other.img"
 echo "my diary" > "$WORK/diary"
-refused "some file" 'is not empty and no black box' "$WORK/diary"
+refused "some file" 'is neither empty nor a black box' "$WORK/diary"
 holds "some file is as it was" grep -qx 'my diary' "$WORK/diary"
 refused "a dash" 'needs a regular file, not -' -
 refused "no name" 'invalid argument of --blackbox' ''
@@ -264,15 +264,15 @@ ends_with 2 "two files" "$PROGRAM" blackbox "$box" "$box"
 ends_with 2 "no number" "$PROGRAM" blackbox --last x "$box"
 bad "nothing there" 'cannot open' "$WORK/nothing"
 bad "a folder" 'cannot read' "$WORK"
-bad "an endless one" 'no black box' /dev/zero
-bad "an image" 'no black box' "$image"
-bad "an empty one" 'no black box' /dev/null
-bad "a text" 'no black box' "$WORK/diary"
+bad "an endless one" 'not a black box' /dev/zero
+bad "an image" 'not a black box' "$image"
+bad "an empty one" 'not a black box' /dev/null
+bad "a text" 'not a black box' "$WORK/diary"
 ends_with 0 "a box" "$PROGRAM" --blackbox "$box" --probe '*' "$image"
 size=$(stat -c %s "$box")
 for length in 7 8 127 128 4095 4096 8191 8192 $((size - 1)); do
     head -c "$length" "$box" > "$WORK/short"
-    bad "$length bytes" 'no black box|ends within its header|is cut short: it has' "$WORK/short"
+    bad "$length bytes" 'not a black box|ends within its header|is cut short: it has' "$WORK/short"
 done
 { cat "$box"; echo; } > "$WORK/long"
 bad "one more byte" 'the black box is damaged: it has' "$WORK/long"
@@ -283,7 +283,7 @@ patch() {
         conv=notrunc status=none
 }
 patch 8 '\x01'
-bad "another version" 'of version 1, only 2 is known' "$WORK/patched"
+bad "another version" 'has version 1, but only 2 is supported' "$WORK/patched"
 patch 20 '\xff\xff\xff\xff'
 bad "more slots" 'sizes in its header make no sense' "$WORK/patched"
 patch 50 X

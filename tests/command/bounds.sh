@@ -113,7 +113,7 @@ rm -rf "$WORK/root" "$WORK/out" "$WORK/image"
 
 # What is left out is named, and all else is there.
 expect "a path that is too long" 1 \
-    'directories in it are left out: their paths are longer than 64 KiB' \
+    'its subdirectories are omitted: their paths are longer than 64 KiB' \
     "$WORK/images/deep-long/dev1.img"
 is "as far as paths go" "$(wc -l < "$WORK/out")" 256
 expect "directories that are twice in others" 1 'it has a second entry' \

@@ -98,7 +98,7 @@ reported "nothing" '|'
 expect "reports of no file system" 12 'not a btrfs' check "${reports[@]}" \
     "$BUILD/fixtures/superblocks-gone/dev1.img"
 holds "no file system: the passes that ran" grep -q 'testsuite name="superblocks"' "$WORK/junit"
-expect "a report into the image" 16 'is a file that is read' check --report "junit=$plain" "$plain"
+expect "a report into the image" 16 'is an input' check --report "junit=$plain" "$plain"
 "$PROGRAM" check --report junit=/dev/full "$plain" 2> "$WORK/err"
 is "a report on a full disk" $? 8
 

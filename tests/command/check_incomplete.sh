@@ -19,7 +19,7 @@ is "bytes and files, as the kernel counts them" "$(awk '/^error chunk-unreadable
 is "nothing else is an error" "$(grep -c '^error' "$WORK/out")" \
     "$(grep -c '^error chunk-unreadable' "$WORK/out")"
 expect "a quick check" 4 'chunk-unreadable' check --quick "$image"
-holds "knows the bytes in use" out_has '3 of 4 stripes .*: of [0-9]+ bytes in use, part or all '
+holds "knows the bytes in use" out_has '3 of 4 stripes .*: some or all of the [0-9]+ bytes in use '
 expect "info" 0 missing info "$image"
 holds "is incomplete" out_has \
     '^State: +incomplete, 3 of 4 devices missing, 2 of [0-9]+ chunks cannot be read as a whole'

@@ -80,7 +80,7 @@ cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/image"
 change "$WORK/image" 10 1048576 198 4194304 delete
 expect "a record of no block group" 0 - check -q "$WORK/image"
 holds "it is a warning" grep -q '^warning free-space-stray .*(1048576 FREE_SPACE_EXTENT 4194304): '\
-'from here on, records of no block group that mkfs.btrfs does not leave: 1 ' "$WORK/out"
+'from here on, records outside of block groups that mkfs.btrfs does not leave: 1 ' "$WORK/out"
 for change in "198 4194304 set 0 4 2" "199 4194304 key 1048576 199 8192" "199 4194304 delete"; do
     cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/image"
     # shellcheck disable=SC2086 # words

@@ -85,7 +85,8 @@ for word in sta 'st at' sum-; do
 done
 expect "letters that are swapped" 2 "did you mean 'stat'" satt "$plain"
 expect "the word of another program" 2 "did you mean 'walk'\?$" find "$plain"
-expect "an option before the command" 2 'the command comes before all options: ls' -q ls "$plain"
+expect "an option before the command" 2 \
+    'the command has to come before all options: ls' -q ls "$plain"
 expect "several commands" 2 "did you mean .*'xattr'.* or 'xlators'.*\?$" x "$plain"
 # Words of other programs, and what users look for: each hint is a command that there is, with an
 # option that it has.

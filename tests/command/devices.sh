@@ -34,13 +34,13 @@ for pair in "3.img ${loops[2]}" "${loops[2]} 3.img"; do
     read -r image output <<< "$pair"
     "$PROGRAM" "$image" 1<> "$output" 2> "$WORK/err"
     is "stdout into $output" $? 2
-    holds "stdout into $output: said" grep -q 'stdout goes to a file that is read' "$WORK/err"
+    holds "stdout into $output: said" grep -q 'stdout goes to an input' "$WORK/err"
     "$PROGRAM" "$image" 2>> "$output" > /dev/null
     is "stderr into $output" $? 2
-    expect "a statedump into $output" 2 'is a file that is read' --statedump "$output" "$image"
-    expect "a trace into $output" 2 'is a file that is read' \
+    expect "a statedump into $output" 2 'is an input' --statedump "$output" "$image"
+    expect "a trace into $output" 2 'is an input' \
         --insert "debug/trace@verify,file=$output" "$image"
-    expect "a black box in $output" 2 'is a file that is read' --blackbox "$output" "$image"
+    expect "a black box in $output" 2 'is an input' --blackbox "$output" "$image"
 done
 sync
 is "the image is as it was" "$(cksum < "$WORK/3.img")" "$before"

@@ -83,7 +83,7 @@ expect "no such tree" 2 'no tree 999; there are ROOT_TREE, CHUNK_TREE, ' dump -t
 holds "nothing is printed" [ ! -s "$WORK/out" ]
 expect "no such type" 2 'no such type' dump -t fs --key 256,FOO "$plain"
 expect "too many parts" 2 'more than three parts' dump -t fs --key 1,2,3,4 "$plain"
-expect "no number" 2 'the object id is no number' dump -t fs --key x "$plain"
+expect "no number" 2 'the object id is not a number' dump -t fs --key x "$plain"
 expect "an empty part" 2 'nothing follows the comma' dump -t fs --key 1, "$plain"
 expect "a range backwards" 2 'ends before it begins' dump -t fs --key 7..6 "$plain"
 expect "no address" 2 'invalid argument of --block: x' dump -b x "$plain"

@@ -132,7 +132,7 @@ refused "--mtime '1.5'" --mtime 1.5
 refused "--uid 'root'" --uid root
 refused "--user ''" --user ''
 for mode in u=y +222 - / u,g+x 1755,; do refused "--perm '$mode'" --perm "$mode"; done
-refused "--or stands between" --or --name x
+refused "--or has to be between" --or --name x
 refused "--not goes before a condition, not --exclude" --not --exclude x
 refused "-exec: pipe -0 into" -exec
 refused "--perm '8'" --perm 8
@@ -157,9 +157,9 @@ lists "what is deep enough" $'/docs/letters\n/source/library' --type d --mindept
     --path '/[ds]*' "$plain"
 expect "not the start" 0 - ls -R --mindepth 2 --maxdepth 2 -type d "$plain" source
 refused "a ')' has no '('" --name x ')'
-refused "nothing between" '(' ')'
+refused "the parentheses are empty" '(' ')'
 expect "a '(' that stays open" 2 "has no ')' after it" '(' -name x "$plain"
-expect "--or without what follows" 2 '--or stands between two conditions' --name x --or "$plain"
+expect "--or without what follows" 2 '--or has to be between two conditions' --name x --or "$plain"
 
 # Against find(1), on a mount.
 mounted=

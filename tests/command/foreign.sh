@@ -88,7 +88,7 @@ expect "a broken magic" 2 \
 damage 64 '\0\0\0\0\0\0\0\0'
 expect "an erased magic" 2 'a superblock whose magic has been erased' "$damaged"
 damage 64 '!BHRfS_M'
-expect "the magic of an unfinished mkfs" 2 'a superblock whose magic says that mkfs.btrfs' \
+expect "the magic of an unfinished mkfs" 2 'a superblock whose magic shows that mkfs.btrfs' \
     "$damaged"
 damage 3000 'XX'
 expect "a bad checksum" 2 \

@@ -231,7 +231,7 @@ done
 # A subvolume that lies in itself: nothing leads to it, and that is said.
 cp --sparse=always "$subvolumes" "$WORK/cycle.img"
 holds "a cycle is made" change "$WORK/cycle.img" 1 256 144 5 key 256 144 256 and 1 5 156 256 delete
-expect "what no path leads to is reported" 1 'subvolume 256 has no path: it is inside itself' \
+expect "what no path leads to is reported" 1 'subvolume 256 has no path: it contains itself' \
     ls -aR "$WORK/cycle.img"
 expect "a part without it" 0 - ls -aR "$WORK/cycle.img" /
 finish

@@ -30,7 +30,7 @@ if grep -q RPATH < <(readelf -d "$PROGRAM" 2> /dev/null); then
     skip "a program without a path to libraries" "libnbd that cannot be loaded"
 else
     LD_LIBRARY_PATH=$WORK/unloadable expect "libnbd that cannot be loaded" 2 \
-        'this takes libnbd: .*libnbd\.so\.0: ' 'nbd+unix:///?socket=/nowhere'
+        'libnbd is required: .*libnbd\.so\.0: ' 'nbd+unix:///?socket=/nowhere'
     LD_LIBRARY_PATH=$WORK/unloadable expect "nor has to be, for a file" 0 - "$plain"
 fi
 expect "no server" 2 'cannot connect to nbd\+unix:///\?socket=/nowhere: ' \
@@ -64,7 +64,7 @@ done
 for word in 0 x 25h 1us; do
     expect "a timeout of $word" 2 'allowed: 1ms to 24h, for example' --timeout "$word" "$plain"
 done
-expect "an address that needs a helper" 2 'https://x/ needs nbdkit, and helpers are switched off' \
+expect "an address that needs a helper" 2 'https://x/ needs nbdkit, but helpers are switched off' \
     --helpers=off https://x/
 PROGRAM=$WORK/alone expect "and it is not installed" 2 \
     'https://x/ needs nbdkit, which is not installed' https://x/
@@ -184,7 +184,7 @@ servers() {
     nbdkit -U "$WORK/server2" -P "$WORK/server2.pid" -r eval "get_size=stat -Lc %s '$plain'" \
         "pread=[ \$4 -ne $leaf ] || kill -9 \$PPID
             dd if='$plain' iflag=skip_bytes,count_bytes count=\$3 skip=\$4 status=none"
-    expect "a server that goes" 1 'lost the connection to nbd.unix.*server2.*make it again' \
+    expect "a server that goes" 1 'lost the connection to nbd.unix.*server2.*reconnect' \
         --xlator-option storage/nbd.attempts=1 "nbd+unix:///?socket=$WORK/server2"
 }
 

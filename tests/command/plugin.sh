@@ -90,8 +90,8 @@ holds "a layer that only passes" env BTRFS_WALK_XLATOR_PATH="$WORK/xlators" "$PR
 object abi \
     'const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI + 1, sizeof bw_xlator_api, &it};'
 refused "another ABI" \
-    'bad/abi.so: it was built for version 7 of the layer interface, this is version 6: build it '\
-'anew' bad/abi
+    'bad/abi.so: it was built for version 7 of the layer interface, this is version 6: '\
+'rebuild it' bad/abi
 object silently \
     'static struct bw_xlator_class that = {.takes = BW_TAKES(BW_CONTROL_CHUNK)}; '\
 '__attribute__((constructor)) static void fill(void) { unsigned takes = that.takes; that = it; '\
@@ -103,7 +103,7 @@ refused "messages without an operation" 'it takes messages, but lacks the operat
     bad/taker
 object size \
     'const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof bw_xlator_api + 8, &it};'
-refused "another size" 'build it anew' bad/size
+refused "another size" 'rebuild it' bad/size
 object silent 'const void *unused = &it;'
 refused "no api" 'silent.so: it exports no bw_xlator_api' bad/silent
 sed -i 's|bad/good|bad/other|' "$WORK/good.c" && build "$WORK/good.c" "$WORK/xlators/bad/name.so"

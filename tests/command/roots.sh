@@ -50,7 +50,7 @@ is "is not used" "$(cmp -s "$WORK/index" "$WORK/kept" || echo differs)" differs
 echo text > "$WORK/text"
 expect "another file" 2 'is not an index' roots --index "$WORK/text" "$image"
 is "stays" "$(cat "$WORK/text")" text
-expect "an image" 2 'never written to|is read' roots --index "$image" "$image"
+expect "an image" 2 'never written to|is an input' roots --index "$image" "$image"
 
 # What an index claims is read again: a leaf that was overwritten since is missing.
 cp --sparse=always "$image" "$WORK/hurt"
@@ -104,10 +104,10 @@ holds "which is found" cmp "$WORK/out" <("$PROGRAM" sum "$image")
 cp --sparse=always "$image" "$WORK/stale"
 python3 "$ROOT/tests/support/change_item.py" "$WORK/stale" super 72 8 7 and super 80 8 5636096 \
     > /dev/null
-expect "a stale superblock" 0 'is older than the last commit: --generation 9' \
+expect "a stale superblock" 0 'but a newer commit is complete: --generation 9' \
     roots -o generation,found,standing "$WORK/stale"
 is "the newest state is found" "$(rows | cut -d ';' -f 1)" '9 backup-0 scan committed'
-expect "its backup roots tell that as well" 0 'has a newer backup root: --generation 9' \
+expect "its backup roots tell that as well" 0 'but a backup root is newer: --generation 9' \
     sum "$WORK/stale"
 holds "and are not used by themselves" cmp "$WORK/out" <("$PROGRAM" sum --generation 7 "$image")
 cp --sparse=always "$WORK/stale" "$WORK/newer"
@@ -118,11 +118,11 @@ cp --sparse=always "$WORK/stale" "$WORK/older"
 python3 "$ROOT/tests/support/change_item.py" "$WORK/older" super 2859 8 0 and super 3027 8 0 and \
     super 3195 8 0 and super 3363 8 0 > /dev/null
 expect "if nothing in it tells" 0 - ls "$WORK/older"
-expect "a scan does" 0 'is older than the last commit: --generation 9' ls --scan "$WORK/older"
+expect "a scan does" 0 'but a newer commit is complete: --generation 9' ls --scan "$WORK/older"
 expect "where there is nothing newer" 0 - ls --scan "$image"
 expect "and named" 0 - sum --generation 9 "$WORK/stale"
 holds "it has all files" cmp "$WORK/out" <("$PROGRAM" sum "$image")
-expect "a state that is gone" 2 'no state of generation 5 is left' ls --generation 5 "$WORK/image"
+expect "a state that is gone" 2 'generation 5 is not recoverable' ls --generation 5 "$WORK/image"
 # With quotas, a snapshot makes its transaction write two complete root trees. The superblock of the
 # kernel named the later one.
 twice=$BUILD/fixtures/snapshots-with-quotas/dev1.img
@@ -183,12 +183,12 @@ with open(sys.argv[2], "r+b") as image:
         image.write(block)
 PYTHON
 roots='--tree-root [0-9]+@11 \(committed\), --tree-root [0-9]+@11 \(committed\)'
-expect "without times" 2 "generation 11 does not name one state; choose one: $roots" \
+expect "without times" 2 "generation 11 is ambiguous; choose one: $roots" \
     cat --generation 11 "$WORK/timeless" /@home/doc
 root=$(sed -nE 's/.*--tree-root ([0-9]+@11) .*/\1/p' "$WORK/err")
 expect "as it says" 0 - cat --tree-root "$root" "$WORK/timeless" /@home/doc
 is "the text" "$(cat "$WORK/out")" "text 2"
-expect "versions name the roots" 0 'warning: generation 11 does not name one state; choose one: ' \
+expect "versions name the roots" 0 'warning: generation 11 is ambiguous; choose one: ' \
     versions "$WORK/timeless" /@home/doc
-is "once" "$(grep -c 'does not name' "$WORK/err")" 1
+is "once" "$(grep -c 'is ambiguous' "$WORK/err")" 1
 finish

@@ -39,7 +39,7 @@ expect "a block of another tree" 2 'belongs to the chunk tree, not to the root t
     ls --tree-root=22024192 "$image"
 expect "no block" 2 'there is no tree block at 65536|has no chunk' ls --tree-root=65536 "$image"
 expect "no chunk tree" 2 'no chunk for logical address 46239744' ls --chunk-root=46239744 "$image"
-expect "two states" 2 'more than one state' ls --backup=0 --generation=13 "$image"
+expect "two states" 2 'more than one generation' ls --backup=0 --generation=13 "$image"
 for bad in --backup=4 --generation=0 --tree-root=x --tree-root=1@ --chunk-root=1x; do
     expect "$bad" 2 "invalid argument of ${bad%=*}" ls "$bad" "$image"
 done

@@ -421,7 +421,7 @@ static struct bw_error *read_operands(const struct command *command, struct cmd_
     if (common->files_from)
         BW_TRY(add_list(common, operands));
     if (operands->nothing && !common->messages.quiet)
-        fprintf(stderr, "btrfs-walk: warning: the list of paths is empty: nothing is done\n");
+        fprintf(stderr, "btrfs-walk: warning: the list of paths is empty: nothing to do\n");
     return NULL;
 }
 
@@ -490,7 +490,7 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
     if (!count && !command->needs_no_image && !common->input.graph.file)
         return cmd_usage_error(command, "no image given", NULL);
     if (count && misplaced_command(command, given[0]))
-        return cmd_usage_error(command, "the command comes before all options", given[0]);
+        return cmd_usage_error(command, "the command has to come before all options", given[0]);
     struct bw_error *error = read_operands(command, common, given, count, &operands);
     int status = error              ? cmd_fail(common, error)
                  : operands.nothing ? STATUS_OK

@@ -363,8 +363,7 @@ struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, cons
         status.st_ino == other.st_ino)
         return bw_error_create(BW_ERROR_USAGE, "%s is already in use as the black box", name);
     if (exists && bw_fs_is_input(fs, &status))
-        return bw_error_create(BW_ERROR_USAGE,
-                               "%s is a file that is read: nothing is ever written to one", name);
+        return bw_error_create(BW_ERROR_USAGE, "%s is an input, which is never overwritten", name);
     return bw_output_file_open(name, false, descriptor);
 }
 

@@ -113,7 +113,7 @@ static struct bw_error *append_rows(void *context, const char *rows, size_t leng
     if (cmd_paths_give(paths, paths->text))
         return NULL;
     return paths->text->failed ? bw_error_no_memory()
-                               : bw_error_create(BW_ERROR_STOPPED, "nobody reads on");
+                               : bw_error_create(BW_ERROR_STOPPED, "the output was closed");
 }
 
 static struct bw_error *end_rows(struct cmd_paths *paths)

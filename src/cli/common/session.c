@@ -100,8 +100,7 @@ static struct bw_error *refuse_stream(size_t stream)
             close(STDERR_FILENO);
         close(nowhere);
     }
-    return bw_error_create(BW_ERROR_USAGE,
-                           "%s goes to a file that is read: nothing is ever written to one",
+    return bw_error_create(BW_ERROR_USAGE, "%s goes to an input, which is never overwritten",
                            streams[stream].name);
 }
 

@@ -117,8 +117,8 @@ static struct bw_error *for_each_state(struct deleting *deleting,
         if (deleting->state.lost && !deleting->state.is_present &&
             deleting->common->messages.verbose)
             fprintf(stderr,
-                    "btrfs-walk: generation %" PRIu64 " is not whole: what was in its lost "
-                    "blocks is not listed\n",
+                    "btrfs-walk: generation %" PRIu64
+                    " is incomplete: files in its lost blocks are not listed\n",
                     deleting->state.generation);
         BW_TRY(work(deleting));
     }

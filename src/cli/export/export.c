@@ -83,7 +83,7 @@ static struct bw_error *count(void *context, const struct bw_entry *entry)
 {
     uint64_t *bytes = context;
     if (cmd_progress_hurries())
-        return bw_error_create(BW_ERROR_STOPPED, "nobody asks any more");
+        return bw_error_create(BW_ERROR_STOPPED, "no more entries are needed");
     const struct bw_inode *inode = entry->inode;
     if (inode && S_ISREG(inode->mode)) /* an estimate: allocated bytes are read, holes are not */
         *bytes += inode->bytes < inode->size ? inode->bytes : inode->size;

@@ -328,7 +328,7 @@ static struct bw_error *visit(void *context, const struct bw_entry *entry)
     }
     return cmd_paths_give(walk->paths, walk->text)
                ? NULL
-               : bw_error_create(BW_ERROR_STOPPED, "nobody reads on");
+               : bw_error_create(BW_ERROR_STOPPED, "the output was closed");
 }
 
 static struct bw_error *walk_path(struct walk *walk, const struct bw_walk_options *how)

@@ -455,7 +455,7 @@ static struct bw_error *check(const struct bw_verify *verify, const struct bw_re
 {
     const uint8_t *block = request->buffer;
     if (request->length < sizeof(struct bw_disk_header))
-        return bw_error_create(BW_ERROR_CORRUPT, "%" PRIu32 " bytes are no tree block",
+        return bw_error_create(BW_ERROR_CORRUPT, "%" PRIu32 " bytes cannot be a tree block",
                                request->length);
     if (!bw_checksum_accepts_block(verify->checksum, verify->dumped, block, request->length))
         return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",

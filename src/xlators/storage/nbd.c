@@ -174,7 +174,7 @@ static struct bw_error *explain(const struct batch *batch, const struct bw_conne
     if (read->problem == ENOTCONN && !atomic_exchange(&nbd->loss_reported, true))
         warn(batch, bw_connection_lost(nbd->connection));
     if (read->problem == ENOTCONN)
-        return bw_error_create(BW_ERROR_SYSTEM, "the server of %s has gone", nbd->path);
+        return bw_error_create(BW_ERROR_SYSTEM, "the server of %s has ended", nbd->path);
     return bw_error_from_errno(read->problem, "cannot read %s at offset %" PRIu64, nbd->path,
                                read->offset);
 }
@@ -244,7 +244,7 @@ static void read_runs(struct batch *batch, struct bw_connection_read *reads, siz
 {
     fire_start(batch);
     if (bw_connection_read(batch->nbd->connection, reads, count))
-        warn(batch, bw_error_create(BW_ERROR_USAGE, "%s: the connection was lost, and made again",
+        warn(batch, bw_error_create(BW_ERROR_USAGE, "%s: reconnected after the connection was lost",
                                     batch->nbd->path));
     for (size_t i = 0; i < batch->run_count; i++)
         answer_run(batch, &batch->runs[i]);

@@ -107,15 +107,15 @@ static void test_extent_items(void **state)
         {.good = &data,
          .previous = &data,
          .previous_key = {ADDRESS - LENGTH, BW_EXTENT_ITEM, LENGTH + SECTOR},
-         BAD(items_overlap, "the extent before has 69632 bytes at 983040")},
+         BAD(items_overlap, "the previous extent has 69632 bytes at 983040")},
         {.good = &block, .previous = &block, .previous_key = {ADDRESS - NODE, BW_METADATA_ITEM, 0}},
         {.good = &block,
          .previous = &block,
          .previous_key = {ADDRESS - SECTOR, BW_METADATA_ITEM, 0},
-         BAD(items_overlap, "the extent before has 16384 bytes at 1044480")},
+         BAD(items_overlap, "the previous extent has 16384 bytes at 1044480")},
         {.good = &block,
          .owner = BW_CHUNK_TREE,
-         BAD(item_type, "items of type METADATA_ITEM do not belong into tree 3")},
+         BAD(item_type, "items of type METADATA_ITEM do not belong in tree 3")},
     };
     expect_verdicts(cases, COUNT(cases));
 }
@@ -223,16 +223,16 @@ static void test_references_in_extent_items(void **state)
         {.good = &two_data, .changes = {{HEAD + DATA + 9, 8, 258, NULL}}},
         {.good = &two_data,
          .changes = {{HEAD + 9, 8, 257, NULL}, {HEAD + DATA + 9, 8, 258, NULL}},
-         BAD(extent_ref_order, "reference of type 178 comes after one of type 178")},
+         BAD(extent_ref_order, "reference of type 178 follows type 178")},
         {.good = &two_shared, .changes = {{HEAD + 1, 8, SECTOR, NULL}}},
         {.good = &two_shared,
          .changes = {{HEAD + 1, 8, 0, NULL}},
-         BAD(extent_ref_order, "reference of type 184 comes after one of type 184")},
+         BAD(extent_ref_order, "reference of type 184 follows type 184")},
         {.good = &two_blocks,
          .changes = {BYTE(HEAD, BW_SHARED_BLOCK_REF),
                      {HEAD + 1, 8, 0, NULL},
                      BYTE(HEAD + SMALL, BW_TREE_BLOCK_REF)},
-         BAD(extent_ref_order, "reference of type 176 comes after one of type 182")},
+         BAD(extent_ref_order, "reference of type 176 follows type 182")},
     };
     expect_verdicts(cases, COUNT(cases));
 }
@@ -274,7 +274,7 @@ static void test_references_of_their_own(void **state)
          .key = {ADDRESS, BW_SHARED_DATA_REF, 5},
          BAD(extent_ref, "parent 5 is not aligned to 4096")},
         {.good = &data_ref, .longer = -1, BAD(extent_ref, "size is 27, less than 28")},
-        {.good = &data_ref, .longer = 1, BAD(extent_ref, "size is 29, no multiple of 28")},
+        {.good = &data_ref, .longer = 1, BAD(extent_ref, "size is 29, not a multiple of 28")},
         {.good = &data_ref,
          .key = {ADDRESS + 1, BW_EXTENT_DATA_REF, HASH_257_8192},
          BAD(extent_ref, "address 1048577 is not aligned to 4096")},
@@ -383,7 +383,7 @@ static void test_checksums(void **state)
         {.good = &sums},
         {.good = &sums, .in_log = true},
         {.good = &sums, .longer = -16, BAD(checksum_item, "size is 0, less than 1")},
-        {.good = &sums, .longer = -1, BAD(checksum_item, "size is 15, no multiple of 4")},
+        {.good = &sums, .longer = -1, BAD(checksum_item, "size is 15, not a multiple of 4")},
         {.good = &sums,
          .key = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, 1},
          BAD(checksum_item, "address 1 is not aligned to 4096")},
@@ -397,7 +397,7 @@ static void test_checksums(void **state)
         {.good = &sums,
          .previous = &sums,
          .previous_key = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, ADDRESS - 3 * SECTOR},
-         BAD(items_overlap, "the checksums before are of 16384 bytes at 1036288")},
+         BAD(items_overlap, "the previous checksums are of 16384 bytes at 1036288")},
     };
     expect_verdicts(cases, COUNT(cases));
 }

@@ -223,7 +223,7 @@ static void test_no_item(void **state)
     iw_remove_item(image->image, BW_RAID_STRIPE_TREE, key_of(image, 4, &extent));
     open_with(image, &shapes[2], place);
     expect_bad(image, extent.first, extent.count,
-               "the raid stripe tree has no place for logical address ");
+               "the raid stripe tree has no entry for logical address ");
     data_image_free(image);
 }
 
@@ -423,7 +423,7 @@ static void test_no_tree(void **state)
     data_image_plain(image, 0, 0, SECTORS * SECTOR);
     data_image_inode(image, FILE_SIZE, 0);
     data_image_open(image, place_without_tree);
-    expect_bad(image, 0, SECTORS, "the raid stripe tree is lost");
+    expect_bad(image, 0, SECTORS, "the raid stripe tree, with the positions of data, is lost");
     data_image_free(image);
 }
 

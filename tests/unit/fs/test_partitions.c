@@ -118,7 +118,7 @@ static void test_choice(void **state)
     (void)state;
     struct bench bench = make_bench();
     const char *const paths[] = {bench.disk.path};
-    check_refused(paths[0], NULL, BW_ERROR_AMBIGUOUS, "there are several file systems");
+    check_refused(paths[0], NULL, BW_ERROR_AMBIGUOUS, "several partitions contain file systems");
     check_open(bench.pair, paths, 1, "1");
     check_open(bench.pair, paths, 1, "3");
     check_open(bench.single, paths, 1, "2");

@@ -96,7 +96,7 @@ static void test_refusals(void **state)
     expect_error(try_layer(graph, "test/none", "x", NULL, 0), BW_ERROR_USAGE,
                  "volume x: unknown type test/none");
     expect_error(try_layer(graph, "test/device", bw_xlator_name(device), NULL, 0), BW_ERROR_USAGE,
-                 "another volume before it has this name");
+                 "a previous volume has the same name");
     expect_error(try_layer(graph, "test/device", "x", devices, 1), BW_ERROR_USAGE,
                  "takes 0 subvolumes, not 1");
     expect_error(try_layer(graph, "test/pass", "x", NULL, 0), BW_ERROR_USAGE,

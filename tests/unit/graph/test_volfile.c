@@ -139,21 +139,20 @@ static const struct {
     const char *text, *message;
 } refusals[] = {
     /* The file as a whole. */
-    {"", "g.vol:1:1: the file holds no volume"},
-    {"\n# nothing\n ", "g.vol:3:2: the file holds no volume"},
+    {"", "g.vol:1:1: the file contains no volume"},
+    {"\n# nothing\n ", "g.vol:3:2: the file contains no volume"},
     {"hello", "g.vol:1:1: the keyword volume expected, not 'hello'"},
     {"\"volume\" a", "g.vol:1:1: the keyword volume expected, not 'volume'"},
     {"volume a\ntype t/u\nend-volume\nend-volume",
      "g.vol:4:1: the keyword volume expected, not 'end-volume'"},
     /* Ends too early. */
-    {"volume", "g.vol:1:7: the file ends where the name of a volume should stand"},
+    {"volume", "g.vol:1:7: the file ends where the name of a volume is expected"},
     {"volume a\ntype t/u\n",
      "g.vol:3:1: the file ends inside volume a of line 1: end-volume is missing"},
-    {"volume a type", "g.vol:1:14: the file ends where a type should stand"},
-    {"volume a option", "g.vol:1:16: the file ends where the name of an option should stand"},
-    {"volume a option k # v",
-     "g.vol:1:22: the file ends where the value of an option should stand"},
-    {"volume a subvolumes", "g.vol:1:20: the file ends where the name of a subvolume should stand"},
+    {"volume a type", "g.vol:1:14: the file ends where a type is expected"},
+    {"volume a option", "g.vol:1:16: the file ends where the name of an option is expected"},
+    {"volume a option k # v", "g.vol:1:22: the file ends where the value of an option is expected"},
+    {"volume a subvolumes", "g.vol:1:20: the file ends where the name of a subvolume is expected"},
     {"volume a subvolumes b",
      "g.vol:1:22: the file ends inside volume a of line 1: end-volume is missing"},
     {"\nvolume a\ntype t/u\nsubvolumes b\nvolume c",
@@ -169,28 +168,27 @@ static const struct {
     {"volume a\n  optoin k v\n", "g.vol:2:3: unknown keyword 'optoin': " STATEMENTS},
     {"volume a\n\"type\" t/u", "g.vol:2:1: " STATEMENTS ", without quotes"},
     {"volume a\noption path my disk.img\n", "g.vol:2:16: 'disk.img' follows the value of option "
-                                            "path: a value that holds white space needs quotes, "
+                                            "path: a value with white space needs quotes, "
                                             "like \"my disk.img\""},
-    {"volume a b", "g.vol:1:10: 'b' follows the name of volume a: nothing may stand there"},
-    {"volume a\ntype t/u \"b\"",
-     "g.vol:2:10: 'b' follows the type of volume a: nothing may stand there"},
+    {"volume a b", "g.vol:1:10: unexpected 'b' after the name of volume a"},
+    {"volume a\ntype t/u \"b\"", "g.vol:2:10: unexpected 'b' after the type of volume a"},
     /* Twice, or not at all. */
     {"volume a\ntype t/u\n  type t/u",
-     "g.vol:3:3: volume a has a second type; the first stands in line 2"},
+     "g.vol:3:3: volume a has a second type; the first is in line 2"},
     {"volume a\noption k 1\noption l 1\noption \"k\" 2",
-     "g.vol:4:8: volume a has option k twice; the first stands in line 2"},
+     "g.vol:4:8: volume a has option k twice; the first is in line 2"},
     {"volume a\nsubvolumes b\noption k v\nsubvolumes c",
-     "g.vol:4:1: volume a has a second list of subvolumes; the first stands in line 2"},
+     "g.vol:4:1: volume a has a second list of subvolumes; the first is in line 2"},
     {"volume x\ntype t/u\nend-volume\nvolume a\noption k v\nend-volume",
      "g.vol:4:8: volume a has no type"},
     /* Names. */
     {"volume \"\"", "g.vol:1:8: the name of a volume cannot be empty"},
-    {"volume a=b", "g.vol:1:8: the name of a volume cannot hold '=': 'a=b'"},
-    {"volume a\nsubvolumes b,c", "g.vol:2:12: the name of a volume cannot hold ',': 'b,c'"},
+    {"volume a=b", "g.vol:1:8: the name of a volume cannot contain '=': 'a=b'"},
+    {"volume a\nsubvolumes b,c", "g.vol:2:12: the name of a volume cannot contain ',': 'b,c'"},
     {"volume \"a b\"",
-     "g.vol:1:8: the name of a volume cannot hold white space or control bytes: 'a b'"},
+     "g.vol:1:8: the name of a volume cannot contain white space or control bytes: 'a b'"},
     {"volume a\x7f",
-     "g.vol:1:8: the name of a volume cannot hold white space or control bytes: 'a\x7f'"},
+     "g.vol:1:8: the name of a volume cannot contain white space or control bytes: 'a\x7f'"},
     /* Quotes. */
     {"volume a\noption k \"v\nend-volume", "g.vol:2:10: the quote that begins here does not end in "
                                            "its line (a newline in quotes is written \\n)"},
@@ -204,7 +202,7 @@ static const struct {
     {"volume a option k \"a\\", "g.vol:1:21: " ESCAPES},
     {"volume a option k \"\\x4\"", "g.vol:1:20: " ESCAPES},
     {"volume a option k \"\\x", "g.vol:1:20: " ESCAPES},
-    {"volume a option k \"\\x00\"", "g.vol:1:19: a word cannot hold a NUL byte"},
+    {"volume a option k \"\\x00\"", "g.vol:1:19: a word cannot contain a NUL byte"},
 };
 
 static void test_refusals(void **state)
@@ -212,7 +210,7 @@ static void test_refusals(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(refusals); i++)
         expect_refusal(refusals[i].text, strlen(refusals[i].text), refusals[i].message);
-    expect_refusal("volume a\n ty\0pe", 15, "g.vol:2:2: a word cannot hold a NUL byte");
+    expect_refusal("volume a\n ty\0pe", 15, "g.vol:2:2: a word cannot contain a NUL byte");
 }
 
 /* Every beginning of a good file is refused or is a good file itself. */
@@ -261,9 +259,8 @@ static void test_limits(void **state)
                  "g.vol:1026:8: volume v0 has more than 1024 options");
     char *large = malloc(BW_VOLFILE_SIZE + 1);
     memset(large, ' ', BW_VOLFILE_SIZE + 1);
-    expect_refusal(large, BW_VOLFILE_SIZE, "g.vol:1:1048577: the file holds no volume");
-    expect_refusal(large, BW_VOLFILE_SIZE + 1,
-                   "g.vol: more than 1048576 bytes: this is no volfile");
+    expect_refusal(large, BW_VOLFILE_SIZE, "g.vol:1:1048577: the file contains no volume");
+    expect_refusal(large, BW_VOLFILE_SIZE + 1, "g.vol: more than 1048576 bytes: not a volfile");
     free(large);
 }
 
@@ -273,7 +270,7 @@ static void test_files(void **state)
     char path[] = "/tmp/btrfs-walk-volfile-XXXXXX";
     int descriptor = mkstemp(path);
     assert_true(descriptor >= 0);
-    expect_error(bw_volfile_read(graph, path), BW_ERROR_USAGE, ":1:1: the file holds no volume");
+    expect_error(bw_volfile_read(graph, path), BW_ERROR_USAGE, ":1:1: the file contains no volume");
     empty_graph();
     assert_int_equal(write(descriptor, two_volumes, sizeof two_volumes - 1),
                      sizeof two_volumes - 1);

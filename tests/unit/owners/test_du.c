@@ -157,7 +157,7 @@ static void test_no_extent_tree(void **state)
     const struct taken taken = count(image->fs, NULL);
     assert_int_equal(taken.last.total, SECTOR);
     assert_false(taken.last.sharing_known);
-    assert_int_equal(report_log_count(&image->log, "not known what is shared"), 1);
+    assert_int_equal(report_log_count(&image->log, "shared space is unknown"), 1);
     data_image_free(image);
 }
 
@@ -189,7 +189,7 @@ static void test_options(void **state)
     struct bw_compression_info info;
     data_image_plain(image, 0, 0, SECTOR);
     data_image_open(image, NULL);
-    expect_error(bw_du(image->fs, &options), BW_ERROR_USAGE, "nobody takes");
+    expect_error(bw_du(image->fs, &options), BW_ERROR_USAGE, "no callback was given");
     options.take = take;
     options.start = "/none";
     expect_error(bw_du(image->fs, &options), BW_ERROR_NOT_FOUND, NULL);

@@ -124,14 +124,14 @@ static void test_types(void **state)
     (void)state;
     static const struct refusal cases[] = {
         {"block-read-done", "level ~ 3",
-         "column 7: '~' is for texts, and blockinfo.level is a number"},
+         "column 7: '~' is for texts, but blockinfo.level is a number"},
         {"block-read-done", "level !~ a*",
-         "column 7: '!~' is for texts, and blockinfo.level is a number"},
-        {"dirent", "name < 3", "column 6: '<' is for numbers, and direntinfo.name is a text"},
-        {"dirent", "name <= a", "column 6: '<=' is for numbers, and direntinfo.name is a text"},
-        {"dirent", "type > a", "column 6: '>' is for numbers, and direntinfo.type is a text"},
-        {"dirent", "type >= a", "column 6: '>=' is for numbers, and direntinfo.type is a text"},
-        {"dirent", "probe < a", "column 7: '<' is for numbers, and probe is a text"},
+         "column 7: '!~' is for texts, but blockinfo.level is a number"},
+        {"dirent", "name < 3", "column 6: '<' is for numbers, but direntinfo.name is a text"},
+        {"dirent", "name <= a", "column 6: '<=' is for numbers, but direntinfo.name is a text"},
+        {"dirent", "type > a", "column 6: '>' is for numbers, but direntinfo.type is a text"},
+        {"dirent", "type >= a", "column 6: '>=' is for numbers, but direntinfo.type is a text"},
+        {"dirent", "probe < a", "column 7: '<' is for numbers, but probe is a text"},
         {"dirent", "probe == 5",
          "column 10: probe is a text, and 5 is a number; in quotes it is a text"},
         {"dirent", "name == 5K",
@@ -225,15 +225,15 @@ static void test_limits(void **state)
     memset(closing, ')', BW_FILTER_DEPTH);
     expect_answer("", "!", BW_FILTER_DEPTH, "code", NULL);
     expect_answer("", "!", BW_FILTER_DEPTH + 1, "code",
-                  "column 65: more than 64 of '(' and '!' in one another");
+                  "column 65: more than 64 nested '(' and '!'");
     expect_answer("code ", "", 0, "", NULL);
     char *nested = repeated("", "(", BW_FILTER_DEPTH, "code");
     expect_answer(nested, "", 0, closing, NULL);
     free(nested);
     expect_answer("", "(", BW_FILTER_DEPTH + 1, "code",
-                  "column 65: more than 64 of '(' and '!' in one another");
-    expect_answer("", "(", 4000, "", "column 65: more than 64 of '(' and '!' in one another");
-    expect_answer("", "!(", 2000, "", "column 65: more than 64 of '(' and '!' in one another");
+                  "column 65: more than 64 nested '(' and '!'");
+    expect_answer("", "(", 4000, "", "column 65: more than 64 nested '(' and '!'");
+    expect_answer("", "!(", 2000, "", "column 65: more than 64 nested '(' and '!'");
     /* Side by side there may be as many as there is room for. */
     expect_answer("code", "&&!code", 584, "    ", NULL);
     expect_answer("code", "||code", 682, "", NULL);

@@ -80,10 +80,10 @@ static void test_bad_files(void **state)
     int descriptor = temporary(path);
     assert_int_equal(write(descriptor, "my diary", 8), 8);
     expect_error(bw_recorder_create_file(descriptor, path, NULL, 16, &recorder), BW_ERROR_USAGE,
-                 "is not empty and no black box");
+                 "is neither empty nor a black box");
     expect_error(
         bw_recorder_create_file(open("/dev/null", O_RDWR), "/dev/null", NULL, 16, &recorder),
-        BW_ERROR_USAGE, "no regular file");
+        BW_ERROR_USAGE, "is not a regular file");
     assert_int_equal(truncate(path, 0), 0);
     struct rlimit before, low;
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
@@ -160,7 +160,7 @@ static void test_lengths(void **state)
     bytes[bench.size] = 0;
     for (size_t length = 0; length < bench.size; length += length < 200 ? 1 : 97)
         expect_error(read_bytes(bytes, length), BW_ERROR_CORRUPT,
-                     length < 8     ? "this is no black box"
+                     length < 8     ? "not a black box"
                      : length < 128 ? "ends within its header"
                                     : "is cut short: it has");
     expect_error(read_bytes(bytes, bench.size + 1), BW_ERROR_CORRUPT, "is damaged: it has");
@@ -187,7 +187,7 @@ static void test_header_bytes(void **state)
     struct bw_recording *recording = NULL;
     bench.header->version = bw_put32(1);
     expect_error(recorder_bench_read(bench.descriptor, &recording), BW_ERROR_UNSUPPORTED,
-                 "of version 1, only 2 is known");
+                 "has version 1, but only 2 is supported");
     recorder_bench_free(&bench);
 }
 

@@ -137,7 +137,7 @@ static void test_parentheses_alone(void **state)
     for (unsigned i = 1; i < BW_MOST_GROUPS; i++)
         expect_success(bw_selection_open(selection));
     expect_error(bw_selection_open(selection), BW_ERROR_USAGE, "more than 63");
-    expect_error(bw_selection_close(selection), BW_ERROR_USAGE, "nothing between");
+    expect_error(bw_selection_close(selection), BW_ERROR_USAGE, "parentheses are empty");
     expect_success(bw_selection_add(selection, "name", "a"));
     expect_error(bw_selection_prepare(selection, NULL, NULL), BW_ERROR_USAGE, "no ')'");
     for (unsigned i = 1; i < BW_MOST_GROUPS; i++)

@@ -123,10 +123,10 @@ static void test_plain(void **state)
     expect_success(read_range(bench->dump, 20590, both, sizeof both));
     assert_int_equal(both[9], 2);
     assert_int_equal(both[10], 3);
-    expect_nothing(bench, 9999, 1, "the dump does not have the block at 9999");
-    expect_nothing(bench, 10599, 2, "the dump does not have the block at 10599");
-    expect_nothing(bench, 21200, 1, "does not have");
-    expect_nothing(bench, UINT64_MAX, 1, "does not have");
+    expect_nothing(bench, 9999, 1, "the metadump lacks the block at 9999");
+    expect_nothing(bench, 10599, 2, "the metadump lacks the block at 10599");
+    expect_nothing(bench, 21200, 1, "lacks the block");
+    expect_nothing(bench, UINT64_MAX, 1, "lacks the block");
     assert_int_equal(bw_xlator_next_stored(bench->dump, 0), 10000);
     assert_int_equal(bw_xlator_next_stored(bench->dump, 10599), 10599);
     assert_int_equal(bw_xlator_next_stored(bench->dump, 10600), 20000);
@@ -151,8 +151,8 @@ static void test_compressed(void **state)
     expect_success(read_range(bench->dump, 1599990, both, sizeof both));
     assert_int_equal(both[9], 2);
     assert_int_equal(both[10], 3);
-    expect_nothing(bench, 1099999, 2, "does not have");
-    expect_nothing(bench, 1200000, 1, "does not have");
+    expect_nothing(bench, 1099999, 2, "lacks the block");
+    expect_nothing(bench, 1200000, 1, "lacks the block");
     /* How long a compressed piece is, nobody knows before. */
     assert_int_equal(bw_xlator_next_stored(bench->dump, 999999), 1000000);
     assert_int_equal(bw_xlator_next_stored(bench->dump, 1200000), 1200000);
@@ -196,7 +196,7 @@ static void test_cut(void **state)
     assert_int_equal(bench->log.counts[BW_WARNING], 1);
     expect_bytes(bench, 10000, 1, 600);
     expect_bytes(bench, 20000, 1, 100);
-    expect_nothing(bench, 20000, 101, "does not have");
+    expect_nothing(bench, 20000, 101, "lacks the block");
     free_bench(bench);
 }
 
