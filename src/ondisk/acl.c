@@ -16,7 +16,7 @@ struct disk_entry {
     bw_le32 id;
 };
 
-/* What an entry is about; bits, as the format has them. */
+/* Kinds of entries, as bits of the format. */
 enum {
     TAG_USER_OWNER = 0x01,
     TAG_USER = 0x02,

@@ -15,7 +15,7 @@
 /** How many checksums there are. */
 enum { BW_CHECKSUM_TYPES = BW_CHECKSUM_BLAKE2B + 1 };
 
-/** Whether `type`, as read from a superblock, is one of the four. */
+/** Whether the program supports `type`, the checksum type in a superblock. */
 bool bw_checksum_known(unsigned type);
 
 /**
@@ -28,8 +28,8 @@ struct bw_error *bw_checksum_prepare(enum bw_checksum_type type);
 /** Size of a checksum in bytes: 4, 8, 32 or 32. `type` must be known. */
 size_t bw_checksum_size(enum bw_checksum_type type);
 
-/** Computes the checksum of `length` bytes as it is stored on disk; `result` takes 32 bytes, zero
- * padded. */
+/** Computes the checksum of `length` bytes, in the byte order on disk. `result` has room for 32
+ * bytes; the unused ones become zero. */
 void bw_checksum_compute(enum bw_checksum_type type, const void *bytes, size_t length,
                          uint8_t result[32]);
 
@@ -38,9 +38,9 @@ void bw_checksum_compute(enum bw_checksum_type type, const void *bytes, size_t l
  */
 bool bw_checksum_matches_block(enum bw_checksum_type type, const uint8_t *block, size_t length);
 
-/** The same of a block in a dump of btrfs-image, or restored from one, if `dumped`: btrfs-image
- * writes a CRC-32C into every tree block, and into superblocks that it restores, whatever the type.
- */
+/** The same for a block. `dumped`: it comes from a metadump, or from an image restored from one:
+ * btrfs-image writes a CRC-32C into every tree block and into restored superblocks, whichever type
+ * the superblock names. */
 bool bw_checksum_accepts_block(enum bw_checksum_type type, bool dumped, const uint8_t *block,
                                size_t length);
 

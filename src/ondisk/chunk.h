@@ -41,20 +41,19 @@ const struct bw_raid_profile *bw_raid_profile_of(uint64_t flags);
 struct bw_error *bw_chunk_decode(uint64_t logical, const uint8_t *data, size_t size,
                                  struct bw_chunk *chunk);
 
-/** Whether the chunk item at `data` says that the whole chunk has been moved elsewhere, so that it
- * has no stripes. */
+/** Whether the whole chunk of the item at `data` has been moved elsewhere, so it has no stripes. */
 bool bw_chunk_is_remapped_away(const uint8_t *data, size_t size);
 
 /** Bytes that the chunk item at `data` takes, by its stripe count; 0 if `size` is less than that.
  */
 size_t bw_chunk_item_size(const uint8_t *data, size_t size);
 
-/** Whether the stripe tree, if there is one, and not the chunk says where the data of a chunk lie.
+/** Whether the stripe tree, if the file system has one, records the place of a chunk's data.
  * Source: btrfs_need_stripe_tree_update() in the kernel's fs/btrfs/raid-stripe-tree.h. */
 bool bw_chunk_in_stripe_tree(uint64_t type);
 
-/** Decodes and checks a RAID_STRIPE item. BW_ERROR_CORRUPT if a number is invalid; `extent`
- * stays as it was then. */
+/** Decodes and checks a RAID_STRIPE item. BW_ERROR_CORRUPT if a number is invalid; then `extent` is
+ * unchanged. */
 struct bw_error *bw_stripe_extent_decode(const struct bw_item *item,
                                          struct bw_stripe_extent *extent);
 

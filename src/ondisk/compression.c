@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Decompression of extents. The libraries do the work; here are the frames btrfs puts around their
- * streams, the bounds, and what is an error and what is not.
+ * Decompression of extents. The libraries decompress; this file reads the frames that btrfs puts
+ * around their streams, checks bounds, and decides which irregularities are errors.
  */
 #include "ondisk/compression.h"
 
@@ -31,7 +31,7 @@ struct bw_decompressor {
     z_stream zlib;
     bool zlib_ready;
     uint32_t sectorsize;
-    uint8_t sector[]; /* for the segment of LZO that does not fit what is left of the output */
+    uint8_t sector[]; /* for an LZO segment that is longer than the rest of the output */
 };
 
 /* One call of bw_decompress(). */
@@ -120,8 +120,8 @@ static struct bw_error *read_total_length(const struct bw_decompressor *self,
     return NULL;
 }
 
-/* A segment is decoded in place if a sector fits there, and beside it if only a part will be taken.
- */
+/* Decodes a segment directly into the output if a sector fits there, otherwise into `sector`, of
+ * which only a part is copied. */
 static struct bw_error *decode_segment(struct bw_decompressor *self, struct stream *stream,
                                        const uint8_t *segment, size_t length)
 {
@@ -140,8 +140,8 @@ static struct bw_error *decode_segment(struct bw_decompressor *self, struct stre
     return NULL;
 }
 
-/* What is stored bounds a segment, not the length of all: the kernel does not compare it with that.
- */
+/* Only the stored bytes limit a segment: the kernel does not compare it with the total length
+ * either. */
 static struct bw_error *decode_next_segment(struct bw_decompressor *self, struct stream *stream,
                                             size_t *position)
 {
@@ -229,8 +229,8 @@ const char *bw_compression_name(unsigned compression)
     return compression < BW_COMPRESS_TYPES ? codecs[compression].name : NULL;
 }
 
-/* Raw zlib streams are inflated with the largest window whatever the header says: it serves all,
- * and stays. */
+/* Raw zlib streams are inflated with the largest window, whichever size the header names: it suits
+ * all streams, and the state can be reused. */
 static struct bw_error *prepare(struct bw_decompressor *self)
 {
     if (lzo_init() != LZO_E_OK)

@@ -261,7 +261,7 @@ struct bw_disk_stripe {
     uint8_t device_uuid[BW_UUID_SIZE];
 };
 
-/** A RAID_STRIPE item is made of these. */
+/** An element of a RAID_STRIPE item. */
 struct bw_disk_raid_stride {
     bw_le64 devid;
     bw_le64 physical;
@@ -372,9 +372,8 @@ struct bw_disk_file_extent {
     bw_le64 num_bytes;
 };
 
-/** EXTENT_ITEM and METADATA_ITEM; an EXTENT_ITEM of a tree block goes on with struct
- * bw_disk_tree_block_info.
- */
+/** EXTENT_ITEM and METADATA_ITEM. In an EXTENT_ITEM of a tree block, struct bw_disk_tree_block_info
+ * follows. */
 struct bw_disk_extent_item {
     bw_le64 references;
     bw_le64 generation;

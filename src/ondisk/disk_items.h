@@ -69,8 +69,8 @@ struct bw_disk_verity_descriptor {
     uint8_t encryption;
 };
 
-/** What fs-verity itself keeps, in the items behind it; a signature may follow. Source: struct
- * fsverity_descriptor in the kernel's include/uapi/linux/fsverity.h. */
+/** The descriptor that fs-verity stores in the following items; a signature may follow it. Source:
+ * struct fsverity_descriptor in the kernel's include/uapi/linux/fsverity.h. */
 struct bw_disk_fsverity {
     uint8_t version, algorithm, log_block_size, salt_size;
     bw_le32 signature_size;

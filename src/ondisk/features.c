@@ -37,7 +37,7 @@
     BIT(2, "verity", VERITY, true)                               \
     BIT(3, "block-group-tree", BLOCK_GROUP_TREE, true)
 
-/* The first three are those of a tree block. */
+/* Tree blocks use the first three bits, too. */
 #define SUPER_FLAGS(BIT)                                    \
     BIT(0, "written", WRITTEN, true)                        \
     BIT(1, "reloc", RELOC, true)                            \

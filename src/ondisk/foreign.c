@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* What a program could do that was built with libnbd. */
+/* Advice that only a program built with libnbd can use. */
 #ifdef BW_NBD
 #define WITH(helper) "with " helper " installed it is read as it is; or "
 #else

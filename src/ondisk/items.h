@@ -18,7 +18,7 @@
 struct bw_cursor {
     const uint8_t *next;
     const uint8_t *end;
-    bool bad; /**< a record did not fit what was left */
+    bool bad; /**< a record is longer than the rest of the item */
 };
 
 static inline struct bw_cursor bw_cursor_of(const struct bw_item *item)
@@ -119,7 +119,7 @@ struct bw_root_ref {
 /** Decodes a ROOT_REF or ROOT_BACKREF; false if it is cut off. */
 bool bw_root_ref_decode(const struct bw_item *item, struct bw_root_ref *ref);
 
-/* Items of the extent tree that stand for tree blocks. */
+/* Items of the extent tree that describe tree blocks. */
 
 /** A tree block that is in use. */
 struct bw_tree_extent {
@@ -145,8 +145,7 @@ bool bw_tree_extent_decode(const struct bw_item *item, struct bw_tree_extent *ex
  */
 bool bw_extent_reference_next(struct bw_cursor *cursor, struct bw_extent_reference *reference);
 
-/** Reads a reference that is an item of its own, to the block at key.objectid; false for any other
- * item. */
+/** Reads a separate reference item, to the block at key.objectid; false for any other item. */
 bool bw_extent_reference_of_key(const struct bw_key *key, struct bw_extent_reference *reference);
 
 /** Name of the type of a directory entry ("file", "directory", ...), which may be a "subvolume". */
@@ -161,12 +160,9 @@ const char *bw_entry_type_name(const struct bw_dir_entry *entry);
  * format" and "Compression" chapters of the btrfs documentation.
  */
 
-/**
- * A piece of a file, which starts in it at the offset of the item's key. The extent is stored in
- * `disk_num_bytes` at `disk_bytenr`; it is `ram_bytes` long when decompressed, of which the piece
- * takes `num_bytes` from `offset` on. An inline extent has its bytes, as they are stored, in the
- * item.
- */
+/** A piece of a file, which starts at the offset of the item's key. The extent occupies
+ * `disk_num_bytes` at `disk_bytenr`, and `ram_bytes` when decompressed; `num_bytes` of these, from
+ * `offset` on, are the piece. The item of an inline extent contains the stored bytes. */
 struct bw_file_extent {
     uint64_t generation; /**< transaction that wrote it */
     uint64_t ram_bytes;  /**< may be wrong without compression: some kernels did not update it */

@@ -32,15 +32,15 @@ enum bw_field_kind {
     BW_READ_COMPUTED,
     BW_READ_STRUCTURE, /**< a structure at the offset */
     BW_READ_RANGE,     /**< structures that fill the `size` bytes at the offset, or fewer */
-    /* The following read what comes after the members of fixed size. The length or count is the
-     * number of `size` bytes at the offset; without a size, everything left. */
+    /* The following read bytes after the members of fixed size. Their length or count is the number
+     * of `size` bytes at the offset; with size 0, they extend to the end. */
     BW_READ_NAME, /**< bytes; the text has at most as many as a name can have */
-    BW_READ_DATA, /**< the same; omitted if there are none */
-    BW_READ_REST, /**< all bytes; the text does not have them */
+    BW_READ_DATA, /**< the same; omitted if its length is 0 */
+    BW_READ_REST, /**< all bytes; not in the text */
     BW_READ_LIST, /**< structures */
     BW_READ_NEXT, /**< a structure, whose members are printed as members of this one */
     BW_READ_CHECKSUMS,
-    BW_READ_CHOICE, /**< goes on with one of several structures, which begin where this one does */
+    BW_READ_CHOICE, /**< one of several structures that begin where this one does */
 };
 
 /** A structure whose members are being read. */
@@ -61,7 +61,7 @@ union bw_value {
     struct bw_key key;
 };
 
-/** What a table adds to a member of a structure on disk. */
+/** How a member is read from disk: what the tables add to struct bw_member. */
 struct bw_field {
     enum bw_field_kind kind;
     uint16_t size;
@@ -89,7 +89,7 @@ enum { BW_NO_ITEM_TYPE = 256, BW_ITEM_TYPES };
 /** The number of the structure that items of a key have, which is a type or BW_NO_ITEM_TYPE. */
 unsigned bw_structure_number(const struct bw_key *key);
 
-/** The structure of that number; NULL if there is none. */
+/** The structure of that number; NULL for unknown items. */
 const struct bw_structure *bw_structure_numbered(unsigned number);
 
 /** Describes the structures of all types of items: an array of objects. */
@@ -105,18 +105,19 @@ enum {
 /** "(256 INODE_ITEM 0)". With room for BW_KEY_ROOM bytes; returns the end. */
 char *bw_write_key(char *at, const struct bw_key *key);
 void bw_print_key(struct bw_buffer *text, const struct bw_key *key);
-/** The name of a tree or of a special object, or a number. `type` is that of the key it is in, or
- * 0. */
+/** The name of a tree or of a special object, or a number. `type` is the type of the key that
+ * contains it, or 0. */
 char *bw_write_objectid(char *at, uint64_t objectid, uint8_t type);
 void bw_print_objectid(struct bw_buffer *text, uint64_t objectid, uint8_t type);
-/** The object id of a name that bw_print_objectid() writes for any type; false if there is none. */
+/** Finds the object id of a name that bw_print_objectid() writes for any type. False for unknown
+ * names. */
 bool bw_objectid_parse(const char *name, uint64_t *objectid);
 
 /* The tables. A structure is an array of members and BW_STRUCTURE(name, ...) after it. */
 
 /* clang-format off */
 
-/** The description of a member. What follows are members of struct bw_field. */
+/** The description of a member, followed by members of struct bw_field. */
 #define BW_DESCRIBED(word, type_, format_, doc, ...)                        \
     .name = (word), .type = BW_TYPE_##type_, .format = BW_FORMAT_##format_, \
     .stability = BW_STABILITY_EVOLVING, .documentation = (doc),             \
@@ -136,13 +137,13 @@ bool bw_objectid_parse(const char *name, uint64_t *objectid);
 /** A member with names: WORD or FLAGS. */
 #define BW_NAMED(type_of_disk, member, format_, names, doc) \
     {BW_DESCRIBED_AT(#member, type_of_disk, member, U64, format_, doc), .values = &(names)}
-/** A member that is not at a fixed place. */
+/** A member without a fixed place. */
 #define BW_PART(...) {BW_DESCRIBED(__VA_ARGS__)}
 /** The bytes of a name, which come after the structure; their number is the member name_length. */
 #define BW_NAME(type_of_disk, doc)                                                         \
     BW_FIELD_AS("name", type_of_disk, name_length, BYTES, NAME, doc, .kind = BW_READ_NAME, \
                 .hidden = true)
-/** All bytes that are left. */
+/** All remaining bytes. */
 #define BW_REST(word, doc) BW_PART(word, BYTES, HEX, doc, .kind = BW_READ_REST)
 /** Structures up to the end of the item, or as many as a member says. */
 #define BW_LIST(word, elements, doc) \

@@ -11,12 +11,12 @@
 
 /** A root that the superblock points to. */
 struct bw_root_pointer {
-    uint64_t bytenr;     /**< logical address; 0 if there is no such root */
+    uint64_t bytenr;     /**< logical address; 0: no such tree */
     uint64_t generation; /**< transaction that wrote it */
     uint8_t level;       /**< 0 to 7 */
 };
 
-/** What the superblock says of the device it lies on. */
+/** The device of the superblock, as the superblock describes it. */
 struct bw_device_identity {
     uint64_t devid;
     uint64_t total_bytes;
@@ -42,7 +42,7 @@ struct bw_superblock {
     struct bw_root_pointer root;
     struct bw_root_pointer chunk_root;
     struct bw_root_pointer remap_root;
-    uint64_t log_root; /**< logical address of the log tree's root, 0 if there is none */
+    uint64_t log_root; /**< logical address of the log tree's root; 0: no log tree */
     uint8_t log_root_level;
     uint64_t total_bytes;
     uint64_t bytes_used;

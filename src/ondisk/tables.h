@@ -21,7 +21,7 @@ extern const struct bw_structure bw_structure_extent_item, bw_structure_metadata
     bw_structure_free_space_info, bw_structure_free_space_extent, bw_structure_free_space_bitmap,
     bw_structure_free_space_header, bw_structure_nothing, bw_structure_remap;
 
-/** The record superblockinfo: a superblock, and where it was found. Rows are made of one. */
+/** The record superblockinfo: a superblock, and where it was found. */
 extern const struct bw_structure bw_structure_superblockinfo;
 struct bw_superblock_copy {
     struct bw_disk_superblock superblock;

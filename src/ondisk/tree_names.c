@@ -42,7 +42,7 @@ static const struct {
 } synonyms[] = {
     {"device", "dev"}, {"checksum", "csum"}, {"tree-log", "log"}, {"tree-reloc", "reloc"}};
 
-/* Removes an end, unless there is nothing else. */
+/* Removes a suffix, unless the word would become empty. */
 static void strip_end(char *word, const char *end)
 {
     size_t length = strlen(word), rest = strlen(end);
@@ -99,7 +99,7 @@ struct bw_error *bw_tree_id_parse(const char *text, uint64_t *id)
     return error;
 }
 
-/* What does not fit is cut off; without memory the text is empty. */
+/* Cuts off the text if it is too long. If memory has run out, the text is empty. */
 static const char *copy_text(const struct bw_buffer *buffer, char text[BW_KEY_TEXT])
 {
     size_t length = buffer->length < BW_KEY_TEXT ? buffer->length : BW_KEY_TEXT - 1;
@@ -171,7 +171,7 @@ static bool parse_type(const char *text, size_t length, uint8_t *type)
     return false;
 }
 
-/* Reads a key up to `end`. Parts that are left out stay as they are. */
+/* Reads a key up to `end`. Omitted parts keep their values. */
 static struct bw_error *parse_key(const char *text, const char *end, struct bw_key *key)
 {
     BW_AUTO_FREE char *copy = strndup(text, (size_t)(end - text));

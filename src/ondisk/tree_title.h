@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What messages call a tree. */
+/* Titles of trees in messages. */
 #ifndef BW_ONDISK_TREE_TITLE_H
 #define BW_ONDISK_TREE_TITLE_H
 

@@ -117,7 +117,7 @@ static char *write_key_objectid(const struct bw_row *row, const void *value, cha
 /* Zeros follow a structure that old versions of the kernel wrote shorter. */
 enum { PADDED_ROOM = sizeof(struct bw_disk_root_item) };
 
-/* Prints the number of bytes that are left in place of members that do not fit. */
+/* Prints the number of remaining bytes in place of members that do not fit. */
 static char *write_cut_off(struct bw_printer *printer, const struct bw_rows *rows, char *at)
 {
     struct bw_cursor *cursor = &printer->part.cursor;
@@ -265,7 +265,7 @@ static char *write_range(const struct bw_row *row, const void *value, char *at)
     return at;
 }
 
-/* What comes after the members of fixed size. */
+/* Bytes after the members of fixed size. */
 
 static char *write_hidden(const struct bw_row *row, char *at)
 {

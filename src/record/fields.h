@@ -24,7 +24,8 @@ struct bw_printer {
 };
 
 /** Appends the data of an item: lines, each of which begins with a line feed, or a JSON object.
- * `rows` are those of the item's structure; NULL: it is unknown, and printed in hexadecimal. */
+ * `rows`: of the item's structure; NULL: the type is unknown, and the data are printed in
+ * hexadecimal. */
 void bw_item_print(struct bw_printer *printer, const struct bw_rows *rows,
                    const struct bw_item *item);
 
@@ -35,11 +36,11 @@ void bw_structure_print(struct bw_printer *printer, const struct bw_rows *rows, 
 bw_column_writer *bw_field_writer(const struct bw_member *member, bool text);
 
 /** The writer of its value in the text of a structure, in the format of that name; the empty name
- * is the format of the table. NULL: there is no such format. */
+ * selects the format in the table. */
 bw_column_writer *bw_field_text_writer(const struct bw_member *member, const char *format,
                                        size_t length);
 
-/** A member that only templates have ("@index"); NULL if there is none. */
+/** A member for templates ("@index"); NULL if no such member exists. */
 const struct bw_member *bw_field_of_template(const char *name, size_t length);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "ondisk/items.h"
 
-/** What has to be known of a file besides its name; flags. */
+/** Flags: facts about a file that a row needs, other than its name. */
 enum {
     BW_FILE_NEEDS_INODE = 1,       /**< its INODE_ITEM */
     BW_FILE_NEEDS_COMPRESSION = 2, /**< its BW_COMPRESSION_PROPERTY; implies the inode */
@@ -25,11 +25,11 @@ struct bw_walked_file {
     uint64_t subvolume;           /**< id of the tree it is in */
     uint64_t number;              /**< of its inode in that tree */
     uint8_t type;                 /**< BW_FILE_*, as its directory says */
-    const struct bw_inode *inode; /**< NULL: not asked for, or lost */
-    const char *compression; /**< value of the property, not terminated; NULL: none, or not asked
-                                for */
+    const struct bw_inode *inode; /**< NULL: not needed, or lost */
+    const char *compression; /**< value of the property, not terminated; NULL: none, or not needed
+                              */
     size_t compression_length;
-    const char *user, *group; /**< names of its owner and group; NULL: none, or not asked for */
+    const char *user, *group; /**< names of its owner and group; NULL: none, or not needed */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The private side of the records: what code that fires probes passes to the translators. They
- * consist of pointers to what exists anyway, and are valid during the call only.
+ * Inputs of translators: code that fires probes passes these structures. They contain pointers to
+ * existing structures, and are valid only during the call.
  */
 #ifndef BW_RECORD_INPUTS_H
 #define BW_RECORD_INPUTS_H
@@ -13,7 +13,7 @@
 #include "ondisk/superblock.h"
 #include "record/file.h"
 
-/** What all events have in common. */
+/** Common members of all events. */
 struct bw_event {
     uint64_t call;                /**< number of the call it belongs to; 0: none */
     uint64_t ns;                  /**< how long it took */

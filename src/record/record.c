@@ -70,7 +70,7 @@ const struct bw_record *bw_record_find(const char *name)
     return NULL;
 }
 
-/* What the members that hold records hold. */
+/* The records of members that contain records. */
 static const struct {
     const struct bw_record *record, *element;
     unsigned member;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is made from records.def: the structures, the numbers of their members, their tables and
+ * Generated from records.def: the structures, the numbers of their members, their tables and
  * translators. records.def has an example.
  */
 #ifndef BW_RECORD_RECORD_TYPES_H
@@ -13,7 +13,7 @@
 struct bw_xlate {
     const char *name; /**< of the input */
     const struct bw_record *record;
-    uint64_t members; /**< those it has an expression for; all others stay as they are */
+    uint64_t members; /**< members that it sets; it does not touch the others */
     /** Evaluates the wanted members of those; `in` and `out` are of the types that records.def
      * names. */
     void (*translate)(const void *in, uint64_t wanted, void *out);

@@ -49,8 +49,10 @@ struct bw_column {
     bw_column_writer *write_value; /**< of a structure on disk: writes what `write` has read */
     struct bw_lead lead;
     struct bw_lead bytes_lead; /**< in JSON, of a name that is not UTF-8: before its base64 */
-    struct bw_rows *nested;    /**< rows of records within the record; NULL: there are none */
-    struct bw_rows **choices;  /**< rows of the structures of a choice; NULL: it is none */
+    struct bw_rows *nested;    /**< rows of the records within the record; NULL: it contains no
+                                    records */
+    struct bw_rows **choices;  /**< rows of the structures to choose from; NULL: nothing to choose
+                                */
     bool is_array;             /**< there may be several of them */
 };
 
@@ -64,8 +66,8 @@ struct bw_rows {
     size_t room;           /**< of a row, without what values of unlimited size need */
     uint64_t members;      /**< mask of those that must be evaluated */
     struct bw_lead begin;  /**< what each row begins with */
-    struct bw_lead absent; /**< in text: what is written for an absent value */
-    struct bw_lead end;    /**< in the text of a structure: what follows the last member */
+    struct bw_lead absent; /**< in text: replaces an absent value */
+    struct bw_lead end;    /**< in the text of a structure: follows the last member */
     const struct bw_structure *structure; /**< on disk; NULL: the record is in memory */
     unsigned column_count;
     struct bw_column columns[]; /**< then the text of the leads */

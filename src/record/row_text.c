@@ -7,7 +7,7 @@
 #include "btrfs-walk/graph.h"
 #include "record/row.h"
 
-/* Values are read as unsigned numbers, whatever their sign. */
+/* Signed values are read in the same way. */
 static uint64_t number_at(const void *value)
 {
     return *(const uint64_t *)value;
@@ -117,7 +117,7 @@ static char *write_word_of(const struct bw_row *row, const void *value, char *at
     return bw_write_word(bw_row_lead(row, at), row->column->member->values, number_at(value));
 }
 
-/* In columns, "none" stands for no flags: an empty cell could be overlooked. */
+/* In columns, "none" means no flags: an empty cell could be overlooked. */
 static char *write_flags(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_value_names *names = row->column->member->values;

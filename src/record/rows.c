@@ -16,7 +16,7 @@
 
 /* The choice. */
 
-/* Numbers of members in the order they are wanted in; none is there twice. */
+/* Numbers of the chosen members in their order, without repetitions. */
 struct choice {
     unsigned char members[BW_RECORD_MEMBERS];
     unsigned count;
@@ -43,7 +43,7 @@ static struct bw_error *choose_name(const struct bw_record *record, const char *
     return NULL;
 }
 
-/* Without names, all that cost nothing extra; for words also those that do, if they are there. */
+/* Without names, chooses all members that cost nothing extra; for words, all members. */
 static struct bw_error *make_choice(const struct bw_record *record,
                                     const struct bw_rows_options *options, struct choice *choice)
 {
@@ -75,7 +75,7 @@ static size_t lead_room(const struct bw_member *member)
     return padded((member->name ? strlen(member->name) : 0) + sizeof ",\"_bytes\":\"");
 }
 
-/* Takes room for a lead from what is left. Unused bytes are zero. */
+/* Copies a lead to `*left`, and advances it. Unused bytes are zero. */
 static struct bw_lead take_lead(char **left, const char *text, size_t length)
 {
     struct bw_lead lead = {*left, length};
@@ -116,7 +116,7 @@ static struct bw_error *create_structure(const struct bw_structure *structure,
 static struct bw_error *create(const struct bw_record *record,
                                const struct bw_rows_options *options, struct bw_rows **result);
 
-/* Records within a record are JSON, whatever is around them. */
+/* Records within a record are always JSON, in columns of text, too. */
 static struct bw_error *add_nested(struct bw_column *column, const struct bw_record *element,
                                    bool is_array, unsigned times)
 {
@@ -193,8 +193,8 @@ static struct bw_error *add_text_columns(struct bw_rows *rows, const struct choi
     return NULL;
 }
 
-/* A member in base64 is the member before it once more. If both are wanted, one of both is written,
- * and the first knows how. */
+/* A member in base64 repeats the member before it. If both are chosen, JSON has only one of them:
+ * the writer of the first one decides. */
 static bool is_twin(const struct bw_rows *rows, const struct choice *choice, unsigned member)
 {
     return rows->record->members[member].format == BW_FORMAT_BASE64 && member > 0 &&
@@ -225,7 +225,7 @@ static struct bw_error *add_json_columns(struct bw_rows *rows, const struct choi
     return NULL;
 }
 
-/* What a row needs if each value has its greatest size, begin and end included. */
+/* The maximum size of a row with its begin and end, without values of unlimited size. */
 static size_t room_of(const struct bw_rows *rows)
 {
     size_t room = (size_t)2 * BW_LEAD_STEP;
@@ -264,7 +264,7 @@ static struct bw_error *create(const struct bw_record *record,
     return NULL;
 }
 
-/* The text of a structure: its template has the leads. */
+/* The text of a structure: the template contains the leads. */
 
 /* A member and the format that a template names: "flags:hex". */
 static struct bw_error *add_template_column(struct bw_rows *rows, const char *name, size_t length,
@@ -406,7 +406,7 @@ struct long_row {
     struct bw_rows_stream *stream;
     size_t brace;           /* place of the brace of the innermost object that is open */
     unsigned pieces;        /* passed on so far */
-    struct bw_error *error; /* of what lists the records */
+    struct bw_error *error; /* from the function that lists the records */
 };
 
 /* The records of a member on their way. */
@@ -419,7 +419,7 @@ struct nested {
 
 enum { WORTH_PASSING_ON = 64 << 10 };
 
-/* There is no object whose brace is still to be written. */
+/* All braces have been written. */
 #define NO_BRACE SIZE_MAX
 
 static uint64_t present_members(const struct bw_rows *rows, size_t size, uint64_t absent);
@@ -432,7 +432,8 @@ static struct bw_error *pass_on(struct long_row *row)
     return bw_rows_take(row->stream, row->text.data, length);
 }
 
-/* What surrounds the object has got its own brace before: nothing refers to what is passed on. */
+/* The braces of the outer objects were written before, so nothing refers to the part that is passed
+ * on. */
 static struct bw_error *append_nested(struct bw_record_sink *sink, const void *record, size_t size,
                                       uint64_t absent)
 {
@@ -458,7 +459,7 @@ static struct bw_error *append_nested(struct bw_record_sink *sink, const void *r
     return text->length < WORTH_PASSING_ON ? NULL : pass_on(row);
 }
 
-/* Only rows of bw_rows_write() hold records: the buffer is that of a long row. */
+/* Only rows of bw_rows_write() contain records: the buffer is part of a long row. */
 static char *write_nested(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_records *records = value;
@@ -477,8 +478,8 @@ static char *write_nested(const struct bw_row *row, const void *value, char *at)
     return long_row->error ? NULL : bw_row_end(row, 0);
 }
 
-/* In JSON every member comes with a comma; that of the first becomes the brace. Its place is
- * counted from the begin of the buffer, which may move. */
+/* In JSON each member starts with a comma; the first comma is overwritten with the brace. Its place
+ * is relative to the start of the buffer, which may move. */
 static void append_row(const struct bw_rows *rows, const void *record, uint64_t present,
                        struct bw_buffer *text, struct long_row *row)
 {
@@ -530,9 +531,9 @@ void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file
     bw_rows_append(rows, file->inode ? &bw_file_xlate : &bw_file_name_xlate, file, text);
 }
 
-/* What surrounds rows. */
+/* Names of columns, the header, and the brackets of an array. */
 
-/* As columns are joined. */
+/* Like columns of values. */
 static void append_names(const struct bw_rows *rows, struct bw_buffer *text)
 {
     for (unsigned i = 0; i < rows->column_count; i++) {
@@ -604,8 +605,8 @@ static size_t member_size(enum bw_member_type type)
                                    : sizeof(uint64_t);
 }
 
-/* The members that are there: neither absent nor unknown to the caller, whose structure may be that
- * of an older version. */
+/* The members that are present: neither absent nor unknown to the caller. Callers may use an older
+ * version of the structure. */
 static uint64_t present_members(const struct bw_rows *rows, size_t size, uint64_t absent)
 {
     uint64_t present = 0;

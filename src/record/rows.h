@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The private side of btrfs-walk/record.h: rows of what has a translator, appended to a buffer. All
- * threads may use the same rows, each with a buffer of its own. Memory that runs out is remembered
- * by the buffer.
+ * The private side of btrfs-walk/record.h: rows of structures that have a translator, appended to a
+ * buffer. All threads may use the same rows, each with its own buffer. The buffer remembers if
+ * memory runs out.
  */
 #ifndef BW_RECORD_ROWS_H
 #define BW_RECORD_ROWS_H
@@ -14,8 +14,8 @@
 
 /** More styles. */
 enum {
-    /** " NAME=VALUE" for each member, in which values are single words. Lazy members are left out
-     * if they are absent, others are "-". For events; no terminator. */
+    /** " NAME=VALUE" for each member. Values are single words; an absent value is "-", or omitted
+     * if the member is lazy. For events; no terminator. */
     BW_ROWS_WORDS = BW_ROWS_JSON_ARRAY + 1,
     /** The template of a structure on disk. */
     BW_ROWS_STRUCTURE,
@@ -35,8 +35,7 @@ void bw_rows_append_record(const struct bw_rows *rows, const void *record, uint6
 /** The record that the rows are of. */
 const struct bw_record *bw_rows_record(const struct bw_rows *rows);
 
-/** What must be known of a file to write its row: BW_FILE_NEEDS_* flags, 0 if its name is enough.
- */
+/** Facts about a file that its row needs: BW_FILE_NEEDS_* flags, or 0 if the name is enough. */
 unsigned bw_rows_needs(const struct bw_rows *rows);
 
 /** Appends the row of a file. */
@@ -47,8 +46,8 @@ void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file
 void bw_rows_append(const struct bw_rows *rows, const struct bw_xlate *xlate, const void *in,
                     struct bw_buffer *text);
 
-/** Appends the members of a record that are `present`, without the begin and the end of a row: for
- * those who put something else before them. In JSON each begins with a comma. */
+/** Appends the members of a record that are `present`, without the begin and the end of a row, for
+ * callers that write something else before them. In JSON each member begins with a comma. */
 void bw_rows_append_members(const struct bw_rows *rows, const void *record, uint64_t present,
                             struct bw_buffer *text);
 
