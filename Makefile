@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Builds the library, the program and the tests. `make help` lists the targets.
 
-VERSION  := 0.2.0
+VERSION  := 0.3.0
 # Where `make install` puts things: below DESTDIR, which is not part of any path in the files.
 PREFIX     ?= /usr/local
 BINDIR     ?= $(PREFIX)/bin
@@ -124,7 +124,7 @@ SOAK_OBJECTS    := $(call objects,$(wildcard tests/soak/*.c))
 PROGRAM := $(BUILD)/btrfs-walk
 EXPORT  := $(BUILD)/libexport.a
 ARCHIVE := $(BUILD)/libbtrfs-walk.a
-SONAME  := libbtrfs-walk.so.0
+SONAME  := libbtrfs-walk.so.1
 SHARED  := $(BUILD)/$(SONAME)
 # A page for each command of the table, and those of the whole.
 COMMANDS := $(subst _,-,$(patsubst &cmd_%,%,$(sort $(shell grep -o '&cmd_[a-z_]*' src/cli/main.c))))
@@ -167,7 +167,7 @@ $(ARCHIVE): $(LIBRARY_OBJECTS)
 HEADERS := $(wildcard include/btrfs-walk/*.h)
 $(BUILD)/symbols.map: scripts/make-symbols $(HEADERS)
 	@mkdir -p $(@D)
-	$(call quiet,MAP)scripts/make-symbols BTRFS_WALK_0 $(HEADERS) > $@
+	$(call quiet,MAP)scripts/make-symbols BTRFS_WALK_1 $(HEADERS) > $@
 
 $(SHARED): $(LIBRARY_OBJECTS) $(BUILD)/symbols.map
 	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) \

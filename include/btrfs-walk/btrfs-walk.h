@@ -14,7 +14,7 @@
 #include "btrfs-walk/history.h"
 #include "btrfs-walk/image.h"
 #include "btrfs-walk/inode.h"
-#include "btrfs-walk/key.h"
+#include "btrfs-walk/format.h"
 #include "btrfs-walk/probe.h"
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/record.h"

@@ -16,7 +16,7 @@
 
 #include "btrfs-walk/error.h"
 #include "btrfs-walk/fs.h"
-#include "btrfs-walk/key.h"
+#include "btrfs-walk/format.h"
 #include "btrfs-walk/record.h"
 
 #ifdef __cplusplus

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #include "btrfs-walk/error.h"
-#include "btrfs-walk/key.h"
+#include "btrfs-walk/format.h"
 #include "btrfs-walk/record.h"
 
 #ifdef __cplusplus
@@ -207,7 +207,7 @@ struct bw_stripe_info {
 /** A chunk: a range of logical addresses, and where it lies. */
 struct bw_chunk_info {
     uint64_t logical, length;
-    uint64_t type;       /**< BTRFS_BLOCK_GROUP_* */
+    uint64_t type;       /**< BW_GROUP_* */
     const char *profile; /**< "single", "RAID1", ... */
     unsigned stripe_count;
     const struct bw_stripe_info *stripes;

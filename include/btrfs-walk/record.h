@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "btrfs-walk/error.h"
-#include "btrfs-walk/key.h"
+#include "btrfs-walk/format.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -15,7 +15,7 @@
 #include "btrfs-walk/file.h"
 #include "btrfs-walk/fs.h"
 #include "btrfs-walk/inode.h"
-#include "btrfs-walk/key.h"
+#include "btrfs-walk/format.h"
 #include "btrfs-walk/record.h"
 #include "btrfs-walk/subvolume.h"
 
@@ -42,7 +42,7 @@ struct bw_block_groups;
 struct bw_block_group_info {
     uint64_t logical, length; /**< of its chunk */
     uint64_t used;            /**< bytes of data or tree blocks in it, each counted once */
-    uint64_t flags;           /**< BTRFS_BLOCK_GROUP_* */
+    uint64_t flags;           /**< BW_GROUP_* */
     uint64_t reserved[4];     /**< zeros: room for more members */
 };
 
@@ -79,7 +79,7 @@ struct bw_device_range {
     unsigned stripe; /**< which of its stripes it is, counted from 0 */
     unsigned stripe_count;
     uint64_t logical, chunk_length;
-    uint64_t type; /**< BTRFS_BLOCK_GROUP_* */
+    uint64_t type; /**< BW_GROUP_* */
     const char *profile;
     uint64_t reserved[2]; /**< zeros: room for more members */
 };
@@ -126,7 +126,7 @@ struct bw_error *bw_device_map_find(const struct bw_device_map *map, uint64_t de
 
 /** All chunks of one type and profile. Raw sizes count each copy and parity. */
 struct bw_usage_group {
-    uint64_t type; /**< BTRFS_BLOCK_GROUP_*: what they are for, and the profile */
+    uint64_t type; /**< BW_GROUP_*: what they are for, and the profile */
     const char *profile;
     uint64_t size, used, raw_size, raw_used;
     uint64_t chunks;

@@ -43,7 +43,7 @@ struct bw_subvolume_info {
     const char *name;   /**< name of that entry, raw bytes, not terminated */
     size_t name_length;
     uint64_t generation;                     /**< transaction that changed it last */
-    uint64_t flags;                          /**< BTRFS_ROOT_SUBVOL_*; bit 0: read-only */
+    uint64_t flags;                          /**< BW_ROOT_READ_ONLY, BW_ROOT_DEAD */
     uint64_t bytes_used;                     /**< bytes of its tree blocks */
     uint64_t last_snapshot;                  /**< generation of the newest snapshot of it */
     uint64_t ctransid, otransid;             /**< transactions of the last change, of creation */
@@ -142,7 +142,7 @@ struct bw_quota_status {
     bool inconsistent;          /**< the numbers are wrong until the next rescan */
     uint64_t version;           /**< of the format */
     uint64_t generation;        /**< transaction that wrote the status */
-    uint64_t flags;             /**< BTRFS_QGROUP_STATUS_FLAG_* */
+    uint64_t flags;             /**< BW_QGROUP_STATUS_* */
     uint64_t rescan;            /**< logical address that a rescan has reached */
     uint64_t enable_generation; /**< simple quotas: older extents are not counted; 0: not known */
     uint64_t reserved[4];       /**< zeros: room for more members */

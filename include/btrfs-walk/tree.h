@@ -13,7 +13,7 @@
 
 #include "btrfs-walk/error.h"
 #include "btrfs-walk/graph.h"
-#include "btrfs-walk/key.h"
+#include "btrfs-walk/format.h"
 #include "btrfs-walk/record.h"
 
 #ifdef __cplusplus

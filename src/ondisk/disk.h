@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "base/endian.h"
+#include "btrfs-walk/format.h"
 #include "btrfs-walk/file.h"
 
 enum {
@@ -37,57 +38,12 @@ enum {
 /** "!BHRfS_M": the superblock of a file system that is being made. */
 #define BW_TEMPORARY_MAGIC UINT64_C(0x4D5F536652484221)
 
-/* Object ids of trees. */
-#define BW_ROOT_TREE        UINT64_C(1)
-#define BW_EXTENT_TREE      UINT64_C(2)
-#define BW_CHUNK_TREE       UINT64_C(3)
-#define BW_DEVICE_TREE      UINT64_C(4)
-#define BW_ROOT_TREE_DIR    UINT64_C(6)
-#define BW_CSUM_TREE        UINT64_C(7)
-#define BW_QUOTA_TREE       UINT64_C(8)
-#define BW_UUID_TREE        UINT64_C(9)
-#define BW_FREE_SPACE_TREE  UINT64_C(10)
-#define BW_BLOCK_GROUP_TREE UINT64_C(11)
-#define BW_RAID_STRIPE_TREE UINT64_C(12)
-#define BW_REMAP_TREE       UINT64_C(13)
-#define BW_FIRST_SUBVOLUME  UINT64_C(256)
-/* The greatest subvolume id: negative numbers are special trees (-8 relocation, -9 data relocation,
- * ...). */
-#define BW_LAST_SUBVOLUME ((uint64_t)-256)
-#define BW_TREE_RELOC     ((uint64_t)-8)
-/* The one object id in the checksum tree. */
-#define BW_EXTENT_CSUM_OBJECT ((uint64_t)-10)
-
 /* Object ids inside trees. */
+/* The one object id in the checksum tree. */
+#define BW_EXTENT_CSUM_OBJECT   ((uint64_t)-10)
 #define BW_DEVICE_ITEMS         UINT64_C(1)
 #define BW_FIRST_CHUNK          UINT64_C(256)
 #define BW_SUBVOLUME_ROOT_INODE UINT64_C(256) /**< inode of a subvolume's top directory */
-
-/* Key types. */
-enum {
-    BW_INODE_ITEM = 1,
-    BW_INODE_REF = 12,
-    BW_INODE_EXTREF = 13,
-    BW_XATTR_ITEM = 24,
-    BW_ORPHAN_ITEM = 48,
-    BW_DIR_ITEM = 84,
-    BW_DIR_INDEX = 96,
-    BW_EXTENT_DATA = 108,
-    BW_EXTENT_CSUM = 128,
-    BW_ROOT_ITEM = 132,
-    BW_ROOT_BACKREF = 144,
-    BW_ROOT_REF = 156,
-    BW_EXTENT_ITEM = 168,
-    BW_METADATA_ITEM = 169,
-    BW_TREE_BLOCK_REF = 176,
-    BW_SHARED_BLOCK_REF = 182,
-    BW_DEVICE_ITEM = 216,
-    BW_CHUNK_ITEM = 228,
-    BW_RAID_STRIPE = 230,
-    BW_IDENTITY_REMAP = 234,
-    BW_REMAP = 235,
-    BW_REMAP_BACKREF = 236,
-};
 
 /** Types of a directory entry (enum bw_file_type): the top bit marks an encrypted name. */
 enum { BW_FILE_TYPE_MASK = 0x7f, BW_ENTRY_IS_XATTR = 8 };
@@ -100,33 +56,11 @@ enum {
     BW_FILE_EXTENT_TYPES,
 };
 
-/* Block group and chunk type bits. */
-#define BW_GROUP_DATA           (UINT64_C(1) << 0)
-#define BW_GROUP_SYSTEM         (UINT64_C(1) << 1)
-#define BW_GROUP_METADATA       (UINT64_C(1) << 2)
-#define BW_GROUP_RAID0          (UINT64_C(1) << 3)
-#define BW_GROUP_RAID1          (UINT64_C(1) << 4)
-#define BW_GROUP_DUP            (UINT64_C(1) << 5)
-#define BW_GROUP_RAID10         (UINT64_C(1) << 6)
-#define BW_GROUP_RAID5          (UINT64_C(1) << 7)
-#define BW_GROUP_RAID6          (UINT64_C(1) << 8)
-#define BW_GROUP_RAID1C3        (UINT64_C(1) << 9)
-#define BW_GROUP_RAID1C4        (UINT64_C(1) << 10)
-#define BW_GROUP_REMAPPED       (UINT64_C(1) << 11)
-#define BW_GROUP_METADATA_REMAP (UINT64_C(1) << 12)
-#define BW_GROUP_PROFILE_MASK                                                            \
-    (BW_GROUP_RAID0 | BW_GROUP_RAID1 | BW_GROUP_DUP | BW_GROUP_RAID10 | BW_GROUP_RAID5 | \
-     BW_GROUP_RAID6 | BW_GROUP_RAID1C3 | BW_GROUP_RAID1C4)
-
 /* Superblock flags. */
 #define BW_SUPER_FLAG_SEEDING             (UINT64_C(1) << 32)
 #define BW_SUPER_FLAG_METADUMP            (UINT64_C(1) << 33)
 #define BW_SUPER_FLAG_METADUMP_V2         (UINT64_C(1) << 34)
 #define BW_SUPER_FLAG_CHANGING_GROUP_TREE (UINT64_C(1) << 38)
-
-/* Root item flags. */
-#define BW_ROOT_READ_ONLY (UINT64_C(1) << 0)
-#define BW_ROOT_DEAD      (UINT64_C(1) << 48)
 
 /* Extent item flags. */
 #define BW_EXTENT_TREE_BLOCK   (UINT64_C(1) << 1)

@@ -8,42 +8,11 @@
 
 #include "ondisk/disk.h"
 
-/* Key types. */
-enum {
-    BW_UNTYPED = 0,
-    BW_VERITY_DESC_ITEM = 36,
-    BW_VERITY_MERKLE_ITEM = 37,
-    BW_DIR_LOG_ITEM = 60,
-    BW_DIR_LOG_INDEX = 72,
-    BW_CSUM_ITEM = 120,
-    BW_EXTENT_OWNER_REF = 172,
-    BW_EXTENT_DATA_REF = 178,
-    BW_EXTENT_REF_V0 = 180,
-    BW_SHARED_DATA_REF = 184,
-    BW_BLOCK_GROUP_ITEM = 192,
-    BW_FREE_SPACE_INFO = 198,
-    BW_FREE_SPACE_EXTENT = 199,
-    BW_FREE_SPACE_BITMAP = 200,
-    BW_DEVICE_EXTENT = 204,
-    BW_QGROUP_STATUS = 240,
-    BW_QGROUP_INFO = 242,
-    BW_QGROUP_LIMIT = 244,
-    BW_QGROUP_RELATION = 246,
-    BW_TEMPORARY_ITEM = 248,
-    BW_PERSISTENT_ITEM = 249,
-    BW_DEVICE_REPLACE = 250,
-    BW_UUID_SUBVOLUME = 251,
-    BW_UUID_RECEIVED = 252,
-    BW_STRING_ITEM = 253,
-};
-
 /* Object ids. */
 #define BW_DEVICE_STATS      UINT64_C(0)
 #define BW_BALANCE           ((uint64_t)-4)
 #define BW_ORPHAN            ((uint64_t)-5)
-#define BW_TREE_LOG          ((uint64_t)-6)
 #define BW_TREE_LOG_FIXUP    ((uint64_t)-7)
-#define BW_DATA_RELOC_TREE   ((uint64_t)-9)
 #define BW_FREE_SPACE_OBJECT ((uint64_t)-11)
 #define BW_FREE_INODE        ((uint64_t)-12)
 #define BW_CSUM_CHANGE       ((uint64_t)-13)

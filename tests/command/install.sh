@@ -32,7 +32,7 @@ build() {
         -o "$WORK/$file" "$source" "$@"
 }
 # shellcheck disable=SC2046
-for example in list-sizes copy-out tree-items; do
+for example in list-sizes copy-out tree-items backup; do
     build "$example" "$example.c" $(flags --libs)
 done
 # shellcheck disable=SC2046
@@ -41,7 +41,6 @@ build static list-sizes.c "$prefix/lib/libbtrfs-walk.a" \
 # A program that does not say which older states it means.
 cat > "$WORK/older.c" << 'C'
 #include <stdio.h>
-#include "btrfs-walk/history.h"
 #include "btrfs-walk/history.h"
 
 static struct bw_error *print_version(void *context, const struct bw_version *version)
@@ -99,6 +98,19 @@ for program in list-sizes static; do
     is "status of $program" $? 0
     holds "$program lists all files" cmp "$WORK/have" "$WORK/want"
 done
+# The files changed since transaction 8: their contents, and the attributes of one.
+gone=$BUILD/fixtures/gone/dev1.img
+"$WORK/backup" "$gone" 8 > "$WORK/have" 2> "$WORK/err"
+is "status of backup" $? 0
+is "files that changed" "$(grep -acE '^[0-9]+ /' "$WORK/have")" \
+    "$("$PROGRAM" -o transid --raw --type f "$gone" | awk '$1 > 8' | wc -l)"
+"$WORK/backup" "$gone" 0 > "$WORK/have" 2> "$WORK/err"
+while IFS=$'\t' read -r size path; do
+    holds "contents of $path" \
+        cmp <("$PROGRAM" cat "$gone" "$path") \
+        <(grep -aFA 999999 "$size $path" "$WORK/have" | sed 1d | head -c "$size")
+done < <("$PROGRAM" -o size,path --raw "$gone")
+
 "$WORK/list-sizes" "$WORK/log" > /dev/null 2> "$WORK/err"
 is "list-sizes of something else" $? 1
 holds "which is named" grep -q 'superblock' "$WORK/err"

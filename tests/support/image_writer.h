@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "btrfs-walk/key.h"
+#include "btrfs-walk/format.h"
 #include "ondisk/checksum.h"
 #include "ondisk/disk.h"
 
