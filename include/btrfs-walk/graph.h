@@ -378,7 +378,7 @@ struct bw_xlator_class {
 #define BW_ONE_CHILD(space) \
     .above = (space), .below = (space), .minimum_children = 1, .maximum_children = 1
 
-/** Raised with every change to this header, error.h, json.h or key.h that a layer would have to be
+/** Raised with every change to this header, error.h, json.h or format.h that a layer would have to be
  * rebuilt for. */
 #define BW_XLATOR_ABI 6
 

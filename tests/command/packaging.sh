@@ -53,5 +53,6 @@ holds "pkg-config" grep -qx 'libdir=${prefix}/lib/machine' \
     "$WORK/stage/usr/lib/machine/pkgconfig/btrfs-walk.pc"
 holds "its version" grep -qx "Version: $version" \
     "$WORK/stage/usr/lib/machine/pkgconfig/btrfs-walk.pc"
-is "pages of the manual elsewhere" "$(find "$WORK/stage" -name '*.1' ! -name '*.so.1' ! -path '*/opt/man/man1/*')" ""
+is "pages of the manual elsewhere" \
+    "$(find "$WORK/stage" -name '*.1' ! -name '*.so.1' ! -path '*/opt/man/man1/*')" ""
 finish
