@@ -378,8 +378,8 @@ struct bw_xlator_class {
 #define BW_ONE_CHILD(space) \
     .above = (space), .below = (space), .minimum_children = 1, .maximum_children = 1
 
-/** Raised with every change to this header, error.h, record.h or format.h that a layer would have to
- * be rebuilt for. */
+/** Raised with every change to this header, error.h, record.h or format.h that a layer would have
+ * to be rebuilt for. */
 #define BW_XLATOR_ABI 6
 
 /** What a shared object exports under the name bw_xlator_api. Its first two members never change.
