@@ -173,6 +173,10 @@ int bw_record_member(const struct bw_record *record, const char *name, size_t le
  * and BW_TYPE_RECORDS. */
 const struct bw_record *bw_record_element(const struct bw_record *record, unsigned member);
 
+/** Whether the members of a record are read from the bytes of an image: it has no structure in
+ * row_records.h, and bw_rows_write() does not accept it. */
+bool bw_record_is_on_disk(const struct bw_record *record);
+
 /** Words for the parts of attributes: "Evolving", "Common". */
 const char *bw_stability_name(enum bw_stability stability);
 const char *bw_dependency_name(enum bw_dependency dependency);

@@ -2,6 +2,7 @@
 /* Names of numbers, one table a kind. */
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
+#include "ondisk/tables.h"
 
 #include <sys/stat.h>
 
@@ -99,11 +100,8 @@ const char *bw_entry_type_name(const struct bw_dir_entry *entry)
 
 const char *bw_inode_flag_name(unsigned bit)
 {
-    static const char *const names[64] = {
-        [0] = "NODATASUM",       [1] = "NODATACOW", [2] = "READONLY",  [3] = "NOCOMPRESS",
-        [4] = "PREALLOC",        [5] = "SYNC",      [6] = "IMMUTABLE", [7] = "APPEND",
-        [8] = "NODUMP",          [9] = "NOATIME",   [10] = "DIRSYNC",  [11] = "COMPRESS",
-        [31] = "ROOT_ITEM_INIT", [32] = "VERITY",
-    };
-    return bit < 64 ? names[bit] : 0;
+    for (const struct bw_value_name *word = bw_inode_flags.words; bit < 64 && word->name; word++)
+        if (word->value >> bit & 1)
+            return word->name;
+    return NULL;
 }

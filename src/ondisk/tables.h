@@ -7,6 +7,7 @@
 
 /** Types and profiles of chunks and block groups. */
 extern const struct bw_value_names bw_group_flags;
+extern const struct bw_value_names bw_inode_flags;
 /** Flags of a superblock. */
 extern const struct bw_value_names bw_super_flags, bw_compat_flags, bw_compat_ro_flags,
     bw_incompat_flags;

@@ -162,7 +162,7 @@ BW_STRUCTURE(qgroup_limit, sizeof(struct bw_disk_qgroup_limit), "limits of a qgr
 /* Structures of the items of subvolume trees: inodes, their names and attributes, file extents,
  * verity; and the checksums of data. */
 
-static const struct bw_value_names inode_flags =
+const struct bw_value_names bw_inode_flags =
     BW_NAMES("none", "", {1 << 0, "NODATASUM", false}, {1 << 1, "NODATACOW", false},
              {1 << 2, "READONLY", false}, {1 << 3, "NOCOMPRESS", false},
              {1 << 4, "PREALLOC", false}, {1 << 5, "SYNC", false}, {1 << 6, "IMMUTABLE", false},
@@ -182,7 +182,7 @@ static const struct bw_member inode_item_members[] = {
     BW_NUMBER(inode_item, gid, "group"),
     BW_NUMBER(inode_item, device, "number of a device file"),
     BW_NUMBER(inode_item, sequence, "version, for NFS"),
-    BW_NAMED(inode_item, flags, FLAGS, inode_flags, "flags, as chattr sets them"),
+    BW_NAMED(inode_item, flags, FLAGS, bw_inode_flags, "flags, as chattr sets them"),
     BW_FIELD(inode_item, atime, I64, TIME, "last access"),
     BW_FIELD(inode_item, ctime, I64, TIME, "last change of the inode"),
     BW_FIELD(inode_item, mtime, I64, TIME, "last change of the contents"),

@@ -94,6 +94,11 @@ const struct bw_record *bw_record_element(const struct bw_record *record, unsign
     return NULL;
 }
 
+bool bw_record_is_on_disk(const struct bw_record *record)
+{
+    return record->members[record->member_count - 1].field;
+}
+
 int bw_record_member(const struct bw_record *record, const char *name, size_t length)
 {
     for (unsigned i = 0; i < record->member_count; i++)

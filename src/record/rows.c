@@ -625,6 +625,9 @@ struct bw_error *bw_rows_write(struct bw_rows_stream *stream, const void *record
 {
     struct long_row row = {.text = {.data = stream->row, .capacity = stream->row_capacity},
                            .stream = stream};
+    if (bw_record_is_on_disk(stream->rows->record))
+        return bw_error_create(BW_ERROR_USAGE, "records of %s are read from disk",
+                               stream->rows->record->name);
     append_row(stream->rows, record, present_members(stream->rows, size, absent), &row.text, &row);
     stream->row = row.text.data;
     stream->row_capacity = row.text.capacity;

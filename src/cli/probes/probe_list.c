@@ -173,12 +173,6 @@ static void add_member(struct bw_json *json, const struct bw_member *member)
     bw_json_end(json);
 }
 
-/* Whether the record has no structure in C: its members are read from bytes of an image. */
-static bool is_on_disk(const struct bw_record *record)
-{
-    return record->members[record->member_count - 1].field;
-}
-
 static void add_record(struct bw_json *json, const struct bw_record *record)
 {
     bw_json_begin_object(json, NULL);
@@ -186,7 +180,7 @@ static void add_record(struct bw_json *json, const struct bw_record *record)
     bw_json_number(json, "version", record->version);
     bw_json_text(json, "documentation", record->documentation);
     bw_json_number(json, "size", record->size);
-    bw_json_bool(json, "on_disk", is_on_disk(record));
+    bw_json_bool(json, "on_disk", bw_record_is_on_disk(record));
     add_attributes(json, record->attributes);
     bw_json_begin_array(json, "members");
     for (unsigned i = 0; i < record->member_count; i++)

@@ -172,12 +172,32 @@ static void test_any_bytes(void **state)
     }
 }
 
+/* Rows of records on disk need bytes. */
+static void test_wrong_records(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[BW_SUPERBLOCK_BYTES];
+    const struct bw_rows_options options = {.struct_size = sizeof options};
+    const char *const records[] = {"superblockinfo", "fileinfo"};
+    for (size_t i = 0; i < 2; i++) {
+        struct bw_rows *rows;
+        assert_null(bw_rows_create(records[i], &options, &rows));
+        struct bw_rows_stream stream = {.rows = rows};
+        struct bw_error *error = i ? bw_rows_write_superblock(&stream, "image", 0, 0, bytes, NULL)
+                                   : bw_rows_write(&stream, bytes, sizeof bytes, 0);
+        assert_int_equal(error->code, BW_ERROR_USAGE);
+        bw_error_free(error);
+        bw_rows_destroy(rows);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),     cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_choices),   cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_templates), cmocka_unit_test(test_any_bytes),
+        cmocka_unit_test(test_names),         cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_choices),       cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_templates),     cmocka_unit_test(test_any_bytes),
+        cmocka_unit_test(test_wrong_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
