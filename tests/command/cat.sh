@@ -72,7 +72,7 @@ holds "a directory" err_has 'not a regular file'
 # other status.
 degraded=("$F/raid5-3/dev2.img" -d "$F/raid5-3/dev3.img")
 rebuilt=/source/large.bin
-warnings() { grep -c 'warning: /.* computed from parity' "$WORK/err"; }
+warnings() { grep -c 'warning: .* computed from parity' "$WORK/err"; }
 status 0 cat --no-checksums "${degraded[@]}" "$rebuilt" "$rebuilt"
 holds "one warning" [ "$(warnings)" -eq 1 ]
 status 0 cat "${degraded[@]}" "$rebuilt"

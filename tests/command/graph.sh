@@ -120,7 +120,7 @@ ends "an option twice" 2
 run -v -0 --insert debug/error-gen@chunk-map,kind=tree-block,nth=3,once=on "$plain"
 ends "a read that fails once" 0
 says "a read that fails once" \
-    'note: tree block [0-9]+ of [a-z0-9 ]+ \(level 0\): good only when it was read again '\
+    'note: .*tree block [0-9]+ of [a-z0-9 ]+ \(level 0\): good only when it was read again '\
 '\(.*injected I/O error'
 holds "a read that fails once" same "$want_plain"
 mkfifo "$WORK/fifo"

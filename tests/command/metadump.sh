@@ -100,7 +100,7 @@ hostile "an unknown compression" 3 'has compression 9' 20 '\11'
 hostile "a piece after the end" 2 'is cut off: it ends at ' 29 '\377\377\377\377'
 hostile "no stream" 2 'cannot be decompressed' 1024 'nothing of zlib here'
 head -c 400000 subvolumes.bti > cut.bti
-expect "a dump that was cut off" 1 'warning: the dump is cut off: it ends at 400000' cut.bti
+expect "a dump that was cut off" 1 'warning: .*the dump is cut off: it ends at 400000' cut.bti
 head -c 1023 raid10-4.bti > cut.bti
 expect "almost nothing of it" 2 'cut.bti is not a btrfs file system' cut.bti
 

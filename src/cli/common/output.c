@@ -79,11 +79,32 @@ static void explain(const struct bw_error *error, int depth)
     }
 }
 
+/* Whether the error is about the file system, not about the command line or another file. */
+static bool is_about_image(const struct bw_error *error)
+{
+    return error->code == BW_ERROR_CORRUPT || error->code == BW_ERROR_MISSING_DEVICE ||
+           error->code == BW_ERROR_UNSUPPORTED || error->code == BW_ERROR_NOT_FOUND;
+}
+
+/* "disk.img: ", unless the message begins with an image. */
+static void append_image(struct bw_buffer *line, const struct cmd_common *common,
+                         const struct bw_error *error)
+{
+    if (!common || !common->input.image_count || !is_about_image(error))
+        return;
+    for (size_t i = 0; i < common->input.image_count; i++)
+        if (strncmp(error->message, common->input.images[i], strlen(common->input.images[i])) == 0)
+            return;
+    bw_escape_words(line, common->input.images[0]);
+    bw_buffer_append(line, ": ", 2);
+}
+
 static void print_message(const struct cmd_common *common, const char *kind,
                           const struct bw_error *error)
 {
     BW_AUTO_BUFFER struct bw_buffer line = {0};
     bw_buffer_format(&line, "%s", kind);
+    append_image(&line, common, error);
     bw_escape_words(&line, error->message);
     if (error->way && common && common->messages.verbose)
         append_layer(&line, error->way);

@@ -298,13 +298,17 @@ struct bw_error *cmd_try_open(const struct cmd_common *common, struct cmd_sessio
     return error;
 }
 
-struct bw_error *cmd_open_other(const struct cmd_common *common, struct bw_fs **fs)
+struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_common *own,
+                                struct bw_fs **fs)
 {
+    *own = *common;
+    own->input.images = (const char **)(uintptr_t)common->input.others;
+    own->input.image_count = common->input.other_count;
     const struct bw_fs_options options = {
         .struct_size = sizeof options,
         .paths = common->input.others,
         .path_count = common->input.other_count,
-        .reporter = {cmd_tell, (void *)(uintptr_t)common},
+        .reporter = {cmd_tell, own},
         .log = (enum bw_log_mode)common->input.log,
         .servers = common->input.servers,
     };

@@ -40,8 +40,10 @@ struct bw_error *cmd_try_open(const struct cmd_common *common, struct cmd_sessio
 int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error);
 
 /** Opens the file system of common->input.others, which is not part of the session; close it with
- * bw_fs_close(). The options of images and graphs apply only to the first file system. */
-struct bw_error *cmd_open_other(const struct cmd_common *common, struct bw_fs **fs);
+ * bw_fs_close(). `own` gets its settings, for its messages, and has to outlive it. The options of
+ * images and graphs apply only to the first file system. */
+struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_common *own,
+                                struct bw_fs **fs);
 
 /** Closes the file system, after a last statedump if there is a file for it. Returns the exit
  * status: STATUS_PARTIAL if there was damage, an image was not used, or the statedump could not be

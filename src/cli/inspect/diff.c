@@ -31,6 +31,7 @@ struct diffing {
     struct cmd_answer *answer;
     const struct diff_state *state;
     struct bw_fs *other;     /* NULL: both subvolumes are in one file system */
+    struct cmd_common own;   /* settings of `other`; its messages name its image */
     struct bw_fs *states[2]; /* historic states of A and B, opened if requested with @GENERATION */
 };
 
@@ -274,10 +275,11 @@ static struct bw_error *compare(struct diffing *diffing)
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct diffing diffing = {.answer = answer, .state = context};
-    struct bw_error *error =
-        answer->common->input.other_count ? cmd_open_other(answer->common, &diffing.other) : NULL;
+    struct bw_error *error = answer->common->input.other_count
+                                 ? cmd_open_other(answer->common, &diffing.own, &diffing.other)
+                                 : NULL;
     if (error) {
-        answer->status = cmd_fail(answer->common, error);
+        answer->status = cmd_fail(&diffing.own, error);
         return NULL;
     }
     error = compare(&diffing);
