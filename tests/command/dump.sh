@@ -116,6 +116,12 @@ if have jq; then
     is "there are none" "$(jq -r '.. | .name? // .name_bytes? // .data? // empty' "$WORK/out" |
             wc -l)" 0
 fi
+expect "columns" 0 - dump -t fs --key 257,INODE_ITEM,0 -o key,type,size --header "$plain"
+holds "their names and values" out_is "$(printf 'key\ttype\tsize\n(257 INODE_ITEM 0)\tINODE_ITEM\t160')"
+expect "an item as a column" 0 - dump -t fs --key 257,INODE_ITEM,0 -o item "$plain"
+holds "is JSON, with flags by name" out_has '^{"generation":.*"flags":\[.*"atime":[0-9]*,'
+expect "dates in items" 0 - dump -t fs --key 257,INODE_ITEM,0 --json --times=iso "$plain"
+holds "are ISO dates" out_has '"mtime":"20[0-9-]*T[0-9:.]*Z"'
 expect "hidden names" 0 - dump --hide-names "$plain"
 holds "no names" out_lacks 'top-file'
 expect "names that would move the cursor" 0 - dump -t fs "$plain"

@@ -30,6 +30,11 @@ if have python3; then
         -c 'import json, sys; [json.loads(line) for line in open(sys.argv[1])]' "$WORK/out"
 fi
 
+expect "columns" 0 - super -o copy,csum_name,flags,magic,nodesize "$plain"
+is "two rows" "$(cat "$WORK/out")" "$(printf '%s\tcrc32c\tWRITTEN\t_BHRfS_M\t16384\n' 0 1)"
+expect "units" 0 - super -i 0 -o total_bytes --iec "$plain"
+is "one size" "$(cat "$WORK/out")" 128.00MiB
+
 cp --sparse=always "$plain" "$WORK/image"
 printf 'x' | dd of="$WORK/image" bs=1 seek=$((65536 + 3000)) conv=notrunc status=none
 expect "a bad checksum" 1 'image: superblock copy 0: crc32c checksum mismatch' super "$WORK/image"
