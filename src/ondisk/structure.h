@@ -169,6 +169,13 @@ bool bw_objectid_parse(const char *name, uint64_t *objectid);
                    (bytes), table##_members, sizeof(table##_members) / sizeof *table##_members}, \
         .size = (bytes), .minimum = (least), .text = (template)}
 #define BW_STRUCTURE(table, bytes, doc, template) BW_STRUCTURE_FROM(table, 0, bytes, doc, template)
+/** The same together with the few members, which follow the template. */
+#define BW_STRUCTURE_OF(table, bytes, doc, template, ...)           \
+    static const struct bw_member table##_members[] = {__VA_ARGS__}; \
+    BW_STRUCTURE(table, bytes, doc, template)
+#define BW_STATIC_STRUCTURE_OF(table, bytes, doc, template, ...)    \
+    static const struct bw_member table##_members[] = {__VA_ARGS__}; \
+    static BW_STRUCTURE(table, bytes, doc, template)
 /** Without members. */
 #define BW_EMPTY_STRUCTURE(table, doc, template)       \
     const struct bw_structure bw_structure_##table = { \

@@ -71,17 +71,14 @@ BW_STRUCTURE(device_extent, sizeof(struct bw_disk_device_extent),
              "\n\t\tchunk_objectid {chunk_objectid} chunk_offset {chunk_offset} length {length}"
              "\n\t\tchunk_tree_uuid {chunk_tree_uuid}");
 
-static const struct bw_member raid_stride_members[] = {
-    BW_NUMBER(raid_stride, devid, "device"),
-    BW_NUMBER(raid_stride, physical, "where the data begin on it, in bytes"),
-};
-static BW_STRUCTURE(raid_stride, sizeof(struct bw_disk_raid_stride), "a copy or part of the data",
-                    "\n\t\t\tstripe {@index} devid {devid} physical {physical}");
+BW_STATIC_STRUCTURE_OF(raid_stride, sizeof(struct bw_disk_raid_stride),
+                       "a copy or part of the data",
+                       "\n\t\t\tstripe {@index} devid {devid} physical {physical}",
+                       BW_NUMBER(raid_stride, devid, "device"),
+                       BW_NUMBER(raid_stride, physical, "where the data begin on it, in bytes"));
 
-static const struct bw_member raid_stripe_members[] = {
-    BW_LIST("strides", bw_structure_raid_stride, "where they lie"),
-};
-BW_STRUCTURE(raid_stripe, 0, "where data lie whose address and length the key tells", "{strides}");
+BW_STRUCTURE_OF(raid_stripe, 0, "where data lie whose address and length the key tells",
+                "{strides}", BW_LIST("strides", bw_structure_raid_stride, "where they lie"));
 
 static const struct bw_value_names replace_modes =
     BW_NAMES(NULL, "UNKNOWN.", {0, "ALWAYS", false}, {1, "AVOID", false});
@@ -135,11 +132,9 @@ static size_t choose_persistent(struct bw_part *part)
 static const struct bw_structure *const persistent_items[] = {
     &bw_structure_device_stats, &bw_structure_unknown_persistent, NULL};
 
-static const struct bw_member persistent_members[] = {
-    BW_CHOICE(persistent_items, choose_persistent, "by the object id of the key"),
-};
-BW_STRUCTURE(persistent, 0, "an item that stays",
-             "\n\t\tpersistent item objectid {@objectid} offset {@offset}{...}");
+BW_STRUCTURE_OF(persistent, 0, "an item that stays",
+                "\n\t\tpersistent item objectid {@objectid} offset {@offset}{...}",
+                BW_CHOICE(persistent_items, choose_persistent, "by the object id of the key"));
 
 static const struct bw_member balance_args_members[] = {
     BW_NUMBER(balance_args, profiles, "profiles to balance"),
@@ -189,11 +184,9 @@ static size_t choose_temporary(struct bw_part *part)
 static const struct bw_structure *const temporary_items[] = {&bw_structure_balance,
                                                              &bw_structure_unknown_temporary, NULL};
 
-static const struct bw_member temporary_members[] = {
-    BW_CHOICE(temporary_items, choose_temporary, "by the object id of the key"),
-};
-BW_STRUCTURE(temporary, 0, "an operation that is under way",
-             "\n\t\ttemporary item objectid {@objectid} offset {@offset}{...}");
+BW_STRUCTURE_OF(temporary, 0, "an operation that is under way",
+                "\n\t\ttemporary item objectid {@objectid} offset {@offset}{...}",
+                BW_CHOICE(temporary_items, choose_temporary, "by the object id of the key"));
 
 /*
  * A copy of a superblock, with its backup roots and chunks: the record of the command super. The
@@ -302,13 +295,12 @@ static void compute_label(struct bw_part *part, union bw_value *value)
 
 /* The array of chunks: keys, each followed by a chunk. */
 
-static const struct bw_member system_chunk_members[] = {
-    BW_PART("key", KEY, TEXT, "key of the chunk", .size = sizeof(struct bw_disk_key)),
-    BW_PART(NULL, RECORD, TEXT, "the chunk", .kind = BW_READ_NEXT,
-            .structure = &bw_structure_chunk),
-};
-static BW_STRUCTURE(system_chunk, sizeof(struct bw_disk_key), "a chunk of type system",
-                    "\n\titem {@index} key {key}{...}");
+BW_STATIC_STRUCTURE_OF(system_chunk, sizeof(struct bw_disk_key), "a chunk of type system",
+                       "\n\titem {@index} key {key}{...}",
+                       BW_PART("key", KEY, TEXT, "key of the chunk",
+                               .size = sizeof(struct bw_disk_key)),
+                       BW_PART(NULL, RECORD, TEXT, "the chunk", .kind = BW_READ_NEXT,
+                               .structure = &bw_structure_chunk));
 
 static size_t choose_chunk_bytes(struct bw_part *part)
 {

@@ -87,21 +87,15 @@ BW_STRUCTURE(root_backref, sizeof(struct bw_disk_root_ref), "a subvolume that co
 BW_EMPTY_STRUCTURE(orphan, "an inode or subvolume that is being deleted: the offset of the key",
                    "\n\t\torphan item");
 
-static const struct bw_member uuid_entry_members[] = {
-    BW_NUMBER(uuid_entry, subvolume, "id of the subvolume"),
-};
-static BW_STRUCTURE(uuid_entry, sizeof(struct bw_disk_uuid_entry), "a subvolume",
-                    "\n\t\tsubvol_id {subvolume}");
+BW_STATIC_STRUCTURE_OF(uuid_entry, sizeof(struct bw_disk_uuid_entry), "a subvolume",
+                       "\n\t\tsubvol_id {subvolume}",
+                       BW_NUMBER(uuid_entry, subvolume, "id of the subvolume"));
 
-static const struct bw_member uuid_members[] = {
-    BW_LIST("subvolumes", bw_structure_uuid_entry, "their ids"),
-};
-BW_STRUCTURE(uuid, 0, "the subvolumes of a uuid, which is the key", "{subvolumes}");
+BW_STRUCTURE_OF(uuid, 0, "the subvolumes of a uuid, which is the key", "{subvolumes}",
+                BW_LIST("subvolumes", bw_structure_uuid_entry, "their ids"));
 
-static const struct bw_member string_members[] = {
-    BW_REST("data", "the bytes of the item"),
-};
-BW_STRUCTURE(string, 0, "a text, for tests", "\n\t\titem data {data}");
+BW_STRUCTURE_OF(string, 0, "a text, for tests", "\n\t\titem data {data}",
+                BW_REST("data", "the bytes of the item"));
 
 /* Quotas. */
 
@@ -109,11 +103,10 @@ static const struct bw_value_names qgroup_flags =
     BW_NAMES(NULL, "", {1 << 0, "ON", false}, {1 << 0, "OFF", true}, {1 << 1, "SCANNING", false},
              {1 << 2, "INCONSISTENT", false}, {BW_QGROUP_SIMPLE_MODE, "SIMPLE_MODE", false});
 
-static const struct bw_member simple_quota_members[] = {
-    BW_NUMBER(qgroup_status, enable_generation, "transaction since which extents are counted"),
-};
-static BW_STRUCTURE(simple_quota, sizeof(struct bw_disk_qgroup_status), "simple quotas",
-                    " enable_gen {enable_generation}");
+BW_STATIC_STRUCTURE_OF(simple_quota, sizeof(struct bw_disk_qgroup_status), "simple quotas",
+                       " enable_gen {enable_generation}",
+                       BW_NUMBER(qgroup_status, enable_generation,
+                                 "transaction since which extents are counted"));
 
 static const struct bw_structure *const qgroup_states[] = {&bw_structure_simple_quota, NULL};
 
@@ -198,19 +191,15 @@ BW_STRUCTURE(inode_item, sizeof(struct bw_disk_inode_item), "a file, directory o
              "\n\t\tmtime {mtime}"
              "\n\t\totime {otime}");
 
-static const struct bw_member inode_ref_members[] = {
-    BW_NUMBER(inode_ref, index, "index of the name in its directory"),
-    BW_NUMBER(inode_ref, name_length, "bytes of the name"),
-    BW_NAME(inode_ref, "the name"),
-};
-static BW_STRUCTURE(inode_ref, sizeof(struct bw_disk_inode_ref), "a name of an inode",
-                    "\n\t\tindex {index} namelen {name_length} name: {name}");
+BW_STATIC_STRUCTURE_OF(inode_ref, sizeof(struct bw_disk_inode_ref), "a name of an inode",
+                       "\n\t\tindex {index} namelen {name_length} name: {name}",
+                       BW_NUMBER(inode_ref, index, "index of the name in its directory"),
+                       BW_NUMBER(inode_ref, name_length, "bytes of the name"),
+                       BW_NAME(inode_ref, "the name"));
 
-static const struct bw_member inode_refs_members[] = {
-    BW_LIST("names", bw_structure_inode_ref, "names"),
-};
-BW_STRUCTURE(inode_refs, 0, "the names of an inode in the directory that is the offset of the key",
-             "{names}");
+BW_STRUCTURE_OF(inode_refs, 0,
+                "the names of an inode in the directory that is the offset of the key", "{names}",
+                BW_LIST("names", bw_structure_inode_ref, "names"));
 
 static const struct bw_member inode_extref_members[] = {
     BW_NUMBER(inode_extref, index, "index of the name in its directory"),
@@ -221,10 +210,8 @@ static const struct bw_member inode_extref_members[] = {
 static BW_STRUCTURE(inode_extref, sizeof(struct bw_disk_inode_extref), "a name of an inode",
                     "\n\t\tindex {index} parent {parent} namelen {name_length} name: {name}");
 
-static const struct bw_member inode_extrefs_members[] = {
-    BW_LIST("names", bw_structure_inode_extref, "names"),
-};
-BW_STRUCTURE(inode_extrefs, 0, "names of an inode that have the same hash", "{names}");
+BW_STRUCTURE_OF(inode_extrefs, 0, "names of an inode that have the same hash", "{names}",
+                BW_LIST("names", bw_structure_inode_extref, "names"));
 
 static const struct bw_value_names entry_types =
     BW_NAMES(NULL, "DIR_ITEM.", {BW_FILE_REGULAR, "FILE", false}, {BW_FILE_DIRECTORY, "DIR", false},
@@ -249,29 +236,22 @@ static BW_STRUCTURE(dir_entry, sizeof(struct bw_disk_dir_item),
                     "\n\t\tname: {name}"
                     "\n\t\tdata {data}");
 
-static const struct bw_member dir_item_members[] = {
-    BW_LIST("entries", bw_structure_dir_entry, "entries whose names have the same hash"),
-};
-BW_STRUCTURE(dir_item, 0, "entries of a directory, or extended attributes of an inode",
-             "{entries}");
+BW_STRUCTURE_OF(dir_item, 0, "entries of a directory, or extended attributes of an inode",
+                "{entries}",
+                BW_LIST("entries", bw_structure_dir_entry,
+                        "entries whose names have the same hash"));
 
-static const struct bw_member dir_log_members[] = {
-    BW_NUMBER(dir_log, end, "last key offset of the directory that the log covers"),
-};
-BW_STRUCTURE(dir_log, sizeof(struct bw_disk_dir_log), "a range of a directory's keys in a log tree",
-             "\n\t\tdir log end {end}");
+BW_STRUCTURE_OF(dir_log, sizeof(struct bw_disk_dir_log),
+                "a range of a directory's keys in a log tree", "\n\t\tdir log end {end}",
+                BW_NUMBER(dir_log, end, "last key offset of the directory that the log covers"));
 
-static const struct bw_member verity_descriptor_members[] = {
-    BW_NUMBER(verity_descriptor, size, "bytes of the descriptor"),
-    BW_NUMBER(verity_descriptor, encryption, "unused"),
-};
-BW_STRUCTURE(verity_descriptor, sizeof(struct bw_disk_verity_descriptor),
-             "size of a file's fs-verity descriptor", NULL);
+BW_STRUCTURE_OF(verity_descriptor, sizeof(struct bw_disk_verity_descriptor),
+                "size of a file's fs-verity descriptor", NULL,
+                BW_NUMBER(verity_descriptor, size, "bytes of the descriptor"),
+                BW_NUMBER(verity_descriptor, encryption, "unused"));
 
-static const struct bw_member bytes_members[] = {
-    BW_REST("data", "the bytes of the item"),
-};
-BW_STRUCTURE(bytes, 0, "a piece of the data that fs-verity stores for a file", "{data}");
+BW_STRUCTURE_OF(bytes, 0, "a piece of the data that fs-verity stores for a file", "{data}",
+                BW_REST("data", "the bytes of the item"));
 
 /* File extents. */
 
@@ -290,15 +270,13 @@ static void compute_inline_size(struct bw_part *part, union bw_value *value)
     part->cursor.next = part->cursor.end;
 }
 
-static const struct bw_member inline_extent_members[] = {
+BW_STATIC_STRUCTURE_OF(
+    inline_extent, offsetof(struct bw_disk_file_extent, disk_bytenr), "contents in the item itself",
+    "\n\t\tinline extent data size {inline_size} ram_bytes {ram_bytes} compression "
+    "{compression:number} ({compression})",
     BW_COMPUTED("inline_size", U64, NUMBER, compute_inline_size, "bytes stored in the item"),
     BW_NUMBER(file_extent, ram_bytes, "bytes in memory"),
-    BW_NAMED(file_extent, compression, WORD, compressions, "how the bytes are compressed"),
-};
-static BW_STRUCTURE(inline_extent, offsetof(struct bw_disk_file_extent, disk_bytenr),
-                    "contents in the item itself",
-                    "\n\t\tinline extent data size {inline_size} ram_bytes {ram_bytes} compression "
-                    "{compression:number} ({compression})");
+    BW_NAMED(file_extent, compression, WORD, compressions, "how the bytes are compressed"));
 
 #define ON_DISK                                                                         \
     BW_NUMBER(file_extent, disk_bytenr, "logical address of the extent; 0 for a hole"), \
@@ -319,12 +297,9 @@ static BW_STRUCTURE(
     ON_DISK_TEXT("extent") " ram {ram_bytes}"
                            "\n\t\textent compression {compression:number} ({compression})");
 
-static const struct bw_member prealloc_extent_members[] = {
-    ON_DISK,
-    BW_NUMBER(file_extent, compression, "0"),
-};
-static BW_STRUCTURE(prealloc_extent, sizeof(struct bw_disk_file_extent), "space without contents",
-                    ON_DISK_TEXT("prealloc"));
+BW_STATIC_STRUCTURE_OF(prealloc_extent, sizeof(struct bw_disk_file_extent),
+                       "space without contents", ON_DISK_TEXT("prealloc"), ON_DISK,
+                       BW_NUMBER(file_extent, compression, "0"));
 
 static size_t choose_extent(struct bw_part *part)
 {
@@ -383,18 +358,15 @@ static const struct bw_value_names extent_flags =
 
 /* References inside an extent item. */
 
-static const struct bw_member inline_root_members[] = {
-    BW_FIELD_AS("root", inline_reference, offset, U64, NUMBER, "tree that has the block"),
-};
-static BW_STRUCTURE(inline_root, sizeof(struct bw_disk_inline_reference), "TREE_BLOCK_REF",
-                    "\n\t\ttree block backref root {root:tree}");
+BW_STATIC_STRUCTURE_OF(inline_root, sizeof(struct bw_disk_inline_reference), "TREE_BLOCK_REF",
+                       "\n\t\ttree block backref root {root:tree}",
+                       BW_FIELD_AS("root", inline_reference, offset, U64, NUMBER,
+                                   "tree that has the block"));
 
-static const struct bw_member inline_parent_members[] = {
-    BW_FIELD_AS("parent", inline_reference, offset, U64, NUMBER,
-                "logical address of the node that points to the block"),
-};
-static BW_STRUCTURE(inline_parent, sizeof(struct bw_disk_inline_reference), "SHARED_BLOCK_REF",
-                    "\n\t\tshared block backref parent {parent}");
+BW_STATIC_STRUCTURE_OF(inline_parent, sizeof(struct bw_disk_inline_reference), "SHARED_BLOCK_REF",
+                       "\n\t\tshared block backref parent {parent}",
+                       BW_FIELD_AS("parent", inline_reference, offset, U64, NUMBER,
+                                   "logical address of the node that points to the block"));
 
 static const struct bw_member extent_data_ref_members[] = {
     BW_NUMBER(extent_data_ref, root, "subvolume that uses the extent"),
@@ -406,26 +378,22 @@ BW_STRUCTURE(
     extent_data_ref, sizeof(struct bw_disk_extent_data_ref), "a file that uses an extent",
     "\n\t\textent data backref root {root:tree} objectid {objectid} offset {offset} count {count}");
 
-static const struct bw_member inline_data_members[] = {
-    BW_FIELD_AS("data", inline_data_ref, reference, RECORD, TEXT, "the file",
-                .kind = BW_READ_STRUCTURE, .structure = &bw_structure_extent_data_ref),
-};
-static BW_STRUCTURE(inline_data, sizeof(struct bw_disk_inline_data_ref), "EXTENT_DATA_REF",
-                    "{data}");
+BW_STATIC_STRUCTURE_OF(inline_data, sizeof(struct bw_disk_inline_data_ref), "EXTENT_DATA_REF",
+                       "{data}",
+                       BW_FIELD_AS("data", inline_data_ref, reference, RECORD, TEXT, "the file",
+                                   .kind = BW_READ_STRUCTURE,
+                                   .structure = &bw_structure_extent_data_ref));
 
-static const struct bw_member inline_shared_data_members[] = {
-    BW_NUMBER(inline_shared_data_ref, parent, "logical address of the leaf that uses the extent"),
-    BW_NUMBER(inline_shared_data_ref, count, "how many of its items use it"),
-};
-static BW_STRUCTURE(inline_shared_data, sizeof(struct bw_disk_inline_shared_data_ref),
-                    "SHARED_DATA_REF", "\n\t\tshared data backref parent {parent} count {count}");
+BW_STATIC_STRUCTURE_OF(inline_shared_data, sizeof(struct bw_disk_inline_shared_data_ref),
+                       "SHARED_DATA_REF", "\n\t\tshared data backref parent {parent} count {count}",
+                       BW_NUMBER(inline_shared_data_ref, parent,
+                                 "logical address of the leaf that uses the extent"),
+                       BW_NUMBER(inline_shared_data_ref, count, "how many of its items use it"));
 
-static const struct bw_member inline_owner_members[] = {
-    BW_FIELD_AS("root", inline_reference, offset, U64, NUMBER,
-                "subvolume that wrote the extent, for simple quotas"),
-};
-static BW_STRUCTURE(inline_owner, sizeof(struct bw_disk_inline_reference), "EXTENT_OWNER_REF",
-                    "\n\t\textent owner root {root}");
+BW_STATIC_STRUCTURE_OF(inline_owner, sizeof(struct bw_disk_inline_reference), "EXTENT_OWNER_REF",
+                       "\n\t\textent owner root {root}",
+                       BW_FIELD_AS("root", inline_reference, offset, U64, NUMBER,
+                                   "subvolume that wrote the extent, for simple quotas"));
 
 static const struct bw_structure *const inline_references[] = {
     &bw_structure_inline_root,        &bw_structure_inline_parent, &bw_structure_inline_data,
@@ -448,11 +416,10 @@ static const struct bw_value_names reference_types = BW_NAMES(
     {BW_EXTENT_DATA_REF, "EXTENT_DATA_REF", false}, {BW_SHARED_DATA_REF, "SHARED_DATA_REF", false},
     {BW_EXTENT_OWNER_REF, "EXTENT_OWNER_REF", false});
 
-static const struct bw_member inline_reference_members[] = {
-    BW_NAMED(inline_reference, type, WORD, reference_types, "what kind of reference it is"),
-    BW_CHOICE(inline_references, choose_reference, "by the type"),
-};
-static BW_STRUCTURE(inline_reference, sizeof(uint8_t), "a reference to the extent", "{...}");
+BW_STATIC_STRUCTURE_OF(inline_reference, sizeof(uint8_t), "a reference to the extent", "{...}",
+                       BW_NAMED(inline_reference, type, WORD, reference_types,
+                                "what kind of reference it is"),
+                       BW_CHOICE(inline_references, choose_reference, "by the type"));
 
 #define REFERENCES BW_LIST("inline_references", bw_structure_inline_reference, "references")
 #define EXTENT_MEMBERS                                                       \
@@ -467,12 +434,12 @@ struct bw_disk_tree_block_extent {
     struct bw_disk_tree_block_info info;
 };
 
-static const struct bw_member tree_block_info_members[] = {
-    BW_FIELD_AS("key", tree_block_extent, info.key, KEY, TEXT, "first key of the block"),
-    BW_FIELD_AS("level", tree_block_extent, info.level, U64, NUMBER, "its level"),
-};
-static BW_STRUCTURE(tree_block_info, sizeof(struct bw_disk_tree_block_extent), "a tree block",
-                    "\n\t\ttree block key {key} level {level}");
+BW_STATIC_STRUCTURE_OF(tree_block_info, sizeof(struct bw_disk_tree_block_extent), "a tree block",
+                       "\n\t\ttree block key {key} level {level}",
+                       BW_FIELD_AS("key", tree_block_extent, info.key, KEY, TEXT,
+                                   "first key of the block"),
+                       BW_FIELD_AS("level", tree_block_extent, info.level, U64, NUMBER,
+                                   "its level"));
 
 static const struct bw_structure *const block_infos[] = {&bw_structure_tree_block_info, NULL};
 
@@ -482,23 +449,17 @@ static size_t choose_block_info(struct bw_part *part)
     return !(bw_get64(extent->flags) & BW_EXTENT_TREE_BLOCK);
 }
 
-static const struct bw_member extent_item_members[] = {
-    EXTENT_MEMBERS,
-    BW_CHOICE(block_infos, choose_block_info, "if it is a tree block"),
-    REFERENCES,
-};
-BW_STRUCTURE(extent_item, sizeof(struct bw_disk_extent_item),
-             "an extent, whose length is the offset of the key",
-             EXTENT_TEXT "{...}{inline_references}");
+BW_STRUCTURE_OF(extent_item, sizeof(struct bw_disk_extent_item),
+                "an extent, whose length is the offset of the key",
+                EXTENT_TEXT "{...}{inline_references}", EXTENT_MEMBERS,
+                BW_CHOICE(block_infos, choose_block_info, "if it is a tree block"), REFERENCES);
 
-static const struct bw_member metadata_item_members[] = {
-    EXTENT_MEMBERS,
-    BW_PART("level", U64, NUMBER, "level of the block: the offset of the key",
-            .kind = BW_READ_KEY_OFFSET),
-    REFERENCES,
-};
-BW_STRUCTURE(metadata_item, sizeof(struct bw_disk_extent_item), "a tree block",
-             EXTENT_TEXT "\n\t\ttree block skinny level {level}{inline_references}");
+BW_STRUCTURE_OF(metadata_item, sizeof(struct bw_disk_extent_item), "a tree block",
+                EXTENT_TEXT "\n\t\ttree block skinny level {level}{inline_references}",
+                EXTENT_MEMBERS,
+                BW_PART("level", U64, NUMBER, "level of the block: the offset of the key",
+                        .kind = BW_READ_KEY_OFFSET),
+                REFERENCES);
 
 BW_EMPTY_STRUCTURE(tree_block_ref, "a tree that has a block: the offset of the key",
                    "\n\t\ttree block backref");
@@ -506,12 +467,10 @@ BW_EMPTY_STRUCTURE(tree_block_ref, "a tree that has a block: the offset of the k
 BW_EMPTY_STRUCTURE(shared_block_ref, "a node that points to a block: the offset of the key",
                    "\n\t\tshared block backref");
 
-static const struct bw_member shared_data_ref_members[] = {
-    BW_NUMBER(shared_data_ref, count, "how many of the leaf's items use it"),
-};
-BW_STRUCTURE(shared_data_ref, sizeof(struct bw_disk_shared_data_ref),
-             "a leaf that uses an extent: the offset of the key",
-             "\n\t\tshared data backref count {count}");
+BW_STRUCTURE_OF(shared_data_ref, sizeof(struct bw_disk_shared_data_ref),
+                "a leaf that uses an extent: the offset of the key",
+                "\n\t\tshared data backref count {count}",
+                BW_NUMBER(shared_data_ref, count, "how many of the leaf's items use it"));
 
 BW_EMPTY_STRUCTURE(extent_ref_v0, "a reference, in file systems before 2009",
                    "\n\t\textent ref v0 (deprecated)");
@@ -525,12 +484,11 @@ const struct bw_value_names bw_group_flags = BW_NAMES(
     {BW_GROUP_RAID1C4, "RAID1C4", false}, {BW_GROUP_PROFILE_MASK, "single", true},
     {BW_GROUP_REMAPPED, "REMAPPED", false}, {BW_GROUP_METADATA_REMAP, "METADATA_REMAP", false});
 
-static const struct bw_member block_group_v2_members[] = {
+BW_STATIC_STRUCTURE_OF(
+    block_group_v2, sizeof(struct bw_disk_block_group_v2), "with a remap tree",
+    "\n\t\tremap_bytes {remap_bytes} identity_remap_count {identity_remap_count}",
     BW_NUMBER(block_group_v2, remap_bytes, "bytes that were moved here from other block groups"),
-    BW_NUMBER(block_group_v2, identity_remap_count, "ranges that have not been moved yet"),
-};
-static BW_STRUCTURE(block_group_v2, sizeof(struct bw_disk_block_group_v2), "with a remap tree",
-                    "\n\t\tremap_bytes {remap_bytes} identity_remap_count {identity_remap_count}");
+    BW_NUMBER(block_group_v2, identity_remap_count, "ranges that have not been moved yet"));
 
 static const struct bw_structure *const block_groups[] = {&bw_structure_block_group_v2, NULL};
 
@@ -549,21 +507,18 @@ BW_STRUCTURE(block_group, sizeof(struct bw_disk_block_group),
              "a range of addresses that is used for one thing",
              "\n\t\tblock group used {used} chunk_objectid {chunk_objectid} flags {flags}{...}");
 
-static const struct bw_member free_space_info_members[] = {
-    BW_NUMBER(free_space_info, extent_count, "free ranges of the block group"),
-    BW_NUMBER(free_space_info, flags, "1: they are kept as bitmaps"),
-};
-BW_STRUCTURE(free_space_info, sizeof(struct bw_disk_free_space_info), "free space of a block group",
-             "\n\t\tfree space info extent count {extent_count} flags {flags}");
+BW_STRUCTURE_OF(free_space_info, sizeof(struct bw_disk_free_space_info),
+                "free space of a block group",
+                "\n\t\tfree space info extent count {extent_count} flags {flags}",
+                BW_NUMBER(free_space_info, extent_count, "free ranges of the block group"),
+                BW_NUMBER(free_space_info, flags, "1: they are kept as bitmaps"));
 
 BW_EMPTY_STRUCTURE(free_space_extent, "a free range, which the key describes",
                    "\n\t\tfree space extent");
 
-static const struct bw_member free_space_bitmap_members[] = {
-    BW_REST("bitmap", "a bit for each sector, lowest first; 1: free"),
-};
-BW_STRUCTURE(free_space_bitmap, 0, "free sectors in the range that the key describes",
-             "\n\t\tfree space bitmap{bitmap}");
+BW_STRUCTURE_OF(free_space_bitmap, 0, "free sectors in the range that the key describes",
+                "\n\t\tfree space bitmap{bitmap}",
+                BW_REST("bitmap", "a bit for each sector, lowest first; 1: free"));
 
 static const struct bw_member free_space_header_members[] = {
     BW_FIELD(free_space_header, location, KEY, TEXT, "inode of the cache"),
@@ -578,8 +533,7 @@ BW_STRUCTURE(free_space_header, sizeof(struct bw_disk_free_space_header),
 
 BW_EMPTY_STRUCTURE(nothing, "the key says all", "");
 
-static const struct bw_member remap_members[] = {
-    BW_NUMBER(remap, address, "new address of the range; in a REMAP_BACKREF the old one"),
-};
-BW_STRUCTURE(remap, sizeof(struct bw_disk_remap), "a range that was moved",
-             "\n\t\taddress {address}");
+BW_STRUCTURE_OF(remap, sizeof(struct bw_disk_remap), "a range that was moved",
+                "\n\t\taddress {address}",
+                BW_NUMBER(remap, address,
+                          "new address of the range; in a REMAP_BACKREF the old one"));
