@@ -117,7 +117,8 @@ if have jq; then
             wc -l)" 0
 fi
 expect "columns" 0 - dump -t fs --key 257,INODE_ITEM,0 -o key,type,size --header "$plain"
-holds "their names and values" out_is "$(printf 'key\ttype\tsize\n(257 INODE_ITEM 0)\tINODE_ITEM\t160')"
+row=$(printf '(257 INODE_ITEM 0)\tINODE_ITEM\t160')
+holds "their names and values" out_is "$(printf 'key\ttype\tsize\n%s' "$row")"
 expect "an item as a column" 0 - dump -t fs --key 257,INODE_ITEM,0 -o item "$plain"
 holds "is JSON, with flags by name" out_has '^{"generation":.*"flags":\[.*"atime":[0-9]*,'
 expect "dates in items" 0 - dump -t fs --key 257,INODE_ITEM,0 --json --times=iso "$plain"
