@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Checking a file system: everything that its structures and checksums promise is held against what
- * is there, in all copies, without writing anything. The check consists of passes, each of which
- * holds one part against another; what is wrong comes out as findings.
+ * Checking a file system without writing anything: all copies of its structures are compared with
+ * the format, with their checksums and with each other. The check consists of passes, and each pass
+ * reports its findings.
  *
- * The code of a finding is a word that never changes its meaning; docs/check.md lists them all, and
- * so does bw_finding_codes().
+ * The code of a finding is a word that never changes its meaning. docs/check.md and
+ * bw_finding_codes() list all codes.
  */
 #ifndef BTRFS_WALK_CHECK_H
 #define BTRFS_WALK_CHECK_H
@@ -72,7 +72,8 @@ enum bw_finding_known {
 /** Something that is wrong, or worth knowing. */
 struct bw_finding {
     const struct bw_finding_code *code;
-    const char *message; /**< what is wrong, in words: no address that a member below tells */
+    const char *message; /**< the problem as a sentence, without the addresses in the members below
+                          */
     unsigned known;      /**< bits of enum bw_finding_known */
     bool mendable;       /**< another copy, or parity, is good */
     uint64_t tree;       /**< id of the tree it is in */
@@ -87,10 +88,10 @@ struct bw_finding {
     const struct bw_bytes *paths; /**< absolute paths of the files it touches, raw bytes */
     size_t path_count;
     uint64_t more_paths;      /**< how many there are beyond those listed */
-    uint64_t more_subvolumes; /**< how many subvolumes beyond those of the paths share what is
-                                 concerned */
-    uint64_t file_length; /**< bytes of the file that are concerned; of compressed data, all that
-                               the damaged extent gives it */
+    uint64_t more_subvolumes; /**< number of subvolumes that share the affected range, beyond those
+                                 of the paths */
+    uint64_t file_length; /**< affected bytes of the file; of compressed data, all bytes of the file
+                             in the damaged extent */
     uint64_t reserved[5]; /**< zeros: room for more members */
 };
 
@@ -106,7 +107,7 @@ struct bw_check_progress {
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
-/** What to check, and how. All zeros but the size: everything but data. */
+/** How to check. All zeros but the size: everything except data. */
 struct bw_check_options {
     size_t struct_size; /**< sizeof(struct bw_check_options) */
     bool quick;         /**< superblocks, chunk tree and root tree only; one copy of each block */
@@ -116,8 +117,8 @@ struct bw_check_options {
     unsigned threads;   /**< 0: one for each processor, at most 8 */
     bw_finding_taker *take; /**< receives findings, in the order of the passes; from the calling
                                thread. May be NULL */
-    /** Called now and then, from the calling thread or another one, but never twice at once;
-     * returns whether to go on. May be NULL. */
+    /** Called now and then, from any thread, but never twice at once; returns false to stop the
+     * check. May be NULL. */
     bool (*progress)(void *context, const struct bw_check_progress *progress);
     void *context;
 };
@@ -144,12 +145,12 @@ struct bw_check_summary {
 };
 
 /**
- * Checks a file system. `*summary` is set even if the check ends with an error, to NULL if there is
- * none; the caller frees it with bw_check_summary_free(). To see the trees as they are on disk, the
- * file system is to be opened with BW_LOG_IGNORE.
+ * Checks a file system. `*summary` is always set, to NULL if there is no summary; the caller frees
+ * it with bw_check_summary_free(). Open the file system with BW_LOG_IGNORE to check the trees as
+ * they are on disk.
  *
- * Damage is no error of this function. BW_ERROR_STOPPED if options->progress asked for it; the
- * error of options->take; BW_ERROR_USAGE if the options are wrong.
+ * Damage is not an error of this function. Errors: BW_ERROR_STOPPED if options->progress returned
+ * false; the error of options->take; BW_ERROR_USAGE if the options are wrong.
  */
 struct bw_error *bw_check(struct bw_fs *fs, const struct bw_check_options *options,
                           struct bw_check_summary **summary);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The one error object of libbtrfs-walk.
+ * The error object of libbtrfs-walk.
  *
- * Every function that can fail returns `struct bw_error *`. NULL means success; any other value
- * belongs to the caller, who returns it further up or frees it with bw_error_free(). An error says
- * what is wrong, at which address, and in which layer of the read pipeline it was detected.
+ * Every function that can fail returns `struct bw_error *`. NULL means success. The caller owns
+ * any other value, and returns it or frees it with bw_error_free(). An error contains a message,
+ * the address, and the layer of the read pipeline that detected it.
  */
 #ifndef BTRFS_WALK_ERROR_H
 #define BTRFS_WALK_ERROR_H
@@ -65,7 +65,7 @@ struct bw_error_hop {
 struct bw_error {
     enum bw_error_code code;
     int system;    /**< errno of a failed system call, 0 otherwise */
-    char *message; /**< what is corrupt, where, why and the bad value; no trailing newline */
+    char *message; /**< what is corrupt, where, why and the bad value; no newline at the end */
     struct bw_error_hop *way; /**< the layer that detected it, then those that it passed; NULL if
                                  it was not detected by a layer */
     struct bw_error *causes;  /**< errors that led to this one, for example one for each copy that
@@ -86,18 +86,14 @@ struct bw_error *bw_error_from_errno(int system_errno, const char *format, ...)
 /** The error for a failed allocation: a static object. */
 struct bw_error *bw_error_no_memory(void) __attribute__((returns_nonnull, warn_unused_result));
 
-/**
- * Prepends context to the message of an error ("CONTEXT: MESSAGE") and returns the same error,
- * which must not be NULL. If memory runs out, the message stays as it was.
- */
+/** Prepends context to the message of an error ("CONTEXT: MESSAGE") and returns the same error,
+ * which must not be NULL. If memory runs out, the message remains unchanged. */
 struct bw_error *bw_error_prefix(struct bw_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3), returns_nonnull, warn_unused_result));
 
-/**
- * Records that an error passed a layer; the first layer recorded is the one that detected it.
- * `address` may be NULL. bw_wind() does this, so layers need not. If memory runs out, nothing is
- * recorded.
- */
+/** Records that an error passed a layer. The first layer recorded is the layer that detected the
+ * error. `address` may be NULL. bw_wind() calls this, so layers need not. If memory runs out,
+ * nothing is recorded. */
 void bw_error_add_hop(struct bw_error *error, const char *layer, const char *volume,
                       const uint64_t *address);
 

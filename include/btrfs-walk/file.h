@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Contents of one file: reading at an offset, and the extents it is made of. Data are verified
- * against their checksums, a bad copy is replaced by another one or by what parity gives, and
- * compressed extents are decompressed. For reading many files see file.h.
+ * The contents of one file: reading at an offset, and listing its extents. Data are verified
+ * against their checksums; another copy or parity replaces a bad copy; compressed extents are
+ * decompressed. To read many files, see struct bw_stream.
  */
 #ifndef BTRFS_WALK_FILE_H
 #define BTRFS_WALK_FILE_H
@@ -78,7 +78,7 @@ enum bw_extent_kind {
     BW_EXTENT_REGULAR,   /**< data on disk */
     BW_EXTENT_INLINE,    /**< data inside the tree of the subvolume */
     BW_EXTENT_UNWRITTEN, /**< allocated and never written: zeros */
-    BW_EXTENT_BAD,       /**< what is there cannot be told; see `error` */
+    BW_EXTENT_BAD,       /**< unreadable; see `error` */
 };
 
 /** Compressions of extents. Source: BTRFS_COMPRESS_* in the kernel's fs/btrfs/compression.h. */
@@ -103,14 +103,14 @@ struct bw_extent {
     uint64_t stored;         /**< bytes of the whole extent on disk; 0: not on disk */
     uint64_t ram_bytes;      /**< bytes of the whole extent, decompressed */
     uint64_t extent_offset;  /**< where in those the range of the file begins */
-    uint64_t used_logical, used_stored; /**< what has to be read for the range: all of the extent if
-                                             it is compressed, otherwise the part in use */
+    uint64_t used_logical, used_stored; /**< the bytes on disk needed for the range: the whole
+                                           extent if it is compressed, otherwise the part in use */
     struct bw_error *error; /**< for BW_EXTENT_BAD: why; belongs to the handle until the next call
                              */
     uint64_t reserved[2];   /**< zeros: room for more members */
 };
 
-/** Sets where bw_file_next_extent() goes on. It begins at offset 0 when the file is opened. */
+/** Sets the offset at which bw_file_next_extent() continues. An open file starts at offset 0. */
 void bw_file_seek_extent(struct bw_file *file, uint64_t offset);
 
 /**
@@ -129,7 +129,7 @@ struct bw_extent_count {
     uint64_t reserved[4];                     /**< zeros: room for more members */
 };
 
-/** Counts the extents of a file. What cannot be read is reported, and not counted. */
+/** Counts the extents of a file. Unreadable extents are reported, and not counted. */
 struct bw_error *bw_file_count_extents(struct bw_fs *fs, const struct bw_place *place,
                                        struct bw_extent_count *count);
 
@@ -153,8 +153,8 @@ struct bw_data_file {
     uint64_t size;           /**< bytes, as its inode says */
     bool unchecked;          /**< read without looking at checksums: it has none, or they are not
                                   wanted */
-    bool may_lack_checksums; /**< data without a checksum are taken as they are: for files whose
-                                inode is lost, which therefore does not say whether there are any */
+    bool may_lack_checksums; /**< data without checksums are accepted: for a file whose inode is
+                                lost, because only the inode says whether its data have checksums */
     uint64_t reserved[2];    /**< zeros: room for more members */
 };
 
@@ -178,14 +178,15 @@ struct bw_error *bw_data_reader_create(struct bw_fs *fs, struct bw_data_reader *
 /** Frees it; NULL is allowed. */
 void bw_data_reader_destroy(struct bw_data_reader *reader);
 
-/** What to read, and who receives it. Members that may be NULL or 0 say so. */
+/** A stream: its files, and the functions that receive their contents. Members that may be NULL or
+ * 0 say so. */
 struct bw_stream {
     size_t struct_size; /**< sizeof(struct bw_stream) */
     unsigned threads;   /**< workers, the calling thread among them; 0: one for each processor, at
                              most 8 */
 
-    /** Gives the next file; `*got` false: there are no more. Never called by two threads at once.
-     * It runs some tasks ahead of what is delivered. */
+    /** Returns the next file; `*got` false: there are no more. Never called by two threads at once.
+     * It runs some tasks ahead of the delivery. */
     struct bw_error *(*next)(void *context, struct bw_stream_file *file, bool *got);
 
     /**

@@ -24,10 +24,10 @@ extern "C" {
 #endif
 
 /*
- * Which state of a file system is opened. Blocks are never written in place, so the tree blocks of
- * older transactions lie on the disk until something else is written there; each of these states is
- * a file system of its own, with its own root tree and chunk tree. What is lost of an older state
- * is damage; nothing of another state is shown in its place.
+ * The choice of a generation. Blocks are never overwritten in place, so tree blocks of older
+ * transactions remain on the disk until something else is written there. Each of these generations
+ * is a file system of its own, with its own root tree and chunk tree. Missing parts of an older
+ * generation are damage; they are never replaced by parts of another generation.
  */
 
 /** How many older states the superblock names. */
@@ -39,9 +39,8 @@ struct bw_generation_choice {
     uint64_t generation;           /**< the transaction that committed it */
     uint64_t tree_root;            /**< logical address of the root of its root tree */
     uint64_t tree_root_generation; /**< that root must have it, if this is not 0 */
-    uint64_t chunk_root;           /**< logical address of the root of its chunk tree; 0: the one
-                                      that belongs to the state as far as the superblock says so,
-                                      otherwise the present one */
+    uint64_t chunk_root; /**< logical address of the root of its chunk tree; 0: the chunk tree that
+                            the superblock records for this generation, otherwise the current one */
     /** One of the backup roots of the superblock, from 1 on: it is one more than the number that
      * `btrfs inspect-internal dump-super --full` prints. */
     unsigned backup;
@@ -61,8 +60,8 @@ enum {
     BW_SUPERBLOCK_NUMBERS = 3, /**< how many there can be */
 };
 
-/** What to do about a log tree, which has the changes that were made safe by fsync(2) after the
- * last transaction was committed. */
+/** Handling of a log tree, which contains changes that fsync(2) wrote after the last committed
+ * transaction. */
 enum bw_log_mode {
     BW_LOG_REPLAY, /**< show them, as a mount would: in memory, nothing is written */
     BW_LOG_IGNORE, /**< show the last transaction, as the mount option rescue=nologreplay */
@@ -98,8 +97,7 @@ struct bw_fs_options {
                       */
     enum bw_log_mode log;              /**< what to do about a log tree */
     struct bw_generation_choice state; /**< which state is opened; an older one has no log tree */
-    /** If the superblocks, or the roots that they name, are lost: read the whole devices for what
-     * can stand in for them. */
+    /** If the superblocks or the tree roots are lost: search the whole devices for replacements. */
     bool scan;
     struct bw_servers *servers; /**< connections and helpers of images that are no plain files, to
                                    be used and added to; must outlive the file system. NULL: its
@@ -134,12 +132,10 @@ struct bw_fs_status {
  */
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs);
 
-/**
- * Opens the images alone and finds their superblocks, good or not: neither is a file system chosen
- * nor a tree read. The result is for bw_fs_image_count(), bw_fs_image_path(),
- * bw_fs_read_superblock(), bw_fs_copy_superblock(), bw_fs_status() and bw_fs_close(). Errors as
- * bw_fs_open(), but for those that come from what the images hold.
- */
+/** Opens only the images and finds their superblocks, good or bad; chooses no file system and reads
+ * no tree. Use the result with bw_fs_image_count(), bw_fs_image_path(), bw_fs_read_superblock(),
+ * bw_fs_copy_superblock(), bw_fs_status() and bw_fs_close(). Errors as bw_fs_open(), except those
+ * about the contents of the images. */
 struct bw_error *bw_fs_open_images(const struct bw_fs_options *options, struct bw_fs **fs);
 
 /** Closes a file system, after everything that was opened from it; NULL is allowed. */
@@ -148,12 +144,10 @@ void bw_fs_close(struct bw_fs *fs);
 /** The present state. Later reads may find more damage. */
 struct bw_fs_status bw_fs_status(const struct bw_fs *fs);
 
-/**
- * Reads the superblocks again, and compares them with those that were found when the file system
- * was opened: an image that is written to in the meantime, by a mount or a program, may give an
- * answer that was never true. The error (BW_ERROR_CORRUPT) names the first image with a newer
- * superblock; NULL: there is none. For callers that have read all they wanted.
- */
+/** Reads the superblocks again and compares them with those found by bw_fs_open(). If a mount or a
+ * program writes to an image at the same time, results may be inconsistent. The error
+ * (BW_ERROR_CORRUPT) names the first image with a newer superblock; NULL if no superblock has
+ * changed. Call it after the last read. */
 struct bw_error *bw_fs_find_change(const struct bw_fs *fs);
 
 /** Sends a message to the reporter of the file system, as the library does, and counts it in its
@@ -164,10 +158,10 @@ void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *
 /** How many bytes of the images have been read so far. */
 uint64_t bw_fs_bytes_read(const struct bw_fs *fs);
 
-/** About how many bytes of tree blocks there are, as the items of the root tree say; of subvolumes
- * alone, if `subvolumes`. What they share counts for each, but the sum is at most what the whole
- * file system uses. For telling how long reading will take: what is damaged is passed over, and not
- * reported. */
+/** The approximate number of bytes of all tree blocks, from the items of the root tree; with
+ * `subvolumes`, of subvolumes only. Shared blocks count for each subvolume, but the sum never
+ * exceeds the used bytes of the file system. For estimating how long reading takes: damage is
+ * skipped and not reported. */
 uint64_t bw_fs_tree_bytes(struct bw_fs *fs, bool subvolumes);
 
 /** The same of some trees, by their ids (not NULL); the root tree itself is not counted. */
@@ -211,11 +205,9 @@ const char *bw_fs_image_path(const struct bw_fs *fs, size_t image);
 /** The superblock in use: the newest good one of all images. */
 void bw_fs_superblock(const struct bw_fs *fs, struct bw_superblock_info *superblock);
 
-/**
- * Reads superblock copy 0, 1 or 2 of the image that was given as number `image` (from 0 on) and
- * decodes it. BW_ERROR_NOT_FOUND if the image is too small for that copy or there is no such image;
- * BW_ERROR_NOT_BTRFS or BW_ERROR_CORRUPT if what is there is not valid.
- */
+/** Reads superblock copy 0, 1 or 2 of image number `image` (from 0 on) and decodes it.
+ * BW_ERROR_NOT_FOUND if there is no such image, or it is too small for that copy;
+ * BW_ERROR_NOT_BTRFS or BW_ERROR_CORRUPT if the copy is invalid. */
 struct bw_error *bw_fs_read_superblock(struct bw_fs *fs, size_t image, unsigned copy,
                                        struct bw_superblock_info *superblock);
 
@@ -230,14 +222,13 @@ struct bw_error *bw_fs_copy_superblock(struct bw_fs *fs, size_t image, unsigned 
 /** Checks one as opening does; errors as bw_fs_read_superblock(). `copy` is its number. */
 struct bw_error *bw_superblock_check(const uint8_t bytes[BW_SUPERBLOCK_BYTES], unsigned copy);
 
-/**
- * Whether a file or block device has a superblock of btrfs, by its magic alone, which says nothing
- * of the rest. `offset`: where the image begins in it. `fsid` is set to that of the file system. To
- * be asked before anything is opened: which files are images, and of the same file system.
- */
+/** Whether a file or block device contains a superblock of btrfs, by its magic only: the rest may
+ * be invalid. `offset`: where the image begins in it. `fsid` is set to the fsid of the file system.
+ * For callers that need to know, before anything is opened, which files are images of the same file
+ * system. */
 bool bw_file_holds_superblock(const char *path, uint64_t offset, uint8_t fsid[BW_UUID_SIZE]);
 
-/** What became of a device. */
+/** The state of a device. */
 enum bw_device_state {
     BW_DEVICE_PRESENT,
     BW_DEVICE_STALE,   /**< present, but it missed transactions that others have */
@@ -252,10 +243,10 @@ struct bw_device_info {
     uint64_t devid;
     enum bw_device_state state;
     const char *path;     /**< of its image, as long as the file system; NULL if it is missing */
-    uint64_t total_bytes; /**< its size; 0 if nothing tells it */
+    uint64_t total_bytes; /**< its size; 0 if unknown */
     uint64_t bytes_used;  /**< bytes allocated to chunks; 0 if nothing tells its size */
     uint64_t generation;  /**< of its superblock; 0 if it is missing */
-    uint8_t uuid[BW_UUID_SIZE]; /**< zeros if nothing tells it */
+    uint8_t uuid[BW_UUID_SIZE]; /**< zeros if unknown */
     uint64_t image_bytes;       /**< size of its image; 0 if it is missing */
     bool seed;            /**< it belongs to the file system that this one has sprouted from */
     uint64_t partition;   /**< which one of the image it is; 0: the image is no disk */
@@ -265,21 +256,20 @@ struct bw_device_info {
 /** Receives a device; the view ends with the call. An error ends the iteration and is returned. */
 typedef struct bw_error *bw_device_taker(void *context, const struct bw_device_info *device);
 
-/** Hands out all devices, by ascending id, those that are missing among them. What of the chunk
- * tree cannot be read is reported. */
+/** Passes all devices on, missing ones included, by ascending id. Unreadable parts of the chunk
+ * tree are reported. */
 struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_taker *take, void *context);
 
 /** Receives a chunk; the view ends with the call. An error ends the iteration and is returned. */
 typedef struct bw_error *bw_chunk_taker(void *context, const struct bw_chunk_info *chunk);
 
-/** Hands out all chunks, by ascending address. What of the chunk tree cannot be read is reported.
- */
+/** Passes all chunks on, by ascending address. Unreadable parts of the chunk tree are reported. */
 struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_taker *take, void *context);
 
-/** What can be read of a chunk with the devices that were given. */
+/** How much of a chunk the given devices can provide. */
 enum bw_chunk_condition {
     BW_CHUNK_COMPLETE,   /**< all its devices were given */
-    BW_CHUNK_DEGRADED,   /**< other copies or parity stand in for those that are missing */
+    BW_CHUNK_DEGRADED,   /**< other copies or parity replace those that are missing */
     BW_CHUNK_INCOMPLETE, /**< part of its data can not be read, or all of them */
 };
 
@@ -290,23 +280,21 @@ enum bw_chunk_condition bw_chunk_condition(const struct bw_fs *fs,
 
 /** Where the bytes at a logical address lie. */
 struct bw_mapping {
-    unsigned copies;      /**< copies that can be read, those computed from parity included; 0: no
-                               chunk holds the address */
-    uint64_t length;      /**< bytes from the address on for which all of this holds */
-    uint64_t devid;       /**< device of the copy asked for */
-    uint64_t offset;      /**< on that device */
-    bool present;         /**< whether that device was given */
-    bool rebuilt;         /**< the copy is computed from the other stripes of its row; devid and
-                               offset are those of the parity that it takes */
+    unsigned copies; /**< copies that can be read, those computed from parity included; 0: no
+                          chunk holds the address */
+    uint64_t length; /**< bytes from the address on for which all of this holds */
+    uint64_t devid;  /**< device of the copy asked for */
+    uint64_t offset; /**< on that device */
+    bool present;    /**< whether that device was given */
+    bool rebuilt;    /**< the copy is computed from the other stripes of its row; devid and offset
+                        belong to the parity that is used */
     uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
-/**
- * Maps a logical address. `copy` counts from 1; `length` (at least 1) bounds mapping->length.
- * Nothing is read, but for the raid stripe tree where the file system has one. BW_ERROR_NOT_FOUND
- * if there is no such copy, or no chunk holds the address: mapping->copies and ->length are set
- * then as well.
- */
+/** Maps a logical address. `copy` counts from 1; `length` (at least 1) limits mapping->length.
+ * Reads nothing, except the raid stripe tree if the file system has one. BW_ERROR_NOT_FOUND if
+ * there is no such copy, or no chunk contains the address: mapping->copies and ->length are set
+ * even then. */
 struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, unsigned copy,
                            struct bw_mapping *mapping);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The graph of layers that a file system is read through, from outside: giving another one,
- * changing it, printing it, and looking into it while it works. What a layer is says
- * btrfs-walk/xlator.h.
+ * The graph of layers that a file system is read through: replacing it, changing it, printing it,
+ * and inspecting it while it works; and the interface of layers.
  */
 #ifndef BTRFS_WALK_GRAPH_H
 #define BTRFS_WALK_GRAPH_H
@@ -75,8 +74,7 @@ extern "C" {
 struct bw_graph;
 struct bw_xlator;
 
-/** What is being read. It narrows on the way down: the storage layer sees kinds only to count them.
- */
+/** The kind of data that a request reads. Storage layers only count by kind. */
 enum bw_request_kind {
     BW_REQUEST_SUPER,      /**< a superblock copy */
     BW_REQUEST_TREE_BLOCK, /**< one metadata block */
@@ -86,7 +84,7 @@ enum bw_request_kind {
     BW_REQUEST_KINDS,
 };
 
-/** What a kind is called in options, reports and statedumps: "tree-block". */
+/** Name of a kind in options, reports and statedumps: "tree-block". */
 const char *bw_request_kind_name(enum bw_request_kind kind);
 
 /** Choices of an option (BW_OPTION_ENUM) that selects a kind of request: "any", then the kinds.
@@ -100,15 +98,16 @@ static inline bool bw_request_kind_selected(uint64_t choice, enum bw_request_kin
     return choice == 0 || choice - 1 == (uint64_t)kind;
 }
 
-/** What an address means. Logical above the cluster layers, an offset on one device below them. */
+/** Address spaces. Addresses are logical above the cluster layers, and offsets on one device below
+ * them. */
 enum bw_address_space {
     BW_ADDRESS_NONE, /**< nothing: what a storage layer has below it */
     BW_ADDRESS_DEVICE,
     BW_ADDRESS_LOGICAL,
-    BW_ADDRESS_ANY, /**< above and below alike: whatever the only child has above it */
+    BW_ADDRESS_ANY, /**< the same above and below: the address space above the only child */
 };
 
-/** What the pointer to a tree block promises about it. */
+/** The claims that the pointer to a tree block makes about the block. */
 struct bw_tree_block_expectation {
     uint64_t owner;          /**< id of the tree the block is read for */
     uint64_t generation;     /**< transaction that wrote it, exactly */
@@ -121,7 +120,7 @@ struct bw_tree_block_expectation {
                      block */
 };
 
-/** What is known of file data before they are read. */
+/** Known facts about file data before they are read. */
 struct bw_data_expectation {
     const uint8_t *checksums; /**< of each sector in turn, as long as the file system's checksums
                                  are */
@@ -132,7 +131,7 @@ struct bw_data_expectation {
 struct bw_request {
     enum bw_request_kind kind;
     uint8_t copy;     /**< copy to read, counted from 1; 0: any */
-    bool keep;        /**< worth remembering in a cache: it will be asked for again */
+    bool keep;        /**< worth keeping in a cache: it will be read again */
     uint32_t length;  /**< bytes; at least 1 */
     uint64_t address; /**< in the address space the asked layer has above it */
     void *buffer;     /**< `length` bytes of the caller's; undefined after a failure */
@@ -164,11 +163,11 @@ struct bw_location {
 
 /** Reply of `map`: how many copies there are, and where the wanted one lies. */
 struct bw_map_reply {
-    unsigned copies; /**< how many copies can be asked for, rebuilt ones included; at least 1 */
+    unsigned copies;             /**< number of copies, rebuilt ones included; at least 1 */
     struct bw_location location; /**< of the copy asked for */
-    uint32_t length; /**< how far the location is valid, in bytes; at most the length asked for. If
-                        no chunk holds the address, how far there is none: the only member that is
-                        set then */
+    uint32_t length; /**< length for which the location is valid, in bytes; at most the requested
+                        length. If no chunk contains the address: the length of the gap, and the
+                        only member that is set */
 };
 
 /** A range worth reading ahead. */
@@ -184,7 +183,7 @@ struct bw_frame {
     uint64_t call;                 /**< number of the call, which the records of probes carry */
     struct bw_frame_clock *clock;  /**< for the library's own use: adds up the time of the layers
                                       below */
-    bool metadata; /**< tree blocks are asked for: no tree has to be read to know where those lie */
+    bool metadata; /**< reads tree blocks: their places are known without reading a tree */
 };
 
 /** Kinds of checksums. Source: BTRFS_CSUM_TYPE_* in the kernel's uapi/linux/btrfs_tree.h. */
@@ -214,15 +213,16 @@ struct bw_chunk_info {
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
-/** What the file system tells its layers while it is opened; see the operation `control`. They
- * come in this order. */
+/** Messages from the file system to its layers while it is opened, in this order; see the operation
+ * `control`. */
 enum bw_control_kind {
-    BW_CONTROL_FILE_SYSTEM,   /**< facts of the superblock; before the first tree block is read */
-    BW_CONTROL_DEVICE,        /**< which device a child of the chunk map is; one message a child */
-    BW_CONTROL_CHUNK,         /**< a chunk: first those of the superblock, with which the chunk tree
-                                 is then read, then those of the chunk tree */
+    BW_CONTROL_FILE_SYSTEM, /**< facts of the superblock; before the first tree block is read */
+    BW_CONTROL_DEVICE,      /**< which device a child of the chunk map is; one message a child */
+    BW_CONTROL_CHUNK, /**< a chunk: first the chunks in the superblock, through which the chunk tree
+                         is read, then the chunks of the chunk tree */
     BW_CONTROL_MOVED_RANGE,   /**< a range that relocation has moved (remap-tree feature) */
-    BW_CONTROL_STRIPE_SOURCE, /**< where to look up the raid stripe tree, if there is one */
+    BW_CONTROL_STRIPE_SOURCE, /**< the source for looking up the raid stripe tree, if the file
+                                 system has one */
     BW_CONTROL_KINDS,
 };
 
@@ -233,19 +233,19 @@ enum bw_control_kind {
 struct bw_control_file_system {
     enum bw_checksum_type checksum_type;
     uint32_t nodesize, sectorsize; /**< bytes */
-    const uint8_t (*ids)[16];      /**< which tree blocks may carry: the metadata uuid of the file
-                                      system, then those of its seed devices */
-    size_t id_count;               /**< at least 1 */
-    bool dumped; /**< btrfs-image wrote the tree blocks, and gave them a CRC-32C, whatever
-                    checksum_type is; both are valid */
+    const uint8_t (*ids)[16]; /**< ids that tree blocks may carry: the metadata uuid of the file
+                                 system, then the ids of its seed devices */
+    size_t id_count;          /**< at least 1 */
+    bool dumped; /**< btrfs-image wrote the tree blocks, and gave them a CRC-32C instead of
+                    checksum_type; both are valid */
 };
 
-/** BW_CONTROL_DEVICE. Devices are told apart by devid and uuid. */
+/** BW_CONTROL_DEVICE. Devid and uuid identify a device. */
 struct bw_control_device {
     size_t child; /**< of the chunk map */
     uint64_t devid;
     uint8_t uuid[16];
-    bool stale; /**< the device missed writes: read it only where nothing better is left */
+    bool stale; /**< the device missed writes: read it only as a last resort */
 };
 
 /** BW_CONTROL_MOVED_RANGE: logical addresses from..from+length-1 now lie at logical address `to`.
@@ -270,15 +270,15 @@ struct bw_stripe_extent {
 /** BW_CONTROL_STRIPE_SOURCE: from now on, the source says where file data lie in the chunks whose
  * profile leaves that open. It stays valid as long as the layer. */
 struct bw_stripe_source {
-    /** Finds the extent that holds a logical address. If there is none, or it is lost, that is the
-     * error, and it holds for extent->length bytes. Safe from any thread. Never to be asked while
-     * frame->metadata is set: the stripe tree is metadata itself. */
+    /** Finds the extent that contains a logical address. If there is no such extent, or it is lost,
+     * the function returns an error, which is valid for extent->length bytes. Safe from any thread.
+     * Do not call it while frame->metadata is set: the stripe tree is metadata itself. */
     struct bw_error *(*find)(void *context, const struct bw_frame *frame, uint64_t logical,
                              struct bw_stripe_extent *extent);
     void *context;
 };
 
-/** One message. What it points to is valid during the call only, but for the stripe source. */
+/** One message. All pointers except the stripe source are valid during the call only. */
 struct bw_control {
     enum bw_control_kind kind;
     union {
@@ -320,7 +320,7 @@ struct bw_xlator_operations {
      * damage. A message replaces an earlier one about the same thing: a chunk one at the same
      * logical address. */
     struct bw_error *(*control)(struct bw_xlator *xlator, const struct bw_control *control);
-    /** Adds what is worth knowing of the private state to the open object of a statedump; NULL:
+    /** Adds the interesting part of the private state to the open object of a statedump; NULL:
      * nothing. May run while others read. */
     void (*dump)(struct bw_xlator *xlator, struct bw_json *json);
 };
@@ -382,8 +382,8 @@ struct bw_xlator_class {
  * to be rebuilt for. */
 #define BW_XLATOR_ABI 6
 
-/** What a shared object exports under the name bw_xlator_api. Its first two members never change.
- */
+/** The object that a shared object exports under the name bw_xlator_api. Its first two members
+ * never change. */
 struct bw_xlator_api {
     uint32_t abi; /**< BW_XLATOR_ABI of the header it was built with; any other number is refused */
     uint32_t size;                        /**< of this structure */
@@ -443,8 +443,8 @@ struct bw_xlator *bw_xlator_child(const struct bw_xlator *xlator, size_t index);
 const char *bw_xlator_option_text(const struct bw_xlator *xlator, const char *name);
 /** The same as a number; see enum bw_option_type for the units. */
 uint64_t bw_xlator_option_number(const struct bw_xlator *xlator, const char *name);
-/** Bytes that can be read from a layer with device addresses: its own `size`, or that of its only
- * child. */
+/** Number of bytes that a layer with device addresses can read: its own `size`, or the size of its
+ * only child. */
 uint64_t bw_xlator_size(struct bw_xlator *xlator);
 /** As `next_stored`. */
 uint64_t bw_xlator_next_stored(struct bw_xlator *xlator, uint64_t address);
@@ -472,7 +472,7 @@ struct bw_graph_edit {
     const char *text;
 };
 
-/** What graph to use. All zeros but the size: the default one. */
+/** The graph to use. All zeros but the size: the default graph. */
 struct bw_graph_options {
     size_t struct_size; /**< sizeof(struct bw_graph_options) */
     /**
@@ -483,8 +483,8 @@ struct bw_graph_options {
     const char *file;
     const struct bw_graph_edit *edits; /**< made in order */
     size_t edit_count;
-    /** Directories with layers in shared objects, separated by colons; NULL: those of the
-     * environment's BTRFS_WALK_XLATOR_PATH, then the library's own. */
+    /** Directories with layers in shared objects, separated by colons; NULL: the environment's
+     * BTRFS_WALK_XLATOR_PATH, then the library's own directory. */
     const char *xlator_path;
 };
 
@@ -497,11 +497,9 @@ enum bw_graph_format {
 /** Receives text in pieces; an error it returns ends the printing and is what the caller gets. */
 typedef struct bw_error *bw_consumer(void *context, const char *text, size_t length);
 
-/**
- * Opens the images and makes the graph, but reads no tree: enough to print it. Close the result
- * with bw_fs_close(); all else that takes a file system needs one from bw_fs_open(). Errors as
- * there.
- */
+/** Opens the images and builds the graph, but reads no tree: enough to print the graph. Close the
+ * result with bw_fs_close(); other functions need a file system from bw_fs_open(). Errors as
+ * bw_fs_open(). */
 struct bw_error *bw_fs_wire(const struct bw_fs_options *options, struct bw_fs **fs);
 
 /** Prints the graph. */
@@ -518,9 +516,8 @@ struct bw_error *bw_fs_write_layers(const struct bw_fs *fs, struct bw_rows_strea
  * counters) as one JSON object. May be called from any thread, also while others read. */
 struct bw_error *bw_fs_statedump(const struct bw_fs *fs, bw_consumer *consume, void *context);
 
-/** Whether a file, as stat() tells of it, is one of those that were given to be read: images,
- * whether they turned out to be of use or not, and the volfile. Such a file must not be written to.
- */
+/** Whether a file, identified by its stat(), is one of the input files: an image, used or not, or
+ * the volfile. Such a file must not be written to. */
 bool bw_fs_is_input(const struct bw_fs *fs, const struct stat *status);
 
 /**
@@ -545,7 +542,7 @@ struct bw_error *bw_output_file_open(const char *path, bool append, int *descrip
 struct bw_registry;
 
 /** Opens the types of layers. `path` lists directories with shared objects, separated by colons;
- * NULL: those of the environment's BTRFS_WALK_XLATOR_PATH, then the library's own; "": none.
+ * NULL: the environment's BTRFS_WALK_XLATOR_PATH, then the library's own directory; "": none.
  * BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_registry_open(const char *path, struct bw_registry **registry);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The older states of a file system. Every transaction leaves its root tree on the disk until
- * something else is written there; the superblock names the last four, and a scan of the metadata
- * chunks finds the others. Each state is opened as a file system of its own.
+ * Older generations of a file system. Every transaction leaves its root tree on the disk until
+ * something else is written there. The superblock names the last four; a scan of the metadata
+ * chunks finds the others. Each generation can be opened as a file system.
  *
- * One thread at a time may use a struct bw_history.
+ * Also deleted files, the versions of a file, and the changes in the log tree. One thread at a
+ * time may use a struct bw_history.
  */
 #ifndef BTRFS_WALK_HISTORY_H
 #define BTRFS_WALK_HISTORY_H
@@ -30,9 +31,9 @@ struct bw_history;
 /** Whether the metadata chunks are scanned. */
 enum bw_history_scanning {
     BW_HISTORY_SCAN_SMALL,  /**< if no more than BW_HISTORY_SMALL bytes have to be read */
-    BW_HISTORY_SCAN_ALWAYS, /**< whatever it costs */
-    BW_HISTORY_SCAN_NEVER,  /**< only states that the superblock names; what of them is left is not
-                            known */
+    BW_HISTORY_SCAN_ALWAYS, /**< in any case */
+    BW_HISTORY_SCAN_NEVER,  /**< only generations that the superblock names; their completeness is
+                               not assessed */
 };
 
 /** As much as is scanned without being asked for: 64 GiB. */
@@ -43,16 +44,15 @@ struct bw_history_options {
     size_t struct_size; /**< sizeof(struct bw_history_options) */
     enum bw_history_scanning scanning;
     unsigned threads; /**< 0: one for each processor, at most 8 */
-    /** What bw_history_write_index() has written, which makes a scan needless as long as the file
-     * system has the same superblocks, on images of the same size; anything else is not used. All
-     * blocks that it names are read again, unless `only_list`. What it does not name is not found.
-     * NULL: none. */
+    /** An index from bw_history_write_index(). It replaces the scan if the file system has the same
+     * superblocks on images of the same size; otherwise it is ignored. All blocks in it are read
+     * again, unless `only_list`. Blocks that are not in it are not found. NULL: none. */
     const void *index;
     size_t index_size; /**< bytes of it */
     /** Told now and then how many bytes of the scan are done; false ends it. May be NULL. */
     bool (*progress)(void *context, uint64_t done, uint64_t total);
     void *context;  /**< of `progress` */
-    bool only_list; /**< the states are going to be opened: what is left of each is not judged */
+    bool only_list; /**< the generations will be opened: their completeness is not assessed */
 };
 
 /** Where a state was found: bits. */
@@ -85,14 +85,14 @@ struct bw_generation_info {
     enum bw_generation_status standing;
     struct timespec date; /**< newest time of a change in the list of subvolumes; 0: not known */
     bool judged;          /**< the next five members are known */
-    bool readable;        /**< the root block of its root tree is left */
-    uint64_t missing;     /**< tree blocks that are lost; what was below them is not counted. 0: the
-                             state is whole */
+    bool readable;        /**< the root block of its root tree is readable */
+    uint64_t missing;     /**< lost tree blocks, without the blocks below them. 0: the generation is
+                             complete */
     uint64_t trimmed;     /**< of these: there are zeros in their place */
     uint64_t trees_damaged; /**< trees of which blocks are missing */
     uint64_t trees;         /**< in its root tree, as far as that can be read, and the chunk tree */
     uint64_t subvolumes;    /**< among them */
-    uint64_t subvolumes_readable; /**< if judged: those whose root block is left */
+    uint64_t subvolumes_readable; /**< if assessed: subvolumes whose root block is readable */
     bool superseded;              /**< bw_history_find() finds another state of its generation */
     uint64_t reserved[7];         /**< zeros: room for more members */
 };
@@ -105,16 +105,14 @@ struct bw_generation_tree {
     uint8_t level;
     bool is_deleted;           /**< a subvolume that was being deleted: it need not be whole */
     bool judged;               /**< the next three members are known */
-    bool readable;             /**< its root block is left */
-    uint64_t missing, trimmed; /**< as those of the state */
+    bool readable;             /**< its root block is readable */
+    uint64_t missing, trimmed; /**< as in struct bw_generation_info */
     uint64_t reserved[4];      /**< zeros: room for more members */
 };
 
-/**
- * Finds the states of a file system, which must outlive `*past` and is best opened without a choice
- * of state. On success the caller owns `*past` and closes it. What could not be read is reported.
- * BW_ERROR_STOPPED if `progress` said so.
- */
+/** Finds the generations of a file system, which must outlive `*history` and is best opened without
+ * a choice of generation. On success the caller owns `*history` and closes it. Unreadable parts are
+ * reported. BW_ERROR_STOPPED if `progress` returned false. */
 struct bw_error *bw_history_open(struct bw_fs *fs, const struct bw_history_options *options,
                                  struct bw_history **history);
 
@@ -127,9 +125,9 @@ size_t bw_history_count(const struct bw_history *history);
 /** A state, by its place in the list; it stays as long as `past`. */
 const struct bw_generation_info *bw_history_entry(const struct bw_history *history, size_t state);
 
-/** The committed state of a generation, or the only one. A warning is reported if another one was
- * complete, too, and only its time decides. BW_ERROR_NOT_FOUND if there is none, or if nothing
- * decides; the error lists those that there are. */
+/** The committed root tree of a generation, or the only one. If several are complete and only their
+ * times decide, a warning is reported. BW_ERROR_NOT_FOUND if the generation does not exist, or
+ * nothing decides; the error lists the candidates. */
 struct bw_error *bw_history_find(const struct bw_history *history, uint64_t generation,
                                  size_t *state);
 
@@ -142,12 +140,12 @@ typedef struct bw_error *bw_generation_tree_taker(void *context,
 struct bw_error *bw_history_trees(struct bw_history *history, size_t state,
                                   bw_generation_tree_taker *take, void *context);
 
-/** Opens a state as a file system of its own. `options` are those the file system was opened with;
- * their `state` is not used. The caller owns `*fs`. */
+/** Opens a generation as a file system. `options` are the options that the file system was opened
+ * with; their `state` is ignored. The caller owns `*fs`. */
 struct bw_error *bw_history_open_state(const struct bw_history *history, size_t state,
                                        const struct bw_fs_options *options, struct bw_fs **fs);
 
-/** What the scan has met. */
+/** Facts about the scan. */
 struct bw_history_facts {
     bool scanned;         /**< there was a scan, or the index of one was used */
     bool index_used;      /**< bw_history_options.index was */
@@ -158,10 +156,10 @@ struct bw_history_facts {
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
-/** What the scan has met. */
+/** Returns the facts about the scan. */
 void bw_history_facts(const struct bw_history *history, struct bw_history_facts *facts);
 
-/** Whether bytes are an index, of whatever file system. */
+/** Whether bytes are an index, of any file system. */
 bool bw_history_is_index(const void *bytes, size_t size);
 
 /** Writes the index of the scan; see bw_history_options.index. Its format may change from one
@@ -170,15 +168,15 @@ struct bw_error *bw_history_write_index(const struct bw_history *history, bw_con
                                         void *context);
 
 /*
- * What was deleted: files, directories and subvolumes that older states of a file system hold, and
- * the present one lacks. Two states that follow one another are compared by what they do not share,
- * so that only what has changed between them is read.
+ * Deleted files: files, directories and subvolumes that older generations contain, and the current
+ * one lacks. Successive generations are compared without the blocks that they share, so only
+ * changes are read.
  *
- * A file is known by its subvolume, its inode number and the generation of its inode. A file that
- * was renamed is therefore not deleted, and one that another file has replaced is.
+ * A file is identified by its subvolume, its inode number and the generation of its inode. So a
+ * renamed file is not deleted, and a file that another one has replaced is.
  */
 
-/** Which states to compare, and what is wanted of them. */
+/** The generations to compare, and the entries to report. */
 struct bw_deleted_options {
     size_t struct_size; /**< sizeof(struct bw_deleted_options) */
     /** How the present file system was opened. Its functions, probes and state are not used; what
@@ -202,14 +200,14 @@ struct bw_deleted_options {
 
 /** A state that held something. */
 struct bw_deleted_state {
-    struct bw_fs *fs;     /**< open until the next one is asked for */
+    struct bw_fs *fs;     /**< open until the next call */
     uint64_t generation;  /**< the transaction that committed it */
     uint64_t tree_root;   /**< logical address of the root of its root tree */
     struct timespec time; /**< of the last change in a subvolume of it */
-    uint64_t lost;        /**< messages of damage so far: in what is lost of it, more may have been
-                               that is deleted now */
-    bool is_present;      /**< it is the present one: what its entries lead to is deleted, but
-                               not yet gone */
+    uint64_t lost;   /**< messages of damage so far: the lost parts may have contained more deleted
+                        files */
+    bool is_present; /**< it is the present one: what its entries lead to is deleted, but
+                          not yet gone */
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
@@ -221,24 +219,21 @@ struct bw_deleted;
 struct bw_error *bw_deleted_open(struct bw_fs *present, const struct bw_deleted_options *options,
                                  struct bw_deleted **deleted);
 
-/**
- * Goes on to the next state. States that cannot be opened, or do not differ from the one before,
- * are passed over. The last one is the present state, for files that were open when they were
- * deleted, and for subvolumes that are not yet gone, unless an older state held them. `*got` is
- * false after that. Fails only if memory runs out.
- */
+/** Continues with the next generation. Generations that cannot be opened, or that equal the
+ * previous one, are skipped. The last one is the current generation: for files that were open when
+ * they were deleted, and for subvolumes whose deletion is not complete, unless an older generation
+ * contained them. `*got` is false at the end. Fails only if memory runs out. */
 struct bw_error *bw_deleted_next(struct bw_deleted *deleted, struct bw_deleted_state *state,
                                  bool *got);
 
 /**
- * Hands out what was last held by the present state of the search, an entry for each of its names,
- * by subvolume and inode number: the top directory of a subvolume stands for a subvolume as a
- * whole. Only `types` (enum bw_walk_types; 0: all). A NUL follows the path of each entry. What has
- * no name any more is called "#INODE", at the top of its subvolume; a subvolume without a name
- * "#ID", at the top of all.
+ * Passes on the entries whose last occurrence is in the current generation of the search, one for
+ * each name, by subvolume and inode number. The top directory of a subvolume represents the whole
+ * subvolume. Only `types` (enum bw_walk_types; 0: all). A NUL follows the path of each entry. A
+ * file without a name is called "#INODE", at the top of its subvolume; a subvolume without a name
+ * is called "#ID", at the top level.
  *
- * What is lost is reported to nobody. Returns the error of `visit`, or one of memory. May be called
- * again.
+ * Losses are not reported. Returns the error of `visit`, or one of memory. May be called again.
  */
 struct bw_error *bw_deleted_visit(struct bw_deleted *deleted, unsigned types,
                                   bw_entry_visitor *visit, void *context);
@@ -246,12 +241,12 @@ struct bw_error *bw_deleted_visit(struct bw_deleted *deleted, unsigned types,
 /** Ends a search and closes its states; NULL is allowed. */
 void bw_deleted_close(struct bw_deleted *deleted);
 
-/** What is left of the contents of a file. */
+/** How much of the contents of a file is recoverable. */
 enum bw_left_kind {
-    BW_LEFT_PROVEN,   /**< all of it: it agrees with the checksums of its state */
-    BW_LEFT_UNPROVEN, /**< it has no checksums: whatever lies there now */
+    BW_LEFT_PROVEN,   /**< everything: the contents match the checksums of that generation */
+    BW_LEFT_UNPROVEN, /**< unverified: there are no checksums, so the data may be anything */
     BW_LEFT_PARTLY,   /**< ranges of it are lost */
-    BW_LEFT_LOST,     /**< nothing but holes is left */
+    BW_LEFT_LOST,     /**< nothing except holes */
 };
 
 /** "proven", "unproven", "partly" or "lost". */
@@ -260,7 +255,7 @@ const char *bw_left_name(enum bw_left_kind kind);
 /** How many ranges are kept. */
 enum { BW_LEFT_RANGES = 16 };
 
-/** What was read of a file. All zeros: nothing yet. */
+/** The result of reading a file. All zeros: nothing yet. */
 struct bw_left {
     uint64_t good, bad; /**< bytes that could, and could not, be read and verified */
     uint64_t zeros;     /**< bytes of holes */
@@ -275,7 +270,7 @@ struct bw_left {
 /** Takes a part of a file, in order. */
 void bw_left_take(struct bw_left *left, const struct bw_data_part *part);
 
-/** What that comes to. `unchecked`: data that do not lie in the tree have no checksums
+/** The result as a kind. `unchecked`: data outside of the tree have no checksums
  * (BW_INODE_NODATASUM). */
 enum bw_left_kind bw_left_kind(const struct bw_left *left, bool unchecked);
 
@@ -307,7 +302,7 @@ struct bw_version {
 /** Receives a version. An error ends the search and is returned. */
 typedef struct bw_error *bw_version_taker(void *context, const struct bw_version *version);
 
-/** Which file, and who receives its versions. */
+/** The file, and the function that receives its versions. */
 struct bw_versions_options {
     size_t struct_size; /**< sizeof(struct bw_versions_options) */
     /** How the present file system was opened. Its functions, probes and state are not used. */
@@ -316,7 +311,7 @@ struct bw_versions_options {
     const struct bw_generation_choice *states;
     size_t state_count;
     const char *path; /**< from `subvolume`; a link at its end is not followed */
-    bool all;         /**< each state is a version of its own, even if nothing differs */
+    bool all;         /**< report each generation as a version, even if nothing differs */
     bw_version_taker *take;
     void *context;
     /** Told of each state that is about to be opened: its number, from 1 on, and of how many. May
@@ -328,18 +323,18 @@ struct bw_versions_options {
 };
 
 /**
- * Hands out the versions of a file, the newest first. In a state that has nothing at the path, the
- * file is looked for by its subvolume, its inode number and the generation of its inode. Contents
- * are compared by extents and checksums, and read only where those cannot tell.
+ * Passes on the versions of a file, the newest first. If a generation has nothing at the path, the
+ * file is searched by its subvolume, its inode number and the generation of its inode. Contents are
+ * compared by extents and checksums, and read only if these cannot decide.
  *
- * What is lost of an older state is reported to nobody. BW_ERROR_NOT_FOUND if no state has the
+ * Losses in older generations are not reported. BW_ERROR_NOT_FOUND if no generation contains the
  * file; BW_ERROR_USAGE if the options are wrong; the error of `take`; BW_ERROR_NO_MEMORY.
  */
 struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_options *options);
 
 /*
- * The log tree of a file system that was not unmounted: which inodes it changes. What it changes
- * of them shows by comparison with a second handle that was opened with BW_LOG_IGNORE.
+ * The log tree of a file system that was not unmounted: the inodes that it changes. To find out
+ * how, compare them with a second handle opened with BW_LOG_IGNORE.
  */
 
 /** An inode that the log changes, makes or removes, or whose names it changes. */

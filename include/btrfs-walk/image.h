@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Images of whole disks: their partition tables, and what is in the partitions. Which partitions
- * are read is decided when a file system is opened; see bw_fs_options.partition.
+ * Images: the partitions of whole disks, and images on servers and in containers. The choice of
+ * partitions is made when a file system is opened; see bw_fs_options.partition.
  */
 #ifndef BTRFS_WALK_IMAGE_H
 #define BTRFS_WALK_IMAGE_H
@@ -34,8 +34,7 @@ struct bw_partition_info {
     char uuid[40];         /**< of the partition; "SERIAL-NN" in a table of kind "dos" */
     char name[128];        /**< of the partition; only in a table of kind "gpt" */
     bool btrfs;            /**< a btrfs file system is in it, or one of its devices */
-    char content[128];     /**< what is in it: "btrfs", "ext4, label root"; "" if that is not
-                                known */
+    char content[128];     /**< its contents: "btrfs", "ext4, label root"; "" if unknown */
     char label[257];       /**< of a btrfs */
     char content_uuid[37]; /**< of a btrfs: its fsid */
     uint64_t reserved[4];  /**< zeros: room for more members */
@@ -65,16 +64,16 @@ struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_tab
                                      void *context);
 
 /*
- * Images that are not plain files: on NBD servers, and those that a helper program serves.
+ * Images that are not plain files: on NBD servers, or served by a helper program.
  *
  * An image may be the URI of an NBD server (nbd://, nbds://, nbd+unix:///, nbds+unix:///; see the
  * specification of NBD URIs). Containers such as qcow2, compressed images and addresses of web
- * servers are read with helpers: qemu-nbd and nbdkit, if they are in PATH. Helpers serve one image
- * each, read-only, on a socket that only its user can reach. They end with the set, or with the
- * process in whatever way that ends.
+ * servers are read through helpers: qemu-nbd and nbdkit, if they are in PATH. A helper serves one
+ * image, read-only, on a socket that only its user can reach. It ends with the set, or when the
+ * process ends for any reason.
  *
- * The connections of a set outlive the file systems that use them, so that an image can be opened
- * again in a process that may not start programs any more.
+ * The connections of a set outlive the file systems that use them, so an image can be opened again
+ * in a process that may no longer start programs.
  */
 
 /** A set of connections and helpers. Its functions are for one thread at a time; reading is not. */
@@ -103,22 +102,22 @@ void bw_servers_destroy(struct bw_servers *servers);
 
 /**
  * Connects to the server of an image, unless that was done before; bw_fs_open() does this for its
- * images before it calls bw_fs_options.planned. `*served`: it has one; otherwise it is to be read
- * as a file, if only to say what it is. What an image begins with decides whether a helper is
- * started, not its name: never for one that is plain. A server that could not be opened is not
- * tried again by the same set: the error is the same.
+ * images before it calls bw_fs_options.planned. `*served`: the image has a server; otherwise it is
+ * read as a file, if only to identify it. The first bytes of an image decide whether a helper is
+ * started, not its name, and a plain image never needs one. A set does not retry a server that
+ * failed: the error is the same.
  *
- * Errors: BW_ERROR_SYSTEM if there is no such server, or the helper cannot serve the image;
- * BW_ERROR_USAGE if the image takes data from other files and the mode does not allow that, if an
- * address needs a helper that is not there, or if the program was built without libnbd. That is
- * loaded when it is first needed.
+ * Errors: BW_ERROR_SYSTEM if the server does not exist, or the helper cannot serve the image;
+ * BW_ERROR_USAGE if the image refers to other files and the mode does not allow that, if an address
+ * needs a helper that is not installed, or if the program was built without libnbd, which is loaded
+ * when it is first needed.
  */
 struct bw_error *bw_servers_open(struct bw_servers *servers, const char *image, bool *served);
 
 /** Whether a server of the set has the image. */
 bool bw_servers_hold(const struct bw_servers *servers, const char *image);
 
-/** What a process must still be able to do, if it gives up all it does not need. */
+/** The abilities that a process must keep when it gives up all others. */
 enum bw_servers_need {
     BW_SERVERS_NOTHING,
     BW_SERVERS_TALK,    /**< send and receive, on sockets that are open */
@@ -127,7 +126,7 @@ enum bw_servers_need {
     BW_SERVERS_CONNECT_UNIX, /**< the same, and some servers are at Unix sockets */
 };
 
-/** What the connections of the set need. */
+/** The abilities that the connections of the set need. */
 enum bw_servers_need bw_servers_need(const struct bw_servers *servers);
 
 #ifdef __cplusplus

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Files of every type: finding one by path or by number, and what its inode holds.
+ * Files of every type: finding them by path or number, their inodes, names and attributes, and the
+ * entries of directories.
  *
  * A file is identified by a struct bw_place, a plain value that stays valid as long as the file
  * system is open and needs no release. All functions here may be called by several threads at once.
  *
- * What cannot be read because the image is damaged is an error of the call that asks for it alone.
- * Functions that hand out many things report single losses to the reporter of the file system
- * (bw_fs_options.reporter) and go on with the rest.
+ * If damage makes something unreadable, the function that was called for it returns an error.
+ * Functions that pass many things on report single losses to the reporter of the file system
+ * (bw_fs_options.reporter) and continue.
  */
 #ifndef BTRFS_WALK_INODE_H
 #define BTRFS_WALK_INODE_H
@@ -42,7 +43,8 @@ enum bw_file_type {
 /** Name of a type ("file", "directory", "symlink"); "unknown" for a number that has no meaning. */
 const char *bw_file_type_name(uint8_t type);
 
-/** The type of a file whose inode has this mode (as st_mode); BW_FILE_UNKNOWN if there is none. */
+/** The type of a file whose inode has this mode (as st_mode); BW_FILE_UNKNOWN if the mode is
+ * invalid. */
 uint8_t bw_file_type_of_mode(uint32_t mode);
 
 /**
@@ -64,10 +66,8 @@ struct bw_place {
                              subvolume, or if the place was found by number */
 };
 
-/**
- * What the INODE_ITEM of a file holds, in host byte order. Source: struct btrfs_inode_item in the
- * kernel's uapi/linux/btrfs_tree.h.
- */
+/** The contents of an INODE_ITEM, in host byte order. Source: struct btrfs_inode_item in the
+ * kernel's uapi/linux/btrfs_tree.h. */
 struct bw_inode {
     uint64_t generation; /**< transaction that created it */
     uint64_t transid;    /**< transaction that changed it last */
@@ -113,7 +113,7 @@ static inline unsigned bw_inode_minor(const struct bw_inode *inode)
     return (unsigned)(inode->device & 0xfffff);
 }
 
-/** A time as nanoseconds since 1970, cut to what 64 bits hold (the years 1678 to 2262). */
+/** A time as nanoseconds since 1970, limited to the range of 64 bits (the years 1678 to 2262). */
 int64_t bw_time_nanoseconds(const struct timespec *time);
 
 /** The top directory of a subvolume. */
@@ -122,14 +122,13 @@ struct bw_place bw_place_top(const struct bw_subvolume *subvolume);
 /**
  * Finds a path.
  *
- * It begins at the top directory of `from`, whether it starts with '/' or not; NULL stands for the
- * top-level subvolume. "..", repeated slashes and symbolic links mean what they mean on a mount of
- * `from` at /. The last component is followed if it is a symbolic link and either `follow` is set
- * or a '/' comes after it. Where directory entries are lost, the names that the inodes themselves
- * keep are used instead.
+ * It begins at the top directory of `from` (NULL: the top-level subvolume), with or without a '/'.
+ * "..", repeated slashes and symbolic links work as on a mount of `from` at /. The last component
+ * is followed if it is a symbolic link and either `follow` is set or a '/' comes after it. Lost
+ * directory entries are replaced by the names stored with the inodes.
  *
- * BW_ERROR_NOT_FOUND if there is no such file, or too many links lead there; other errors if the
- * part of the tree that would answer cannot be read.
+ * BW_ERROR_NOT_FOUND if the file does not exist, or there are too many links on the way; other
+ * errors if the relevant part of the tree cannot be read.
  */
 struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *from,
                            const char *path, bool follow, struct bw_place *place);
@@ -143,11 +142,9 @@ struct bw_error *bw_lookup_name(const struct bw_fs *fs, const struct bw_place *d
 struct bw_error *bw_lookup_number(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                   uint64_t number, struct bw_place *place);
 
-/**
- * Reads the inode of a file. That of a BW_EMPTY_DIRECTORY is made up as a mount does, with the
- * owner and times of the directory that contains it. BW_ERROR_NOT_FOUND if there is none,
- * BW_ERROR_CORRUPT if it is invalid, other errors if it cannot be read.
- */
+/** Reads the inode of a file. A BW_EMPTY_DIRECTORY gets an inode as on a mount, with the owner and
+ * times of the directory that contains it. BW_ERROR_NOT_FOUND if the inode does not exist,
+ * BW_ERROR_CORRUPT if it is invalid, other errors if it cannot be read. */
 struct bw_error *bw_inode_get(const struct bw_fs *fs, const struct bw_place *place,
                               struct bw_inode *inode);
 
@@ -155,25 +152,21 @@ struct bw_error *bw_inode_get(const struct bw_fs *fs, const struct bw_place *pla
 struct bw_wanted_inode {
     uint64_t number;       /**< set by the caller */
     bool found;            /**< result: whether `inode` holds anything */
-    bool has_acl;          /**< result: it has an access or default ACL, if that was asked for */
+    bool has_acl;          /**< result: it has an access or default ACL, if `acls` was set */
     struct bw_inode inode; /**< result */
     bool no_compression;   /**< result: it has no property of compression, if `acls` was set */
     uint64_t reserved[2];  /**< zeros: room for more members */
 };
 
-/**
- * Reads many inodes of one subvolume, and each block that holds some of them once. `wanted` is
- * ascending by number, without duplicates. `acls`: also look for access control lists. What is not
- * found is left with `found` unset; lost blocks are reported. Fails only if memory runs out.
- */
+/** Reads many inodes of one subvolume, and each block only once. `wanted` is ascending by number,
+ * without duplicates. `acls`: also look for access control lists. `found` remains unset for missing
+ * inodes; lost blocks are reported. Fails only if memory runs out. */
 struct bw_error *bw_inodes_get(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                struct bw_wanted_inode *wanted, size_t count, bool acls);
 
-/**
- * Makes up an inode for a regular file whose inode is lost, from the extents that are left. The
- * size is the end of the last extent; the owner is root, the mode 0600, the times are 0.
- * BW_ERROR_NOT_FOUND if no extent is left.
- */
+/** Makes up an inode for a regular file whose inode is lost, from its remaining extents. The size
+ * is the end of the last extent; the owner is root, the mode 0600, the times are 0.
+ * BW_ERROR_NOT_FOUND if it has no extent. */
 struct bw_error *bw_inode_salvage(struct bw_fs *fs, const struct bw_place *place,
                                   struct bw_inode *inode);
 
@@ -234,11 +227,9 @@ struct bw_error *bw_xattr_reader_create(struct bw_fs *fs, struct bw_xattr_reader
 /** Frees a reader; NULL is allowed. */
 void bw_xattr_reader_destroy(struct bw_xattr_reader *reader);
 
-/**
- * Reads all attributes of a file into an array that belongs to the reader and is valid until its
- * next use. A NUL byte follows each name; an attribute whose name contains one is left out. Losses
- * are reported. Fails only if memory runs out.
- */
+/** Reads all attributes of a file into an array that belongs to the reader and is valid until its
+ * next use. A NUL byte follows each name; attributes with a NUL in their name are skipped. Losses
+ * are reported. Fails only if memory runs out. */
 struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const struct bw_place *place,
                                       const struct bw_xattr **xattrs, size_t *count);
 
@@ -249,12 +240,10 @@ struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const stru
 #define BW_ACL_ACCESS  "system.posix_acl_access"
 #define BW_ACL_DEFAULT "system.posix_acl_default"
 
-/**
- * An access control list in words: the value of an attribute that is called BW_ACL_ACCESS or
- * BW_ACL_DEFAULT, one line for each entry, as getfacl -cn prints those of the access list:
- * "user:1000:r--". `*text` ends with a NUL and is freed by the caller with free(); it is NULL if
- * the attribute is no list, or one that makes no sense. Fails only if memory runs out.
- */
+/** An access control list as text: one line for each entry of the attribute BW_ACL_ACCESS or
+ * BW_ACL_DEFAULT, in the format that getfacl -cn prints for access lists: "user:1000:r--". `*text`
+ * ends with a NUL, and the caller frees it with free(); it is NULL if the attribute is not a valid
+ * list. Fails only if memory runs out. */
 struct bw_error *bw_acl_text(const struct bw_xattr *xattr, char **text);
 
 /*
@@ -276,28 +265,22 @@ struct bw_directory_entry {
 /** Position of the first entry. */
 enum { BW_DIRECTORY_START = 0 };
 
-/**
- * Opens a directory for listing from `position` on: BW_DIRECTORY_START or that of an entry. The
- * caller owns `*directory`, which the file system must outlive. BW_ERROR_USAGE if `place` is no
- * directory by its type.
- */
+/** Opens a directory for listing from `position` on: BW_DIRECTORY_START, or the position of an
+ * entry. The caller owns `*directory`, which the file system must outlive. BW_ERROR_USAGE if the
+ * type of `place` is not a directory. */
 struct bw_error *bw_directory_open(struct bw_fs *fs, const struct bw_place *place,
                                    uint64_t position, struct bw_directory **directory);
 
-/**
- * Continues with another directory of the same file system, or elsewhere in the same one. Of
- * directories that lie close together, this reads each tree block once. On errors, which are those
- * of bw_directory_open(), the handle can only be closed or reopened.
- */
+/** Continues with another directory of the same file system, or at another position of the same
+ * one. Listing neighbouring directories this way reads each tree block only once. Errors as
+ * bw_directory_open(); after an error, the handle can only be closed or reopened. */
 struct bw_error *bw_directory_reopen(struct bw_directory *directory, const struct bw_place *place,
                                      uint64_t position);
 
-/**
- * The next entry, which belongs to the handle and is valid until the next call; `*entry` is NULL
- * after the last. Entries that cannot be read are reported to the reporter of the file system; the
- * listing then goes on with what other parts of the tree know of the names. Fails only if memory
- * runs out.
- */
+/** Returns the next entry, which belongs to the handle and is valid until the next call; `*entry`
+ * is NULL after the last one. Unreadable entries are reported to the reporter of the file system;
+ * the listing then continues with names found in other parts of the tree. Fails only if memory runs
+ * out. */
 struct bw_error *bw_directory_next(struct bw_directory *directory,
                                    const struct bw_directory_entry **entry);
 

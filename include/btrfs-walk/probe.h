@@ -59,7 +59,7 @@ struct bw_probe_event {
     uint64_t time;      /**< by the clock of the probes: nanoseconds of the monotonic clock */
 };
 
-/** What watches probes. */
+/** A consumer of events. */
 struct bw_probe_consumer {
     /** Takes an event; may be called by several threads at once. */
     void (*take)(struct bw_probe_consumer *consumer, const struct bw_probe_event *event);
@@ -101,7 +101,7 @@ struct bw_error *bw_probes_select(const char *patterns, bool selected[BW_PROBES_
 /** Prints a line for each event. */
 struct bw_probe_printer;
 
-/** What lines look like and where they go. */
+/** The format of lines, and their destination. */
 struct bw_probe_printer_options {
     size_t struct_size; /**< sizeof(struct bw_probe_printer_options) */
     bool json;          /**< a JSON object a line; otherwise text */
@@ -117,11 +117,11 @@ struct bw_probe_printer_options {
 struct bw_error *bw_probe_printer_create(const struct bw_probe_printer_options *options,
                                          const bool selected[BW_PROBES_MAX],
                                          struct bw_probe_printer **printer);
-/** Passes on what was gathered and frees the printer; NULL is allowed. Returns the first error of
- * the printing; the caller owns it. */
+/** Passes on the collected output and frees the printer; NULL is allowed. Returns the first error
+ * of the printing; the caller owns it. */
 struct bw_error *bw_probe_printer_destroy(struct bw_probe_printer *printer);
 struct bw_probe_consumer *bw_probe_printer_consumer(struct bw_probe_printer *printer);
-/** Passes on what was gathered, while others may print. */
+/** Passes on the collected output, while other threads may print. */
 void bw_probe_printer_flush(struct bw_probe_printer *printer);
 
 /**
@@ -209,7 +209,7 @@ struct bw_error *bw_filter_create(const char *text, const bool selected[BW_PROBE
                                   struct bw_filter **filter);
 /** Frees it; NULL is allowed. */
 void bw_filter_destroy(struct bw_filter *filter);
-/** The least stable of all that it names. */
+/** The lowest stability of all names in the filter. */
 struct bw_attributes bw_filter_attributes(const struct bw_filter *filter);
 /** Puts a filter before one other consumer, for whose selection it was made. Returns the consumer
  * to add to the probes in its place. */
@@ -236,13 +236,9 @@ enum {
 struct bw_error *bw_recorder_create(const bool selected[BW_PROBES_MAX], uint32_t slots,
                                     struct bw_recorder **recorder);
 
-/**
- * Creates a recorder in a file that is open for reading and writing. What the file held is lost.
- * The file gets its full size (2 KiB a slot) at once, so that a full disk is an error now. Takes
- * over the descriptor, also if it fails. `name` is used in messages. BW_ERROR_USAGE: the file is
- * not empty and no black box, or another process records in it; BW_ERROR_SYSTEM. Whoever truncates
- * the file later kills the recording process with SIGBUS.
- */
+/** Creates a recorder in a file that is open for reading and writing; its previous contents are
+ * lost. The file gets its full size (2 KiB a slot) at once, so that a full disk is noticed now
+ * rather than while events are recorded. */
 struct bw_error *bw_recorder_create_file(int descriptor, const char *name,
                                          const bool selected[BW_PROBES_MAX], uint32_t slots,
                                          struct bw_recorder **recorder);
@@ -272,7 +268,7 @@ void bw_recorder_note_signal(struct bw_recorder *recorder, int number);
 /** The contents of a black box. */
 struct bw_recording;
 
-/** What a black box says about the process and the events. */
+/** Facts about the process and the events in a black box. */
 struct bw_recording_facts {
     char program[48];     /**< name and version, printable ASCII */
     uint32_t process;     /**< its id */
@@ -298,7 +294,7 @@ struct bw_error *bw_recording_read(int descriptor, struct bw_recording **recordi
 /** Frees it; NULL is allowed. */
 void bw_recording_destroy(struct bw_recording *recording);
 
-/** What it says; lives as long as the recording. */
+/** The facts; valid as long as the recording. */
 const struct bw_recording_facts *bw_recording_facts(const struct bw_recording *recording);
 
 /** An event, as it was written when it happened. Views without a newline, which live as long as the

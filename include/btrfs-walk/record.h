@@ -115,7 +115,7 @@ enum bw_stability {
     BW_STABILITY_STANDARD,
 };
 
-/** What something depends on: the classes of DTrace, from one machine to all. */
+/** Dependency classes of DTrace, from one machine to all. */
 enum bw_dependency {
     BW_CLASS_UNKNOWN,
     BW_CLASS_CPU,
@@ -125,10 +125,10 @@ enum bw_dependency {
     BW_CLASS_COMMON,
 };
 
-/** The attributes of DTrace. Of several things together, the least of each part applies. */
+/** The attributes of DTrace. A combination has the minimum of each attribute. */
 struct bw_attributes {
     enum bw_stability name;     /**< of the name */
-    enum bw_stability data;     /**< of what it means */
+    enum bw_stability data;     /**< stability of the meaning */
     enum bw_dependency depends; /**< on what it depends */
 };
 
@@ -163,10 +163,10 @@ struct bw_record {
 /** All records; ends with NULL. */
 const struct bw_record *const *bw_records(void);
 
-/** The record of that name; NULL if there is none. */
+/** The record with a name; NULL if it does not exist. */
 const struct bw_record *bw_record_find(const char *name);
 
-/** Index of a member of that name (of `length` bytes); -1 if there is none. */
+/** Index of the member with a name (of `length` bytes); -1 if it does not exist. */
 int bw_record_member(const struct bw_record *record, const char *name, size_t length);
 
 /** The record that the records of a member are; NULL if it is of another type than BW_TYPE_RECORD
@@ -245,10 +245,10 @@ void bw_json_hex(struct bw_json *json, const char *name, const void *bytes, size
  * it. */
 struct bw_rows;
 
-/** What a row looks like. */
+/** The format of a row. */
 enum bw_rows_style {
     BW_ROWS_TEXT,       /**< columns with a separator between them; "-" for an absent value */
-    BW_ROWS_JSON_LINES, /**< an object a row; absent values are left out */
+    BW_ROWS_JSON_LINES, /**< an object a row; absent values are omitted */
     BW_ROWS_JSON_ARRAY, /**< the same objects as elements of one array */
 };
 
@@ -272,7 +272,7 @@ enum bw_rows_times {
 struct bw_rows_options {
     size_t struct_size; /**< sizeof(struct bw_rows_options) */
     /** Names of members in the order in which they are written, separated by commas: "path,size".
-     * NULL: all that cost nothing extra. */
+     * NULL: all members that cost nothing extra. */
     const char *members;
     enum bw_rows_style style;
     const char *separator;   /**< between columns; NULL: one tab */
@@ -305,7 +305,7 @@ struct bw_rows_stream {
     const struct bw_rows *rows;
     struct bw_error *(*consume)(void *context, const char *bytes, size_t length);
     void *context;
-    bool begun;           /**< what comes before the rows has been passed on */
+    bool begun;           /**< the text before the rows has been passed on */
     bool not_first;       /**< an element of the array has been passed on */
     char *row;            /**< where bw_rows_write() builds rows; freed by bw_rows_end() */
     size_t row_capacity;  /**< bytes of `row` */
@@ -353,8 +353,8 @@ struct bw_error *bw_rows_write_superblock(struct bw_rows_stream *stream, const c
                                           unsigned copy, uint64_t offset, const uint8_t *bytes,
                                           const struct bw_error *bad);
 
-/** Passes on what comes after the last row and, if there was no row, what comes before the first.
- * Frees what the stream owns. Errors as bw_rows_take(). */
+/** Passes on the text after the last row and, if there was no row, the text before the first. Frees
+ * the memory of the stream. Errors as bw_rows_take(). */
 struct bw_error *bw_rows_end(struct bw_rows_stream *stream);
 
 #ifdef __cplusplus
