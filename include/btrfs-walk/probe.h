@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Probes: named points of the pipeline that can be watched, without root, and at no cost as long as
- * nobody does. A consumer selects probes and gets a record for each of their events.
+ * Probes: named points of the pipeline that can be observed without root, at no cost while nobody
+ * does. A consumer selects probes and receives a record for each of their events.
  *
  *     struct bw_probes *probes;
  *     struct bw_probe_consumer consumer = {.take = mine};
@@ -217,9 +217,8 @@ struct bw_probe_consumer *bw_filter_before(struct bw_filter *filter,
                                            struct bw_probe_consumer *inner);
 
 /*
- * The flight recorder: a consumer of probes (btrfs-walk/probe.h) that keeps the last events as
- * lines, in memory or in a file that survives whatever ends the process; and reading such a file,
- * which is called a black box.
+ * The flight recorder: a consumer that keeps the last events as lines, in memory or in a file that
+ * survives any end of the process; and the reader of such files, which are called black boxes.
  */
 
 struct bw_recorder;
@@ -283,12 +282,10 @@ struct bw_recording_facts {
     uint64_t missing;     /**< events that were dropped, because their slot was in use */
 };
 
-/**
- * Reads a black box, which may be that of a process that still runs, and need not be seekable. The
- * contents are not trusted. On success the caller owns `*recording`. BW_ERROR_CORRUPT: it is no
+/** Reads a black box, also of a process that is still running; the file need not be seekable. The
+ * contents are not trusted. On success the caller owns `*recording`. BW_ERROR_CORRUPT: it is not a
  * black box, or damaged; BW_ERROR_UNSUPPORTED: it has another version; BW_ERROR_SYSTEM;
- * BW_ERROR_NO_MEMORY.
- */
+ * BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_recording_read(int descriptor, struct bw_recording **recording);
 
 /** Frees it; NULL is allowed. */
@@ -297,8 +294,8 @@ void bw_recording_destroy(struct bw_recording *recording);
 /** The facts; valid as long as the recording. */
 const struct bw_recording_facts *bw_recording_facts(const struct bw_recording *recording);
 
-/** An event, as it was written when it happened. Views without a newline, which live as long as the
- * recording: printable UTF-8. */
+/** An event, formatted when it happened. The views are printable UTF-8 without a newline, valid as
+ * long as the recording. */
 struct bw_recorded {
     uint64_t number;      /**< counted from 1 */
     struct bw_bytes text; /**< seconds since the begin, thread, probe, NAME=VALUE... */

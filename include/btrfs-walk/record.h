@@ -288,11 +288,9 @@ struct bw_rows_options {
     enum bw_rows_times times; /**< times in columns and JSON */
 };
 
-/**
- * Chooses members of the record of that name ("fileinfo"). Copies all it needs of the options. On
- * success the caller owns `*rows`. BW_ERROR_USAGE: there is no such record or member, or a member
- * is named twice; BW_ERROR_NO_MEMORY.
- */
+/** Selects members of the record with a name ("fileinfo"). Copies the options. On success the
+ * caller owns `*rows`. BW_ERROR_USAGE: the record or a member does not exist, or a member is named
+ * twice; BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_rows_create(const char *record, const struct bw_rows_options *options,
                                 struct bw_rows **rows);
 
@@ -334,11 +332,10 @@ struct bw_entry;
 struct bw_fs;
 struct bw_user_names;
 
-/**
- * Writes the row of an entry (walk.h), if the rows are a choice from fileinfo. What needs the inode
- * is absent if entry->inode is NULL; `people` (subvolume.h) has names of users and groups, if it is
- * not NULL. Errors as bw_rows_take(); BW_ERROR_USAGE if the rows are of another record.
- */
+/** Writes the row of an entry (walk.h), if the rows were created for fileinfo. Members from the
+ * inode are absent if entry->inode is NULL; `user_names` (subvolume.h) contains the names of users
+ * and groups and may be NULL. Errors as bw_rows_take(); BW_ERROR_USAGE if the rows belong to
+ * another record. */
 struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs *fs,
                                      const struct bw_entry *entry,
                                      const struct bw_user_names *user_names);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Space: how much of the chunks is used, what lies on the devices, and both in sums. It comes from
- * the chunk tree, of which struct bw_device_map is the inverse, and from the block groups, which
- * are in the block group tree or spread over the extent tree. All sizes and offsets are in bytes.
+ * Space: how full the chunks are, how the devices are used, and the sums of both; the owners of
+ * addresses; sharing between subvolumes; sizes and compression of files. All sizes and offsets are
+ * in bytes. Block groups are read from the block group tree or from the extent tree; struct
+ * bw_device_map inverts the chunk tree.
  */
 #ifndef BTRFS_WALK_SPACE_H
 #define BTRFS_WALK_SPACE_H
@@ -34,7 +35,7 @@ uint64_t bw_chunk_stripe_length(const struct bw_chunk_info *chunk);
 /** How many stripes of a chunk hold different bytes: the others are copies and parity. */
 unsigned bw_chunk_different_stripes(const struct bw_chunk_info *chunk);
 
-/** Block groups, which say how much of each chunk is used. One thread at a time may use it. */
+/** Block groups, which record how much of each chunk is used. One thread at a time may use it. */
 struct bw_block_groups;
 
 /** The block group of a chunk. Source: struct btrfs_block_group_item in the kernel's
@@ -50,23 +51,21 @@ struct bw_block_group_info {
  * file system must outlive. */
 struct bw_error *bw_block_groups_open(struct bw_fs *fs, struct bw_block_groups **groups);
 
-/**
- * Finds the block group at a logical address. This reads a leaf, or nothing if it is in the same
- * leaf as the one before: look for them in ascending order. BW_ERROR_NOT_FOUND if there is none;
- * BW_ERROR_CORRUPT if it may be lost, which has been reported then.
- */
+/** Finds the block group at a logical address. This reads one leaf, or none if the previous block
+ * group was in the same leaf: so ascending addresses are fast. BW_ERROR_NOT_FOUND if the block
+ * group does not exist; BW_ERROR_CORRUPT if it may be lost, which has been reported then. */
 struct bw_error *bw_block_groups_find(struct bw_block_groups *groups, uint64_t logical,
                                       struct bw_block_group_info *group);
 
 /** Frees it; NULL is allowed. */
 void bw_block_groups_close(struct bw_block_groups *groups);
 
-/** What a range of a device is for. */
+/** The use of a range of a device. */
 enum bw_device_use {
     BW_USE_CHUNK,       /**< a stripe of a chunk lies there */
     BW_USE_UNALLOCATED, /**< nothing */
     BW_USE_RESERVED,    /**< the first MiB, in which nothing is allocated */
-    BW_USE_SUPERBLOCK,  /**< a copy of the superblock; only bw_device_map_find() tells it apart */
+    BW_USE_SUPERBLOCK,  /**< a copy of the superblock; only bw_device_map_find() distinguishes it */
     BW_USE_OUTSIDE,     /**< it is after the end of the device; likewise */
 };
 
@@ -75,7 +74,9 @@ struct bw_device_range {
     uint64_t devid, offset;
     uint64_t length; /**< offset + length does not overflow */
     enum bw_device_use use;
-    /* Of the chunk, with BW_USE_CHUNK. */
+    /*
+     * With BW_USE_CHUNK: the chunk.
+     */
     unsigned stripe; /**< which of its stripes it is, counted from 0 */
     unsigned stripe_count;
     uint64_t logical, chunk_length;
@@ -84,12 +85,12 @@ struct bw_device_range {
     uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
-/** What lies on all devices, as the chunk tree says. It does not change: any number of threads may
- * use it. */
+/** The use of all devices, from the chunk tree. It does not change: any number of threads may use
+ * it. */
 struct bw_device_map;
 
 /** Reads the chunk tree and sorts it by devices. The caller owns `*map`, which the file system must
- * outlive. What of the chunk tree cannot be read, and stripes that overlap, are reported. */
+ * outlive. Unreadable parts of the chunk tree, and overlapping stripes, are reported. */
 struct bw_error *bw_device_map_open(struct bw_fs *fs, struct bw_device_map **map);
 
 /** Frees it; NULL is allowed. */
@@ -102,7 +103,7 @@ size_t bw_device_map_count(const struct bw_device_map *map);
  * its beginning to its end. */
 const struct bw_device_range *bw_device_map_range(const struct bw_device_map *map, size_t number);
 
-/** What lies at an offset of a device. */
+/** The use of a device at one offset. */
 struct bw_device_place {
     enum bw_device_use use;
     const struct bw_device_range *range; /**< that holds the offset; NULL: outside of the device */
@@ -115,11 +116,9 @@ struct bw_device_place {
     uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
-/**
- * Finds what lies at an offset of a device; `length` (at least 1) bounds place->length. Nothing is
- * read but, where that says where data lie, the raid stripe tree. Of stripes that overlap, the one
- * that begins last counts. BW_ERROR_NOT_FOUND if there is no such device.
- */
+/** Finds the use of a device at an offset; `length` (at least 1) limits place->length. Reads
+ * nothing, except the raid stripe tree for data that it maps. If stripes overlap, the one that
+ * begins last counts. BW_ERROR_NOT_FOUND if the device does not exist. */
 struct bw_error *bw_device_map_find(const struct bw_device_map *map, uint64_t devid,
                                     uint64_t offset, uint64_t length,
                                     struct bw_device_place *place);
@@ -136,7 +135,7 @@ struct bw_usage_group {
     uint64_t reserved[3];       /**< zeros: room for more members */
 };
 
-/** A device and what is allocated on it. */
+/** A device and its allocated space. */
 struct bw_usage_device {
     struct bw_device_info info; /**< its path lives as long as the file system */
     uint64_t allocated;         /**< the sum of `by_group` */
@@ -148,11 +147,9 @@ struct bw_usage_device {
     uint64_t reserved[3];       /**< zeros: room for more members */
 };
 
-/**
- * The sums of `btrfs filesystem usage`. The kernel keeps a global reserve in memory, which is not
- * known here: in file systems with mixed block groups, what is free is overestimated by it. The
- * space that cannot be used before a zone is reset is not known either.
- */
+/** The sums of `btrfs filesystem usage`. The kernel's global reserve exists only in its memory, so
+ * in file systems with mixed block groups the free space is overestimated by it. Space that is
+ * unusable until a zone is reset is not known either. */
 struct bw_usage {
     uint64_t device_size;    /**< of all devices but seeds */
     uint64_t allocated;      /**< raw size of all groups */
@@ -162,10 +159,10 @@ struct bw_usage {
     uint64_t free_estimated; /**< room for data: unused in its chunks, and unallocated space by the
                                 present ratio */
     uint64_t free_minimum;   /**< the same, unallocated space by the worst ratio of all groups */
-    double data_ratio;       /**< raw size to size; 0 if there are no such chunks */
+    double data_ratio;       /**< raw size to size; 0 without such chunks */
     double metadata_ratio;   /**< likewise */
     bool several_profiles;   /**< one kind of data has chunks of more than one profile */
-    bool complete;           /**< that of all groups */
+    bool complete;           /**< whether all groups are complete */
     const struct bw_usage_group *groups; /**< data, metadata, system; then by profile */
     size_t group_count;
     const struct bw_usage_device *devices; /**< by ascending id */
@@ -174,27 +171,26 @@ struct bw_usage {
     uint64_t reserved[2];               /**< zeros: room for more members */
 };
 
-/** Adds up the usage of a file system. What cannot be read is reported. The caller owns `*usage`
- * and frees it with bw_usage_free(). */
+/** Adds up the usage of a file system. Unreadable parts are reported. The caller owns `*usage` and
+ * frees it with bw_usage_free(). */
 struct bw_error *bw_fs_usage(struct bw_fs *fs, struct bw_usage **usage);
 
 /** Frees it; NULL is allowed. */
 void bw_usage_free(struct bw_usage *usage);
 
 /*
- * Maps of space: devices cut into cells of equal size, and what lies in each cell, as a picture
- * shows it. The cells are counted while the trees are read, so the memory that a map takes depends
- * on the number of cells and of chunks, and not on that of extents. All sizes and offsets are in
- * bytes; copies and parity count.
+ * Maps of space: devices divided into cells of equal size, and the use of each cell, for pictures.
+ * The cells are counted while the trees are read, so the memory depends on the number of cells and
+ * chunks, not of extents. Copies and parity count.
  */
 
 struct bw_fs;
 
-/** What a chunk is for. */
+/** The contents of a chunk. */
 enum bw_space_kind {
     BW_SPACE_DATA,
     BW_SPACE_METADATA,
-    BW_SPACE_SYSTEM, /**< also what is none of the others */
+    BW_SPACE_SYSTEM, /**< also unknown types */
     BW_SPACE_MIXED,  /**< data and metadata in the same chunks */
     BW_SPACE_KINDS,
 };
@@ -202,8 +198,8 @@ enum bw_space_kind {
 /** In which order space lies in a map. */
 enum bw_space_order {
     BW_SPACE_PHYSICAL, /**< as on the devices, one after the other */
-    /** Chunks by ascending logical address, each as long as all its stripes together; then what is
-     * not allocated. */
+    /** Chunks by ascending logical address, each as long as all its stripes together; then the
+       unallocated space. */
     BW_SPACE_LOGICAL,
 };
 
@@ -212,8 +208,8 @@ enum bw_space_detail {
     /** As much as of its chunk: reads the block groups only. Cells have no generation and no owner.
      */
     BW_SPACE_CHUNKS,
-    /** What the extent tree says. In chunks with several stripes, an extent is taken to lie on all
-     * of them alike, which is true but for the length of a stripe in each row. */
+    /** Reads the extent tree. In chunks with several stripes, each extent is spread evenly over all
+       of them, which is exact except for the length of a stripe in each row. */
     BW_SPACE_EXTENTS,
 };
 
@@ -228,22 +224,22 @@ struct bw_space_map_options {
     enum bw_space_detail detail;
     size_t cells;   /**< of an area; a quarter of it, or a quarter of that, if all areas would have
                        more than BW_SPACE_MOST_CELLS; 0: 4096, a square of 64 by 64 */
-    bool by_device; /**< each device is an area of its own; only with BW_SPACE_PHYSICAL */
+    bool by_device; /**< each device is a separate area; only with BW_SPACE_PHYSICAL */
     uint64_t devid; /**< only this device, likewise; 0: all */
 };
 
 /** A map. It does not change: any number of threads may use it. */
 struct bw_space_map;
 
-/** What is in a cell. */
+/** The use of a cell. */
 struct bw_space_cell {
     uint64_t offset, bytes;             /**< where it lies in its area */
     uint64_t allocated[BW_SPACE_KINDS]; /**< to chunks; the sum is at most `bytes` */
-    uint64_t used;                      /**< at most what is allocated */
+    uint64_t used;                      /**< not more than allocated */
     double fill;                        /**< used / bytes, not rounded; 0 if there are no bytes */
-    uint64_t generation;                /**< of what is used, the mean by bytes; 0: not known */
-    uint64_t owner;       /**< tree that has more than half of what is used, if there is one;
-                             otherwise any; 0: what several trees have, or not known */
+    uint64_t generation;                /**< mean generation of the used bytes; 0: unknown */
+    uint64_t owner; /**< a tree that owns more than half of the used bytes, otherwise any of the
+                       owners; 0: shared by several trees, or unknown */
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
@@ -265,7 +261,7 @@ struct bw_space_owner {
 struct bw_space_map_info {
     uint64_t bytes; /**< of all areas */
     uint64_t allocated[BW_SPACE_KINDS], used[BW_SPACE_KINDS];
-    uint64_t oldest, newest; /**< generations of what is used; 0: not known */
+    uint64_t oldest, newest; /**< generations of used space; 0: unknown */
     const struct bw_space_area *areas;
     size_t area_count;
     const struct bw_space_owner *owners; /**< the largest first */
@@ -273,11 +269,9 @@ struct bw_space_map_info {
     uint64_t reserved[8]; /**< zeros: room for more members */
 };
 
-/**
- * Makes a map. What cannot be read is reported, and counts as not used. Where chunks overlap on a
- * device, the first one counts. The caller owns `*map`, which does not need the file system any
- * more. BW_ERROR_NOT_FOUND if there is no such device; BW_ERROR_USAGE for wrong options.
- */
+/** Makes a map. Unreadable parts are reported, and count as unused. If chunks overlap on a device,
+ * the first one counts. The caller owns `*map`, which does not need the file system any more.
+ * BW_ERROR_NOT_FOUND if the device does not exist; BW_ERROR_USAGE if the options are wrong. */
 struct bw_error *bw_space_map_open(struct bw_fs *fs, const struct bw_space_map_options *options,
                                    struct bw_space_map **map);
 
@@ -291,19 +285,19 @@ const struct bw_space_map_info *bw_space_map_info(const struct bw_space_map *map
 struct bw_space_cell bw_space_map_cell(const struct bw_space_map *map, size_t area, size_t number);
 
 /*
- * From addresses to files: which files have data at a logical address, in which subvolumes and
- * under which paths; which files depend on a tree block; and what there is otherwise.
+ * Owners: which files have data at a logical address, in which subvolumes and under which paths;
+ * and which files depend on a tree block.
  *
- * It follows the back references of the extent tree, so that only blocks are read that lead to an
- * owner. If the extent tree is damaged, or if so much is asked that it costs less, all trees are
- * read in its place, each block once; the answer is the same.
+ * The search follows the back references of the extent tree, so it reads only blocks that lead to
+ * an owner. If the extent tree is damaged, or if that is cheaper, it reads all trees instead, each
+ * block once, with the same result.
  */
 
-/** What lies at an address. */
+/** The use of an address. */
 enum bw_owner_kind {
     BW_OWNER_DATA,     /**< data of a file */
     BW_OWNER_METADATA, /**< a tree block that a file depends on: it has, or leads to, its items */
-    BW_OWNER_BLOCK,    /**< a tree block: once for each, whoever depends on it */
+    BW_OWNER_BLOCK,    /**< a tree block: reported once, however many files depend on it */
     BW_OWNER_HIDDEN,   /**< part of an extent that is in use, but no file shows this part */
     BW_OWNER_FREE,     /**< nothing, in a block group that is in use */
     BW_OWNER_UNUSED,   /**< nothing, and so is the whole block group */
@@ -321,17 +315,17 @@ struct bw_address_range {
 /** An owner of a range, under one of its paths. */
 struct bw_owner {
     enum bw_owner_kind kind;
-    size_t range;         /**< number of the range that was asked for */
-    uint64_t logical;     /**< where what it owns of that range begins; the whole tree block */
-    uint64_t length;      /**< bytes from there on */
-    uint64_t extent;      /**< address at which the extent or the tree block begins; not for the
-                               kinds after BW_OWNER_BLOCK */
-    uint64_t tree;        /**< id of the tree: of a subvolume, or another one that has data; of
-                               a BW_OWNER_BLOCK, the one that it was written for */
-    uint64_t inode;       /**< in that tree; for data and metadata only */
-    uint64_t offset;      /**< data: where in the file it is, in bytes. Of compressed extents,
-                               where the whole piece of the file begins */
-    uint64_t file_length; /**< data: bytes of the file from there on */
+    size_t range;     /**< number of the requested range */
+    uint64_t logical; /**< where what it owns of that range begins; the whole tree block */
+    uint64_t length;  /**< bytes from there on */
+    uint64_t extent;  /**< address at which the extent or the tree block begins; not for the
+                           kinds after BW_OWNER_BLOCK */
+    uint64_t tree; /**< id of the tree: a subvolume, or another tree with data; of a BW_OWNER_BLOCK,
+                      the tree that the block was written for */
+    uint64_t inode;  /**< in that tree; for data and metadata only */
+    uint64_t offset; /**< data: offset in the file, in bytes. Of a compressed extent, the offset of
+                        the whole piece of the file */
+    uint64_t file_length;                 /**< data: bytes of the file from there on */
     const struct bw_subvolume *subvolume; /**< NULL: the tree is none */
     struct bw_bytes path; /**< absolute path, raw bytes; data is NULL if it is not known, as in
                                a subvolume that is being deleted */
@@ -344,13 +338,13 @@ struct bw_owner {
 /** Receives an owner, a view that ends with the call. An error ends the search and is returned. */
 typedef struct bw_error *bw_owner_taker(void *context, const struct bw_owner *owner);
 
-/** What is asked for. */
+/** The ranges, and how to search. */
 struct bw_owner_options {
     size_t struct_size;                    /**< sizeof(struct bw_owner_options) */
     const struct bw_address_range *ranges; /**< in any order; may overlap; no length is 0 */
     size_t count;
     bool whole_extents;  /**< also files that use another part of an extent in a range; offset and
-                              file_length are those of the part that they use */
+                            file_length then describe that part */
     bool no_paths;       /**< do not look for paths: each owner comes once, without one */
     bool no_extent_tree; /**< read all trees in any case */
     const struct bw_subvolume *subvolume; /**< only owners in this one; NULL: in all */
@@ -359,26 +353,26 @@ struct bw_owner_options {
 };
 
 /**
- * Finds the owners of ranges. First come data and metadata, by tree and within a tree in the order
- * of its keys, each as often as the file has names; then tree blocks, then what belongs to nothing,
- * both by address. With `subvolume` set, only the former.
+ * Finds the owners of ranges. Data and metadata come first, by tree and in the order of keys, once
+ * for each name of a file; then tree blocks, then unowned ranges, both by address. With `subvolume`
+ * set, only data and metadata.
  *
- * What cannot be read is reported. Files that depend on a lost leaf are found by the names that
- * directories have for them. BW_ERROR_USAGE if a range is empty or wraps; the error of `take`.
+ * Unreadable parts are reported. Files that depend on a lost leaf are found by their names in
+ * directories. BW_ERROR_USAGE if a range is empty or wraps; the error of `take`.
  */
 struct bw_error *bw_owners_find(struct bw_fs *fs, const struct bw_owner_options *options);
 
 /*
- * What subvolumes share: how many bytes each of them reaches, how many nothing else reaches, and
- * what deleting some of them together would free. Counted are whole extents of data, as they are
- * stored, and tree blocks, each once, as quota groups count them; without quotas, from the trees
- * themselves. All numbers are in bytes.
+ * Sharing between subvolumes: the bytes that each of them references, the bytes that nothing else
+ * references, and the bytes that deleting several of them together would free. Whole data extents,
+ * as stored, and tree blocks count, each once, as in quota groups; but the numbers come from the
+ * trees, so quotas are not needed.
  */
 
 struct bw_fs;
 
-/** The subvolumes of a file system, with what they share. It does not change: any number of threads
- * may use it. */
+/** The subvolumes of a file system with their shared space. It does not change: any number of
+ * threads may use it. */
 struct bw_shares;
 
 /** Options of bw_shares_open(). Begins with its size, so that it can grow. */
@@ -394,10 +388,10 @@ struct bw_shares_options {
 /** How the numbers came about. */
 struct bw_shares_info {
     uint64_t blocks;      /**< tree blocks of subvolumes that were read, each once */
-    uint64_t lost_blocks; /**< tree blocks that could not be read: with them, what is below them is
-                               missing, and all numbers are lower bounds */
+    uint64_t lost_blocks; /**< tree blocks that could not be read: everything below them is missing,
+                             and all numbers are lower bounds */
     uint64_t sets;        /**< different sets of subvolumes that share something */
-    bool by_extent_tree;  /**< the extent tree told what is shared; false: it is not whole */
+    bool by_extent_tree;  /**< sharing was read from the extent tree; false: that is incomplete */
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
@@ -421,13 +415,13 @@ struct bw_shares_sum {
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
-/** Subvolumes with ids from `first` to `last`: all that there are, those that are being deleted
- * only if `are_deleted`. */
+/** All subvolumes with ids from `first` to `last`; those that are being deleted are included only
+ * if `are_deleted`. */
 struct bw_subvolume_range {
     uint64_t first, last;
 };
 
-/** What exactly these subvolumes share: each of them reaches it, and no other one does. */
+/** The space that exactly these subvolumes share: each of them references it, and no other one. */
 struct bw_shared_set {
     uint64_t bytes;
     uint64_t subvolume_count;
@@ -437,13 +431,11 @@ struct bw_shared_set {
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
-/**
- * Reads the extent tree and the trees of all subvolumes, each block once however many snapshots
- * share it. It takes some 36 bytes of memory for an extent or tree block with several references,
- * or 76 if the extent tree is not whole, and little for all others. What cannot be read is
- * reported, at the end also how much of which subvolumes. The caller owns `*shares`, which does
- * not need the file system any more. Fails if memory runs out, or with BW_ERROR_STOPPED.
- */
+/** Reads the extent tree and the trees of all subvolumes, each block once however many snapshots
+ * share it. Each extent or tree block with several references takes some 36 bytes of memory, or 76
+ * if the extent tree is incomplete; all others take little. Unreadable parts are reported, and at
+ * the end also how much of which subvolumes is affected. The caller owns `*shares`, which does not
+ * need the file system any more. Fails if memory runs out, or with BW_ERROR_STOPPED. */
 struct bw_error *bw_shares_open(struct bw_fs *fs, const struct bw_shares_options *options,
                                 struct bw_shares **shares);
 
@@ -453,7 +445,7 @@ void bw_shares_close(struct bw_shares *shares);
 /** How the numbers came about. */
 void bw_shares_get(const struct bw_shares *shares, struct bw_shares_info *info);
 
-/** The subvolume with an id; NULL if there is none. It belongs to `shares`. */
+/** The subvolume with an id; NULL if it does not exist. It belongs to `shares`. */
 const struct bw_subvolume_space *bw_shares_subvolume(const struct bw_shares *shares, uint64_t id);
 
 /** Adds up subvolumes; an id may be given twice. BW_ERROR_NOT_FOUND if there is no subvolume with
@@ -470,15 +462,14 @@ struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_ta
                                 void *context);
 
 /*
- * The space that the data of files take, and how much of it is shared: the numbers of `btrfs
+ * The space used by the data of files, and how much of it is shared: the numbers of `btrfs
  * filesystem du`.
  *
- * They count the parts of extents that files use, in bytes of the files: not what is stored for
- * them if they are compressed, not the rest of extents that are used in part, and not metadata, so
- * that files whose data are inside the tree have 0. Data are shared if their extent has several
- * references in the extent tree, also from the same file, or if a tree block on the way to them is
- * shared with a snapshot. Source: btrfs_is_data_extent_shared() in the kernel's
- * fs/btrfs/backref.c.
+ * They count the used parts of extents, in bytes of the files: not the stored size of compressed
+ * extents, not the unused rest of extents, and no metadata, so files with inline data have 0. Data
+ * are shared if their extent has several references in the extent tree, also from the same file, or
+ * if a tree block on the path to them is shared with a snapshot. Source:
+ * btrfs_is_data_extent_shared() in the kernel's fs/btrfs/backref.c.
  */
 
 struct bw_fs;
@@ -489,12 +480,12 @@ struct bw_du_entry {
     const char *path; /**< as in struct bw_entry (walk.h): raw bytes, not terminated */
     size_t path_length;
     struct bw_place place;
-    uint64_t depth;       /**< below the start; 0: the start itself */
-    uint64_t files;       /**< files that are counted in it; 1 for a file */
-    uint64_t total;       /**< bytes, of a directory those of all files in it */
-    uint64_t exclusive;   /**< of those, the bytes that are not shared */
-    uint64_t shared;      /**< those that are; both together are less than `total` where it is lost
-                               what is shared */
+    uint64_t depth;     /**< below the start; 0: the start itself */
+    uint64_t files;     /**< files that are counted in it; 1 for a file */
+    uint64_t total;     /**< bytes; of a directory, the sum of all files in it */
+    uint64_t exclusive; /**< of those, the bytes that are not shared */
+    uint64_t shared; /**< shared bytes; the sum of both is less than `total` if the sharing of some
+                        data is unknown */
     uint64_t set_shared;  /**< of the start: the shared bytes, each that files in it share with each
                                other counted once; otherwise 0 */
     bool sharing_known;   /**< the last three mean something: there is an extent tree */
@@ -504,13 +495,13 @@ struct bw_du_entry {
 /** Receives an entry. An error ends the work and is returned. */
 typedef struct bw_error *bw_du_taker(void *context, const struct bw_du_entry *entry);
 
-/** What to count, and who receives the result. */
+/** The files to count, and the function that receives the result. */
 struct bw_du_options {
     size_t struct_size; /**< sizeof(struct bw_du_options) */
     /** Where paths begin, and where to start, as in struct bw_walk_options. */
     const char *subvolume, *start;
     /** Conditions that files must meet to be counted, unchanged during the call; NULL: none. With
-     * conditions, a directory in which nothing is counted is left out. */
+     * conditions, directories without counted files are omitted. */
     const struct bw_selection *selection;
     bool has_maxdepth; /**< whether `maxdepth` is used */
     unsigned maxdepth; /**< deeper entries are counted, but not handed out */
@@ -521,12 +512,12 @@ struct bw_du_options {
 };
 
 /**
- * Counts a file, or all that is below a directory. Regular files and directories are handed out in
- * the order of readdir(3), a directory after all that is in it, and a file with several names once,
- * by the first of them. All of them are kept in memory until the trees have been read.
+ * Counts a file, or everything below a directory. Regular files and directories are passed on in
+ * the order of readdir(3), a directory after its contents, and a file with several names once,
+ * under the first of them. All entries are kept in memory until the trees have been read.
  *
- * What is lost is reported, and the sizes are lower bounds then. BW_ERROR_NOT_FOUND if the start
- * does not exist, BW_ERROR_USAGE for wrong options, BW_ERROR_NO_MEMORY, or what `take` returned.
+ * Losses are reported, and make the sizes lower bounds. BW_ERROR_NOT_FOUND if the start does not
+ * exist, BW_ERROR_USAGE if the options are wrong, BW_ERROR_NO_MEMORY, or the error of `take`.
  */
 struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *options);
 
@@ -551,14 +542,14 @@ struct bw_compression_sizes {
     uint64_t reserved[2];  /**< zeros: room for more members */
 };
 
-/** Kinds of extents: the types of enum bw_compression, and what is allocated and was never written.
- */
+/** Kinds of extents: the types of enum bw_compression, and preallocated space that was never
+ * written. */
 enum {
     BW_COMPRESSION_PREALLOC = BW_COMPRESS_TYPES,
     BW_COMPRESSION_KINDS,
 };
 
-/** Name of a kind ("zstd", "prealloc"); NULL if there is none with this number. */
+/** Name of a kind ("zstd", "prealloc"); NULL if the number is invalid. */
 const char *bw_compression_kind_name(unsigned type);
 
 /** The sums over all files. */
@@ -592,13 +583,13 @@ struct bw_error *bw_compression_begin(struct bw_fs *fs,
                                       const struct bw_compression_options *options,
                                       struct bw_compression_count **count);
 
-/** Adds a file, or all that is below a directory: as struct bw_du_options (space.h) names it.
- * Nothing else is counted. Lost blocks are reported. BW_ERROR_NOT_FOUND, BW_ERROR_NO_MEMORY. */
+/** Adds a file, or everything below a directory, specified as in struct bw_du_options. Nothing else
+ * is counted. Lost blocks are reported. BW_ERROR_NOT_FOUND, BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_compression_add(struct bw_compression_count *count, const char *subvolume,
                                     const char *start);
 
-/** The sums of all that was added; to be called once. If blocks were lost, their number is
- * reported: sizes are lower bounds then. */
+/** The sums of everything that was added; call it once. The number of lost blocks is reported; the
+ * sizes are then lower bounds. */
 struct bw_error *bw_compression_sum(struct bw_compression_count *count,
                                     struct bw_compression_info *info);
 

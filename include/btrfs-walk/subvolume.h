@@ -33,7 +33,7 @@ struct bw_subvolume;
 /** Bytes of a UUID. */
 enum { BW_UUID_SIZE = 16 };
 
-/** What is known of a subvolume. Source: struct btrfs_root_item and btrfs_root_ref in the kernel's
+/** Facts about a subvolume. Source: struct btrfs_root_item and btrfs_root_ref in the kernel's
  * uapi/linux/btrfs_tree.h. */
 struct bw_subvolume_info {
     uint64_t id;
@@ -42,22 +42,24 @@ struct bw_subvolume_info {
     uint64_t directory; /**< inode of the directory of that entry */
     const char *name;   /**< name of that entry, raw bytes, not terminated */
     size_t name_length;
-    uint64_t generation;                     /**< transaction that changed it last */
-    uint64_t flags;                          /**< BW_ROOT_READ_ONLY, BW_ROOT_DEAD */
-    uint64_t bytes_used;                     /**< bytes of its tree blocks */
-    uint64_t last_snapshot;                  /**< generation of the newest snapshot of it */
-    uint64_t ctransid, otransid;             /**< transactions of the last change, of creation */
-    uint64_t stransid, rtransid;             /**< transactions of send and of receive */
-    struct timespec ctime, otime;            /**< times of the last change, of creation */
-    struct timespec stime, rtime;            /**< times of send and of receive */
-    uint8_t uuid[BW_UUID_SIZE];              /**< all zeros if it has none */
-    uint8_t parent_uuid[BW_UUID_SIZE];       /**< of what it is a snapshot of; zeros: of nothing */
-    uint8_t received_uuid[BW_UUID_SIZE];     /**< of what it was received from; zeros: of nothing */
-    uint64_t root;                           /**< logical address of its root block; 0: replaying
-                                                  the log has made it */
-    uint8_t level;                           /**< of its root block */
+    uint64_t generation;                 /**< transaction that changed it last */
+    uint64_t flags;                      /**< BW_ROOT_READ_ONLY, BW_ROOT_DEAD */
+    uint64_t bytes_used;                 /**< bytes of its tree blocks */
+    uint64_t last_snapshot;              /**< generation of the newest snapshot of it */
+    uint64_t ctransid, otransid;         /**< transactions of the last change, of creation */
+    uint64_t stransid, rtransid;         /**< transactions of send and of receive */
+    struct timespec ctime, otime;        /**< times of the last change, of creation */
+    struct timespec stime, rtime;        /**< times of send and of receive */
+    uint8_t uuid[BW_UUID_SIZE];          /**< all zeros if it has none */
+    uint8_t parent_uuid[BW_UUID_SIZE];   /**< UUID of the subvolume that it is a snapshot of; zeros:
+                                            not a snapshot */
+    uint8_t received_uuid[BW_UUID_SIZE]; /**< UUID of the subvolume that it was received from;
+                                            zeros: not received */
+    uint64_t root;                       /**< logical address of its root block; 0: replaying
+                                              the log has made it */
+    uint8_t level;                       /**< of its root block */
     bool read_only, is_snapshot, is_deleted; /**< deleted ones may be gone in part */
-    bool is_default;                         /**< the one that is mounted by default */
+    bool is_default;                         /**< it is mounted by default */
     const char *path;     /**< as bw_subvolume_path() gives it, not terminated; NULL if it has none;
                                set by bw_fs_subvolumes() alone */
     size_t path_length;   /**< bytes of `path` */
@@ -72,21 +74,21 @@ const struct bw_subvolume *bw_subvolume_next(const struct bw_fs *fs,
 /** The id of a subvolume. */
 uint64_t bw_subvolume_id(const struct bw_subvolume *subvolume);
 
-/** The subvolume with an id; NULL if there is none. */
+/** The subvolume with an id; NULL if it does not exist. */
 const struct bw_subvolume *bw_subvolume_by_id(const struct bw_fs *fs, uint64_t id);
 
 /** The subvolume that `text` names: an id, a path from the top-level subvolume, or "default" for
- * the one that is mounted by default. BW_ERROR_NOT_FOUND if there is none. */
+ * the default subvolume. BW_ERROR_NOT_FOUND if it does not exist. */
 struct bw_error *bw_subvolume_by_name(struct bw_fs *fs, const char *text,
                                       const struct bw_subvolume **subvolume);
 
-/** The subvolume with a UUID. BW_ERROR_NOT_FOUND if there is none; other errors if the root tree
- * cannot be read. */
+/** The subvolume with a UUID. BW_ERROR_NOT_FOUND if it does not exist; other errors if the root
+ * tree cannot be read. */
 struct bw_error *bw_subvolume_by_uuid(struct bw_fs *fs, const uint8_t uuid[BW_UUID_SIZE],
                                       const struct bw_subvolume **subvolume);
 
-/** Reads what is known of a subvolume. `info->name` belongs to the file system. Errors if its root
- * item cannot be read; the members that the file system remembers are set even then. */
+/** Reads the facts about a subvolume. `info->name` belongs to the file system. Errors if its root
+ * item cannot be read; the members that the file system keeps in memory are set even then. */
 struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                   struct bw_subvolume_info *info);
 
@@ -94,11 +96,10 @@ struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *s
  */
 typedef struct bw_error *bw_subvolume_taker(void *context, const struct bw_subvolume_info *info);
 
-/**
- * Hands out what is known of all subvolumes, by ascending id, those that are being deleted among
- * them. That takes one pass over the root tree and, if `paths` is set, one step for each directory
- * on the way to a subvolume. What cannot be read is reported: a path that cannot be found is NULL.
- */
+/** Passes on the facts about all subvolumes, by ascending id, including those that are being
+ * deleted. That takes one pass over the root tree and, if `paths` is set, one step for each
+ * directory on the path of a subvolume. Losses are reported; the path of a subvolume is NULL if it
+ * cannot be found. */
 struct bw_error *bw_fs_subvolumes(struct bw_fs *fs, bool paths, bw_subvolume_taker *take,
                                   void *context);
 
@@ -138,7 +139,7 @@ struct bw_quota_status {
     bool is_known;              /**< its status could be read: the next members mean something */
     bool enabled;               /**< the kernel keeps the numbers up to date */
     bool simple;                /**< simple quotas */
-    bool rescanning;            /**< all numbers are being counted anew */
+    bool rescanning;            /**< a rescan is recounting all numbers */
     bool inconsistent;          /**< the numbers are wrong until the next rescan */
     uint64_t version;           /**< of the format */
     uint64_t generation;        /**< transaction that wrote the status */
@@ -154,7 +155,8 @@ struct bw_qgroup_info {
     uint64_t id;     /**< as stored: the level in the upper 16 bits, the number below them */
     unsigned level;  /**< 0 to 65535 */
     uint64_t number; /**< below 2^48 */
-    const struct bw_subvolume *subvolume; /**< NULL: a higher level, or the subvolume is gone */
+    const struct bw_subvolume *subvolume; /**< NULL: a group of a higher level, or the subvolume no
+                                             longer exists */
     bool is_counted;                      /**< the next five members are known */
     uint64_t generation;                  /**< transaction in which they were counted */
     uint64_t referenced, referenced_compressed; /**< what the group reaches */
@@ -166,20 +168,20 @@ struct bw_qgroup_info {
     size_t member_count;
     const uint64_t *parents; /**< ids of the groups that it is in, ascending */
     size_t parent_count;
-    const char *path;     /**< of the subvolume, as bw_subvolume_path() gives it, not terminated;
-                               NULL if there is none, or paths are not wanted */
+    const char *path; /**< path of the subvolume, as from bw_subvolume_path(), not terminated; NULL
+                         if it has none, or paths were not requested */
     size_t path_length;   /**< bytes of `path` */
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
-/** Reads the state of quotas. What cannot be read is reported. Fails only if memory runs out. */
+/** Reads the state of quotas. Losses are reported. Fails only if memory runs out. */
 struct bw_error *bw_fs_quota_status(struct bw_fs *fs, struct bw_quota_status *status);
 
 /** Receives a group; the view ends with the call. An error ends the iteration and is returned. */
 typedef struct bw_error *bw_qgroup_taker(void *context, const struct bw_qgroup_info *qgroup);
 
-/** Hands out all groups, by ascending id; none if there is no quota tree. `paths`: with the paths
- * of subvolumes, as bw_fs_subvolumes(). What cannot be read is reported. */
+/** Passes all groups on, by ascending id; there are no groups without a quota tree. `paths`: with
+ * the paths of subvolumes, as bw_fs_subvolumes(). Losses are reported. */
 struct bw_error *bw_fs_qgroups(struct bw_fs *fs, bool paths, bw_qgroup_taker *take, void *context);
 
 /*
@@ -191,15 +193,15 @@ struct bw_error *bw_fs_qgroups(struct bw_fs *fs, bool paths, bw_qgroup_taker *ta
 struct bw_user_names;
 
 /**
- * Reads them. They are those of the first of these subvolumes that has an /etc/passwd: `from`
- * (NULL: none is preferred), the default subvolume, the top-level one, and then all others but
- * snapshots, by their ids. So those of "@" are found for "@home", too. If there is none at all, no
- * name is known, which is no error.
+ * Reads the names from the first subvolume with an /etc/passwd: `from` (may be NULL), the default
+ * subvolume, the top-level one, and then all others except snapshots, by id. So the names in "@"
+ * are found for "@home", too. A file system without any /etc/passwd is no error: all names are
+ * unknown.
  *
- * At most 8 MiB of each file are read. Lines that make no sense are passed over, and so are names
- * longer than 255 bytes or with spaces, control characters or invalid UTF-8. Of several lines with
- * one name or number, the first counts. The caller owns `*people`. BW_ERROR_NO_MEMORY; what cannot
- * be read is an error, too.
+ * At most 8 MiB of each file are read. Malformed lines are skipped, and so are names longer than
+ * 255 bytes or with spaces, control characters or invalid UTF-8. If several lines have the same
+ * name or number, the first counts. The caller owns `*user_names`. BW_ERROR_NO_MEMORY; unreadable
+ * files are an error, too.
  */
 struct bw_error *bw_user_names_read(struct bw_fs *fs, const struct bw_subvolume *from,
                                     struct bw_user_names **user_names);
@@ -215,7 +217,7 @@ const char *bw_user_names_place(const struct bw_user_names *user_names);
 const char *bw_user_names_user(const struct bw_user_names *user_names, uint32_t number);
 const char *bw_user_names_group(const struct bw_user_names *user_names, uint32_t number);
 
-/** The number of a name; false if there is no such name. */
+/** The number of a name; false if the name is unknown. */
 bool bw_user_names_find_user(const struct bw_user_names *user_names, const char *name,
                              uint32_t *number);
 bool bw_user_names_find_group(const struct bw_user_names *user_names, const char *name,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Trees as they are on disk: the items of any tree in a range of keys, and single tree blocks. What
- * an item holds are the bytes of the format, little-endian and packed, as struct btrfs_*_item in
- * the kernel's uapi/linux/btrfs_tree.h describes them; every one of them is hostile.
+ * Trees as they are on disk: the items of any tree in a range of keys, and single tree blocks;
+ * dumps and statistics of trees. Items contain the bytes of the format, little-endian and packed,
+ * as struct btrfs_*_item in the kernel's uapi/linux/btrfs_tree.h describes them. Each of these
+ * bytes may be hostile.
  */
 #ifndef BTRFS_WALK_TREE_H
 #define BTRFS_WALK_TREE_H
@@ -40,11 +41,9 @@ enum bw_tree_id {
 /** The names of trees, for bw_tree_id_parse(); ends with NULL. */
 extern const char *const bw_tree_names[];
 
-/**
- * The id of a tree from its name (as btrfs-progs know them: "fs", "FS_TREE", "free-space") or its
- * number, which may be negative. Whether the file system has it is not checked. BW_ERROR_USAGE,
- * listing the names, if it is neither.
- */
+/** The id of a tree from its name (as in btrfs-progs: "fs", "FS_TREE", "free-space") or its number,
+ * which may be negative. The tree need not exist. BW_ERROR_USAGE, with a list of the names, for
+ * anything else. */
 struct bw_error *bw_tree_id_parse(const char *text, uint64_t *id);
 
 /** Bytes of the longest text of the next two functions, with its NUL. */
@@ -79,19 +78,15 @@ struct bw_item_location {
 /** The items of a tree in a range of keys. One thread at a time may use it. */
 struct bw_items;
 
-/**
- * Starts reading the items of the tree `tree_id` with keys from `*first` to `*last`, both included;
- * NULL stands for the least or the greatest key. The caller owns `*items`, which the file system
- * must outlive. BW_ERROR_NOT_FOUND if there is no such tree.
- */
+/** Starts reading the items of the tree `tree_id` with keys from `*first` to `*last`, both
+ * included; NULL: the lowest or the highest key. The caller owns `*items`, which the file system
+ * must outlive. BW_ERROR_NOT_FOUND if the tree does not exist. */
 struct bw_error *bw_items_open(struct bw_fs *fs, uint64_t tree_id, const struct bw_key *first,
                                const struct bw_key *last, struct bw_items **items);
 
-/**
- * The next item, in key order; `*item` is NULL after the last. It and `*location` (which may be
- * NULL) are valid until the next call. A range of keys that cannot be read is an error, and the
- * call after it goes on with the first key after that range.
- */
+/** Returns the next item, in key order; `*item` is NULL after the last one. The item and
+ * `*location` (which may be NULL) are valid until the next call. An unreadable range of keys is an
+ * error; the next call continues after that range. */
 struct bw_error *bw_items_next(struct bw_items *items, const struct bw_item **item,
                                struct bw_item_location *location);
 
@@ -120,11 +115,9 @@ struct bw_block_key_pointer {
     uint64_t generation;
 };
 
-/**
- * Reads the tree block at a logical address, whatever tree it belongs to. Its checksum and the id
- * of the file system are verified, and all copies are tried. The caller owns `*block`.
- * BW_ERROR_NOT_FOUND if no chunk holds the address, BW_ERROR_CORRUPT if there is no good copy.
- */
+/** Reads the tree block at a logical address, of any tree. Its checksum and fsid are verified, and
+ * all copies are tried. The caller owns `*block`. BW_ERROR_NOT_FOUND if no chunk contains the
+ * address, BW_ERROR_CORRUPT if all copies are bad. */
 struct bw_error *bw_tree_block_read(struct bw_fs *fs, uint64_t bytenr,
                                     struct bw_tree_block **block);
 
@@ -153,23 +146,23 @@ bool bw_tree_block_pointer(const struct bw_tree_block *block, uint32_t slot,
  * zone of the process (TZ).
  */
 
-/** What to print, and how. All zeros but the size: whole trees, as text, level by level. */
+/** How to print. All zeros but the size: whole trees, as text, level by level. */
 struct bw_dump_options {
-    size_t struct_size;    /**< sizeof(struct bw_dump_options) */
-    bool json;             /**< JSON instead of text */
-    bool depth_first;      /**< each node is followed by what is below it; otherwise by the nodes of
-                              its level */
-    bool follow;           /**< of a block: also everything below it */
+    size_t struct_size; /**< sizeof(struct bw_dump_options) */
+    bool json;          /**< JSON instead of text */
+    bool depth_first;   /**< each node is followed by everything below it; otherwise by the nodes of
+                           its level */
+    bool follow;        /**< of a block: also everything below it */
     bool checksum_headers; /**< the checksums of blocks, in text */
     bool checksum_items;   /**< the checksums of data */
     bool hide_names;       /**< names and values of attributes are replaced by HIDDEN, and left out
                               of JSON */
-    /** Only items with keys from here on, and up to there; both may be NULL. If one is set,
-     * internal nodes are not printed, and only what is needed is read. */
+    /** Only items with keys from `first` to `last`; both may be NULL. If one is set, internal nodes
+     * are not printed, and only the necessary blocks are read. */
     const struct bw_key *first, *last;
-    /** The log was replayed (struct bw_fs_status): show the trees of subvolumes and the checksum
-     * tree with its changes. Changed blocks are in memory only; they have addresses from 1 << 63
-     * on, and zeros for a checksum and for UUIDs. Otherwise trees are shown as they are on disk. */
+    /** If the log was replayed (struct bw_fs_status): show the trees of subvolumes and the checksum
+     * tree with its changes. Changed blocks exist only in memory; their addresses begin at 1 << 63,
+     * and their checksums and UUIDs are zeros. Otherwise trees are shown as they are on disk. */
     bool replayed;
     /** Rows of the record iteminfo (record.h): writes one for each item and pointer. Pass
      * bw_rows_take() as the consumer, and the stream as its context. NULL: text, or with `json`
@@ -178,24 +171,22 @@ struct bw_dump_options {
 };
 
 /**
- * Prints trees, in the order given; all of them if `count` is 0: the root tree, the chunk tree, the
- * log, and those that the root tree names. An id that several trees share, such as that of
- * relocation trees, stands for all of them. Text is passed to `consume` in pieces of any size; its
- * error ends the printing and is returned.
+ * Prints trees, in the given order; all of them if `count` is 0: the root tree, the chunk tree, the
+ * log, and the trees in the root tree. An id that several trees share, such as the id of relocation
+ * trees, selects all of them. Text is passed to `consume` in pieces of any size; its error ends the
+ * printing and is returned.
  *
- * What cannot be read is reported and left out; of a damaged block, what can be decoded is printed.
- * BW_ERROR_NOT_FOUND, before anything is printed, if there is no such tree; BW_ERROR_USAGE if the
+ * Unreadable blocks are reported and skipped; of a damaged block, the decodable items are printed.
+ * BW_ERROR_NOT_FOUND, before anything is printed, if a tree does not exist; BW_ERROR_USAGE if the
  * options are wrong.
  */
 struct bw_error *bw_dump_trees(struct bw_fs *fs, const uint64_t *ids, size_t count,
                                const struct bw_dump_options *options, bw_consumer *consume,
                                void *context);
 
-/**
- * Prints the tree block at a logical address, and with options->follow what is below it. A block
- * that is damaged is printed as far as it can be, and its error is reported. BW_ERROR_NOT_FOUND if
- * no chunk holds the address.
- */
+/** Prints the tree block at a logical address, and with options->follow everything below it. The
+ * decodable items of a damaged block are printed, and its error is reported. BW_ERROR_NOT_FOUND if
+ * no chunk contains the address. */
 struct bw_error *bw_dump_block(struct bw_fs *fs, uint64_t bytenr,
                                const struct bw_dump_options *options, bw_consumer *consume,
                                void *context);
@@ -212,19 +203,17 @@ struct bw_error *bw_item_format(const struct bw_fs *fs, const struct bw_item *it
  * dump-super`; a line feed comes before the first. bw_rows_write_superblock() writes a row. */
 struct bw_error *bw_superblock_print(const uint8_t *bytes, bw_consumer *consume, void *context);
 
-/**
- * The range of keys that a text describes: KEY, or MIN..MAX of which one may be empty. A key is
- * OBJECTID[,TYPE[,OFFSET]] with numbers or the names that are printed; what is left out stands for
- * everything. BW_ERROR_USAGE if it is malformed.
- */
+/** Parses a range of keys: KEY, or MIN..MAX of which one may be empty. A key is
+ * OBJECTID[,TYPE[,OFFSET]] with numbers or the printed names; omitted parts match everything.
+ * BW_ERROR_USAGE if it is malformed. */
 struct bw_error *bw_key_range_parse(const char *text, struct bw_key *first, struct bw_key *last);
 
 /** Describes all types of items: adds an array of objects to a writer. */
 void bw_item_types_describe(struct bw_json *json, const char *name);
 
 /*
- * How large a tree is, how its blocks lie, and what is in it. Distances are those of logical
- * addresses, as in `btrfs inspect-internal tree-stats`.
+ * Statistics of trees: their size, the places of their blocks, and their items. Distances are
+ * between logical addresses, as in `btrfs inspect-internal tree-stats`.
  */
 
 struct bw_fs;
@@ -242,18 +231,18 @@ struct bw_item_type_stats {
     uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
-/** What a tree consists of. */
+/** The statistics of a tree. */
 struct bw_tree_stats {
     uint64_t id;
     unsigned levels;                 /**< 1: the root is a leaf */
     uint64_t blocks[BW_TREE_LEVELS]; /**< those read on each level; level 0 are the leaves */
     uint64_t block_count;            /**< on all levels */
-    uint64_t lost_blocks;    /**< those that cannot be read; what is below them is not counted */
-    uint64_t bytes;          /**< of all blocks read */
-    uint64_t items;          /**< in the leaves */
-    uint64_t used_bytes;     /**< bytes of the leaves that hold items and their keys */
-    uint64_t capacity_bytes; /**< bytes of the leaves that could */
-    uint64_t inline_bytes;   /**< contents of files among the items, as stored */
+    uint64_t lost_blocks;            /**< unreadable blocks; everything below them is not counted */
+    uint64_t bytes;                  /**< of all blocks read */
+    uint64_t items;                  /**< in the leaves */
+    uint64_t used_bytes;             /**< bytes of the leaves that hold items and their keys */
+    uint64_t capacity_bytes;         /**< bytes of the leaves that could */
+    uint64_t inline_bytes;           /**< contents of files among the items, as stored */
 
     /**
      * A seek is needed where a child of a node does not lie right behind the child before it, or
@@ -266,18 +255,16 @@ struct bw_tree_stats {
     uint64_t seek_lengths[BW_SEEK_BUCKETS]; /**< how many are of n bits: from 2^(n-1) bytes up to,
                                                  but not including, 2^n */
     uint64_t clusters, cluster_bytes;       /**< how many, and the sum of their sizes */
-    uint64_t smallest_cluster, largest_cluster; /**< in bytes; 0 if there is none */
+    uint64_t smallest_cluster, largest_cluster; /**< in bytes; 0 without clusters */
     uint64_t lowest, highest;                   /**< logical addresses of the outermost blocks */
 
     struct bw_item_type_stats types[BW_KEY_TYPES]; /**< items by the type of their key */
     uint64_t reserved[8];                          /**< zeros: room for more members */
 };
 
-/**
- * Reads a whole tree, in batches and with constant memory. Blocks that cannot be read are counted
- * and reported. BW_ERROR_NOT_FOUND if there is no such tree; other errors if the root tree, which
- * has to know it, cannot be read there, or if memory runs out.
- */
+/** Reads a whole tree, in batches and with constant memory. Unreadable blocks are counted and
+ * reported. BW_ERROR_NOT_FOUND if the tree does not exist; other errors if its entry in the root
+ * tree cannot be read, or if memory runs out. */
 struct bw_error *bw_tree_stats_read(struct bw_fs *fs, uint64_t tree_id,
                                     struct bw_tree_stats *stats);
 

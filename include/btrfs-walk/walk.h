@@ -27,12 +27,12 @@ struct bw_entry {
                          raw bytes, not terminated; only "/" itself ends with a '/' */
     size_t path_length;
     struct bw_place place;        /**< what it is */
-    const struct bw_inode *inode; /**< NULL if it was not asked for, or is lost (and reported) */
-    bool no_compression; /**< for bw_rows_write_entry(): the property is known to be absent */
+    const struct bw_inode *inode; /**< NULL if it was not requested, or is lost (and reported) */
+    bool no_compression; /**< for bw_rows_write_entry(): the file has no compression property */
 };
 
 /** Receives an entry. An error that it returns ends the walk and becomes the result of bw_walk();
- * BW_ERROR_STOPPED is meant for callers that have seen enough. */
+ * to stop early, return BW_ERROR_STOPPED. */
 typedef struct bw_error *bw_entry_visitor(void *context, const struct bw_entry *entry);
 
 /** Types of files, as flags. The top directory of a subvolume is a directory. */
@@ -80,7 +80,7 @@ static inline bool bw_nested_enters(unsigned nested, const char *subvolume)
     return nested == BW_NESTED_ENTER || (nested == BW_NESTED_DEFAULT && !subvolume);
 }
 
-/** What to walk, and who receives the result. A walk of all regular files needs no more than
+/** How to walk, and the function that receives the result. A walk of all regular files needs only
  * `struct_size` and either `consume` or `visit`. */
 struct bw_walk_options {
     size_t struct_size; /**< sizeof(struct bw_walk_options) */
@@ -108,17 +108,16 @@ struct bw_walk_options {
     const struct bw_rows *rows;
     bool long_lines;  /**< without rows: write lines in the format of `ls -l`, with times in UTC */
     unsigned threads; /**< threads that read, at most 32; 0: one per processor, at most 8 */
-    /**
-     * Receives text: runs of whole paths or rows, in order, never from two threads at once, but not
-     * always from the same one. An error it returns ends the walk and is what bw_walk() returns;
-     * BW_ERROR_STOPPED says that there is enough. Exactly one of `consume` and `visit` is set.
+    /** Receives text: whole paths or rows, in order; never from two threads at once, but not always
+     * from the same one. An error that it returns ends the walk and becomes the result of
+     * bw_walk(); to stop early, return BW_ERROR_STOPPED. Set exactly one of `consume` and `visit`.
      */
     struct bw_error *(*consume)(void *context, const char *paths, size_t length);
     /** Receives entries instead of text, under the same terms. */
     bw_entry_visitor *visit;
     bool visit_inodes; /**< look up the inodes for `visit`; without them a walk is much faster */
     void *context;     /**< passed to consume or visit */
-    /** Of `order`: the other way round. What is unknown still comes last. */
+    /** Reverse `order`. Unknown values still sort last. */
     bool reverse;
     bool names; /**< in long lines, names of owners in place of numbers (subvolume.h) */
     /** Of long lines: how times are written, as `ls --time-style` has it: "full-iso", "long-iso",
@@ -129,9 +128,9 @@ struct bw_walk_options {
     unsigned nested;   /**< enum bw_nested */
 };
 
-/** What a walk has found. */
+/** The result of a walk. */
 struct bw_walk_summary {
-    uint64_t files;       /**< entries listed: regular files, unless other types were asked for */
+    uint64_t files;       /**< entries listed: regular files, unless other types were requested */
     uint64_t directories; /**< directories entered, top directories of subvolumes included */
     uint64_t subvolumes;  /**< subvolumes entered */
     uint64_t lost_blocks; /**< tree blocks that could not be read, counted once per subvolume */
@@ -164,9 +163,9 @@ struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_optio
  * only if another condition needs it.
  */
 
-/** A set of conditions, all of which a file must meet; or several such sets (bw_selection_or()), of
- * which it must meet one; in place of a condition there may be such sets in parentheses
- * (bw_selection_open()). Several threads may use it at once, as long as it is not changed. */
+/** Sets of conditions: a file must meet all conditions of at least one set (bw_selection_or()). A
+ * condition may be a group of such sets in parentheses (bw_selection_open()). Several threads may
+ * use a selection at once, as long as it is not changed. */
 struct bw_selection;
 
 /** Creates an empty selection, which every file meets. Conditions on ages are relative to
@@ -217,12 +216,13 @@ struct bw_error *bw_selection_not(struct bw_selection *selection);
  * BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_selection_or(struct bw_selection *selection);
 
-/** Separates patterns of names, and types, of which otherwise one has to be met: what comes before
- * it and what comes after it must be met both. Errors as of bw_selection_or(). */
+/** Requires the names and types before it as well as those after it; without it, one of several
+ * names or types is enough. Errors as bw_selection_or(). */
 struct bw_error *bw_selection_and(struct bw_selection *selection);
 
-/** Opens parentheses: what follows up to bw_selection_close() is one condition. "exclude" holds
- * everywhere, also from there. BW_ERROR_USAGE if too many are open; BW_ERROR_NO_MEMORY. */
+/** Opens parentheses: everything up to bw_selection_close() is one condition. "exclude" applies
+ * everywhere, even if it is in parentheses. BW_ERROR_USAGE if too many are open;
+ * BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_selection_open(struct bw_selection *selection);
 
 /** Closes them. BW_ERROR_USAGE if none are open, or there is no condition in them. */
@@ -232,13 +232,10 @@ struct bw_error *bw_selection_close(struct bw_selection *selection);
  * conditions on its type. Returns all types that can be selected then. */
 unsigned bw_selection_default_types(struct bw_selection *selection, unsigned types);
 
-/**
- * Looks up the names of "user" and "group" in the people of an image, which are read from `from`
- * (subvolume.h) if there are such names. To be called once, after the last condition; without it,
- * such names select nothing. BW_ERROR_USAGE if a condition is missing after an operator, or
- * parentheses are open; BW_ERROR_NOT_FOUND if there is no such name; errors as of
- * bw_user_names_read().
- */
+/** Looks up the names of "user" and "group" in an image (bw_user_names_read()), if there are such
+ * conditions. Call it once, after the last condition; without it, such names select nothing.
+ * BW_ERROR_USAGE if a condition is missing after an operator, or parentheses are open;
+ * BW_ERROR_NOT_FOUND if a name is unknown; errors as bw_user_names_read(). */
 struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_fs *fs,
                                       const struct bw_subvolume *from);
 
@@ -248,7 +245,7 @@ struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_
  * may be called by several threads at once.
  */
 
-/** Whether an "exclude" condition matches: the entry is left out, with everything below it. */
+/** Whether an "exclude" condition matches: the entry is excluded, with everything below it. */
 bool bw_selection_excludes_entry(const struct bw_selection *selection,
                                  const struct bw_entry *entry);
 
