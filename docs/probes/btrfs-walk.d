@@ -48,27 +48,27 @@ provider btrfswalk {
 
     /* fop-wind: a layer is called */
     probe fop__wind(fopinfo_t *record,
-        uint64_t address, char *kind, int64_t error, uint64_t ns, uint64_t call);
+        uint64_t address, char *request_kind, int64_t error, uint64_t ns, uint64_t call);
 
     /* fop-unwind: a call of a layer returns */
     probe fop__unwind(fopinfo_t *record,
-        uint64_t address, char *kind, int64_t error, uint64_t ns, uint64_t call);
+        uint64_t address, char *request_kind, int64_t error, uint64_t ns, uint64_t call);
 
     /* block-read-start: a tree block is requested */
     probe block__read__start(blockinfo_t *record,
-        uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
+        uint64_t logical, uint64_t mirror, int64_t error, uint64_t ns, uint64_t call);
 
     /* block-read-done: a tree block was read, or is lost; the time covers its whole batch */
     probe block__read__done(blockinfo_t *record,
-        uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
+        uint64_t logical, uint64_t mirror, int64_t error, uint64_t ns, uint64_t call);
 
     /* block-verify: a tree block was checked */
     probe block__verify(blockinfo_t *record,
-        uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
+        uint64_t logical, uint64_t mirror, int64_t error, uint64_t ns, uint64_t call);
 
     /* block-retry: another copy of a tree block is read, because the previous copy had an error */
     probe block__retry(blockinfo_t *record,
-        uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
+        uint64_t logical, uint64_t mirror, int64_t error, uint64_t ns, uint64_t call);
 
     /* cache-hit: a tree block was found in the cache */
     probe cache__hit(cacheinfo_t *record,
@@ -84,19 +84,19 @@ provider btrfswalk {
 
     /* key-search-start: a search for a range of keys starts */
     probe key__search__start(keyinfo_t *record,
-        uint64_t objectid, uint64_t type, int64_t error, uint64_t ns, uint64_t call);
+        uint64_t key_objectid, uint64_t key_type, int64_t error, uint64_t ns, uint64_t call);
 
     /* key-search-done: a search for a range of keys is done */
     probe key__search__done(keyinfo_t *record,
-        uint64_t objectid, uint64_t type, int64_t error, uint64_t ns, uint64_t call);
+        uint64_t key_objectid, uint64_t key_type, int64_t error, uint64_t ns, uint64_t call);
 
     /* dirent: the walk visits an entry of a directory */
     probe dirent(direntinfo_t *record,
-        uint64_t parent, uint64_t child, int64_t error, uint64_t ns, uint64_t call);
+        uint64_t parent_inode, uint64_t inode, int64_t error, uint64_t ns, uint64_t call);
 
     /* path-emit: a path is listed */
     probe path__emit(pathinfo_t *record,
-        uint64_t inode, uint64_t tree, int64_t error, uint64_t ns, uint64_t call);
+        uint64_t inode, uint64_t subvolume, int64_t error, uint64_t ns, uint64_t call);
 
     /* decompress-start: the decompression of an extent starts */
     probe decompress__start(codecinfo_t *record,
@@ -108,7 +108,7 @@ provider btrfswalk {
 
     /* error: a message to the user, which may be suppressed by options */
     probe error(errinfo_t *record,
-        uint64_t address, uint64_t code, int64_t error, uint64_t ns, uint64_t call);
+        uint64_t address, uint64_t error_code, int64_t error, uint64_t ns, uint64_t call);
 };
 
 #pragma D attributes Evolving/Unstable/Common provider btrfswalk provider

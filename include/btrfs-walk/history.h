@@ -72,7 +72,7 @@ enum bw_generation_status {
     BW_GENERATION_UNPROVEN,  /**< its extent tree is lost, or of a kind that does not tell */
 };
 
-/** "committed", "abandoned" or "unproven". */
+/** "committed", "abandoned" or "unverified". */
 const char *bw_generation_status_name(enum bw_generation_status standing);
 
 /** A state. */
@@ -249,7 +249,7 @@ enum bw_left_kind {
     BW_LEFT_LOST,     /**< nothing except holes */
 };
 
-/** "proven", "unproven", "partly" or "lost". */
+/** "verified", "unverified", "partly" or "lost". */
 const char *bw_left_name(enum bw_left_kind kind);
 
 /** How many ranges are kept. */

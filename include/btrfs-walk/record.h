@@ -94,6 +94,8 @@ enum bw_member_format {
     BW_FORMAT_TIME,     /**< nanoseconds since 1970 */
     BW_FORMAT_DURATION, /**< nanoseconds */
     BW_FORMAT_TEXT,     /**< a name of the format or of this program; a word */
+    BW_FORMAT_LIST,   /**< words separated by commas; in JSON an array of them, in which words
+                         of digits are numbers */
     BW_FORMAT_NAME,   /**< bytes chosen by users: escaped for terminals; in JSON base64 if they are
                          not UTF-8 */
     BW_FORMAT_BASE64, /**< the member before it in base64; JSON has only one of both */
@@ -185,7 +187,7 @@ const char *bw_dependency_name(enum bw_dependency dependency);
 struct bw_attributes bw_attributes_least(struct bw_attributes a, struct bw_attributes b);
 
 /** The version of all records as a whole: raised when one is removed or changed. */
-#define BW_RECORD_SCHEMA 1
+#define BW_RECORD_SCHEMA 2
 
 /*
  * Writing JSON, value by value. A layer receives a writer in its `dump` operation and adds members

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/** Version 1, Evolving/Evolving/Common: a file of the listing. */
+/** Version 2, Evolving/Evolving/Common: a file of the listing. */
 struct bw_fileinfo {
     struct bw_bytes path; /**< absolute path, starting at the top-level subvolume */
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
@@ -27,7 +27,7 @@ struct bw_fileinfo {
     uint64_t uid; /**< owner */
     uint64_t gid; /**< group */
     uint64_t size; /**< size of the file */
-    uint64_t bytes; /**< bytes allocated for it, before compression */
+    uint64_t allocated; /**< bytes allocated for it, before compression */
     uint64_t nlink; /**< number of hard links */
     int64_t atime; /**< last access */
     int64_t mtime; /**< last modification of the contents */
@@ -36,8 +36,7 @@ struct bw_fileinfo {
     uint64_t generation; /**< transaction that created it */
     uint64_t transid; /**< transaction that changed it last */
     uint64_t sequence; /**< counter of changes, for NFS */
-    /** BTRFS_INODE_* flags: 1 NODATASUM, 2 NODATACOW, 8 NOCOMPRESS, 800 COMPRESS, ... */
-    uint64_t flags;
+    uint64_t flags; /**< BTRFS_INODE_* flags: NODATASUM, NODATACOW, NOCOMPRESS, COMPRESS, ... */
     /** property btrfs.compression; absent if it is not set, or lost */
     struct bw_bytes compression;
     /** name of the owner in the image's own /etc/passwd; absent if it has none */
@@ -46,17 +45,17 @@ struct bw_fileinfo {
     const char *group;
 };
 
-/** Version 1, Evolving/Evolving/Common: a device of the file system. */
+/** Version 2, Evolving/Evolving/Common: a device of the file system. */
 struct bw_deviceinfo {
-    uint64_t id; /**< number of the device */
-    const char *state; /**< present, stale or missing */
+    uint64_t devid; /**< number of the device */
+    const char *device_state; /**< present, stale or missing */
     uint64_t size; /**< size in bytes; absent if unknown */
     uint64_t allocated; /**< bytes allocated to chunks; absent if unknown */
     /** transaction that wrote its superblock; absent if the device is missing */
     uint64_t generation;
     struct bw_bytes uuid; /**< UUID of the device; absent if unknown */
-    struct bw_bytes path; /**< path of its image, as given; absent if the device is missing */
-    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    struct bw_bytes device; /**< path of its image, as given; absent if the device is missing */
+    struct bw_bytes device_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
     /** partition number of the device; absent if the image is not a partitioned disk */
     uint64_t partition;
     /** chunks in use that have a stripe on it and are not fully readable; absent unless the
@@ -92,9 +91,9 @@ struct bw_allocationinfo {
     uint64_t size; /**< bytes on the device */
 };
 
-/** Version 1, Evolving/Evolving/Common: chunks of a type and profile. */
+/** Version 2, Evolving/Evolving/Common: chunks of a type and profile. */
 struct bw_usagegroupinfo {
-    const char *type; /**< contents: data, metadata, ... */
+    const char *chunk_type; /**< contents: data, metadata, ... */
     const char *profile; /**< RAID profile */
     uint64_t size; /**< size, counted once */
     uint64_t used; /**< how much of it is used */
@@ -107,11 +106,11 @@ struct bw_usagegroupinfo {
     struct bw_records devices; /**< its space on each device */
 };
 
-/** Version 1, Evolving/Evolving/Common: a device and its use of space. */
+/** Version 2, Evolving/Evolving/Common: a device and its use of space. */
 struct bw_usagedeviceinfo {
-    uint64_t id; /**< id of the device */
-    const char *state; /**< present, missing or stale */
-    struct bw_bytes path; /**< its image; absent if it is missing */
+    uint64_t devid; /**< id of the device */
+    const char *device_state; /**< present, missing or stale */
+    struct bw_bytes device; /**< its image; absent if it is missing */
     uint64_t seed; /**< it is a seed device */
     uint64_t size; /**< size of the device */
     uint64_t allocated; /**< allocated to chunks */
@@ -126,9 +125,9 @@ struct bw_usageinfo {
     struct bw_records devices; /**< by device */
 };
 
-/** Version 1, Evolving/Evolving/Common: the chunks of a type and profile. */
+/** Version 2, Evolving/Evolving/Common: the chunks of a type and profile. */
 struct bw_profileinfo {
-    const char *type; /**< contents: data, metadata, ... */
+    const char *chunk_type; /**< contents: data, metadata, ... */
     const char *profile; /**< RAID profile */
     uint64_t size; /**< size, counted once */
     uint64_t chunks; /**< number of chunks */
@@ -140,33 +139,33 @@ struct bw_probleminfo {
     const char *message; /**< the message */
 };
 
-/** Version 1, Evolving/Evolving/Common: a partition of a disk. */
+/** Version 2, Evolving/Evolving/Common: a partition of a disk. */
 struct bw_partitioninfo {
-    uint64_t number; /**< number in the partition table */
-    uint64_t start; /**< offset on the disk */
+    uint64_t partition; /**< number in the partition table */
+    uint64_t offset; /**< offset on the disk */
     uint64_t size; /**< size in bytes */
-    const char *type; /**< type, as in the partition table */
-    const char *type_name; /**< name of the type */
+    const char *partition_type; /**< type, as in the partition table */
+    const char *partition_type_name; /**< name of the type */
     const char *uuid; /**< UUID of the partition */
-    const char *name; /**< name of the partition */
+    const char *partition_name; /**< name of the partition */
     const char *content; /**< type of its contents, such as btrfs */
     const char *label; /**< label of its contents */
     const char *content_uuid; /**< UUID of its contents */
 };
 
-/** Version 1, Evolving/Evolving/Common: a disk and its partitions. */
+/** Version 2, Evolving/Evolving/Common: a disk and its partitions. */
 struct bw_diskinfo {
-    const char *path; /**< its image */
-    const char *table; /**< kind of the partition table: gpt or dos */
-    uint64_t sector_size; /**< bytes of a sector in the table */
+    const char *device; /**< its image */
+    const char *partition_table; /**< kind of the partition table: gpt or dos */
+    uint64_t disk_sectorsize; /**< bytes of a sector in the table */
     uint64_t size; /**< size of the disk */
     struct bw_records partitions; /**< its partitions */
 };
 
-/** Version 1, Evolving/Evolving/Common: a file system as a whole. */
+/** Version 2, Evolving/Evolving/Common: a file system as a whole. */
 struct bw_volumeinfo {
     const char *label; /**< label */
-    struct bw_bytes uuid; /**< id of the file system */
+    struct bw_bytes fsid; /**< id of the file system */
     struct bw_bytes metadata_uuid; /**< UUID in its tree blocks */
     uint64_t size; /**< size of all devices */
     uint64_t used; /**< bytes in use, counted once */
@@ -177,9 +176,10 @@ struct bw_volumeinfo {
     uint64_t incompat_flags; /**< feature flags that a reader must support */
     uint64_t compat_ro_flags; /**< feature flags that a writer must support */
     struct bw_records profiles; /**< chunks by type and profile */
-    uint64_t subvolumes; /**< number of subvolumes */
-    uint64_t snapshots; /**< number of snapshots */
-    uint64_t deleted_subvolumes; /**< number of subvolumes and snapshots that are being deleted */
+    uint64_t subvolume_count; /**< number of subvolumes */
+    uint64_t snapshot_count; /**< number of snapshots */
+    /** number of subvolumes and snapshots that are being deleted */
+    uint64_t deleted_subvolume_count;
     uint64_t generation; /**< last transaction */
     int64_t changed; /**< last change in any subvolume */
     uint64_t log_tree; /**< whether there is a log tree */
@@ -195,9 +195,9 @@ struct bw_volumeinfo {
     struct bw_records disks; /**< disks among the images */
 };
 
-/** Version 1, Evolving/Evolving/Common: how many extents of each kind a file has. */
+/** Version 2, Evolving/Evolving/Common: how many extents of each kind a file has. */
 struct bw_extentsuminfo {
-    uint64_t total; /**< number of extents */
+    uint64_t extent_count; /**< number of extents */
     uint64_t inline_; /**< with their data in the tree */
     uint64_t regular; /**< extents with data */
     uint64_t preallocated; /**< allocated, not written */
@@ -207,7 +207,7 @@ struct bw_extentsuminfo {
     uint64_t zstd; /**< compressed with Zstandard */
 };
 
-/** Version 1, Evolving/Evolving/Common: everything about a file or directory. */
+/** Version 2, Evolving/Evolving/Common: everything about a file or directory. */
 struct bw_statinfo {
     struct bw_bytes path; /**< the given path, with a leading '/' */
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
@@ -218,7 +218,7 @@ struct bw_statinfo {
     uint64_t uid; /**< owner */
     uint64_t gid; /**< group */
     uint64_t size; /**< size of the file */
-    uint64_t bytes; /**< bytes allocated for it, before compression */
+    uint64_t allocated; /**< bytes allocated for it, before compression */
     uint64_t nlink; /**< number of hard links */
     int64_t atime; /**< last access */
     int64_t mtime; /**< last modification of the contents */
@@ -231,18 +231,17 @@ struct bw_statinfo {
     struct bw_bytes compression; /**< property btrfs.compression */
     const char *subvolume_path; /**< path of the subvolume; absent if it has none */
     struct bw_bytes target; /**< target of a symbolic link */
-    uint64_t device_major; /**< of a device file: major number */
-    uint64_t device_minor; /**< of a device file: minor number */
-    struct bw_names flag_names; /**< names of the flags */
+    uint64_t rdev_major; /**< of a device file: major number */
+    uint64_t rdev_minor; /**< of a device file: minor number */
     struct bw_names xattrs; /**< names of the extended attributes */
-    struct bw_records extents; /**< how many extents of each kind */
+    struct bw_records extent_counts; /**< how many extents of each kind */
 };
 
-/** Version 1, Evolving/Evolving/Common: where a copy of data lies. */
+/** Version 2, Evolving/Evolving/Common: where a copy of data lies. */
 struct bw_copyinfo {
-    uint64_t device; /**< id of the device */
+    uint64_t devid; /**< id of the device */
     uint64_t offset; /**< offset on the device */
-    uint64_t present; /**< the device was given */
+    uint64_t missing; /**< the device was not given */
 };
 
 /** Version 1, Evolving/Evolving/Common: a part of an extent that is in one piece on each device
@@ -254,11 +253,11 @@ struct bw_stripeinfo {
     struct bw_records parity; /**< the parity of its row: P, then Q */
 };
 
-/** Version 1, Evolving/Evolving/Common: an extent of a file. */
+/** Version 2, Evolving/Evolving/Common: an extent of a file. */
 struct bw_extentinfo {
-    uint64_t offset; /**< offset in the file */
+    uint64_t file_offset; /**< offset in the file */
     uint64_t length; /**< bytes of the file */
-    const char *kind; /**< data, inline, unwritten, hole or bad */
+    const char *extent_kind; /**< data, inline, unwritten, hole or bad */
     const char *compression; /**< how it is compressed */
     uint64_t generation; /**< transaction that wrote it */
     uint64_t extent_logical; /**< logical address of the extent in the extent tree */
@@ -268,38 +267,37 @@ struct bw_extentinfo {
     struct bw_records places; /**< where the stored bytes are on the devices */
 };
 
-/** Version 1, Evolving/Evolving/Common: a file and where its contents lie. */
+/** Version 2, Evolving/Evolving/Common: a file and where its contents lie. */
 struct bw_contentinfo {
     struct bw_bytes path; /**< the given path */
     uint64_t inode; /**< inode number, unique in its subvolume */
-    uint64_t tree; /**< id of the subvolume it is in */
+    uint64_t subvolume; /**< id of the subvolume it is in */
     uint64_t size; /**< size of the file */
     uint64_t checksums; /**< its data have checksums */
     struct bw_records extents; /**< its extents, by their offset */
 };
 
-/** Version 1, Evolving/Evolving/Common: an extended attribute of a file. */
+/** Version 2, Evolving/Evolving/Common: an extended attribute of a file. */
 struct bw_xattrinfo {
     struct bw_bytes path; /**< path of the file, with a leading '/' */
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
     uint64_t subvolume; /**< id of the subvolume it is in */
     uint64_t inode; /**< inode number, unique in its subvolume */
-    struct bw_bytes name; /**< name of the attribute */
+    struct bw_bytes xattr; /**< name of the attribute */
     struct bw_bytes value; /**< its value */
     struct bw_bytes acl; /**< an access control list, in the format of getfacl */
 };
 
-/** Version 1, Evolving/Evolving/Common: a subvolume or snapshot. */
+/** Version 2, Evolving/Evolving/Common: a subvolume or snapshot. */
 struct bw_subvolinfo {
-    uint64_t id; /**< id of the subvolume and of its tree */
+    uint64_t subvolume; /**< id of the subvolume and of its tree */
     uint64_t generation; /**< transaction that changed its tree last */
-    uint64_t parent; /**< id of the subvolume that contains it */
-    uint64_t top_level; /**< the same, under its name in `btrfs subvolume list` */
+    uint64_t parent_subvolume; /**< id of the subvolume that contains it */
     /** absolute path, starting at the top-level subvolume; absent if it has none */
-    struct bw_bytes path;
-    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
-    /** comma-separated attributes: default, ro, snapshot, received, deleted */
-    const char *attributes;
+    struct bw_bytes subvolume_path;
+    /** the path in base64; in JSON only if it is not UTF-8 */
+    struct bw_bytes subvolume_path_bytes;
+    const char *attributes; /**< attributes: default, ro, snapshot, received, deleted */
     uint64_t ro; /**< whether it is read-only */
     uint64_t snapshot; /**< whether it is a snapshot */
     uint64_t is_default; /**< whether it is mounted by default */
@@ -320,24 +318,25 @@ struct bw_subvolinfo {
     uint64_t level; /**< level of its root block */
     uint64_t root; /**< logical address of its root block; 0: made by log replay */
     uint64_t last_snapshot; /**< transaction of the newest snapshot of it */
-    uint64_t directory; /**< inode of its directory in the parent subvolume */
+    uint64_t parent_inode; /**< inode of its directory in the parent subvolume */
 };
 
-/** Version 1, Evolving/Evolving/Common: a quota group. */
+/** Version 2, Evolving/Evolving/Common: a quota group. */
 struct bw_qgroupinfo {
-    const char *id; /**< LEVEL/NUMBER; at level 0 the number is the id of a subvolume */
+    const char *qgroup; /**< LEVEL/NUMBER; at level 0 the number is the id of a subvolume */
     /** bytes that the group reaches; with simple quotas, bytes that it has allocated */
     uint64_t referenced;
     /** bytes that nothing else reaches; with simple quotas the same as referenced */
     uint64_t exclusive;
     uint64_t max_referenced; /**< limit of `referenced`; absent without a limit */
     uint64_t max_exclusive; /**< limit of `exclusive`; absent without a limit */
-    const char *parents; /**< its parent groups, comma-separated */
-    const char *children; /**< its child groups, comma-separated */
-    struct bw_bytes path; /**< path of the subvolume; absent if it was deleted */
-    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
-    uint64_t level; /**< 0 for subvolumes, more for groups of groups */
-    uint64_t number; /**< number in that level */
+    const char *parent_qgroups; /**< its parent groups */
+    const char *child_qgroups; /**< its child groups */
+    struct bw_bytes subvolume_path; /**< path of the subvolume; absent if it was deleted */
+    /** the path in base64; in JSON only if it is not UTF-8 */
+    struct bw_bytes subvolume_path_bytes;
+    uint64_t qgroup_level; /**< 0 for subvolumes, more for groups of groups */
+    uint64_t qgroup_number; /**< number in that level */
     uint64_t generation; /**< transaction in which it was counted */
     /** as stored, after compression; current kernels write the same number */
     uint64_t referenced_compressed;
@@ -345,14 +344,14 @@ struct bw_qgroupinfo {
     uint64_t limit_flags; /**< BTRFS_QGROUP_LIMIT_* flags */
 };
 
-/** Version 1, Evolving/Evolving/Common: a change of a file by log replay. */
+/** Version 2, Evolving/Evolving/Common: a change of a file by log replay. */
 struct bw_logchange {
-    const char *change; /**< added, removed, renamed, linked, unlinked, data or attribute */
+    const char *change; /**< added, deleted, renamed, linked, unlinked, data or attribute */
     const char *type; /**< file, directory, symlink, ... */
-    struct bw_bytes path; /**< path after the change; if removed or unlinked, the old path */
+    struct bw_bytes path; /**< path after the change; if deleted or unlinked, the old path */
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
-    uint64_t offset; /**< data: where the changed range begins in the file */
-    uint64_t length; /**< data: length of the range in bytes; added, removed: size of the file */
+    uint64_t file_offset; /**< data: where the changed range begins in the file */
+    uint64_t length; /**< data: length of the range in bytes; added, deleted: size of the file */
     /** size, mode, uid, gid, device, flags, atime, mtime, ctime, otime, or the name of an
      *  extended attribute */
     struct bw_bytes attribute;
@@ -365,24 +364,24 @@ struct bw_logchange {
     uint64_t inode; /**< inode number */
 };
 
-/** Version 1, Evolving/Evolving/Common: the state of quotas. */
+/** Version 2, Evolving/Evolving/Common: the state of quotas. */
 struct bw_quotainfo {
-    const char *mode; /**< none, off, full or simple */
-    const char *state; /**< consistent, rescanning, inconsistent, or unknown */
+    const char *quota_mode; /**< none, off, full or simple */
+    const char *quota_state; /**< consistent, rescanning, inconsistent, or unknown */
     uint64_t generation; /**< transaction that wrote the state */
     uint64_t enable_generation; /**< generation from which on simple quotas count extents */
-    uint64_t rescan; /**< logical address that a rescan has reached */
+    uint64_t rescan_logical; /**< logical address that a rescan has reached */
     uint64_t flags; /**< BTRFS_QGROUP_STATUS_FLAG_* flags */
-    uint64_t version; /**< version of the format */
+    uint64_t format_version; /**< version of the format */
 };
 
-/** Version 1, Evolving/Evolving/Common: a chunk and its used space, or one of its stripes, or a
+/** Version 2, Evolving/Evolving/Common: a chunk and its used space, or one of its stripes, or a
  *  gap between stripes. */
 struct bw_spaceinfo {
     uint64_t logical; /**< first logical address of the chunk */
     uint64_t length; /**< length of the chunk in bytes */
     /** Data, Metadata, System, ...; of a device also unallocated, and reserved: its first MiB */
-    const char *type;
+    const char *chunk_type;
     const char *profile; /**< RAID profile */
     uint64_t used; /**< used bytes of the chunk, from its block group; absent if that is lost */
     struct bw_stripes stripes; /**< device and offset of each stripe; absent with --by device */
@@ -394,16 +393,17 @@ struct bw_spaceinfo {
     uint64_t stripe; /**< which stripe of the chunk it is, counted from 0; only with --by device */
 };
 
-/** Version 1, Evolving/Evolving/Common: a subvolume, and how much it shares with others. */
+/** Version 2, Evolving/Evolving/Common: a subvolume, and how much it shares with others. */
 struct bw_shareinfo {
-    uint64_t id; /**< id of the subvolume */
+    uint64_t subvolume; /**< id of the subvolume */
     /** bytes that it reaches: whole data extents at their stored size, and tree blocks */
     uint64_t referenced;
     uint64_t exclusive; /**< bytes that no other subvolume reaches; deleting it frees them */
     uint64_t shared; /**< bytes that others reach, too */
     /** absolute path, starting at the top-level subvolume; absent if it has none */
-    struct bw_bytes path;
-    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    struct bw_bytes subvolume_path;
+    /** the path in base64; in JSON only if it is not UTF-8 */
+    struct bw_bytes subvolume_path_bytes;
     /** whether it is being deleted; then only space that no remaining subvolume shares is
      *  counted */
     uint64_t deleted;
@@ -412,23 +412,22 @@ struct bw_shareinfo {
 
 /** Version 1, Evolving/Evolving/Common: subvolumes, and the space that deleting them would free. */
 struct bw_freeinfo {
-    const char *subvolumes; /**< ids of the subvolumes, comma-separated */
+    const char *subvolumes; /**< ids of the subvolumes */
     uint64_t referenced; /**< bytes that at least one of them reaches */
     uint64_t freed; /**< bytes that no other subvolume reaches: deleting all of them frees these */
     /** their unreadable tree blocks; if not 0, all sizes are lower bounds */
     uint64_t lost_blocks;
 };
 
-/** Version 1, Evolving/Evolving/Common: subvolumes, and the space that exactly these share. */
+/** Version 2, Evolving/Evolving/Common: subvolumes, and the space that exactly these share. */
 struct bw_sharedinfo {
-    uint64_t bytes; /**< bytes that each of them reaches, and no other subvolume does */
-    uint64_t count; /**< number of subvolumes */
-    /** their ids, comma-separated; FIRST-LAST: all existing ids in this range */
-    const char *subvolumes;
+    uint64_t shared; /**< bytes that each of them reaches, and no other subvolume does */
+    uint64_t subvolume_count; /**< number of subvolumes */
+    const char *subvolumes; /**< their ids; FIRST-LAST: all existing ids in this range */
     uint64_t deleted; /**< whether they are being deleted */
 };
 
-/** Version 1, Evolving/Evolving/Common: a range of a device, and its contents. */
+/** Version 2, Evolving/Evolving/Common: a range of a device, and its contents. */
 struct bw_placeinfo {
     /** logical address; for P and Q, found by device, the lowest address they protect; absent
      *  without one */
@@ -437,14 +436,14 @@ struct bw_placeinfo {
     /** copy; P, Q: parity; unused: in a chunk, without data; superblock, reserved, unallocated,
      *  outside */
     const char *kind;
-    uint64_t copy; /**< number of the copy, counted from 1; absent for other ranges */
+    uint64_t mirror; /**< number of the copy, counted from 1; absent for other ranges */
     uint64_t devid; /**< number of the device; absent if no chunk holds the address */
     uint64_t offset; /**< offset on the device */
-    struct bw_bytes path; /**< image of the device; absent if it is missing */
-    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    struct bw_bytes device; /**< image of the device; absent if it is missing */
+    struct bw_bytes device_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
 };
 
-/** Version 1, Evolving/Evolving/Common: the use of a range of addresses. */
+/** Version 2, Evolving/Evolving/Common: the use of a range of addresses. */
 struct bw_ownerinfo {
     /** data: of a file; metadata: a tree block that a file depends on; block: a tree block;
      *  hidden: of an extent, but in no file; free, unused, outside; on a device also
@@ -452,39 +451,36 @@ struct bw_ownerinfo {
     const char *kind;
     uint64_t logical; /**< logical address; absent without one */
     uint64_t length; /**< bytes from there on */
-    uint64_t extent; /**< address of the extent or tree block that this is part of */
+    uint64_t extent_logical; /**< address of the extent or tree block that this is part of */
     uint64_t tree; /**< id of the subvolume or other tree */
     uint64_t inode; /**< number of the file in the tree */
     /** offset in the file; for compressed data, offset of the whole compressed piece */
-    uint64_t offset;
+    uint64_t file_offset;
     uint64_t file_length; /**< bytes of the file from that offset on */
     struct bw_bytes path; /**< one of the paths of the file; absent if it has none */
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
     uint64_t level; /**< level of the tree block; 0 is a leaf */
-    const char *key; /**< first key of the tree block: (257 INODE_ITEM 0) */
-    uint64_t key_objectid; /**< objectid of that key */
-    uint64_t key_type; /**< type of that key */
-    uint64_t key_offset; /**< offset of that key */
+    struct bw_key key; /**< first key of the tree block: (257 INODE_ITEM 0) */
     uint64_t devid; /**< id of the device, for ranges without a logical address */
-    uint64_t device_offset; /**< offset on that device */
+    uint64_t offset; /**< offset on that device */
     /** for bad sectors: 1 if another copy, or parity, is good; absent without a list of them */
-    uint64_t mendable;
+    uint64_t repairable;
 };
 
-/** Version 1, Evolving/Evolving/Common: a tree: its size, and the location of its blocks. */
+/** Version 2, Evolving/Evolving/Common: a tree: its size, and the location of its blocks. */
 struct bw_treeinfo {
     uint64_t tree; /**< id of the tree */
-    const char *name; /**< its name, as requested */
+    const char *tree_name; /**< its name, as requested */
     uint64_t levels; /**< number of levels; 1: the root is a leaf */
     uint64_t blocks; /**< blocks read */
     uint64_t leaves; /**< leaves among the blocks read */
-    const char *on_levels; /**< blocks on each level, leaves first, comma-separated */
-    uint64_t lost; /**< unreadable blocks; blocks below them are not counted */
+    const char *on_levels; /**< blocks on each level, leaves first */
+    uint64_t lost_blocks; /**< unreadable blocks; blocks below them are not counted */
     uint64_t bytes; /**< size of the blocks read */
     uint64_t inline_bytes; /**< contents of files in it, as stored */
     uint64_t items; /**< items in its leaves */
-    uint64_t used_bytes; /**< bytes of its leaves occupied by items and their keys */
-    uint64_t fill; /**< the same as a percentage of its leaves */
+    uint64_t used; /**< bytes of its leaves occupied by items and their keys */
+    uint64_t fill_percent; /**< the same as a percentage of its leaves */
     uint64_t seeks; /**< blocks that do not directly follow the previous child of the same node */
     uint64_t forward_seeks; /**< seeks to a higher address */
     uint64_t backward_seeks; /**< seeks to a lower address */
@@ -498,19 +494,19 @@ struct bw_treeinfo {
     uint64_t read_ns; /**< estimated time in which a hard disk reads it in key order */
 };
 
-/** Version 1, Evolving/Evolving/Common: the items of one type in a tree. */
+/** Version 2, Evolving/Evolving/Common: the items of one type in a tree. */
 struct bw_itemsinfo {
     uint64_t tree; /**< id of the tree */
-    const char *type; /**< name of the type of their keys */
-    uint64_t number; /**< number of that type */
+    const char *key_type_name; /**< name of the type of their keys */
+    uint64_t key_type; /**< number of that type */
     uint64_t items; /**< number of items */
     uint64_t bytes; /**< size of all items, without their keys */
 };
 
-/** Version 1, Evolving/Evolving/Common: an item of a leaf, or a pointer of a node. */
+/** Version 2, Evolving/Evolving/Common: an item of a leaf, or a pointer of a node. */
 struct bw_iteminfo {
     uint64_t tree; /**< id of the tree */
-    uint64_t block; /**< logical address of the tree block */
+    uint64_t logical; /**< logical address of the tree block */
     uint64_t level; /**< level of the block; 0: a leaf */
     uint64_t slot; /**< position in the block, counted from 0 */
     uint64_t damaged; /**< true if the block is damaged; otherwise absent */
@@ -518,14 +514,14 @@ struct bw_iteminfo {
     uint64_t size; /**< bytes of an item */
     /** members of an item, as in docs/items.md; absent if it lies outside of the leaf */
     struct bw_json_value item;
-    uint64_t child; /**< logical address of the block that a pointer points to */
+    uint64_t child_logical; /**< logical address of the block that a pointer points to */
     uint64_t generation; /**< transaction that wrote that block, according to the pointer */
-    uint64_t objectid; /**< objectid of the key */
-    const char *type; /**< name of the key's type */
-    uint64_t offset; /**< offset of the key */
+    uint64_t key_objectid; /**< objectid of the key */
+    const char *key_type_name; /**< name of the key's type */
+    uint64_t key_offset; /**< offset of the key */
 };
 
-/** Version 1, Stable/Stable/Common: a finding of a check. */
+/** Version 2, Stable/Stable/Common: a finding of a check. */
 struct bw_findinginfo {
     const char *severity; /**< error, warning or note */
     const char *code; /**< code of the finding; docs/check.md lists all codes */
@@ -533,18 +529,15 @@ struct bw_findinginfo {
     uint64_t tree; /**< id of the tree it is in */
     const char *tree_name; /**< name of that tree, such as FS_TREE; for a subvolume, its id */
     /** key of the item, or the first one of the tree block: (257 INODE_ITEM 0) */
-    const char *key;
-    uint64_t key_objectid; /**< objectid of that key */
-    uint64_t key_type; /**< type of that key */
-    uint64_t key_offset; /**< offset of that key */
+    struct bw_key key;
     uint64_t logical; /**< logical address of the tree block or of the data */
     uint64_t length; /**< number of affected bytes */
     uint64_t devid; /**< number of the device it lies on */
     uint64_t offset; /**< offset on that device */
-    uint64_t copy; /**< copy of the block or the data, counted from 1 */
+    uint64_t mirror; /**< copy of the block or the data, counted from 1 */
     uint64_t inode; /**< number of the file in the tree */
     uint64_t file_offset; /**< offset in the file */
-    uint64_t mendable; /**< 1 if another copy, or parity, is good */
+    uint64_t repairable; /**< 1 if another copy, or parity, is good */
     struct bw_names paths; /**< paths of the affected files, with all hard links */
     uint64_t more_paths; /**< number of further paths; absent: none */
     /** number of further subvolumes that share it, without paths here; absent: none */
@@ -569,22 +562,22 @@ struct bw_duinfo {
     uint64_t set_shared; /**< for PATH: the same, with each byte on disk counted once */
 };
 
-/** Version 1, Evolving/Evolving/Common: the extents of files with one type of compression. */
+/** Version 2, Evolving/Evolving/Common: the extents of files with one type of compression. */
 struct bw_compressioninfo {
-    const char *type; /**< none, zlib, lzo, zstd or prealloc; total: all of them */
+    const char *compression; /**< none, zlib, lzo, zstd or prealloc; total: all of them */
     uint64_t percent; /**< disk as a percentage of uncompressed, rounded down */
     uint64_t disk; /**< stored bytes, each extent counted once */
     uint64_t uncompressed; /**< bytes of the same extents, decompressed */
     uint64_t referenced; /**< bytes of files in these extents */
     uint64_t files; /**< for the total: names of files */
-    uint64_t extents; /**< for the total: extents outside the tree */
+    uint64_t extent_count; /**< for the total: extents outside the tree */
     uint64_t references; /**< for the total: references to these extents */
-    uint64_t inlined; /**< for the total: extents inside the tree */
+    uint64_t inline_; /**< for the total: extents inside the tree */
 };
 
-/** Version 1, Evolving/Evolving/Common: a difference between two subvolumes. */
+/** Version 2, Evolving/Evolving/Common: a difference between two subvolumes. */
 struct bw_diffinfo {
-    const char *status; /**< Added, Deleted, Modified, Renamed, another Type, or ?: not known */
+    const char *change; /**< added, deleted, modified, renamed, type (another type), or unknown */
     const char *type; /**< file, directory, symlink, ... */
     struct bw_bytes path; /**< path in the subvolume; if renamed, the new one */
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
@@ -592,21 +585,23 @@ struct bw_diffinfo {
     struct bw_bytes old_path_bytes; /**< the old path in base64; in JSON only if it is not UTF-8 */
     struct bw_names changes; /**< differences: content size mode owner times xattrs links */
     struct bw_names unknown; /**< attributes that could not be compared */
-    uint64_t bytes; /**< bytes of content that differ, or were added or deleted */
+    uint64_t changed_bytes; /**< bytes of content that differ, or were added or deleted */
     uint64_t old_size; /**< size before; absent for directories */
     uint64_t size; /**< size after; absent for directories */
     const char *old_type; /**< type before; absent unless it changed */
     uint64_t old_inode; /**< number of the inode before, if any */
     uint64_t inode; /**< number of the inode after, if any */
+    uint64_t old_subvolume; /**< id of the subvolume before */
+    uint64_t subvolume; /**< id of the subvolume after */
 };
 
-/** Version 1, Evolving/Evolving/Common: a file, directory or subvolume that was deleted. */
+/** Version 2, Evolving/Evolving/Common: a file, directory or subvolume that was deleted. */
 struct bw_deletedinfo {
-    /** recoverable contents: proven, unproven, partly or lost; absent if data were not read */
-    const char *left;
+    /** recoverable contents: verified, unverified, partly or lost; absent if data were not read */
+    const char *recoverable;
     uint64_t generation; /**< generation of the last state that contained it */
     uint64_t tree_root; /**< logical address of the root tree of that state */
-    int64_t date; /**< last change in that state */
+    int64_t changed; /**< last change in that state */
     const char *type; /**< file, directory, subvolume, symlink, ... */
     struct bw_bytes path; /**< path in that state */
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
@@ -618,14 +613,14 @@ struct bw_deletedinfo {
     struct bw_names bad; /**< the first lost ranges, as OFFSET+LENGTH */
 };
 
-/** Version 1, Evolving/Evolving/Common: a version of a file. */
+/** Version 2, Evolving/Evolving/Common: a version of a file. */
 struct bw_versioninfo {
     uint64_t generation; /**< generation of the newest state that has it */
-    uint64_t first; /**< generation of the oldest state that has it */
+    uint64_t first_generation; /**< generation of the oldest state that has it */
     uint64_t tree_root; /**< logical address of the root tree of the newest state */
-    int64_t date; /**< last change in the newest state */
-    /** recoverable contents: proven, unproven, partly or lost; absent if data were not read */
-    const char *left;
+    int64_t changed; /**< last change in the newest state */
+    /** recoverable contents: verified, unverified, partly or lost; absent if data were not read */
+    const char *recoverable;
     const char *type; /**< file, directory, symlink, ... */
     uint64_t size; /**< size */
     int64_t mtime; /**< last modification of the contents */
@@ -639,36 +634,36 @@ struct bw_versioninfo {
     uint64_t inode; /**< inode number in that subvolume */
 };
 
-/** Version 1, Evolving/Evolving/Common: a current or older state of the file system. */
+/** Version 2, Evolving/Evolving/Common: a current or older state of the file system. */
 struct bw_stateinfo {
     uint64_t generation; /**< transaction that wrote it */
-    int64_t date; /**< time of the last change in its subvolumes; absent if unknown */
+    int64_t changed; /**< time of the last change in its subvolumes; absent if unknown */
     struct bw_names found; /**< where it was found: superblock, backup-0 to backup-3, scan */
-    const char *standing; /**< committed, abandoned (by its own transaction), or unproven */
-    /** whole, part, or nothing; without a scan, absent, like the numbers of missing blocks */
-    const char *left;
-    uint64_t missing; /**< lost tree blocks; blocks below them are not counted */
+    const char *status; /**< committed, abandoned (by its own transaction), or unverified */
+    /** whole, partly or lost; without a scan, absent, like the numbers of missing blocks */
+    const char *recoverable;
+    uint64_t lost_blocks; /**< lost tree blocks; blocks below them are not counted */
     uint64_t trimmed; /**< lost blocks that now contain zeros */
     uint64_t overwritten; /**< lost blocks that now contain other data */
     uint64_t trees; /**< number of its known trees */
     uint64_t trees_damaged; /**< number of its trees with missing blocks */
-    uint64_t subvolumes; /**< subvolumes and snapshots among the trees */
-    uint64_t readable; /**< number of its subvolumes whose root block is readable */
+    uint64_t subvolume_count; /**< subvolumes and snapshots among the trees */
+    uint64_t readable_subvolumes; /**< number of its subvolumes whose root block is readable */
     uint64_t tree_root; /**< logical address of the root of its root tree, for --tree-root */
     uint64_t chunk_root; /**< logical address of its chunk tree; absent if it is the current one */
 };
 
-/** Version 1, Evolving/Evolving/Common: a tree of a state. */
+/** Version 2, Evolving/Evolving/Common: a tree of a state. */
 struct bw_statetreeinfo {
     uint64_t generation; /**< transaction that wrote the state */
     uint64_t tree_root; /**< logical address of the root of its root tree */
     uint64_t tree; /**< id of the tree */
-    const char *name; /**< its name, or the id again */
+    const char *tree_name; /**< its name, or the id again */
     uint64_t root; /**< logical address of its root block */
     uint64_t tree_generation; /**< transaction that wrote that block */
     uint64_t level; /**< level of that block */
-    const char *left; /**< whole, part or nothing */
-    uint64_t missing; /**< lost tree blocks of the tree */
+    const char *recoverable; /**< whole, partly or lost */
+    uint64_t lost_blocks; /**< lost tree blocks of the tree */
     uint64_t trimmed; /**< lost blocks that now contain zeros */
     uint64_t overwritten; /**< lost blocks that now contain other data */
     uint64_t deleted; /**< whether it was being deleted; then it may be incomplete */

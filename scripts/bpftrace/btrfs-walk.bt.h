@@ -27,7 +27,7 @@ struct bw_imageinfo {
     /** how long it took, in nanoseconds */
     unsigned long long ns;
     /** the file */
-    const char *path;
+    const char *device;
     /** size of the file */
     unsigned long long size;
     /** position among the images given, counted from 0 */
@@ -49,7 +49,7 @@ struct bw_superinfo {
     /** index of the image, as imageinfo.index */
     unsigned long long index;
     /** file of the image */
-    const char *path;
+    const char *device;
     /** transaction that wrote it */
     unsigned long long generation;
     /** number of the device */
@@ -59,17 +59,17 @@ struct bw_superinfo {
     /** label of the file system */
     const char *label;
     /** logical address of the root tree */
-    unsigned long long root;
+    unsigned long long tree_root;
     /** logical address of the chunk tree */
     unsigned long long chunk_root;
     /** logical address of the log tree; 0: none */
     unsigned long long log_root;
     /** size of the file system */
-    unsigned long long total_bytes;
+    unsigned long long size;
     /** bytes in use */
-    unsigned long long bytes_used;
+    unsigned long long used;
     /** number of devices */
-    unsigned long long devices;
+    unsigned long long device_count;
     /** size of a tree block in bytes */
     unsigned long long nodesize;
     /** size of a sector in bytes */
@@ -77,9 +77,9 @@ struct bw_superinfo {
     /** checksum algorithm */
     const char *checksum;
     /** feature flags that a reader must support */
-    unsigned long long incompat;
+    unsigned long long incompat_flags;
     /** feature flags that a writer must support */
-    unsigned long long compat_ro;
+    unsigned long long compat_ro_flags;
 };
 
 /** a chunk: a range of logical addresses and its place on the devices. */
@@ -95,11 +95,11 @@ struct bw_chunkinfo {
     /** length in bytes */
     unsigned long long length;
     /** BTRFS_BLOCK_GROUP_* flags */
-    unsigned long long type;
+    unsigned long long flags;
     /** RAID profile */
     const char *profile;
     /** number of stripes */
-    unsigned long long stripes;
+    unsigned long long stripe_count;
 };
 
 /** the mapping of a logical address to a device. */
@@ -119,9 +119,9 @@ struct bw_mapinfo {
     /** bytes that are contiguous there */
     unsigned long long length;
     /** copy that was requested; 0: any */
-    unsigned long long copy;
+    unsigned long long mirror;
     /** number of copies, including those computed from parity */
-    unsigned long long copies;
+    unsigned long long mirrors;
     /** 1 if the bytes are computed from other stripes */
     unsigned long long rebuilt;
     /** 1 if the device was not given */
@@ -143,7 +143,7 @@ struct bw_ioinfo {
     /** number of requests it answers */
     unsigned long long requests;
     /** the file */
-    const char *path;
+    const char *device;
 };
 
 /** a call of a layer. */
@@ -155,13 +155,13 @@ struct bw_fopinfo {
     /** how long it took, in nanoseconds */
     unsigned long long ns;
     /** name of the layer */
-    const char *xlator;
+    const char *layer;
     /** type of the layer */
-    const char *type;
+    const char *layer_type;
     /** read, map or advise */
     const char *operation;
     /** kind of the first request */
-    const char *kind;
+    const char *request_kind;
     /** address of the first request, in the address space above the layer */
     unsigned long long address;
     /** number of requests */
@@ -173,7 +173,7 @@ struct bw_fopinfo {
     /** layers above it on this path; 0: at the top */
     unsigned long long depth;
     /** number of the call that made this call; 0: none */
-    unsigned long long parent;
+    unsigned long long parent_call;
     /** time excluding the layers below */
     unsigned long long own_ns;
 };
@@ -189,7 +189,7 @@ struct bw_blockinfo {
     /** logical address */
     unsigned long long logical;
     /** copy, counted from 1; 0: any */
-    unsigned long long copy;
+    unsigned long long mirror;
     /** id of the tree it is read for */
     unsigned long long tree;
     /** level according to its parent; 0: a leaf */
@@ -231,19 +231,19 @@ struct bw_keyinfo {
     /** id of the tree */
     unsigned long long tree;
     /** objectid of the first key */
-    unsigned long long objectid;
+    unsigned long long key_objectid;
     /** type of the first key */
-    unsigned long long type;
+    unsigned long long key_type;
     /** offset of the first key */
-    unsigned long long offset;
+    unsigned long long key_offset;
     /** objectid of the last key */
-    unsigned long long last_objectid;
+    unsigned long long last_key_objectid;
     /** type of the last key */
-    unsigned long long last_type;
+    unsigned long long last_key_type;
     /** offset of the last key */
-    unsigned long long last_offset;
+    unsigned long long last_key_offset;
     /** name of the type of the first key */
-    const char *type_name;
+    const char *key_type_name;
 };
 
 /** an entry of a directory. */
@@ -255,15 +255,17 @@ struct bw_direntinfo {
     /** how long it took, in nanoseconds */
     unsigned long long ns;
     /** inode of the directory */
-    unsigned long long parent;
-    /** inode of the entry, or id of the subvolume; 0: not known */
-    unsigned long long child;
+    unsigned long long parent_inode;
+    /** inode of the entry; 0: it is a subvolume, or not known */
+    unsigned long long inode;
     /** id of the subvolume the directory is in */
-    unsigned long long tree;
+    unsigned long long subvolume;
     /** file, directory, subvolume, ... */
     const char *type;
     /** name of the entry */
     struct bw_bytes name;
+    /** id of the subvolume that the entry is; 0: it is none */
+    unsigned long long child_subvolume;
 };
 
 /** a path that is listed. */
@@ -277,7 +279,7 @@ struct bw_pathinfo {
     /** inode of the file; 0: not known */
     unsigned long long inode;
     /** id of the subvolume */
-    unsigned long long tree;
+    unsigned long long subvolume;
     /** absolute path */
     struct bw_bytes path;
 };
@@ -295,11 +297,11 @@ struct bw_codecinfo {
     /** bytes after decompression */
     unsigned long long bytes_out;
     /** zlib, lzo or zstd */
-    const char *algorithm;
+    const char *compression;
     /** inode of the file they belong to */
     unsigned long long inode;
     /** id of the subvolume it is in */
-    unsigned long long tree;
+    unsigned long long subvolume;
 };
 
 /** a message: damage, a warning, a note, or a fatal error. */
@@ -313,13 +315,13 @@ struct bw_errinfo {
     /** address at which the error occurred; 0: none */
     unsigned long long address;
     /** enum bw_error_code */
-    unsigned long long code;
+    unsigned long long error_code;
     /** note, warning, damage or fatal */
     const char *severity;
     /** type of the layer in which the error occurred */
-    const char *layer;
+    const char *layer_type;
     /** name of that layer */
-    const char *volume;
+    const char *layer;
     /** the message */
     const char *message;
 };

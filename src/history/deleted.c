@@ -45,7 +45,7 @@ struct bw_deleted {
 
 const char *bw_left_name(enum bw_left_kind kind)
 {
-    static const char *const names[] = {"proven", "unproven", "partly", "lost"};
+    static const char *const names[] = {"verified", "unverified", "partly", "lost"};
     return names[kind];
 }
 

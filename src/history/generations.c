@@ -296,7 +296,7 @@ static struct bw_error *visit_state_trees(struct bw_history *history,
 
 const char *bw_generation_status_name(enum bw_generation_status standing)
 {
-    static const char *const names[] = {"committed", "abandoned", "unproven"};
+    static const char *const names[] = {"committed", "abandoned", "unverified"};
     return names[standing];
 }
 

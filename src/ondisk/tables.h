@@ -7,7 +7,9 @@
 
 /** Types and profiles of chunks and block groups. */
 extern const struct bw_value_names bw_group_flags;
-extern const struct bw_value_names bw_inode_flags;
+/** Flags of inodes, subvolumes and quotas. */
+extern const struct bw_value_names bw_inode_flags, bw_root_flags, bw_qgroup_flags,
+    bw_qgroup_limit_flags;
 /** Flags of a superblock. */
 extern const struct bw_value_names bw_super_flags, bw_compat_flags, bw_compat_ro_flags,
     bw_incompat_flags;
@@ -26,9 +28,9 @@ extern const struct bw_structure bw_structure_extent_item, bw_structure_metadata
 extern const struct bw_structure bw_structure_superblockinfo;
 struct bw_superblock_copy {
     struct bw_disk_superblock superblock;
-    const char *path;
+    const char *device; /**< path of its image */
     uint64_t copy, offset;
-    const char *error; /**< NULL: it is valid */
+    const char *message; /**< why it is invalid; NULL: it is valid */
 };
 
 extern const struct bw_structure bw_structure_chunk, bw_structure_device_item,

@@ -347,10 +347,10 @@ static BW_STRUCTURE(backup_root, sizeof(struct bw_disk_backup_root), "roots of a
 #define DEVICE(name, member, doc) BW_FIELD_AS(name, superblock, device.member, U64, NUMBER, doc)
 
 static const struct bw_member superblockinfo_members[] = {
-    COPY(path, TEXT, NAME, "image that contains the copy"),
+    COPY(device, TEXT, NAME, "image that contains the copy"),
     COPY(copy, U64, NUMBER, "number of the copy: 0, 1 or 2"),
     COPY(offset, U64, NUMBER, "offset on the device"),
-    COPY(error, TEXT, NAME, "why the copy is invalid; absent if it is valid"),
+    COPY(message, TEXT, NAME, "why the copy is invalid; absent if it is valid"),
     NUMBER(csum_type, "type of the checksums"),
     BW_COMPUTED("csum_name", TEXT, TEXT, compute_checksum_name, "name of that type"),
     BW_LAZY("csum_size", U64, NUMBER, compute_checksum_size, "bytes of the checksum"),

@@ -6,7 +6,7 @@
 #include "ondisk/disk_items.h"
 #include "ondisk/tables.h"
 
-static const struct bw_value_names root_flags =
+const struct bw_value_names bw_root_flags =
     BW_NAMES("none", "", {BW_ROOT_READ_ONLY, "RDONLY", false}, {BW_ROOT_DEAD, "DEAD", false});
 
 static const struct bw_member root_item_v2_members[] = {
@@ -52,7 +52,7 @@ static const struct bw_member root_item_members[] = {
     BW_NUMBER(root_item, byte_limit, "unused"),
     BW_NUMBER(root_item, bytes_used, "bytes of tree blocks"),
     BW_NUMBER(root_item, last_snapshot, "transaction of the last snapshot"),
-    BW_NAMED(root_item, flags, FLAGS, root_flags, "flags"),
+    BW_NAMED(root_item, flags, FLAGS, bw_root_flags, "flags"),
     BW_NUMBER(root_item, reference_count, "0 if it is being deleted"),
     BW_FIELD(root_item, drop_progress, KEY, TEXT, "how far the deletion has come"),
     BW_NUMBER(root_item, drop_level, "level that it has come to"),
@@ -99,7 +99,12 @@ BW_STRUCTURE_OF(string, 0, "a text, for tests", "\n\t\titem data {data}",
 
 /* Quotas. */
 
-static const struct bw_value_names qgroup_flags =
+const struct bw_value_names bw_qgroup_limit_flags =
+    BW_NAMES(NULL, "", {1 << 0, "MAX_RFER", false}, {1 << 1, "MAX_EXCL", false},
+             {1 << 2, "RSV_RFER", false}, {1 << 3, "RSV_EXCL", false}, {1 << 4, "RFER_CMPR", false},
+             {1 << 5, "EXCL_CMPR", false});
+
+const struct bw_value_names bw_qgroup_flags =
     BW_NAMES(NULL, "", {1 << 0, "ON", false}, {1 << 0, "OFF", true}, {1 << 1, "SCANNING", false},
              {1 << 2, "INCONSISTENT", false}, {BW_QGROUP_SIMPLE_MODE, "SIMPLE_MODE", false});
 
@@ -119,7 +124,7 @@ static size_t choose_qgroup_state(struct bw_part *part)
 static const struct bw_member qgroup_status_members[] = {
     BW_NUMBER(qgroup_status, version, "version of the format: 1"),
     BW_NUMBER(qgroup_status, generation, "transaction that the numbers are of"),
-    BW_NAMED(qgroup_status, flags, FLAGS, qgroup_flags, "state of the quotas"),
+    BW_NAMED(qgroup_status, flags, FLAGS, bw_qgroup_flags, "state of the quotas"),
     BW_NUMBER(qgroup_status, rescan, "how far a rescan has come"),
     BW_CHOICE(qgroup_states, choose_qgroup_state, "if quotas are simple"),
 };

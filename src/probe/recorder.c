@@ -97,6 +97,12 @@ static struct bw_bytes shorten(struct shortened *copy, const char *text, size_t 
     return (struct bw_bytes){begin, (size_t)(at - begin)};
 }
 
+/* Paths differ at their end. */
+static bool is_path(const char *name)
+{
+    return strcmp(name, "path") == 0 || strcmp(name, "device") == 0;
+}
+
 static void shorten_member(struct shortened *copy, const struct bw_member *member, size_t limit)
 {
     char *place = (char *)copy->record + member->offset;
@@ -106,7 +112,7 @@ static void shorten_member(struct shortened *copy, const struct bw_member *membe
         bytes.length = strlen(bytes.data);
     if (!bytes.data || bytes.length <= limit)
         return;
-    bytes = shorten(copy, bytes.data, bytes.length, limit, strcmp(member->name, "path") == 0);
+    bytes = shorten(copy, bytes.data, bytes.length, limit, is_path(member->name));
     memcpy(place, &bytes, member->type == BW_TYPE_BYTES ? sizeof bytes : sizeof bytes.data);
 }
 

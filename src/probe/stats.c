@@ -200,8 +200,8 @@ static void count_call(struct bw_probe_consumer *consumer, const struct bw_probe
     struct bw_probe_stats *stats = (struct bw_probe_stats *)consumer; /* `consumer` is its first
                                                                        * member */
     const struct bw_fopinfo *call = event->record;
-    struct entry *entry =
-        entry_of_layer(stats, call->xlator ? call->xlator : "", call->type ? call->type : "");
+    struct entry *entry = entry_of_layer(stats, call->layer ? call->layer : "",
+                                         call->layer_type ? call->layer_type : "");
     if (!entry) {
         bw_sum_atomic(&stats->uncounted, 1);
         return;
@@ -516,9 +516,9 @@ static void add_row(struct bw_json *json, const struct bw_stats_table *table,
                     const struct whole *whole, const struct bw_stats_row *row)
 {
     bw_json_begin_object(json, NULL);
-    bw_json_text(json, table->by_xlator ? "xlator" : "probe", row->name);
+    bw_json_text(json, table->by_xlator ? "layer" : "probe", row->name);
     if (row->type)
-        bw_json_text(json, "type", row->type);
+        bw_json_text(json, "layer_type", row->type);
     const struct cells cells = cells_of(table, whole, row);
     for (unsigned column = 0; column < COLUMNS; column++)
         if (cells.of[column].there && heading(table, column))

@@ -8,18 +8,38 @@
 #define inline inline_ /* as in record_types.h; names in strings stay */
 enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
 
+/* The formats in records.def. Flags name the table of their bits. */
+#define FORMAT_NUMBER             .format = BW_FORMAT_NUMBER
+#define FORMAT_SIZE               .format = BW_FORMAT_SIZE
+#define FORMAT_OCTAL              .format = BW_FORMAT_OCTAL
+#define FORMAT_HEX                .format = BW_FORMAT_HEX
+#define FORMAT_TIME               .format = BW_FORMAT_TIME
+#define FORMAT_DURATION           .format = BW_FORMAT_DURATION
+#define FORMAT_TEXT               .format = BW_FORMAT_TEXT
+#define FORMAT_LIST               .format = BW_FORMAT_LIST
+#define FORMAT_NAME               .format = BW_FORMAT_NAME
+#define FORMAT_BASE64             .format = BW_FORMAT_BASE64
+#define FORMAT_UUID               .format = BW_FORMAT_UUID
+#define FORMAT_BOOL               .format = BW_FORMAT_BOOL
+#define FLAGS(names)              .format = BW_FORMAT_FLAGS, .values = &(names)
+#define FORMAT_GROUP_FLAGS        FLAGS(bw_group_flags)
+#define FORMAT_INODE_FLAGS        FLAGS(bw_inode_flags)
+#define FORMAT_SUBVOLUME_FLAGS    FLAGS(bw_root_flags)
+#define FORMAT_INCOMPAT_FLAGS     FLAGS(bw_incompat_flags)
+#define FORMAT_COMPAT_RO_FLAGS    FLAGS(bw_compat_ro_flags)
+#define FORMAT_QGROUP_FLAGS       FLAGS(bw_qgroup_flags)
+#define FORMAT_QGROUP_LIMIT_FLAGS FLAGS(bw_qgroup_limit_flags)
+
 #define RECORD(name, version, name_stability, data_stability, depends, documentation) \
     static const struct bw_member name##_members[] = {
-#define MEMBER(record, name, type, format, laziness, stability, documentation) \
-    {#name,                                                                    \
-     BW_TYPE_##type,                                                           \
-     BW_FORMAT_##format,                                                       \
-     offsetof(struct bw_##record, name),                                       \
-     MEMBER_##laziness,                                                        \
-     BW_STABILITY_##stability,                                                 \
-     documentation,                                                            \
-     NULL,                                                                     \
-     NULL},
+#define MEMBER(record, member, type_, format, laziness, stability_, documentation_) \
+    {.name = #member,                                                               \
+     .type = BW_TYPE_##type_,                                                       \
+     FORMAT_##format,                                                               \
+     .offset = offsetof(struct bw_##record, member),                                \
+     .lazy = MEMBER_##laziness,                                                     \
+     .stability = BW_STABILITY_##stability_,                                        \
+     .documentation = documentation_},
 #define END_RECORD(name) \
     }                    \
     ;

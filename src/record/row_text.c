@@ -121,17 +121,24 @@ static char *write_word_of(const struct bw_row *row, const void *value, char *at
 static char *write_flags(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_value_names *names = row->column->member->values;
+    uint64_t unknown = number_at(value);
     bool any = false;
     at = bw_row_room(row, at, BW_FLAGS_ROOM);
     if (!at)
         return NULL;
     at = bw_row_lead(row, at);
     for (const struct bw_value_name *word = names->words; word->name; word++) {
+        unknown &= ~word->value;
         if (!bw_flag_applies(word, number_at(value)))
             continue;
         if (any)
             *at++ = '|';
         at = stpcpy(at, word->name);
+        any = true;
+    }
+    if (unknown && !bw_rows_are_text(row->rows)) {
+        at = stpcpy(at, any ? "|0x" : "0x");
+        at = bw_write_digits(at, unknown, 4);
         any = true;
     }
     if (!any && (names->none || row->rows->style == BW_ROWS_TEXT))

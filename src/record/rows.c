@@ -209,7 +209,8 @@ static struct bw_error *add_json_columns(struct bw_rows *rows, const struct choi
     rows->end = take_lead(&left, NULL, 0);
     for (unsigned i = 0; i < choice->count; i++) {
         const struct bw_member *member = &rows->record->members[choice->members[i]];
-        bool quoted = member->type == BW_TYPE_TEXT || member->type == BW_TYPE_BYTES;
+        bool quoted = (member->type == BW_TYPE_TEXT && member->format != BW_FORMAT_LIST) ||
+                      member->type == BW_TYPE_BYTES;
         if (is_twin(rows, choice, choice->members[i]))
             continue;
         struct bw_column *column;

@@ -9,7 +9,7 @@ struct bw_error *bw_rows_write_superblock(struct bw_rows_stream *stream, const c
                                           const struct bw_error *bad)
 {
     struct bw_superblock_copy record = {
-        .path = path, .copy = copy, .offset = offset, .error = bad ? bad->message : NULL};
+        .device = path, .copy = copy, .offset = offset, .message = bad ? bad->message : NULL};
     struct bw_printer printer = {.json = true};
     if (bw_rows_record(stream->rows) != &bw_structure_superblockinfo.record)
         return bw_error_create(BW_ERROR_USAGE, "these rows are not of the record superblockinfo");

@@ -100,14 +100,14 @@ static struct bw_iteminfo row_of(const struct bw_block_print *block, uint32_t sl
                                  const struct bw_key *key)
 {
     return (struct bw_iteminfo){.tree = block->tree,
-                                .block = block->bytenr,
+                                .logical = block->bytenr,
                                 .level = block->node.level,
                                 .slot = slot,
                                 .damaged = true,
                                 .key = *key,
-                                .objectid = key->objectid,
-                                .type = bw_key_type_name(key->type),
-                                .offset = key->offset};
+                                .key_objectid = key->objectid,
+                                .key_type_name = bw_key_type_name(key->type),
+                                .key_offset = key->offset};
 }
 
 static void append_row(const struct bw_block_print *block, const struct bw_iteminfo *row,
@@ -144,7 +144,7 @@ static void append_item_row(const struct bw_block_print *block, uint32_t slot,
     row.size = item->size;
     if (inside)
         row.item = (struct bw_json_value){write_item, &value};
-    append_row(block, &row, BIT(child) | BIT(generation));
+    append_row(block, &row, BIT(child_logical) | BIT(generation));
 }
 
 /* Text. */
@@ -180,7 +180,7 @@ void bw_block_print_pointer(const struct bw_block_print *block, uint32_t slot)
     struct bw_buffer *text = &block->printer->text;
     if (block->rows) {
         struct bw_iteminfo row = row_of(block, slot, &pointer.key);
-        row.child = pointer.bytenr;
+        row.child_logical = pointer.bytenr;
         row.generation = pointer.generation;
         append_row(block, &row, BIT(size));
         return;

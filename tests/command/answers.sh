@@ -116,7 +116,7 @@ done
 expect "records in a column" 0 - usage -o overall "$plain"
 holds "one object" python3 -c 'import json, sys; json.load(open(sys.argv[1]))["used"]' "$WORK/out"
 expect "records in a record" 0 - info -o devices "$plain"
-holds "an array" python3 -c 'import json, sys; json.load(open(sys.argv[1]))[0]["id"]' "$WORK/out"
+holds "an array" python3 -c 'import json, sys; json.load(open(sys.argv[1]))[0]["devid"]' "$WORK/out"
 expect "dates within" 0 - info -o changed --times=iso "$plain"
 holds "a date" out_has '^20[0-9-]*T[0-9:.]*Z$'
 expect "sizes of the text" 0 - info --raw "$plain"

@@ -66,7 +66,7 @@ stop() {
 }
 
 # A run that stands still, ended by each signal: the last event is the call that stalled.
-awaited='fop-wind .*xlator=delay-gen@chunk-map .*kind=tree-block '
+awaited='fop-wind .*layer=delay-gen@chunk-map .*request_kind=tree-block '
 for name in KILL TERM SEGV BUS ABRT ILL FPE; do
     number=$(kill -l "$name")
     start --probe '*'
@@ -76,7 +76,7 @@ for name in KILL TERM SEGV BUS ABRT ILL FPE; do
     ends_with 0 "SIG$name: its box" "$PROGRAM" blackbox "$box"
     tail -n 1 "$WORK/out" > "$WORK/last"
     says "SIG$name: the last event" "$awaited" "$WORK/last"
-    says "SIG$name: opening" ' image-open .*path=.*dev1\.img size=[0-9]+ index=0$' "$WORK/out"
+    says "SIG$name: opening" ' image-open .*device=.*dev1\.img size=[0-9]+ index=0$' "$WORK/out"
     says "SIG$name: the superblock" ' super-read .*copy=0 ' "$WORK/out"
     says "SIG$name: a chunk" ' chunk-add .*length=' "$WORK/out"
     case $name in
@@ -102,7 +102,7 @@ done
 : > "$WORK/run.err" # or what the last run has said is taken for what this one says
 "$PROGRAM" --probe fop-wind "${stall[@]}" "$image" > /dev/null 2> "$WORK/run.err" < /dev/null &
 process=$!
-soon grep -q 'xlator=delay-gen' "$WORK/run.err"
+soon grep -q 'layer=delay-gen' "$WORK/run.err"
 stop SEGV
 status=$?
 holds "in memory: status $status" [ "$status" -eq 139 ]
@@ -133,9 +133,9 @@ for entry in fault:SEGV:139 abort:ABRT:134 stack:SEGV:139; do
             --blackbox "$box" \
             --probe '*' --insert "toys/crash@verify,way=$way,call=$call" -j 4 "$image"
         says "$way: a head line" "^btrfs-walk: died of SIG$name; the last events:\$" "$WORK/err"
-        says "$way: the last event" 'fop-wind .*xlator=crash@verify ' <(tail -n 1 "$WORK/err")
+        says "$way: the last event" 'fop-wind .*layer=crash@verify ' <(tail -n 1 "$WORK/err")
         ends_with 0 "$way: its box" "$PROGRAM" blackbox --last 1 "$box"
-        says "$way: the last event of the box" 'fop-wind .*xlator=crash@verify ' "$WORK/out"
+        says "$way: the last event of the box" 'fop-wind .*layer=crash@verify ' "$WORK/out"
         says "$way: its end" ", died of SIG$name after" "$WORK/err"
     done
 done
@@ -183,7 +183,7 @@ odd=$WORK/$'odd \xff\n\e[31m.img'
 ln -s "$image" "$odd"
 ends_with 0 "an odd name" "$PROGRAM" --blackbox "$box" "$odd"
 ends_with 0 "an odd name in text" "$PROGRAM" blackbox "$box"
-says "an odd name in text" 'image-open .* path="/.*odd \\377\\n\\033\[31m\.img" size=' "$WORK/out"
+says "an odd name in text" 'image-open .* device="/.*odd \\377\\n\\033\[31m\.img" size=' "$WORK/out"
 ends_with 0 "an odd name in JSON" "$PROGRAM" blackbox --json "$box"
 says "an odd name in JSON" '"probe":"image-open",.*"path_bytes":"[A-Za-z0-9+/=]+"' "$WORK/out"
 

@@ -16,8 +16,8 @@ lost=$BUILD/fixtures/lost-tree-fs/dev1.img
 half=$WORK/half.img
 cp --sparse=always "$BUILD/fixtures/dup/dev1.img" "$half"
 block=$("$PROGRAM" dump -t fs "$half" | sed -n '2s/^[a-z]* \([0-9]*\) .*/\1/p')
-offset=$("$PROGRAM" map --json -o offset,copy "$half" "$block" | python3 -c 'import json, sys
-print(next(o["offset"] for o in map(json.loads, sys.stdin) if o["copy"] == 2))')
+offset=$("$PROGRAM" map --json -o offset,mirror "$half" "$block" | python3 -c 'import json, sys
+print(next(o["offset"] for o in map(json.loads, sys.stdin) if o["mirror"] == 2))')
 printf 'XXXX' | dd of="$half" bs=1 seek=$((offset + 200)) conv=notrunc status=none
 
 # Exit statuses, and where what is written goes.
@@ -28,13 +28,13 @@ holds "no errors" [ "$(grep -c ^error "$WORK/out")" -eq 0 ]
 expect "quiet" 0 - check -q "$plain"
 expect "all devices" 0 '0 errors' check "$BUILD/fixtures/raid1-2/dev1.img" \
     "$BUILD/fixtures/raid1-2/dev2.img"
-expect "a bad copy" 4 '1 error +block-checksum .*\(mendable\)$' check "$half"
+expect "a bad copy" 4 '1 error +block-checksum .*\(repairable\)$' check "$half"
 holds "a line" out_has \
     "^error block-checksum FS_TREE.*: .* \[logical $block, device 1 offset $offset, copy 2, \
-mendable\]$"
-expect "a bad copy is tolerated" 0 '1 error \(1 mendable\)' check --tolerate mendable "$half"
+repairable\]$"
+expect "a bad copy is tolerated" 0 '1 error \(1 repairable\)' check --tolerate repairable "$half"
 holds "and told" out_has '^error block-checksum '
-expect "a lost tree" 4 '^ +[0-9]+ error' check --tolerate mendable "$lost"
+expect "a lost tree" 4 '^ +[0-9]+ error' check --tolerate repairable "$lost"
 expect "no such image" 8 'cannot open .*nowhere' check "$WORK/nowhere"
 expect "no file system" 12 'not a btrfs file system' check \
     "$BUILD/fixtures/superblocks-gone/dev1.img"
@@ -62,14 +62,14 @@ if grep -q '"severity":"warning"' "$WORK/degraded"; then
 fi
 
 # Columns and JSON.
-expect "columns" 4 'error' check -o code,tree_name,logical,copy,mendable "$half"
+expect "columns" 4 'error' check -o code,tree_name,logical,mirror,repairable "$half"
 is "their values" "$(grep ^block "$WORK/out")" "block-checksum	FS_TREE	$block	2	1"
 expect "JSON" 4 'error' check --json "$half"
 is "as a program reads it" "$(python3 -c 'import json, sys
 for o in map(json.loads, sys.stdin):
     if o["severity"] == "error":
         print(*map(o.get, ("severity", "code", "pass", "tree", "logical", "length", "devid",
-                           "offset", "copy", "mendable")))' < "$WORK/out")" \
+                           "offset", "mirror", "repairable")))' < "$WORK/out")" \
     "error block-checksum trees 5 $block 16384 1 $offset 2 True"
 expect "an array without elements" 0 '0 errors' check --json=array --quick "$plain"
 is "it is one" "$(cat "$WORK/out")" $'[\n]'
@@ -89,7 +89,7 @@ reported() {
 }
 expect "reports" 4 'error' check "${reports[@]}" "$half"
 reported "a failure" 'block-checksum:1 | block-checksum:1'
-expect "reports of what is tolerated" 0 'error' check --tolerate mendable "${reports[@]}" "$half"
+expect "reports of what is tolerated" 0 'error' check --tolerate repairable "${reports[@]}" "$half"
 reported "what is tolerated" '| block-checksum:1'
 holds "what is tolerated is in JUnit" grep -q 'error block-checksum FS_TREE' "$WORK/junit"
 expect "reports that are shorter than the ones before" 0 '0 errors' check --quick "${reports[@]}" \

@@ -49,7 +49,7 @@ two_mended() {
     read -r kind devid offset < <(places "$logical" "$@")
     for at in 0 8192; do flip "${!devid}" $((offset + at)); done
     expect "two bad sectors" 4 'btrfs-walk: checked: ' check --data "$@"
-    is "both are mended" "$(grep -c '^error data-checksum.*mendable' "$WORK/out")" 2
+    is "both are mended" "$(grep -c '^error data-checksum.*repairable' "$WORK/out")" 2
     for at in 0 8192; do flip "${!devid}" $((offset + at)); done
 }
 
@@ -57,7 +57,7 @@ two_mended() {
 # last one of a data chunk. That of others is reported, with what repairs it.
 parity_of_no_data() {
     local chunk length kind devid offset changed=0
-    read -r chunk length < <("$PROGRAM" chunks -b -o logical,length,type "$1" $(others "$@") |
+    read -r chunk length < <("$PROGRAM" chunks -b -o logical,length,chunk_type "$1" $(others "$@") |
         awk '$3 == "Data" { print $1, $2; exit }')
     while read -r kind devid offset; do
         [ "$kind" != copy ] || continue
@@ -70,7 +70,7 @@ parity_of_no_data() {
     flip "${!devid}" $((offset + 107))
     expect "parity of data" 4 'write hole.*btrfs scrub' check --data "$@"
     holds "parity is what is wrong" \
-        out_has '^error parity-mismatch.* do not match the data .*mendable'
+        out_has '^error parity-mismatch.* do not match the data .*repairable'
     flip "${!devid}" $((offset + 107))
 }
 
@@ -112,9 +112,9 @@ is "hints" "copy 3 copy 4 " \
 # is missing nothing does.
 mirror=$fixtures/bad-copy-raid1
 expect 'bad sectors of a copy' 4 'btrfs-walk: checked: ' check --data --all "$mirror"/dev[12].img
-holds 'they can be mended' out_has 'data-checksum .*mendable'
+holds 'they can be mended' out_has 'data-checksum .*repairable'
 expect 'without the good copy' 4 'btrfs-walk: checked: ' check --data "$mirror/dev1.img"
-holds 'they cannot' [ "$(grep data-checksum "$WORK/out" | grep -c mendable)" -eq 0 ]
+holds 'they cannot' [ "$(grep data-checksum "$WORK/out" | grep -c repairable)" -eq 0 ]
 expect 'with the good copy alone' 0 'btrfs-walk: checked: ' check --data "$mirror/dev2.img"
 
 # Parity of degraded rows cannot be checked, which is no error.

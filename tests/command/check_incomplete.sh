@@ -28,7 +28,8 @@ holds "of the data" out_has '^Data,RAID5: .*, incomplete: [0-9]+ of [0-9]+ chunk
 holds "not of the metadata" out_has '^Metadata,RAID1C4: [^,]*, [^,]*%\)$'
 expect "devices" 0 'the file system is incomplete: 2 of [0-9]+ chunks cannot' devices --json \
     "$image"
-is "which devices lack" "$(grep -c '"state":"missing",.*"incomplete_chunks":2' "$WORK/out")" 3
+is "which devices lack" \
+    "$(grep -c '"device_state":"missing",.*"incomplete_chunks":2' "$WORK/out")" 3
 
 # One that is only degraded.
 image=$BUILD/fixtures/raid1-2/dev1.img

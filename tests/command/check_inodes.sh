@@ -57,7 +57,7 @@ holds "its directory" out_has '/dir-3[: ]'
 
 # One copy of a leaf of a snapshot.
 nested=$fixtures/subvolumes/dev1.img
-snapshot=$("$PROGRAM" subvolumes -o id,path "$nested" |
+snapshot=$("$PROGRAM" subvolumes -o subvolume,subvolume_path "$nested" |
         awk -F '\t' '$2 == "/home-snapshot" { print $1 }')
 leaf=$("$PROGRAM" dump -t "$snapshot" "$nested" | awk '$1 == "leaf" { print $2; exit }')
 mapfile -t offsets < <(places "$nested" "$leaf")

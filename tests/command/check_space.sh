@@ -150,7 +150,7 @@ finds plain checksum-unwanted 5 405 1 0 set 64 8 1
 finds plain "device-extent-extra device-extent-missing" 3 256 228 63963136 add 56 8 65536
 expect "where it is" 4 - check -q --json "$WORK/image"
 holds "the tree, the key and the device" out_has \
-    '"device-extent-extra",.*"tree":4,.*"key_offset":105906176,"logical":63963136,"devid":1,'
+    '"device-extent-extra",.*"tree":4,.*"offset":105906176},"logical":63963136,"devid":1,'
 finds plain stripe-device 3 256 228 63963136 add 64 1 1
 finds plain "device-extent-missing device-used" 4 1 204 38797312 delete
 finds plain "device-differs device-used" 3 1 216 1 add 16 8 4096
@@ -165,7 +165,7 @@ printf x | dd of="$WORK/image" bs=1 seek=$((65536 + 300)) conv=notrunc status=no
 expect "a bad superblock" 4 - check -q "$WORK/image"
 is "a bad superblock" "$(codes)" super-bad
 holds "its place" out_has \
-    'superblock copy 0: crc32c checksum mismatch \[device 1 offset 65536, mendable'
+    'superblock copy 0: crc32c checksum mismatch \[device 1 offset 65536, repairable'
 "$PROGRAM" check "$fixtures/superblock-lost/dev1.img" > "$WORK/out" 2> "$WORK/err"
 holds "one without its magic" out_has '^error super-bad: superblock copy 0: no btrfs magic'
 is "is told once" "$(grep -c 'superblock copy' "$WORK/err")" 0

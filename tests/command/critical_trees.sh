@@ -23,7 +23,7 @@ places() {
     for copy in "${copies[@]:1}"; do devices+=(-d "$copy"); done
     [[ $1 != *[!0-9]* ]] ||
         logical=$("$PROGRAM" super --json "${copies[0]}" | grep -o "\"$1\":[0-9]*" | head -n 1)
-    "$PROGRAM" map -o kind,offset,path "${devices[@]}" "${copies[0]}" "${logical##*:}" |
+    "$PROGRAM" map -o kind,offset,device "${devices[@]}" "${copies[0]}" "${logical##*:}" |
         awk -F '\t' '$1 != "Q" { print $3, $2 }'
 }
 
@@ -116,7 +116,7 @@ erase super
 copies=("${whole[@]}")
 status=0 all "a device without a superblock, with half of the trees" raid0-2 \
     'is device 2: blocks of it'
-is "it is not missing" "$("$PROGRAM" devices -q -o state "${copies[@]}" | uniq)" present
+is "it is not missing" "$("$PROGRAM" devices -q -o device_state "${copies[@]}" | uniq)" present
 images data-raid0-3 # on the third device, all but data are lost
 dd if=/dev/zero of="${copies[2]}" bs=64K count=613 conv=notrunc status=none
 dd if=/dev/zero of="${copies[2]}" bs=4K seek=16384 count=1 conv=notrunc status=none
@@ -134,14 +134,16 @@ images raid1-2 # nothing tells the uuid of a device
 python3 "$ROOT/tests/support/erase_trees.py" 3 "${copies[@]}"
 expect "a device that nothing describes" 1 'device 2 \(uuid not known\) is missing' \
     devices --json "${copies[0]}"
-is "is a number" "$(tail -n 1 "$WORK/out")" '{"id":2,"state":"missing","incomplete_chunks":0}'
+is "is a number" "$(tail -n 1 "$WORK/out")" \
+    '{"devid":2,"device_state":"missing","incomplete_chunks":0}'
 is "only" "$("$PROGRAM" info -q "${copies[0]}" | grep 'Device 2')" \
     'Device 2:      missing, size not known'
 # The device tree says where chunks are, also those of which nothing is in use.
 images plain
-"$PROGRAM" chunks -o logical,length,type,profile,stripes "${copies[0]}" > "$WORK/chunks"
+"$PROGRAM" chunks -o logical,length,chunk_type,profile,stripes "${copies[0]}" > "$WORK/chunks"
 python3 "$ROOT/tests/support/erase_trees.py" 3 "${copies[@]}"
-expect "no chunk tree" 1 'the chunk tree is lost' chunks -o logical,length,type,profile,stripes \
+expect "no chunk tree" 1 'the chunk tree is lost' \
+    chunks -o logical,length,chunk_type,profile,stripes \
     "${copies[0]}"
 holds "all chunks" cmp "$WORK/out" "$WORK/chunks"
 # Nothing says where chunks are: the tree blocks in them tell, and of one with data, nothing does.

@@ -13,28 +13,28 @@ out_is() { diff "$WORK/out" -; }
 names() { cut -f 3 "$1" | LC_ALL=C sort; }
 
 # Rows.
-expect "what was deleted" 0 - deleted -o left,type,path "$image"
+expect "what was deleted" 0 - deleted -o recoverable,type,path "$image"
 LC_ALL=C sort -k 3 "$WORK/out" > "$WORK/rows"
 holds "each with what is left of it" diff "$WORK/rows" - << 'END'
-proven	file	/#270
-proven	directory	/top/folder
-proven	directory	/top/folder/below
-proven	file	/top/folder/below/file
-proven	file	/top/folder/link
-proven	file	/top/kept/edited
-proven	file	/top/kept/open
-proven	file	/top/large
-proven	file	/top/packed
-proven	file	/top/small
-proven	file	/top/sparse
-proven	symlink	/top/symlink
-unproven	file	/top/unsummed
-proven	subvolume	/volume
-proven	directory	/volume/folder
-proven	file	/volume/folder/deep
-proven	file	/volume/inside
+verified	file	/#270
+verified	directory	/top/folder
+verified	directory	/top/folder/below
+verified	file	/top/folder/below/file
+verified	file	/top/folder/link
+verified	file	/top/kept/edited
+verified	file	/top/kept/open
+verified	file	/top/large
+verified	file	/top/packed
+verified	file	/top/small
+verified	file	/top/sparse
+verified	symlink	/top/symlink
+unverified	file	/top/unsummed
+verified	subvolume	/volume
+verified	directory	/volume/folder
+verified	file	/volume/folder/deep
+verified	file	/volume/inside
 END
-expect "for people" 0 ': 1 file has no checksums, .* only with --unproven' deleted "$image"
+expect "for people" 0 ': 1 file has no checksums, .* only with --unverified' deleted "$image"
 expect "below a path" 0 - deleted -0 "$image" volume/folder/
 holds "names alone" out_is < <(printf '/volume/folder\0/volume/folder/deep\0')
 generation=$("$PROGRAM" deleted -o generation,path "$image" | awk '$2 == "/volume" { print $1 }')
@@ -50,8 +50,8 @@ expect "where older states are" 0 - deleted "$BUILD/fixtures/plain/dev1.img"
 is "what is whole is not said to be lost" "$(grep -c 'is not whole' "$WORK/err")" 0
 expect "two paths" 2 'at most one PATH' deleted "$image" /a /b
 
-# Extraction: what is proven has the hash that was recorded.
-expect "extraction" 0 "1 file has no checksums, .* only with --unproven" \
+# Extraction: what is verified has the hash that was recorded.
+expect "extraction" 0 "1 file has no checksums, .* only with --unverified" \
     deleted --extract "$WORK/new" "$image"
 (cd "$WORK/new" && find . -type f -exec sha256sum {} + | sed 's, \./, /,' |
     LC_ALL=C sort -k 2) > "$WORK/sums"
@@ -63,18 +63,20 @@ is "permissions" "$(stat -c %a "$WORK/new/top/folder")" 750
 is "times" "$(stat -c %Y "$WORK/new/top/folder" "$WORK/new/top/large")" $'981173106\n981173106'
 is "links" "$(stat -c %h "$WORK/new/top/folder/link")" 2
 is "symbolic links" "$(readlink "$WORK/new/top/symlink")" nowhere
-expect "what is not proven" 0 - deleted --extract "$WORK/all" --unproven --name unsummed "$image"
+expect "what is not verified" 0 - deleted --extract "$WORK/all" --unverified --name unsummed \
+    "$image"
 holds "comes on demand" cmp "$WORK/all/top/unsummed" <(seq 4000)
-expect "over what is there" 1 'not extracted' deleted --extract "$WORK/all" --unproven "$image" /top
+expect "over what is there" 1 'not extracted' deleted --extract "$WORK/all" --unverified "$image" \
+    /top
 
-# Data that something else has overwritten are never proven, and never extracted.
+# Data that something else has overwritten are never verified, and never extracted.
 offset=$("$PROGRAM" extents --generation "$((generation - 1))" "$image" /top/large |
     sed -nE 's/.* data 1:([0-9]+)$/\1/p')
 cp --sparse=always "$image" "$WORK/over.img"
 head -c 5000 /dev/zero | dd of="$WORK/over.img" bs=4096 seek=$((offset / 4096 + 2)) \
     conv=notrunc status=none
 expect "overwritten" 0 - deleted --json --name large "$WORK/over.img"
-holds "in which ranges" out_has '"left":"partly".*"bad_bytes":8192,"bad":\["8192\+8192"\]'
+holds "in which ranges" out_has '"recoverable":"partly".*"bad_bytes":8192,"bad":\["8192\+8192"\]'
 expect "and not extracted" 1 'top/large' deleted --extract "$WORK/none" --name large \
     "$WORK/over.img"
 is "nothing of it" "$(find "$WORK/none" -type f)" ""
@@ -90,11 +92,11 @@ holds "the last one has its name" cmp "$WORK/two/twice" <(seq 2000)
 holds "the other one another" cmp "$WORK/two/twice.~7~" <(seq 1000)
 
 # Versions.
-expect "versions" 0 - versions -o left,size,changes "$image" /top/kept/edited
+expect "versions" 0 - versions -o recoverable,size,changes "$image" /top/kept/edited
 holds "all three" out_is << 'END'
-proven	81	content size times
-proven	23888	content size times
-proven	23893	-
+verified	81	content size times
+verified	23888	content size times
+verified	23893	-
 END
 expect "each state" 0 - versions --all -o size "$image" /top/kept/edited
 is "has one" "$(wc -l < "$WORK/out")" 3
@@ -105,13 +107,14 @@ holds "under both names" out_is <<< $'renamed\t/top/kept/moved-on\n-\t/top/kept/
 expect "the same from a subvolume on" 0 - versions -o changes,path --subvol 5 "$image" \
     top/kept/moved-on
 holds "the same names" out_is <<< $'renamed\t/top/kept/moved-on\n-\t/top/kept/moved'
-expect "of a file that is gone" 0 - versions --no-data -o generation,left,size "$image" /top/large
+expect "of a file that is gone" 0 - versions --no-data -o generation,recoverable,size "$image" \
+    /top/large
 holds "the last one" out_is <<< "$((generation - 1))"$'\t-\t108894'
 expect "of nothing" 2 'not found in any recoverable generation' versions "$image" /nothing
 
 # The index of roots: made by one command, used by others.
 rm -f "$WORK/index"
-for command in "deleted -o left,path" "versions --all" "deleted --no-data" "roots"; do
+for command in "deleted -o recoverable,path" "versions --all" "deleted --no-data" "roots"; do
     path= && [ "${command%% *}" = versions ] && path=/top/kept/edited
     expect "$command" 0 - $command --raw "$image" $path
     cp "$WORK/out" "$WORK/first"
@@ -124,7 +127,7 @@ holds "extracts the same" diff -r --no-dereference "$WORK/new" "$WORK/indexed"
 # An index without any block (whose hash is that of nothing): what it hides is not found.
 { head -c 56 "$WORK/index"; head -c 40 /dev/zero; printf '\x99\xe9\xd8\x51\x37\xdb\x46\xef'; } \
     > "$WORK/empty"
-expect "an index of nothing" 0 - roots --index "$WORK/empty" -o generation,left "$image"
+expect "an index of nothing" 0 - roots --index "$WORK/empty" -o generation,recoverable "$image"
 is "is used" "$(grep -c 7 "$WORK/out")" 1
 expect "both" 2 'exclude each other' deleted --scan --no-scan "$image"
 

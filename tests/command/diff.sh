@@ -44,7 +44,8 @@ T	/	/type
 END
 expect "two snapshots" 0 - diff "$image" first second
 holds "all changes" out_is "$WORK/changes"
-expect "by their ids" 0 - diff "$image" /first "$("$PROGRAM" subvolumes -o path,id "$image" |
+expect "by their ids" 0 - diff "$image" /first \
+    "$("$PROGRAM" subvolumes -o subvolume_path,subvolume "$image" |
     awk '$1 == "/second" { print $2 }')"
 holds "are the same" out_is "$WORK/changes"
 cp --sparse=always "$image" "$WORK/copy"
@@ -82,12 +83,16 @@ expect "bytes" 0 '^btrfs-walk: .* 12 modified, 6 renamed, 1 of another type; 414
     diff --stat "$image" first second
 holds "of what was added" out_has $'^\\+\tF\t4\t/new$'
 expect "JSON" 0 - diff --json "$image" first second
-holds "attributes" out_has '"path":"/attributes","changes":\["mode","owner","xattrs"\],"bytes":0'
-holds "a sector" out_has '"path":"/papers/large","changes":\["content","times"\],"bytes":4096'
-holds "a rename" out_has '"status":"R","type":"directory","path":"/papers","old_path":"/docs"'
-holds "a hard link" out_has '"/papers/small","changes":\["content","size","times"\],"bytes":4'
-holds "another type" out_has '"status":"T","type":"directory","path":"/type".*"old_type":"file"'
-holds "bytes that are no UTF-8" out_has '"status":"D","type":"file","path_bytes":"L2J5dGVz/w=="'
+holds "attributes" out_has \
+    '"path":"/attributes","changes":\["mode","owner","xattrs"\],"changed_bytes":0'
+holds "a sector" out_has \
+    '"path":"/papers/large","changes":\["content","times"\],"changed_bytes":4096'
+holds "a rename" out_has '"change":"renamed","type":"directory","path":"/papers","old_path":"/docs"'
+holds "a hard link" out_has \
+    '"/papers/small","changes":\["content","size","times"\],"changed_bytes":4'
+holds "another type" out_has '"change":"type","type":"directory","path":"/type".*"old_type":"file"'
+holds "bytes that are no UTF-8" out_has \
+    '"change":"deleted","type":"file","path_bytes":"L2J5dGVz/w=="'
 expect "path by path" 0 - diff --by-path "$image" first second
 is "no renames" "$(count '^R')" 0
 is "but both names" "$(count '/(docs|papers)/large$')" 2
@@ -114,7 +119,7 @@ is "nothing is written to the other image" $? 2
 # A lost block: nothing is told that is not so.
 sort "$WORK/changes" > "$WORK/true"
 leaves() {
-    "$PROGRAM" dump -t "$("$PROGRAM" subvolumes -o path,id "$image" |
+    "$PROGRAM" dump -t "$("$PROGRAM" subvolumes -o subvolume_path,subvolume "$image" |
         awk -v p="/$1" '$1 == p { print $2 }')" "$image" | sed -nE 's/^leaf ([0-9]+) items.*/\1/p'
 }
 lost=0

@@ -111,7 +111,8 @@ holds "their partitions" [ "$(grep -c 'MiB  Linux filesystem' out)" = 2 ]
 is "only once" "$(grep -c 'MiB' err)" 0
 expect "info of none" 2 'no partition contains btrfs' info --json none.img
 holds "as JSON" out_has \
-    '^\{"disks":\[\{"path":"none.img","table":"gpt",.*"name":"data","content":"ext4, label rooty"'
+    '^\{"disks":\[\{"device":"none.img","partition_table":"gpt",.*"partition_name":"data",'\
+'"content":"ext4, label rooty"'
 holds "which can be parsed" \
     python3 \
     -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["disks"][0]["partitions"])' out

@@ -62,7 +62,7 @@ holds "a new member is added" make_docs
 holds "where it belongs" cmp "$golden" "$made/tests/data/records.offsets"
 for edit in 's/^blockinfo logical 24 u64$/blockinfo logical 24 i64/' \
     '$s/.*/&\ngoneinfo call 0 u64/' \
-    's/^blockinfo copy .*$/&\nblockinfo gone 40 u64/'; do
+    's/^blockinfo mirror .*$/&\nblockinfo gone 40 u64/'; do
     sed "$edit" "$golden" > "$made/tests/data/records.offsets"
     cp "$made/tests/data/records.offsets" "$WORK/before"
     make_docs 2> "$WORK/err"

@@ -72,13 +72,13 @@ holds "counts extents once" out_has '^Processed 2 files, 7 regular extents \(16 
 expect "compression by name" 0 - compression --raw --name '*-parts' --maxdepth 1 "$clones"
 holds "counts some files" out_has '^Processed 4 files, '
 expect "compression in columns" 0 - compression \
-    -o type,percent,disk,files,extents,references,inlined "$clones"
+    -o compression,percent,disk,files,extent_count,references,inline "$clones"
 holds "of each type" out_is $'total\t30\t667648\t14\t30\t113\t0
 none\t100\t581632\t-\t-\t-\t-\nzlib\t5\t28672\t-\t-\t-\t-
 lzo\t5\t28672\t-\t-\t-\t-\nzstd\t5\t28672\t-\t-\t-\t-'
 expect "compression of nothing" 1 'no such file' compression --json "$clones" /none
-holds "has no percentage" out_is '{"type":"total","disk":0,"uncompressed":0,"referenced":0,'\
-'"files":0,"extents":0,"references":0,"inlined":0}'
+holds "has no percentage" out_is '{"compression":"total","disk":0,"uncompressed":0,"referenced":0,'\
+'"files":0,"extent_count":0,"references":0,"inline":0}'
 expect "several devices" 0 'is missing' compression "$fixtures/raid5-3/dev1.img" \
     -d "$fixtures/raid5-3/dev2.img"
 

@@ -138,7 +138,7 @@ bad="debug/error-gen@chunk-map,kind=tree-block,start=$leaf,end=$((leaf + 1)),act
 expect "a damaged leaf" 1 "damage: .*$leaf" dump -t fs --insert "$bad" "$plain"
 holds "is printed as it is" cmp "$WORK/out" "$WORK/fs"
 expect "a damaged leaf as JSON" 1 "damage: .*$leaf" dump -t fs --json --insert "$bad" "$plain"
-holds "says so" out_has "^.\"tree\":5,\"block\":$leaf,\"level\":0,\"slot\":0,\"damaged\":true,"
+holds "says so" out_has "^.\"tree\":5,\"logical\":$leaf,\"level\":0,\"slot\":0,\"damaged\":true,"
 expect "a damaged block" 1 "damage: .*$leaf" dump -b "$leaf" --insert "$bad" "$plain"
 holds "is printed as it is" grep -q "^leaf $leaf items [1-9]" "$WORK/out"
 garbage="debug/error-gen@chunk-map,start=$leaf,end=$((leaf + 1)),action=zero"

@@ -71,7 +71,7 @@ expect "turned round twice" 0 - --sort -size --reverse -o size "$image"
 holds "is rising" sort -c -n "$WORK/out"
 expect "by name" 0 - --sort name --reverse "$image"
 holds "of files" sort -c -r <(sed 's/.*\///' "$WORK/out")
-for key in inode nlink bytes uid gid generation transid atime ctime otime; do
+for key in inode nlink allocated uid gid generation transid atime ctime otime; do
     expect "by $key" 0 - --sort "$key" -o "$key" "$image"
     holds "by $key" sort -c -n "$WORK/out"
 done

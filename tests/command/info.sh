@@ -87,14 +87,14 @@ expect "no image" 2 'no image given' info
 expect "not btrfs" 2 'not a btrfs file system' info "$ROOT/Makefile"
 
 expect "JSON" 0 - info --json "$(fixture raid1-2)" "$(fixture raid1-2 2)"
-holds "one object in a line" [ "$(grep -c '^{"label":"","uuid":.*}$' "$WORK/out")" -eq 1 ]
+holds "one object in a line" [ "$(grep -c '^{"label":"","fsid":.*}$' "$WORK/out")" -eq 1 ]
 if have python3; then
     holds "which is JSON" python3 -c '
 import json, sys
 info = json.load(open(sys.argv[1]))
 assert info["state"] == "healthy" and info["problems"] == []
-assert [d["id"] for d in info["devices"]] == [1, 2]
-assert {p["type"] for p in info["profiles"]} == {"Data", "Metadata", "System"}
+assert [d["devid"] for d in info["devices"]] == [1, 2]
+assert {p["chunk_type"] for p in info["profiles"]} == {"Data", "Metadata", "System"}
 assert info["checksum"] == "crc32c" and info["size"] == 268435456
 assert "no-holes" in info["features"]' "$WORK/out"
 else

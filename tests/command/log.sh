@@ -17,24 +17,24 @@ holds "a log changes something" bash -c "! cmp -s '$WORK/committed' '$WORK/repla
 
 zstd -q -d --sparse "$ROOT/fixtures/log-tree/dev1.img.zst" -o "$WORK/letters"
 expect "what the log changes" 0 - log -o change,path,before "$WORK/letters"
-for line in 'removed	/docs/letters/01.txt	-' 'added	/volume/docs/letters/logged-19	-' \
+for line in 'deleted	/docs/letters/01.txt	-' 'added	/volume/docs/letters/logged-19	-' \
     'renamed	/docs/letters/renamed-after-commit	/docs/letters/02.txt'; do
     holds "it says: $line" out_has "^$line\$"
 done
 expect "values" 0 - log -o attribute,before,after "$WORK/letters"
 holds "before and after" out_has $'^mtime\t1795230496.877496610\t1795230497.029496607$'
 expect "subvolumes with a log" 0 - subvolumes --json "$WORK/letters"
-holds "keep their generation" out_has '^{"id":256,"generation":7,'
+holds "keep their generation" out_has '^{"subvolume":256,"generation":7,'
 holds "no root block of theirs is on the devices" out_has '"level":1,"root":0,'
 expect "--log=ignore does not matter to it" 0 - log --log=ignore -o change,path,before \
     "$WORK/letters"
-holds "the same changes" out_has '^removed	/docs/letters/01.txt	-$'
+holds "the same changes" out_has '^deleted	/docs/letters/01.txt	-$'
 
 # ranges_hold FIXTURE PATH: bytes that a mount changes lie in the ranges that are named, and no
 # range is empty.
 ranges_hold() {
     zstd -q -d -f --sparse "$ROOT/fixtures/log-cuts/$1.img.zst" -o "$WORK/image"
-    expect "ranges of data" 0 - log -o change,path,offset,length "$WORK/image"
+    expect "ranges of data" 0 - log -o change,path,file_offset,length "$WORK/image"
     awk -F '\t' -v path="$2" '$1 == "data" && $2 == path { print $3, $4 }' \
         "$WORK/out" > "$WORK/ranges"
     "$PROGRAM" cat --log=ignore "$WORK/image" "$2" > "$WORK/before"

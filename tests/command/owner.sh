@@ -20,7 +20,7 @@ for name in "${recorded[@]}"; do
         mapfile -t addresses < <(cut -d' ' -f1 "$WORK/want" | sort -u)
         for way in '' --all-trees; do
             expect "$name $options $way" 0 - owner ${way:+"$way"} \
-                -o kind,logical,tree,inode,offset $([ "$options" = '-o' ] && echo --extent) \
+                -o kind,logical,tree,inode,file_offset $([ "$options" = '-o' ] && echo --extent) \
                 "$(image "$name")" "${addresses[@]}"
             as_recorded > "$WORK/have"
             holds "$name $options $way: as the kernel" diff "$WORK/want" "$WORK/have"
@@ -51,7 +51,8 @@ metadata 31703040 16384 267 256 /docs/moved
 metadata 31703040 16384 267 257 /docs/moved/file-b
 block 31703040 16384 267 level 0 (256 INODE_ITEM 0)" ]
 expect "JSON" 0 - owner --json "$(image subvolumes)" 31703040 31834112
-holds "a block in JSON" out_has '"kind":"block".*"extent":31834112,"tree":1,"level":0,"key":'
+holds "a block in JSON" out_has \
+    '"kind":"block".*"extent_logical":31834112,"tree":1,"level":0,"key":'
 expect "a lost leaf" 1 'tree block 5480448' owner -o inode,path "$(image lost-leaf-inodes)" 5484000
 holds "named by directories" out_is $'354\t/dir-2/file-9\n355\t/dir-2/file-10
 356\t/dir-2/file-11\n-\t-'
@@ -63,7 +64,7 @@ holds "is found" out_has $'356\t/dir-2/file-11'
 expect "nothing" 0 - owner -o kind,logical,length "$(image plain)" 0+4K 13631488+32M
 holds "outside" out_has $'^outside\t0\t4096$'
 holds "free" out_has $'^free\t'
-expect "a device" 0 - owner --devid 1 -o kind,logical,device_offset,length "$(image plain)" 0+1M
+expect "a device" 0 - owner --devid 1 -o kind,logical,offset,length "$(image plain)" 0+1M
 holds "its places" out_is $'reserved\t-\t0\t65536\nsuperblock\t-\t65536\t4096
 reserved\t-\t69632\t978944'
 expect "without an extent tree" 1 'block [0-9]+ of the extent tree ' owner -o path \
@@ -75,7 +76,7 @@ printf '%s\n' '# Mapfile. Created by GNU ddrescue' '0x0D100000 +  1' '0x00000000
     '0x00D00000 0x00001000 -' '0x00D01000 0x00FFF000 +' '0x01D00000 4096 ?' \
     '0x01D01000 0x01000000 +' > "$WORK/map"
 at=$("$PROGRAM" map -o offset "$(image plain)" 13631488)
-expect "a map of ddrescue" 0 - owner --bad-map "$WORK/map" -o kind,logical,offset,length,path \
+expect "a map of ddrescue" 0 - owner --bad-map "$WORK/map" -o kind,logical,file_offset,length,path \
     "$(image plain)"
 holds "files that are hit" out_has $'^data\t13631488\t[0-9]+\t[0-9]+\t/'
 cp "$WORK/out" "$WORK/by-map"
@@ -83,7 +84,7 @@ printf '%s\n' $((at / 1024)) $((at / 1024 + 3)) $((at / 1024 + 1)) $((at / 1024 
     $((0x1d00000 / 1024)) $((0x1d00000 / 1024 + 1)) $((0x1d00000 / 1024 + 2)) \
     $((0x1d00000 / 1024 + 3)) > "$WORK/blocks"
 expect "a list of badblocks" 0 - owner --bad-map "$WORK/blocks" \
-    -o kind,logical,offset,length,path "$(image plain)"
+    -o kind,logical,file_offset,length,path "$(image plain)"
 holds "the same" diff "$WORK/by-map" "$WORK/out"
 
 # Blocks of the log, which the extent tree does not know.
@@ -101,10 +102,10 @@ done
 leaf=$("$PROGRAM" dump -t fs "$(image plain)" | awk '$1 == "leaf" { print $2; exit }')
 mapfile -t copies < <("$PROGRAM" map -o offset "$(image plain)" "$leaf")
 printf '%s\n' '0 +' "${copies[0]} 4096 -" > "$WORK/map"
-expect "one copy of a leaf" 0 - owner --bad-map "$WORK/map" -o kind,mendable "$(image plain)"
+expect "one copy of a leaf" 0 - owner --bad-map "$WORK/map" -o kind,repairable "$(image plain)"
 holds "is mended by the other" [ "$(sort -u "$WORK/out")" = $'block\t1\nmetadata\t1' ]
 printf '%s\n' "${copies[1]} 4096 -" >> "$WORK/map"
-expect "both copies" 0 - owner --bad-map "$WORK/map" -o kind,mendable "$(image plain)"
+expect "both copies" 0 - owner --bad-map "$WORK/map" -o kind,repairable "$(image plain)"
 holds "are lost" [ "$(sort -u "$WORK/out")" = $'block\t0\nmetadata\t0' ]
 printf '%s\n' $(((at + 1048576) / 4096)) > "$WORK/blocks"
 expect "of a disk" 0 - owner --bad-map "$WORK/blocks" --block-size 4K --map-offset 1M \

@@ -32,7 +32,7 @@ each() {
     done < "$WORK/out.list"
     [ -s "$WORK/out.list" ] || fail "$what: nothing"
 }
-expect "subvolumes" 0 - subvolumes -o path "$image"
+expect "subvolumes" 0 - subvolumes -o subvolume_path "$image"
 grep -av new "$WORK/out" | cut -c1-200 | head -8 > "$WORK/out.list"
 each "subvolumes | ls" ls
 while IFS= read -r path; do

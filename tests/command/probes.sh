@@ -114,7 +114,7 @@ run 0 "summary" -j 1 --summary "$deep"
 orphans=$(awk '
     { call = parent = "" }
     match($0, / call=[0-9]+/) { call = substr($0, RSTART + 6, RLENGTH - 6) }
-    match($0, / parent=[0-9]+/) { parent = substr($0, RSTART + 8, RLENGTH - 8) }
+    match($0, / parent_call=[0-9]+/) { parent = substr($0, RSTART + 13, RLENGTH - 13) }
     $3 == "fop-wind" { up[call] = parent }
     $3 == "block-read-start" || $3 == "super-read" { top[call] = 1 }
     $3 == "dev-read-start" { reads[++count] = call }
@@ -144,14 +144,14 @@ run 0 "a bad copy" -j 1 --probe 'block-verify,block-retry' --probe-filter 'error
     "$images/dup-metadata-0/dev1.img"
 [ "$(events block-retry)" -gt 0 ] && [ "$(events block-verify)" -gt 0 ] && pass ||
     fail "a bad copy gives no retry"
-block=$(sed -nE 's/.* block-retry .* logical=([0-9]+) copy=2 .*/\1/p' "$WORK/err" | head -n 1)
+block=$(sed -nE 's/.* block-retry .* logical=([0-9]+) mirror=2 .*/\1/p' "$WORK/err" | head -n 1)
 run 0 "and then success" -j 1 --probe 'block-verify,block-read-done' \
     "$images/dup-metadata-0/dev1.img"
-said "the second copy is good" " block-verify call=[0-9]+ error=0 ns=- logical=$block copy=2 "
+said "the second copy is good" " block-verify call=[0-9]+ error=0 ns=- logical=$block mirror=2 "
 said "and so is the block" " block-read-done call=[0-9]+ error=0 ns=[0-9]+ logical=$block "
 run 1 "a block without a good copy" --probe 'error,block-read-done' \
     "$images/lost-leaf-first/dev1.img"
-said "damage" " error .*severity=damage layer=features/verify"
+said "damage" " error .*severity=damage layer_type=features/verify"
 said "a lost block" " block-read-done call=[0-9]+ error=-117 "
 run 2 "what ends the work" --probe error "$WORK/nowhere"
 said "what ends the work" " error .*severity=fatal"
@@ -162,7 +162,7 @@ run 0 "decompression" cat --probe 'decompress-*' "$images/compressed/dev1.img" \
     /zlib/large /lzo/large /zstd/large
 equal "decompression begun and ended" "$(events decompress-start)" "$(events decompress-done)"
 for algorithm in zlib lzo zstd; do
-    said "decompression" " decompress-done .* error=0 .* algorithm=$algorithm "
+    said "decompression" " decompress-done .* error=0 .* compression=$algorithm "
 done
 
 # Filters.
@@ -228,7 +228,7 @@ for signal in INT TERM HUP; do
             "$plain" \
             > "$WORK/out" 2> "$WORK/err" &
         pid=$!
-        soon eval 'grep -q xlator=delay-gen < <("$PROGRAM" blackbox "$WORK/box" 2> /dev/null)'
+        soon eval 'grep -q layer=delay-gen < <("$PROGRAM" blackbox "$WORK/box" 2> /dev/null)'
         kill -"$signal" "$pid"
         wait "$pid" 2> /dev/null
         equal "SIG$signal, $output" "$?" $((128 + $(kill -l "$signal")))

@@ -45,7 +45,8 @@ holds "is not checked" text_has 'not checked'
 while IFS=$'\t' read -r path size; do
     holds "the subvolume $path" text_has "$path"
     holds "its size" text_has "$size"
-done < <("$PROGRAM" space --header --iec -o path,exclusive "$fixtures/subvolumes/dev1.img" |
+done < <("$PROGRAM" space --header --iec -o subvolume_path,exclusive \
+    "$fixtures/subvolumes/dev1.img" |
     sed -n '2,6p')
 
 # Hostile names: nothing but text.

@@ -9,7 +9,8 @@ set -uo pipefail
     snapshots-with-quotas || exit 1
 image=$BUILD/fixtures/gone/dev1.img
 discarded=$BUILD/fixtures/plain/dev1.img
-columns=generation,found,standing,left,missing,trimmed,overwritten,readable,subvolumes,tree_root
+columns=generation,found,status,recoverable,lost_blocks,trimmed,overwritten,readable_subvolumes
+columns+=,subvolume_count,tree_root
 rows() { tr '\t\n' ' ;' < "$WORK/out"; }
 
 expect "roots" 0 - roots -o "$columns" --raw "$image"
@@ -22,16 +23,16 @@ is "states of the superblock" "$(rows)" "9 superblock backup-0 committed - - - -
 8 backup-3 committed - - - - - 2 5767168;7 backup-2 committed - - - - - 2 5636096;\
 6 backup-1 committed - - - - - 1 5242880;"
 expect "both" 2 'exclude each other' roots --scan --no-scan "$image"
-expect "a date" 0 - roots -o date --raw "$image"
+expect "a date" 0 - roots -o changed --raw "$image"
 is "of the present" "$(head -n 1 "$WORK/out")" 1795362467135281114
 
-expect "trimmed blocks" 0 - roots -o generation,left,missing,trimmed "$discarded"
-is "trimmed and overwritten" "$(rows)" '8 whole 0 0;7 nothing 1 1;6 nothing 2 2;5 nothing 2 1;'
+expect "trimmed blocks" 0 - roots -o generation,recoverable,lost_blocks,trimmed "$discarded"
+is "trimmed and overwritten" "$(rows)" '8 whole 0 0;7 lost 1 1;6 lost 2 2;5 lost 2 1;'
 expect "a copy of which only zeros are left" 0 'superblock copy 1 .* rejected' \
-    roots -o generation,found,left "$BUILD/fixtures/dup-metadata-0/dev1.img"
-is "its other copy is scanned" "$(rows)" '7 superblock backup-2 scan whole;6 backup-1 nothing;'\
-'5 backup-0 nothing;4 backup-3 nothing;'
-expect "trees" 0 - roots --trees -o generation,name,left "$discarded"
+    roots -o generation,found,recoverable "$BUILD/fixtures/dup-metadata-0/dev1.img"
+is "its other copy is scanned" "$(rows)" '7 superblock backup-2 scan whole;6 backup-1 lost;'\
+'5 backup-0 lost;4 backup-3 lost;'
+expect "trees" 0 - roots --trees -o generation,tree_name,recoverable "$discarded"
 is "trees of the present" "$(grep -c '^8.*whole' "$WORK/out")" 9
 
 # The index: made, used, refused, made anew.
@@ -62,7 +63,7 @@ head -c 16384 /dev/zero |
     dd of="$WORK/hurt" bs=4096 seek=$((offset / 4096)) conv=notrunc status=none
 expect "without the index" 0 - roots -o "$columns" "$WORK/hurt"
 cp "$WORK/out" "$WORK/first"
-holds "a leaf is trimmed" grep -q 'part 1 1' <(rows)
+holds "a leaf is trimmed" grep -q 'partly 1 1' <(rows)
 expect "with it" 0 - roots --index "$WORK/index" -o "$columns" "$WORK/hurt"
 holds "the same is told" cmp "$WORK/out" "$WORK/first"
 holds "and the index was used" cmp "$WORK/index" "$WORK/kept"
@@ -74,7 +75,7 @@ is "is another file system" "$(cmp -s "$WORK/index" "$WORK/kept" || echo differs
 cp --sparse=always "$image" "$WORK/image"
 python3 "$ROOT/tests/support/change_item.py" "$WORK/image" super 2859 8 0 and super 3027 8 0 and \
     super 3195 8 0 and super 3363 8 0 > /dev/null
-expect "found by the scan" 0 - roots -o generation,found,standing,left "$WORK/image"
+expect "found by the scan" 0 - roots -o generation,found,status,recoverable "$WORK/image"
 is "all states" "$(rows)" '9 superblock scan committed whole;9 scan abandoned whole;'\
 '8 scan committed whole;7 scan committed whole;7 scan abandoned whole;6 scan committed whole;'
 for generation in 6 7 8; do
@@ -105,7 +106,7 @@ cp --sparse=always "$image" "$WORK/stale"
 python3 "$ROOT/tests/support/change_item.py" "$WORK/stale" super 72 8 7 and super 80 8 5636096 \
     > /dev/null
 expect "a stale superblock" 0 'but a newer commit is complete: --generation 9' \
-    roots -o generation,found,standing "$WORK/stale"
+    roots -o generation,found,status "$WORK/stale"
 is "the newest state is found" "$(rows | cut -d ';' -f 1)" '9 backup-0 scan committed'
 expect "its backup roots tell that as well" 0 'but a backup root is newer: --generation 9' \
     sum "$WORK/stale"
@@ -126,12 +127,12 @@ expect "a state that is gone" 2 'generation 5 is not recoverable' ls --generatio
 # With quotas, a snapshot makes its transaction write two complete root trees. The superblock of the
 # kernel named the later one.
 twice=$BUILD/fixtures/snapshots-with-quotas/dev1.img
-expect "two complete roots" 0 - roots -o generation,standing,tree_root "$twice"
+expect "two complete roots" 0 - roots -o generation,status,tree_root "$twice"
 awk '$2 == "committed" && $1 >= 9 {print $1, $3}' "$WORK/out" | sort > "$WORK/have"
 sort "$ROOT/fixtures/snapshots-with-quotas/committed" > "$WORK/want"
 holds "those are committed that the superblock named" cmp "$WORK/want" "$WORK/have"
 is "the others are not" "$(grep -c abandoned "$WORK/out")" 6
-expect "versions" 0 - versions -o generation,first "$twice" /@home/doc
+expect "versions" 0 - versions -o generation,first_generation "$twice" /@home/doc
 generations=$(tr '\t' '\n' < "$WORK/out" | sort -nu)
 is "of as many generations" "$(wc -l <<< "$generations")" 12
 for generation in $generations; do

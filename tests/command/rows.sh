@@ -46,7 +46,8 @@ expect "all columns" 0 - -0 --header -o "$all" "$plain"
 holds "by name" [ "$(head -z -n 1 "$WORK/out" | tr -d '\0' | tr '\t' ,)" = "$all" ]
 for words in 'tree-stats --items -o help' 'tree-stats -o help --items'; do
     expect "$words" 0 - $words
-    is "$words" "$(awk '{ print $1 }' "$WORK/out" | xargs)" "tree type number items bytes"
+    is "$words" "$(awk '{ print $1 }' "$WORK/out" | xargs)" \
+        "tree key_type_name key_type items bytes"
 done
 expect "columns of --status" 0 - qgroups -o help --status
 holds "are those" out_has '^enable_generation '
@@ -68,7 +69,7 @@ expect "JSON behind NUL" 0 - --json -0 "$plain"
 holds "the same rows" cmp "$WORK/lines" <(tr '\0' '\n' < "$WORK/out")
 expect "a header record" 0 - --json --json-header "$plain"
 holds "it is the first line" [ "$(head -n 1 "$WORK/out" | sed 's/"version":"[^"]*"/V/')" = \
-    '{"record":"header","tool":"btrfs-walk",V,"schema":1,"of":"fileinfo","of_version":1}' ]
+    '{"record":"header","tool":"btrfs-walk",V,"schema":2,"of":"fileinfo","of_version":2}' ]
 holds "the others follow" cmp "$WORK/lines" <(tail -n +2 "$WORK/out")
 expect "an array" 0 - --json=array "$plain"
 holds "the same elements" cmp "$WORK/lines" <(sed -e '1d;$d' -e 's/,$//' "$WORK/out")

@@ -17,22 +17,23 @@ out_is() { diff "$WORK/out" - <<< "$1"; }
 uuid=$(blkid -p -o value -s UUID_SUB "$plain" 2> /dev/null || true)
 expect "a table of devices" 0 - devices "$plain"
 holds "names above aligned columns" out_has \
-    '^id  state         size  allocated  generation  uuid +path$'
+    '^devid  device_state       size  allocated  generation  uuid +path$'
 holds "numbers on the right, with units" out_has \
-    "^ 1  present  128.00MiB  104.00MiB           8  [-0-9a-f]{36}  $plain\$"
+    "^    1  present       128.00MiB  104.00MiB           8  [-0-9a-f]{36}  $plain\$"
 holds "the uuid" out_has "${uuid:-present}"
 expect "exact numbers" 0 - devices --raw "$plain"
-holds "in the same table" out_has '^ 1  present  134217728  109051904           8 '
+holds "in the same table" out_has '^    1  present       134217728  109051904           8 '
 expect "a table with a separator" 0 - devices --separator : --raw --header "$plain"
 holds "is not aligned" out_has '^1:present:134217728:109051904:8:'
-expect "columns" 0 - devices -o state,id "$plain"
+expect "columns" 0 - devices -o device_state,devid "$plain"
 holds "as of a walk" out_is $'present\t1'
 expect "JSON" 0 - devices --json "$plain"
 holds "an object a line" out_has \
-    '^\{"id":1,"state":"present","size":134217728,"allocated":109051904,"generation":8,"uuid":"['\
-'-0-9a-f]{36}","path":".*"\}$'
-expect "an array" 0 - devices --json=array -o id "$plain"
-holds "of them" out_is $'[\n{"id":1}\n]'
+    '^\{"devid":1,"device_state":"present","size":134217728,"allocated":109051904,"generation":8,'\
+'"uuid":"['\
+'-0-9a-f]{36}","device":".*"\}$'
+expect "an array" 0 - devices --json=array -o devid "$plain"
+holds "of them" out_is $'[\n{"devid":1}\n]'
 expect "the names of the columns" 0 - devices -o help
 holds "are those of devices" out_has '^allocated  +bytes allocated'
 expect "a column that does not exist" 2 "unknown column size2; '-o help' lists all" \
@@ -47,12 +48,14 @@ is "status with a full disk" "$?" 1
 expect "a missing device" 0 'device 3 .* is missing' devices --raw "${raid5}2.img" \
     -d "${raid5}1.img"
 holds "is listed without image and generation" out_has \
-    '^ 3  missing  134217728  109051904           -  [-0-9a-f]{36}  -$'
+    '^    3  missing       134217728  109051904           -  [-0-9a-f]{36}  -$'
 expect "the same in JSON" 0 '' devices --json "${raid5}2.img" -d "${raid5}1.img"
 holds "leaves them out" out_has \
-    '^\{"id":3,"state":"missing","size":134217728,"allocated":109051904,"uuid":"[-0-9a-f]{36}",'\
+    '^\{"devid":3,"device_state":"missing","size":134217728,"allocated":109051904,'\
+'"uuid":"[-0-9a-f]{36}",'\
 '"incomplete_chunks":0\}$'
-expect "a stale device" 0 'is stale' devices -o id,state,generation "${stale}1.img" "${stale}2.img"
+expect "a stale device" 0 'is stale' devices -o devid,device_state,generation "${stale}1.img" \
+    "${stale}2.img"
 holds "is marked" out_is $'1\tstale\t7\n2\tpresent\t9'
 cp --sparse=always "$plain" "$WORK/$(printf 'a\033b\tc.img')"
 expect "an image with control bytes in its name" 0 - devices "$WORK/$(printf 'a\033b\tc.img')"
@@ -60,19 +63,19 @@ holds "is escaped" out_has 'a\\033b\\tc.img$'
 
 # Chunks: what `btrfs inspect-internal dump-tree -t chunk` and `-t extent` have of them.
 expect "chunks" 0 - chunks "$plain"
-holds "a table" out_is ' logical    length  type      profile       used  stripes
-13631488   8.00MiB  Data      single    24.00KiB  1:13631488
-22020096   8.00MiB  System    DUP       16.00KiB  1:22020096,1:30408704
-30408704  32.00MiB  Metadata  DUP      416.00KiB  1:38797312,1:72351744
-63963136  16.00MiB  Data      single   452.00KiB  1:105906176'
+holds "a table" out_is ' logical    length  chunk_type  profile       used  stripes
+13631488   8.00MiB  Data        single    24.00KiB  1:13631488
+22020096   8.00MiB  System      DUP       16.00KiB  1:22020096,1:30408704
+30408704  32.00MiB  Metadata    DUP      416.00KiB  1:38797312,1:72351744
+63963136  16.00MiB  Data        single   452.00KiB  1:105906176'
 expect "chunks in JSON" 0 - chunks --json "$plain"
 holds "stripes are an array" out_has \
-    '^{"logical":22020096,"length":8388608,"type":"System","profile":"DUP","used":16384,"stripe'\
-'s":\[{"devid":1,"offset":22020096},{"devid":1,"offset":30408704}\],"stripe_length":8388608,"fla'\
-'gs":34}$'
+    '^{"logical":22020096,"length":8388608,"chunk_type":"System","profile":"DUP","used":16384,'\
+'"stripes":\[{"devid":1,"offset":22020096},{"devid":1,"offset":30408704}\],"stripe_length":8388608,'\
+'"flags":["SYSTEM","DUP"]}$'
 expect "chunks by device" 0 - chunks --by device --raw "$plain"
 holds "with the holes" out_is \
-    'devid     offset  stripe_length  type         profile   logical    length    used
+    'devid     offset  stripe_length  chunk_type   profile   logical    length    used
     1          0        1048576  reserved     -               -         -       -
     1    1048576       12582912  unallocated  -               -         -       -
     1   13631488        8388608  Data         single   13631488   8388608   24576
@@ -138,14 +141,14 @@ holds "is one object" out_has \
     '^\{"overall":\{"device_size":134217728,"device_allocated":109051904,"device_unallocated":25'\
 '165824,"device_missing":0,"device_slack":0,"used":1372160,"free_estimated":49844224,"free_min":'\
 '37261312,"data_ratio_percent":100,"metadata_ratio_percent":200,"multiple_profiles":false,"chunk'\
-'s":4,"incomplete_chunks":0,"complete":true\},"groups":\[\{"type":"Data",'\
+'s":4,"incomplete_chunks":0,"complete":true\},"groups":\[\{"chunk_type":"Data",'\
 '"profile":"single","size":25165824,"used":487424,"raw_si'\
 'ze":25165824,"raw_used":487424,"chunks":2,'\
 '"incomplete_chunks":0,"complete":true,"devices":\[\{"devid":1,"size":251658'\
 '24\}\]\},'
 holds "names devices as the devices command does" out_has \
-    '"devices":\[\{"id":1,"state":"present","path":"[^"]*dev1.img","seed":false,"size":134217728'\
-',"allocated":109051904,"unallocated":25165824,"slack":0\}\]\}$'
+    '"devices":\[\{"devid":1,"device_state":"present","device":"[^"]*dev1.img","seed":false,'\
+'"size":134217728,"allocated":109051904,"unallocated":25165824,"slack":0\}\]\}$'
 expect "a seed" 0 - usage -b "$fixtures/sprout/dev1.img" "$fixtures/sprout/dev2.img"
 holds "their groups count, their size does not, as in the reference" out_has \
     '^    Device unallocated:		          -8388608$'
@@ -157,18 +160,18 @@ expect "usage without the extent tree" 1 \
 holds "is not complete" out_has '"used":0,.*"complete":false'
 
 # Addresses.
-expect "an address with two copies" 0 - map -o kind,copy,devid,offset,length "$plain" 0x1d00000
+expect "an address with two copies" 0 - map -o kind,mirror,devid,offset,length "$plain" 0x1d00000
 holds "has both" out_is $'copy\t1\t1\t38797312\t33554432\ncopy\t2\t1\t72351744\t33554432'
 raid6=$fixtures/raid6-4/dev
 six=("${raid6}1.img" -d "${raid6}3.img" -d "${raid6}4.img")
-expect "a range of a degraded RAID6" 0 'is missing' map -o logical,length,kind,copy,devid,offset \
+expect "a range of a degraded RAID6" 0 'is missing' map -o logical,length,kind,mirror,devid,offset \
     "${six[@]}" 105971712+68K
 holds "is cut at the stripes, with the parity of each row" out_is \
     $'105971712\t65536\tcopy\t1\t2\t42991616
 105971712\t65536\tP\t-\t3\t42991616\n105971712\t65536\tQ\t-\t4\t42991616
 106037248\t4096\tcopy\t1\t2\t43057152
 106037248\t4096\tP\t-\t4\t43057152\n106037248\t4096\tQ\t-\t1\t64028672'
-expect "the other way" 0 'is missing' map --devid 4 -o kind,logical,length,copy "${six[@]}" \
+expect "the other way" 0 'is missing' map --devid 4 -o kind,logical,length,mirror "${six[@]}" \
     42991616+128K
 holds "parity protects a row" out_is $'Q\t105906176\t65536\t-\nP\t106037248\t65536\t-'
 expect "a device from its beginning" 0 - map --devid 1 -o offset,length,kind,logical "$plain" 0+72M
@@ -183,12 +186,13 @@ expect "a range that ends after the last chunk" 0 - map -o logical,length,kind,d
 holds "is outside there" out_is $'80740351\t1\tcopy\t1\n80740352\t1\toutside\t-'
 one=$fixtures/stripe-tree-raid1/dev
 pair=("${one}1.img" -d "${one}2.img")
-logical=$("$PROGRAM" chunks -o type,logical "${one}1.img" "${one}2.img" | sed -n 's/^Data\t//p' |
-        tail -n 1)
-expect "a raid stripe tree" 0 - map -o devid,offset,length,copy "${pair[@]}" "$logical"
+logical=$("$PROGRAM" chunks -o chunk_type,logical "${one}1.img" "${one}2.img" |
+        sed -n 's/^Data\t//p' | tail -n 1)
+expect "a raid stripe tree" 0 - map -o devid,offset,length,mirror "${pair[@]}" "$logical"
 while read -r devid offset length copy; do
     is "from device $devid back" \
-        "$("$PROGRAM" map --devid "$devid" -o logical,length,copy "${pair[@]}" "$offset+$length")" \
+        "$("$PROGRAM" map --devid "$devid" -o logical,length,mirror "${pair[@]}" \
+            "$offset+$length")" \
         "$logical"$'\t'"$length"$'\t'"$copy"
 done < "$WORK/out"
 expect "an address in no chunk" 2 \

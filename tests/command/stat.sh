@@ -46,7 +46,7 @@ holds "a line each" [ "$(grep -c '^{.*}$' "$WORK/out")" -eq 2 ]
 holds "members of the record" out_has \
     '^\{"path":"/top-file","subvolume":5,"inode":281,"type":"file","mode":33188,'
 holds "and further ones" out_has \
-    '"device_major":7,"device_minor":200,"flag_names":\[\],"xattrs":\[\],"extents":\{"total":0,'
+    '"rdev_major":7,"rdev_minor":200,"xattrs":\[\],"extent_counts":\{"extent_count":0,'
 expect "JSON within a subvolume" 0 - stat --json --subvol home "$subvolumes" /
 holds "the path from there on" out_has '^\{"path":"/","subvolume":256,'
 "$PROGRAM" stat "$plain" / > /dev/full 2> "$WORK/err"

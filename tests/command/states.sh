@@ -23,9 +23,9 @@ expect "the present by its number" 0 - ls --generation=15 "$image"
 is "entries by the number" "$(entries)" "$now"
 # Its data lay in a chunk that a balance has removed since.
 past=$BUILD/fixtures/past/dev1.img
-expect "chunks of the present" 0 - chunks -o logical,type "$past"
+expect "chunks of the present" 0 - chunks -o logical,chunk_type "$past"
 is "one of data" "$(grep Data "$WORK/out")" $'22020096\tData'
-expect "chunks of a state" 0 - chunks -o logical,type --tree-root=5455872 "$past"
+expect "chunks of a state" 0 - chunks -o logical,chunk_type --tree-root=5455872 "$past"
 is "it has another one" "$(grep Data "$WORK/out")" $'13631488\tData'
 expect "data in that chunk" 0 - cat --tree-root=5455872 "$past" /stays
 is "are right" "$(cksum < "$WORK/out")" "$(seq 3000 | cksum)"

@@ -16,17 +16,17 @@ as_list() {
     python3 -c 'import base64, json, sys
 for line in sys.stdin:
     one = json.loads(line)
-    path = one.get("path", "").encode()
-    if "path_bytes" in one:
-        path = base64.b64decode(one["path_bytes"])
+    path = one.get("subvolume_path", "").encode()
+    if "subvolume_path_bytes" in one:
+        path = base64.b64decode(one["subvolume_path_bytes"])
     one = {"parent_uuid": "-", "received_uuid": "-", "uuid": "-", "otransid": 0, **one}
     if one["deleted"]:
-        text = "ID %(id)d gen %(generation)d top level 0 path DELETED" % one
-    elif one["id"] == 5:
+        text = "ID %(subvolume)d gen %(generation)d top level 0 path DELETED" % one
+    elif one["subvolume"] == 5:
         continue
     else:
-        text = ("ID %(id)d gen %(generation)d cgen %(otransid)d parent %(parent)d "
-                "top level %(top_level)d parent_uuid %(parent_uuid)-36s "
+        text = ("ID %(subvolume)d gen %(generation)d cgen %(otransid)d parent %(parent_subvolume)d "
+                "top level %(parent_subvolume)d parent_uuid %(parent_uuid)-36s "
                 "received_uuid %(received_uuid)-36s uuid %(uuid)-36s path ") % one
     sys.stdout.buffer.write(text.encode() + path[1:] + b"\n")'
 }
@@ -41,12 +41,12 @@ done
 # Text and filters.
 kinds=$(image subvolume-kinds)
 expect "a table" 0 - subvolumes "$kinds"
-holds "the top-level subvolume comes first" out_has '^  5 +[0-9]+ +- +[-0-9T:.]+Z  - +/$'
-holds "attributes" out_has '^260 .* ro,snapshot +/read-only$'
-holds "the default one" out_has '^257 .* default +/folder/deep/two$'
-expect "snapshots" 0 - subvolumes --snapshots -o id "$kinds"
+holds "the top-level subvolume comes first" out_has '^ +5 +[0-9]+ +- +[-0-9T:.]+Z  - +/$'
+holds "attributes" out_has '^ +260 .* ro,snapshot +/read-only$'
+holds "the default one" out_has '^ +257 .* default +/folder/deep/two$'
+expect "snapshots" 0 - subvolumes --snapshots -o subvolume "$kinds"
 holds "two of them" out_is $'260\n261'
-expect "read-only ones" 0 - subvolumes --read-only -o id,path "$kinds"
+expect "read-only ones" 0 - subvolumes --read-only -o subvolume,subvolume_path "$kinds"
 holds "two, with paths" out_is $'260\t/read-only\n262\t/received/read-only'
 expect "a tree" 0 - subvolumes --tree "$kinds"
 holds "one in the other" out_is "/  (5)
@@ -61,12 +61,14 @@ expect "a deleted one in a tree" 0 - subvolumes --tree --deleted "$kinds"
 holds "has no path" out_is '-  (263 deleted)'
 expect "odd names in a tree" 0 - subvolumes --tree "$(image subvolumes)"
 holds "are escaped" out_has '^  new\\nline\\ \\\\\\ \\377  \(269\)$'
-expect "a tree of columns" 2 '--tree excludes -o' subvolumes --tree -o id "$kinds"
+expect "a tree of columns" 2 '--tree excludes -o' subvolumes --tree -o subvolume "$kinds"
 
 # Paths are looked up only if they are wanted.
-expect "columns without a path" 0 'key-search' subvolumes -o id,ro --probe key-search-start "$kinds"
+expect "columns without a path" 0 'key-search' subvolumes -o subvolume,ro --probe \
+    key-search-start "$kinds"
 cp "$WORK/err" "$WORK/without"
-expect "columns with a path" 0 'key-search' subvolumes -o id,path --probe key-search-start "$kinds"
+expect "columns with a path" 0 'key-search' subvolumes -o subvolume,subvolume_path --probe \
+    key-search-start "$kinds"
 holds "cost more searches" [ "$(wc -l < "$WORK/err")" -gt "$(wc -l < "$WORK/without")" ]
 
 # Quotas.
@@ -78,7 +80,8 @@ for name in "${grouped[@]}"; do
     warning=-
     [ "$name" != quota ] || warning='warning: .* inconsistent: they need a rescan'
     expect "groups of $name" 0 "$warning" \
-        qgroups -o id,referenced,exclusive,max_referenced,max_exclusive,parents,children \
+        qgroups -o "qgroup,referenced,exclusive,max_referenced,max_exclusive,parent_qgroups,"`
+            `"child_qgroups" \
         "$(image "$name")"
     as_groups "$ROOT/fixtures/$name/qgroup-show" > "$WORK/groups"
     holds "$name: as on a mount" diff "$WORK/groups" "$WORK/out"
@@ -89,16 +92,17 @@ holds "with members" out_has '^2/100 +72.00KiB +72.00KiB +30.00MiB +15.00MiB  - 
 for state in quota:full:inconsistent quota-groups:full:consistent simple-quota:simple:consistent \
     plain:none:-; do
     IFS=: read -r name mode consistent <<< "$state"
-    expect "the state of $name" 0 - qgroups --status -o mode,state "$(image "$name")"
+    expect "the state of $name" 0 - qgroups --status -o quota_mode,quota_state "$(image "$name")"
     holds "$mode, $consistent" out_is "$mode"$'\t'"$consistent"
 done
-expect "flags in JSON" 0 - subvolumes --json -o id,ro,snapshot,is_default,deleted "$(image plain)"
+expect "flags in JSON" 0 - subvolumes --json -o subvolume,ro,snapshot,is_default,deleted \
+    "$(image plain)"
 is "are booleans" "$(head -n 1 "$WORK/out")" \
-    '{"id":5,"ro":false,"snapshot":false,"is_default":true,"deleted":false}'
+    '{"subvolume":5,"ro":false,"snapshot":false,"is_default":true,"deleted":false}'
 expect "the state as JSON" 0 - qgroups --status --json "$(image simple-quota)"
 holds "since when" out_is \
-    '{"mode":"simple","state":"consistent","generation":8,"enable_generation":8,"flags":9,"versi'\
-'on":1}'
+    '{"quota_mode":"simple","quota_state":"consistent","generation":8,"enable_generation":8,'\
+'"flags":["ON","SIMPLE_MODE"],"format_version":1}'
 expect "no quotas" 0 'warning: .*the file system has no quotas' qgroups --json "$(image plain)"
 holds "no groups" [ ! -s "$WORK/out" ]
 finish

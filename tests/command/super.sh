@@ -24,7 +24,7 @@ expect "JSON" 0 - super --json "$plain"
 holds "flags by name" out_has \
     '"flags":\["WRITTEN"\].*"compat_flags":\[\],"compat_ro_flags":\["FREE_SPACE_TREE",'
 is "an object for each copy" \
-    "$(grep -c '^{"path":.*"copy":[01],.*"backup_roots":\[{' "$WORK/out")" 2
+    "$(grep -c '^{"device":.*"copy":[01],.*"backup_roots":\[{' "$WORK/out")" 2
 if have python3; then
     holds "which is JSON" python3 \
         -c 'import json, sys; [json.loads(line) for line in open(sys.argv[1])]' "$WORK/out"

@@ -22,7 +22,7 @@ expect "no path" 2 'no path given' xattr "$plain"
 expect "JSON" 0 - xattr --json "$plain" /data/inline
 holds "an object an attribute" [ "$(grep -c '^{.*}$' "$WORK/out")" -eq 2 ]
 holds "path, inode, name, value" out_has \
-    '^\{"path":"/data/inline","subvolume":5,"inode":[0-9]+,"name":"user.other","value":"o"\}$'
+    '^\{"path":"/data/inline","subvolume":5,"inode":[0-9]+,"xattr":"user.other","value":"o"\}$'
 expect "several, sorted" 0 - xattr -n user.other "$plain" /data/inline
 holds "one" [ "$(grep -c = "$WORK/out")" -eq 1 ]
 expect "those that match" 0 - xattr -m '^user.n' -e hex "$plain" /data/inline

@@ -20,7 +20,8 @@ import kernel
 class Images(kernel.Program):
     def __init__(self, program, images):
         super().__init__(program, images)
-        self.paths = {row["id"]: row["path"] for row in self.rows("devices") if "path" in row}
+        self.paths = {row["devid"]: row["device"] for row in self.rows("devices")
+                      if "device" in row}
         self.node, self.sector, self.checksum = map(
             self.super_number, ("nodesize", "sectorsize", "csum_size"))
 

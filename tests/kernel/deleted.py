@@ -257,12 +257,12 @@ class Comparison:
         """Recorded generations of which all metadata are left."""
         rows = kernel.json_rows(self.ask("roots", "--json"))
         return {row["generation"] for row in rows
-                if row.get("missing") == 0 and row["standing"] != "abandoned"}
+                if row.get("lost_blocks") == 0 and row["status"] != "abandoned"}
 
     def check_proofs(self, rows):
         roots, proven = {}, 0
         for row in rows:
-            if row["type"] != "file" or row["left"] != "proven":
+            if row["type"] != "file" or row["recoverable"] != "verified":
                 continue
             root = f"{row['tree_root']}@{row['generation']}"
             if root not in roots:
@@ -307,7 +307,7 @@ class Comparison:
     def check_extraction(self, rows, work):
         target, contents = self.extraction(work)
         for row in rows:
-            if row["type"] == "file" and row["left"] == "proven" and \
+            if row["type"] == "file" and row["recoverable"] == "verified" and \
                     not os.path.lexists(target + row["path"]) and \
                     not os.path.lexists(f"{target}{row['path']}.~{row['generation']}~"):
                 self.wrong.append(f"not extracted: {row}")

@@ -220,7 +220,7 @@ def move_all(before, rows):
     for row in rows:
         if row["status"] == "R":
             renamed.setdefault(row["old_path"], []).append(row["path"])
-    deleted = {row["path"] for row in rows if row["status"] == "D"}
+    deleted = {row["path"] for row in rows if row["change"] == "deleted"}
     moved = {"/": "/"}
     for path in sorted(before):
         if path == "/":
@@ -239,28 +239,28 @@ def differences(before, after, rows):
     """Yields what is wrong with the rows."""
     moved = move_all(before, rows)
     origin = {new: old for old, new in moved.items() if new}
-    listed = {"A": {}, "D": {}, "M": {}, "R": {}, "T": {}}
+    listed = {change: {} for change in ("added", "deleted", "modified", "renamed", "type")}
     for row in rows:
-        if row["status"] not in listed:
+        if row["change"] not in listed:
             yield f"not compared: {row}"
             continue
-        listed[row["status"]][row["path"]] = row
-    result = set(origin) | set(listed["A"])
+        listed[row["change"]][row["path"]] = row
+    result = set(origin) | set(listed["added"])
     for path in sorted(result ^ set(after)):
         yield f"{path}: {'is not there' if path in result else 'is not listed'}"
-    for path in sorted(set(origin) & set(listed["A"])):
+    for path in sorted(set(origin) & set(listed["added"])):
         yield f"{path}: listed as added, and is there from before"
-    for path, row in listed["R"].items():
+    for path, row in listed["renamed"].items():
         if path in after and before[row["old_path"]]["inode"] != after[path]["inode"]:
             yield f"{path}: renamed, but another file"
     for new, old in origin.items():
         if new not in after:
             continue
-        if (type_of(before[old]) != type_of(after[new])) != (new in listed["T"]):
+        if (type_of(before[old]) != type_of(after[new])) != (new in listed["type"]):
             yield f"{new}: its type is wrong"
-        elif new not in listed["T"]:
+        elif new not in listed["type"]:
             words = sorted(changes_of(before[old], after[new]))
-            found = sorted(listed["M"].get(new, {}).get("changes", []))
+            found = sorted(listed["modified"].get(new, {}).get("changes", []))
             if words != found:
                 yield f"{new}: differs in {words}, listed are {found}"
 
@@ -288,7 +288,8 @@ def compare(options, seed, directory):
             for wrong in differences(trees[old], trees[new], rows):
                 yield f"{old} to {new} {how}: {wrong}"
     for row in program.rows("diff", "second", "third", silent=True):
-        if "content" in row.get("changes", []) + row.get("unknown", []) or row["status"] != "M":
+        words = row.get("changes", []) + row.get("unknown", [])
+        if "content" in words or row["change"] != "modified":
             yield f"only data have moved, and listed is {row}"
 
 

@@ -110,7 +110,8 @@ class Images(kernel.Program):
             super_block = first.read(4096)
         self.type = struct.unpack_from("<H", super_block, 196)[0]
         self.sector, self.node = struct.unpack_from("<II", super_block, 144)
-        self.paths = {row["id"]: row["path"] for row in self.rows("devices") if "path" in row}
+        self.paths = {row["devid"]: row["device"] for row in self.rows("devices")
+                      if "device" in row}
         tables = json.loads(kernel.output(program, "--dump-tables"))
         self.tables = {item["type"]: item for item in tables["items"]}
         self.items = [row for row in self.rows("dump") if row.get("level") == 0 and "size" in row]
@@ -160,7 +161,7 @@ def choose(r, system, kinds):
     while True:
         kind = r.choice(kinds)
         item = r.choice([i for i in system.items if i["key"]["type"] == kind])
-        places = system.places(item["block"])
+        places = system.places(item["logical"])
         if not places:
             continue
         block = system.read(places)
@@ -238,7 +239,7 @@ def change_garbage(r, system):
     """Fills a part of a block, or all of it, with random bytes."""
     while True:
         item = r.choice(system.items)
-        places = system.places(item["block"])
+        places = system.places(item["logical"])
         if places:
             break
     block = system.read(places)
@@ -256,7 +257,7 @@ def change_garbage(r, system):
     block[used:items] = old[0][2][used:items]
     found = bytes(block[32:]) != old[0][2][32:]
     system.write(places, block)
-    words = f"tree {item['tree']} block {item['block']} bytes {start} to {end}"
+    words = f"tree {item['tree']} block {item['logical']} bytes {start} to {end}"
     return "garbage", words + ("" if found else " (nothing changed)"), old
 
 
@@ -268,7 +269,8 @@ def change_item(r, system, kinds):
         block[offset:offset + width] = old.to_bytes(width, "little")
         new = change(r, block, offset, width)[1]
     system.write(places, block)
-    words = f"tree {item['tree']} block {item['block']} slot {item['slot']} {name}: {old} -> {new}"
+    words = (f"tree {item['tree']} block {item['logical']} slot {item['slot']} "
+             f"{name}: {old} -> {new}")
     return name, words, saved
 
 

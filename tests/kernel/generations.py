@@ -132,10 +132,10 @@ def names_of(generation, states):
     """The options that name a whole state. Where two pass for committed, which happens with quotas,
     one of them is what was recorded, so that both have to be whole."""
     committed = [state for state in states if state["generation"] == generation and
-                 state["standing"] == "committed"]
+                 state["status"] == "committed"]
     if len(committed) == 1:
         return [["--generation", str(generation)]]
-    if any(state["left"] != "whole" for state in committed):
+    if any(state["recoverable"] != "whole" for state in committed):
         return []
     return [["--tree-root", f"{state['tree_root']}@{generation}"] for state in committed]
 
@@ -146,7 +146,7 @@ def check(program, words):
     result = program.ask("check", "--json", "--all", *words)
     findings = kernel.json_rows(result)
     subvolumes = kernel.json_rows(program.ask("subvolumes", "--json", "--deleted", *words))
-    deleted = {subvolume["id"] for subvolume in subvolumes if subvolume["deleted"]}
+    deleted = {subvolume["subvolume"] for subvolume in subvolumes if subvolume["deleted"]}
     wrong = [finding for finding in findings
              if finding.get("severity") == "error" and finding.get("tree") not in deleted]
     if result.returncode and (wrong or not findings):
@@ -156,8 +156,8 @@ def check(program, words):
 
 def differences(program, history):
     states = program.rows("roots")
-    whole = {state["generation"] for state in states if state.get("left") == "whole" and
-             state["standing"] == "committed" and state["generation"] in history.records}
+    whole = {state["generation"] for state in states if state.get("recoverable") == "whole" and
+             state["status"] == "committed" and state["generation"] in history.records}
     names = []
     for generation in sorted(whole):
         results = [(compare_generation(program, words, history.records[generation]), words)

@@ -324,8 +324,8 @@ def answer(program, directory):
     """The same from btrfs-walk: rows for what stat tells, an archive for the rest."""
     result = {}
     for row in program.rows("walk", "--raw", "--type", "f,d,l,c,b,p,s", "-o",
-                            "path,inode,mode,uid,gid,size,nlink,bytes,mtime,ctime"):
-        row["blocks"] = (row.pop("bytes") + 4095) // 4096 * 8
+                            "path,inode,mode,uid,gid,size,nlink,allocated,mtime,ctime"):
+        row["blocks"] = (row.pop("allocated") + 4095) // 4096 * 8
         if row["path"] in result:
             raise kernel.ProgramFailed("twice: " + row["path"])
         result[row.pop("path")] = row
@@ -372,7 +372,7 @@ def sums_of(program, *arguments):
 def differing_names(listed, before, after):
     """Names that are gone or new, and are not in the list; and the other way round."""
     renamed = [row for row in listed if row["change"] == "renamed"]
-    gone = {row["path"] for row in listed if row["change"] in ("removed", "unlinked")}
+    gone = {row["path"] for row in listed if row["change"] in ("deleted", "unlinked")}
     come = {row["path"] for row in listed if row["change"] in ("added", "linked")}
     gone |= {row["before"] for row in renamed}
     come |= {row["path"] for row in renamed}

@@ -84,7 +84,7 @@ def by_address(rows):
     answers = {}
     for row in rows:
         if row["kind"] == "data":
-            key = (row["tree"], row["inode"], row["offset"])
+            key = (row["tree"], row["inode"], row["file_offset"])
             answers.setdefault(row["logical"], set()).add(key)
     return answers
 
@@ -96,8 +96,8 @@ def destroy_extent_tree(program, directory):
     part = dump[re.search(r"key \(EXTENT_TREE ROOT_ITEM 0\)", dump).start():]
     root = re.search(r"bytenr (\d+)", part).group(1)
     for place in kernel.json_rows(program.ask("map", "--json", root)):
-        if place["kind"] == "copy" and "path" in place:
-            copy = lost.images[program.images.index(place["path"])]
+        if place["kind"] == "copy" and "device" in place:
+            copy = lost.images[program.images.index(place["device"])]
             with open(copy, "r+b") as file:
                 file.seek(place["offset"])
                 file.write(b"\0" * 4096)

@@ -133,7 +133,7 @@ class Images(kernel.Program):
 
     def places(self, logical):
         """Where the copies of a block lie: paths and offsets."""
-        return [(row["path"], row["offset"])
+        return [(row["device"], row["offset"])
                 for row in kernel.json_rows(self.ask("map", "--json", logical))
                 if row["kind"] in ("copy", "P", "Q")]
 

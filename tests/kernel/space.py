@@ -65,11 +65,11 @@ def compare(options, seed, directory):
     history.end()
     program = kernel.Program(options.program, history.images)
     rows = program.rows("space")
-    ids = [row["id"] for row in rows]
+    ids = [row["subvolume"] for row in rows]
     members = history.random.sample(ids, min(len(ids), history.random.choice([1, 2, 3, 8])))
     freed = program.rows("space", "--free-if", ",".join(map(str, members)))[0]
     theirs = kernel_groups(history, members)
-    ours = {f"0/{row['id']}": (row["referenced"], row["exclusive"]) for row in rows}
+    ours = {f"0/{row['subvolume']}": (row["referenced"], row["exclusive"]) for row in rows}
     ours["1/1"] = (freed["referenced"], freed["freed"])
     for group in sorted(set(ours) | set(theirs)):
         if ours.get(group) != theirs.get(group):

@@ -37,9 +37,10 @@ def records(text):
 
 def path_of(record):
     """The path of a JSON object: as bytes in base64 if it is no UTF-8."""
-    if 'path_bytes' in record:
-        return base64.b64decode(record['path_bytes'])
-    return record['path'].encode()
+    name = 'path' if 'path' in record or 'path_bytes' in record else 'subvolume_path'
+    if name + '_bytes' in record:
+        return base64.b64decode(record[name + '_bytes'])
+    return record[name].encode()
 
 
 def as_json(text):
@@ -90,7 +91,7 @@ def scope():
     if not named:
         return b'', []
     front = [path_of(one) for one in subvolumes
-             if path_of(one) == b'/' + named.encode() or str(one['id']) == named][0]
+             if path_of(one) == b'/' + named.encode() or str(one['subvolume']) == named][0]
     nested = [path_of(one) for one in subvolumes if path_of(one).startswith(front + b'/')]
     return front, [] if '--nested=yes' in options else nested
 

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "cli/common/selection.h"
 
-static const char *const tolerances[] = {"nothing", "mendable", NULL};
+static const char *const tolerances[] = {"nothing", "repairable", NULL};
 
 static const struct cmd_option options[] = {
     {0, "quick", NULL, "check only superblocks, chunk tree and root tree, one copy of each block",
@@ -20,7 +20,7 @@ static const struct cmd_option options[] = {
     {0, "all", NULL, "print every finding and path, not only the first 20 of a code in a pass",
      CMD_FLAG(struct check_settings, all)},
     {0, "tolerate", "WORD",
-     "do not fail on these errors: mendable (another copy or parity is good), or nothing "
+     "do not fail on these errors: repairable (another copy or parity is good), or nothing "
      "(default)",
      CMD_WORD(struct check_settings, tolerate, tolerances)},
     {0, "strict", NULL, "fail on warnings as on errors", CMD_FLAG(struct check_settings, strict)},
@@ -229,7 +229,7 @@ const struct command cmd_check = {
         "time, size, link, device, sha256 and md5. Files are compared as a mount shows them:\n"
         "with the log replayed, unless --log=ignore is given.\n\n"
         "The exit status is composed like that of fsck(8). With --strict, warnings count as\n"
-        "errors; with --tolerate mendable, only errors that no other copy can repair count.\n"
+        "errors; with --tolerate repairable, only errors that no other copy can repair count.\n"
         "SIGINT and SIGTERM end the check; it prints the findings so far and exits with\n"
         "status 8.\n",
     .examples = "  btrfs-walk check disk.img                              all metadata\n"

@@ -129,9 +129,9 @@ static void print_count(const struct bw_finding_count *count)
     if (count->hidden)
         fprintf(stderr, " (%" PRIu64 " of them not shown; --all shows them)", count->hidden);
     if (count->mendable && count->mendable < count->count)
-        fprintf(stderr, " (%" PRIu64 " mendable)", count->mendable);
+        fprintf(stderr, " (%" PRIu64 " repairable)", count->mendable);
     else if (count->mendable)
-        fprintf(stderr, " (mendable)");
+        fprintf(stderr, " (repairable)");
     fputc('\n', stderr);
 }
 
@@ -179,7 +179,7 @@ void check_print_summary(const struct check *check)
         fprintf(stderr, ", %s of data", size);
     print_total(totals[BW_FINDING_ERROR], "error", "; ");
     if (mendable)
-        fprintf(stderr, " (%" PRIu64 " mendable)", mendable);
+        fprintf(stderr, " (%" PRIu64 " repairable)", mendable);
     print_total(totals[BW_FINDING_WARNING], "warning", ", ");
     print_total(totals[BW_FINDING_NOTE], "note", ", ");
     fputc('\n', stderr);
@@ -227,7 +227,7 @@ static void append_place(struct bw_buffer *text, const struct bw_finding *findin
     append_paths(text, finding);
 }
 
-/* [logical 30408704, device 1 offset 38797312, copy 2, mendable] */
+/* [logical 30408704, device 1 offset 38797312, copy 2, repairable] */
 static void append_addresses(struct bw_buffer *text, const struct bw_finding *finding)
 {
     const char *before = " [";
@@ -246,7 +246,7 @@ static void append_addresses(struct bw_buffer *text, const struct bw_finding *fi
         before = ", ";
     }
     if (finding->mendable) {
-        bw_buffer_format(text, "%smendable", before);
+        bw_buffer_format(text, "%srepairable", before);
         before = ", ";
     }
     if (*before == ',')
@@ -277,13 +277,12 @@ static uint64_t absent_members(const struct bw_finding *finding)
         uint64_t members;
     } groups[] = {
         {BW_KNOWN_TREE, BW_MEMBER(findinginfo, tree)},
-        {BW_KNOWN_KEY, BW_MEMBER(findinginfo, key_objectid) | BW_MEMBER(findinginfo, key_type) |
-                           BW_MEMBER(findinginfo, key_offset)},
+        {BW_KNOWN_KEY, BW_MEMBER(findinginfo, key)},
         {BW_KNOWN_LOGICAL, BW_MEMBER(findinginfo, logical)},
         {BW_KNOWN_LENGTH, BW_MEMBER(findinginfo, length)},
         {BW_KNOWN_DEVICE, BW_MEMBER(findinginfo, devid)},
         {BW_KNOWN_OFFSET, BW_MEMBER(findinginfo, offset)},
-        {BW_KNOWN_COPY, BW_MEMBER(findinginfo, copy)},
+        {BW_KNOWN_COPY, BW_MEMBER(findinginfo, mirror)},
         {BW_KNOWN_INODE, BW_MEMBER(findinginfo, inode)},
         {BW_KNOWN_FILE_OFFSET, BW_MEMBER(findinginfo, file_offset)},
         {BW_KNOWN_FILE_LENGTH, BW_MEMBER(findinginfo, file_length)},
@@ -297,7 +296,7 @@ static uint64_t absent_members(const struct bw_finding *finding)
 
 struct bw_error *check_write_row(struct check *check, const struct bw_finding *finding)
 {
-    char tree[BW_KEY_TEXT], key[BW_KEY_TEXT];
+    char tree[BW_KEY_TEXT];
     check->message.length = 0;
     bw_escape_words(&check->message, finding->message);
     bw_buffer_append_byte(&check->message, '\0');
@@ -309,18 +308,15 @@ struct bw_error *check_write_row(struct check *check, const struct bw_finding *f
         .pass = finding->code->pass,
         .tree = finding->tree,
         .tree_name = knows(finding, BW_KNOWN_TREE) ? bw_tree_id_text(finding->tree, tree) : NULL,
-        .key = knows(finding, BW_KNOWN_KEY) ? bw_key_text(&finding->key, key) : NULL,
-        .key_objectid = finding->key.objectid,
-        .key_type = finding->key.type,
-        .key_offset = finding->key.offset,
+        .key = finding->key,
         .logical = finding->logical,
         .length = finding->length,
         .devid = finding->devid,
         .offset = finding->offset,
-        .copy = finding->copy,
+        .mirror = finding->copy,
         .inode = finding->inode,
         .file_offset = finding->file_offset,
-        .mendable = finding->mendable,
+        .repairable = finding->mendable,
         .paths = {finding->paths, finding->path_count},
         .more_paths = finding->more_paths,
         .more_subvolumes = finding->more_subvolumes,

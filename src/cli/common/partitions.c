@@ -89,13 +89,13 @@ static struct bw_error *list_partitions(void *context, struct bw_record_sink *si
     const struct bw_partition_table *table = context;
     for (size_t i = 0; i < table->count; i++) {
         const struct bw_partition_info *partition = &table->partitions[i];
-        const struct bw_partitioninfo row = {.number = partition->number,
-                                             .start = partition->offset,
+        const struct bw_partitioninfo row = {.partition = partition->number,
+                                             .offset = partition->offset,
                                              .size = partition->length,
-                                             .type = partition->type,
-                                             .type_name = text_of(partition->type_name),
+                                             .partition_type = partition->type,
+                                             .partition_type_name = text_of(partition->type_name),
                                              .uuid = text_of(partition->uuid),
-                                             .name = text_of(partition->name),
+                                             .partition_name = text_of(partition->name),
                                              .content = text_of(partition->content),
                                              .label = text_of(partition->label),
                                              .content_uuid = text_of(partition->content_uuid)};
@@ -107,9 +107,9 @@ static struct bw_error *list_partitions(void *context, struct bw_record_sink *si
 struct bw_error *cmd_write_disk(struct bw_record_sink *sink, const struct bw_partition_table *table)
 {
     const struct bw_diskinfo row = {
-        .path = table->path,
-        .table = table->kind,
-        .sector_size = table->sector_size,
+        .device = table->path,
+        .partition_table = table->kind,
+        .disk_sectorsize = table->sector_size,
         .size = table->size,
         .partitions = {list_partitions, (void *)(uintptr_t)table},
     };

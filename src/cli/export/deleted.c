@@ -20,7 +20,7 @@ struct deleted_state {
     struct extract_settings extract;
     struct cmd_generations_settings states;
     uint64_t since;
-    bool no_data, unproven, null_terminated;
+    bool no_data, unverified, null_terminated;
 };
 
 /* A running deleted command. */
@@ -41,7 +41,7 @@ struct deleting {
     struct bw_map taken;    /* hashes of paths, and whether an extracted file has the path */
     struct bw_buffer freed; /* hashes of paths whose files turned out incomplete */
     struct bw_buffer path;
-    uint64_t unproven; /* number of files without checksums, listed or omitted */
+    uint64_t unverified; /* number of files without checksums, listed or omitted */
 };
 
 static struct bw_error *store_since(void *target, const struct cmd_option *option,
@@ -61,8 +61,8 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct deleted_state, no_data)},
     {0, "extract", "DEST", "extract the listed files into this directory",
      CMD_TEXT(struct deleted_state, extract.folder)},
-    {0, "unproven", NULL, "also extract files without checksums, which may contain anything",
-     CMD_FLAG(struct deleted_state, unproven)},
+    {0, "unverified", NULL, "also extract files without checksums, which may contain anything",
+     CMD_FLAG(struct deleted_state, unverified)},
     CMD_GROUP(cmd_generations_options, struct deleted_state, states),
     CMD_GROUP(extract_options, struct deleted_state, extract),
     {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
@@ -127,13 +127,13 @@ static struct bw_error *for_each_state(struct deleting *deleting,
 /* Prints the number of files without checksums, and the option to extract them. */
 static void report_unverifiable(const struct deleting *deleting)
 {
-    if (deleting->unproven && !deleting->common->messages.quiet)
+    if (deleting->unverified && !deleting->common->messages.quiet)
         fprintf(stderr,
                 "btrfs-walk: note: %" PRIu64
                 " file%s no checksums, and may hold anything now: --extract takes %s only with "
-                "--unproven\n",
-                deleting->unproven, deleting->unproven == 1 ? " has" : "s have",
-                deleting->unproven == 1 ? "it" : "them");
+                "--unverified\n",
+                deleting->unverified, deleting->unverified == 1 ? " has" : "s have",
+                deleting->unverified == 1 ? "it" : "them");
 }
 
 /* Output as rows. */
@@ -192,10 +192,10 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
     const bool unread = item->skipped && item->type == S_IFREG && item->inode.size;
     const struct bw_bytes path = {item->path.data, item->path.length};
     const struct bw_deletedinfo row = {
-        .left = bw_left_name(bw_left_kind(left, unchecked)),
+        .recoverable = bw_left_name(bw_left_kind(left, unchecked)),
         .generation = deleting->state.generation,
         .tree_root = deleting->state.tree_root,
-        .date = bw_time_nanoseconds(&deleting->state.time),
+        .changed = bw_time_nanoseconds(&deleting->state.time),
         .type = is_top ? "subvolume" : bw_file_type_name(bw_file_type_of_mode(item->inode.mode)),
         .path = path,
         .path_bytes = path,
@@ -206,10 +206,10 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
         .bad_bytes = left->bad,
         .bad = ranges_of(left, texts, names),
     };
-    deleting->unproven += !unread && bw_left_kind(left, unchecked) == BW_LEFT_UNPROVEN;
+    deleting->unverified += !unread && bw_left_kind(left, unchecked) == BW_LEFT_UNPROVEN;
     return cmd_answer_write(deleting->answer, &row, sizeof row,
                             (has_size ? 0 : BW_MEMBER(deletedinfo, size)) |
-                                (unread ? BW_MEMBER(deletedinfo, left) : 0));
+                                (unread ? BW_MEMBER(deletedinfo, recoverable) : 0));
 }
 
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
@@ -328,8 +328,8 @@ static struct bw_error *pass_on(void *context, const struct bw_entry *entry)
 {
     struct deleting *deleting = context;
     struct bw_entry named = *entry;
-    if (!deleting->settings->unproven && is_unverifiable(deleting, entry)) {
-        deleting->unproven++;
+    if (!deleting->settings->unverified && is_unverifiable(deleting, entry)) {
+        deleting->unverified++;
         return NULL;
     }
     if (!S_ISDIR(entry->inode->mode))
@@ -384,7 +384,7 @@ static int run_list(struct deleting *deleting, const struct cmd_common *common,
 {
     const struct cmd_answer_plan plan = {
         .record = cmd_deleted.record,
-        .columns = "left,generation,date,type,size,path",
+        .columns = "recoverable,generation,changed,type,size,path",
         .list = list,
         .context = deleting,
         .null_terminated = settings->null_terminated,
@@ -426,16 +426,17 @@ const struct command cmd_deleted = {
         "not in the current one. It is identified by subvolume, inode number and inode\n"
         "generation, not by its path: a file is listed even if another file now has its path,\n"
         "and is not listed if it was renamed. \"generation\" is the last generation that\n"
-        "contains it. With PATH, only deleted files at or below that path are listed. \"left\"\n"
+        "contains it. With PATH, only deleted files at or below that path are listed. "
+        "\"recoverable\"\n"
         "is the result of reading it:\n\n"
-        "  proven    all data match the checksums of that generation\n"
-        "  unproven  there are no checksums; the data may be anything\n"
-        "  partly    some ranges are lost: see the column \"bad\"\n"
-        "  lost      all its data are lost\n\n"
+        "  verified    all data match the checksums of that generation\n"
+        "  unverified  there are no checksums; the data may be anything\n"
+        "  partly      some ranges are lost: see the column \"bad\"\n"
+        "  lost        all its data are lost\n\n"
         "A file that was deleted but still open at the last commit is called #INODE. With\n"
         "--extract, nothing is written outside of DEST, and no existing file is replaced.\n"
-        "Partly lost files are skipped unless --on-error=zero is given, and unproven files\n"
-        "unless --unproven is given. If several files were deleted at the same path, the\n"
+        "Partly lost files are skipped unless --on-error=zero is given, and unverified files\n"
+        "unless --unverified is given. If several files were deleted at the same path, the\n"
         "newest complete one keeps the name; the suffix .~GENERATION~ is added to the "
         "others.\n",
     .examples = "  btrfs-walk deleted disk.img /users/joe                        list them\n"

@@ -55,7 +55,7 @@ static struct bw_error *write_chunk(void *context, const struct bw_chunk_info *c
         BW_MEMBER(spaceinfo, devid) | BW_MEMBER(spaceinfo, offset) | BW_MEMBER(spaceinfo, stripe);
     struct bw_spaceinfo row = {.logical = chunk->logical,
                                .length = chunk->length,
-                               .type = bw_chunk_type_name(chunk->type),
+                               .chunk_type = bw_chunk_type_name(chunk->type),
                                .profile = chunk->profile,
                                .stripes = {chunk->stripes, chunk->stripe_count},
                                .stripe_length = bw_chunk_stripe_length(chunk),
@@ -69,7 +69,8 @@ static struct bw_error *write_range(const struct list *list, const struct bw_dev
     struct bw_spaceinfo row = {.devid = range->devid,
                                .offset = range->offset,
                                .stripe_length = range->length,
-                               .type = range->use == BW_USE_RESERVED ? "reserved" : "unallocated"};
+                               .chunk_type =
+                                   range->use == BW_USE_RESERVED ? "reserved" : "unallocated"};
     uint64_t absent = BW_MEMBER(spaceinfo, logical) | BW_MEMBER(spaceinfo, length) |
                       BW_MEMBER(spaceinfo, used) | BW_MEMBER(spaceinfo, flags) |
                       BW_MEMBER(spaceinfo, stripe);
@@ -77,7 +78,7 @@ static struct bw_error *write_range(const struct list *list, const struct bw_dev
         absent = 0;
         row.logical = range->logical;
         row.length = range->chunk_length;
-        row.type = bw_chunk_type_name(range->type);
+        row.chunk_type = bw_chunk_type_name(range->type);
         row.profile = range->profile;
         row.flags = range->type;
         row.stripe = range->stripe;
@@ -114,8 +115,8 @@ static int run(const struct cmd_common *common, void *state)
     const struct cmd_answer_plan plan = {
         .record = cmd_chunks.record,
         .columns = chunks->by == BY_DEVICE
-                       ? "devid,offset,stripe_length,type,profile,logical,length,used"
-                       : "logical,length,type,profile,used,stripes",
+                       ? "devid,offset,stripe_length,chunk_type,profile,logical,length,used"
+                       : "logical,length,chunk_type,profile,used,stripes",
         .list = list_all,
         .context = state,
     };
@@ -138,7 +139,7 @@ const struct command cmd_chunks = {
     .examples = "  btrfs-walk chunks disk.img                           a table\n"
                 "  btrfs-walk chunks --by device disk.img               with the holes\n"
                 "  btrfs-walk chunks --json disk.img | jq .stripes      for programs\n"
-                "  btrfs-walk chunks -o logical,type,used disk.img      columns\n",
+                "  btrfs-walk chunks -o logical,chunk_type,used disk.img      columns\n",
     .options = options,
     .record = "spaceinfo",
     .run = run,

@@ -54,8 +54,8 @@ static void append_heading(struct bw_buffer *text, const struct bw_compressionin
     bw_buffer_format(text,
                      "Processed %" PRIu64 " file%s, %" PRIu64 " regular extents (%" PRIu64
                      " refs), %" PRIu64 " inline.\n",
-                     row->files, bw_plural(row->files), row->extents, row->references,
-                     row->inlined);
+                     row->files, bw_plural(row->files), row->extent_count, row->references,
+                     row->inline_);
     bw_buffer_format(text, "%-10s %-8s %-12s %-12s %-12s\n", "Type", "Perc", "Disk Usage",
                      "Uncompressed", "Referenced");
 }
@@ -68,7 +68,7 @@ static struct bw_error *print_line(struct cmd_answer *answer, const void *record
     const bool is_total = !(absent & BW_MEMBER(compressioninfo, files));
     if (is_total)
         append_heading(text, row);
-    bw_buffer_format(text, "%-10s %3" PRIu64 "%%     ", is_total ? "TOTAL" : row->type,
+    bw_buffer_format(text, "%-10s %3" PRIu64 "%%     ", is_total ? "TOTAL" : row->compression,
                      row->percent);
     append_size(text, settings, row->disk);
     bw_buffer_append_byte(text, ' ');
@@ -85,18 +85,18 @@ static struct bw_error *write_row(struct cmd_answer *answer, const char *type,
                                   const struct bw_compression_sizes *sizes,
                                   const struct bw_compression_info *total)
 {
-    struct bw_compressioninfo row = {.type = type,
+    struct bw_compressioninfo row = {.compression = type,
                                      .percent = percent_of(sizes),
                                      .disk = sizes->disk,
                                      .uncompressed = sizes->uncompressed,
                                      .referenced = sizes->referenced};
-    uint64_t absent = BW_MEMBER(compressioninfo, files) | BW_MEMBER(compressioninfo, extents) |
-                      BW_MEMBER(compressioninfo, references) | BW_MEMBER(compressioninfo, inlined);
+    uint64_t absent = BW_MEMBER(compressioninfo, files) | BW_MEMBER(compressioninfo, extent_count) |
+                      BW_MEMBER(compressioninfo, references) | BW_MEMBER(compressioninfo, inline_);
     if (total) {
         row.files = total->files;
-        row.extents = total->extents;
+        row.extent_count = total->extents;
         row.references = total->references;
-        row.inlined = total->inlined;
+        row.inline_ = total->inlined;
         absent = 0;
     }
     if (!sizes->uncompressed)
@@ -193,7 +193,7 @@ const struct command cmd_compression = {
     .examples = "  btrfs-walk compression disk.img             all files\n"
                 "  btrfs-walk compression --raw disk.img /var  exact numbers\n"
                 "  btrfs-walk compression --name '*.log' disk.img      some files\n"
-                "  btrfs-walk compression -o type,percent disk.img     columns\n"
+                "  btrfs-walk compression -o compression,percent disk.img     columns\n"
                 "  btrfs-walk compression --json disk.img | jq .disk   for programs\n",
     .options = options,
     .record = "compressioninfo",

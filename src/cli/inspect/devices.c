@@ -31,15 +31,15 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
     const uint64_t unsized = BW_MEMBER(deviceinfo, size) | BW_MEMBER(deviceinfo, allocated);
     const struct bw_bytes path = {device->path, device->path ? strlen(device->path) : 0};
     const struct bw_deviceinfo row = {
-        .id = device->devid,
-        .state = bw_device_state_name(device->state),
+        .devid = device->devid,
+        .device_state = bw_device_state_name(device->state),
         .size = device->total_bytes,
         .allocated = device->bytes_used,
         .generation = device->generation,
         .uuid = {uuid_is_null(device->uuid) ? NULL : (const char *)device->uuid,
                  sizeof device->uuid},
-        .path = path,
-        .path_bytes = path,
+        .device = path,
+        .device_bytes = path,
         .partition = device->partition,
         .incomplete_chunks = incomplete_chunks_of(devices, device->devid)};
     return cmd_answer_write(
@@ -78,7 +78,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 
 const struct cmd_answer_plan cmd_devices_plan = {
     .record = "deviceinfo",
-    .columns = "id,state,size,allocated,generation,uuid,path",
+    .columns = "devid,device_state,size,allocated,generation,uuid,device",
     .list = list,
 };
 
@@ -101,7 +101,7 @@ const struct command cmd_devices = {
         "example while it was disconnected. A message reports if chunks cannot be read\n"
         "completely without the missing devices.\n",
     .examples = "  btrfs-walk devices a.img b.img               a table\n"
-                "  btrfs-walk devices -o id,path --raw a.img    columns\n"
+                "  btrfs-walk devices -o devid,device --raw a.img    columns\n"
                 "  btrfs-walk devices --json a.img | jq .state  for programs\n",
     .options = cmd_no_options,
     .record = "deviceinfo",

@@ -33,6 +33,7 @@ struct diffing {
     struct bw_fs *other;     /* NULL: both subvolumes are in one file system */
     struct cmd_common own;   /* settings of `other`; its messages name its image */
     struct bw_fs *states[2]; /* historic states of A and B, opened if requested with @GENERATION */
+    uint64_t subvolumes[2];  /* ids of A and B */
 };
 
 static struct bw_error *store_other(void *target, const struct cmd_option *option,
@@ -79,9 +80,31 @@ static const struct cmd_option options[] = {
 
 /* Output as lines. */
 
-static char sign_of(char status)
+static const struct {
+    char status, sign;
+    const char *word;
+} changes_known[] = {
+    {BW_DIFFERENCE_ADDED, '+', "added"},       {BW_DIFFERENCE_DELETED, '-', "deleted"},
+    {BW_DIFFERENCE_MODIFIED, 'M', "modified"}, {BW_DIFFERENCE_RENAMED, 'R', "renamed"},
+    {BW_DIFFERENCE_TYPE, 'T', "type"},         {BW_DIFFERENCE_UNKNOWN, '?', "unknown"},
+};
+
+enum { CHANGES_KNOWN = sizeof changes_known / sizeof *changes_known };
+
+static char sign_of(const char *change)
 {
-    return status == BW_DIFFERENCE_ADDED ? '+' : status == BW_DIFFERENCE_DELETED ? '-' : status;
+    size_t i = 0;
+    while (strcmp(changes_known[i].word, change) != 0)
+        i++;
+    return changes_known[i].sign;
+}
+
+static const char *word_of(char status)
+{
+    for (size_t i = 0; i < CHANGES_KNOWN; i++)
+        if (changes_known[i].status == status)
+            return changes_known[i].word;
+    return "unknown";
 }
 
 static char letter_of_type(const char *name)
@@ -107,12 +130,12 @@ static struct bw_error *print_line(struct cmd_answer *answer, const void *record
     struct bw_buffer *line = &answer->text;
     const char separator = state->null_terminated ? '\0' : '\t';
     (void)absent;
-    bw_buffer_append_byte(line, sign_of(*row->status));
+    bw_buffer_append_byte(line, sign_of(row->change));
     bw_buffer_append_byte(line, separator);
     bw_buffer_append_byte(line, letter_of_type(row->type));
     if (state->stat) {
         bw_buffer_append_byte(line, separator);
-        bw_buffer_format(line, "%" PRIu64, row->bytes);
+        bw_buffer_format(line, "%" PRIu64, row->changed_bytes);
     }
     if (row->old_path.data)
         append_name(line, state->null_terminated, row->old_path);
@@ -141,7 +164,7 @@ static struct bw_error *write_row(struct diffing *diffing, const struct bw_diffe
     const uint8_t type = difference->type ? difference->type : difference->old_type;
     const bool changed = difference->status == BW_DIFFERENCE_TYPE;
     const struct bw_diffinfo row = {
-        .status = (const char[]){(char)difference->status, '\0'},
+        .change = word_of((char)difference->status),
         .type = bw_file_type_name(type),
         .path = path,
         .path_bytes = path,
@@ -149,12 +172,14 @@ static struct bw_error *write_row(struct diffing *diffing, const struct bw_diffe
         .old_path_bytes = old_path,
         .changes = cmd_change_names(difference->changes, changes),
         .unknown = cmd_change_names(difference->unknown, unknown),
-        .bytes = difference->bytes,
+        .changed_bytes = difference->bytes,
         .old_size = difference->old_size,
         .size = difference->size,
         .old_type = changed ? bw_file_type_name(difference->old_type) : NULL,
         .old_inode = difference->old_inode,
         .inode = difference->inode,
+        .old_subvolume = diffing->subvolumes[0],
+        .subvolume = diffing->subvolumes[1],
     };
     return cmd_answer_write(diffing->answer, &row, sizeof row, absent_members(difference));
 }
@@ -256,6 +281,8 @@ static struct bw_error *compare(struct diffing *diffing)
         .context = diffing,
     };
     BW_TRY(find_sides(diffing, sides));
+    for (unsigned i = 0; i < 2; i++)
+        diffing->subvolumes[i] = bw_subvolume_id(sides[i].subvolume);
     struct bw_error *error = how.path ? check_path(sides, how.path) : NULL;
     if (error) {
         cmd_fail(common, error);

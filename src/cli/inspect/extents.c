@@ -179,13 +179,13 @@ static struct bw_error *print_extent(struct bw_record_sink *sink, const void *re
     struct bw_buffer *text = &table->answer->text;
     (void)size, (void)absent;
     bw_buffer_format(text, "%5u: %14" PRIu64 "..%14" PRIu64 ": %12" PRIu64 ": ", table->count++,
-                     extent->offset, extent->offset + extent->length - 1, extent->length);
+                     extent->file_offset, extent->file_offset + extent->length - 1, extent->length);
     if (places)
         bw_buffer_format(text, "%14" PRIu64 ": %12" PRIu64 ": ", places->all.logical,
                          places->all.length);
     else
         bw_buffer_format(text, "%14s: %12s: ", "-", "-");
-    bw_buffer_format(text, "%s", extent->kind);
+    bw_buffer_format(text, "%s", extent->extent_kind);
     if (strcmp(extent->compression, bw_compression_name(BW_COMPRESS_NONE)) != 0)
         bw_buffer_format(text, ",encoded,%s", extent->compression);
     if (places)
@@ -226,7 +226,7 @@ static struct bw_error *list_some(const struct copies *copies, bool parity,
     struct bw_mapping place = {.copies = 0};
     for (unsigned number = 1; find_place(copies->answer, &copies->part, number, &place); number++) {
         const struct bw_copyinfo row = {
-            .device = place.devid, .offset = place.offset, .present = place.present};
+            .devid = place.devid, .offset = place.offset, .missing = !place.present};
         if (place.rebuilt == parity)
             BW_TRY(sink->take(sink, &row, sizeof row, 0));
     }
@@ -275,9 +275,9 @@ static struct bw_error *write_extent(const struct answer *answer, const struct b
     const bool has_item = extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_BAD;
     struct places places = {answer, {extent->used_logical, extent->used_stored, 0}};
     struct bw_extentinfo row = {
-        .offset = extent->offset,
+        .file_offset = extent->offset,
         .length = extent->length,
-        .kind = kinds[extent->kind],
+        .extent_kind = kinds[extent->kind],
         .compression = bw_compression_name(extent->compression),
         .generation = extent->generation,
         .extent_logical = extent->logical,
@@ -317,7 +317,7 @@ static struct bw_error *write_contents(struct answer *answer, const struct bw_pl
     const struct bw_contentinfo row = {
         .path = {answer->path, strlen(answer->path)},
         .inode = place->inode,
-        .tree = bw_subvolume_id(place->subvolume),
+        .subvolume = bw_subvolume_id(place->subvolume),
         .size = inode->size,
         .checksums = !(inode->flags & BW_INODE_NODATASUM),
         .extents = {list_extents, answer},

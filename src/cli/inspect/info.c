@@ -97,7 +97,7 @@ static struct bw_error *list_profiles(void *context, struct bw_record_sink *sink
     const struct info *info = context;
     for (size_t i = 0; i < info->group_count; i++) {
         const struct group *group = &info->groups[i];
-        const struct bw_profileinfo row = {.type = group->type,
+        const struct bw_profileinfo row = {.chunk_type = group->type,
                                            .profile = group->profile,
                                            .size = group->bytes,
                                            .chunks = group->chunks};
@@ -119,13 +119,13 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
     struct bw_record_sink *sink = context;
     const uint64_t unsized = BW_MEMBER(deviceinfo, size) | BW_MEMBER(deviceinfo, allocated);
     const struct bw_deviceinfo row = {
-        .id = device->devid,
-        .state = bw_device_state_name(device->state),
+        .devid = device->devid,
+        .device_state = bw_device_state_name(device->state),
         .size = device->total_bytes,
         .allocated = device->bytes_used,
         .uuid = {uuid_is_null(device->uuid) ? NULL : (const char *)device->uuid,
                  sizeof device->uuid},
-        .path = {device->path, device->path ? strlen(device->path) : 0},
+        .device = {device->path, device->path ? strlen(device->path) : 0},
     };
     return sink->take(sink, &row, sizeof row,
                       BW_MEMBER(deviceinfo, generation) | BW_MEMBER(deviceinfo, partition) |
@@ -274,7 +274,7 @@ static const char *state_of(const struct info *info)
 static void fill_superblock(struct bw_volumeinfo *row, const struct bw_superblock_info *super)
 {
     row->label = super->label;
-    row->uuid = (struct bw_bytes){(const char *)super->fsid, BW_UUID_SIZE};
+    row->fsid = (struct bw_bytes){(const char *)super->fsid, BW_UUID_SIZE};
     row->metadata_uuid = (struct bw_bytes){(const char *)super->metadata_uuid, BW_UUID_SIZE};
     row->size = super->total_bytes;
     row->used = super->bytes_used;
@@ -290,17 +290,18 @@ static void fill_superblock(struct bw_volumeinfo *row, const struct bw_superbloc
 static void fill_trees(struct bw_volumeinfo *row, struct info *info)
 {
     row->profiles = (struct bw_records){list_profiles, info};
-    row->subvolumes = info->subvolumes.subvolumes;
-    row->snapshots = info->subvolumes.snapshots;
-    row->deleted_subvolumes = info->subvolumes.deleted;
+    row->subvolume_count = info->subvolumes.subvolumes;
+    row->snapshot_count = info->subvolumes.snapshots;
+    row->deleted_subvolume_count = info->subvolumes.deleted;
     row->changed = info->subvolumes.changed;
     row->devices = (struct bw_records){list_devices, info};
 }
 
 static struct bw_error *write_volume(struct cmd_answer *answer, struct info *info)
 {
-    const uint64_t of_trees = BW_MEMBER(volumeinfo, subvolumes) | BW_MEMBER(volumeinfo, snapshots) |
-                              BW_MEMBER(volumeinfo, deleted_subvolumes);
+    const uint64_t of_trees = BW_MEMBER(volumeinfo, subvolume_count) |
+                              BW_MEMBER(volumeinfo, snapshot_count) |
+                              BW_MEMBER(volumeinfo, deleted_subvolume_count);
     struct bw_volumeinfo row = {.disks = {list_disks, info}};
     struct features features = {.count = 0};
     if (info->opened) {
@@ -370,7 +371,7 @@ static struct bw_error *append_profile(struct bw_record_sink *sink, const void *
     const struct bw_profileinfo *row = record;
     char label[32];
     (void)size, (void)absent;
-    snprintf(label, sizeof label, "%s:", row->type);
+    snprintf(label, sizeof label, "%s:", row->chunk_type);
     append_label(lines->text, label);
     bw_buffer_format(lines->text, "%s, ", row->profile);
     append_size(lines, row->size);
@@ -386,9 +387,9 @@ static struct bw_error *append_device(struct bw_record_sink *sink, const void *r
     struct bw_buffer *text = lines->text;
     char label[32];
     (void)size;
-    snprintf(label, sizeof label, "Device %" PRIu64 ":", row->id);
+    snprintf(label, sizeof label, "Device %" PRIu64 ":", row->devid);
     append_label(text, label);
-    bw_buffer_format(text, "%s, ", row->state);
+    bw_buffer_format(text, "%s, ", row->device_state);
     if (absent & BW_MEMBER(deviceinfo, size)) {
         bw_buffer_format(text, "size not known");
     } else {
@@ -397,8 +398,8 @@ static struct bw_error *append_device(struct bw_record_sink *sink, const void *r
         append_size(lines, row->allocated);
         bw_buffer_format(text, " allocated");
     }
-    bw_buffer_format(text, "%s", row->path.data ? ", " : "");
-    bw_escape_line(text, row->path.data, row->path.length);
+    bw_buffer_format(text, "%s", row->device.data ? ", " : "");
+    bw_escape_line(text, row->device.data, row->device.length);
     bw_buffer_append_byte(text, '\n');
     return NULL;
 }
@@ -409,8 +410,8 @@ static void append_superblock(const struct lines *lines, const struct bw_volumei
     append_label(text, "Label:");
     bw_escape_line(text, row->label, strlen(row->label));
     bw_buffer_append_byte(text, '\n');
-    append_uuid(text, "UUID:", row->uuid);
-    if (memcmp(row->uuid.data, row->metadata_uuid.data, BW_UUID_SIZE) != 0)
+    append_uuid(text, "UUID:", row->fsid);
+    if (memcmp(row->fsid.data, row->metadata_uuid.data, BW_UUID_SIZE) != 0)
         append_uuid(text, "Metadata UUID:", row->metadata_uuid);
     append_label(text, "Size:");
     append_size(lines, row->size);
@@ -473,9 +474,10 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
     if (info->opened) {
         BW_TRY(row->profiles.list(info, &profiles.sink));
         append_label(lines->text, "Subvolumes:");
-        bw_buffer_format(
-            lines->text, "%" PRIu64 ", and %" PRIu64 " snapshot%s, %" PRIu64 " deleted\n",
-            row->subvolumes, row->snapshots, bw_plural(row->snapshots), row->deleted_subvolumes);
+        bw_buffer_format(lines->text,
+                         "%" PRIu64 ", and %" PRIu64 " snapshot%s, %" PRIu64 " deleted\n",
+                         row->subvolume_count, row->snapshot_count, bw_plural(row->snapshot_count),
+                         row->deleted_subvolume_count);
     }
     append_transaction(lines->text, row);
     if (info->opened)

@@ -51,7 +51,7 @@ static struct bw_error *write_row(struct changes *changes, struct bw_logchange *
     const struct side *side = changes->after.exists ? &changes->after : &changes->before;
     const struct bw_buffer none = {.data = NULL};
     bool ranged = !strcmp(row->change, "data");
-    bool sized = ranged || !strcmp(row->change, "added") || !strcmp(row->change, "removed");
+    bool sized = ranged || !strcmp(row->change, "added") || !strcmp(row->change, "deleted");
     if ((path && path->failed) || (before && before->failed) || (after && after->failed))
         return bw_error_no_memory();
     row->type = bw_file_type_name(side->place.type);
@@ -60,7 +60,7 @@ static struct bw_error *write_row(struct changes *changes, struct bw_logchange *
     row->path = row->path_bytes = bytes_of(path ? path : &none);
     row->before = row->before_bytes = bytes_of(before ? before : &none);
     row->after = row->after_bytes = bytes_of(after ? after : &none);
-    absent |= ranged ? 0 : BW_MEMBER(logchange, offset);
+    absent |= ranged ? 0 : BW_MEMBER(logchange, file_offset);
     absent |= sized ? 0 : BW_MEMBER(logchange, length);
     return cmd_answer_write(changes->answer, row, sizeof *row, absent);
 }
@@ -114,7 +114,7 @@ static bool same_bytes(struct extents *before, struct extents *after, uint64_t o
 
 static struct bw_error *write_range(struct changes *changes, uint64_t offset, uint64_t length)
 {
-    struct bw_logchange row = {.change = "data", .offset = offset, .length = length};
+    struct bw_logchange row = {.change = "data", .file_offset = offset, .length = length};
     return write_row(changes, &row, &changes->after.names[0], NULL, NULL, 0);
 }
 
@@ -398,7 +398,7 @@ static struct bw_error *compare(struct changes *changes)
     if (!changes->before.exists)
         return write_names(changes, &changes->after, &(struct side){0}, "added");
     if (!changes->after.exists)
-        return write_names(changes, &changes->before, &(struct side){0}, "removed");
+        return write_names(changes, &changes->before, &(struct side){0}, "deleted");
     BW_TRY(compare_names(changes));
     if (changes->after.place.type == BW_FILE_REGULAR)
         BW_TRY(compare_data(changes));
@@ -452,7 +452,7 @@ static int run(const struct cmd_common *common, void *state)
 {
     const struct cmd_answer_plan plan = {
         .record = cmd_log.record,
-        .columns = "change,type,path,offset,length,attribute,before,after",
+        .columns = "change,type,path,file_offset,length,attribute,before,after",
         .list = list,
     };
     (void)state;

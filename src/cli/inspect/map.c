@@ -181,9 +181,9 @@ static struct bw_error *check(const struct map *map, const struct question *ques
 static struct bw_error *write_row(const struct map *map, struct bw_placeinfo *row, uint64_t absent)
 {
     const char *path = absent & BW_MEMBER(placeinfo, devid) ? NULL : path_of(map, row->devid);
-    row->path = row->path_bytes = (struct bw_bytes){path, path ? strlen(path) : 0};
-    if (!row->copy)
-        absent |= BW_MEMBER(placeinfo, copy);
+    row->device = row->device_bytes = (struct bw_bytes){path, path ? strlen(path) : 0};
+    if (!row->mirror)
+        absent |= BW_MEMBER(placeinfo, mirror);
     return cmd_answer_write(map->answer, row, sizeof *row, absent);
 }
 
@@ -202,7 +202,7 @@ static struct bw_error *write_places(const struct map *map, uint64_t logical,
                                    .kind = parity == 0   ? "copy"
                                            : parity == 1 ? "P"
                                                          : "Q",
-                                   .copy = place.rebuilt ? 0 : copy,
+                                   .mirror = place.rebuilt ? 0 : copy,
                                    .devid = place.devid,
                                    .offset = place.offset};
         BW_TRY(write_row(map, &row, 0));
@@ -254,7 +254,7 @@ static struct bw_error *map_device(const struct map *map, struct question *rest)
                                        : place.parity == 2 ? "Q"
                                        : place.copy        ? "copy"
                                                            : uses[place.use],
-                               .copy = place.copy,
+                               .mirror = place.copy,
                                .devid = map->state->devid,
                                .offset = rest->address};
     rest->address += place.length;
@@ -300,8 +300,8 @@ static int map_all(const struct cmd_common *common, struct map *map)
 {
     const struct cmd_answer_plan plan = {
         .record = cmd_map.record,
-        .columns = map->state->by_device ? "devid,offset,length,kind,logical,copy"
-                                         : "logical,length,kind,copy,devid,offset,path",
+        .columns = map->state->by_device ? "devid,offset,length,kind,logical,mirror"
+                                         : "logical,length,kind,mirror,devid,offset,device",
         .list = list,
         .context = map,
     };

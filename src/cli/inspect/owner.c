@@ -68,6 +68,14 @@ static void append_number(struct bw_buffer *line, int width, uint64_t value, boo
         bw_buffer_format(line, " %*" PRIu64, width, value);
 }
 
+/* A tree block: its level and first key. */
+static void append_block(struct bw_buffer *line, const struct bw_ownerinfo *row, uint64_t absent)
+{
+    char key[BW_KEY_TEXT];
+    bw_buffer_format(line, "level %" PRIu64 " %s", row->level,
+                     absent & BW_MEMBER(ownerinfo, key) ? "" : bw_key_text(&row->key, key));
+}
+
 /* Prints a line with columns of fixed width: there may be millions of lines, so they are not
  * aligned afterwards. */
 static struct bw_error *print_line(struct cmd_answer *answer, const void *record, uint64_t absent)
@@ -81,18 +89,18 @@ static struct bw_error *print_line(struct cmd_answer *answer, const void *record
                          "tree", "inode", "offset", "path");
     asking->has_header = true;
     bw_buffer_format(line, "%-11s", row->kind);
-    append_number(line, 15, on_device ? row->device_offset : row->logical, false);
+    append_number(line, 15, on_device ? row->offset : row->logical, false);
     append_number(line, 10, row->length, false);
     append_number(line, 6, row->tree, absent & BW_MEMBER(ownerinfo, tree));
     append_number(line, 10, row->inode, absent & BW_MEMBER(ownerinfo, inode));
-    append_number(line, 12, row->offset, absent & BW_MEMBER(ownerinfo, offset));
+    append_number(line, 12, row->file_offset, absent & BW_MEMBER(ownerinfo, file_offset));
     bw_buffer_append(line, "  ", 2);
     if (row->path.data)
         bw_escape_line(line, row->path.data, row->path.length);
     else if (!(absent & BW_MEMBER(ownerinfo, level)))
-        bw_buffer_format(line, "level %" PRIu64 " %s", row->level, row->key ? row->key : "");
-    if (row->mendable)
-        bw_buffer_format(line, "  (mendable)");
+        append_block(line, row, absent);
+    if (row->repairable)
+        bw_buffer_format(line, "  (repairable)");
     while (line->length && line->data[line->length - 1] == ' ')
         line->length--;
     bw_buffer_append_byte(line, '\n');
@@ -123,22 +131,21 @@ static const unsigned lacks[] = {
     [BW_OWNER_OUTSIDE] = NO_EXTENT | NO_FILE | NO_OFFSET | NO_BLOCK,
 };
 
-static const uint64_t no_device = BW_MEMBER(ownerinfo, devid) | BW_MEMBER(ownerinfo, device_offset);
+static const uint64_t no_device = BW_MEMBER(ownerinfo, devid) | BW_MEMBER(ownerinfo, offset);
 
 static uint64_t absent_members(unsigned lack, bool has_key)
 {
     uint64_t absent = 0;
     if (lack & NO_EXTENT)
-        absent |= BW_MEMBER(ownerinfo, extent) | BW_MEMBER(ownerinfo, tree);
+        absent |= BW_MEMBER(ownerinfo, extent_logical) | BW_MEMBER(ownerinfo, tree);
     if (lack & NO_FILE)
         absent |= BW_MEMBER(ownerinfo, inode);
     if (lack & NO_OFFSET)
-        absent |= BW_MEMBER(ownerinfo, offset) | BW_MEMBER(ownerinfo, file_length);
+        absent |= BW_MEMBER(ownerinfo, file_offset) | BW_MEMBER(ownerinfo, file_length);
     if (lack & NO_BLOCK)
         absent |= BW_MEMBER(ownerinfo, level);
     if (!has_key)
-        absent |= BW_MEMBER(ownerinfo, key_objectid) | BW_MEMBER(ownerinfo, key_type) |
-                  BW_MEMBER(ownerinfo, key_offset);
+        absent |= BW_MEMBER(ownerinfo, key);
     return absent;
 }
 
@@ -158,27 +165,23 @@ static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
 {
     const struct asking *asking = context;
     const struct bw_bytes path = path_of(asking, owner);
-    char key[BW_KEY_TEXT];
     const struct bw_ownerinfo row = {
         .kind = bw_owner_kind_name(owner->kind),
         .logical = owner->logical,
         .length = owner->length,
-        .extent = owner->extent,
+        .extent_logical = owner->extent,
         .tree = owner->tree,
         .inode = owner->inode,
-        .offset = owner->offset,
+        .file_offset = owner->offset,
         .file_length = owner->file_length,
         .path = path,
         .path_bytes = path,
         .level = owner->level,
-        .key = owner->has_key ? bw_key_text(&owner->key, key) : NULL,
-        .key_objectid = owner->key.objectid,
-        .key_type = owner->key.type,
-        .key_offset = owner->key.offset,
-        .mendable = asking->state->bad_map && owner->range >= asking->lost,
+        .key = owner->key,
+        .repairable = asking->state->bad_map && owner->range >= asking->lost,
     };
     return write_row(context, &row,
-                     (asking->state->bad_map ? 0 : BW_MEMBER(ownerinfo, mendable)) | no_device |
+                     (asking->state->bad_map ? 0 : BW_MEMBER(ownerinfo, repairable)) | no_device |
                          absent_members(lacks[owner->kind], owner->has_key));
 }
 
@@ -195,9 +198,9 @@ static struct bw_error *write_place(struct asking *asking, uint64_t offset,
     const struct bw_ownerinfo row = {.kind = place->parity ? "parity" : uses[place->use],
                                      .length = place->length,
                                      .devid = asking->devid,
-                                     .device_offset = offset};
+                                     .offset = offset};
     return write_row(asking, &row,
-                     BW_MEMBER(ownerinfo, mendable) | BW_MEMBER(ownerinfo, logical) |
+                     BW_MEMBER(ownerinfo, repairable) | BW_MEMBER(ownerinfo, logical) |
                          absent_members(lacks[BW_OWNER_FREE], false));
 }
 
@@ -422,7 +425,7 @@ const struct command cmd_owner = {
         "--bad-map lists what bad sectors of a dying disk destroyed: the files that lost\n"
         "data, each with its bad ranges, and the files that depend on lost metadata. If the\n"
         "file system has several devices, --devid selects the device that the list describes.\n"
-        "Sectors that were not tried count as bad. A range is mendable if a copy or parity\n"
+        "Sectors that were not tried count as bad. A range is repairable if a copy or parity\n"
         "outside of the bad sectors still has its contents.\n\n"
         "Lines are of these kinds:\n"
         "  data       data of a file; for compressed data, the whole compressed extent\n"

@@ -44,17 +44,17 @@ static struct bw_error *write_status(struct cmd_answer *answer, void *context)
     struct bw_quota_status status;
     (void)context;
     BW_TRY(bw_fs_quota_status(answer->session.fs, &status));
-    const struct bw_quotainfo row = {.mode = mode_of(&status),
-                                     .state = status.is_known ? state_of(&status) : NULL,
+    const struct bw_quotainfo row = {.quota_mode = mode_of(&status),
+                                     .quota_state = status.is_known ? state_of(&status) : NULL,
                                      .generation = status.generation,
                                      .enable_generation = status.enable_generation,
-                                     .rescan = status.rescan,
+                                     .rescan_logical = status.rescan,
                                      .flags = status.flags,
-                                     .version = status.version};
-    const uint64_t all = BW_MEMBER(quotainfo, generation) | BW_MEMBER(quotainfo, rescan) |
-                         BW_MEMBER(quotainfo, flags) | BW_MEMBER(quotainfo, version);
+                                     .format_version = status.version};
+    const uint64_t all = BW_MEMBER(quotainfo, generation) | BW_MEMBER(quotainfo, rescan_logical) |
+                         BW_MEMBER(quotainfo, flags) | BW_MEMBER(quotainfo, format_version);
     uint64_t absent = status.is_known ? 0 : all;
-    absent |= status.rescanning ? 0 : BW_MEMBER(quotainfo, rescan);
+    absent |= status.rescanning ? 0 : BW_MEMBER(quotainfo, rescan_logical);
     absent |= status.enable_generation ? 0 : BW_MEMBER(quotainfo, enable_generation);
     return cmd_answer_write(answer, &row, sizeof row, absent);
 }
@@ -119,17 +119,17 @@ static struct bw_error *write_group(void *context, const struct bw_qgroup_info *
     if (words->failed)
         return bw_error_no_memory();
     const struct bw_bytes path = {info->path, info->path_length};
-    const struct bw_qgroupinfo row = {.id = text_at(words, id),
+    const struct bw_qgroupinfo row = {.qgroup = text_at(words, id),
                                       .referenced = info->referenced,
                                       .exclusive = info->exclusive,
                                       .max_referenced = info->max_referenced,
                                       .max_exclusive = info->max_exclusive,
-                                      .parents = text_at(words, parents),
-                                      .children = text_at(words, members),
-                                      .path = path,
-                                      .path_bytes = path,
-                                      .level = info->level,
-                                      .number = info->number,
+                                      .parent_qgroups = text_at(words, parents),
+                                      .child_qgroups = text_at(words, members),
+                                      .subvolume_path = path,
+                                      .subvolume_path_bytes = path,
+                                      .qgroup_level = info->level,
+                                      .qgroup_number = info->number,
                                       .generation = info->generation,
                                       .referenced_compressed = info->referenced_compressed,
                                       .exclusive_compressed = info->exclusive_compressed,
@@ -155,9 +155,10 @@ static int run(const struct cmd_common *common, void *state)
     const bool status = qgroups->status;
     const struct cmd_answer_plan plan = {
         .record = cmd_record_of(&cmd_qgroups, state),
-        .columns = status ? "mode,state,generation"
-                          : "id,referenced,exclusive,max_referenced,max_exclusive,parents,"
-                            "children,path",
+        .columns = status
+                       ? "quota_mode,quota_state,generation"
+                       : "qgroup,referenced,exclusive,max_referenced,max_exclusive,parent_qgroups,"
+                         "child_qgroups,subvolume_path",
         .list = status ? write_status : write_groups,
         .context = state,
     };
@@ -178,7 +179,7 @@ const struct command cmd_qgroups = {
         "rescanning, inconsistent) and the generation; with --json, all "
         "details.\n",
     .examples = "  btrfs-walk qgroups disk.img                      a table\n"
-                "  btrfs-walk qgroups -o id,referenced disk.img     two columns, in bytes\n"
+                "  btrfs-walk qgroups -o qgroup,referenced disk.img     two columns, in bytes\n"
                 "  btrfs-walk qgroups --status --json disk.img      are the numbers consistent?\n",
     .options = options,
     .record = "qgroupinfo",

@@ -62,35 +62,36 @@ static struct bw_names sources_of(const struct bw_generation_info *info,
 /* How much is recoverable, as a word; NULL if unknown. */
 static const char *recoverable_word(bool verified, bool readable, uint64_t missing)
 {
-    return !verified ? NULL : !readable ? "nothing" : missing ? "part" : "whole";
+    return !verified ? NULL : !readable ? "lost" : missing ? "partly" : "whole";
 }
 
 static struct bw_error *write_state(struct roots *roots, const struct bw_generation_info *info)
 {
     struct bw_bytes words[WORDS];
     const int64_t date = bw_time_nanoseconds(&info->date);
-    const uint64_t verified = BW_MEMBER(stateinfo, missing) | BW_MEMBER(stateinfo, trimmed) |
+    const uint64_t verified = BW_MEMBER(stateinfo, lost_blocks) | BW_MEMBER(stateinfo, trimmed) |
                               BW_MEMBER(stateinfo, overwritten) |
-                              BW_MEMBER(stateinfo, trees_damaged) | BW_MEMBER(stateinfo, readable);
+                              BW_MEMBER(stateinfo, trees_damaged) |
+                              BW_MEMBER(stateinfo, readable_subvolumes);
     const struct bw_stateinfo row = {
         .generation = info->generation,
-        .date = date,
+        .changed = date,
         .found = sources_of(info, words),
-        .standing = bw_generation_status_name(info->standing),
-        .left = recoverable_word(info->judged, info->readable, info->missing),
-        .missing = info->missing,
+        .status = bw_generation_status_name(info->standing),
+        .recoverable = recoverable_word(info->judged, info->readable, info->missing),
+        .lost_blocks = info->missing,
         .trimmed = info->trimmed,
         .overwritten = info->missing - info->trimmed,
         .trees = info->trees,
         .trees_damaged = info->trees_damaged,
-        .subvolumes = info->subvolumes,
-        .readable = info->subvolumes_readable,
+        .subvolume_count = info->subvolumes,
+        .readable_subvolumes = info->subvolumes_readable,
         .tree_root = info->tree_root,
         .chunk_root = info->chunk_root,
     };
     return cmd_answer_write(roots->answer, &row, sizeof row,
                             (info->judged ? 0 : verified) |
-                                (date ? 0 : BW_MEMBER(stateinfo, date)) |
+                                (date ? 0 : BW_MEMBER(stateinfo, changed)) |
                                 (info->chunk_root ? 0 : BW_MEMBER(stateinfo, chunk_root)));
 }
 
@@ -98,19 +99,19 @@ static struct bw_error *write_tree(void *context, const struct bw_generation_tre
 {
     struct roots *roots = context;
     char name[BW_KEY_TEXT];
-    const uint64_t verified = BW_MEMBER(statetreeinfo, missing) |
+    const uint64_t verified = BW_MEMBER(statetreeinfo, lost_blocks) |
                               BW_MEMBER(statetreeinfo, trimmed) |
                               BW_MEMBER(statetreeinfo, overwritten);
     const struct bw_statetreeinfo row = {
         .generation = roots->info->generation,
         .tree_root = roots->info->tree_root,
         .tree = tree->id,
-        .name = bw_tree_id_text(tree->id, name),
+        .tree_name = bw_tree_id_text(tree->id, name),
         .root = tree->root,
         .tree_generation = tree->generation,
         .level = tree->level,
-        .left = recoverable_word(tree->judged, tree->readable, tree->missing),
-        .missing = tree->missing,
+        .recoverable = recoverable_word(tree->judged, tree->readable, tree->missing),
+        .lost_blocks = tree->missing,
         .trimmed = tree->trimmed,
         .overwritten = tree->missing - tree->trimmed,
         .deleted = tree->is_deleted,
@@ -144,10 +145,11 @@ static int run(const struct cmd_common *common, void *context)
     struct bw_error *error = cmd_index_begin(&roots.index, common, &state->states, &own);
     const struct cmd_answer_plan plan = {
         .record = cmd_record_of(&cmd_roots, state),
-        .columns = state->trees
-                       ? "generation,tree_root,name,root,tree_generation,left,missing,trimmed"
-                       : "generation,date,found,standing,left,missing,trimmed,readable,subvolumes,"
-                         "tree_root",
+        .columns = state->trees ? "generation,tree_root,tree_name,root,tree_generation,recoverable,"
+                                  "lost_blocks,trimmed"
+                                : "generation,changed,found,status,recoverable,lost_blocks,trimmed,"
+                                  "readable_subvolumes,"
+                                  "subvolume_count,tree_root",
         .list = list,
         .context = &roots,
     };

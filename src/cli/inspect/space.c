@@ -68,12 +68,12 @@ static struct bw_error *write_subvolume(void *context, const struct bw_subvolume
     if (!known)
         return NULL;
     const struct bw_bytes path = {info->path, info->path_length};
-    const struct bw_shareinfo row = {.id = info->id,
+    const struct bw_shareinfo row = {.subvolume = info->id,
                                      .referenced = known->referenced,
                                      .exclusive = known->exclusive,
                                      .shared = known->referenced - known->exclusive,
-                                     .path = path,
-                                     .path_bytes = path,
+                                     .subvolume_path = path,
+                                     .subvolume_path_bytes = path,
                                      .deleted = known->is_deleted,
                                      .lost_blocks = known->lost_blocks};
     return cmd_answer_write(space->answer, &row, sizeof row, 0);
@@ -94,8 +94,8 @@ static struct bw_error *write_set(void *context, const struct bw_shared_set *set
     bw_buffer_append_byte(&space->text, '\0');
     if (space->text.failed)
         return bw_error_no_memory();
-    const struct bw_sharedinfo row = {.bytes = set->bytes,
-                                      .count = set->subvolume_count,
+    const struct bw_sharedinfo row = {.shared = set->bytes,
+                                      .subvolume_count = set->subvolume_count,
                                       .subvolumes = space->text.data,
                                       .deleted = set->are_deleted};
     return cmd_answer_write(space->answer, &row, sizeof row, 0);
@@ -169,7 +169,7 @@ static const struct space_state all;
 
 const struct cmd_answer_plan cmd_space_plan = {
     .record = "shareinfo",
-    .columns = "id,referenced,exclusive,path",
+    .columns = "subvolume,referenced,exclusive,subvolume_path",
     .list = list,
     .context = (void *)(uintptr_t)&all,
 };
@@ -182,7 +182,7 @@ static int run(const struct cmd_common *common, void *state)
     plan.context = state;
     if (space->shared || freed) {
         plan.record = freed ? "freeinfo" : "sharedinfo";
-        plan.columns = freed ? "freed,referenced,subvolumes" : "bytes,count,subvolumes";
+        plan.columns = freed ? "freed,referenced,subvolumes" : "shared,subvolume_count,subvolumes";
     }
     if (freed && space->shared)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--free-if excludes --shared"));

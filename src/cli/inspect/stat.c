@@ -223,7 +223,7 @@ static void append_inode(const struct known *known, struct bw_buffer *text)
 static struct bw_error *print_lines(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
     const struct bw_statinfo *row = record;
-    const struct known *known = row->extents.context;
+    const struct known *known = row->extent_counts.context;
     struct stat_state *state = answer->plan->context;
     struct bw_buffer *text = &answer->text;
     (void)absent;
@@ -243,7 +243,7 @@ static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
 {
     const struct bw_extent_count *extents = &((const struct known *)context)->extents;
     const struct bw_extentsuminfo row = {
-        .total = extents->total,
+        .extent_count = extents->total,
         .inline_ = extents->inlined,
         .regular = extents->regular,
         .preallocated = extents->unwritten,
@@ -255,24 +255,13 @@ static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
     return sink->take(sink, &row, sizeof row, 0);
 }
 
-static struct bw_names flag_names(uint64_t flags, struct bw_bytes names[64])
-{
-    struct bw_names result = {names, 0};
-    for (unsigned bit = 0; bit < 64; bit++) {
-        const char *name = flags >> bit & 1 ? bw_inode_flag_name(bit) : NULL;
-        if (name)
-            names[result.length++] = (struct bw_bytes){name, strlen(name)};
-    }
-    return result;
-}
-
 static void fill_inode(struct bw_statinfo *row, const struct bw_inode *inode)
 {
     row->mode = inode->mode;
     row->uid = inode->uid;
     row->gid = inode->gid;
     row->size = inode->size;
-    row->bytes = inode->bytes;
+    row->allocated = inode->bytes;
     row->nlink = inode->link_count;
     row->atime = bw_time_nanoseconds(&inode->atime);
     row->mtime = bw_time_nanoseconds(&inode->mtime);
@@ -282,13 +271,12 @@ static void fill_inode(struct bw_statinfo *row, const struct bw_inode *inode)
     row->transid = inode->transid;
     row->sequence = inode->sequence;
     row->flags = inode->flags;
-    row->device_major = bw_inode_major(inode);
-    row->device_minor = bw_inode_minor(inode);
+    row->rdev_major = bw_inode_major(inode);
+    row->rdev_minor = bw_inode_minor(inode);
 }
 
 static struct bw_error *write_record(struct cmd_answer *answer, const struct known *known)
 {
-    struct bw_bytes flags[64];
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     BW_AUTO_FREE struct bw_bytes *xattrs = calloc(known->xattr_count + 1, sizeof *xattrs);
     const struct bw_xattr *compression = known->compression;
@@ -306,18 +294,16 @@ static struct bw_error *write_record(struct cmd_answer *answer, const struct kno
         .type = type_name(known),
         .subvolume_path = known->subvolume,
         .target = {known->target_length ? known->target : NULL, known->target_length},
-        .flag_names = flag_names(known->inode.flags, flags),
         .xattrs = {xattrs, known->xattr_count},
-        .extents = {list_extents, (void *)(uintptr_t)known},
+        .extent_counts = {list_extents, (void *)(uintptr_t)known},
     };
     if (compression)
         row.compression =
             (struct bw_bytes){(const char *)compression->value, compression->value_length};
     fill_inode(&row, &known->inode);
-    return cmd_answer_write(answer, &row, sizeof row,
-                            is_device(known) ? 0
-                                             : BW_MEMBER(statinfo, device_major) |
-                                                   BW_MEMBER(statinfo, device_minor));
+    return cmd_answer_write(
+        answer, &row, sizeof row,
+        is_device(known) ? 0 : BW_MEMBER(statinfo, rdev_major) | BW_MEMBER(statinfo, rdev_minor));
 }
 
 /* Reads only the facts that the format contains. */

@@ -70,8 +70,8 @@ static uint64_t absent_members(const struct bw_subvolume_info *info)
         bool absent;
         uint64_t members;
     } groups[] = {
-        {!info->parent, BW_MEMBER(subvolinfo, parent) | BW_MEMBER(subvolinfo, top_level) |
-                            BW_MEMBER(subvolinfo, directory)},
+        {!info->parent,
+         BW_MEMBER(subvolinfo, parent_subvolume) | BW_MEMBER(subvolinfo, parent_inode)},
         {!info->otransid && !info->otime.tv_sec,
          BW_MEMBER(subvolinfo, otransid) | BW_MEMBER(subvolinfo, otime)},
         {!info->ctransid && !info->ctime.tv_sec,
@@ -92,12 +92,11 @@ static struct bw_error *write_row(struct cmd_answer *answer, const struct bw_sub
 {
     const struct bw_bytes path = {info->path, info->path_length};
     const struct bw_subvolinfo row = {
-        .id = info->id,
+        .subvolume = info->id,
         .generation = info->generation,
-        .parent = info->parent,
-        .top_level = info->parent,
-        .path = path,
-        .path_bytes = path,
+        .parent_subvolume = info->parent,
+        .subvolume_path = path,
+        .subvolume_path_bytes = path,
         .attributes = attributes,
         .ro = info->read_only,
         .snapshot = info->is_snapshot,
@@ -119,7 +118,7 @@ static struct bw_error *write_row(struct cmd_answer *answer, const struct bw_sub
         .level = info->level,
         .root = info->root,
         .last_snapshot = info->last_snapshot,
-        .directory = info->directory,
+        .parent_inode = info->directory,
     };
     return cmd_answer_write(answer, &row, sizeof row, absent_members(info));
 }
@@ -154,7 +153,7 @@ static const struct subvolumes_state all;
 
 const struct cmd_answer_plan cmd_subvolumes_plan = {
     .record = "subvolinfo",
-    .columns = "id,generation,parent,otime,attributes,path",
+    .columns = "subvolume,generation,parent_subvolume,otime,attributes,subvolume_path",
     .list = list,
     .context = (void *)(uintptr_t)&all,
 };
@@ -185,7 +184,8 @@ const struct command cmd_subvolumes = {
         "only with --deleted.\n",
     .examples = "  btrfs-walk subvolumes disk.img                       a table\n"
                 "  btrfs-walk subvolumes --tree disk.img                as a tree\n"
-                "  btrfs-walk subvolumes -o id,path --snapshots disk.img    snapshots only\n"
+                "  btrfs-walk subvolumes -o subvolume,subvolume_path --snapshots disk.img    "
+                "snapshots only\n"
                 "  btrfs-walk subvolumes --json disk.img | jq .path     all that is known\n",
     .options = options,
     .record = "subvolinfo",

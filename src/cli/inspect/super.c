@@ -203,7 +203,7 @@ const struct command cmd_super = {
                "copy, and differences between copies, are reported on stderr.\n",
     .examples = "  btrfs-walk super disk.img                              all copies\n"
                 "  btrfs-walk super -i 1 disk.img                         one of them\n"
-                "  btrfs-walk super -o path,copy,generation a.img b.img   columns\n"
+                "  btrfs-walk super -o device,copy,generation a.img b.img   columns\n"
                 "  btrfs-walk super --json a.img b.img | jq .label        for programs\n",
     .options = options,
     .record = "superblockinfo",

@@ -159,9 +159,10 @@ static struct bw_error *print_tree(struct cmd_answer *answer, const void *record
     const struct bw_tree_stats *stats = &((struct tree_stats_state *)answer->plan->context)->now;
     struct bw_buffer *text = &answer->text;
     const bool bytes = answer->settings.raw;
-    const bool number = *row->name == '-' || (*row->name >= '0' && *row->name <= '9');
+    const bool number =
+        *row->tree_name == '-' || (*row->tree_name >= '0' && *row->tree_name <= '9');
     (void)absent;
-    bw_buffer_format(text, "Calculating size of %s%s%s\n", number ? "tree " : "", row->name,
+    bw_buffer_format(text, "Calculating size of %s%s%s\n", number ? "tree " : "", row->tree_name,
                      number ? "" : " tree");
     append_size(text, "\tTotal size", stats->bytes, bytes);
     append_size(text, "\t\tInline data", stats->inline_bytes, bytes);
@@ -177,8 +178,8 @@ static struct bw_error *write_items(struct cmd_answer *answer, const struct bw_t
 {
     for (unsigned type = 0; type < BW_KEY_TYPES; type++) {
         const struct bw_itemsinfo row = {.tree = stats->id,
-                                         .type = bw_key_type_name((uint8_t)type),
-                                         .number = type,
+                                         .key_type_name = bw_key_type_name((uint8_t)type),
+                                         .key_type = type,
                                          .items = stats->types[type].count,
                                          .bytes = stats->types[type].bytes};
         if (row.items)
@@ -198,17 +199,17 @@ static struct bw_error *write_row(struct cmd_answer *answer, const struct select
         return bw_error_no_memory();
     const struct bw_treeinfo row = {
         .tree = stats->id,
-        .name = tree->name,
+        .tree_name = tree->name,
         .levels = stats->levels,
         .blocks = stats->block_count,
         .leaves = stats->blocks[0],
         .on_levels = levels.data,
-        .lost = stats->lost_blocks,
+        .lost_blocks = stats->lost_blocks,
         .bytes = stats->bytes,
         .inline_bytes = stats->inline_bytes,
         .items = stats->items,
-        .used_bytes = stats->used_bytes,
-        .fill = fill_of(stats),
+        .used = stats->used_bytes,
+        .fill_percent = fill_of(stats),
         .seeks = stats->seeks,
         .forward_seeks = stats->forward_seeks,
         .backward_seeks = stats->backward_seeks,
@@ -279,7 +280,7 @@ static int run(const struct cmd_common *common, void *state)
     struct tree_stats_state *stats = state;
     const struct cmd_answer_plan plan = {
         .record = cmd_record_of(&cmd_tree_stats, state),
-        .columns = stats->items ? "tree,type,items,bytes" : NULL,
+        .columns = stats->items ? "tree,key_type_name,items,bytes" : NULL,
         .print = print_tree,
         .list = list,
         .context = state,

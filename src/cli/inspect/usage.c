@@ -187,7 +187,7 @@ static struct bw_error *list_groups(void *context, struct bw_record_sink *sink)
     for (size_t i = 0; i < usage->group_count; i++) {
         const struct bw_usage_group *group = &usage->groups[i];
         const struct bw_usagegroupinfo row = {
-            .type = bw_chunk_type_name(group->type),
+            .chunk_type = bw_chunk_type_name(group->type),
             .profile = group->profile,
             .size = group->size,
             .used = group->used,
@@ -210,9 +210,9 @@ static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
         const struct bw_usage_device *device = &usage->devices[i];
         const char *path = device->info.path;
         const struct bw_usagedeviceinfo row = {
-            .id = device->info.devid,
-            .state = bw_device_state_name(device->info.state),
-            .path = {path, path ? strlen(path) : 0},
+            .devid = device->info.devid,
+            .device_state = bw_device_state_name(device->info.state),
+            .device = {path, path ? strlen(path) : 0},
             .seed = device->info.seed,
             .size = device->info.total_bytes,
             .allocated = device->allocated,

@@ -70,10 +70,10 @@ static struct bw_error *write_version(void *context, const struct bw_version *ve
         BW_TRY(read_all(version, &left));
     const struct bw_versioninfo row = {
         .generation = version->generation,
-        .first = version->first,
+        .first_generation = version->first,
         .tree_root = version->tree_root,
-        .date = bw_time_nanoseconds(&version->time),
-        .left = bw_left_name(bw_left_kind(&left, inode->flags & BW_INODE_NODATASUM)),
+        .changed = bw_time_nanoseconds(&version->time),
+        .recoverable = bw_left_name(bw_left_kind(&left, inode->flags & BW_INODE_NODATASUM)),
         .type = bw_file_type_name(bw_file_type_of_mode(inode->mode)),
         .size = inode->size,
         .mtime = bw_time_nanoseconds(&inode->mtime),
@@ -87,7 +87,7 @@ static struct bw_error *write_version(void *context, const struct bw_version *ve
     };
     const bool unread = versions->state->no_data && S_ISREG(inode->mode);
     return cmd_answer_write(versions->answer, &row, sizeof row,
-                            unread ? BW_MEMBER(versioninfo, left) : 0);
+                            unread ? BW_MEMBER(versioninfo, recoverable) : 0);
 }
 
 static struct bw_error *list(struct cmd_answer *answer, void *context)
@@ -128,7 +128,7 @@ static int run(const struct cmd_common *common, void *state)
     struct cmd_common own;
     const struct cmd_answer_plan plan = {
         .record = cmd_versions.record,
-        .columns = "generation,first,date,left,size,mtime,changes,path",
+        .columns = "generation,first_generation,changed,recoverable,size,mtime,changes,path",
         .list = list,
         .context = &versions,
     };
@@ -152,9 +152,9 @@ const struct command cmd_versions = {
         "\"first\" to \"generation\". If a generation has no file at PATH, the file is searched\n"
         "for under other names. \"changes\" lists the differences from the previous version,\n"
         "which is the next row. The contents are read and verified against the checksums of\n"
-        "that generation: all ranges are valid (proven), some are lost (partly), all are lost\n"
+        "that generation: all ranges are valid (verified), some are lost (partly), all are lost\n"
         "(lost), or the file has no checksums and may contain anything "
-        "(unproven).\n",
+        "(unverified).\n",
     .examples = "  btrfs-walk versions disk.img /etc/fstab\n"
                 "  btrfs-walk cat --generation 1234 disk.img /etc/fstab    one of them\n"
                 "  btrfs-walk versions -o generation,size --raw disk.img /etc/fstab\n",

@@ -27,7 +27,7 @@ struct walk_state {
 static const char *const orders[] = {
     [BW_WALK_UNSORTED] = "none",      [BW_WALK_BY_PATH] = "path",
     [BW_WALK_BY_NAME] = "name",       [BW_WALK_BY_SIZE] = "size",
-    [BW_WALK_BY_BYTES] = "bytes",     [BW_WALK_BY_MTIME] = "mtime",
+    [BW_WALK_BY_BYTES] = "allocated", [BW_WALK_BY_MTIME] = "mtime",
     [BW_WALK_BY_ATIME] = "atime",     [BW_WALK_BY_CTIME] = "ctime",
     [BW_WALK_BY_OTIME] = "otime",     [BW_WALK_BY_GENERATION] = "generation",
     [BW_WALK_BY_TRANSID] = "transid", [BW_WALK_BY_INODE] = "inode",

@@ -254,7 +254,7 @@ static struct bw_error *write_record(const struct answer *answer, const struct b
         .path_bytes = {path->data, path->length},
         .subvolume = bw_subvolume_id(answer->place->subvolume),
         .inode = answer->place->inode,
-        .name = {(const char *)xattr->name, xattr->name_length},
+        .xattr = {(const char *)xattr->name, xattr->name_length},
         .value = {(const char *)xattr->value, xattr->value_length},
         .acl = {list && *list ? list : NULL, list && *list ? strlen(list) - 1 : 0},
     };

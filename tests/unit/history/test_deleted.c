@@ -19,7 +19,7 @@ static void test_kinds(void **state)
     assert_int_equal(bw_left_kind(&left, true), BW_LEFT_PROVEN);
     take(&left, BW_DATA_BYTES, 4096, 4096);
     assert_int_equal(bw_left_kind(&left, true), BW_LEFT_UNPROVEN);
-    assert_string_equal(bw_left_name(bw_left_kind(&left, false)), "proven");
+    assert_string_equal(bw_left_name(bw_left_kind(&left, false)), "verified");
     take(&left, BW_DATA_BAD, 8192, 1);
     assert_string_equal(bw_left_name(bw_left_kind(&left, false)), "partly");
     assert_int_equal(bw_left_kind(&left, true), BW_LEFT_PARTLY);

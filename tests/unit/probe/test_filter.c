@@ -47,7 +47,7 @@ static void test_numbers(void **state)
                                         .logical = UINT64_C(1) << 63,
                                         .level = 3,
                                         .bytes = 16384,
-                                        .copy = 0};
+                                        .mirror = 0};
     static const struct expectation cases[] = {
         {"level == 3", true},
         {"level==3", true},
@@ -90,9 +90,9 @@ static void test_numbers(void **state)
         {"ns == 1500000ns", true},
         {"ns == 1500000", true},
         {"level", true},
-        {"copy", false},
+        {"mirror", false},
         {"error", true},
-        {"!copy", true},
+        {"!mirror", true},
     };
     expect_matches(BW_PROBE_block__read__done, &record, cases, COUNT(cases));
 }
@@ -121,30 +121,30 @@ static void test_texts(void **state)
 {
     (void)state;
     const struct bw_fopinfo record = {
-        .xlator = "verify", .type = "features/verify", .operation = "", .kind = NULL};
+        .layer = "verify", .layer_type = "features/verify", .operation = "", .request_kind = NULL};
     static const struct expectation cases[] = {
-        {"xlator == verify", true},
-        {"xlator == \"verify\"", true},
-        {"xlator == verif", false},
-        {"xlator == verify2", false},
-        {"xlator != verify", false},
-        {"xlator ~ v*y", true},
-        {"xlator !~ v*y", false},
-        {"xlator ~ [!x]*", true},
-        {"xlator ~[!v]*", false},
-        {"type ~ */verify", true},
-        {"type == features/verify", true},
-        {"type ~ \"*/\\x76erify\"", true},
-        {"xlator", true},
+        {"layer == verify", true},
+        {"layer == \"verify\"", true},
+        {"layer == verif", false},
+        {"layer == verify2", false},
+        {"layer != verify", false},
+        {"layer ~ v*y", true},
+        {"layer !~ v*y", false},
+        {"layer ~ [!x]*", true},
+        {"layer ~[!v]*", false},
+        {"layer_type ~ */verify", true},
+        {"layer_type == features/verify", true},
+        {"layer_type ~ \"*/\\x76erify\"", true},
+        {"layer", true},
         {"operation", false},
         {"operation == \"\"", true},
         {"operation ~ *", true},
-        {"kind", false},
-        {"kind == \"\"", false},
-        {"kind != \"\"", true},
-        {"kind ~ *", false},
-        {"kind !~ *", true},
-        {"!kind && !(kind == x) && kind != x", true},
+        {"request_kind", false},
+        {"request_kind == \"\"", false},
+        {"request_kind != \"\"", true},
+        {"request_kind ~ *", false},
+        {"request_kind !~ *", true},
+        {"!request_kind && !(request_kind == x) && request_kind != x", true},
         {"probe == fop-unwind", true},
         {"probe ~ fop-*", true},
         {"probe !~ fop-*", false},
@@ -158,7 +158,7 @@ static void test_bytes(void **state)
 {
     (void)state;
     const struct bw_direntinfo record = {
-        .name = {"a\0\"\\\n\xff*.tmp", 10}, .type = "file", .parent = 256};
+        .name = {"a\0\"\\\n\xff*.tmp", 10}, .type = "file", .parent_inode = 256};
     static const struct expectation cases[] = {
         {"name == \"a\\x00\\\"\\\\\\n\\xff*.tm\"", true},
         {"name == \"a\\x00\\\"\\\\\\n\\xFF*.tmp\"", false},
@@ -172,7 +172,7 @@ static void test_bytes(void **state)
         {"name ~ \"*[\\xf0-\\xff]*\"", true},
         {"name ~ \"*\\n*\" && type == file", true},
         {"name", true},
-        {"parent > 255 && name ~ a*", true},
+        {"parent_inode > 255 && name ~ a*", true},
     };
     expect_matches(BW_PROBE_dirent, &record, cases, COUNT(cases));
     const struct bw_direntinfo other = {.name = {"it's-5%", 7}};
@@ -229,18 +229,18 @@ static void test_several_probes(void **state)
     (void)state;
     const struct bw_blockinfo block = {.logical = 7, .bytes = 4096};
     const struct bw_cacheinfo cache = {.logical = 7, .bytes = 4096};
-    const struct bw_ioinfo io = {.path = "/x", .bytes = 1};
-    const struct bw_pathinfo path = {.path = {"/x", 2}};
+    const struct bw_ioinfo io = {.device = "/x", .bytes = 1};
+    const struct bw_imageinfo image = {.device = "/x"};
     struct bw_probe_event events[] = {
         event_of(BW_PROBE_block__verify, &block), event_of(BW_PROBE_cache__hit, &cache),
-        event_of(BW_PROBE_dev__read__done, &io), event_of(BW_PROBE_path__emit, &path)};
+        event_of(BW_PROBE_dev__read__done, &io), event_of(BW_PROBE_image__open, &image)};
     expect_success(create("block-verify,cache-hit", "logical == 7 && bytes == 4K"));
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(filter_matches(filter, &events[i]), i < 2);
-    expect_success(create("dev-read-done,path-emit", "path ~ /?"));
+    expect_success(create("dev-read-done,image-open", "device ~ /?"));
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(filter_matches(filter, &events[i]), i >= 2);
-    expect_success(create("*", "probe ~ *-hit || probe == path-emit"));
+    expect_success(create("*", "probe ~ *-hit || probe == image-open"));
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(filter_matches(filter, &events[i]), i == 1 || i == 3);
     bool none[BW_PROBES_MAX] = {false};
@@ -252,24 +252,24 @@ static void test_several_probes(void **state)
 static void test_precedence(void **state)
 {
     (void)state;
-    const struct bw_mapinfo record = {.copy = 1, .copies = 2, .rebuilt = 1, .missing = 0};
+    const struct bw_mapinfo record = {.mirror = 1, .mirrors = 2, .rebuilt = 1, .missing = 0};
     static const struct expectation cases[] = {
-        {"copy || copy && missing", true},
-        {"(copy || copy) && missing", false},
-        {"missing && copy || copy", true},
-        {"missing && (copy || copy)", false},
-        {"!missing && copy", true},
-        {"!missing || copy == 7", true},
-        {"!(missing || copy)", false},
-        {"!copy && missing || rebuilt", true},
-        {"!copies == 1", true}, /* of the whole comparison */
-        {"!copies == 2", false},
-        {"!!copy", true},
-        {"!!!copy", false},
-        {"!(!(copy))", true},
-        {" \t\n\v\f\r( copy\n)\t", true},
-        {"copy&&rebuilt&&!missing", true},
-        {"(((((copy)))))&&(missing||!missing)", true},
+        {"mirror || mirror && missing", true},
+        {"(mirror || mirror) && missing", false},
+        {"missing && mirror || mirror", true},
+        {"missing && (mirror || mirror)", false},
+        {"!missing && mirror", true},
+        {"!missing || mirror == 7", true},
+        {"!(missing || mirror)", false},
+        {"!mirror && missing || rebuilt", true},
+        {"!mirrors == 1", true}, /* of the whole comparison */
+        {"!mirrors == 2", false},
+        {"!!mirror", true},
+        {"!!!mirror", false},
+        {"!(!(mirror))", true},
+        {" \t\n\v\f\r( mirror\n)\t", true},
+        {"mirror&&rebuilt&&!missing", true},
+        {"(((((mirror)))))&&(missing||!missing)", true},
     };
     expect_matches(BW_PROBE_chunk__map, &record, cases, COUNT(cases));
 }
@@ -287,7 +287,7 @@ static unsigned random_below(unsigned limit)
 /* Binding: 0 anything, 1 no `||`, 2 neither. Returns the set of records that match, a bit each. */
 static unsigned write_random(struct bw_buffer *text, unsigned depth, unsigned binding)
 {
-    static const char *const names[] = {"copy", "copies", "rebuilt", "missing"};
+    static const char *const names[] = {"mirror", "mirrors", "rebuilt", "missing"};
     static const unsigned sets[] = {0xaaaa, 0xcccc, 0xf0f0, 0xff00};
     unsigned kind = depth ? random_below(5) : 4, left;
     if (kind == 4) {
@@ -319,7 +319,7 @@ static void test_random_filters(void **state)
         expect_success(create("chunk-map", text.data));
         for (unsigned k = 0; k < 16; k++) {
             const struct bw_mapinfo record = {
-                .copy = k & 1, .copies = k >> 1 & 1, .rebuilt = k >> 2 & 1, .missing = k >> 3};
+                .mirror = k & 1, .mirrors = k >> 1 & 1, .rebuilt = k >> 2 & 1, .missing = k >> 3};
             const struct bw_probe_event event = event_of(BW_PROBE_chunk__map, &record);
             if (filter_matches(filter, &event) != (expected >> k & 1))
                 fail_msg("record %u: %s", k, text.data);
@@ -342,7 +342,7 @@ static void test_members_and_attributes(void **state)
     assert_int_equal(attributes.data, BW_STABILITY_EVOLVING);
     assert_int_equal(attributes.depends, BW_CLASS_COMMON);
     /* The record's data are less stable than the member, then the member than the record. */
-    expect_success(create("fop-*", "xlator == verify"));
+    expect_success(create("fop-*", "layer == verify"));
     assert_int_equal(bw_filter_attributes(filter).name, BW_STABILITY_EVOLVING);
     assert_int_equal(bw_filter_attributes(filter).data, BW_STABILITY_UNSTABLE);
     expect_success(create("error", "address && message ~ *sum*"));

@@ -142,16 +142,16 @@ static void test_lazy_members(void **state)
     assert_null(bw_probes_select("key-*", first.consumer.selected));
     bw_probes_add(probes, &first.consumer);
     BW_PROBE(probes, key__search__start, key_start, &event);
-    assert_false(first.members >> BW_keyinfo_type_name & 1);
+    assert_false(first.members >> BW_keyinfo_key_type_name & 1);
     assert_null(bw_probes_select("key-search-start", second.consumer.selected));
-    second.consumer.lazy[BW_PROBE_key__search__start] = UINT64_C(1) << BW_keyinfo_type_name;
+    second.consumer.lazy[BW_PROBE_key__search__start] = UINT64_C(1) << BW_keyinfo_key_type_name;
     bw_probes_add(probes, &second.consumer);
     BW_PROBE(probes, key__search__start, key_start, &event);
     assert_int_equal(first.events, 2);
     assert_int_equal(second.events, 1);
-    assert_true(second.members >> BW_keyinfo_type_name & 1);
+    assert_true(second.members >> BW_keyinfo_key_type_name & 1);
     BW_PROBE(probes, key__search__done, key_done, &event);
-    assert_false(first.members >> BW_keyinfo_type_name & 1);
+    assert_false(first.members >> BW_keyinfo_key_type_name & 1);
     bw_probes_destroy(probes);
 }
 
@@ -245,12 +245,14 @@ static void test_text(void **state)
     hide_thread(&paper, "   0.000002000 ", " ");
     assert_string_equal(
         paper.text,
-        "   0.000000000 THREAD image-open call=- error=- ns=- path=disk.img size=1048576 index=0\n"
-        "   0.000001000 THREAD dirent call=- error=- ns=- parent=256 child=300 tree=5 type=file "
-        "name=\"two words \\377\\033[31m\"\n"
-        "   0.000002000 THREAD error call=- error=-117 ns=- address=0 code=6 severity=damage "
+        "   0.000000000 THREAD image-open call=- error=- ns=- device=disk.img size=1048576 "
+        "index=0\n"
+        "   0.000001000 THREAD dirent call=- error=- ns=- parent_inode=256 inode=300 subvolume=5 "
+        "type=file "
+        "name=\"two words \\377\\033[31m\" child_subvolume=0\n"
+        "   0.000002000 THREAD error call=- error=-117 ns=- address=0 error_code=6 severity=damage "
+        "layer_type=- "
         "layer=- "
-        "volume=- "
         "message=\"tree block 4096: it is \\\"bad\\\"\"\n");
 }
 
@@ -268,14 +270,18 @@ static void test_json(void **state)
     hide_thread(&paper, "\"thread\":", ",");
     assert_string_equal(
         paper.text,
-        "{\"probe\":\"image-open\",\"time\":86400000000000,\"thread\":THREAD,\"path\":\"disk.img\","
+        "{\"probe\":\"image-open\",\"time\":86400000000000,\"thread\":THREAD,\"device\":\"disk."
+        "img\","
         "\"size\":1048576,\"index\":0}\n"
-        "{\"probe\":\"dirent\",\"time\":86400000001000,\"thread\":THREAD,\"parent\":256,\"child\":"
+        "{\"probe\":\"dirent\",\"time\":86400000001000,\"thread\":THREAD,\"parent_inode\":256,"
+        "\"inode\":"
         "300,"
-        "\"tree\":5,\"type\":\"file\",\"name_bytes\":\"dHdvIHdvcmRzIP8bWzMxbQ==\"}\n"
+        "\"subvolume\":5,\"type\":\"file\",\"name_bytes\":\"dHdvIHdvcmRzIP8bWzMxbQ==\",\"child_"
+        "subvolume\":0}\n"
         "{\"probe\":\"error\",\"time\":86400000002000,\"thread\":THREAD,\"error\":-117,\"address\":"
         "0,"
-        "\"code\":6,\"severity\":\"damage\",\"message\":\"tree block 4096: it is \\\"bad\\\"\"}\n");
+        "\"error_code\":6,\"severity\":\"damage\",\"message\":\"tree block 4096: it is "
+        "\\\"bad\\\"\"}\n");
 }
 
 static void test_maximum(void **state)

@@ -47,12 +47,12 @@ static void test_members(void **state)
     (void)state;
     struct recorder_bench bench = recorder_bench_create("fop-*,cache-hit", 16);
     record_image(bench.probes, "/tmp/a b.img");
-    assert_string_equal(last_line(&bench), "image-open call=- error=- ns=- path=\"/tmp/a b.img\" "
+    assert_string_equal(last_line(&bench), "image-open call=- error=- ns=- device=\"/tmp/a b.img\" "
                                            "size=1048576 index=2");
     say_error(&bench, "it is bad");
     assert_string_equal(last_line(&bench),
-                        "error call=- error=-117 ns=- address=77 code=6 severity=damage "
-                        "layer=features/verify volume=verify message=\"it is bad\"");
+                        "error call=- error=-117 ns=- address=77 error_code=6 severity=damage "
+                        "layer_type=features/verify layer=verify message=\"it is bad\"");
     struct bw_fop_event fop = {.event = {.call = 9, .ns = 50},
                                .xlator = "device-1",
                                .type = "storage/file",
@@ -61,13 +61,14 @@ static void test_members(void **state)
                                .count = 1,
                                .address = UINT64_MAX};
     BW_PROBE(bench.probes, fop__unwind, unwind, &fop);
-    assert_string_equal(last_line(&bench),
-                        "fop-unwind call=9 error=0 ns=50 xlator=device-1 type=storage/file "
-                        "operation=read kind=tree-block address=18446744073709551615 requests=1 "
-                        "depth=0 parent=0 own_ns=0");
+    assert_string_equal(
+        last_line(&bench),
+        "fop-unwind call=9 error=0 ns=50 layer=device-1 layer_type=storage/file "
+        "operation=read request_kind=tree-block address=18446744073709551615 requests=1 "
+        "depth=0 parent_call=0 own_ns=0");
     fop.kind = NULL;
     BW_PROBE(bench.probes, fop__wind, wind, &fop);
-    assert_non_null(strstr(last_line(&bench), " kind=- "));
+    assert_non_null(strstr(last_line(&bench), " request_kind=- "));
     assert_int_equal(bw_recorder_count(bench.recorder), 4);
     recorder_bench_free(&bench);
 }
@@ -121,7 +122,7 @@ static void test_json(void **state)
     record_image(bench.probes, "/a\xff");
     snprintf(expected, sizeof expected,
              "{\"number\":1,\"probe\":\"image-open\",\"time\":%llu,\"thread\":%d,"
-             "\"path_bytes\":\"L2H/\",\"size\":1048576,\"index\":2}",
+             "\"device_bytes\":\"L2H/\",\"size\":1048576,\"index\":2}",
              (unsigned long long)recorder_bench_time, (int)gettid());
     assert_string_equal(last_json(&bench), expected);
     say_error(&bench, "no\x7f\xc2\x9b");
@@ -147,11 +148,11 @@ static void test_cut(void **state)
         assert_non_null(strstr(last_json(&bench), "...\",\"cut\":true}")); /* is UTF-8 */
         memset(text + shift + 3000, 'z', shift);
         text[3000 + 2 * shift] = '\0';
-        snprintf(expected, sizeof expected, " path=...%s ",
+        snprintf(expected, sizeof expected, " device=...%s ",
                  text + 3000 + 2 * shift - 3 * kept - shift);
         record_image(bench.probes, text);
         assert_non_null(strstr(last_line(&bench), expected));
-        assert_non_null(strstr(last_json(&bench), "\"path\":\"...\xe2\x82\xac"));
+        assert_non_null(strstr(last_json(&bench), "\"device\":\"...\xe2\x82\xac"));
     }
     memset(text, 'b', sizeof text);
     text[800] = '\0';
@@ -163,7 +164,7 @@ static void test_cut(void **state)
     say_error(&bench, text);
     assert_non_null(strstr(last_line(&bench), "\\200..."));
     record_image(bench.probes, text);
-    assert_non_null(strstr(last_line(&bench), "path=...\\200\\200"));
+    assert_non_null(strstr(last_line(&bench), "device=...\\200\\200"));
     recorder_bench_free(&bench);
 }
 
@@ -285,8 +286,8 @@ static void test_threads(void **state)
         const struct bw_recorded event = bw_recording_event(recording, i);
         memcpy(bench.line, event.text.data, event.text.length);
         bench.line[event.text.length] = '\0';
-        assert_int_equal(sscanf(strstr(bench.line, "inode="), "inode=%llu tree=%llu path=%100s",
-                                &inode, &tree, path),
+        assert_int_equal(sscanf(strstr(bench.line, "inode="),
+                                "inode=%llu subvolume=%llu path=%100s", &inode, &tree, path),
                          3);
         assert_int_equal(inode, tree);
         snprintf(expected, sizeof expected, "%0100llu", inode);

@@ -124,7 +124,7 @@ static void test_killed(void **state)
     assert_int_equal(bw_recording_facts(recording)->process, child);
     const struct bw_recorded last = bw_recording_event(recording, 63);
     assert_int_equal(last.number, 100);
-    assert_non_null(memmem(last.text.data, last.text.length, "path=the-last ", 14));
+    assert_non_null(memmem(last.text.data, last.text.length, "device=the-last ", 16));
     assert_non_null(memmem(last.json.data, last.json.length, "{\"number\":100,", 14));
     bw_recording_destroy(recording);
     unlink(path);

@@ -134,8 +134,8 @@ static void test_probes_json(void **state)
 static void call_layer(struct bw_probe_stats *stats, const char *xlator, const char *type,
                        const char *operation, uint64_t ns, uint64_t own_ns)
 {
-    const struct bw_fopinfo call = {.xlator = xlator,
-                                    .type = type,
+    const struct bw_fopinfo call = {.layer = xlator,
+                                    .layer_type = type,
                                     .operation = operation,
                                     .ns = ns,
                                     .own_ns = own_ns,
@@ -197,16 +197,16 @@ static void test_layers_text(void **state)
 }
 
 static const char layers_json_wanted[] =
-    "{\"mode\":\"xlator\",\"layers\":[{\"xlator\":\"file-1\",\"type\":\"storage/file\","
+    "{\"mode\":\"xlator\",\"layers\":[{\"layer\":\"file-1\",\"layer_type\":\"storage/file\","
     "\"share_permille\":720,\"own_ns\":900,\"total_ns\":900,\"calls\":2,\"requests\":3,"
     "\"errors\":2,\"bytes\":12288,\"min_ns\":300,\"avg_ns\":450,\"max_ns\":600,\"p50_ns\":300,"
     "\"p99_ns\":600,\"histogram\":{\"unit\":\"ns\",\"data\":[{\"min\":256,\"max\":511,"
-    "\"count\":1},{\"min\":512,\"max\":1023,\"count\":1}]}},{\"xlator\":\"verify\","
-    "\"type\":\"features/verify\",\"share_permille\":160,\"own_ns\":200,\"total_ns\":900,"
+    "\"count\":1},{\"min\":512,\"max\":1023,\"count\":1}]}},{\"layer\":\"verify\","
+    "\"layer_type\":\"features/verify\",\"share_permille\":160,\"own_ns\":200,\"total_ns\":900,"
     "\"calls\":1,\"requests\":3,\"errors\":1,\"bytes\":12288,\"min_ns\":900,\"avg_ns\":900,"
     "\"max_ns\":900,\"p50_ns\":900,\"p99_ns\":900,\"histogram\":{\"unit\":\"ns\","
-    "\"data\":[{\"min\":512,\"max\":1023,\"count\":1}]}},{\"xlator\":\"map \\u001b[1m\","
-    "\"type\":\"cluster/chunk-map\",\"share_permille\":120,\"own_ns\":150,\"total_ns\":1000,"
+    "\"data\":[{\"min\":512,\"max\":1023,\"count\":1}]}},{\"layer\":\"map \\u001b[1m\","
+    "\"layer_type\":\"cluster/chunk-map\",\"share_permille\":120,\"own_ns\":150,\"total_ns\":1000,"
     "\"calls\":2,\"requests\":3,\"errors\":2,\"bytes\":12288,\"min_ns\":300,\"avg_ns\":500,"
     "\"max_ns\":700,\"p50_ns\":300,\"p99_ns\":700,\"histogram\":{\"unit\":\"ns\","
     "\"data\":[{\"min\":256,\"max\":511,\"count\":1},{\"min\":512,\"max\":1023,"
@@ -231,9 +231,9 @@ static void test_shares_add_up(void **state)
         char name[16];
         snprintf(name, sizeof name, "layer-%u", i);
         time = time * 31 % 10007;
-        stats_fire(
-            stats, BW_PROBE_fop__unwind,
-            &(struct bw_fopinfo){.xlator = name, .type = "a/b", .ns = 2 * time, .own_ns = time});
+        stats_fire(stats, BW_PROBE_fop__unwind,
+                   &(struct bw_fopinfo){
+                       .layer = name, .layer_type = "a/b", .ns = 2 * time, .own_ns = time});
     }
     char *text = stats_json(stats);
     assert_in_range(stats_sum_of(text, "share_permille"), 1000 - NAMES / 2, 1000 + NAMES / 2);
@@ -275,7 +275,7 @@ static void test_many_layers(void **state)
         char name[16];
         snprintf(name, sizeof name, "%u", i % NAMES / 2);
         stats_fire(stats, BW_PROBE_fop__unwind,
-                   &(struct bw_fopinfo){.xlator = name, .type = i % 2 ? "a/b" : "a/c"});
+                   &(struct bw_fopinfo){.layer = name, .layer_type = i % 2 ? "a/b" : "a/c"});
     }
     struct bw_stats_table table;
     assert_true(bw_probe_stats_table(stats, &table));
@@ -310,8 +310,8 @@ static void call_in_thread(struct bw_xlator *xlator, unsigned thread)
         char name[16];
         snprintf(name, sizeof name, "layer-%u", round % 50);
         stats_fire(shared, BW_PROBE_fop__unwind,
-                   &(struct bw_fopinfo){.xlator = name,
-                                        .type = "a/b",
+                   &(struct bw_fopinfo){.layer = name,
+                                        .layer_type = "a/b",
                                         .operation = "read",
                                         .ns = round,
                                         .own_ns = round / 2,

@@ -54,7 +54,7 @@ static void test_walk(void **state)
     assert_int_equal(number_behind(by_probe, unwind, "count"), stats_sum_of(by_layer, "calls"));
     assert_int_equal(number_behind(by_probe, unwind, "total_ns"),
                      stats_sum_of(by_layer, "total_ns"));
-    assert_int_equal(number_behind(by_layer, "\"type\":\"storage/file\"", "bytes"), bytes);
+    assert_int_equal(number_behind(by_layer, "\"layer_type\":\"storage/file\"", "bytes"), bytes);
     assert_int_equal(stats_sum_of(by_layer, "errors"), 0);
     assert_in_range(stats_sum_of(by_layer, "share_permille"), 990, 1010);
     free(by_layer);

@@ -153,7 +153,7 @@ static void test_json(void **state)
     check_json(NULL, &file,
                "{\"path\":\"/a "
                "b\",\"subvolume\":5,\"inode\":257,\"type\":\"file\",\"mode\":33188,\"uid\":1000,"
-               "\"gid\":4294967295,\"size\":1572864,\"bytes\":4096,\"nlink\":2,\"atime\":1,"
+               "\"gid\":4294967295,\"size\":1572864,\"allocated\":4096,\"nlink\":2,\"atime\":1,"
                "\"mtime\":1795230678123456789,\"ctime\":-1,\"otime\":-9223372036854775808,"
                "\"generation\":7,"
                "\"transid\":9,\"sequence\":3,\"flags\":2049,\"compression\":\"zstd\"}\n");
@@ -372,7 +372,7 @@ static void test_other_records(void **state)
     };
     const struct bw_super_event event = {.superblock = &superblock, .path = "/dev/x"};
     struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
-                                      .members = "path,fsid,label,error,ns",
+                                      .members = "device,fsid,label,error,ns",
                                       .terminator = '\n'};
     struct bw_rows *rows = make("superinfo", &options);
     bw_rows_append(rows, &bw_super_xlate, &event, &text);
@@ -382,7 +382,7 @@ static void test_other_records(void **state)
     rows = make("superinfo", &options);
     bw_rows_append(rows, &bw_super_xlate, &event, &text);
     bw_rows_destroy(rows);
-    expect_text("{\"path\":\"/dev/x\",\"fsid\":\"01234567-89ab-cdef-0001-0203040506ff\","
+    expect_text("{\"device\":\"/dev/x\",\"fsid\":\"01234567-89ab-cdef-0001-0203040506ff\","
                 "\"label\":\"a \\\"label\\\"\",\"error\":0,\"ns\":0}\n");
 }
 
@@ -464,8 +464,8 @@ static struct bw_error *list_groups(void *context, struct bw_record_sink *sink)
 
 static struct bw_error *list_device(void *context, struct bw_record_sink *sink)
 {
-    const struct bw_usagedeviceinfo row = {.path = {context, strlen(context)}};
-    return sink->take(sink, &row, sizeof row, ~BW_MEMBER(usagedeviceinfo, path));
+    const struct bw_usagedeviceinfo row = {.device = {context, strlen(context)}};
+    return sink->take(sink, &row, sizeof row, ~BW_MEMBER(usagedeviceinfo, device));
 }
 
 static struct bw_error *append_piece(void *context, const char *bytes, size_t length)
@@ -514,7 +514,8 @@ static void test_nested(void **state)
                                  "%s{\"devices\":[{\"devid\":1,\"size\":%u},{\"devid\":2,"
                                  "\"size\":%u}]}",
                                  k ? "," : "", k, k);
-            bw_buffer_format(&expected, "%s{\"path_bytes\":\"L2H/\"}%s%c", between[i], after[i], 0);
+            bw_buffer_format(&expected, "%s{\"device_bytes\":\"L2H/\"}%s%c", between[i], after[i],
+                             0);
             expect_success(write_usage(styles[i], count, &pieces));
             assert_true(count == 1 || pieces >= 3);
             expect_text(expected.data);

@@ -42,7 +42,7 @@ static void send(const struct bw_rows_options *options, unsigned count, const ch
 
 #define HEADER                                                                 \
     "{\"record\":\"header\",\"tool\":\"btrfs-walk\",\"version\":\"" BW_VERSION \
-    "\",\"schema\":1,\"of\":\"fileinfo\",\"of_version\":1}"
+    "\",\"schema\":2,\"of\":\"fileinfo\",\"of_version\":2}"
 
 static void test_stream(void **state)
 {

@@ -21,7 +21,7 @@ static void take(struct bw_probe_consumer *consumer, const struct bw_probe_event
     assert_true(watcher->count < EVENTS);
     struct bw_fopinfo *record = &watcher->seen[watcher->count];
     memcpy(record, event->record, sizeof *record);
-    snprintf(watcher->names[watcher->count], NAME, "%s", record->xlator);
+    snprintf(watcher->names[watcher->count], NAME, "%s", record->layer);
     watcher->unwound[watcher->count++] = strcmp(event->probe->name, "fop-unwind") == 0;
 }
 
@@ -86,10 +86,10 @@ static char *describe(const struct watcher *watcher)
         const struct bw_fopinfo *seen = &watcher->seen[i];
         bw_buffer_format(&text, "%s %s %s %s %d at %d", watcher->names[i],
                          watcher->unwound[i] ? "<" : ">", seen->operation,
-                         seen->kind ? seen->kind : "-", (int)seen->requests,
+                         seen->request_kind ? seen->request_kind : "-", (int)seen->requests,
                          (int)seen->address / BENCH_NODESIZE);
-        bw_buffer_format(&text, " call %d in %d error %s\n", (int)seen->call, (int)seen->parent,
-                         seen->error ? "yes" : "no");
+        bw_buffer_format(&text, " call %d in %d error %s\n", (int)seen->call,
+                         (int)seen->parent_call, seen->error ? "yes" : "no");
     }
     bw_buffer_append_byte(&text, '\0');
     assert_false(text.failed);
