@@ -94,8 +94,8 @@ enum bw_member_format {
     BW_FORMAT_TIME,     /**< nanoseconds since 1970 */
     BW_FORMAT_DURATION, /**< nanoseconds */
     BW_FORMAT_TEXT,     /**< a name of the format or of this program; a word */
-    BW_FORMAT_LIST,   /**< words separated by commas; in JSON an array of them, in which words
-                         of digits are numbers */
+    BW_FORMAT_LIST,     /**< words separated by commas; in JSON an array of them, in which words
+                           of digits are numbers */
     BW_FORMAT_NAME,   /**< bytes chosen by users: escaped for terminals; in JSON base64 if they are
                          not UTF-8 */
     BW_FORMAT_BASE64, /**< the member before it in base64; JSON has only one of both */

@@ -503,7 +503,7 @@ struct bw_itemsinfo {
     uint64_t bytes; /**< size of all items, without their keys */
 };
 
-/** Version 2, Evolving/Evolving/Common: an item of a leaf, or a pointer of a node. */
+/** Version 1, Evolving/Evolving/Common: an item of a leaf, or a pointer of a node. */
 struct bw_iteminfo {
     uint64_t tree; /**< id of the tree */
     uint64_t logical; /**< logical address of the tree block */

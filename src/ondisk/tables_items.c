@@ -99,10 +99,9 @@ BW_STRUCTURE_OF(string, 0, "a text, for tests", "\n\t\titem data {data}",
 
 /* Quotas. */
 
-const struct bw_value_names bw_qgroup_limit_flags =
-    BW_NAMES(NULL, "", {1 << 0, "MAX_RFER", false}, {1 << 1, "MAX_EXCL", false},
-             {1 << 2, "RSV_RFER", false}, {1 << 3, "RSV_EXCL", false}, {1 << 4, "RFER_CMPR", false},
-             {1 << 5, "EXCL_CMPR", false});
+const struct bw_value_names bw_qgroup_limit_flags = BW_NAMES(
+    NULL, "", {1 << 0, "MAX_RFER", false}, {1 << 1, "MAX_EXCL", false}, {1 << 2, "RSV_RFER", false},
+    {1 << 3, "RSV_EXCL", false}, {1 << 4, "RFER_CMPR", false}, {1 << 5, "EXCL_CMPR", false});
 
 const struct bw_value_names bw_qgroup_flags =
     BW_NAMES(NULL, "", {1 << 0, "ON", false}, {1 << 0, "OFF", true}, {1 << 1, "SCANNING", false},

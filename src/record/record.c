@@ -12,7 +12,6 @@ enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
 #define FORMAT_NUMBER             .format = BW_FORMAT_NUMBER
 #define FORMAT_SIZE               .format = BW_FORMAT_SIZE
 #define FORMAT_OCTAL              .format = BW_FORMAT_OCTAL
-#define FORMAT_HEX                .format = BW_FORMAT_HEX
 #define FORMAT_TIME               .format = BW_FORMAT_TIME
 #define FORMAT_DURATION           .format = BW_FORMAT_DURATION
 #define FORMAT_TEXT               .format = BW_FORMAT_TEXT

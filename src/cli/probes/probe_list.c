@@ -32,11 +32,11 @@ static const struct {
 };
 
 static const char *const formats[] = {
-    [BW_FORMAT_NUMBER] = "number", [BW_FORMAT_SIZE] = "size", [BW_FORMAT_OCTAL] = "octal",
-    [BW_FORMAT_HEX] = "hex",       [BW_FORMAT_TIME] = "time", [BW_FORMAT_DURATION] = "duration",
-    [BW_FORMAT_TEXT] = "text", [BW_FORMAT_LIST] = "list",     [BW_FORMAT_NAME] = "name", [BW_FORMAT_BASE64] = "base64",
-    [BW_FORMAT_UUID] = "uuid",     [BW_FORMAT_BOOL] = "bool", [BW_FORMAT_WORD] = "word",
-    [BW_FORMAT_FLAGS] = "flags",
+    [BW_FORMAT_NUMBER] = "number", [BW_FORMAT_SIZE] = "size",   [BW_FORMAT_OCTAL] = "octal",
+    [BW_FORMAT_HEX] = "hex",       [BW_FORMAT_TIME] = "time",   [BW_FORMAT_DURATION] = "duration",
+    [BW_FORMAT_TEXT] = "text",     [BW_FORMAT_LIST] = "list",   [BW_FORMAT_NAME] = "name",
+    [BW_FORMAT_BASE64] = "base64", [BW_FORMAT_UUID] = "uuid",   [BW_FORMAT_BOOL] = "bool",
+    [BW_FORMAT_WORD] = "word",     [BW_FORMAT_FLAGS] = "flags",
 };
 
 /* The member that is passed as argument `number`, from 1 on. */

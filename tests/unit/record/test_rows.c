@@ -88,12 +88,13 @@ static void test_columns(void **state)
     check_columns("path", &file, "/a b\n");
     check_columns("size,path", &file, "1572864\t/a b\n");
     check_columns("path_bytes,type,subvolume,inode", &file, "L2EgYg==\tfile\t5\t257\n");
-    check_columns("mode,uid,gid,flags", &file, "100644\t1000\t4294967295\t0x801\n");
+    check_columns("mode,uid,gid,flags", &file, "100644\t1000\t4294967295\tNODATASUM|COMPRESS\n");
     check_columns("atime,ctime,mtime,otime", &file,
                   "1\t-1\t1795230678123456789\t-9223372036854775808\n");
-    check_columns(NULL, &file,
-                  "/a b\tL2EgYg==\t5\t257\tfile\t100644\t1000\t4294967295\t1572864\t4096\t2\t1\t"
-                  "1795230678123456789\t-1\t-9223372036854775808\t7\t9\t3\t0x801\t-\n");
+    check_columns(
+        NULL, &file,
+        "/a b\tL2EgYg==\t5\t257\tfile\t100644\t1000\t4294967295\t1572864\t4096\t2\t1\t"
+        "1795230678123456789\t-1\t-9223372036854775808\t7\t9\t3\tNODATASUM|COMPRESS\t-\n");
     file.compression = "zstd";
     file.compression_length = 4;
     check_columns("compression", &file, "zstd\n");
@@ -156,7 +157,8 @@ static void test_json(void **state)
                "\"gid\":4294967295,\"size\":1572864,\"allocated\":4096,\"nlink\":2,\"atime\":1,"
                "\"mtime\":1795230678123456789,\"ctime\":-1,\"otime\":-9223372036854775808,"
                "\"generation\":7,"
-               "\"transid\":9,\"sequence\":3,\"flags\":2049,\"compression\":\"zstd\"}\n");
+               "\"transid\":9,\"sequence\":3,\"flags\":[\"NODATASUM\",\"COMPRESS\"],"
+               "\"compression\":\"zstd\"}\n");
     check_json("size,path", &file, "{\"size\":1572864,\"path\":\"/a b\"}\n");
     check(&(struct bw_rows_options){.struct_size = sizeof(struct bw_rows_options),
                                     .members = "uid,gid",
@@ -276,13 +278,19 @@ static void test_numbers(void **state)
             snprintf(expected, sizeof expected, "{\"size\":%llu,\"mtime\":%lld}\n",
                      (unsigned long long)numbers[i], (long long)numbers[i]);
             check_json("size,mtime", &file, expected);
-            snprintf(expected, sizeof expected, "0x%llx\t%o\n", (unsigned long long)numbers[i],
-                     (unsigned)numbers[i]);
-            inode.flags = numbers[i];
+            snprintf(expected, sizeof expected, "%o\n", (unsigned)numbers[i]);
             inode.mode = (uint32_t)numbers[i];
-            check_columns("flags,mode", &file, expected);
+            check_columns("mode", &file, expected);
         }
     }
+    inode.flags = UINT64_C(1) << 63 | 1; /* a bit without a name is not lost */
+    check_columns("flags", &file, "NODATASUM|0x8000000000000000\n");
+    check_json("flags", &file, "{\"flags\":[\"NODATASUM\",\"0x8000000000000000\"]}\n");
+    inode.flags = UINT64_C(1) << 63;
+    check_columns("flags", &file, "0x8000000000000000\n");
+    inode.flags = 0;
+    check_columns("flags", &file, "none\n");
+    check_json("flags", &file, "{\"flags\":[]}\n");
     inode.size = UINT64_C(1) << 63;
     inode.mtime = (struct timespec)TIME_OF(INT64_MIN);
     check_columns("size,mtime", &file, "9223372036854775808\t-9223372036854775808\n");
