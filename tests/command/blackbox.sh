@@ -185,7 +185,7 @@ ends_with 0 "an odd name" "$PROGRAM" --blackbox "$box" "$odd"
 ends_with 0 "an odd name in text" "$PROGRAM" blackbox "$box"
 says "an odd name in text" 'image-open .* device="/.*odd \\377\\n\\033\[31m\.img" size=' "$WORK/out"
 ends_with 0 "an odd name in JSON" "$PROGRAM" blackbox --json "$box"
-says "an odd name in JSON" '"probe":"image-open",.*"path_bytes":"[A-Za-z0-9+/=]+"' "$WORK/out"
+says "an odd name in JSON" '"probe":"image-open",.*"device_bytes":"[A-Za-z0-9+/=]+"' "$WORK/out"
 
 # Somebody empties the file of a run.
 awaited=$stalled stall=(--insert "debug/delay-gen@chunk-map,kind=tree-block,delay=2s")

@@ -17,7 +17,7 @@ out_is() { diff "$WORK/out" - <<< "$1"; }
 uuid=$(blkid -p -o value -s UUID_SUB "$plain" 2> /dev/null || true)
 expect "a table of devices" 0 - devices "$plain"
 holds "names above aligned columns" out_has \
-    '^devid  device_state       size  allocated  generation  uuid +path$'
+    '^devid  device_state       size  allocated  generation  uuid +device$'
 holds "numbers on the right, with units" out_has \
     "^    1  present       128.00MiB  104.00MiB           8  [-0-9a-f]{36}  $plain\$"
 holds "the uuid" out_has "${uuid:-present}"
@@ -72,7 +72,7 @@ expect "chunks in JSON" 0 - chunks --json "$plain"
 holds "stripes are an array" out_has \
     '^{"logical":22020096,"length":8388608,"chunk_type":"System","profile":"DUP","used":16384,'\
 '"stripes":\[{"devid":1,"offset":22020096},{"devid":1,"offset":30408704}\],"stripe_length":8388608,'\
-'"flags":["SYSTEM","DUP"]}$'
+'"flags":\["SYSTEM","DUP"\]}$'
 expect "chunks by device" 0 - chunks --by device --raw "$plain"
 holds "with the holes" out_is \
     'devid     offset  stripe_length  chunk_type   profile   logical    length    used
