@@ -692,16 +692,16 @@ struct bw_suminfo {
 
 /** Version 1, Evolving/Evolving/Common: a layer of the graph. */
 struct bw_layerinfo {
-    const char *name; /**< name of the layer */
-    const char *type; /**< type of the layer */
-    struct bw_json_value options; /**< all options and their values */
-    struct bw_names subvolumes; /**< names of the layers it reads from */
+    const char *layer; /**< name of the layer */
+    const char *layer_type; /**< type of the layer */
+    struct bw_json_value option_values; /**< all options and their values */
+    struct bw_names child_layers; /**< names of the layers it reads from */
 };
 
 /** Version 1, Evolving/Evolving/Common: an option of a type of layers. */
 struct bw_layeroptioninfo {
-    const char *name; /**< name of the option */
-    const char *type; /**< type of its value */
+    const char *option; /**< name of the option */
+    const char *option_type; /**< type of its value */
     const char *range; /**< allowed values; empty: any */
     const char *default_value; /**< value if it is not given; absent if it must be given */
     const char *description; /**< what it does */
@@ -709,7 +709,7 @@ struct bw_layeroptioninfo {
 
 /** Version 1, Evolving/Evolving/Common: a type of layers. */
 struct bw_layertypeinfo {
-    const char *type; /**< category and name */
+    const char *layer_type; /**< category and name */
     const char *description; /**< what layers of the type do */
     struct bw_records options; /**< their options */
 };

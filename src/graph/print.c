@@ -224,10 +224,10 @@ static struct bw_error *write_row(struct bw_rows_stream *stream, struct bw_xlato
         const char *name = layer->children[i].layer->name.text;
         names[i] = (struct bw_bytes){name, strlen(name)};
     }
-    const struct bw_layerinfo row = {.name = layer->name.text,
-                                     .type = layer->type->type,
-                                     .options = {write_options, layer},
-                                     .subvolumes = {names, layer->child_count}};
+    const struct bw_layerinfo row = {.layer = layer->name.text,
+                                     .layer_type = layer->type->type,
+                                     .option_values = {write_options, layer},
+                                     .child_layers = {names, layer->child_count}};
     return bw_rows_write(stream, &row, sizeof row, 0);
 }
 

@@ -71,8 +71,8 @@ holds "a table" out_is ' logical    length  chunk_type  profile       used  stri
 expect "chunks in JSON" 0 - chunks --json "$plain"
 holds "stripes are an array" out_has \
     '^{"logical":22020096,"length":8388608,"chunk_type":"System","profile":"DUP","used":16384,'\
-'"stripes":\[{"devid":1,"offset":22020096},{"devid":1,"offset":30408704}\],"stripe_length":8388608,'\
-'"flags":\["SYSTEM","DUP"\]}$'
+'"stripes":\[{"devid":1,"offset":22020096},{"devid":1,"offset":30408704}\],"stripe'\
+'_length":8388608,"flags":\["SYSTEM","DUP"\]}$'
 expect "chunks by device" 0 - chunks --by device --raw "$plain"
 holds "with the holes" out_is \
     'devid     offset  stripe_length  chunk_type   profile   logical    length    used

@@ -64,7 +64,7 @@ const struct command cmd_graph = {
     .examples = "  btrfs-walk graph disk.img > disk.vol              save it for editing\n"
                 "  btrfs-walk --graph disk.vol                       list the files through it\n"
                 "  btrfs-walk graph --format dot disk.img | dot -Tsvg > graph.svg\n"
-                "  btrfs-walk graph -o name,type disk.img            a list of the layers\n"
+                "  btrfs-walk graph -o layer,layer_type disk.img     a list of the layers\n"
                 "  btrfs-walk graph --insert debug/trace@verify disk.img\n",
     .options = options,
     .record = "layerinfo",

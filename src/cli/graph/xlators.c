@@ -94,8 +94,8 @@ static struct bw_error *list_options(void *context, struct bw_record_sink *sink)
     const struct bw_xlator_class *type = context;
     for (const struct bw_option *option = type->options; option && option->name; option++) {
         BW_AUTO_FREE char *range = bw_option_range(option);
-        const struct bw_layeroptioninfo row = {.name = option->name,
-                                               .type = bw_option_type_name(option->type),
+        const struct bw_layeroptioninfo row = {.option = option->name,
+                                               .option_type = bw_option_type_name(option->type),
                                                .range = range,
                                                .default_value = option->default_value,
                                                .description = option->description};
@@ -110,7 +110,7 @@ static struct bw_error *write_rows(struct cmd_answer *answer, const struct types
 {
     for (size_t i = 0; i < types->count; i++) {
         const struct bw_xlator_class *type = types->classes[i];
-        const struct bw_layertypeinfo row = {.type = type->type,
+        const struct bw_layertypeinfo row = {.layer_type = type->type,
                                              .description = type->description,
                                              .options = {list_options, (void *)(uintptr_t)type}};
         BW_TRY(cmd_answer_write(answer, &row, sizeof row, 0));
