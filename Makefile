@@ -2,7 +2,8 @@
 # Builds the library, the program and the tests. `make help` lists the targets.
 
 VERSION  := 0.3.0
-# Where `make install` puts things: below DESTDIR, which is not part of any path in the files.
+# Installation directories. DESTDIR is a prefix for staging, which does not become part of any path
+# in the files.
 PREFIX     ?= /usr/local
 BINDIR     ?= $(PREFIX)/bin
 LIBDIR     ?= $(PREFIX)/lib
@@ -20,17 +21,18 @@ endif
 AR       ?= ar
 PKG_CONFIG ?= pkg-config
 
-# STATIC=1 makes a program that needs no file but itself, for rescue systems. It loads no plug-ins
-# and asks no servers: libnbd needs GnuTLS, parts of which are nowhere there to be linked. What the
-# linker says of dlopen and getpwnam is about functions of libraries that are never called.
+# STATIC=1 links a program that needs no other files, for rescue systems. It supports neither
+# plug-ins nor servers: libnbd needs GnuTLS, parts of which no distribution has as static libraries.
+# The linker's warnings about dlopen and getpwnam concern functions of libraries that are never
+# called.
 STATIC   ?= 0
 exists    = $(if $(shell $(PKG_CONFIG) --exists '$(1)' 2> /dev/null && echo 1),1,0)
 
-# Without libnbd, images are read from files only. It is loaded when it is needed, and not linked.
+# Without libnbd, images are read only from files. libnbd is not linked; it is loaded when needed.
 NBD      ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libnbd >= 1.8))
 
-# libisal is not on all machines, and seldom there to be linked statically. Without it, checksums
-# and parity take up to twice as long.
+# libisal is not available everywhere, and rarely as a static library. Without it, checksums and
+# parity take up to twice as long.
 ISAL     ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libisal))
 
 PACKAGES := uuid blkid libxxhash libgcrypt libzstd zlib lzo2 \
@@ -40,24 +42,25 @@ WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion -Wstrict-prototypes \
 CFLAGS   ?= -O2 -g
 SANITIZE ?=
 
-# Probes for tracers outside (bpftrace, perf, gdb) need sys/sdt.h to be built, and nothing to run.
+# Probes for external tracers (bpftrace, perf, gdb) need sys/sdt.h at build time, and nothing at run
+# time.
 USDT     ?= $(if $(shell echo '\#include <sys/sdt.h>' | $(CC) -E - 2> /dev/null),1,0)
 
-# The program confines itself. Sanitizers and coverage make system calls of their own, and switch it
-# off. Without libseccomp, files are confined, but not system calls.
+# The program's sandbox. Sanitizers and coverage need additional system calls, so it is disabled
+# with them. Without libseccomp, it restricts only files, not system calls.
 SANDBOX  ?= $(if $(SANITIZE)$(filter --coverage -fprofile%,$(CFLAGS) $(LDFLAGS)),0,1)
 SECCOMP  ?= $(if $(filter 1,$(SANDBOX)),$(call exists,libseccomp >= 2.5),0)
 
-# The mount command needs libfuse 3; without it, that command says so.
+# The mount command needs libfuse 3; without it, the command reports that.
 FUSE     ?= $(call exists,fuse3 >= 3.8)
 
-# Pictures are written as PNG with libpng; without it, as SVG. It is not always there to be linked
-# statically.
+# Pictures are written as PNG with libpng, without it only as SVG. libpng is not available
+# everywhere as a static library.
 PNG      ?= $(if $(filter 1,$(STATIC)),$(if $(wildcard \
     $(shell $(PKG_CONFIG) --variable=libdir libpng 2> /dev/null)/libpng.a),1,0),\
     $(call exists,libpng))
 
-# What the source sees as BW_USDT and so on. The shell is asked once.
+# Features become macros such as BW_USDT. The shell runs once.
 FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL PNG STATIC
 $(foreach feature,$(FEATURES),$(eval $(feature) := $($(feature))))
 
@@ -126,17 +129,16 @@ EXPORT  := $(BUILD)/libexport.a
 ARCHIVE := $(BUILD)/libbtrfs-walk.a
 SONAME  := libbtrfs-walk.so.1
 SHARED  := $(BUILD)/$(SONAME)
-# A page for each command of the table, and those of the whole.
+# A page for each command in the table, and the general pages.
 COMMANDS := $(subst _,-,$(patsubst &cmd_%,%,$(sort $(shell grep -o '&cmd_[a-z_]*' src/cli/main.c))))
 MANUAL  := $(addprefix $(BUILD)/man/btrfs-walk,.1 -xlators.7 -probes.7 $(COMMANDS:%=-%.1))
 
-# Layers in shared objects are looked for here, and find in the program what the public headers
-# declare.
+# Directory for layers in shared objects, which link to the functions in the public headers.
 XLATOR_DIRECTORY := $(LIBDIR)/btrfs-walk/xlator
 EXPORTS := $(foreach symbols,bw_error_* bw_json_* bw_request_* bw_wind* bw_xlator_*,\
     -Wl,--export-dynamic-symbol='$(symbols)')
 
-# Short lines, unless V=1 asks for the commands themselves, or V=0 for nothing.
+# Print short lines; V=1 prints the commands instead, V=0 prints nothing.
 quiet = $(if $(filter 0,$(V)),@,$(if $(V),,@printf '  %-4s %s\n' $(1) $@;))
 
 all: $(PROGRAM) $(ARCHIVE) $(SHARED) $(MANUAL) ## build the program, the library and the manual
@@ -145,13 +147,13 @@ $(BUILD)/%.o: %.c $(BUILD)/features
 	@mkdir -p $(@D)
 	$(call quiet,CC)$(CC) $(CPPFLAGS) $(if $(filter tests/%,$<),-Itests) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-# With or without, and of which version: all objects alike.
+# All objects depend on the features and the version.
 FEATURE_LIST := VERSION=$(VERSION) $(foreach feature,$(FEATURES),$(feature)=$($(feature)))
 $(BUILD)/features: FORCE
 	@mkdir -p $(@D)
 	@echo '$(FEATURE_LIST)' | cmp -s - $@ || echo '$(FEATURE_LIST)' > $@
 
-# The directory is compiled in: another PREFIX makes that one object anew.
+# The directory is compiled in, so a different PREFIX rebuilds this object.
 $(BUILD)/xlator-directory: FORCE
 	@mkdir -p $(@D)
 	@echo '$(XLATOR_DIRECTORY)' | cmp -s - $@ || echo '$(XLATOR_DIRECTORY)' > $@
@@ -173,7 +175,7 @@ $(SHARED): $(LIBRARY_OBJECTS) $(BUILD)/symbols.map
 	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) \
 	    -Wl,--version-script=$(BUILD)/symbols.map -o $@ $(LIBRARY_OBJECTS) $(LIBRARIES)
 
-# Between the commands and the library; the tests want it, too.
+# Export functions, which only commands and tests use.
 $(EXPORT): $(EXPORT_OBJECTS)
 	@rm -f $@
 	$(call quiet,AR)$(AR) rcs $@ $^
@@ -182,27 +184,27 @@ $(PROGRAM): $(PROGRAM_OBJECTS) $(EXPORT) $(ARCHIVE)
 	$(call quiet,LD)$(CC) $(LDFLAGS) $(if $(filter 1,$(STATIC)),-static,$(EXPORTS)) -o $@ $^ \
 	    $(LIBRARIES) $(PROGRAM_LIBRARIES)
 
-# Made from the tables of the program; one run makes all pages.
+# Generated from the tables of the program; one run generates all pages.
 $(MANUAL) &: $(PROGRAM) scripts/make-docs packaging/debian/changelog $(wildcard scripts/docs/*.py)
 	$(call quiet,MAN)scripts/make-docs --man $(PROGRAM) $(BUILD)/man
 
-# The tests themselves are short: compiling them takes longer than running them.
+# Without optimization, because compiling the tests takes longer than running them.
 $(BUILD)/tests/unit/%.o: override CFLAGS += -O0
 
-# What the tests are about, inner functions included: linked once, not into each of them.
+# The code to test, including internal functions, linked once for all tests.
 TESTED := $(BUILD)/tests/libtested.so
 $(TESTED): $(SUPPORT_OBJECTS) $(EXPORT_OBJECTS) $(LIBRARY_OBJECTS)
 	@mkdir -p $(@D)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -o $@ $^ $(LIBRARIES) $(PROGRAM_LIBRARIES) -lcmocka
 
-# There are many of them: gold takes a fraction of the time.
+# Linking many tests with gold takes a fraction of the time.
 GOLD := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 $(foreach source,$(TEST_SOURCES),$(eval $(BUILD)/tests/$(basename $(notdir $(source))): \
     $(BUILD)/$(source:.c=.o)))
 $(UNIT_TESTS): $(TESTED)
 	$(call quiet,LD)$(CC) $(LDFLAGS) $(GOLD) -Wl,-rpath,'$$ORIGIN' -o $@ $^ $(LIBRARIES) -lcmocka
 
-# A test that loads layers: it finds the one object below the folder of its own name.
+# A plug-in for a test, which finds it in the folder with the test's name.
 $(BUILD)/tests/plugin/toys/rot13.so: tests/plugin/rot13.c
 	@mkdir -p $(@D)
 	$(call quiet,LD)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -shared -MMD -MP -MF $(@:.so=.d) -o $@ $<
@@ -215,7 +217,7 @@ $(SOAK): $(SOAK_OBJECTS) $(TESTED)
 $(BUILD)/tests/worst-images: $(BUILD)/tests/worst/worst.o $(TESTED)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' -o $@ $^ $(LIBRARIES) -lcmocka
 
-# One of the targets is the program, whose main() it includes.
+# One fuzz target is the program, including its main().
 $(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) \
     $(filter-out %/main.o,$(PROGRAM_OBJECTS)) $(EXPORT) $(ARCHIVE)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) $(PROGRAM_LIBRARIES) -lcmocka
@@ -232,19 +234,19 @@ check-long: check ## the same, and random and worst images for minutes
 	WORST=1 BUILD=$(BUILD) bash tests/command/bounds.sh
 	$(SOAK) --rounds 5000 --seed $(or $(SEED),1)
 
-# kernel.py and history.py are what they share.
+# kernel.py and history.py are modules of the others.
 KERNEL_TESTS := $(filter-out %/kernel.py %/history.py,$(wildcard tests/kernel/*.py))
 check-kernel: all ## compare with the kernel, at random (root; COUNT=, SEED=)
 	@BUILD=$(BUILD) COUNT=$(or $(COUNT),2) $(SEED:%=SEED=%) scripts/run-tests $(KERNEL_TESTS)
 
-# All processors build, unless -j says how many.
+# Builds on all processors, unless -j limits them.
 demo: ## build the program and list a bundled image with it
 	@echo 'Building $(PROGRAM), which takes a minute or so ...'
 	@+$(MAKE) --no-print-directory V=$(or $(V),0) $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(nproc)) \
 	    $(PROGRAM)
 	@scripts/demo $(BUILD)
 
-# What a compiler and a linker are called with, for tools that have other ones.
+# The compiler's and linker's arguments, for scripts that use other compilers.
 libraries:
 	$(info $(LIBRARIES) $(PROGRAM_LIBRARIES))@:
 
@@ -266,7 +268,7 @@ docs: $(PROGRAM) ## update the pages in docs and the headers of records
 abi: $(SHARED) ## describe the interface anew, after additions to it (needs libabigail)
 	scripts/abi --update $(SHARED)
 
-# With BEFORE=, only the two programs are compared, which takes less than three minutes.
+# With BEFORE=, compares only two programs, which takes less than three minutes.
 bench: $(PROGRAM) $(BENCHES) ## measure against floor, kernel, btrfs restore; BEFORE=PROGRAM (root)
 	BUILD=$(BUILD) $(if $(BEFORE),bench/compare.py $(BEFORE),scripts/bench)
 
@@ -289,7 +291,7 @@ analyze: ## run clang-tidy, cppcheck and gcc -fanalyzer over src
 check-valgrind: all $(TESTS) ## run all commands and the unit tests under valgrind
 	BUILD=$(BUILD) scripts/check-valgrind
 
-# The files of the installation, each as SOURCE:DIRECTORY; those of the build are there after `all`.
+# Files to install, as SOURCE:DIRECTORY; the built ones exist after `all`.
 INSTALLED := $(PROGRAM):$(BINDIR) $(ARCHIVE):$(LIBDIR) $(SHARED):$(LIBDIR) \
     $(BUILD)/btrfs-walk.pc:$(LIBDIR)/pkgconfig \
     $(HEADERS:%=%:$(INCLUDEDIR)/btrfs-walk) \
@@ -301,14 +303,14 @@ mode = $(if $(filter $(PROGRAM):% $(SHARED):%,$(1))$(strip \
     $(foreach end,.bt: /run:,$(findstring $(end),$(1)))),755,644)
 installed_path = $(DESTDIR)$(lastword $(subst :, ,$(1)))/$(notdir $(firstword $(subst :, ,$(1))))
 
-# Relative to its prefix, so that pkg-config can be told another one.
+# Makes a path relative to the prefix, so that pkg-config can relocate it.
 in_prefix = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
 $(BUILD)/btrfs-walk.pc: src/btrfs-walk.pc.in Makefile FORCE
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(call in_prefix,$(LIBDIR))|' \
 	    -e 's|@INCLUDEDIR@|$(call in_prefix,$(INCLUDEDIR))|' -e 's|@VERSION@|$(VERSION)|' \
 	    -e 's|@PACKAGES@|$(PACKAGES)|' $< > $@
 
-# The program itself is linked to the static library.
+# The installed program is linked to the static library.
 install: all $(BUILD)/btrfs-walk.pc ## install under DESTDIR and PREFIX (BINDIR=, LIBDIR=, ...)
 	@$(foreach file,$(INSTALLED),install -D -m $(call mode,$(file)) \
 	    $(firstword $(subst :, ,$(file))) $(call installed_path,$(file)) &&) :
@@ -323,7 +325,7 @@ uninstall: ## remove what install has put there
 	    $(DESTDIR)$(INCLUDEDIR)/btrfs-walk $(DESTDIR)$(DATADIR)/btrfs-walk/bpftrace \
 	    $(DESTDIR)$(DATADIR)/btrfs-walk 2> /dev/null || true
 
-# The same bytes whenever and by whomever it is made.
+# The archive is reproducible.
 DIST := $(BUILD)/btrfs-walk-$(VERSION).tar.gz
 dist: ## pack the sources of the last commit
 	@mkdir -p $(BUILD)
