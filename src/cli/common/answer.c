@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/utf8.h"
+#include "base/table.h"
 #include "btrfs-walk/record.h"
 #include "cli/common/answer.h"
 
@@ -202,11 +202,6 @@ const char *cmd_record_of(const struct command *command, const void *state)
 
 /* The table. */
 
-struct column {
-    size_t width;
-    bool right; /* align right, for numbers */
-};
-
 static struct bw_error *gather(void *context, const char *rows, size_t length)
 {
     struct bw_buffer *text = context;
@@ -214,64 +209,12 @@ static struct bw_error *gather(void *context, const char *rows, size_t length)
     return text->failed ? bw_error_no_memory() : NULL;
 }
 
-/* Finds the next cell and advances `text` beyond it; `*last`: it is the last of its line. */
-static size_t next_cell(const char **text, const char *end, const char **cell, bool *last)
-{
-    *cell = *text;
-    while (*text < end && **text != '\t' && **text != '\n')
-        ++*text;
-    size_t length = (size_t)(*text - *cell);
-    *last = *text == end || **text == '\n';
-    *text += *text < end;
-    return length;
-}
-
-static void measure(const struct bw_buffer *table, struct column *columns)
-{
-    const char *text = table->data, *end = text + table->length, *cell;
-    size_t number = 0;
-    for (bool last; text < end; number = last ? 0 : number + 1) {
-        size_t length = next_cell(&text, end, &cell, &last);
-        size_t width = bw_utf8_count(cell, length);
-        if (width > columns[number].width)
-            columns[number].width = width;
-    }
-}
-
-static void append_cell(struct bw_buffer *line, const char *cell, size_t length,
-                        const struct column *column, bool last)
-{
-    int padding = (int)(column->width - bw_utf8_count(cell, length));
-    bw_buffer_format(line, "%*s", column->right ? padding : 0, "");
-    bw_buffer_append(line, cell, length);
-    bw_buffer_format(line, "%*s", last ? 0 : 2 + (column->right ? 0 : padding), "");
-    if (last)
-        bw_buffer_append_byte(line, '\n');
-}
-
-static struct bw_error *write_aligned(struct cmd_answer *answer, const struct column *columns)
-{
-    const char *text = answer->text.data, *end = text + answer->text.length, *cell;
-    struct bw_buffer BW_AUTO_BUFFER line = {0};
-    size_t number = 0;
-    for (bool last; text < end; number = last ? 0 : number + 1) {
-        size_t length = next_cell(&text, end, &cell, &last);
-        append_cell(&line, cell, length, &columns[number], last);
-        if (!last)
-            continue;
-        if (line.failed)
-            return bw_error_no_memory();
-        BW_TRY(cmd_write(&answer->output, line.data, line.length));
-        line.length = 0;
-    }
-    return NULL;
-}
-
 /* The column names are valid, because bw_rows_create() accepted them. */
 static struct bw_error *write_table(struct cmd_answer *answer, const struct cmd_answer_plan *plan)
 {
     const struct bw_record *record = bw_record_find(plan->record);
-    struct column columns[BW_RECORD_MEMBERS] = {{0}};
+    struct bw_table_column columns[BW_RECORD_MEMBERS] = {{0}};
+    struct bw_buffer BW_AUTO_BUFFER text = {0};
     const char *name = plan->columns;
     for (unsigned i = 0; *name; i++) {
         size_t length = strcspn(name, ",");
@@ -280,8 +223,8 @@ static struct bw_error *write_table(struct cmd_answer *answer, const struct cmd_
         columns[i].right = type == BW_TYPE_U64 || type == BW_TYPE_I64;
         name += length + (name[length] == ',');
     }
-    measure(&answer->text, columns);
-    return write_aligned(answer, columns);
+    bw_table_append(&text, &answer->text, columns);
+    return text.failed ? bw_error_no_memory() : cmd_write(&answer->output, text.data, text.length);
 }
 
 /* The steps of an answer. */

@@ -8,73 +8,45 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "base/table.h"
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
 
-enum { START, SIZE, TYPE, NAME, CONTENT, COLUMNS };
-
-/* Appends a column of a partition. Names come from the disk, so they are escaped. */
-static void append_column(struct bw_buffer *text, const struct bw_partition_info *partition,
-                          unsigned column)
+static void append_size(struct bw_buffer *text, uint64_t bytes)
 {
-    const char *type = *partition->type_name ? partition->type_name : partition->type;
     char size[BW_SIZE_ROOM];
-    uint64_t bytes = column == START ? partition->offset : partition->length;
-    switch (column) {
-    case START:
-    case SIZE:
-        bw_buffer_append(text, size, (size_t)(bw_write_size(size, bytes, false) - size));
-        break;
-    case TYPE:
-        bw_buffer_format(text, "%s", type);
-        break;
-    case NAME:
-        bw_escape_words(text, *partition->name ? partition->name : "-");
-        break;
-    default:
-        bw_escape_words(text, *partition->content   ? partition->content
-                              : partition->extended ? "logical partitions"
-                                                    : "unknown");
-        if (*partition->label)
-            bw_buffer_format(text, ", label ");
-        bw_escape_words(text, partition->label);
-        bw_buffer_format(text, "%s%s", *partition->content_uuid ? ", " : "",
-                         partition->content_uuid);
-    }
+    bw_buffer_append(text, size, (size_t)(bw_write_size(size, bytes, false) - size));
+    bw_buffer_append_byte(text, '\t');
 }
 
-static void measure(const struct bw_partition_table *table, size_t widths[COLUMNS])
+/* The cells of a partition. Names come from the disk, and are escaped. */
+static void append_cells(struct bw_buffer *text, const struct bw_partition_info *partition)
 {
-    BW_AUTO_BUFFER struct bw_buffer cell = {0};
-    for (size_t i = 0; i < table->count; i++) {
-        for (unsigned column = 0; column < CONTENT; column++) {
-            cell.length = 0;
-            append_column(&cell, &table->partitions[i], column);
-            if (cell.length > widths[column])
-                widths[column] = cell.length;
-        }
-    }
+    bw_buffer_format(text, "  %3u\t", partition->number);
+    append_size(text, partition->offset);
+    append_size(text, partition->length);
+    bw_buffer_format(text, "%s\t", *partition->type_name ? partition->type_name : partition->type);
+    bw_escape_words(text, *partition->name ? partition->name : "-");
+    bw_buffer_append_byte(text, '\t');
+    bw_escape_words(text, *partition->content   ? partition->content
+                          : partition->extended ? "logical partitions"
+                                                : "unknown");
+    if (*partition->label)
+        bw_buffer_format(text, ", label ");
+    bw_escape_words(text, partition->label);
+    bw_buffer_format(text, "%s%s\n", *partition->content_uuid ? ", " : "", partition->content_uuid);
 }
 
 void cmd_append_partitions(struct bw_buffer *text, const struct bw_partition_table *table)
 {
-    size_t widths[COLUMNS] = {0};
-    measure(table, widths);
+    struct bw_table_column columns[6] = {{0}, {.right = true}, {.right = true}};
+    BW_AUTO_BUFFER struct bw_buffer cells = {0};
     bw_escape_words(text, table->path);
     bw_buffer_format(text, ": %s partition table, sectors of %" PRIu32 " bytes\n",
                      strcmp(table->kind, "gpt") == 0 ? "GPT" : "MBR", table->sector_size);
-    for (size_t i = 0; i < table->count; i++) {
-        bw_buffer_format(text, "  %3u", table->partitions[i].number);
-        for (unsigned column = 0; column < COLUMNS; column++) {
-            BW_AUTO_BUFFER struct bw_buffer cell = {0};
-            append_column(&cell, &table->partitions[i], column);
-            size_t padding = cell.length < widths[column] ? widths[column] - cell.length : 0;
-            bw_buffer_format(text, "  %*s%.*s%*s", column <= SIZE ? (int)padding : 0, "",
-                             (int)cell.length, cell.data ? cell.data : "",
-                             column > SIZE ? (int)padding : 0, "");
-        }
-        bw_buffer_append_byte(text, '\n');
-    }
+    for (size_t i = 0; i < table->count; i++)
+        append_cells(&cells, &table->partitions[i]);
+    bw_table_append(text, &cells, columns);
 }
 
 /* Records. Empty texts become NULL, which is a missing value. */

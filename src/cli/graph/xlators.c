@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/table.h"
 #include "btrfs-walk/graph.h"
 #include "btrfs-walk/row_records.h"
 #include "cli/common/answer.h"
@@ -70,13 +71,12 @@ static struct bw_error *find_types(struct types *types)
 
 static void append_list(struct bw_buffer *text, const struct types *types)
 {
-    size_t columns = 0;
+    struct bw_table_column columns[2] = {{0}};
+    BW_AUTO_BUFFER struct bw_buffer cells = {0};
     for (size_t i = 0; i < types->count; i++)
-        if (strlen(types->classes[i]->type) > columns)
-            columns = strlen(types->classes[i]->type);
-    for (size_t i = 0; i < types->count; i++)
-        bw_buffer_format(text, "%-*s  %s\n", (int)columns, types->classes[i]->type,
+        bw_buffer_format(&cells, "%s\t%s\n", types->classes[i]->type,
                          types->classes[i]->description);
+    bw_table_append(text, &cells, columns);
 }
 
 static void append_pages(struct bw_buffer *text, const struct types *types)
