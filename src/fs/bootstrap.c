@@ -120,7 +120,8 @@ static struct bw_error *report_missing_device(void *context, const struct bw_ite
     bw_fs_report(
         fs, BW_WARNING,
         bw_error_create(BW_ERROR_MISSING_DEVICE,
-                        "device %" PRIu64 " (uuid %s) is missing: the file system is degraded",
+                        "device %" PRIu64
+                        " (uuid %s) is missing: the file system is degraded (-d adds devices)",
                         bw_get64(disk->devid), uuid_is_null(disk->uuid) ? "not known" : uuid));
     return NULL;
 }

@@ -11,7 +11,7 @@ short() {
     local long
     long=$(sed -E -e "s,$images/[^ :]*(: )?,,g" -e "s,$WORK/image: ,," \
         -e 's,^btrfs-walk: /[^:]*: ,btrfs-walk: ,' \
-        "$WORK/err" | grep -E '^btrfs-walk: .{149}')
+        "$WORK/err" | grep -E '.{161}')
     if [ -z "$long" ]; then pass; else fail "$1: more than 160 columns: $long"; fi
 }
 
@@ -19,7 +19,7 @@ all_commands() {
     local name=$1 command
     read_about "$name"
     [ "${about[exit]:-0}${about[sum-exit]:-0}${expressions[*]:-}" != 00 ] || return
-    for command in walk 'ls -R' sum 'tar -f /dev/null' du info; do
+    for command in walk 'ls -R' check sum 'tar -f /dev/null' du info; do
         # shellcheck disable=SC2086 # a command and its options
         timeout 60 "$PROGRAM" $command "${arguments[@]}" "${devices[@]}" "$image" \
             > /dev/null 2> "$WORK/err"
