@@ -116,9 +116,9 @@ if have jq; then
     is "there are none" "$(jq -r '.. | .name? // .name_bytes? // .data? // empty' "$WORK/out" |
             wc -l)" 0
 fi
-expect "columns" 0 - dump -t fs --key 257,INODE_ITEM,0 -o key,type,size --header "$plain"
+expect "columns" 0 - dump -t fs --key 257,INODE_ITEM,0 -o key,key_type_name,size --header "$plain"
 row=$(printf '(257 INODE_ITEM 0)\tINODE_ITEM\t160')
-holds "their names and values" out_is "$(printf 'key\ttype\tsize\n%s' "$row")"
+holds "their names and values" out_is "$(printf 'key\tkey_type_name\tsize\n%s' "$row")"
 expect "an item as a column" 0 - dump -t fs --key 257,INODE_ITEM,0 -o item "$plain"
 holds "is JSON, with flags by name" out_has '^{"generation":.*"flags":\[.*"atime":[0-9]*,'
 expect "dates in items" 0 - dump -t fs --key 257,INODE_ITEM,0 --json --times=iso "$plain"
