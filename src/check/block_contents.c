@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a tree block says by itself: its header, its owner, the items in it; and what it contributes
- * to the reference counts, and to the data that need checksums.
+ * The contents of single tree blocks: header, owner and items; and their contribution to the
+ * reference counts, and to the data that need checksums.
  */
 #include <inttypes.h>
 
@@ -39,7 +39,7 @@ static bool first_key(const struct bw_node *node, struct bw_key *key)
 }
 
 /* Follows a key from the root of a tree down to a level, and sets the address of the block there.
- * False if there is none; an error if a block could not be read. */
+ * False if the tree has no such block; an error if a block could not be read. */
 static struct bw_error *find_block(const struct bw_tree_reader *reader, const struct bw_tree *tree,
                                    const struct bw_key *key, uint8_t level, uint64_t *bytenr)
 {
@@ -91,9 +91,9 @@ void bw_check_owner(const struct bw_reached_block *block)
 }
 
 /*
- * Whether data have checksums where their inode wants them. Of an uncompressed extent only the part
- * that a file refers to must have them: of one that was allocated ahead, what was never written has
- * none. Extents that are still marked as such are left out.
+ * Whether data have the checksums that their inode requires. Of an uncompressed extent, only the
+ * referenced part needs them: preallocated space has no checksums until it is written. Extents
+ * still marked as preallocated are skipped.
  */
 
 static void note_inode(const struct bw_reached_block *leaf, const struct bw_item *item,
@@ -122,7 +122,7 @@ static void search(const struct bw_reached_block *leaf, uint64_t number, struct 
     bw_leaf_finder_free(&finder);
 }
 
-/* The bytes that must have checksums; false if there are none. */
+/* The bytes that must have checksums; false if no byte needs one. */
 static bool find_bytes(const struct bw_file_extent *extent, uint64_t *start, uint64_t *length)
 {
     *start = extent->disk_bytenr;
@@ -229,8 +229,8 @@ void bw_check_references(const struct bw_reached_block *block, uint32_t first_sl
         bw_check_references_of(check, &block->node, first_slot, count_reference, check);
 }
 
-/* The items of a leaf: their keys ascend, their bytes fill the leaf from its end without a gap, and
- * items.c checks what is in each. */
+/* The items of a leaf: their keys ascend, and their bytes fill the leaf from its end without a gap.
+ * item_rules.h checks their contents. */
 
 static struct bw_finding_location location_of(const struct bw_reached_block *leaf,
                                               const struct bw_key *key)
@@ -284,8 +284,8 @@ static bool is_in_place(const struct bw_reached_block *leaf, uint32_t slot,
     return false;
 }
 
-/* The transaction that wrote a leaf last: nothing in it is later. A log tree has items of the
- * transaction under way, and leaves in memory have the header of the leaf they stand for. */
+/* The transaction that last wrote a leaf: none of its items may be later. A log tree has items of
+ * the running transaction, and leaves in memory have the header of the leaf that they replace. */
 static uint64_t generation_of(const struct bw_reached_block *leaf)
 {
     const struct bw_block_memory *memory = leaf->check->fs->reader.memory;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a tree block says by itself, and what it contributes to the reference counts. Called by
- * trees.c for every block, once, with a good copy. All functions are safe from any thread. */
+/* Checks of single tree blocks, and their contribution to the reference counts. Called by trees.c
+ * once for every block, with a good copy. All functions are safe from any thread. */
 #ifndef BW_CHECK_BLOCK_CONTENTS_H
 #define BW_CHECK_BLOCK_CONTENTS_H
 
@@ -16,7 +16,7 @@ struct bw_reached_block {
     bool in_log;                /**< of a log tree: it has no references */
 };
 
-/** What a thread knows of the inode that the last leaf ended in. All zeros: nothing. */
+/** A thread's facts about the inode in which the last leaf ended. All zeros: none. */
 struct bw_last_inode {
     const struct bw_listed_tree *tree;
     uint64_t number;
@@ -30,11 +30,11 @@ void bw_check_header(const struct bw_reached_block *block);
 /** Whether the subvolume that the header names as the owner contains the block. */
 void bw_check_owner(const struct bw_reached_block *block);
 
-/** Order and places of the items of a leaf, and what is in each. */
+/** Checks the order and places of the items of a leaf, and their contents. */
 void bw_check_leaf(const struct bw_reached_block *leaf);
 
-/** Counts the references that a block holds, to its children or to data.
- * Slots before `first_slot` are left out. */
+/** Counts the references of a block to its children or to data. Slots before `first_slot` are
+ * skipped. */
 void bw_check_references(const struct bw_reached_block *block, uint32_t first_slot);
 
 /** Whether the file extents of a leaf have checksums, or rightly none. */

@@ -191,7 +191,7 @@ static void report_copy(struct batch *batch, unsigned i, unsigned copy, enum bw_
     bw_check_find(batch->check, code, &location, "%s", message);
 }
 
-/* Whether any of the copies from `from` on is good; it is left in the buffer of the block. */
+/* Whether any of the copies from `from` on is good; it remains in the buffer of the block. */
 static bool has_good_copy(struct batch *batch, unsigned i, unsigned from)
 {
     struct bw_checked_block *block = &batch->blocks[i];
@@ -214,8 +214,8 @@ static bool has_good_copy(struct batch *batch, unsigned i, unsigned from)
     return block->good;
 }
 
-/* A copy is bad, or could not be read. If no good one is known yet, a later one may be: it is
- * looked for at once, so that the finding can say whether it can be mended. */
+/* A copy is bad or unreadable. If no good copy is known yet, the later ones are searched at once,
+ * so that the finding can say whether it is repairable. */
 static void add_bad_copy(struct batch *batch, unsigned i, unsigned copy, struct verdict verdict)
 {
     BW_AUTO_ERROR struct bw_error *error = verdict.error;
@@ -251,8 +251,8 @@ static void add_copy(struct batch *batch, unsigned i, struct bw_request *request
     }
 }
 
-/* Reads one copy of each block that has it. The first goes into the buffer of the block, others
- * into memory beside it. */
+/* Reads one copy of each block that has it. The first copy goes into the block's buffer, the others
+ * into additional memory. */
 static void read_copies(struct batch *batch, unsigned copy)
 {
     const struct bw_tree_reader *reader = &batch->check->fs->reader;
@@ -276,7 +276,7 @@ static void read_copies(struct batch *batch, unsigned copy)
         add_copy(batch, numbers[i], &requests[i]);
 }
 
-/* What stands in for a lost tree is in memory. */
+/* The replacement of a lost tree is in memory. */
 static bool read_from_memory(const struct batch *batch, struct bw_checked_block *block)
 {
     const struct bw_tree_reader *reader = &batch->check->fs->reader;

@@ -10,7 +10,7 @@
 struct bw_checked_block {
     struct bw_block_pointer pointer; /**< set by the caller, and so is `buffer` */
     uint8_t *buffer;                 /**< receives a good copy: nodesize bytes */
-    bool good;                       /**< result: there is one */
+    bool good;                       /**< result: a good copy was found */
     bool skipped;                    /**< set by the caller: it is not to be read */
 };
 
@@ -30,7 +30,7 @@ bool bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
 struct bw_finding_location bw_block_location(const struct bw_tree *tree,
                                              const struct bw_block_pointer *pointer);
 
-/** What is known of a block that is reached. */
+/** The result of visiting a block. */
 enum bw_visit {
     BW_VISIT_FIRST,   /**< it has not been reached before */
     BW_VISIT_SHARED,  /**< it has, and its sums are known */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the passes share: the tables of passes and codes, the list of chunks, bad copies that have
- * been reported, how far the check is. */
+/* State shared by the passes: the tables of passes and codes, the list of chunks, reported bad
+ * copies, progress. */
 #include "check/check.h"
 
 #include <inttypes.h>
@@ -52,7 +52,7 @@ const char *bw_finding_severity_name(enum bw_finding_severity severity)
 
 /* Chunks. */
 
-/* Parity comes after the copies that are stored as they are. */
+/* Stored copies come first, then parity. */
 static unsigned stored_copies(struct bw_fs *fs, uint64_t logical, unsigned all)
 {
     for (unsigned copy = 1; copy <= all; copy++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A check under way: what its passes share, and how they say what they find. passes.c has the table
- * of passes; each of them is a file.
+ * A running check: the state that its passes share, and the functions that report findings.
+ * passes.c has the table of passes; each pass is a file.
  */
 #ifndef BW_CHECK_CHECK_H
 #define BW_CHECK_CHECK_H
@@ -17,10 +17,10 @@
 #include "fs/fs.h"
 #include "owners/tree_list.h"
 
-/** A chunk, for what the passes ask most often. */
+/** A chunk, with the facts that passes need most often. */
 struct bw_checked_chunk {
     uint64_t logical, length, type;
-    unsigned copies;     /**< that are stored as they are */
+    unsigned copies;     /**< stored copies, without parity */
     unsigned all_copies; /**< and those that can be computed from parity */
     bool striped;        /**< it is stored in pieces of one stripe length on several devices */
     uint8_t parity;      /**< parity stripes of a row */
@@ -42,7 +42,7 @@ struct bw_group_list {
     bool loaded;
 };
 
-/** What a finding touches, to be named by paths. */
+/** The subject of a finding, for which paths are looked up. */
 enum bw_touch {
     BW_TOUCHES_NOTHING,
     BW_TOUCHES_INODE, /**< finding.inode of finding.tree */
@@ -90,8 +90,8 @@ struct bw_findings {
     bool no_memory;                           /**< one could not be kept */
 };
 
-/** A check under way. Passes run one after the other; within a pass, threads of the pool may use
- * what is marked as safe. */
+/** A running check. Passes run one after the other; within a pass, threads of the pool may use the
+ * members marked as safe. */
 struct bw_check {
     struct bw_fs *fs;
     const struct bw_error *why; /**< it could not be opened: only images are known; NULL: it could
@@ -127,16 +127,17 @@ struct bw_check {
     bool extents_known;              /**< nothing of the extent tree is lost */
     bool checksums_known;            /**< nothing of the checksum trees is lost */
 
-    struct bw_incomplete_chunks *incomplete_chunks; /**< chunks that missing devices leave only a
-                                         part of; NULL: there are none */
-    struct bw_simple_quota *simple_quota; /**< left by `trees` for `quota`; NULL: there are none */
+    struct bw_incomplete_chunks *incomplete_chunks; /**< chunks of which missing devices leave only
+                                                       a part; NULL: all are complete */
+    struct bw_simple_quota *simple_quota; /**< left by `trees` for `quota`; NULL: no simple quotas
+                                           */
     struct bw_log_space *log_space;       /**< of `log` */
-    struct bw_verity_files *verity;       /**< left by `trees` for `verity`; NULL: there are none */
+    struct bw_verity_files *verity;       /**< left by `trees` for `verity`; NULL: no such files */
 };
 
 /**
- * Says that something was found. `format` is the message: what is wrong, with the values, in the
- * words of the format, without a full stop. Safe from any thread.
+ * Reports a finding. `format` is the message: the fault, with its values, in the terms of the
+ * format, without a full stop. Safe from any thread.
  */
 void bw_check_find(struct bw_check *check, enum bw_code_number code,
                    const struct bw_finding_location *location, const char *format, ...)
@@ -146,11 +147,11 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
  * message becomes a finding. Safe from any thread. */
 void bw_check_unable(struct bw_check *check, struct bw_error *error);
 
-/** Whether to go on. Passes ask for each piece of work; worker 0 also tells the user how far the
- * check is. Safe from any thread. */
+/** Whether to continue. Passes call this for each piece of work; worker 0 also reports the
+ * progress. Safe from any thread. */
 bool bw_check_should_continue(struct bw_check *check, unsigned worker);
 
-/** The chunk that holds a logical address; NULL if there is none. */
+/** The chunk that contains a logical address; NULL if no chunk does. */
 const struct bw_checked_chunk *bw_check_chunk(const struct bw_check *check, uint64_t logical);
 
 /** Sets the place of a copy of a logical address in a finding: devid, offset, copy. */
@@ -181,7 +182,7 @@ void bw_findings_free(struct bw_check *check);
 /** Hands out what the pass has found, with the paths. */
 struct bw_error *bw_findings_flush(struct bw_check *check);
 
-/* The passes. They return an error only if the check cannot go on. */
+/* The passes. They return an error only if the check cannot continue. */
 struct bw_error *bw_pass_superblocks(struct bw_check *check);
 struct bw_error *bw_pass_chunks(struct bw_check *check);
 struct bw_error *bw_pass_space(struct bw_check *check);

@@ -21,8 +21,8 @@
 #include "ondisk/chunk.h"
 
 /*
- * Stripes of chunks and device extents, both in the order of devices and offsets, held against each
- * other; and the devices against their superblocks, their images and the sums over them.
+ * Compares the stripes of chunks with device extents, both in the order of devices and offsets; and
+ * the devices with their superblocks, their images and the sums over them.
  */
 
 /* A stripe of a chunk. */
@@ -48,7 +48,7 @@ struct bw_stripe_list {
     bool incomplete; /**< some may be lost */
 };
 
-/* The device with an id; NULL if there is none. */
+/* The device with an id; NULL if it does not exist. */
 struct bw_checked_device *bw_checked_device(const struct bw_stripe_list *list, uint64_t devid);
 
 /* Adds the stripes of a chunk; false if memory runs out. */
@@ -123,7 +123,7 @@ static void check_stripe(const struct bw_stripe_list *list, const struct bw_chec
 }
 
 /* On a zoned file system, every stripe is one zone, and all zones have one size. A device without
- * zones has those of the first device extent. Source: the kernel's fs/btrfs/zoned.c. */
+ * zones gets the zone size of the first device extent. Source: the kernel's fs/btrfs/zoned.c. */
 static void check_zones(const struct bw_stripe_list *list)
 {
     const uint64_t zone = list->count ? list->stripes[0].length : 0;
@@ -148,7 +148,7 @@ static void report_missing(const struct bw_stripe_list *list,
                       "the stripe has no device extent");
 }
 
-/* A device extent with the stripe at its place; NULL: there is none. */
+/* Compares a device extent with the stripe at its place; NULL: no stripe. */
 static void check_extent(struct bw_stripe_list *list, const struct bw_item *item,
                          const struct bw_checked_stripe *stripe)
 {
@@ -261,9 +261,9 @@ static void check_device(struct bw_check *check, const struct bw_device_info *de
                       device->total_bytes);
 }
 
-/* What a mount accepts. Kernels before 4.13 rounded the sum, and not the sizes of devices. Of a
- * file system with seeds, the superblock may count their size or not; btrfs-image sets the size of
- * what it restores. */
+/* The sizes that a mount accepts. Kernels before 4.13 rounded the sum, but not the sizes of
+ * devices. The superblock of a file system with seeds may include their size or not; btrfs-image
+ * sets the size of its output. */
 static void check_exact_size(const struct bw_stripe_list *list, uint64_t sum)
 {
     const struct bw_superblock *superblock = &list->check->fs->superblock;
@@ -378,7 +378,7 @@ static struct bw_cursor system_chunks(const struct bw_check *check)
                               false};
 }
 
-/* The superblock has a copy of each system chunk, from which all else is found. */
+/* The superblock has a copy of each system chunk: everything else is found from these. */
 static void check_system_chunk(struct chunks *chunks, const struct bw_item *item, uint64_t type)
 {
     struct bw_cursor cursor = system_chunks(chunks->check);
@@ -410,7 +410,7 @@ static struct bw_error *on_chunk(struct chunks *chunks, const struct bw_item *it
     }
     BW_AUTO_ERROR struct bw_error *bad =
         bw_chunk_decode(item->key.offset, item->data, item->size, &chunk);
-    if (bad) { /* tree_items.c finds what is wrong */
+    if (bad) { /* tree_items.c reports the fault */
         chunks->stripes.incomplete = true;
         return NULL;
     }

@@ -133,8 +133,7 @@ static bool read_all(const struct bw_check *check, struct bw_request *requests, 
     return complete;
 }
 
-/* Reads a stream again, with those checksums that there are. False: it is damaged, or not all of it
- * can be read. */
+/* Reads a stream again, verifying the checksums that exist. False: it is damaged or incomplete. */
 static struct bw_error *read_verified(struct compressed_check *self, struct worker *worker,
                                       const struct stream *stream, bool *good)
 {

@@ -21,8 +21,8 @@
 #include "graph/wind.h"
 #include "ondisk/checksum.h"
 
-/* Reading the checksum trees for the data they are about. What is wrong with the trees themselves
- * is found elsewhere. */
+/* Reading the checksum trees for the data they describe. Faults in these trees are reported
+ * elsewhere. */
 
 struct reading {
     struct bw_check *check;
@@ -231,8 +231,7 @@ static uint64_t sectors_of(const struct bw_data_check *data, const struct piece 
     return count == PIECE_SECTORS ? UINT64_MAX : (UINT64_C(1) << count) - 1;
 }
 
-/* Those of the sectors in `wanted` that match their checksums. `bytes` begin with sector `first`.
- */
+/* The sectors in `wanted` that match their checksums. `bytes` begin with sector `first`. */
 static uint64_t matching(const struct bw_data_check *data, const struct piece *piece,
                          uint64_t wanted, unsigned first, const uint8_t *bytes)
 {
@@ -312,7 +311,7 @@ static uint64_t mendable(struct bw_data_check *data, struct worker *worker,
     return good;
 }
 
-/* Adds runs of sectors to what is reported when the window ends. */
+/* Adds ranges of sectors, to be reported at the end of the window. */
 static void add_bad(struct bw_data_check *data, const struct piece *piece,
                     const struct bw_bad_range *like, uint64_t sectors)
 {
@@ -326,7 +325,7 @@ static void add_bad(struct bw_data_check *data, const struct piece *piece,
     }
 }
 
-/* Adds bad sectors of a copy: those that can be mended and those that cannot. */
+/* Adds bad sectors of a copy: repairable and unrepairable ones. */
 static void add_copy(struct bw_data_check *data, struct worker *worker, const struct piece *piece,
                      struct bw_bad_range like, uint64_t bad)
 {

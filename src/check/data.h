@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Data that have checksums, in the order of their addresses; what is bad in a copy of them; and the
+ * Data with checksums, in the order of their addresses: the bad ranges of each copy, and the
  * comparison with their checksums.
  */
 #ifndef BW_CHECK_DATA_H
@@ -19,20 +19,20 @@ struct bw_summed {
 typedef struct bw_error *bw_summed_taker(void *context, const struct bw_summed *range);
 
 /**
- * Hands out the ranges that an EXTENT_CSUM item is about, from `*done` on, which then moves to its
- * end; nothing for any other item. What lies outside of all chunks is left out.
+ * Passes on the ranges described by an EXTENT_CSUM item, from `*done` on, which then moves to its
+ * end; does nothing for other items. Ranges outside of all chunks are skipped.
  */
 struct bw_error *bw_summed_item(const struct bw_check *check, const struct bw_item *item,
                                 uint64_t *done, bw_summed_taker *take, void *context);
 
-/** Hands out the ranges of all checksum trees, of each in ascending order and without overlap. What
- * is lost of the trees is left out. */
+/** Passes on the ranges of all checksum trees, of each in ascending order and without overlap. Lost
+ * parts of the trees are skipped. */
 struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_taker *take, void *context);
 
 /*
- * Ranges of data that turned out to be bad in a copy. They are found sector by sector and by many
- * threads; those that follow each other become one finding. And what is remembered of them and of
- * bad tree blocks, so that their parity is not reported as well.
+ * Ranges of data that are bad in a copy. Many threads find them sector by sector; adjacent ones are
+ * joined into one finding. They are remembered together with bad tree blocks, so that their parity
+ * is not reported as well.
  */
 
 struct bw_bad_range {
@@ -59,13 +59,14 @@ void bw_bad_ranges_free(struct bw_bad_ranges *bad);
 void bw_bad_ranges_add(struct bw_check *check, struct bw_bad_ranges *bad,
                        const struct bw_bad_range *range);
 
-/** Reports what was added, joined, and forgets it; but for what ends at `open`, which may go on. */
+/** Reports the collected ranges, joined, and forgets them; except a range that ends at `open`,
+ * which may continue. */
 void bw_bad_ranges_report(struct bw_check *check, struct bw_bad_ranges *bad, uint64_t open);
 
 /*
- * Comparing data with their checksums. Ranges are gathered in a window, which the threads work off
- * in the order of addresses; what is bad is reported when the window ends, so that neighbours come
- * as one finding.
+ * Comparing data with their checksums. Ranges are collected in a window, which the threads process
+ * in the order of addresses. Bad ranges are reported at the end of the window, so that adjacent
+ * ones become one finding.
  */
 
 struct bw_data_check;
@@ -80,9 +81,8 @@ struct bw_error *bw_data_check_take(void *context, const struct bw_summed *range
  * allowed. */
 struct bw_error *bw_data_check_end(struct bw_data_check *data, struct bw_error *error);
 
-/** Decompresses all compressed data of all subvolumes, and reports what cannot be
- * (compressed.c).
- */
+/** Decompresses all compressed data of all subvolumes, and reports the extents that fail
+ * (compressed.c). */
 struct bw_error *bw_check_compressed(struct bw_check *check);
 
 #endif

@@ -123,7 +123,7 @@ static struct bw_error *find_parents(struct parents *parents, uint64_t directory
     return NULL;
 }
 
-/* A number may be that of another inode in this subvolume, or of none. */
+/* The number may belong to another inode in this subvolume, or to none. */
 static struct bw_error *search_from(struct parents *parents, uint64_t directory)
 {
     uint64_t parent;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Whether there is a way from each directory up to the top. Names and link counts of directories
- * that contain each other in a circle agree, so nothing else finds them.
+ * Whether every directory leads up to the top. In a circle of directories, names and link counts
+ * agree, so no other check finds it.
  *
- * Going around a circle, numbers of inodes cannot only ascend. So a circle has a directory with a
- * lower number than its parent. There are few of these in most file systems: those that were moved
- * into a newer directory. Only they are remembered, and only from them is the way up followed.
+ * The inode numbers around a circle cannot only ascend, so a circle contains a directory with a
+ * lower number than its parent. Most file systems have few of these: directories moved into a newer
+ * one. Only these are remembered, and only from them the search goes up.
  */
 #ifndef BW_CHECK_DIRECTORIES_H
 #define BW_CHECK_DIRECTORIES_H
@@ -16,7 +16,7 @@
  * False if memory runs out. Safe from any thread. */
 bool bw_moved_directories_collect(struct bw_check *check, const struct bw_node *leaf);
 
-/** Follows the way up from these directories, in each subvolume that has any, and reports circles.
+/** Follows the parents of these directories, in each subvolume that has any, and reports circles.
  * Fails only if memory runs out. */
 struct bw_error *bw_check_directories(struct bw_check *check);
 

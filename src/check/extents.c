@@ -17,8 +17,8 @@
 #include "check/reference_counts.h"
 #include "owners/tree_list.h"
 
-/* Lists of references of both sides. Their memory is bounded: if there are too many, those of the
- * later buckets are left for another time. */
+/* Lists of references from both sides. Their memory is bounded: if there are too many, the
+ * references of later buckets are postponed to another round. */
 
 enum { MOST = 1 << 18 };
 
@@ -92,7 +92,7 @@ void bw_entries_add(struct bw_entries *list, const struct bw_reference_entry *en
         list->entries[list->count++] = *entry;
 }
 
-/* What is wrong with the references to an extent, once both sides of them are known. */
+/* Reports faults in the references to an extent, once both sides of them are known. */
 
 /* The entries of one extent. */
 struct extent {
@@ -181,7 +181,7 @@ static void report_length(const struct extent *extent, const struct bw_reference
                   entry->reference.length, extent->item->reference.length);
 }
 
-/* What the extent item says of a tree block, and what its header says. */
+/* Compares the extent item of a tree block with the block's header. */
 static void report_block(const struct extent *extent, const struct bw_reference_entry *promised,
                          const struct bw_reference_entry *made)
 {
@@ -230,7 +230,7 @@ static void report_missing(const struct extent *extent)
                   is_block(first) ? "tree block" : "data", references);
 }
 
-/* Whether nothing refers to an extent: all references that its item promises are left over. */
+/* Whether an extent is unreferenced: all references in its item are unmatched. */
 static bool is_unreferenced(const struct extent *extent)
 {
     uint64_t left = 0;
@@ -264,8 +264,8 @@ static void report_extent(const struct extent *extent)
         report_references(extent);
 }
 
-/* Reports what is wrong with merged entries. If not `complete`, a part of some tree is lost, and
- * references that nothing makes are no findings. */
+/* Reports faults in merged entries. If not `complete`, a part of some tree is lost, and unmatched
+ * references are no findings. */
 static void entries_report(const struct bw_entries *list, bool complete)
 {
     for (size_t i = 0; i < list->count;) {
@@ -280,7 +280,8 @@ static void entries_report(const struct bw_entries *list, bool complete)
     }
 }
 
-/* How often the trees are read again at most: if so much is wrong, more of it helps nobody. */
+/* The maximum number of times that the trees are read again: with so many faults, more findings do
+ * not help. */
 enum { ROUNDS = 16 };
 
 static void add_promised(struct bw_entries *list, const struct bw_reference *reference)
@@ -427,7 +428,7 @@ struct bw_error *bw_pass_extents(struct bw_check *check)
         if (bw_reference_to_root(&check->trees.entries[i].tree, &root))
             bw_count_reference(check, &root);
     }
-    /* Without the whole extent tree it is not even known who is the source of a reference. */
+    /* If the extent tree is incomplete, not even the source of a reference is known. */
     if (!check->extents_known || !bw_reference_counts_disagreeing(check->references))
         return NULL;
     return settle_all(check, complete);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* References of both sides, collected for the buckets that do not balance, and what is wrong with
+/* References from both sides, collected for the buckets that do not balance, and the faults in
  * them. */
 #ifndef BW_CHECK_EXTENTS_H
 #define BW_CHECK_EXTENTS_H
@@ -26,8 +26,8 @@ struct bw_entries {
 /** Adds an entry, if it belongs to an bucket of the list that does not balance. */
 void bw_entries_add(struct bw_entries *list, const struct bw_reference_entry *entry);
 
-/** Puts entries of the same reference together, in the order of the extents. Those that agree are
- * left out. */
+/** Joins entries of the same reference, in the order of the extents. Matching entries are dropped.
+ */
 void bw_entries_merge(struct bw_entries *list);
 
 #endif

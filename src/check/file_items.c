@@ -6,13 +6,12 @@
 #include "base/human.h"
 #include "ondisk/items.h"
 
-/* Flags of inodes that the kernel knows. The lower half is incompatible, so that a kernel must know
- * them to read the inode; the upper half, to write it. */
+/* Inode flags known to the kernel. The lower half is incompatible: a kernel must know these flags
+ * to read the inode; the upper half, to write it. */
 #define INODE_FLAGS (UINT64_C(0x180000fff))
 
-/* Where the indexes of a directory begin: readdir() counts "." and ".." as 0 and 1. At the
- * greatest offset that a file can have, it begins anew for ever. Source: btrfs_real_readdir() in
- * the kernel's fs/btrfs/inode.c. */
+/* The first index of a directory: readdir() counts "." and ".." as 0 and 1. At the maximum file
+ * offset, it restarts forever. Source: btrfs_real_readdir() in the kernel's fs/btrfs/inode.c. */
 enum { FIRST_INDEX = 2 };
 
 enum { INODE_IMMUTABLE = 1 << 6, INODE_APPEND = 1 << 7, VERITY_PIECE = 2048, VERITY_BLOCK = 1024 };
@@ -49,7 +48,7 @@ static bool wrong_mode(const struct bw_disk_inode_item *inode, struct bw_item_fa
            bw_item_wrong(fault, "symbolic link with flags 0x%" PRIx64, flags);
 }
 
-/* What nothing but a stat() shows, and what backups and NFS compare. */
+/* Values that only stat() shows, and that backups and NFS compare. */
 static bool odd_inode(const struct bw_item_rules *rules, const struct bw_disk_inode_item *inode,
                       struct bw_item_fault *fault)
 {
@@ -113,7 +112,7 @@ bool bw_check_inode_ref(const struct bw_item_rules *rules, const struct bw_item 
     return bw_cursor_bad(&cursor) && bw_item_wrong(fault, "a name is cut off");
 }
 
-/* What a name of a directory leads to. The offset of a subvolume has no meaning. */
+/* Whether a name leads to an impossible place. For subvolumes, the offset has no meaning. */
 static bool wrong_location(const struct bw_item *item, const struct bw_disk_dir_item *entry,
                            struct bw_item_fault *fault)
 {
@@ -129,7 +128,7 @@ static bool wrong_location(const struct bw_item *item, const struct bw_disk_dir_
                          location.type, location.offset);
 }
 
-/* The next entry of an item, with its name; NULL: there is none, or it is cut off (cursor bad). */
+/* The next entry of an item, with its name; NULL at the end, or if it is cut off (cursor bad). */
 static const struct bw_disk_dir_item *next_entry(struct bw_cursor *cursor, const uint8_t **name)
 {
     if (cursor->next == cursor->end)
@@ -159,8 +158,8 @@ static bool wrong_index(const struct bw_item *item, struct bw_item_fault *fault)
                             item->key.offset < FIRST_INDEX ? "skips" : "never gets past");
 }
 
-/* What is wrong with entries that can be found and read. mkfs.btrfs leaves bytes of anything in the
- * transid: only a transaction that may have been is held against the leaf. */
+/* Faults in entries that can be found and read. mkfs.btrfs leaves arbitrary bytes in the transid,
+ * so only plausible transactions are compared with the leaf. */
 static bool odd_entries(const struct bw_item_rules *rules, const struct bw_item *item,
                         struct bw_item_fault *fault)
 {
@@ -245,9 +244,9 @@ bool bw_check_dir_log(const struct bw_item_rules *rules, const struct bw_item *i
                          bw_get64(log->end));
 }
 
-/* The descriptor of fs-verity and its tree of hashes lie in pieces of 2 KiB, of which the last may
- * be shorter; a tree with blocks of 1 KiB lies in pieces of these. Those of the descriptor are
- * counted from 1 on, as 0 is what btrfs knows of it. Source: write_key_bytes() in the kernel's
+/* The descriptor of fs-verity and its hash tree are stored in pieces of 2 KiB, of which the last
+ * may be shorter; hash trees with blocks of 1 KiB, in pieces of 1 KiB. Descriptor pieces are
+ * counted from 1; item 0 is btrfs' own. Source: write_key_bytes() in the kernel's
  * fs/btrfs/verity.c. */
 bool bw_check_verity_piece(const struct bw_item_rules *rules, const struct bw_item *item,
                            struct bw_item_fault *fault)
@@ -296,7 +295,7 @@ static uint64_t end_of_previous(const struct bw_item_rules *rules, const struct 
     return previous->size == sizeof *disk ? previous->key.offset + bw_get64(disk->num_bytes) : 0;
 }
 
-/* What is wrong with a piece of a file although it can be read. */
+/* Faults in a piece of a file that can still be read. */
 static bool wrong_piece(const struct bw_item *item, const struct bw_file_extent *extent,
                         struct bw_item_fault *fault)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Findings on their way out. They wait until their pass has ended, so that they come in an order
- * that does not depend on threads and the paths of all of them are looked up together. Of each code
- * a pass hands out the first twenty in that order, unless all are wanted.
+ * Findings on their way to the caller. They wait until their pass has ended, so that their order
+ * does not depend on threads, and all paths are looked up together. A pass passes on the first
+ * twenty of each code in that order, unless all are wanted.
  *
- * Paths are those of what a finding touches, in all subvolumes. Data and tree blocks have owners,
- * which are searched for all findings of a pass together (owners/owner_search.h). Where no block
- * leads to names, as from an inode without an item, they are looked up in the subvolume of the
- * finding.
+ * Paths name the affected files in all subvolumes. Data and tree blocks have owners, which are
+ * searched for all findings of a pass together (owners/owner_search.h). If no block leads to names,
+ * as for an inode without an item, they are looked up in the subvolume of the finding.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -208,9 +207,8 @@ static struct bw_error *add_path(struct naming *naming, struct bw_finding_locati
 }
 
 /*
- * Findings that are handed out once for each file: damaged data. What a file has of them in one
- * piece is one finding. What other subvolumes have of the same file is no finding of its own, but
- * adds paths to it.
+ * Findings reported once for each file: damaged data. Adjacent damaged ranges of a file are one
+ * finding. Other subvolumes with the same file add paths to it.
  */
 
 /* The number of the finding that another subvolume has of the same file; or else of a new one. */
@@ -227,7 +225,7 @@ static size_t find_elsewhere(const struct bw_finding_location *location,
     return i;
 }
 
-/* Whether an owner continues the piece of a file, and is stored behind it or in the same compressed
+/* Whether an owner continues the piece of a file: it is stored after it, or in the same compressed
  * extent. */
 static bool is_continued(const struct bw_finding *file, const struct bw_owner *owner)
 {
@@ -314,7 +312,7 @@ static struct bw_error *add_owner_of_each(struct naming *naming,
 
 /* Owners. */
 
-/* Adds an owner of what a finding concerns; without a path, its names do not matter any more. */
+/* Adds an owner of the affected range; an owner without a path makes its names irrelevant. */
 static struct bw_error *add_owner(struct naming *naming, struct bw_finding_location *location,
                                   const struct bw_owner *owner)
 {
@@ -440,7 +438,7 @@ static struct bw_error *search_owners(struct naming *naming)
     return bw_owners_search(naming->check->fs, &options, &hooks);
 }
 
-/* What no block leads to. */
+/* Findings that no block leads to. */
 
 struct listing {
     struct naming *naming;
@@ -489,7 +487,7 @@ static struct bw_error *list_names(struct naming *naming, struct bw_finding_loca
                : bw_inode_paths_list(&naming->paths, subvolume, finding->inode, on_path, &listing);
 }
 
-/* Lists names in other subvolumes whose inodes add up to the same: they share what is wrong. */
+/* Lists names in other subvolumes whose inodes have the same sum: they share the fault. */
 static struct bw_error *list_alike(struct naming *naming, struct bw_finding_location *location)
 {
     struct bw_finding *finding = &location->finding;

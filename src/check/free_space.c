@@ -68,8 +68,8 @@ static struct bw_finding_location free_space_location(const struct bw_free_space
                     .length = self->group->length}};
 }
 
-/* For sources: the next run of set bits from `*bit` on, which moves behind it: from `*first` to
- * before `*bit`. False if there is none. */
+/* For sources: the next range of set bits from `*bit` on, which moves to its end: from `*first` to
+ * before `*bit`. False if no bit is set. */
 static bool free_space_bits(const uint8_t *bytes, uint64_t bits, uint32_t *bit, uint32_t *first)
 {
     while (*bit < bits && !(bytes[*bit / 8] >> *bit % 8 & 1))
@@ -104,7 +104,7 @@ static bool next_joined(struct bw_free_space *self, struct bw_span *run)
     return true;
 }
 
-/* Cuts the first piece that has no superblock off a run; false if nothing is left. */
+/* Takes the first piece without a superblock from a range; false if the rest is empty. */
 static bool cut_piece(const struct bw_free_space *self, struct bw_span *run, struct bw_span *piece)
 {
     const struct bw_span *superblocks = self->superblocks.items;
@@ -224,8 +224,8 @@ static bool is_before_all_groups(const struct bw_free_space *self, const struct 
            key->objectid <= list->groups[0].start - key->offset;
 }
 
-/* New chunks begin behind all others. If the free space tree already has records there, it cannot
- * take those of the new block group, and the kernel aborts the transaction. */
+/* New chunks begin after all others. If the free space tree already has records there, the kernel
+ * cannot insert the records of the new block group, and aborts the transaction. */
 static bool is_after_all_groups(const struct bw_free_space *self, const struct bw_key *key)
 {
     const struct bw_group_list *list = &self->check->groups;
@@ -243,8 +243,8 @@ static void note_stray(struct bw_free_space *self, const struct bw_key *key)
     }
 }
 
-/* All records of a block group that does not exist have come. Those that mkfs.btrfs leaves are
- * empty: one record says that all of it is free. */
+/* The records of a nonexistent block group are complete. Block groups left by mkfs.btrfs are empty:
+ * one record marks everything as free. */
 static void end_extra(struct bw_free_space *self)
 {
     if (self->extra.type && !self->extra_is_free)
@@ -365,7 +365,7 @@ static struct bw_error *enter_tree_group(struct bw_free_space *self)
     self->bit = 0;
     self->promised = self->flags = 0;
     self->known = read_info(self);
-    /* With the remap-tree feature, nothing more is allocated in what was moved away. */
+    /* With the remap-tree feature, nothing is allocated in ranges that were moved away. */
     if (!self->known && !loss && !(group->flags & (BW_GROUP_REMAPPED | BW_GROUP_METADATA_REMAP))) {
         const struct bw_finding_location location = tree_location(self);
         bw_check_find(self->check, BW_CODE_free_space_missing, &location,
@@ -423,7 +423,7 @@ static void report_all_extra(const struct bw_free_space *self)
     report_leftovers(self);
     report_extra(self, BW_CODE_free_space_extra, &self->first_extra, self->extra_count,
                  "block groups that do not exist");
-    /* What is lost may be the information of their block group. */
+    /* The lost part may contain the information of their block group. */
     if (self->stream.lost)
         return;
     report_extra(self, BW_CODE_free_space_stray, &self->first_stray, self->stray_count,
@@ -460,14 +460,14 @@ static struct bw_error *begin_tree(struct bw_free_space *self)
 }
 
 /*
- * Space caches of version 1 as a source of runs: for each block group a file in the root tree,
- * which a FREE_SPACE item leads to. Its first page begins with the checksum of each page and a
- * generation; entries follow, page by page, then a page for each entry that is a bitmap. The size
- * of a page is that of the machine that wrote it.
+ * Space caches of version 1 as a source of ranges: for each block group a file in the root tree,
+ * found through a FREE_SPACE item. Its first page begins with a checksum for each page and a
+ * generation; entries follow, page by page, then a page for each entry that is a bitmap. The page
+ * size is that of the machine that wrote it.
  *
- * A cache of another generation, and one whose total is not what the block group has free, is not
- * used by any kernel, which makes it anew. Source: __load_free_space_cache() in the kernel's
- * fs/btrfs/free-space-cache.c.
+ * Kernels ignore and rebuild a cache with another generation, or one whose total differs from the
+ * free space of its block group. Source: __load_free_space_cache() in the kernel's fs/btrfs/free-
+ * space-cache.c.
  */
 
 enum {
@@ -484,7 +484,7 @@ struct entry {
 
 struct bw_space_cache {
     struct bw_data_reader *reader;
-    struct bw_subvolume root_tree; /* as the reader wants it */
+    struct bw_subvolume root_tree; /* in the form that the reader needs */
     struct bw_span *runs;          /* of the present block group */
     size_t count, capacity, next;
 
@@ -498,7 +498,7 @@ struct bw_space_cache {
     uint8_t *bytes;     /* the present one */
     uint32_t used;      /* of it */
     bool bad;           /* it cannot be read */
-    bool missing;       /* nor could it, as it is on a missing device */
+    bool missing;       /* it is on a missing device */
     uint64_t total;
     uint64_t left; /* bytes that may still be read, of all caches: they do not share any */
 };
@@ -664,8 +664,8 @@ static bool add_cache_entries(struct bw_space_cache *cache, struct bw_error **er
     return true;
 }
 
-/* What the log takes while the transaction is open is missing in the cache, and is free again if
- * the system stops then. */
+/* Blocks that the log allocates during a transaction are missing in the cache, and become free
+ * again if the system stops then. */
 static bool has_right_total(struct bw_space_cache *cache)
 {
     const struct bw_free_space *self = cache->self;
@@ -686,14 +686,14 @@ static struct bw_key key_of(const struct bw_free_space *self)
     return (struct bw_key){BW_FREE_SPACE_OBJECT, BW_UNTYPED, self->group->start};
 }
 
-/* Reads the item of the block group; false if there is none, or it is not known. */
+/* Reads the item of the block group; false if it does not exist or is unknown. */
 static bool read_header(struct bw_space_cache *cache, struct bw_error **error)
 {
     const struct bw_key key = key_of(cache->self);
     const struct bw_disk_free_space_header *header;
     struct bw_item_range range;
     struct bw_tree_reader reader = cache->self->check->fs->reader;
-    reader.adopter = NULL; /* what is lost is not to be replaced */
+    reader.adopter = NULL; /* lost leaves are not replaced */
     bw_item_range_begin(&range, &reader, &cache->root_tree.tree, key, key);
     const bool found =
         bw_item_range_next(&range) && !range.error && range.item.size >= sizeof *header;
@@ -781,7 +781,7 @@ static struct bw_error *add_device(void *context, const struct bw_device_info *d
     return NULL;
 }
 
-/* Each source sets `source` if it is the one that is in use. */
+/* Each source sets `source` if the file system uses it. */
 static struct bw_error *begin_space_cache(struct bw_free_space *self)
 {
     static const struct bw_free_space_source source = {"space cache",  BW_CODE_space_cache_differs,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the file system has written down about free space, held against what is free: block group by
- * block group, in ascending order. There are two sources, of which a file system uses one: the free
- * space tree, or the space caches of version 1. Superblocks lie
- * in block groups as well; whether they are free is left open.
+ * The recorded free space, compared with the actual free space: block group by block group, in
+ * ascending order. A file system uses one of two sources: the free space tree, or the space caches
+ * of version 1. Superblocks lie in block groups as well; either answer is accepted for them.
  */
 #ifndef BW_CHECK_FREE_SPACE_H
 #define BW_CHECK_FREE_SPACE_H
@@ -24,7 +23,7 @@ struct bw_free_space_source {
     struct bw_error *(*enter)(struct bw_free_space *self);
     /** The next run of the block group; they ascend, and may touch. False at the end. */
     bool (*next)(struct bw_free_space *self, struct bw_span *run);
-    /** Ends a block group of which everything is known. NULL: there is nothing to do. */
+    /** Ends a block group once it is complete. NULL: nothing to do. */
     void (*leave)(const struct bw_free_space *self);
     struct bw_error *(*end)(struct bw_free_space *self, struct bw_error *error);
 };
@@ -39,19 +38,19 @@ struct bw_free_space {
     const struct bw_checked_group *group;
     bool known;               /**< by the source: what it has can be read, and is in use */
     bool has_run, has_next;   /* of `run` and `next` */
-    struct bw_span run, next; /* of the source, joined; and the one after it */
+    struct bw_span run, next; /* current range of the source, joined; and the next one */
     uint64_t run_count;       /**< runs so far, joined */
     bool differs;
     struct bw_span wanted, found; /* the first difference; empty: none */
 
     /* Of the free space tree. */
     struct bw_item_stream stream;
-    size_t leftover_count; /* block groups before all that exist, left by mkfs.btrfs */
+    size_t leftover_count; /* block groups before the first existing one, left by mkfs.btrfs */
     size_t extra_count;    /* other block groups that do not exist */
     struct bw_key first_extra;
-    struct bw_key extra;     /* the last one: what lies before its end belongs to it */
-    uint32_t extra_promised; /* records that it says it has */
-    bool extra_is_free;      /* and all of it is free, in one record */
+    struct bw_key extra;     /* the last one: everything before its end belongs to it */
+    uint32_t extra_promised; /* number of records according to its information item */
+    bool extra_is_free;      /* one record marks all of it as free */
     size_t stray_count;      /* records of no block group, and none that mkfs.btrfs leaves */
     struct bw_key first_stray;
     size_t ahead_count; /* those behind all block groups */
@@ -63,7 +62,7 @@ struct bw_free_space {
     struct bw_space_cache *cache;
 };
 
-/** Begins. To be ended, whatever is returned. */
+/** Begins. Must be ended, even after an error. */
 struct bw_error *bw_free_space_begin(struct bw_free_space *self, struct bw_check *check);
 
 /** Goes on to the next block group. */
@@ -72,7 +71,7 @@ void bw_free_space_enter(struct bw_free_space *self, const struct bw_checked_gro
 /** A range of the block group is free; they come in ascending order and do not touch. */
 void bw_free_space_expect(struct bw_free_space *self, uint64_t start, uint64_t end);
 
-/** Ends a block group. What was found is reported, unless `unsure`: what is free is not known. */
+/** Ends a block group and reports its faults, unless `unsure`: the actual free space is unknown. */
 void bw_free_space_leave(struct bw_free_space *self, bool unsure);
 
 /** Ends; returns `error`, or one of memory. */

@@ -86,8 +86,8 @@ static struct bw_error *read_all(struct bw_check *check)
     return NULL;
 }
 
-/* What is used of the chunks tells how much there is to read, in all copies, besides what has been
- * read already: the superblocks and their backup roots. */
+/* The used space of the chunks estimates how much remains to be read, in all copies, in addition to
+ * what was read already: the superblocks and their backup roots. */
 static void estimate(struct bw_check *check)
 {
     const struct bw_check_options *options = check->options;

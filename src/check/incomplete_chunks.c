@@ -14,7 +14,8 @@
 #include "ondisk/items.h"
 #include "ondisk/items.h"
 
-/* So that memory does not grow with the number of files: of a chunk, so many are told apart. */
+/* Maximum number of files that are distinguished for a chunk, so that memory does not grow with the
+ * number of files. */
 enum { MOST_FILES = 1 << 20 };
 
 /* A chunk. */
@@ -85,8 +86,8 @@ static const struct bw_checked_chunk *incomplete_chunk(const struct bw_check *ch
     return chunk && counted_of(check, chunk)->incomplete ? chunk : NULL;
 }
 
-/* Whether a copy of a piece of an incomplete chunk is there; `*length` is set to that of the piece.
- * Too many stripes of each row are missing for parity to help. */
+/* Whether a copy of a piece of an incomplete chunk is present; `*length` is set to the length of
+ * the piece. Too many stripes of each row are missing for parity to help. */
 static bool is_readable(const struct bw_check *check, uint64_t logical, uint64_t *length)
 {
     struct bw_mapping mapping = {.copies = 1};
@@ -104,8 +105,8 @@ static bool is_readable(const struct bw_check *check, uint64_t logical, uint64_t
     return readable;
 }
 
-/* How many bytes of a range in an incomplete chunk cannot be read; with `any`, it is enough to know
- * whether there are some. */
+/* The number of unreadable bytes in a range of an incomplete chunk; with `any`, only whether there
+ * are some. */
 static uint64_t count_bytes(const struct bw_check *check, uint64_t logical, uint64_t length,
                             bool any)
 {
@@ -162,7 +163,7 @@ static bool add_file(struct bw_check *check, const struct bw_checked_chunk *chun
     return stored;
 }
 
-/* What of the stored data a piece of a file needs; false if that is nothing. */
+/* The stored data that a piece of a file needs; false if it needs none. */
 static bool stored_range(const struct bw_check *check, const struct bw_item *item,
                          uint64_t *logical, uint64_t *length)
 {

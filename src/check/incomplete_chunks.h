@@ -8,7 +8,8 @@
 
 #include "check/check.h"
 
-/** Finds the incomplete chunks: check->incomplete_chunks, which stays NULL if there are none. */
+/** Finds the incomplete chunks: check->incomplete_chunks, which remains NULL if all are complete.
+ */
 struct bw_error *bw_incomplete_chunks_begin(struct bw_check *check);
 void bw_incomplete_chunks_free(struct bw_incomplete_chunks *incomplete);
 
@@ -19,7 +20,7 @@ void bw_incomplete_chunks_extent(struct bw_check *check, uint64_t logical, uint6
  */
 bool bw_incomplete_chunks_leaf(struct bw_check *check, uint64_t tree, const struct bw_node *leaf);
 
-/** Reports the chunks, with what was counted; in a quick check, by their block groups alone. */
+/** Reports the chunks, with the counts; in a quick check, from their block groups only. */
 void bw_incomplete_chunks_report(struct bw_check *check);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The sums of leaves, and how they are put together. */
+/* The sums of leaves, and how they are combined. */
 #include "check/inode_sums.h"
 
 #define NONE UINT64_MAX
@@ -9,11 +9,11 @@ struct summing {
     const struct bw_check *check;
     struct bw_fact_secrets secrets;
     struct bw_inode_sums sums;
-    /* Of the present inode: what it has in excess of what it says. */
+    /* the current inode's items minus what its inode claims */
     uint64_t size, bytes;
 };
 
-/* Whether the last inode is also the one that the range begins with: its size is not known. */
+/* Whether the last inode is also the first of the range: then its size is unknown. */
 static bool is_open(const struct bw_inode_sums *sums)
 {
     return sums->first_inode && sums->first_inode == sums->last_inode;
@@ -33,7 +33,7 @@ static void add_gap(struct bw_inode_sums *sums, uint64_t at)
         sums->broken = true;
 }
 
-/* The last inode has an extent. What comes before the first one of a range is not known. */
+/* Adds an extent of the last inode. The bytes before the first extent of a range are unknown. */
 static void add_extent(struct bw_inode_sums *sums, uint64_t start, uint64_t end)
 {
     sums->broken |= sums->last_type && !bw_has_extents(sums->last_type);
@@ -55,7 +55,8 @@ static void add_stored(struct bw_inode_sums *sums, uint64_t stored)
         sums->first_stored = (uint16_t)least(stored, UINT16_MAX);
 }
 
-/* The last inode has a NUL in what is stored in an item: its target must not. */
+/* Notes a NUL in an inline extent of the last inode: the target of a symbolic link must not contain
+ * one. */
 static void add_nul(struct bw_inode_sums *sums, uint64_t at)
 {
     if (is_open(sums))

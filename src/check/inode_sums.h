@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The facts that two items of a subvolume tell of its inodes, as hashes: what one item adds, the
- * other takes away. inode_sums.c adds them up for whole trees, inodes.c by inode.
+ * Facts that two items of a subvolume state about its inodes, as hashes: one item adds a fact, the
+ * other subtracts it. inode_sums.c adds them up for whole trees, inodes.c for each inode.
  *
- * Source of what has to agree: what fs/btrfs of the kernel writes together, in one transaction.
+ * Source of these agreements: the items that the kernel's fs/btrfs writes together in one
+ * transaction.
  */
 #ifndef BW_CHECK_INODE_SUMS_H
 #define BW_CHECK_INODE_SUMS_H
@@ -14,7 +15,7 @@
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
 
-/** Random odd numbers, so that no image can be made whose facts cancel out. */
+/** Random odd numbers, so that no image can be crafted whose facts cancel out. */
 struct bw_fact_secrets {
     uint64_t name, number[6];
 };
@@ -59,7 +60,7 @@ static inline uint64_t bw_fact_reference(const struct bw_fact_secrets *secrets, 
     return bw_fact_mix(name + index * secrets->number[4] + inode * secrets->number[5]);
 }
 
-/** What is said of an inode alone. */
+/** Facts about a single inode. */
 enum bw_fact_kind {
     BW_FACT_LINK = 256, /**< a name, or one of its link count; the type is added */
     BW_FACT_ORPHAN = 512,
@@ -80,7 +81,7 @@ static inline bool bw_is_inode_number(uint64_t objectid)
     return objectid <= BW_LAST_SUBVOLUME;
 }
 
-/** Whether a name is that of a top directory in itself: "..". */
+/** Whether a name is "..", the reference of a top directory to itself. */
 static inline bool bw_is_top_reference(uint64_t inode, const struct bw_inode_ref *reference)
 {
     return inode == BW_SUBVOLUME_ROOT_INODE && reference->parent == inode &&
@@ -112,15 +113,15 @@ static inline bool bw_has_extents(uint8_t type)
     return type == BW_FILE_REGULAR || type == BW_FILE_SYMLINK;
 }
 
-/** The bytes that an inode says its extents have. What mkfs.btrfs writes into top directories means
- * nothing. */
+/** The bytes that an inode claims for its extents. In top directories, mkfs.btrfs writes a
+ * meaningless value. */
 static inline uint64_t bw_bytes_to_count(uint64_t number, const struct bw_inode *inode)
 {
     return number == BW_SUBVOLUME_ROOT_INODE ? 0 : inode->bytes;
 }
 
-/** Whether the size of a symbolic link is not that of its target. The target that mkfs.btrfs
- * writes counts the NUL behind it. */
+/** Whether the size of a symbolic link differs from the length of its target. mkfs.btrfs also
+ * counts the NUL at the end of the target. */
 static inline bool bw_has_wrong_target(const struct bw_inode *inode)
 {
     return bw_file_type_of_mode(inode->mode) == BW_FILE_SYMLINK && inode->bytes - inode->size > 1;
@@ -146,7 +147,7 @@ static inline uint64_t bw_most_stored(const struct bw_inode *inode)
                                                                                      : UINT64_MAX;
 }
 
-/** What an EXTENT_DATA item means to its inode. */
+/** The facts of an EXTENT_DATA item about its inode. */
 struct bw_extent_fact {
     uint64_t end;    /**< where in the file it ends */
     uint64_t bytes;  /**< that count for the inode: not those of holes */
@@ -166,7 +167,7 @@ static inline uint64_t bw_stored_nul(const struct bw_fs *fs, const struct bw_ite
     return nul ? (uint64_t)(nul - bytes) : UINT64_MAX;
 }
 
-/** Reads it, whatever the item claims; false if it is cut off. */
+/** Reads these facts from any item, valid or not; false if it is cut off. */
 static inline bool bw_extent_fact_of(const struct bw_item *item, uint32_t sectorsize,
                                      struct bw_extent_fact *fact)
 {
@@ -189,14 +190,14 @@ static inline bool bw_extent_fact_of(const struct bw_item *item, uint32_t sector
 }
 
 /*
- * What the items of a subvolume say about its inodes, as a sum: links, names, sizes and extents
- * enter it so that a consistent subvolume adds up to zero, in whatever order its leaves are read.
- * The sum of a node is that of its children, so a block that snapshots share is read once. A tree
- * with a rest is looked at again by inodes.c.
+ * The sum of all facts in the items of a subvolume about its inodes: links, names, sizes and
+ * extents. A consistent subvolume adds up to zero, in whatever order its leaves are read. The sum
+ * of a node is the sum of its children, so blocks shared by snapshots are read once. inodes.c
+ * examines a tree whose sum is not zero.
  *
- * What depends on the order of items goes beside the sum: whether the items of an inode begin with
- * its INODE_ITEM, and its file extents follow each other. Of a range, that is open for the inode
- * that it begins with, and for the one it ends with.
+ * Facts that depend on the order of items are kept next to the sum: whether the items of an inode
+ * begin with its INODE_ITEM, and whether its file extents are contiguous. For a range, both are
+ * open for its first and its last inode.
  */
 
 /** The sum of a range of leaves that follow each other. All zeros: of none. 80 bytes, kept for
@@ -206,16 +207,16 @@ struct bw_inode_sums {
     uint64_t parents;      /**< the same of which directory lies in which */
     uint64_t first_inode;  /**< the range begins with items of it, but not its INODE_ITEM; 0: no */
     uint64_t first_start;  /**< where its first file extent begins; UINT64_MAX: it has none */
-    uint64_t first_gap;    /**< where the first gap in its extents is; UINT64_MAX: there is none */
+    uint64_t first_gap;    /**< offset of the first gap in its extents; UINT64_MAX: no gap */
     uint64_t last_inode;   /**< of the last item */
     uint64_t last_end;     /**< where its extents end */
     uint64_t last_size;    /**< how much they have to cover, if the range has its INODE_ITEM */
     uint16_t first_stored; /**< bytes of `first_inode` that are stored in an item */
     uint16_t last_most;    /**< how many that may be, if the range has its INODE_ITEM */
-    uint16_t first_nul;    /**< where the first NUL is in what `first_inode` has stored in an item;
-                              UINT16_MAX: nowhere */
+    uint16_t first_nul;    /**< position of the first NUL in the inline extent of `first_inode`;
+                              UINT16_MAX: none */
     uint8_t last_type;     /**< of `last_inode`, if the range has its INODE_ITEM */
-    bool moved;            /**< a directory has a lower number than the one that it lies in */
+    bool moved;            /**< a directory has a lower number than its parent directory */
     bool incomplete;       /**< something in the range is lost */
     bool broken;           /**< the order is wrong: the tree is to be looked at again */
 };
@@ -223,7 +224,7 @@ struct bw_inode_sums {
 /** Adds the sum of the leaves that follow. */
 void bw_inode_sums_append(struct bw_inode_sums *sums, const struct bw_inode_sums *next);
 
-/** What a whole tree adds up to; 0: its inodes are consistent. */
+/** The sum of a whole tree; 0: its inodes are consistent. */
 uint64_t bw_inode_sums_total(const struct bw_inode_sums *sums);
 
 /** The sum of the items of a leaf. Safe from any thread. */

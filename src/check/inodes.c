@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The pass `inodes`: subvolumes whose inodes do not add up to zero are read again, one by one. Of
- * several with the same sum, as snapshots have, only the first is: the others share its errors.
+ * several with the same sum, such as snapshots, only the first one is read: the others share its
+ * errors.
  *
- * Such a subvolume is read twice, whatever its size. On the first reading, what the items of one
- * inode must be is checked as they come, and what directories and inodes say of each other is added
- * up in buckets by inode, 1.5 MiB of them. On the second one, what is said of the inodes in buckets
- * that do not add up to zero is collected, and checked name by name. If that is more than 16 MiB,
- * there are several readings. What would be in keys that are lost is taken to be there.
+ * Such a subvolume is read twice, whatever its size. The first reading checks each item of an inode
+ * at once, and adds up the facts that directories and inodes state about each other in buckets by
+ * inode, 1.5 MiB of them. The second one collects the facts about the inodes in buckets that do not
+ * add up to zero, and checks them name by name. If these take more than 16 MiB, there are several
+ * readings. Items whose keys are lost are assumed to exist.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -34,10 +35,10 @@ struct present_inode {
     uint64_t item_names, index_names; /**< bytes of the names in it, as a directory */
     uint64_t bytes, end, gap;         /**< of its extents; no gap: UINT64_MAX */
     uint64_t stored;                  /**< in them; see struct bw_extent_fact */
-    uint64_t nul;                     /**< where the first NUL in what is stored is */
+    uint64_t nul;                     /**< position of the first NUL in its inline extents */
 };
 
-/* What an item says of an inode, kept until all that is said of it is known. */
+/* A fact that an item states about an inode, kept until all facts about the inode are known. */
 struct name_record {
     uint64_t inode;
     uint64_t directory; /**< of a name */
@@ -105,8 +106,8 @@ static uint32_t bucket_of(const struct examination *examination, uint64_t inode)
     return (uint32_t)(bw_fact_of_inode(&examination->secrets, inode, BW_FACT_LINK) >> 32) % BUCKETS;
 }
 
-/* Counts what is said of an inode, or collects it if its bucket is one of those that are looked
- * at. `fact` is what it adds to the bucket. */
+/* Counts a fact about an inode, or collects it if its bucket is being examined. `fact` is the
+ * fact's contribution to the bucket. */
 static struct bw_error *enter_record(struct examination *examination,
                                      const struct name_record *record, uint64_t fact)
 {
@@ -135,7 +136,7 @@ static struct bw_error *add_lost_keys(struct examination *examination,
     return examination->collecting ? NULL : bw_lost_ranges_add(&examination->lost, range);
 }
 
-/* Notes that an item cannot be read: nothing may follow from what it is missing. */
+/* Notes that an item cannot be read: nothing may be concluded from its absence. */
 static struct bw_error *add_lost_item(struct examination *examination, const struct bw_key *key)
 {
     struct bw_lost_range range = {.bytenr = BW_NO_BLOCK, .low = *key, .high = *key};
@@ -258,8 +259,8 @@ static void check_target(struct examination *examination,
                       present->nul, present->inode.size);
 }
 
-/* The bytes that an inode counts are those of its extents. While an inode without links is being
- * deleted, over several transactions, its extents go and the number stays. */
+/* An inode's byte count is the sum of its extents. While an inode without links is being deleted,
+ * over several transactions, its extents disappear and the number remains. */
 static bool has_wrong_bytes(const struct present_inode *present)
 {
     return present->inode.link_count ? present->bytes != present->inode.bytes
@@ -327,9 +328,8 @@ static struct bw_error *end_inode(struct examination *examination)
 }
 
 /*
- * Names, as a directory has them twice (DIR_ITEM, DIR_INDEX) and the inode once (INODE_REF or
- * INODE_EXTREF); and how many of them an inode says that it has. What would be in keys that are
- * lost is taken to be there.
+ * Names: a directory has each of them twice (DIR_ITEM, DIR_INDEX) and the inode once (INODE_REF or
+ * INODE_EXTREF); and the link count of the inode. Items whose keys are lost are assumed to exist.
  */
 
 /* Begins with the next inode if the key belongs to another one than the last item. */
@@ -342,19 +342,19 @@ static struct bw_error *enter_inode(struct examination *examination, const struc
     return NULL;
 }
 
-/* What is known of one name of an inode. */
+/* The facts about one name of an inode. */
 struct name {
-    const struct name_record *item, *index, *reference; /* NULL: there is none */
+    const struct name_record *item, *index, *reference; /* NULL: no such item */
     const struct name_record *any;
     unsigned items, indexes, references;
 };
 
-/* What is known of one inode. */
+/* The facts about one inode. */
 struct inode {
     uint64_t number;
-    const struct name_record *item; /* NULL: there is none */
+    const struct name_record *item; /* NULL: no such item */
     bool has_items, is_orphan, is_subvolume;
-    uint64_t names;    /* that anything tells of */
+    uint64_t names;    /* names found in any item */
     uint64_t complete; /* that all agree on */
 };
 
@@ -640,7 +640,7 @@ static int by_name(const void *first, const void *second)
     return BW_COMPARE_ALL(left, right);
 }
 
-/* Reports what is wrong in what was collected. */
+/* Reports the faults in the collected facts. */
 static void check_names(struct examination *examination)
 {
     const struct name_record *records = examination->records;

@@ -13,7 +13,7 @@
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
 
-/** What an item is checked against. */
+/** The facts that an item is compared with. */
 struct bw_item_rules {
     uint32_t sectorsize, nodesize, checksum_size;
     uint64_t generation;            /**< of the superblock */
@@ -25,7 +25,7 @@ struct bw_item_rules {
                                        the two are not in order */
 };
 
-/** What is wrong with an item. */
+/** A fault in an item. */
 struct bw_item_fault {
     enum bw_code_number code;
     char message[160]; /**< as of bw_check_find() */
@@ -42,8 +42,8 @@ bool bw_check_item(const struct bw_item_rules *rules, const struct bw_item *item
  * item.
  */
 
-/** Returns true if something is wrong, after bw_item_wrong(). The code in `fault` is already that
- * of the type of the item. */
+/** Returns true if the item has a fault, after bw_item_wrong(). The code in `fault` is already set
+ * to the code of the item's type. */
 typedef bool bw_item_check(const struct bw_item_rules *rules, const struct bw_item *item,
                            struct bw_item_fault *fault);
 
@@ -51,14 +51,14 @@ typedef bool bw_item_check(const struct bw_item_rules *rules, const struct bw_it
 bw_item_check bw_check_inode_item, bw_check_inode_ref, bw_check_dir_item, bw_check_orphan_item,
     bw_check_dir_log, bw_check_verity, bw_check_verity_piece, bw_check_file_extent;
 
-/** Says what is wrong; always true. */
+/** Describes the fault; always returns true. */
 bool bw_item_wrong(struct bw_item_fault *fault, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
-/** The same with another code than that of the type. */
+/** The same with a code other than that of the type. */
 bool bw_item_wrong_as(struct bw_item_fault *fault, enum bw_code_number code, const char *format,
                       ...) __attribute__((format(printf, 3, 4), cold));
-/** The same, with the words of a decoder. Takes the error; false if it is NULL. The words are those
- * behind the name of the item, which its key tells. */
+/** The same, with the message of a decoder. Takes the error; false if it is NULL. The item's name
+ * at the beginning of the message is dropped, since the key contains it. */
 bool bw_item_refused(struct bw_item_fault *fault, struct bw_error *error);
 
 /** Whether a number is no multiple of the sector size. */
@@ -70,7 +70,7 @@ static inline bool bw_unaligned(const struct bw_item_rules *rules, struct bw_ite
                          rules->sectorsize);
 }
 
-/** Whether a generation is later than any that can be on disk: what was fsynced is one later than
+/** Whether a generation is later than any on disk: fsynced changes are one transaction later than
  * the superblock. */
 static inline bool bw_generation_wrong(const struct bw_item_rules *rules,
                                        struct bw_item_fault *fault, const char *name,
@@ -91,21 +91,21 @@ static inline bool bw_later_than_leaf(const struct bw_item_rules *rules,
                             value, rules->leaf_generation);
 }
 
-/** Whether an id is that of a subvolume. Greater ones are those of quota groups. */
+/** Whether an id belongs to a subvolume. Greater ids belong to quota groups. */
 static inline bool bw_is_subvolume(uint64_t id)
 {
     return id == BW_TOP_SUBVOLUME ||
            (id >= BW_FIRST_SUBVOLUME && id < UINT64_C(1) << BW_QGROUP_LEVEL_SHIFT);
 }
 
-/** Whether a number is that of a file in a subvolume. */
+/** Whether a number belongs to a file in a subvolume. */
 static inline bool bw_is_file(uint64_t inode)
 {
     return inode >= BW_SUBVOLUME_ROOT_INODE && inode <= BW_LAST_SUBVOLUME;
 }
 
-/** Whether a number is that of an inode: of a file, the directory of the root tree, or the inode
- * cache of old. */
+/** Whether a number belongs to an inode: of a file, of the root tree's directory, or of an old
+ * inode cache. */
 static inline bool bw_is_inode(uint64_t inode)
 {
     return bw_is_file(inode) || inode == BW_ROOT_TREE_DIR || inode == BW_FREE_INODE;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `log`: what was fsynced after the last transaction. Log trees are walked like others,
- * but for what only committed trees promise. The data that a replay would add to files need
- * checksums, in the log itself or in the checksum tree; those in the log are compared if data are
- * read. A log of a subvolume that does not exist any more is left out, as a mount does.
+ * The pass `log`: changes that were fsynced after the last transaction. Log trees are walked like
+ * others, without the rules for committed trees. Data that a replay would add to files need
+ * checksums, in the log itself or in the checksum tree; with --data, the checksums in the log are
+ * compared. The log of a subvolume that no longer exists is skipped, as by a mount.
  */
 #include "replay/replay.h"
 
@@ -41,7 +41,7 @@ enum { LONGEST = 1 << 30 };
 
 /* Gathering. */
 
-/* Decodes what a file has stored; false for holes, inline data and what cannot be read. */
+/* Decodes an extent stored for a file; false for holes, inline data and unreadable items. */
 static bool decode(const struct log_check *self, const struct bw_item *item,
                    struct bw_file_extent *extent)
 {
@@ -140,7 +140,7 @@ static struct bw_error *look_in_tree(struct log_check *self, const struct stored
     struct bw_checksum_run run;
     BW_TRY(bw_data_checksums_get(&self->checksums, logical, asked, ignored, &run));
     *length = run.length;
-    /* Those of the log may begin inside what the tree does not have. */
+    /* Checksums in the log may begin inside the range that the tree lacks. */
     for (uint64_t at = self->check->fs->superblock.sectorsize; !run.known && at < *length;
          at += self->check->fs->superblock.sectorsize) {
         uint64_t some = 1;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What tree blocks and data of the log lie on. A replay adds a reference to data that the extent
- * tree has, with this address and length, and allocates all others: these must be free, and so must
- * tree blocks. Source: replay_one_extent() in the kernel's fs/btrfs/tree-log.c.
+ * The space occupied by tree blocks and data of the log. A replay adds a reference to data that the
+ * extent tree has with the same address and length, and allocates all others: their space must be
+ * free, and so must the space of tree blocks. Source: replay_one_extent() in the kernel's
+ * fs/btrfs/tree-log.c.
  */
 #include "base/compare.h"
 #include "check/log_space.h"
@@ -16,7 +17,7 @@
 #include "btree/find_leaf.h"
 #include "owners/references.h"
 
-/* What one block or piece of a file takes. */
+/* The space of one block or piece of a file. */
 struct claim {
     uint64_t start, end;
     uint64_t subvolume, inode; /* of data; 0: it is a tree block */
@@ -121,7 +122,8 @@ static struct bw_key key_before(const struct bw_key *key)
 }
 
 /* Finds the last extent that begins before an address; `extent->length` is 0 if there is none, or
- * it may be lost. Its references, and block groups, come after its item, in some leaves at most. */
+ * if it may be lost. Its references, and block groups, come after its item, a few leaves at most.
+ */
 static struct bw_error *find_before(const struct bw_check *check, struct bw_leaf_finder *finder,
                                     uint64_t address, struct bw_extent_entry *extent)
 {
@@ -167,7 +169,7 @@ static struct bw_error *check_tree(struct bw_log_space *space, struct bw_check *
     struct bw_leaf_finder finder;
     struct bw_tree_reader reader = check->fs->reader;
     struct bw_error *error = NULL;
-    reader.adopter = NULL; /* what is lost is not to be replaced */
+    reader.adopter = NULL; /* lost leaves are not replaced */
     bw_leaf_finder_init(&finder, &reader, tree);
     for (size_t i = 0; !error && i < space->count && bw_check_should_continue(check, 0); i++)
         error = check_extent(check, &finder, &space->claims[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The space that the log takes. The extent tree does not know it before the next transaction: it is
- * free there, but for data that the log only refers to again. */
+/* The space of the log. The extent tree does not contain it before the next transaction: there it
+ * is free, except for data that the log only references again. */
 #ifndef BW_CHECK_LOG_SPACE_H
 #define BW_CHECK_LOG_SPACE_H
 
@@ -16,12 +16,12 @@ void bw_log_space_free(struct bw_log_space *space);
 /** A tree block of the log. Safe from any thread. */
 void bw_log_space_block(struct bw_log_space *space, uint64_t bytenr, uint32_t length);
 
-/** A stored extent that an inode of a subvolume has in the log: all of it. */
+/** Adds a whole stored extent that an inode of a subvolume has in the log. */
 void bw_log_space_data(struct bw_log_space *space, uint64_t bytenr, uint64_t length,
                        uint64_t subvolume, uint64_t inode);
 
-/** When all have come: holds them against each other, the chunks and the extent tree. Fails only if
- * memory runs out, or has run out. */
+/** At the end: compares them with each other, with the chunks and with the extent tree. Fails only
+ * if memory runs out, or has run out. */
 struct bw_error *bw_log_space_check(struct bw_log_space *space, struct bw_check *check);
 
 #endif

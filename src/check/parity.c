@@ -26,11 +26,11 @@
 #include "check/check.h"
 
 /*
- * Which rows of parity are in use. The kernel writes parity column by column: a column is a sector
- * of each stripe of a row, and as soon as one of them is written, the parity of the column is that
- * of all of them. So a single sector that certainly has been written tells that its column must be
- * consistent. Preallocated space does not, and neither do data without checksums, which cannot be
- * told from it here.
+ * Rows of parity in use. The kernel writes parity column by column: a column is a sector of each
+ * stripe of a row, and as soon as one of them is written, the column's parity covers all of them.
+ * So one sector that has certainly been written proves that its column must be consistent.
+ * Preallocated space proves nothing, and neither do data without checksums, which cannot be
+ * distinguished from it here.
  */
 
 /* A row, with the sectors of its stripes that are in use. */
@@ -54,7 +54,7 @@ struct gathering {
     size_t count;
 };
 
-/* What relocation has moved out of a chunk is no longer protected by its rows. */
+/* Ranges that relocation moved out of a chunk are no longer protected by its rows. */
 static bool has_rows(const struct bw_checked_chunk *chunk)
 {
     return chunk->parity && !(chunk->type & BW_GROUP_REMAPPED);
@@ -69,7 +69,7 @@ static struct bw_error *hand_out(struct gathering *gathering)
     return count ? gathering->take(gathering->context, gathering->rows, count) : NULL;
 }
 
-/* Adds columns of a row. Those of one row come one after the other. */
+/* Adds columns of a row. The columns of one row come one after the other. */
 static struct bw_error *add_columns(struct gathering *gathering,
                                     const struct bw_checked_chunk *chunk, uint64_t number,
                                     uint32_t columns)
@@ -172,7 +172,7 @@ enum {
     BATCH_ROWS = 16,
 };
 
-/* A stripe of a row, or what is read of it. */
+/* A stripe of a row, or the part of it that is read. */
 struct part {
     struct bw_xlator *storage; /* NULL: the device is missing */
     uint64_t devid, offset;
@@ -235,7 +235,7 @@ static bool locate_row(const struct parity *parity, struct row *row)
     return complete;
 }
 
-/* Prepares a row, with memory for what is read of it; false if it cannot be checked. */
+/* Prepares a row, with memory for its parts; false if it cannot be checked. */
 static bool begin_row(struct parity *parity, const struct bw_parity_row *wanted, uint8_t *bytes,
                       struct row *row)
 {
@@ -352,7 +352,7 @@ static bool has_bad_data(const struct parity *parity, const struct row *row, uin
     return false;
 }
 
-/* Whether checksums confirm all data of a column, or nobody uses them. */
+/* Whether checksums confirm all data of a column, or the data are unused. */
 static bool is_confirmed(const struct parity *parity, const struct row *row, uint32_t column)
 {
     const struct bw_check *check = parity->check;
@@ -402,7 +402,7 @@ static void check_row(struct parity *parity, struct worker *worker, const struct
                        worker->computed + (size_t)i * BW_STRIPE_LENGTH);
 }
 
-/* Whether two rows lie on the same devices, in whatever order. */
+/* Whether two rows lie on the same devices, in any order. */
 static bool same_devices(const struct row *a, const struct row *b)
 {
     for (unsigned i = 0; i < a->chunk->stripes; i++) {

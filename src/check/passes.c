@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The check: its passes in their order, and what each needs of those before it. A pass whose needs
- * are not met is left out, and so are all passes but the first on images that cannot be opened.
+ * The check: its passes in their order, and their dependencies. A pass whose dependencies are not
+ * met is skipped; on images that cannot be opened, only the first pass runs.
  */
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@
 #include "check/incomplete_chunks.h"
 #include "check/verity.h"
 
-/* What passes leave for later ones. */
+/* Results that passes leave for later ones. */
 enum {
     NEEDS_NOTHING = 0,
     NEEDS_TREES = 1 << 0,  /* the list of trees, and what their inodes add up to */

@@ -18,13 +18,13 @@
 #include "owners/references.h"
 
 /*
- * Simple quotas: each extent is paid for by one subvolume, the one that allocated it, whoever
- * refers to it now. Of a tree block that is the owner in its header, of data the EXTENT_OWNER_REF
- * in its extent item. Extents from before quotas were enabled are paid for by nobody. A group of a
- * higher level pays what the groups in it pay. Source: btrfs_record_squota_delta() in the kernel's
- * fs/btrfs/qgroup.c.
+ * Simple quotas: each extent is charged to one subvolume, the one that allocated it, whoever
+ * references it now. For a tree block, that is the owner in its header; for data, the
+ * EXTENT_OWNER_REF in its extent item. Extents from before quotas were enabled are not charged. A
+ * group of a higher level has the sum of its members. Source: btrfs_record_squota_delta() in the
+ * kernel's fs/btrfs/qgroup.c.
  *
- * Tree blocks are counted while the pass `trees` meets them, and data when it has ended.
+ * Tree blocks are counted while the pass `trees` reads them, and data after it.
  */
 
 /* The numbers of a group, in bytes. */
@@ -165,8 +165,8 @@ static struct bw_error *add_simple_group(void *context, const struct bw_qgroup_i
     return NULL;
 }
 
-/* Adds what a group pays to a sum; false if that is not certain: a group in it is gone, or is in it
- * twice, which is counted once or twice depending on what came first. */
+/* Adds the charge of a group to a sum; false if it is uncertain: a member no longer exists, or is a
+ * member twice, which the kernel counts once or twice depending on the order. */
 static bool add_group(struct bw_simple_quota *self, uint64_t id, size_t sum, unsigned depth,
                       uint64_t *bytes)
 {
@@ -227,8 +227,8 @@ static struct bw_error *simple_quota_check(struct bw_check *check)
     return NULL;
 }
 
-/* The pass `quota`: groups that others rely on exist; and what each group reaches, and what nothing
- * but the group reaches, is counted anew, from the trees. */
+/* The pass `quota`: referenced groups exist; and the referenced and exclusive sizes of each group
+ * are recounted from the trees. */
 
 struct group {
     uint64_t id, referenced, exclusive;
@@ -278,8 +278,8 @@ static struct group *group_of(const struct quota *quota, uint64_t id)
     return i < quota->group_count && quota->groups[i].id == id ? &quota->groups[i] : NULL;
 }
 
-/* The kernel makes and deletes the items of a group together; with one that has no numbers, it says
- * that the configuration is inconsistent, or that a relation is an orphan. */
+/* The kernel creates and deletes the items of a group together. For a group without numbers, it
+ * reports an inconsistent configuration, or an orphaned relation. */
 static void find_missing(const struct quota *quota)
 {
     for (size_t i = 0; i < quota->group_count; i++) {
@@ -331,8 +331,8 @@ static void find_one_sided(const struct quota *quota)
     }
 }
 
-/* Gathers the subvolumes of a group; false if one of them is gone, and what it still counts with
- * it. */
+/* Collects the subvolumes of a group; false if one of them no longer exists, although its numbers
+ * still count. */
 static bool gather(struct quota *quota, uint64_t id)
 {
     if (!BW_QGROUP_LEVEL(id)) {

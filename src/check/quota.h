@@ -8,8 +8,8 @@
 
 struct bw_simple_quota;
 
-/** Begins to count who pays for tree blocks, if simple quotas are on: check->simple_quota, which
- * stays NULL otherwise. */
+/** Begins to count whom tree blocks are charged to, if simple quotas are enabled:
+ * check->simple_quota, which remains NULL otherwise. */
 struct bw_error *bw_simple_quota_begin(struct bw_check *check);
 
 /** A tree block that is in the extent tree. NULL is allowed. Safe from any thread. */

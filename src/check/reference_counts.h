@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reference counts as multiset hashes. The hash of each reference that the extent tree promises is
- * added, and that of each reference that exists is subtracted. If the sum is zero the two sides
- * agree, in whatever order they were read, and nothing had to be remembered or searched. References
- * are spread over buckets by extent: only those in a bucket that is not zero are read again.
+ * Reference counts as multiset hashes. The hash of each reference in the extent tree is added, and
+ * the hash of each existing reference is subtracted. If the sum is zero, both sides agree, in
+ * whatever order they were read, and nothing had to be remembered or searched. References are
+ * spread over buckets by extent: only those in a nonzero bucket are read again.
  */
 #ifndef BW_CHECK_REFERENCE_COUNTS_H
 #define BW_CHECK_REFERENCE_COUNTS_H
@@ -42,7 +42,7 @@ size_t bw_reference_counts_disagreeing(const struct bw_reference_counts *counts)
 void bw_count_promised_reference(struct bw_check *check, const struct bw_reference *reference);
 void bw_count_reference(struct bw_check *check, const struct bw_reference *reference);
 
-/** As bw_references_of_block(), by what `space` knows of the block. */
+/** As bw_references_of_block(), with the facts in `space` about the block. */
 void bw_check_references_of(struct bw_check *check, const struct bw_node *node, uint32_t first_slot,
                             bw_reference_taker *take, void *context);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `roots`: root items, the links between subvolumes and orphan items are listed from the
- * root tree, and compared with each other, with the directories of subvolumes and with the uuid
- * tree. What the root tree has lost cannot be told from what it never had: then the pass finds
- * nothing.
+ * The pass `roots`: lists root items, the links between subvolumes and orphan items from the root
+ * tree, and compares them with each other, with the directories of subvolumes and with the uuid
+ * tree. Lost items of the root tree cannot be distinguished from items that never existed: then the
+ * pass finds nothing.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 
 /*
  * The uuid tree, which finds subvolumes by their uuids: both sides are listed, sorted and compared.
- * It is current only if the superblock says so; otherwise the next mount makes it anew.
+ * It is current only if the superblock says so; otherwise the next mount rebuilds it.
  */
 
 /* A subvolume. */
@@ -30,10 +30,10 @@ struct root_facts {
     uint64_t id;
     struct bw_key key; /**< of its ROOT_ITEM */
     uint32_t references;
-    bool is_dropping; /**< part of it is gone */
+    bool is_dropping; /**< part of it is deleted */
     bool has_orphan;  /**< an ORPHAN_ITEM has its id */
     unsigned links;   /**< ROOT_REF items that lead to it */
-    uint64_t parent;  /**< the subvolume that it lies in; 0: there is none */
+    uint64_t parent;  /**< the subvolume that contains it; 0: none */
     size_t path;      /**< the first one up that it is on; see find_cycles() */
     uint8_t uuid[BW_UUID_SIZE], received_uuid[BW_UUID_SIZE]; /**< zeros: it has none */
 };
@@ -62,10 +62,10 @@ struct root_list {
     uint64_t relocations; /**< trees that relocation has left */
 };
 
-/* Who says that a uuid is that of a subvolume. */
+/* The source of a uuid of a subvolume. */
 enum side {
     REQUIRED, /* the root item */
-    ALLOWED,  /* that of a subvolume that is being deleted */
+    ALLOWED,  /* a subvolume that is being deleted */
     ENTERED,  /* the uuid tree */
 };
 
@@ -196,9 +196,9 @@ static struct bw_error *root_uuids(struct root_list *list)
 }
 
 /*
- * How subvolumes hang together: each ROOT_REF with its ROOT_BACKREF, and both with the entries of
- * the directory they name. The other way round nothing can be said of an entry: in a snapshot,
- * those of nested subvolumes have no ROOT_REF.
+ * The hierarchy of subvolumes: each ROOT_REF is compared with its ROOT_BACKREF, and both with the
+ * entries of the directory they name. Not the reverse: in a snapshot, the entries of nested
+ * subvolumes have no ROOT_REF.
  */
 
 static int by_link(const void *first, const void *second)
@@ -279,7 +279,7 @@ static struct bw_error *check_entry(const struct root_list *list, const struct r
     return NULL;
 }
 
-/* The subvolume with an id; NULL if there is none. */
+/* The subvolume with an id; NULL if it does not exist. */
 static struct root_facts *root_facts_of(const struct root_list *list, uint64_t id)
 {
     const size_t i = BW_FIRST_INDEX(k, list->root_count, list->roots[k].id >= id);
@@ -319,8 +319,7 @@ static struct bw_error *check_link(const struct root_list *list, const struct ro
     return check_entries(list, side);
 }
 
-/* A subvolume lies in itself: reports all that lie in each other once, as the one with the lowest
- * id. */
+/* A subvolume contains itself: reports all subvolumes of the cycle once, under the lowest id. */
 static void report_cycle(const struct root_list *list, const struct root_facts *root)
 {
     const struct root_facts *lowest = root;
@@ -373,8 +372,8 @@ static bool is_subvolume(uint64_t id)
 
 /* Gathering. */
 
-/* Kernels that do not know the newer members leave them as they are; the second generation tells.
- */
+/* Kernels that do not know the newer members leave them unchanged, which the second generation
+ * shows. */
 static bool has_uuids(const struct bw_item *item)
 {
     const struct bw_disk_root_item *disk = (const void *)item->data;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `space`: one way through the extent tree in the order of addresses, and beside it
- * through the block groups, the free space tree and the checksum trees. It leaves the references
- * that are promised, and the data that have no checksums, for the passes after it.
+ * The pass `space`: one scan of the extent tree in the order of addresses, in parallel with the
+ * block groups, the free space tree and the checksum trees. It leaves the recorded references, and
+ * the data without checksums, for later passes.
  */
 #include <inttypes.h>
 
@@ -19,7 +19,7 @@
 struct checksum_runs {
     struct bw_check *check;
     struct bw_item_stream stream;
-    uint64_t start, end; /* what is left of the present item: for which bytes it has checksums */
+    uint64_t start, end; /* the rest of the current item: bytes that its checksums cover */
     uint64_t item_end;   /* where the items so far end */
     bool after_loss;     /* checksums between the item before and this one may be lost */
 };
@@ -76,7 +76,7 @@ static void next_run(struct checksum_runs *self)
     find_run(self);
 }
 
-/* Begins. To be ended, whatever is returned. */
+/* Begins. Must be ended, even after an error. */
 static struct bw_error *checksum_runs_begin(struct checksum_runs *self, struct bw_check *check)
 {
     *self = (struct checksum_runs){.check = check};
@@ -143,8 +143,8 @@ struct space {
     struct checksum_runs checksums;
     size_t next_group;              /* after the present one */
     struct bw_checked_group *group; /* the present one; NULL: none has begun */
-    uint64_t position;              /* what is before is accounted for */
-    bool unsure;                    /* extents since the one before may be lost */
+    uint64_t position;              /* everything before it is accounted for */
+    bool unsure;                    /* extents since the previous one may be lost */
 
     struct bw_extent_entry extent; /* the one whose references are counted */
     bool has_extent;
@@ -185,7 +185,7 @@ static void leave_group(struct space *space)
     if (space->position < end)
         bw_free_space_expect(&space->free_space, space->position, end);
     bw_free_space_leave(&space->free_space, group->unsure);
-    /* Of the remap tree, the extent tree knows nothing. */
+    /* The extent tree does not contain the remap tree. */
     if (group->unsure || group->counted == group->used ||
         (group->flags & (BW_GROUP_METADATA_REMAP | BW_GROUP_REMAPPED)))
         return;
@@ -307,7 +307,7 @@ static void end_extent(struct space *space, bool complete)
     space->has_extent = false;
 }
 
-/* Keeps what the walk has to know of a tree block; false if memory runs out. */
+/* Keeps the facts about a tree block that the walk needs; false if memory runs out. */
 static bool keep_block(struct bw_check *check, const struct bw_extent_entry *extent)
 {
     const uint64_t bytenr = extent->bytenr;
@@ -322,7 +322,7 @@ static struct bw_error *begin_extent(struct space *space)
     struct bw_check *check = space->check;
     struct bw_reference reference;
     if (!bw_extent_entry_decode(check->fs, &space->extents.item, extent)) {
-        check->extents_known = false; /* tree_items.c finds what is wrong */
+        check->extents_known = false; /* tree_items.c reports the fault */
         space->unsure = true;
         return NULL;
     }

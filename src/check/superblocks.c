@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `superblocks`: every copy in every image by itself, with the other copies of its device
- * and with those of the other devices; then what the superblock in use says of the state of the
- * file system, and its backup roots.
+ * The pass `superblocks`: checks every copy in every image, compares it with the other copies of
+ * its device and with the other devices; then checks the state of the file system in the superblock
+ * that is used, and its backup roots.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@
 
 #define ROOTS 6 /* of each backup */
 
-/* What is at the address of a root. */
+/* The block at the address of a root. */
 struct found {
     bool exists;
     uint64_t generation;
@@ -92,8 +92,8 @@ static void read_block_copy(const struct backup *backup, unsigned copy, uint8_t 
     *found = (struct found){true, bw_get64(header->generation), header->level};
 }
 
-/* Whether the address is that of the present root. Neither the transaction before nor the next one
- * can have another root there. */
+/* Whether the address belongs to the current root. Neither the previous transaction nor the next
+ * one can have another root there. */
 static bool is_in_use(const struct backup *backup)
 {
     const struct bw_superblock *superblock = &backup->check->fs->superblock;
@@ -142,9 +142,9 @@ static void check_backup_root(const struct backup *backup, struct reading *readi
         report_backup(backup, "level", backup->root.level, found.level);
 }
 
-/* The earliest transaction that can have made a backup. Its root tree is that of this transaction
- * or of the next. If the root tree and the extent tree, which each transaction writes anew, are the
- * present ones, it is the present transaction, whatever the generation says. */
+/* The earliest transaction that can have made a backup. Its root tree belongs to this transaction
+ * or the next. Each transaction rewrites the root tree and the extent tree: if both are the current
+ * ones, it is the current transaction, whatever generation the backup has. */
 static uint64_t find_transaction(const struct bw_check *check, const struct bw_backup_root *backup)
 {
     const struct bw_superblock *superblock = &check->fs->superblock;
@@ -183,7 +183,7 @@ static void check_backup(struct reading *reading, unsigned number)
 static struct bw_error *check_backup_roots(struct bw_check *check)
 {
     const struct bw_fs *fs = check->fs;
-    /* btrfs-image writes a chunk tree of its own, and none of its tools makes the backups fit. */
+    /* btrfs-image writes its own chunk tree, and none of its tools adapts the backups. */
     if (fs->is_past || fs->is_dump || fs->root_tree.root.bytenr != fs->superblock.root.bytenr ||
         fs->superblock.flags & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2))
         return NULL;
@@ -197,8 +197,8 @@ static struct bw_error *check_backup_roots(struct bw_check *check)
 }
 
 /*
- * The state that a file system was left in: devices that are missing or stale, roots that are lost,
- * what has not come to its end, and what is not known here.
+ * The state of the file system: missing or stale devices, lost roots, unfinished operations, and
+ * unknown features.
  */
 
 enum { KNOWN_COMPAT_RO = 0xf };
@@ -326,7 +326,7 @@ static struct bw_error *check_operations(struct bw_check *check)
                    : NULL;
 }
 
-/* What the superblock in use says of the state of the file system. */
+/* Checks the state of the file system in the superblock that is used. */
 static struct bw_error *check_state(struct bw_check *check)
 {
     struct bw_fs *fs = check->fs;
@@ -354,7 +354,7 @@ struct copy {
     struct bw_error *bad; /* owned */
 };
 
-/* Says what is wrong with a copy. Superblocks are counted from 0, as everywhere. */
+/* Reports a fault in a copy. Superblocks are counted from 0, as in the kernel. */
 __attribute__((format(printf, 5, 6))) static void find(struct bw_check *check,
                                                        enum bw_code_number code,
                                                        const struct copy *copy, bool mendable,
@@ -447,7 +447,8 @@ static void compare_copies(struct bw_check *check, const struct copy *copy, cons
         find(check, BW_CODE_super_differs, copy, true, "another copy has another log tree");
 }
 
-/* What a superblock says of its own device, and of a log that only this one may know yet. */
+/* Checks the superblock's entry for its own device, and a log that only this superblock may know.
+ */
 static void check_identity(struct bw_check *check, const struct copy *copy)
 {
     const struct bw_superblock *superblock = &copy->superblock;
@@ -458,8 +459,8 @@ static void check_identity(struct bw_check *check, const struct copy *copy)
         find(check, BW_CODE_super_device, copy, false, "its device belongs to another file system");
 }
 
-/* What btrfs_validate_super() in the kernel's fs/btrfs/disk-io.c refuses or warns of, but for what
- * no image can be opened with. */
+/* Values that btrfs_validate_super() in the kernel's fs/btrfs/disk-io.c rejects or warns about,
+ * except those with which no image can be opened. */
 static void check_values(struct bw_check *check, const struct copy *copy)
 {
     const struct bw_disk_superblock *disk = (const void *)copy->bytes;
@@ -479,8 +480,8 @@ static void check_values(struct bw_check *check, const struct copy *copy)
              generation);
 }
 
-/* btrfs-image restores the first copy alone: what lies in the places of the others was there
- * before. A mount that writes makes all of them, and keeps the flag. */
+/* btrfs-image restores only the first copy: the places of the others keep their old contents. The
+ * first writing mount creates all copies, and keeps the flag. */
 static bool is_unrestored(const struct copy *copy, const struct copy *first)
 {
     const uint64_t restored = BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2;

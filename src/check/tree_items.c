@@ -15,7 +15,7 @@
 /* Set in memory by a scrub of old, and of no meaning on disk. */
 #define EXTENT_SUPER (UINT64_C(1) << 48)
 
-/* Bytes of a reference inside an extent item, by its type; 0: there is no such reference. */
+/* Bytes of a reference inside an extent item, by its type; 0: not a valid type. */
 static size_t size_of_reference(unsigned type)
 {
     switch (type) {
@@ -95,7 +95,7 @@ static bool wrong_reference(const struct bw_item_rules *rules, const uint8_t *by
            bw_unaligned(rules, fault, "parent", bw_get64(reference->offset));
 }
 
-/* References come by type, and those of a type with descending values: offsets or, of data refs,
+/* References are ordered by type, and within a type by descending values: offsets or, of data refs,
  * hashes. */
 static bool out_of_order(const uint8_t *previous, const uint8_t *bytes)
 {
@@ -248,7 +248,7 @@ static bool wrong_group_type(const struct bw_item_rules *rules, struct bw_item_f
            bw_item_wrong(fault, "type 0x%" PRIx64 " without the feature remap-tree", type);
 }
 
-/* What the feature remap-tree adds. */
+/* Additional rules of the remap-tree feature. */
 static bool wrong_group_remap(const struct bw_item_rules *rules, const struct bw_item *item,
                               struct bw_item_fault *fault)
 {
@@ -414,9 +414,9 @@ static bool check_device_replace(const struct bw_item_rules *rules, const struct
 /* Flags of FREE_SPACE_INFO, QGROUP_STATUS and QGROUP_LIMIT. */
 enum { SPACE_FLAGS = 1, QUOTA_FLAGS = 15, LIMIT_FLAGS = 63, QUOTA_VERSION = 1 };
 
-/* Trees of which there is one, and whose key is always the same. Snapshots have a generation in
- * their key, trees of the feature extent-tree-v2 a number, those of logs and relocation their
- * subvolume; btrfs-convert gives the tree of relocated data another one. */
+/* Unique trees with a fixed key. Snapshots have a generation in their key, trees of the
+ * extent-tree-v2 feature a number, log and relocation trees their subvolume; btrfs-convert gives
+ * the data relocation tree another key. */
 static bool has_no_offset(uint64_t tree)
 {
     return tree == BW_CHUNK_TREE || tree == BW_DEVICE_TREE || tree == BW_TOP_SUBVOLUME ||
@@ -468,9 +468,9 @@ static bool wrong_root_levels(const struct bw_disk_root_item *root, struct bw_it
                          progress.objectid, progress.type, progress.offset);
 }
 
-/* The key of a snapshot has the transaction that made it, and that of another subvolume none. An
- * old kernel, which does not know the newer members, leaves the second generation behind. Source:
- * create_pending_snapshot() in the kernel's fs/btrfs/transaction.c; btrfs-convert puts a
+/* The key of a snapshot contains the transaction that created it; keys of other subvolumes contain
+ * none. An old kernel, which does not know the newer members, leaves an outdated second generation.
+ * Source: create_pending_snapshot() in the kernel's fs/btrfs/transaction.c; btrfs-convert puts a
  * transaction into keys, but none into the item. */
 static bool wrong_origin(const struct bw_item *item, const struct bw_disk_root_item *root,
                          struct bw_item_fault *fault)
@@ -614,9 +614,8 @@ static bool wrong_qgroup_status(const struct bw_item_rules *rules, const struct 
     return flags && bw_item_wrong(fault, "unknown flags 0x%" PRIx64, flags);
 }
 
-/* mkfs.btrfs 6.2 with --rootdir and quotas inserts this item and leaves its bytes as they were in
- * the block. The kernel reads a limit only if its flag is set, and keeps the other flags when a
- * user sets one. */
+/* mkfs.btrfs 6.2 with --rootdir and quotas inserts this item without initializing its bytes. The
+ * kernel reads a limit only if its flag is set, and keeps the other flags when a user sets one. */
 static bool wrong_limit_flags(const struct bw_item *item, struct bw_item_fault *fault)
 {
     const struct bw_disk_qgroup_limit *limit = (const void *)item->data;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass over all trees: every tree block that a root leads to is read once, in all copies, and
- * handed to those who check what it says. What its inodes add up to goes upwards, to the root.
+ * The pass over all trees: every tree block below a root is read once, in all copies, and passed to
+ * the checks of its contents. The sums of its inodes are added up towards the root.
  *
- * The nodes of level 1 below a node are the tasks of the threads. Blocks that snapshots share are
- * met again: then their sums are known already.
+ * Each task of a thread is a node of level 1. Blocks shared by snapshots are met again: their sums
+ * are then already known.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -64,8 +64,8 @@ static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
     return false;
 }
 
-/* Whether other trees may lead to the block, too. Generations do not tell: balancing writes blocks
- * anew that snapshots go on sharing. */
+/* Whether other trees may lead to the block, too. Generations do not tell: balance rewrites blocks
+ * that snapshots still share. */
 static bool may_be_shared(const struct walk *walk, uint64_t bytenr)
 {
     const struct bw_check *check = walk->check;

@@ -19,9 +19,10 @@
 #include "ondisk/items.h"
 
 /*
- * The Merkle tree of a file: each level is read once, block by block, beside the level above, which
- * has its hashes; and so are the data beside the lowest level. Memory is two blocks, however large
- * the file is. What cannot be read is passed over: that is found elsewhere.
+ * The Merkle tree of a file: each level is read once, block by block, in parallel with the level
+ * above, which has its hashes; and so are the data, in parallel with the lowest level. Memory is
+ * two blocks, however large the file is. Unreadable blocks are skipped: they are reported
+ * elsewhere.
  */
 
 enum { LARGEST_BLOCK = 64 << 10 };
@@ -66,7 +67,7 @@ static void begin_level(struct merkle *merkle, unsigned number, unsigned buffer,
 {
     const struct bw_verity *verity = merkle->verity;
     struct bw_tree_reader reader = merkle->check->fs->reader;
-    reader.adopter = NULL; /* what is lost is not to be replaced */
+    reader.adopter = NULL; /* lost leaves are not replaced */
     *level = (struct level){.position = verity->starts[number] * verity->block_size,
                             .left = verity->counts[number],
                             .bytes = merkle->blocks[buffer]};
@@ -139,7 +140,7 @@ static const uint8_t *next_hash(struct merkle *merkle)
     return hashes->level.bytes + hashes->used - size;
 }
 
-/* The hashes of what is below a level of this number. */
+/* The hashes of the blocks below the level of this number. */
 static void begin_hashes(struct merkle *merkle, unsigned number)
 {
     merkle->hashes.is_root = number >= merkle->verity->levels;
@@ -264,8 +265,8 @@ static void check_empty(struct merkle *merkle)
         report_tree(merkle, 0, "an empty file has a hash");
 }
 
-/* Checks the Merkle tree of a file and, with a reader, its data; reports what is wrong. Fails only
- * if memory runs out. Safe from any thread. */
+/* Checks the Merkle tree of a file and, with a reader, its data; reports faults. Fails only if
+ * memory runs out. Safe from any thread. */
 static struct bw_error *merkle_check(struct bw_check *check, const struct bw_verity *verity,
                                      const struct bw_data_file *file, struct bw_data_reader *reader)
 {
@@ -324,7 +325,7 @@ static bool add_file(struct bw_check *check, const struct verity_file *file)
 }
 
 /* A file that is being deleted loses its extents, then its Merkle tree, over several transactions;
- * the next mount goes on with that. */
+ * the next mount continues with that. */
 static bool is_wanted(const struct bw_inode *inode)
 {
     return inode->flags & BW_INODE_VERITY && inode->link_count;
@@ -358,7 +359,7 @@ static void lay_out(struct bw_verity *verity)
         verity->starts[level] = start;
 }
 
-/* Decodes a descriptor; returns what is wrong with it, or NULL. */
+/* Decodes a descriptor; returns a description of its fault, or NULL. */
 static const char *decode(const struct bw_disk_fsverity *descriptor, uint64_t size,
                           uint64_t file_size, struct bw_verity *verity)
 {
@@ -391,8 +392,9 @@ static const char *decode(const struct bw_disk_fsverity *descriptor, uint64_t si
     return NULL;
 }
 
-/* Reads the descriptor: its size in the first item, itself from the next one on. `*lost`: some of
- * it cannot be read. Sets how many bytes there are, at most those of the structure. */
+/* Reads the descriptor: its size is in the first item, the descriptor follows from the next one on.
+ * `*lost`: some of it cannot be read. Sets the number of bytes, at most the size of the structure.
+ */
 static struct bw_error *read_descriptor(const struct bw_check *check,
                                         const struct bw_data_file *file,
                                         struct bw_disk_fsverity *descriptor, uint64_t *size,

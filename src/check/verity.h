@@ -12,7 +12,7 @@
 
 enum { BW_VERITY_DIGEST = 64 }; /* bytes of the longest hash */
 
-/** What a descriptor says, and what follows from it. */
+/** The facts in a descriptor. */
 struct bw_verity {
     int algorithm;                     /* libgcrypt's */
     unsigned digest_size;              /* bytes of a hash */
@@ -30,7 +30,7 @@ struct bw_verity {
  * runs out. Safe from any thread. */
 bool bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_node *leaf);
 
-/** Frees what was noted; NULL is allowed. */
+/** Frees the collected facts; NULL is allowed. */
 struct bw_verity_files;
 void bw_verity_files_free(struct bw_verity_files *files);
 
