@@ -483,7 +483,7 @@ static struct bw_error *check_orphan(const struct root_list *list, uint64_t id)
                        &is_inode));
     if (!is_inode)
         bw_check_find(list->check, BW_CODE_root_orphan, &location, "%s",
-                      root ? "the subvolume is not deleted" : "there is no such subvolume");
+                      root ? "the subvolume is not deleted" : "the subvolume does not exist");
     return NULL;
 }
 

@@ -86,7 +86,7 @@ static struct bw_error *check_key_range(const struct bw_node *node,
         return bad_key("first key mismatch", 0, &first);
     if (bw_key_compare(&expectation->end_key, &no_limit) != 0 &&
         bw_key_compare(&last, &expectation->end_key) >= 0)
-        return bad_key("key beyond those of the parent", slot, &last);
+        return bad_key("key outside of the range in the parent", slot, &last);
     return NULL;
 }
 

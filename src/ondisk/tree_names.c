@@ -192,7 +192,7 @@ static struct bw_error *parse_key(const char *text, const char *end, struct bw_k
                                    copy,
                                    good        ? "nothing follows the comma"
                                    : part == 0 ? "the object id is not a number"
-                                   : part == 1 ? "there is no such type"
+                                   : part == 1 ? "the type is unknown"
                                    : part == 2 ? "the offset is not a number"
                                                : "it has more than three parts");
         at += length + (at[length] != '\0');

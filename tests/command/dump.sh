@@ -81,7 +81,7 @@ holds "costs a search: $opening to open it, $found to find the key, $all in all"
 expect "no such name" 2 "'nope' is no tree: give an id or one of root, extent" dump -t nope "$plain"
 expect "no such tree" 2 'no tree 999; there are ROOT_TREE, CHUNK_TREE, ' dump -t 999 "$plain"
 holds "nothing is printed" [ ! -s "$WORK/out" ]
-expect "no such type" 2 'no such type' dump -t fs --key 256,FOO "$plain"
+expect "no such type" 2 'the type is unknown' dump -t fs --key 256,FOO "$plain"
 expect "too many parts" 2 'more than three parts' dump -t fs --key 1,2,3,4 "$plain"
 expect "no number" 2 'the object id is not a number' dump -t fs --key x "$plain"
 expect "an empty part" 2 'nothing follows the comma' dump -t fs --key 1, "$plain"

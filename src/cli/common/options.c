@@ -268,7 +268,8 @@ const struct cmd_option cmd_common_options[] = {
     {'q', "quiet", NULL, "print no warnings, only fatal errors",
      CMD_FLAG(struct cmd_common, messages.quiet)},
     {'v', "verbose", NULL,
-     "also report bad copies that were replaced by good ones; -vv: the layers each error passed",
+     "also report bad copies that good ones replaced, and all of many similar messages; -vv: the "
+     "layers each error passed",
      .take = store_verbose},
     {'h', "help", "[=TOPIC]", "print this help, or help about a topic or all options",
      .show = show_help},
@@ -433,8 +434,8 @@ int cmd_usage_error(const struct command *command, const char *reason, const cha
  */
 
 const struct cmd_status cmd_statuses[] = {
-    {STATUS_OK, "The answer is complete, even if the file system is degraded or has bad copies of "
-                "which good ones were found."},
+    {STATUS_OK, "The answer is complete, even if the file system is degraded or has bad "
+                "copies that good ones replaced."},
     {STATUS_PARTIAL, "Part of the answer is missing: lost blocks, an image that was not used, a "
                      "path that does not exist, a full disk."},
     {STATUS_CANNOT, "Wrong usage, or no file system that can be opened."},

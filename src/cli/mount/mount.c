@@ -231,8 +231,8 @@ static int run(const struct cmd_common *common, void *settings)
 #endif
 
 static const struct cmd_status meanings[] = {
-    {STATUS_OK, "No damage was met."},
-    {STATUS_PARTIAL, "Some damage was met."},
+    {STATUS_OK, "No damage was found."},
+    {STATUS_PARTIAL, "Damage was found."},
     {STATUS_CANNOT, "Wrong usage, no btrfs file system, or it cannot be mounted."},
     {STATUS_UNSUPPORTED, "The image needs a feature that is not supported; the message names it."},
     {0},
