@@ -6,9 +6,9 @@ usage: tests/kernel/bit_flips.py [--count N] [--seed S] [--round N] [--program P
 
 The images are the devices of a healthy file system, by default a fixture; they are copied first. In
 each round, bits are flipped in several tree blocks and data sectors, in one copy each or in their
-parity, never in two places that share a row or a copy. `check --data --all --json` must name the
+parity, but never in two places of the same full stripe. `check --data --all --json` must name the
 device, the offset and the copy of every one, and for data the path of a file; and nothing else.
-Metadata that no other copy can repair are flipped alone in their round.
+If a flip hits metadata that no other copy can repair, it is the only one of its round.
 """
 import random
 import re
@@ -84,7 +84,7 @@ def complaints(flips, findings, node):
 
 
 def choose_flips(r, images, blocks, count):
-    """Places of one round, which do not affect each other."""
+    """Chooses the flips of one round such that no two can affect each other."""
     metadata = [block for block in blocks if block[2]]
     flips, rows = [], set()
     for _ in range(count):
@@ -93,10 +93,10 @@ def choose_flips(r, images, blocks, count):
         found = images.copies(logical, length)
         at = r.randrange(length)
         if is_metadata and images.checksum <= at < 32:
-            continue  # no checksum covers what is left of the field of the checksum
+            continue  # behind a short checksum, the rest of its field is not covered
         usable = [x for x in found if x["logical"] <= logical + at < x["logical"] + x["length"]]
         chosen = r.choice(usable)
-        row = logical // (8 << 20)  # more than a row of any profile, and not to be shared
+        row = logical // (8 << 20)  # larger than a full stripe of any profile: one flip in each
         is_alone = is_metadata and len(usable) == 1
         if row in rows or (is_alone and flips):
             continue

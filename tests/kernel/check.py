@@ -18,7 +18,7 @@ from kernel import run
 
 
 def stale_parity(program):
-    """Where `check` finds stale parity, as (devid, offset); None if it finds other errors, too."""
+    """Where `check` finds stale parity, as (devid, offset); None if it also finds other errors."""
     found = set()
     for finding in kernel.json_rows(program.ask("check", "--data", "--all", "--json")):
         if finding.get("code") == "parity-mismatch":
@@ -29,7 +29,7 @@ def stale_parity(program):
 
 
 def parity_at(images, places):
-    """A sector of parity at each place."""
+    """Reads one sector of parity at each place."""
     parts = {}
     for image in images:
         with open(image, "rb") as file:
@@ -44,7 +44,7 @@ def parity_at(images, places):
 
 def scrub_rewrites(program, history):
     """Whether stale parity is all that is wrong, and a scrub of the kernel writes other parity
-    there. The mount may free some of what it protects."""
+    there. The mount may free some of the data that this parity protects."""
     found = stale_parity(program)
     if not found:
         return False

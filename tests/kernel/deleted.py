@@ -11,16 +11,16 @@ overwritten, renamed and deleted, subvolumes and snapshots made and deleted. Aft
 inode, generation, size and SHA-256 of every file are recorded through the mount. Then
 
   - every file that `deleted` calls proven must have the hash that was recorded for it;
-  - every file that a recorded generation which is still whole holds, and the last one lacks, must
+  - every file that is in a recorded generation which is still whole, but not in the last one, must
     be listed;
   - `deleted --extract` must write the same contents;
-  - and once nine tenths of the free space were overwritten, nothing may be proven that is wrong,
-    nor extracted under its own name if it is not whole.
+  - and after nine tenths of the free space have been overwritten, no wrong contents may be called
+    proven, and no file that is not whole may be extracted under its own name.
 
---restore also runs `btrfs-find-root -a`, and `btrfs restore` with each root that it names. Of both
-is counted how many of the deleted contents they bring back ("right"), and how many contents that no
-file ever had ("false"); of `deleted --extract` also with --unproven. --table appends a row for each
-case to a file. Needs root, mkfs.btrfs and a kernel with btrfs.
+--restore also runs `btrfs-find-root -a`, and `btrfs restore` with each root that it names. For both
+it counts how many of the deleted contents they bring back ("right"), and how many contents that no
+file ever had ("false"); for `deleted --extract` also with --unproven. --table appends a row for
+each case to a file. Needs root, mkfs.btrfs and a kernel with btrfs.
 """
 import collections
 import fcntl
@@ -145,7 +145,7 @@ class Work(kernel.FileSystem):
                 os.rename(path, target)
 
     def save(self):
-        """As editors do."""
+        """Replaces a file as editors do."""
         if path := self.some("f"):
             with open(path + "~", "wb") as file:
                 file.write(self.content())
@@ -231,7 +231,7 @@ class Work(kernel.FileSystem):
 
 
 class Comparison:
-    """The answers of the program, and what was recorded."""
+    """Compares the output of the program with what was recorded."""
 
     def __init__(self, history, program):
         self.history, self.program = history, kernel.Program(program, history.images)
@@ -254,7 +254,7 @@ class Comparison:
         return {line[66:]: line[:64] for line in lines}
 
     def whole(self):
-        """Recorded generations of which all metadata are left."""
+        """Recorded generations whose metadata are complete."""
         rows = kernel.json_rows(self.ask("roots", "--json"))
         return {row["generation"] for row in rows
                 if row.get("lost_blocks") == 0 and row["status"] != "abandoned"}
@@ -278,7 +278,7 @@ class Comparison:
         return proven
 
     def check_all_listed(self, rows):
-        """Of identities: an inode number is used once in a subvolume."""
+        """Compares by identity, since each inode number is used only once in a subvolume."""
         last = self.history.generations[max(self.history.generations)]
         listed = {(row["subvolume"], row["inode"]) for row in rows}
         whole, missing = self.whole() & set(self.history.generations), 0
@@ -298,7 +298,7 @@ class Comparison:
         return {digest for digests in self.seen.values() for digest in digests}
 
     def extraction(self, work, *words):
-        """What is extracted: by path, a hash."""
+        """Extracts the deleted files; returns the directory and the hashes by path."""
         target = work + "/extracted"
         shutil.rmtree(target, ignore_errors=True)
         self.ask("deleted", "-q", *words, "--extract", target)
@@ -317,7 +317,7 @@ class Comparison:
         return set(contents.values())
 
     def check_names(self, work):
-        """What has lost some of its data has its generation behind its name."""
+        """The name of a file that has lost some of its data must end with its generation."""
         known = self.known()
         for path, digest in self.extraction(work, "--on-error", "zero")[1].items():
             if digest not in known and not re.search(r"\.~\d+~$", path):

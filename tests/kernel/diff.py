@@ -7,7 +7,7 @@ usage: sudo tests/kernel/diff.py [--count N] [--seed S] [--program PROGRAM] [--k
 Each history (history.py) works in one subvolume. A snapshot is taken in the middle and one at the
 end. Then both are read through a mount (names, stat, extended attributes, SHA-256), and the
 differences that `diff --json` lists, applied to the first one, must give the second one exactly; so
-must those in the other direction, and those that are found path by path. In the end the subvolume
+must those in the other direction, and those that are found path by path. Finally the subvolume
 is defragmented, deduplicated and balanced: against a third snapshot no content may differ. Needs
 root, mkfs.btrfs and a kernel with btrfs.
 """
@@ -62,7 +62,7 @@ class Work(History):
             os.rename(path + "~", path)
 
     def same_again(self):
-        """Writes the same bytes once more."""
+        """Rewrites a file with the same bytes."""
         if path := self.some():
             with open(path, "rb+") as file:
                 content = file.read(1 << 20)
@@ -103,7 +103,7 @@ class Work(History):
                 file.write(self.random.randbytes(self.random.choice([10, 5000])))
 
     def same_directory(self):
-        """A directory goes, and another one comes under its name."""
+        """Deletes a directory and creates another one with its name."""
         path = self.some("d")
         if self.inside(path):
             copy = path + ".copy"
@@ -126,7 +126,7 @@ class Work(History):
             file.write(self.random.randbytes(self.random.choice([5000, 200000])))
 
     def deduplicate(self):
-        """Two files with the same content come to share it."""
+        """Deduplicates two files with the same content."""
         path = self.some()
         if not path or os.path.getsize(path) < 4096:
             return
@@ -159,7 +159,7 @@ class Work(History):
         run("btrfs", "subvolume", "snapshot", "-r", self.path("live"), self.path(name), check=True)
 
     def reshape(self):
-        """Moves data, and changes none."""
+        """Moves data without changing any."""
         files = [path for path in self.files() if os.path.getsize(path) >= 4096]
         for path in files:
             kind = self.random.choice([["-f"], ["-czstd"], ["-clzo"], []])
@@ -175,7 +175,7 @@ class Work(History):
 
 
 def copy_regular(source, target):
-    """Reading a device would never end."""
+    """Skips device nodes, since reading one might never end."""
     if os.path.isfile(source):
         shutil.copy2(source, target)
 
@@ -191,7 +191,7 @@ def deduplicate(source, target):
             pass
 
 
-# What `diff` compares, by its words.
+# The fields that each word of `diff` stands for.
 ASPECTS = {"content": ("sha256", "target", "device"), "size": ("size",), "mode": ("mode",),
            "owner": ("uid", "gid"), "times": ("mtime",), "links": ("nlink",),
            "xattrs": ("xattrs",)}
@@ -203,8 +203,8 @@ def type_of(entry):
 
 
 def changes_of(before, after):
-    """The words of what differs between two entries of the same type. Of nested subvolumes, which a
-    snapshot does not have, only the place is compared."""
+    """The words for what differs between two entries of the same type. Nested subvolumes are not
+    part of a snapshot, so only their location is compared."""
     if before["inode"] == 2 or after["inode"] == 2:
         return []
     words = [word for word, keys in ASPECTS.items()
@@ -215,7 +215,7 @@ def changes_of(before, after):
 
 
 def move_all(before, rows):
-    """Where each path of the first snapshot is in the second one; None: it is gone."""
+    """Maps each path of the first snapshot to its path in the second one; None: deleted."""
     renamed = {}
     for row in rows:
         if row["status"] == "R":

@@ -25,22 +25,22 @@ COMMANDS = ((["btrfs", "filesystem", "du", "--raw"], ["du", "--raw"]),
 
 
 class Work(History):
-    """Work of which much is shared."""
+    """A history in which many extents are shared."""
 
     def clone_inside(self):
-        """A part of a file again, elsewhere in the same file."""
+        """Clones a part of a file to another offset of the same file."""
         if path := self.some():
             start, to = 4096 * self.random.randrange(4), 4096 * self.random.randrange(9, 300)
             run("xfs_io", "-c", f"reflink {path} {start} {to} 16384", path)
 
     def clone_again(self):
-        """The same range of a file in its own place."""
+        """Clones a range of a file onto itself."""
         if path := self.some():
             offset = 4096 * self.random.randrange(9)
             run("xfs_io", "-c", f"reflink {path} {offset} {offset} 8192", path)
 
     def fragment(self):
-        """A file of many extents: its items lie in several leaves."""
+        """Writes a file with so many extents that its items lie in several leaves."""
         with open(self.fresh(), "wb") as file:
             file.write(self.random.randbytes(1 << 20) + b"x" * (1 << 20))
             file.flush()
@@ -50,7 +50,7 @@ class Work(History):
                 file.write(self.random.randbytes(4096))
 
     def split(self):
-        """Overwrites in the middle of extents, after a snapshot: their items part."""
+        """Overwrites the middle of extents after a snapshot, which splits their items."""
         self.fragment()
         self.sync()
         self.snapshot()
@@ -89,7 +89,7 @@ class Work(History):
 
 
 def differences(program, history, paths):
-    """Yields what the commands count differently in these paths."""
+    """Yields the differences between what the commands count for these paths."""
     prefix = os.fsencode(history.mount)
     for theirs, ours in COMMANDS:
         expected = output(*theirs, *[history.mount + path for path in paths])

@@ -29,14 +29,14 @@ from kernel import run
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from crc32c import checksum
 
-# What no check can know: any value is as good as another. TYPE/MEMBER, with * for any.
+# Members that no check can verify, since any value is valid: TYPE/MEMBER, with * for any.
 FREE = {
-    # What users, mounts and the past of a file decide.
+    # Set by users, by mounts, or by the history of a file.
     "*/atime", "*/mtime", "*/ctime", "*/otime", "*/stime", "*/rtime", "*/seconds", "*/nanoseconds",
     "INODE_ITEM/uid", "INODE_ITEM/gid",
     "INODE_ITEM/sequence", "QGROUP_LIMIT/*", "PERSISTENT_ITEM/key.offset", "XATTR_ITEM/data",
     "XATTR_ITEM/data_length", "PERSISTENT_ITEM/*", "TEMPORARY_ITEM/*",
-    # What nobody reads; mkfs.btrfs, btrfs-convert and kernels leave different values.
+    # Never read; mkfs.btrfs, btrfs-convert and kernels leave different values.
     "INODE_ITEM/reserved", "INODE_ITEM/block_group", "INODE_ITEM/device", "ROOT_ITEM/inode",
     "ROOT_ITEM/reserved", "ROOT_ITEM/byte_limit",
     "ROOT_ITEM/bytes_used", "CHUNK_ITEM/io_align", "CHUNK_ITEM/io_width", "CHUNK_ITEM/sub_stripes",
@@ -44,15 +44,16 @@ FREE = {
     "DEV_ITEM/start_offset",
     "DEV_ITEM/io_align", "DEV_ITEM/io_width", "DEV_ITEM/sector_size", "DEV_ITEM/type",
     "DEV_ITEM/generation", "DEV_EXTENT/chunk_tree_uuid", "EXTENT_ITEM/key",
-    # Counted by another file system, or by that which was sent.
+    # Set by `btrfs receive`, with values of the file system that was sent.
     "ROOT_ITEM/send_transid", "ROOT_ITEM/receive_transid", "ROOT_ITEM/parent_uuid",
-    # A generation of an old kernel: what came after it in the item is not valid then.
+    # If it differs from `generation`, an old kernel wrote the item, and all later members are
+    # invalid.
     "ROOT_ITEM/generation_v2",
     "UNTYPED/*"}
-# Any value that is not later than the present one is as good.
+# Any generation that is not later than the present one is valid, too.
 EARLIER = {"INODE_ITEM/generation", "INODE_ITEM/transid", "ROOT_ITEM/last_snapshot",
            "ROOT_ITEM/change_transid", "ROOT_ITEM/origin_transid", "EXTENT_ITEM/generation"}
-INLINE = "inline_references" # of extents: behind what may be there, and of several sizes
+INLINE = "inline_references"  # of extents: their offsets and sizes vary
 
 
 CHECKSUMS = {0: checksum, 2: lambda d: hashlib.sha256(d).digest(),
@@ -60,7 +61,7 @@ CHECKSUMS = {0: checksum, 2: lambda d: hashlib.sha256(d).digest(),
 
 
 def members_of(members, prefix=""):
-    """(name, offset, size) of the members of fixed size, those of structures inside included."""
+    """(name, offset, size) of the members of fixed size, including those of nested structures."""
     for m in members:
         name = prefix + m["name"] if m.get("name") else prefix
         if m.get("type") == "object" and "of" in m:
@@ -76,7 +77,7 @@ def members_of(members, prefix=""):
 
 
 def members_of_extent(table, item):
-    """The same for one extent, whose kind and references say what it holds."""
+    """The same for one extent item, whose members depend on its flags and references."""
     members, place = table["members"], 24
     block = item["key"]["type"] == "EXTENT_ITEM" and "TREE_BLOCK" in item["item"]["flags"]
     for m in members:
@@ -101,7 +102,7 @@ def is_free(kind, name):
 
 
 class Images(kernel.Program):
-    """The images, and the items on them."""
+    """The images and the items in them."""
 
     def __init__(self, program, images):
         super().__init__(program, images)
@@ -145,7 +146,7 @@ class Images(kernel.Program):
 
 
 def change(r, block, offset, size):
-    """Another value, mostly near to or far from the old one; returns both."""
+    """Stores another value, mostly near to or far from the old one; returns old and new."""
     old = int.from_bytes(block[offset:offset + size], "little")
     top = (1 << 8 * size) - 1
     new = r.choice([old ^ 1 << r.randrange(8 * size), (old + 1) & top, (old - 1) & top, 0, top,
@@ -157,7 +158,7 @@ def change(r, block, offset, size):
 
 
 def choose(r, system, kinds):
-    """A member of an item: what it is called, its block, and its place there."""
+    """Chooses a member of an item: its name, its block, and its position in the block."""
     while True:
         kind = r.choice(kinds)
         item = r.choice([i for i in system.items if i["key"]["type"] == kind])
@@ -183,9 +184,9 @@ def choose(r, system, kinds):
         return name, item, places, block, offset, width
 
 
-# Members of the superblock that say something: name, offset, size. Nobody reads stripesize, nor
-# most of what is said about the own device; flags and cache_generation, uuid_tree_generation may be
-# older.
+# Members of the superblock that matter: name, offset, size. Not listed are stripesize and most of
+# dev_item, which are never read, and flags, cache_generation and uuid_tree_generation, for which an
+# older value is valid, too.
 SUPER = [("bytenr", 48, 8), ("magic", 64, 8), ("generation", 72, 8), ("root", 80, 8),
          ("chunk_root", 88, 8), ("log_root", 96, 8),
          ("total_bytes", 112, 8), ("bytes_used", 120, 8), ("root_dir_objectid", 128, 8),
@@ -206,7 +207,7 @@ SUPER = [("bytenr", 48, 8), ("magic", 64, 8), ("generation", 72, 8), ("root", 80
 
 
 def change_super(r, system):
-    """Changes superblocks; what was done, and [(path, offset, old bytes)]."""
+    """Changes superblocks; returns what was done, and [(path, offset, old bytes)]."""
     path = r.choice(system.images)
     name, offset, size = r.choice(SUPER)
     with open(path, "rb") as file:
@@ -249,7 +250,7 @@ def change_garbage(r, system):
     block[start:end] = r.choice([r.randbytes(end - start), bytes(end - start),
                                  b"\xff" * (end - start),
                                  bytes([r.randrange(256)]) * (end - start)])
-    # What lies between the table and the items is not used.
+    # The space between the table and the items is unused.
     count, level = struct.unpack_from("<IB", old[0][2], 96)
     used = 101 + count * (33 if level else 25)
     items = len(block) if level or not count else 101 + struct.unpack_from("<I", old[0][2],
@@ -284,7 +285,7 @@ def findings(system):
 
 
 def change_one(options, r, system, kinds):
-    """Makes one change: its name, what was done, and the bytes before it."""
+    """Makes one change; returns its name, what was done, and the old bytes."""
     if options.super:
         return change_super(r, system)
     if options.garbage:

@@ -112,7 +112,7 @@ def hashes_of(program, words):
 
 
 def compare_generation(program, words, record):
-    """A list of what is wrong."""
+    """Returns a list of what is wrong."""
     rows, hashes = record
     result, found = listed(program, words)
     bad = []
@@ -129,8 +129,8 @@ def compare_generation(program, words, record):
 
 
 def names_of(generation, states):
-    """The options that name a whole state. Where two pass for committed, which happens with quotas,
-    one of them is what was recorded, so that both have to be whole."""
+    """The options that select the whole states of a generation. With quotas, two states of one
+    generation can look committed; since either may be the recorded one, both have to be whole."""
     committed = [state for state in states if state["generation"] == generation and
                  state["status"] == "committed"]
     if len(committed) == 1:

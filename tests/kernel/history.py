@@ -4,8 +4,8 @@
 A history begins with mkfs.btrfs with random features, profiles and checksums on one to five
 devices, mounts with random options, and works on the file system: writes of all kinds, links,
 renames, snapshots, quotas, fs-verity, balances that are paused, devices that come and go. It ends
-with an unmount, or with a copy of the devices while the file system is frozen. It is repeated by
-its seed, but for what depends on time.
+with an unmount, or with a copy of the devices while the file system is frozen. The same seed gives
+the same history, except for what depends on timing.
 """
 import ctypes
 import errno
@@ -113,7 +113,7 @@ class History(kernel.FileSystem):
         return os.path.join(self.some("d"),
                             f"{self.serial}" + self.random.choice("aé x'") * (length // 4))
 
-    # What is done, each by one function.
+    # The steps, one function each.
     def write(self):
         size = self.random.choice([0, 10, 1000, 4096, 5000, 70000, 300000, 3 << 20])
         with open(self.fresh(), "wb") as file:
@@ -257,7 +257,7 @@ class History(kernel.FileSystem):
     def device(self):
         if len(self.loops) < 5:
             added = run("btrfs", "device", "add", "-f", "-K", self.image(), self.mount)
-            if added.returncode != 0:  # while a balance is paused, and others
+            if added.returncode != 0:  # e.g. while a balance is paused
                 self.drop_image(-1)
 
     def replace(self):
@@ -279,7 +279,7 @@ class History(kernel.FileSystem):
                 f"1/{self.random.randrange(5)}", self.mount)
 
     def simple_quota(self):
-        """What btrfs-progs 6.2 do not know: BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA."""
+        """BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA, which btrfs-progs 6.2 do not support."""
         self.call(self.mount, 0xc0109428, struct.pack("=QQ", 4, 0))
 
     def verity(self):
@@ -372,8 +372,8 @@ class History(kernel.FileSystem):
             self.attempt(self.random.choice(rare if self.random.random() < 0.06 else usual))
 
     def end(self):
-        """Leaves the images as they are looked at: after an unmount, or of a mounted file
-        system."""
+        """Leaves the images in the state in which they are read: after an unmount, or copied while
+        the file system was mounted."""
         if self.random.random() < 0.3:
             self.ending = "frozen"
             run("fsfreeze", "-f", self.mount)

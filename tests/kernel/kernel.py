@@ -54,7 +54,7 @@ def make_image(path, size):
 
 
 def copy_images(images, directory):
-    """Sparse copies under the same names."""
+    """Makes sparse copies with the same names."""
     os.makedirs(directory, exist_ok=True)
     copies = [os.path.join(directory, os.path.basename(image)) for image in images]
     for image, copy in zip(images, copies):
@@ -90,7 +90,7 @@ class FileSystem:
             self.loops.append(loop)
 
     def add_image(self, size):
-        """A further image of its own; its loop device."""
+        """Creates one more image; returns its loop device."""
         self.made_images += 1
         path = os.path.join(self.directory, f"dev{self.made_images}.img")
         self.images.append(make_image(path, size))
@@ -98,7 +98,7 @@ class FileSystem:
         return self.loops[-1]
 
     def drop_image(self, number):
-        """Removes an image; the last one takes its place."""
+        """Removes an image; the last one moves to its index."""
         run("losetup", "-d", self.loops[number])
         os.unlink(self.images[number])
         for kept in self.loops, self.images:
@@ -168,7 +168,7 @@ class Program:
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
 
     def require(self, command, *words, statuses=(0,), silent=False):
-        """As ask(), but it has to end with one of these statuses, and if `silent` without
+        """As ask(), but the exit status has to be one of these and, if `silent`, there must be no
         messages."""
         result = self.ask(command, *words)
         if result.returncode not in statuses or (silent and result.stderr):
@@ -246,12 +246,12 @@ def parser(documentation, count=20, each=1):
 
 
 def seeds(options):
-    """The cases of a comparison that works at random."""
+    """The cases of a comparison that does random work."""
     return {f"seed {seed}": seed for seed in range(options.seed, options.seed + options.count)}
 
 
 def sample(options, cases):
-    """As many of the named cases as are wanted, at random."""
+    """Chooses as many of the named cases at random as the options ask for."""
     names = random.Random(options.seed).sample(sorted(cases), min(options.count, len(cases)))
     return {name: cases[name] for name in cases if name in names}
 

@@ -45,7 +45,7 @@ def check(result):
 
 
 class Work:
-    """Random changes to a mounted file system. What the kernel refuses is no work."""
+    """Random changes to a mounted file system. Those that the kernel refuses are skipped."""
 
     def __init__(self, top, seed, options):
         self.top, self.random, self.options = top, random.Random(seed), options
@@ -80,7 +80,7 @@ class Work:
         if self.random.random() < 0.1:
             name += "-" + "long" * self.random.randrange(1, 50)
         elif self.random.random() < 0.3 and self.names:
-            return self.random.choice(self.names)     # a name that was there once
+            return self.random.choice(self.names)     # may be the name of a deleted file
         self.names.append(name)
         return name
 
@@ -103,7 +103,7 @@ class Work:
     def open(self, path, flags=os.O_RDWR):
         return Descriptor(os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644))
 
-    # What can happen, each with its weight.
+    # The possible changes, each with its weight.
 
     def create_9(self):
         with self.open(self.new(), os.O_RDWR | os.O_CREAT | os.O_EXCL) as fd:
@@ -285,7 +285,7 @@ class Descriptor(int):
 
 
 def features(chance, small):
-    """What to make the file system with, how to mount it, and on how many devices."""
+    """The options of mkfs.btrfs, those of the mount, and the number of devices."""
     make = ["-n", chance.choice(["4096", "16384", "16384", "65536"]),
             "--csum", chance.choice(["crc32c", "crc32c", "xxhash", "sha256", "blake2"])]
     if chance.random() < 0.35:
@@ -299,7 +299,7 @@ def features(chance, small):
 
 
 def shown(images, directory):
-    """What a mount of copies shows; but not the times that it has set itself, by replaying."""
+    """What a mount of copies shows, without the times that were set by the replay itself."""
     copies = kernel.copy_images(images, os.path.join(directory, "mounted"))
     since = time.time_ns() - 10**9
     with kernel.FileSystem(directory, copies) as system:
@@ -311,7 +311,7 @@ def shown(images, directory):
         for what in ("mtime", "ctime"):
             if entry[what] >= since:
                 del entry[what]
-        # Archives have no sockets, and the program no attributes of the system.
+        # Archives cannot hold sockets, and btrfs-walk does not write system attributes.
         if stat.S_ISSOCK(entry["mode"]):
             del entry["xattrs"]
         else:
@@ -370,7 +370,7 @@ def sums_of(program, *arguments):
 
 
 def differing_names(listed, before, after):
-    """Names that are gone or new, and are not in the list; and the other way round."""
+    """Names that were removed or added but are not in the list, and the reverse."""
     renamed = [row for row in listed if row["change"] == "renamed"]
     gone = {row["path"] for row in listed if row["change"] in ("deleted", "unlinked")}
     come = {row["path"] for row in listed if row["change"] in ("added", "linked")}
@@ -389,7 +389,7 @@ ATTRIBUTES = ("mode", "uid", "gid", "mtime", "ctime", "size")
 
 
 def differing_attributes(program, listed, before, after):
-    """Attributes and contents that differ, and are not in the list; and the other way round."""
+    """Attributes and contents that differ but are not in the list, and the reverse."""
     sums = sums_of(program, "--log=ignore"), sums_of(program)
     in_list = {(row["subvolume"], row["inode"], row["attribute"]) for row in listed
                if row["change"] == "attribute"}

@@ -5,7 +5,7 @@
 usage: sudo tests/kernel/log_scenarios.py [--count N] [--seed S] [--program PROGRAM]
                                           [--keep DIRECTORY] [NAME...]
 
-Each line of the table below is a situation that a test of xfstests is about: changes, a commit,
+Each line of the table below is the situation that a test of xfstests creates: changes, a commit,
 more changes, an fsync. The image is copied right after it, and what a mount of the copy shows is
 compared with what btrfs-walk shows, as log_replay.py does. Each runs with and without the no-holes
 feature. Default: all of them; with --count, so many at random. Needs root, mkfs.btrfs and a kernel

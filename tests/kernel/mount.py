@@ -7,9 +7,9 @@ usage: sudo tests/kernel/mount.py [--count N] [--seed S] [--program PROGRAM] [FI
 The devices of each fixture (default: N of them, at random) are copied and mounted by the kernel,
 and by btrfs-walk, and then compared: all that find(1) prints, the contents, extended attributes,
 where files have data (SEEK_DATA, SEEK_HOLE), and what rsync and diff say. Inode numbers of all but
-the top-level subvolume are compared without the id that stands above them. A file system that the
-kernel does not mount is left out; of files that it cannot read, btrfs-walk may know more. Needs
-root, rsync, getfattr, getfacl, FUSE and a kernel with btrfs.
+the top-level subvolume are compared without the subvolume id in their upper bits. A file system that
+the kernel does not mount is left out; btrfs-walk may show more of files that the kernel cannot
+read. Needs root, rsync, getfattr, getfacl, FUSE and a kernel with btrfs.
 """
 import difflib
 import os
@@ -21,7 +21,7 @@ import sys
 import kernel
 from kernel import run
 
-# Both mounts report damage; paths may be too long for these programs.
+# Messages that do not count: both mounts report damage, and some paths are too long for rsync.
 SAME_COMPLAINTS = (rb"Input/output error|File name too long|overflows max-path|^IO error|"
                    rb"^rsync error")
 SPECIAL = rb" is a (fifo|socket|(block|character) special file) while "
@@ -33,7 +33,7 @@ def shell(script, *words):
 
 
 class Fixture:
-    """A fixture: which of its images there are, according to its file `about`."""
+    """A fixture; its file `about` tells which images it has."""
 
     def __init__(self, name):
         facts = {}
@@ -56,7 +56,7 @@ class Mounts(kernel.FileSystem):
         os.makedirs(self.fuse)
 
     def attach_both(self, program):
-        """The kernel replays the log first, so that there is nothing left to replay."""
+        """Mounts with the kernel first: it replays the log, and both show the same after that."""
         self.attach("ro", "degraded", "subvolid=5")
         run(*kernel.Program(program, self.images).words("mount", "--background", self.fuse),
             check=True)
@@ -68,9 +68,8 @@ class Mounts(kernel.FileSystem):
 
 
 def listing(top):
-    """Numbers of inodes come without the ids of subvolumes. Directories that stand for subvolumes
-    that are not there have the number 2 and, on the mount of the kernel, the time of the
-    look-up."""
+    """Lists all files, with inode numbers without subvolume ids. Directories that stand for missing
+    subvolumes have the inode number 2 and, on the kernel's mount, the time of the lookup."""
     found = shell("cd \"$1\" && find . -printf"
                   " '%i %p %y %m %n %U:%G %s %b %T@ %C@ %A@ %l\\0'", top)
     lines = []
@@ -92,7 +91,7 @@ def attributes(top):
 
 
 def data_ranges(path):
-    """Where data and holes begin."""
+    """The offsets at which data and holes begin."""
     at, ends = 0, []
     file = os.open(path, os.O_RDONLY)
     try:
@@ -125,8 +124,7 @@ def without(lines, pattern):
 
 
 def differences(mounts):
-    """Files that cannot be read in this time are left out; special files are equal if both are
-    there."""
+    """Compares contents. Very large files are left out; special files are equal if both exist."""
     large = shell("find \"$1\" -type f -size +100M -printf '--exclude=%f\\0'", mounts.mount)
     words = [os.fsdecode(word) for word in large.split(b"\0")[:-1]]
     result = subprocess.run(["timeout", "60", "diff", "-r", "--no-dereference", *words,
@@ -136,7 +134,7 @@ def differences(mounts):
 
 
 def transfers(mounts):
-    """Times of directories are in the listing."""
+    """What rsync would transfer. Times of directories are ignored: listing() has them."""
     result = subprocess.run(["rsync", "-aHAXni", "--delete", mounts.mount + "/",
                              mounts.fuse + "/"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             check=False)

@@ -9,8 +9,8 @@ The histories (history.py) have more clones: within a file, to lower offsets, an
 mounted read-only, and for addresses of all kinds of extents the answers of `owner` and
 `owner --extent` must be those of `btrfs inspect-internal logical-resolve -P` and `-o`, and the
 paths those that a walk of the mount finds. Then `owner --all-trees` must print the same, and so
-must `owner` when the extent tree has been destroyed. With --image, that image is looked at in place
-of histories; --record writes what the kernel answers to a file, for fixtures. Needs root,
+must `owner` when the extent tree has been destroyed. With --image, that image is read instead of
+histories; --record writes what the kernel answers to a file, for fixtures. Needs root,
 mkfs.btrfs, xfs_io and a kernel with btrfs.
 """
 import json
@@ -27,7 +27,7 @@ from kernel import run
 
 class Work(History):
     def clone_within(self):
-        """To a lower offset, so that the extent would begin before the file."""
+        """Clones to a lower offset, such that the whole extent would begin before the file."""
         if path := self.some():
             blocks = os.path.getsize(path) // 4096
             if blocks > 1:
@@ -90,7 +90,7 @@ def by_address(rows):
 
 
 def destroy_extent_tree(program, directory):
-    """The same, of copies of the images without the root of the extent tree."""
+    """The program with copies of the images in which the root of the extent tree is zeroed."""
     lost = kernel.Program(program.path, kernel.copy_images(program.images, directory))
     dump = program.text("dump", "-t", "root")
     part = dump[re.search(r"key \(EXTENT_TREE ROOT_ITEM 0\)", dump).start():]
@@ -105,12 +105,12 @@ def destroy_extent_tree(program, directory):
 
 
 def lines_of(rows, kinds=None):
-    """Rows without their order, as text."""
+    """Rows as a set of strings, since their order does not matter."""
     return {json.dumps(row, sort_keys=True) for row in rows if not kinds or row["kind"] in kinds}
 
 
 class Comparison:
-    """The answers about one mounted file system."""
+    """Compares the answers about one mounted file system."""
 
     def __init__(self, program, system, addresses):
         self.program, self.system, self.addresses = program, system, addresses

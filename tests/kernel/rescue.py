@@ -38,7 +38,7 @@ PROFILES = {
     "RAID5": (3, ["-m", "raid5", "-d", "raid5"]),
     "RAID6": (4, ["-m", "raid6", "-d", "raid6"]),
     "mixed": (1, ["--mixed"]),
-    # Metadata lie behind the first 128 MiB of all devices.
+    # All metadata lie behind the first 128 MiB of each device.
     "single, moved": (1, ["-m", "single", "-d", "single"]),
     "DUP, moved": (1, ["-m", "dup", "-d", "single"]),
     "RAID1, moved": (2, ["-m", "raid1", "-d", "raid1"]),
@@ -202,7 +202,7 @@ def lacking(wanted, found):
 
 
 def foreign_rows(found, known_rows):
-    """Names that were not there. Of some the inode is lost, and nothing is said of it."""
+    """Counts rows that were not there before. Rows of lost inodes are compared by name only."""
     names = [row.split("\t")[0] for row in known_rows]
     known = [row for row in found if not row.endswith("\t-\t-")]
     return lacking(known, known_rows) + lacking(
@@ -210,7 +210,7 @@ def foreign_rows(found, known_rows):
 
 
 def reference(damaged, directory):
-    """The same after chunk-recover."""
+    """What is shown after `btrfs rescue chunk-recover`."""
     repaired = damaged.copy(directory)
     answer = run("timeout", "120", "btrfs", "rescue", "chunk-recover", "-y", repaired.images[0])
     shown = repaired.shown()
@@ -219,10 +219,10 @@ def reference(damaged, directory):
 
 
 class Comparison:
-    """What is shown of damaged images, and of the same with the critical trees."""
+    """What is shown of damaged images, and of the same images with restored critical trees."""
 
     def __init__(self, sound, before, damaged, ranges):
-        """Erases the ranges of the damaged images."""
+        """Erases the ranges in the damaged images."""
         self.sound, self.before, self.damaged = sound, before, damaged
         erase(damaged, sound, ranges)
         self.found = damaged.shown(*SCAN)
@@ -239,13 +239,13 @@ class Comparison:
 
     def is_good(self, profile, name):
         names, sums, _, messages, status = self.found
-        # Every other piece of the trees is gone. Which of the rest is in use, the lost ones knew.
+        # Every other stripe of the trees is lost, and with it which of the other blocks are in use.
         if profile == "RAID0" and name == "first 128 MiB":
             return names and self.foreign == (0, 0) and status == 1
         if not self.wanted[1]:
             return not sums and self.foreign == (0, 0) and status
-        # With redundancy nothing is missing without one device, of which no superblock is left
-        # either.
+        # With redundancy nothing is missing when one device is lost, although all superblocks of
+        # that device are lost, too.
         is_whole = name == "first 128 MiB" and len(names) == len(self.before[0]) and \
             "damage:" not in "".join(messages)
         return self.missing == self.foreign == (0, 0) and not self.others and \

@@ -18,7 +18,7 @@ from kernel import run
 
 class Work(History):
     def quota(self):
-        """No quotas in what is read."""
+        """A history without quotas."""
 
     def dedupe(self):
         source, target = self.some(), self.some()
@@ -34,7 +34,7 @@ class Work(History):
         try:
             self.web()
         except OSError:
-            pass  # the file system is full, or files are gone
+            pass  # the file system is full, or files were deleted
         run("btrfs", "quota", "disable", self.mount)
         run("btrfs", "balance", "cancel", self.mount)
         self.close()
@@ -44,7 +44,7 @@ class Work(History):
 
 
 def kernel_groups(history, members):
-    """Mounts the images, and counts; changes them. Numbers by group."""
+    """Mounts the images, which changes them, and returns the numbers of each quota group."""
     history.options = []
     history.attach()
     run("btrfs", "quota", "enable", history.mount, check=True)
