@@ -28,7 +28,8 @@ struct bw_node bw_block_view(const uint8_t *block, uint32_t nodesize)
     return node;
 }
 
-/* Of a leaf in bytes, between the items and their data; of a node in pointers. */
+/* Free space: bytes between the items of a leaf and their data; pointers that still fit in a node.
+ * */
 static int64_t free_space(const struct bw_node *node)
 {
     const uint32_t space = node->nodesize - (uint32_t)sizeof(struct bw_disk_header);

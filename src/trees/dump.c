@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Printing trees and blocks: which ones, in which order, and what is damaged. The order is that of
- * btrfs-progs: level by level, for which a tree is scanned once a level, or depth first. Memory is
- * a batch of leaves and some text.
+ * Printing trees and blocks: selects them, orders them, and prints damaged ones as far as possible.
+ * The order is that of btrfs-progs: level by level, which scans a tree once for each level, or
+ * depth first. Memory: a batch of leaves and their text.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@
 #include "trees/block_text.h"
 #include "trees/dump.h"
 
-/* The trees of a file system in the order of btrfs-progs: those that the superblock points to, then
- * those of the root tree, then those of the log. */
+/* The trees of a file system in the order of btrfs-progs: first the ones that the superblock points
+ * to, then the ones of the root tree, then the logs. */
 
 /* A tree to be printed. */
 struct dump_tree {
@@ -127,8 +127,8 @@ static struct bw_error *give_roots(struct iteration *iteration, const struct bw_
     return bw_fs_items(iteration->fs, tree, first, last, give_root, iteration);
 }
 
-/* Hands out the trees of an id, or all of them if `id` is NULL; with `replayed`, as they are after
- * the replay of the log. Roots that cannot be read are reported. */
+/* Passes on the trees of an id, or all of them if `id` is NULL; with `replayed`, after the replay
+ * of the log. Reports unreadable roots. */
 static struct bw_error *each_tree(struct bw_fs *fs, const uint64_t *id, bool replayed,
                                   tree_taker *take, void *context)
 {
@@ -147,7 +147,7 @@ static struct bw_error *each_tree(struct bw_fs *fs, const uint64_t *id, bool rep
     return log.id ? give_roots(&iteration, &log) : NULL;
 }
 
-/* What there is, for a message: not more than a line or two. */
+/* The existing trees, for a message of a line or two. */
 struct found {
     struct bw_buffer names;
     uint64_t wanted, last;
@@ -195,15 +195,15 @@ struct bw_error *bw_dump_tree_check(struct bw_fs *fs, uint64_t id)
     return error;
 }
 
-/* Pages of text, and the threads that print leaves. A leaf is small, so that the text of all that
- * are gathered is, too. */
+/* Pages of text, and the threads that print leaves. Leaves are small, so the text of a batch is,
+ * too. */
 
 enum {
     PAGES = 32,             /* leaves that are gathered at most */
     LEAF_BYTES = 512 << 10, /* and their bytes */
 };
 
-/* What is printed, where it goes, and the leaves that have been gathered. */
+/* A dump that is being printed: its options, its consumer, and the batch of leaves. */
 struct bw_dump {
     struct bw_fs *fs;
     struct bw_dump_options options;
@@ -234,7 +234,7 @@ static struct bw_printer printer_of(const struct bw_fs *fs, const struct bw_dump
     };
 }
 
-/* Prepares the rows of items, and those of the record if JSON is wanted. */
+/* Prepares the rows of items and, for JSON, of the record. */
 static struct bw_error *begin_rows(struct bw_dump *dump)
 {
     const struct bw_rows_options lines = {
@@ -385,7 +385,8 @@ static struct bw_error *print_now(struct bw_dump *dump, const struct bw_node *no
     return dump->page.text.length > LEAF_BYTES ? give_page(dump, &dump->page) : NULL;
 }
 
-/* Takes the error that ended the work, or NULL; passes on what is left and frees everything. */
+/* Passes on the remaining text unless there was an error, and frees everything. Returns the first
+ * error. */
 static struct bw_error *end_dump(struct bw_dump *dump, struct bw_error *error)
 {
     struct bw_error *last = error || !dump->pool ? NULL : give_all(dump);
@@ -448,7 +449,8 @@ static struct bw_error *on_node(void *context, const struct bw_node *node)
 
 /* Damage. */
 
-/* Reads a block as it is, from the first copy that says it is that block, or from any. */
+/* Reads a block without any checks: the first copy that contains the right address, or else any
+ * copy. */
 static bool read_raw(struct bw_fs *fs, uint64_t bytenr, uint8_t *bytes)
 {
     struct bw_mapping mapping;
@@ -586,7 +588,7 @@ struct bw_error *bw_dump_trees(struct bw_fs *fs, const uint64_t *ids, size_t cou
     return end_dump(&trees.dump, error);
 }
 
-/* A block is printed as the root of a tree of its own. */
+/* Prints a block like the root of a separate tree. */
 static struct bw_error *print_root_block(struct trees *trees, uint64_t bytenr,
                                          const struct bw_tree_block *block)
 {

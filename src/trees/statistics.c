@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Figures of a tree, from one scan: an internal node tells where its children lie, a leaf what is
- * in it. And how many bytes of tree blocks there are to read, for progress.
+ * Statistics of a tree, from one scan: internal nodes contain the places of their children, leaves
+ * their items. Also the number of bytes of tree blocks, for progress.
  */
 #include "base/cleanup.h"
 #include "btree/scan.h"
@@ -133,9 +133,9 @@ struct bw_error *bw_tree_stats_read(struct bw_fs *fs, uint64_t tree_id, struct b
     return bw_tree_scan(&fs->reader, &tree, &scan);
 }
 
-/* How much there is to read for a command that reads all trees: for progress, not for answers. */
+/* The number of bytes that a command for all trees reads, for progress. */
 
-/* What is added up. */
+/* Sums. */
 struct sum {
     bool subvolumes;       /* of these alone */
     const uint64_t *trees; /* or of these; NULL: of all */
