@@ -127,7 +127,9 @@ void cmd_tell(void *context, enum bw_severity severity, const struct bw_error *e
     if (common->messages.quiet || (severity == BW_NOTE && !common->messages.verbose) ||
         (common->messages.is_selected && !common->messages.is_selected(severity, error)))
         return;
-    if (!common->messages.verbose && common->messages.repeats &&
+    /* A mount runs for days: each read that fails there has its message. */
+    const bool limited = !common->messages.verbose && !common->writing.serves;
+    if (limited && common->messages.repeats &&
         !cmd_repeats_allow(common->messages.repeats, error->message))
         return;
     print_message(common,
