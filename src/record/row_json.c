@@ -144,6 +144,8 @@ static char *write_word(const struct bw_row *row, const void *value, char *at)
 static char *write_flags(const struct bw_row *row, const void *value, char *at)
 {
     uint64_t flags = *(const uint64_t *)value, unknown = flags;
+    if (!flags && row->column->member->values->none) /* most files: no bits, no names */
+        return stpcpy(bw_row_lead(row, at), "[]");
     at = bw_row_room(row, at, BW_FLAGS_ROOM);
     if (!at)
         return NULL;
