@@ -49,7 +49,7 @@ elif grep -q clang < <(readelf -p .comment "$library") || grep -q __asan < <(nm 
 else
     holds "the interface is that of tests/abi; after an addition run 'make abi'" \
         "$ROOT/scripts/abi" "$library"
-    # A member in the middle of a structure would be noticed.
+    # A member that is inserted in the middle of a structure must be detected.
     sed "s/\(<data-member access='public' layout-offset-in-bits='\)64\('\)/\1128\2/" \
         "$ROOT/tests/abi/libbtrfs-walk.abi" > "$WORK/other.abi"
     holds "another layout is noticed" sh -c '! abidiff "$1" "$2"' - "$WORK/other.abi" \

@@ -7,7 +7,7 @@ set -uo pipefail
 . "$(dirname "$0")/fixtures.bash"
 if ! have python3; then skip python3 "what the commands print"; finish; fi
 
-# Where a command has something to print, and what it takes after the image.
+# The image for which a command has something to print, and its arguments after the image.
 arrange() {
     fixture=data-shapes operands=()
     case $1 in
@@ -26,7 +26,8 @@ arrange() {
     esac
 }
 
-# same LINES ARRAY: both hold the same objects, and how many; fails if there are none.
+# same.py LINES ARRAY: succeeds and prints the number of objects if both files hold the same ones;
+# fails if there are none.
 cat > "$WORK/same.py" << 'END'
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
@@ -49,8 +50,8 @@ for command in tables["commands"]:
         print(command["name"], command["record"], command["record"] in times)
 END
 
-# print NAME ARGUMENTS...: what the command prints with these options; its status is that of a
-# listing, which damage may make 1.
+# print NAME ARGUMENTS...: the output of the command with these options. The exit status must be
+# that of a listing, which is 1 if the image is damaged.
 print() {
     timeout 60 "$PROGRAM" "$command" "${@:2}" "$image" "${devices[@]}" "${operands[@]}" \
         > "$WORK/$1" 2> "$WORK/err" < /dev/null
@@ -105,14 +106,14 @@ while read -r command record dated; do
 done < <("$PROGRAM" --dump-tables | python3 "$WORK/records.py")
 holds "there are commands" [ "$commands" -ge 28 ]
 
-# Text is for people: options of columns need columns.
+# Commands that print text by default accept options of columns only together with -o or the like.
 plain=$images/compressed/dev1.img
 for command in info usage du compression; do
     expect "$command: --times needs columns" 2 'times is for columns and JSON' \
         "$command" --times=iso "$plain"
 done
 
-# Records within records are JSON in columns, too.
+# In columns, nested records are printed as JSON.
 expect "records in a column" 0 - usage -o overall "$plain"
 holds "one object" python3 -c 'import json, sys; json.load(open(sys.argv[1]))["used"]' "$WORK/out"
 expect "records in a record" 0 - info -o devices "$plain"

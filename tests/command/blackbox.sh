@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The flight recorder: what --blackbox keeps of a run that is killed, dies, or ends; what is said of
-# the last events when a signal ends the program; which files are refused; and boxes that are
-# damaged.
+# The flight recorder: what --blackbox keeps of a run that is killed, crashes, or ends; what is
+# printed of the last events when a signal ends the program; which files are refused; and damaged
+# boxes.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -20,7 +20,7 @@ ends_with() {
     local want=$1 what=$2 status
     shift 2
     command timeout $((60 * ${SLOWNESS:-1})) "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null &
-    wait $! 2> /dev/null # which says nothing of signals
+    wait $! 2> /dev/null # the shell would report the signal on stderr
     status=$?
     without_emulator "$WORK/err"
     if [ "$status" -eq "$want" ]; then
@@ -30,24 +30,24 @@ ends_with() {
     fi
 }
 
-# without_emulator FILE: qemu-user adds a line when the program dies in it.
+# without_emulator FILE: removes the line that qemu-user adds when the program dies of a signal.
 without_emulator() { sed -i '/^qemu: uncaught target signal/d' "$1"; }
 
-# says WHAT REGEX FILE: a line of it.
+# says WHAT REGEX FILE: the file must have a line that matches.
 says() {
     if grep -qE -- "$2" "$3"; then pass; else fail "$1: no line with '$2': $(tail -n 2 "$3")"; fi
 }
 
-# lacks WHAT REGEX FILE: no such line.
+# lacks WHAT REGEX FILE: the file must have no line that matches.
 lacks() {
     if grep -qE -- "$2" "$3"; then fail "$1: '$2' in $(tail -n 2 "$3")"; else pass; fi
 }
 
-# await: waits until the last event in the box is the one awaited.
+# await: waits until the last event in the box matches $awaited.
 has_come() { grep -q "$awaited" < <("$PROGRAM" blackbox --last 1 "$box" 2> /dev/null); }
 await() { soon has_come || fail "the run does not come to '$awaited'"; }
 
-# start ARGUMENTS...: runs the program until it stalls; $process is its number.
+# start ARGUMENTS...: runs the program until it stalls; $process is its process id.
 start() {
     rm -f "$box"
     "$PROGRAM" --blackbox "$box" "${stall[@]}" "$@" "$image" > "$WORK/run.out" 2> "$WORK/run.err" \
@@ -56,7 +56,7 @@ start() {
     await
 }
 
-# stop SIGNAL: ends it, if it still runs; the status is its own.
+# stop SIGNAL: sends the signal, if the program still runs; returns the exit status of the program.
 stop() {
     grep -qx "$process" < <(jobs -rp) && kill "-$1" "$process"
     wait "$process" 2> /dev/null
@@ -65,7 +65,7 @@ stop() {
     return "$1"
 }
 
-# A run that stands still, ended by each signal: the last event is the call that stalled.
+# A run that stalls, ended by each signal: the last event is the call that stalled.
 awaited='fop-wind .*layer=delay-gen@chunk-map .*request_kind=tree-block '
 for name in KILL TERM SEGV BUS ABRT ILL FPE; do
     number=$(kill -l "$name")
@@ -99,7 +99,7 @@ for name in KILL TERM SEGV BUS ABRT ILL FPE; do
 done
 
 # Without a file, and without --probe: coarse events, in memory.
-: > "$WORK/run.err" # or what the last run has said is taken for what this one says
+: > "$WORK/run.err" # otherwise messages of the last run would be found here
 "$PROGRAM" --probe fop-wind "${stall[@]}" "$image" > /dev/null 2> "$WORK/run.err" < /dev/null &
 process=$!
 soon grep -q 'layer=delay-gen' "$WORK/run.err"
@@ -116,7 +116,7 @@ ends_with 0 "coarse alone" "$PROGRAM" blackbox "$box"
 says "coarse alone: the last event" 'chunk-add' <(tail -n 1 "$WORK/out")
 lacks "coarse alone: nothing fine" fop- "$WORK/out"
 
-# Faults of the program itself, in the first thread and in others.
+# Crashes of the program itself, in the first thread and in others.
 mkdir -p "$WORK/xlators/toys"
 if "${COMPILER[@]}" -shared -fPIC -I"$ROOT/include" -o "$WORK/xlators/toys/crash.so" \
     "$ROOT/tests/plugin/crash.c" 2> "$WORK/log"; then
@@ -127,7 +127,7 @@ fi
 for entry in fault:SEGV:139 abort:ABRT:134 stack:SEGV:139; do
     IFS=: read -r way name want <<< "$entry"
     for call in 1 8; do
-        [ "$way:$call" = stack:8 ] && continue # only the first thread has a stack for signals
+        [ "$way:$call" = stack:8 ] && continue # only the first thread has a signal stack
         rm -f "$box"
         ends_with "$want" "$way" env BTRFS_WALK_XLATOR_PATH="$WORK/xlators" "$PROGRAM" \
             --blackbox "$box" \
@@ -178,7 +178,7 @@ says "an error: what was before" 'block-retry' "$WORK/err"
 ends_with 0 "an error: its box" "$PROGRAM" blackbox "$box"
 says "an error: its message" ' error call=[0-9-]+ error=-[0-9]+ .*message="' "$WORK/out"
 
-# Names that are no text.
+# Image names that are not valid text.
 odd=$WORK/$'odd \xff\n\e[31m.img'
 ln -s "$image" "$odd"
 ends_with 0 "an odd name" "$PROGRAM" --blackbox "$box" "$odd"
@@ -187,7 +187,7 @@ says "an odd name in text" 'image-open .* device="/.*odd \\377\\n\\033\[31m\.img
 ends_with 0 "an odd name in JSON" "$PROGRAM" blackbox --json "$box"
 says "an odd name in JSON" '"probe":"image-open",.*"device_bytes":"[A-Za-z0-9+/=]+"' "$WORK/out"
 
-# Somebody empties the file of a run.
+# The box is truncated to zero bytes while the program runs.
 awaited=$stalled stall=(--insert "debug/delay-gen@chunk-map,kind=tree-block,delay=2s")
 start --probe '*'
 : > "$box"
@@ -197,7 +197,7 @@ holds "emptied: status $status" [ "$status" -eq $((128 + $(kill -l BUS))) ]
 says "emptied: why" 'died of SIGBUS; the file of the black box was cut short$' "$WORK/run.err"
 ends_with 2 "emptied: its box" "$PROGRAM" blackbox "$box"
 
-# An image that shrinks while it is read: an error of a read, and no signal.
+# An image that shrinks while it is read: a read error, no signal.
 cp --sparse=always "$image" "$WORK/shrinking.img"
 rm -f "$box"
 # of many reads, one after the other
@@ -253,7 +253,7 @@ ends_with 2 "no room" bash -c 'trap "" XFSZ; ulimit -f 100; "$1" --blackbox "$2"
 says "no room" 'cannot make room' "$WORK/err"
 holds "the image is as it was" [ "$before" = "$(cksum < "$image")" ]
 
-# Boxes that are none.
+# Files that are not valid boxes.
 bad() { # DESCRIPTION REGEX FILE
     ends_with 2 "$1" "$PROGRAM" blackbox "$3"
     says "$1" "$2" "$WORK/err"
@@ -277,7 +277,7 @@ done
 { cat "$box"; echo; } > "$WORK/long"
 bad "one more byte" 'the black box is damaged: it has' "$WORK/long"
 
-# patch OFFSET BYTES: of a copy.
+# patch OFFSET BYTES: overwrites bytes in a copy of the box.
 patch() {
     cp "$box" "$WORK/patched" && printf '%b' "$2" | dd of="$WORK/patched" bs=1 seek="$1" \
         conv=notrunc status=none

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Small images that are as much work as they can be (tests/worst/): every command ends with a status
-# of its own, within a time that is only there to end a hang, and takes at most 256 MiB of memory.
-# Commands whose memory does not grow with the number of files take less.
-# WORST=1 makes them 12 MiB large, which takes minutes; otherwise they are a sixth of that.
+# Small images that cause as much work as possible (tests/worst/): every command must end with one
+# of its own exit statuses, use at most 256 MiB of memory, and end within a time limit that is only
+# there to catch hangs. For commands whose memory does not grow with the number of files the limit
+# is lower. With WORST=1 the images are 12 MiB large, which takes minutes; otherwise they are a
+# sixth of that.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -30,7 +31,7 @@ COMMANDS = [
     'space --shared', 'owner --extent IMAGE 0+1G', 'owner --all-trees IMAGE 0+1G', 'diff IMAGE 5 5',
     'diff IMAGE 256 257', 'picture --by owner', 'report',
 ]
-# What the answer itself makes too long for a quick test.
+# Left out, since their output alone takes too long for a quick test.
 LEFT_OUT = {('snapshots', 'extract'), ('snapshots', 'dump'), ('snapshots', 'tar'),
             ('snapshots', 'ls'), ('compressed', 'extract'), ('deep-wide', 'extract'),
             ('deep-wide', 'tar')}
@@ -87,7 +88,7 @@ for i in range(1000):
 END
     truncate -s 1G "$WORK/image" && mkfs.btrfs -q --rootdir "$WORK/root" "$WORK/image" \
     > "$WORK/log" 2>&1; then
-    takes() { # MEBIBYTES COMMAND...: as much memory, and no more
+    takes() { # MEBIBYTES COMMAND...: the command must not use more memory
         python3 - "$@" << 'END'
 import resource, subprocess, sys
 subprocess.run(sys.argv[2:], stdout=subprocess.DEVNULL, check=True)
@@ -111,7 +112,7 @@ else
 fi
 rm -rf "$WORK/root" "$WORK/out" "$WORK/image"
 
-# What is left out is named, and all else is there.
+# Files that are left out are named, and all others are written.
 expect "a path that is too long" 1 \
     'its subdirectories are omitted: their paths are longer than 64 KiB' \
     "$WORK/images/deep-long/dev1.img"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The scripts for bpftrace, run as they are: in the source tree, through a link and where they are
-# installed. What they hand to bpftrace is seen without it; where it is permitted, they run, and one
-# is held against the program's own count.
+# The scripts for bpftrace, run from the source tree, through a link, and from where they are
+# installed. A stand-in shows how they call bpftrace; where bpftrace is permitted, they really run,
+# and one is compared with the program's own count.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -10,7 +10,7 @@ set -uo pipefail
 image=$BUILD/fixtures/levels-3/dev1.img
 scripts=$ROOT/scripts/bpftrace
 
-# One that only tells how it was called.
+# A stand-in for bpftrace that only prints its arguments.
 mkdir "$WORK/bin" && printf '#!/bin/sh\nprintf "[%%s]" "$@"\n' > "$WORK/bin/bpftrace"
 chmod +x "$WORK/bin/bpftrace"
 # called SCRIPT ARGUMENT...
@@ -50,7 +50,7 @@ elif ! bpftrace -e "uprobe:$PROGRAM:main { @ = count(); }" -c "$PROGRAM --versio
     skip "a kernel that bpftrace can use" "scripts for bpftrace"
 else
     export BTRFS_WALK=$PROGRAM
-    # They are good, and get records: the header fits.
+    # bpftrace accepts them, and the header matches the records that they get.
     for script in "$scripts"/*.bt; do
         "$script" "$image" > "$WORK/out" 2> "$WORK/err"
         holds "$(basename "$script"): $(head -n 2 "$WORK/err")" grep -q '^Attaching' "$WORK/out"

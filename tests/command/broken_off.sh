@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Files that a command writes and does not complete: none is left that could be taken for whole.
+# Commands that are interrupted while they write a file: no incomplete file may be left under its
+# final name.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -11,7 +12,7 @@ archive=$WORK/archive
 slow=debug/delay-gen@device-1,kind=data,delay=20ms
 bad=debug/error-gen@device-1,kind=data
 
-# Nobody waits for a program that is killed to clean up.
+# The program that was killed may take a moment to clean up.
 gone() { soon [ ! -e "$archive" ]; }
 
 expect "an archive" 0 - tar -qf "$archive" "$plain"

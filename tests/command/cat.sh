@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# cat and extents as a user meets them: contents, ranges, what is bad, and where it lies.
+# cat and extents: contents, ranges, bad data, and where data lie.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" || exit 1
 F=$BUILD/fixtures
 
-# status WANT ARGUMENTS...: runs the program; output in out and err.
+# status WANT ARGUMENTS...: runs the program, which must exit with this status; its output is in out
+# and err.
 status() {
     local want=$1 got
     shift
@@ -36,7 +37,7 @@ all() {
     timeout 120 "$PROGRAM" cat "$@" "${more[@]}" "$F/$fixture/dev1.img" "${paths[@]}"
 }
 
-# Everything can be read, and passes its checksums, whatever the number of threads.
+# Everything can be read and passes its checksums, with any number of threads.
 for fixture in plain compressed checksum-xxhash64 checksum-sha256 checksum-blake2 mixed \
     nodesize-4k nodesize-64k dup old-4k old-16k converted metadata-uuid block-group-tree \
     simple-quota sectorsize-16k sectorsize-64k subvolumes raid0-3 raid1-2 raid1c3-3 \
@@ -68,8 +69,8 @@ holds "the rest is written" cmp "$WORK/out" "$WORK/whole"
 status 1 cat "$plain" /
 holds "a directory" err_has 'not a regular file'
 
-# Without a checksum nothing tells whether what parity gives is right: a warning a file, and no
-# other status.
+# Without a checksum nobody can tell whether data that were rebuilt from parity are right: one
+# warning per file, and the exit status does not change.
 degraded=("$F/raid5-3/dev2.img" -d "$F/raid5-3/dev3.img")
 rebuilt=/source/large.bin
 warnings() { grep -c 'warning: .* computed from parity' "$WORK/err"; }
@@ -114,7 +115,7 @@ else
     fail "extents tells of no place of $largest"
 fi
 
-# Degraded: the same bytes with what is left.
+# Degraded: the same bytes from the remaining devices.
 mapfile -t more < <(devices raid6-4)
 mapfile -d '' paths < <("$PROGRAM" -0q "$F/raid6-4/dev1.img" "${more[@]}" | sort -z)
 "$PROGRAM" cat "${more[@]}" "$F/raid6-4/dev1.img" "${paths[@]}" > "$WORK/whole" 2> "$WORK/err"
@@ -122,10 +123,11 @@ mapfile -d '' paths < <("$PROGRAM" -0q "$F/raid6-4/dev1.img" "${more[@]}" | sort
     "${paths[@]}" > "$WORK/out" 2> "$WORK/err"
 holds "two of four devices of a RAID6" cmp "$WORK/whole" "$WORK/out"
 
-# An image that is written to while it is read: the program waits for its reader in the meantime.
+# An image that is changed while it is read: meanwhile, the program waits for the reader of its
+# pipe.
 cp --sparse=always "$F/compressed/dev1.img" "$WORK/changed.img"
 mapfile -t paths < <("$PROGRAM" -q "$F/compressed/dev1.img" | grep '/large$')
-for place in 72 96; do # the generation, and where the log is
+for place in 72 96; do # generation and log root
     {
         "$PROGRAM" cat "$WORK/changed.img" "${paths[@]}" 2> "$WORK/err"
         echo $? > "$WORK/status"

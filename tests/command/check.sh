@@ -12,7 +12,7 @@ plain=$BUILD/fixtures/plain/dev1.img
 subvolumes=$BUILD/fixtures/subvolumes/dev1.img
 lost=$BUILD/fixtures/lost-tree-fs/dev1.img
 
-# An image of which one copy of one tree block is bad: that of the root of the tree of files.
+# An image with one bad copy of one tree block: the root of the filesystem tree.
 half=$WORK/half.img
 cp --sparse=always "$BUILD/fixtures/dup/dev1.img" "$half"
 block=$("$PROGRAM" dump -t fs "$half" | sed -n '2s/^[a-z]* \([0-9]*\) .*/\1/p')
@@ -20,7 +20,7 @@ offset=$("$PROGRAM" map --json -o offset,mirror "$half" "$block" | python3 -c 'i
 print(next(o["offset"] for o in map(json.loads, sys.stdin) if o["mirror"] == 2))')
 printf 'XXXX' | dd of="$half" bs=1 seek=$((offset + 200)) conv=notrunc status=none
 
-# Exit statuses, and where what is written goes.
+# Exit statuses, and which stream the output goes to.
 expect "a healthy image" 0 \
     '^btrfs-walk: checked: [0-9]+ tree blocks; 0 errors, [0-9]+ warnings?, [0-9]+ notes?$' check \
     "$plain"
@@ -53,7 +53,7 @@ holds "and told" grep -q 'cannot write to stdout' "$WORK/err"
 "$PROGRAM" check --help > /dev/full 2> "$WORK/err"
 is "help on a full disk" $? 8
 
-# Warnings, once they count: a device is missing.
+# Warnings, when they set the exit status: a device is missing.
 "$PROGRAM" check --json "$BUILD/fixtures/raid1-2/dev1.img" > "$WORK/degraded" 2> "$WORK/err"
 if grep -q '"severity":"warning"' "$WORK/degraded"; then
     expect "warnings" 0 ' [1-9][0-9]* warning' check "$BUILD/fixtures/raid1-2/dev1.img"
@@ -76,7 +76,8 @@ is "it is one" "$(cat "$WORK/out")" $'[\n]'
 
 # Reports.
 reports=(--report "junit=$WORK/junit" --report "sarif=$WORK/sarif")
-# reported WHAT CODES: the codes that JUnit shows as failed, and those of SARIF.
+# reported WHAT CODES: the codes that are failures in the JUnit report, and those in the SARIF
+# report.
 reported() {
     is "$1: reports" \
         "$(python3 "$ROOT/tests/data/check-report.py" "$WORK/junit" "$WORK/sarif" 2>&1)" "$2"
@@ -102,7 +103,7 @@ expect "a report into the image" 16 'is an input' check --report "junit=$plain" 
 "$PROGRAM" check --report junit=/dev/full "$plain" 2> "$WORK/err"
 is "a report on a full disk" $? 8
 
-# Lists: what the program writes is as it is.
+# Lists: those that the program writes match the image.
 list() { "$PROGRAM" "$@" > "$WORK/list" 2> "$WORK/err"; }
 for image in "$plain" "$subvolumes" "$BUILD/fixtures/log-tree/dev1.img"; do
     for form in 'tar --format mtree' sum 'sum -0' 'sum --algorithm md5' 'sum --algorithm xxh64' \
@@ -140,7 +141,7 @@ holds "whole paths" out_has 'manifest-missing.* /home/.*-inside/docs'
 list tar --format mtree --subvol 257 "$subvolumes"
 expect "but of nothing else" 4 'manifest-extra' check --manifest "$WORK/list" "$subvolumes"
 
-# What differs.
+# Differences from a list.
 found() { expect "$1" "$2" "error" check -o code,paths,message --manifest "$WORK/list" "$plain"; }
 list tar --format mtree "$plain"
 cp "$WORK/list" "$WORK/good"
@@ -207,7 +208,7 @@ expect "a list that is not there" 8 'cannot open' check --manifest "$WORK/nowher
 expect "a subvolume that is not there" 16 'no subvolume' check --manifest "$WORK/good" --subvol \
     999 "$plain"
 
-# Signals: the sum so far, complete reports, 8.
+# Signals: the summary so far, complete reports, exit status 8.
 for signal in INT TERM; do
     rm -f "$WORK/junit" "$WORK/sarif"
     (trap - INT; exec "$PROGRAM" check "${reports[@]}" \
@@ -222,7 +223,7 @@ for signal in INT TERM; do
     reported "SIG$signal" '|'
 done
 
-# A terminal shows how far it is, and findings without anything of that.
+# On a terminal, progress is shown, and leaves nothing behind in the lines of findings.
 if have_terminal; then
     script -qec "$PROGRAM check --insert debug/delay-gen@device-1,delay=8ms $half" /dev/null > \
         "$WORK/terminal" < /dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# check --data: every copy of data, parity, and the log, in images that the kernel made.
+# check --data: every copy of data, parity, and the log, in images that the kernel wrote.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -12,7 +12,7 @@ profiles='raid1c4-4 raid10-4 raid5-3 raid6-4 compressed-blake2 compressed-sha256
 # others IMAGE...: the options that name the devices after the first.
 others() { shift; printf -- '-d\n%s\n' "$@"; }
 
-# flip IMAGE OFFSET: another byte, and the same again.
+# flip IMAGE OFFSET: inverts a byte; a second call restores it.
 flip() {
     local byte
     byte=$(od -An -tu1 -j "$2" -N 1 "$1" | tr -d ' ')
@@ -26,8 +26,8 @@ places() {
     "$PROGRAM" map -b -o kind,devid,offset $([ $# -gt 1 ] && others "$@") "$1" "$logical"
 }
 
-# all_found WHAT OPTIONS LOGICAL CODE IMAGE...: a byte that is wrong at any of its places is found
-# there, and nothing else is.
+# all_found WHAT OPTIONS LOGICAL CODE IMAGE...: in each of its copies in turn a byte is changed,
+# which must be reported at that location, and nothing else.
 all_found() {
     local what=$1 options=$2 logical=$3 code=$4 kind devid offset expected
     shift 4
@@ -53,8 +53,9 @@ two_mended() {
     for at in 0 8192; do flip "${!devid}" $((offset + at)); done
 }
 
-# parity_of_no_data IMAGE...: nothing needs the parity of a row without allocated data, like the
-# last one of a data chunk. That of others is reported, with what repairs it.
+# parity_of_no_data IMAGE...: the parity of a row without allocated data, like the last one of a
+# data chunk, does not matter. Wrong parity of other rows is reported, together with what it could
+# repair.
 parity_of_no_data() {
     local chunk length kind devid offset changed=0
     read -r chunk length < <("$PROGRAM" chunks -b -o logical,length,chunk_type "$1" $(others "$@") |
@@ -96,20 +97,20 @@ for profile in $profiles; do
     rm "${images[@]}"
 done
 
-# Data that stands after some without checksums is checked as well.
+# Data that follow data without checksums are checked as well.
 cp --sparse=always "$fixtures/differences/dev1.img" "$WORK/gap.img"
 expect "gaps in checksums" 0 'btrfs-walk: checked: ' check --data "$WORK/gap.img"
 all_found "data after a gap" --data 64143360 data-checksum "$WORK/gap.img"
 
-# What the next tasks are going to read is announced, in the copy that they read.
+# The reads of the next tasks are announced, for the copy that they will read.
 set -- "$fixtures"/raid1c4-4/dev*.img
 expect "a check with hints" 0 'btrfs-walk: checked: ' check --data -j1 \
     --insert "debug/trace@verify,operations=all,file=$WORK/trace" $(others "$@") "$1"
 is "hints" "copy 3 copy 4 " \
     "$(sed -n 's/.*> advise .* \(copy .\)$/\1/p' "$WORK/trace" | tr '\n' ' ')"
 
-# Several bad sectors that follow each other are one finding. The other device mends them, and if it
-# is missing nothing does.
+# Several adjacent bad sectors are one finding. The other device can repair them, unless it is
+# missing.
 mirror=$fixtures/bad-copy-raid1
 expect 'bad sectors of a copy' 4 'btrfs-walk: checked: ' check --data --all "$mirror"/dev[12].img
 holds 'they can be mended' out_has 'data-checksum .*repairable'
@@ -117,7 +118,7 @@ expect 'without the good copy' 4 'btrfs-walk: checked: ' check --data "$mirror/d
 holds 'they cannot' [ "$(grep data-checksum "$WORK/out" | grep -c repairable)" -eq 0 ]
 expect 'with the good copy alone' 0 'btrfs-walk: checked: ' check --data "$mirror/dev2.img"
 
-# Parity of degraded rows cannot be checked, which is no error.
+# Parity of degraded rows cannot be checked, which is not an error.
 expect 'RAID6 without two devices' 0 'btrfs-walk: checked: ' check \
     --data "$fixtures"/raid6-4/dev[12].img
 holds 'rows are counted' out_has '^note parity-unchecked.* rows '
@@ -125,9 +126,10 @@ holds 'rows are counted' out_has '^note parity-unchecked.* rows '
 expect 'a log' 0 'btrfs-walk: checked: ' check --data "$fixtures/log-tree/dev1.img"
 holds 'is there' out_has '^note log-present'
 
-# Compressed data that nobody can decompress, although all checksums match.
+# Compressed data that cannot be decompressed, although all checksums match.
 compressed=$fixtures/compressed/dev1.img clones=$fixtures/data-clones/dev1.img
-# cannot_decompress WHERE FINDING NAME CHANGE...: a changed image has this finding only with --data.
+# cannot_decompress WHERE FINDING NAME CHANGE...: the changed image has this finding, but only with
+# --data.
 cannot_decompress() {
     local where=$1 finding=$2
     cp --sparse=always "$3" "$WORK/stream.img"

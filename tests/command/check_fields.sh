@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# check: what is found if a number in an item, a key or a superblock of a healthy image is another
-# one, with the checksum mended; and what damage of other kinds is called. tests/kernel/fields.py
-# does the same with random numbers.
+# check: what is found if one number in an item, a key or a superblock of a healthy image is changed
+# and the checksum is recomputed; and how damage of other kinds is classified.
+# tests/kernel/fields.py does the same with random numbers.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -11,7 +11,8 @@ fixtures=$BUILD/fixtures
     dup empty relocation deletion-begun log-tree data-raid0-3 raid5-3 stale-raid1-1 differences \
     block-group-tree compressed simple-quota || exit 1
 
-# finds CODES NAME CHANGE...: findings of these kinds, with commas between them, in a changed image.
+# finds CODES NAME CHANGE...: the changed image must have findings of exactly these kinds, which are
+# separated by commas.
 finds() {
     local codes=$1 name=$2
     shift 2
@@ -20,7 +21,7 @@ finds() {
     says "$codes" "$WORK/image"
 }
 
-# says CODES ARGUMENT...: findings of these kinds.
+# says CODES ARGUMENT...: check with these arguments must report exactly these kinds of findings.
 says() {
     local codes=$1
     shift

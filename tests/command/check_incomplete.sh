@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# More devices are missing than redundancy makes good: check counts what cannot be read as the
-# kernel does, and info, devices and usage call the file system incomplete.
+# More devices are missing than the redundancy can compensate: check counts the unreadable parts as
+# the kernel does, and info, devices and usage call the file system incomplete.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -31,7 +31,7 @@ expect "devices" 0 'the file system is incomplete: 2 of [0-9]+ chunks cannot' de
 is "which devices lack" \
     "$(grep -c '"device_state":"missing",.*"incomplete_chunks":2' "$WORK/out")" 3
 
-# One that is only degraded.
+# A file system that is only degraded.
 image=$BUILD/fixtures/raid1-2/dev1.img
 expect "degraded: check" 0 ' 0 errors, 1 warning' check "$image"
 expect "degraded: info" 0 missing info "$image"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# check: the paths of what is damaged, in images that the kernel made.
+# check: the paths of damaged files, in images that the kernel wrote.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -8,7 +8,7 @@ fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" data-clones bad-data subvolumes lost-leaf-inodes \
     lost-leaf-directory orphans big-directory || exit 1
 
-# damage IMAGE COPY OFFSET: a byte of a copy of an image is another one.
+# damage IMAGE COPY OFFSET: copies an image and changes one byte.
 damage() {
     cp --sparse=always "$1" "$2"
     local byte
@@ -69,7 +69,7 @@ holds "and how many more" out_has "block-checksum.* and 6 more: "
 expect "all of them" 4 - check -q --all "$WORK/one.img"
 holds "are named" out_has 'block-checksum.*/top-file: crc32c'
 
-# Data that snapshots share: all paths in all of them.
+# Data that snapshots share: their paths in all snapshots.
 damage "$nested" "$WORK/data.img" "$(places "$nested" 13631488 | head -n 1)"
 expect "data of snapshots" 4 - check -q --data "$WORK/data.img"
 holds "named in each of them" out_has "data-checksum.* /home-snapshot/source/large.bin /home-read"

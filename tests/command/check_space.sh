@@ -12,14 +12,14 @@ fixtures=$BUILD/fixtures
     quota-groups extent-tree-v2 stripe-tree-raid10 truncated subvolumes superblock-lost verity \
     lost-tree-extent lost-tree-csum lost-tree-free-space lost-tree-fs || exit 1
 
-# codes: the codes of the last `expect`, but for the notes that healthy images have.
+# codes: the codes of the last `expect`, without the notes that healthy images have.
 codes() {
     grep -E '^(error|warning|note) ' "$WORK/out" | awk '{ sub(":", "", $2); print $2 }' |
         grep -v -e free-space-extra -e qgroup-unchecked | sort -u | tr '\n' ' ' | sed 's/ $//'
 }
 
-# finds NAME CODES CHANGE...: with this change of the image, which is a fixture or a file, these
-# kinds of findings and no others.
+# finds NAME CODES CHANGE...: the fixture or file NAME with this change has findings of exactly
+# these kinds.
 finds() {
     local image=$1 codes=$2 status=4
     [ -f "$image" ] || image=$fixtures/$1/dev1.img
@@ -42,7 +42,7 @@ is "it is a note" "$(codes)" "operation-open relocation"
 expect "a log tree" 0 - check -q "$fixtures/log-tree/dev1.img"
 is "it is a note" "$(codes)" log-present
 
-# Nothing that may only seem wrong is reported if a tree is lost.
+# If a tree is lost, nothing is reported that may only look wrong because of that.
 for name in extent csum free-space fs; do
     expect "a lost tree: $name" 4 - check -q "$fixtures/lost-tree-$name/dev1.img"
     is "one finding: $name" "$(codes)" block-checksum
@@ -70,7 +70,7 @@ finds plain free-space-count 10 13631488 198 8388608 add 0 4 1
 finds plain free-space-missing 10 63963136 198 - delete
 finds plain free-space-differs 10 13656064 199 - key 13656064 199 4096
 finds plain super-used super 120 8 123
-# What mkfs.btrfs before 6.16.1 left is one short note, and the summary does not repeat it.
+# What mkfs.btrfs before 6.16.1 leaves behind is one short note, which the summary does not repeat.
 expect "the leftovers of mkfs.btrfs" 0 '^btrfs-walk: checked: .*; 0 errors, 0 warnings, 1 note$' \
     check "$fixtures/plain/dev1.img"
 is "one line" "$(cat "$WORK/out")" \
@@ -89,7 +89,7 @@ for change in "198 4194304 set 0 4 2" "199 4194304 key 1048576 199 8192" "199 41
     holds "a warning: $change" grep -q '^warning free-space-stray .*(1048576 FREE' "$WORK/out"
 done
 
-# A block group behind all others, which is in the way of the next one that is made.
+# A block group behind all others, which blocks the place of the next one to be created.
 finds plain "free-space-ahead free-space-missing" \
     10 63963136 198 - key 80740352 198 16314368 and 10 64425984 199 - key 80740352 199 16314368
 
@@ -124,7 +124,8 @@ for change in "log-overlap log-present 13647872" "log-overlap log-present 137830
     finds "$WORK/cut" "${change% *}" -6 268 108 8192 set 21 8 "${change##* }"
 done
 
-# fs-verity: a hash of data, so that data and tree contradict each other, and a file that is read.
+# fs-verity: a changed hash, so that data and Merkle tree contradict each other, and a file that is
+# read.
 finds verity verity-tree 5 286 37 0 set 5 1 9
 finds verity verity-descriptor 5 286 36 1 set 8 8 55
 expect "fs-verity with data" 4 - check -q --data "$WORK/image"

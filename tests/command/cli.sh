@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The command line as a user meets it: options, exit status, streams, and inputs that are not what
-# they should be.
+# The command line: options, exit status, streams, and invalid inputs.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -88,8 +87,8 @@ expect "the word of another program" 2 "did you mean 'walk'\?$" find "$plain"
 expect "an option before the command" 2 \
     'the command has to come before all options: ls' -q ls "$plain"
 expect "several commands" 2 "did you mean .*'xattr'.* or 'xlators'.*\?$" x "$plain"
-# Words of other programs, and what users look for: each hint is a command that there is, with an
-# option that it has.
+# Names from other programs, and words that users look for: each hint names an existing command with
+# an option that it really has.
 hints=0
 for word in undelete recover rescue list files grep df send history search snapshots verify; do
     expect "$word is no command" 2 "^btrfs-walk: $word is neither .*; did you mean '" "$word" \
@@ -174,7 +173,7 @@ else
     skip "script(1) on a pseudo-terminal" "terminal escapes"
 fi
 
-# Nothing is ever written: also an image that must not be written can be read.
+# Images are never written: one without write permission can be read.
 before=$(cksum < "$plain")
 chmod a-w "$plain"
 expect "a read-only image" 0 - "$plain"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What the command tests share: where things are, and counting. Sourced.
+# Common code of the command tests: paths and counting. Sourced.
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BUILD=$(cd "$ROOT" && realpath -m "${BUILD:-build}")
 PROGRAM=$BUILD/btrfs-walk
@@ -14,11 +14,11 @@ passed=0 failed=0 skipped=0
 pass() { passed=$((passed + 1)); }
 fail() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$1"; }
 
-# skip NEEDED WHAT: something cannot be tested for want of NEEDED: a tool, "root", "a build with
-# ...". scripts/run-tests adds up by that, so the same need has the same words everywhere.
+# skip NEEDED WHAT: WHAT cannot be tested without NEEDED: a tool, "root", "a build with ...".
+# scripts/run-tests adds these up, so the same requirement must be worded the same way everywhere.
 skip() { skipped=$((skipped + 1)); printf 'skipped: without %s: %s\n' "$1" "${2:-}"; }
 
-# timeout SECONDS COMMAND...: SLOWNESS times as long where the machine is emulated.
+# timeout SECONDS COMMAND...: multiplied by SLOWNESS, for emulated machines.
 timeout() { command timeout "$(($1 * ${SLOWNESS:-1}))" "${@:2}"; }
 
 # soon COMMAND...: waits until the command succeeds, which it does at once on an idle machine; fails
@@ -81,10 +81,10 @@ have() { local tool; for tool; do command -v "$tool" > /dev/null || return 1; do
 have_mount() {
     grep -q FUSE=1 "$BUILD/features" || { echo 'built without libfuse 3'; return 1; }
     [ -w /dev/fuse ] && have fusermount3 || { echo 'no /dev/fuse, or no fusermount3'; return 1; }
-    # What the kernel and the program tell each other has the byte order of each.
+    # FUSE messages have the byte order of the machine, so an emulated program needs the native one.
     [ "$(od -An -tu1 -j5 -N1 "$PROGRAM")" -eq "$(od -An -tu1 -j5 -N1 "$BASH")" ] ||
         { echo 'the program is for a machine of another byte order'; return 1; }
-    # Who may mount anything may mount this, too: the program is what is tested.
+    # Whoever may mount a tmpfs may also use /dev/fuse; if `mount` fails then, it is a bug.
     { unshare -m mount -t tmpfs none "$2" && : <> /dev/fuse; } 2> /dev/null && return
     timeout 20 "$PROGRAM" mount --background "$1" "$2" 2>&1 < /dev/null && fusermount3 -u "$2"
 }
@@ -95,7 +95,7 @@ have_openpty() { python3 -c 'import os; os.openpty()' 2> /dev/null; }
 # have_terminal: whether script(1) can give a program a terminal.
 have_terminal() { have script && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; }
 
-# finish: the closing line, and the exit status.
+# finish: prints the summary line, and exits with the status.
 finish() {
     printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
     [ "$failed" -eq 0 ]

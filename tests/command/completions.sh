@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Completions: what the program answers, and what bash, zsh and fish make of it.
+# Completions: the answers of the program, and what bash, zsh and fish do with them.
 # shellcheck disable=SC2016 # dollar signs are those of names
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
@@ -12,7 +12,8 @@ kinds=$BUILD/fixtures/subvolume-kinds/dev1.img
 raid5=$BUILD/fixtures/raid5-3/dev
 zstd -q -d --sparse "$ROOT/fixtures/disks/mbr.img.zst" -o "$WORK/disk.img"
 
-# answers WORD...: the answers for the last word, without descriptions, names of files as FILES.
+# answers WORD...: the answers for the last word, without descriptions; file names are replaced by
+# FILES.
 answers() {
     local answer text=
     while IFS= read -r -d '' answer && read -r -d '' _; do
@@ -21,13 +22,13 @@ answers() {
     done < <("$PROGRAM" --complete "$@" 2>&1)
     printf '%s' "$text"
 }
-# offers ANSWERS WORD...: these, each on a line of its own, and no others.
+# offers ANSWERS WORD...: the answers must be exactly these, one per line.
 offers() {
     local wanted=$1
     shift
     is "completion of '$*'" "$(answers "$@")" "$wanted"
 }
-# offers_also ANSWER WORD...: among others.
+# offers_also ANSWER WORD...: the answers must include this one.
 offers_also() {
     local wanted=$1
     shift
@@ -73,7 +74,7 @@ offers "$all"$'\n/folder/writable\n/received/read-only\ndefault' ls "$kinds" --s
 offers $'--subvol=/one/nested\n--subvol=/one/nested/folder/inner' "$kinds" --subvol=/one/n
 offers read-only ls "$kinds" --subvol read
 offers $'/one\n/one/nested\n/one/nested/folder/inner' diff "$kinds" /one
-offers /folder/ ls --subvol /one/nested "$kinds" "" # and not those of the top
+offers /folder/ ls --subvol /one/nested "$kinds" "" # not those of the top-level subvolume
 offers "" ls "$plain" /docs/letters/none
 offers $'/docs/letters/\n/docs/second name of large.bin\n/docs/symbolic-link\n/docs/pipe' \
     ls "$plain" /docs/
@@ -83,7 +84,8 @@ offers "" ls "$WORK/none" /
 head -c 70000 /dev/urandom > "$WORK/nonsense"
 offers "" ls "$WORK/nonsense" /
 
-# In the shells. typed LINE ARGUMENT...: what is typed, and what the program is then called with.
+# In the shells. typed LINE ARGUMENT...: types a line; the program must then be called with these
+# arguments.
 mkdir "$WORK/shell"
 cat > "$WORK/shell/btrfs-walk" << END
 #!/bin/sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What is in the files of every fixture, and where it lies, against what a mount has said
+# Contents and extents of the files of every fixture, compared with what a mount showed
 # (scripts/make-expected).
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
@@ -23,8 +23,7 @@ check_sums() {
     if [ "$want" -eq 0 ] || [ ${#sum_expressions[@]} -ne 0 ]; then
         cmp -s "$WORK/want" "$WORK/have" && { pass; return; }
     fi
-    # Of the files that both have all are right: what one has alone, the other has not with another
-    # hash.
+    # All files that are in both lists must have the same hash.
     LC_ALL=C comm -z -3 <(LC_ALL=C sort -z "$WORK/want") <(LC_ALL=C sort -z "$WORK/have") |
         LC_ALL=C sed -z 's/^\t//' | cut -z -c 67- | LC_ALL=C sort -z | uniq -zd > "$WORK/wrong"
     if [ -s "$WORK/wrong" ]; then
@@ -36,8 +35,8 @@ check_sums() {
     fi
 }
 
-# as_expected COPIES: the table of `extents` as the expectations are: of the places only those of
-# the first byte.
+# as_expected COPIES: the table of `extents` in the form of the expectations, which have only the
+# location of the first byte.
 as_expected() {
     awk -v copies="$1" '
         function first_places(list, place, count, i, all) {
@@ -90,8 +89,8 @@ for name in */about; do
 done
 printf 'no list: %s\n' "${unlisted[*]}"
 
-# An extent on several stripes has one line, with what of each device belongs to it; as JSON it has
-# each stripe.
+# An extent on several stripes has one line, with the part on each device; in JSON each stripe is
+# listed.
 spans() { "$PROGRAM" extents "${devices[@]}" "$image" "$1" | sed -n 's/^ *0: .* data //p'; }
 bytes_of() { tr , '\n' | awk -F + '{ total += $2 } END { print NR, total }'; }
 read_about data-raid0-3
@@ -127,7 +126,7 @@ else
     fail "parity of raid6 as JSON: $(cat "$WORK/out")"
 fi
 
-# Sparse files of more than a TiB take no time where there is nothing.
+# Sparse files of more than a TiB: holes take no time.
 for name in data-shapes data-shapes-holes; do
     read_about "$name"
     text=$("$PROGRAM" cat --offset 1234567890000 --length 1000 "$image" /1.5TiB | tr -d '\0')
