@@ -54,8 +54,7 @@ two_mended() {
 }
 
 # parity_of_no_data IMAGE...: the parity of a row without allocated data, like the last one of a
-# data chunk, does not matter. Wrong parity of other rows is reported, together with what it could
-# repair.
+# data chunk, does not matter. Wrong parity of other rows is reported, with the advice to scrub.
 parity_of_no_data() {
     local chunk length kind devid offset changed=0
     read -r chunk length < <("$PROGRAM" chunks -b -o logical,length,chunk_type "$1" $(others "$@") |

@@ -16,8 +16,8 @@ images() {
     done
 }
 
-# places MEMBER|ADDRESS: path and offset of all copies of a block, or of the root block that the
-# superblock names.
+# places MEMBER|ADDRESS: path and offset of all copies of the block at an address, or of the root
+# block that this member of the superblock points to.
 places() {
     local logical=$1 devices=() copy
     for copy in "${copies[@]:1}"; do devices+=(-d "$copy"); done
@@ -42,7 +42,7 @@ erase() {
     done < "$WORK/places"
 }
 
-# all DESCRIPTION FIXTURE REGEX OPTIONS...: every path of the fixture is listed, and nothing else.
+# all DESCRIPTION FIXTURE REGEX OPTIONS...: exactly the paths of the fixture must be listed.
 all() {
     local what=$1 fixture=$2 expression=$3
     shift 3
@@ -58,7 +58,7 @@ for fixture in dup raid1-2 raid10-4 raid5-3; do
     all "$fixture: no chunk tree, no root tree" "$fixture" 'the chunk tree is lost'
 done
 
-for fixture in dup-metadata-0 raid1-metadata-0; do # as of a disk that could not be read there
+for fixture in dup-metadata-0 raid1-metadata-0; do # as on a disk with unreadable sectors
     images "$fixture"
     erase root 2> /dev/null
     all "$fixture: the other copy of each block is zeros" "$fixture" 'the root tree is lost'
@@ -73,7 +73,7 @@ holds "is replayed on what was put together" \
 expect "root items" 1 'the root tree is lost' dump -t root "${copies[0]}"
 is "say that all blocks may be shared with snapshots" "$(awk '$3 == "root_dirid" { latest = $2 }
     $1 == "last_snapshot" { print $2 == latest }' "$WORK/out" | sort | uniq -c | xargs)" '8 1'
-images levels-3 # a part of the extent tree tells what it has, but is not all of it
+images levels-3 # the remaining part of the extent tree is used, but is not complete
 erase root "$("$PROGRAM" dump -t extent "${copies[0]}" | sed -nE 's/^node ([0-9]+) level.*/\1/p')"
 all "neither a root tree nor the root of the extent tree" levels-3 \
     'some may be older or deleted'
@@ -90,13 +90,13 @@ images subvolumes
 erase root chunk_root super
 expect "no superblock" 2 'is not a btrfs.*; try --scan' "${copies[0]}"
 all "no superblock, no tree" subvolumes 'no superblock: from tree blocks, it is device 1' --scan
-# Copies of tree blocks that do not lie where they belong, as in a file that is an image.
+# Copies of tree blocks in the wrong place, as in a file that is itself an image.
 cp --sparse=always "${copies[0]}" "$WORK/own"
 images plain
 cat "$WORK/own" "${copies[0]}" "$WORK/own" > "$WORK/planted"
 copies=("$WORK/planted")
 all "a copy of itself, and another file system" subvolumes 'the root tree is lost' --scan
-images past # a file of it is another btrfs
+images past # one of its files is an image of another btrfs
 erase root chunk_root super
 all "another btrfs in a file" past 'no superblock: from tree blocks, it is device 1' --scan
 expect "which is one still" 1 'no superblock' cat --scan "${copies[0]}" /inner
@@ -107,7 +107,7 @@ erase root chunk_root super
 all "the size of sectors is found" sectorsize-16k 'the root tree is lost' --scan
 expect "and makes the right checksums" 1 "the root tree is lost" sum --scan "${copies[@]}"
 is "of all files" "$(wc -l < "$WORK/out")" "$(tr -dc '\0' < "$WORK/want" | wc -c)"
-# One image of several has no superblock: what is stored on it tells which device it is.
+# One of several images has no superblock: the blocks stored on it show which device it is.
 images raid0-2
 copies=("${copies[1]}" "${copies[0]}")
 whole=("${copies[@]}")
@@ -130,7 +130,7 @@ holds "has them all" cmp "$WORK/out" \
 dd if=/dev/zero of="${copies[2]}" bs=1M count=96 conv=notrunc status=none
 expect "one has no superblock" 1 'data-raid0-3-2 is not used: no superblock' "${copies[@]}"
 is "it is missing" "$(grep -c 'device 3 (uuid .*-.*) is missing' "$WORK/err")" 1
-images raid1-2 # nothing tells the uuid of a device
+images raid1-2 # nothing contains the uuid
 python3 "$ROOT/tests/support/erase_trees.py" 3 "${copies[@]}"
 expect "a device that nothing describes" 1 'device 2 \(uuid not known\) is missing' \
     devices --json "${copies[0]}"
@@ -138,7 +138,7 @@ is "is a number" "$(tail -n 1 "$WORK/out")" \
     '{"devid":2,"device_state":"missing","incomplete_chunks":0}'
 is "only" "$("$PROGRAM" info -q "${copies[0]}" | grep 'Device 2')" \
     'Device 2:      missing, size not known'
-# The device tree says where chunks are, also those of which nothing is in use.
+# The device tree has the location of all chunks, even of those without used space.
 images plain
 "$PROGRAM" chunks -o logical,length,chunk_type,profile,stripes "${copies[0]}" > "$WORK/chunks"
 python3 "$ROOT/tests/support/erase_trees.py" 3 "${copies[@]}"
@@ -146,7 +146,8 @@ expect "no chunk tree" 1 'the chunk tree is lost' \
     chunks -o logical,length,chunk_type,profile,stripes \
     "${copies[0]}"
 holds "all chunks" cmp "$WORK/out" "$WORK/chunks"
-# Nothing says where chunks are: the tree blocks in them tell, and of one with data, nothing does.
+# Neither tree with the locations of chunks exists: they are derived from the tree blocks in them,
+# which is not possible for a striped data chunk.
 images raid0-2
 python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"
 all "neither a chunk tree nor a device tree" raid0-2 \
@@ -162,7 +163,8 @@ images data-raid0-3
 python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"
 expect "too few tree blocks" 2 'chunk 38731776 \(RAID0, .* of tree blocks\) is lost: its' \
     "${copies[@]}"
-# Neither superblock nor any leaf of the chunk tree: only extents tell the striped devices apart.
+# Neither a superblock nor any leaf of the chunk tree: the striped devices can only be told apart
+# with the extent tree.
 images raid10-4
 erase super
 for copy in "${copies[@]}"; do

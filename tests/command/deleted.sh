@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The deleted and versions commands, and diff with an older state: on a fixture of which the hashes
-# of all files were recorded before they were deleted. tests/kernel/deleted.py does that with random
-# changes of many kinds.
+# The deleted and versions commands, and diff with an older state, on a fixture whose files were all
+# hashed before they were deleted. tests/kernel/deleted.py does that with many kinds of random
+# changes.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -69,7 +69,7 @@ holds "comes on demand" cmp "$WORK/all/top/unsummed" <(seq 4000)
 expect "over what is there" 1 'not extracted' deleted --extract "$WORK/all" --unverified "$image" \
     /top
 
-# Data that something else has overwritten are never verified, and never extracted.
+# Data that have been overwritten are never proven, and never extracted.
 offset=$("$PROGRAM" extents --generation "$((generation - 1))" "$image" /top/large |
     sed -nE 's/.* data 1:([0-9]+)$/\1/p')
 cp --sparse=always "$image" "$WORK/over.img"
@@ -124,7 +124,8 @@ done
 expect "extraction with an index" 0 - deleted --index "$WORK/index" --extract "$WORK/indexed" \
     -q "$image"
 holds "extracts the same" diff -r --no-dereference "$WORK/new" "$WORK/indexed"
-# An index without any block (whose hash is that of nothing): what it hides is not found.
+# An index without any blocks (its hash is that of no data): only blocks that are in an index are
+# found.
 { head -c 56 "$WORK/index"; head -c 40 /dev/zero; printf '\x99\xe9\xd8\x51\x37\xdb\x46\xef'; } \
     > "$WORK/empty"
 expect "an index of nothing" 0 - roots --index "$WORK/empty" -o generation,recoverable "$image"

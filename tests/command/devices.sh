@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Images and loop devices over them: mounted ones are warned about, and output into one is refused
-# under either name.
+# Images and loop devices over them: mounted ones cause a warning, and output into an image is
+# refused under either name.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -46,7 +46,7 @@ sync
 is "the image is as it was" "$(cksum < "$WORK/3.img")" "$before"
 expect "another device is no image" 0 - --statedump "$WORK/dump" "$WORK/3.img"
 
-# Not mounted: no warning. Mounted: one warning a device, for a file below a loop device as well.
+# Not mounted: no warning. Mounted: one warning per device, also for the file below a loop device.
 expect "not mounted" 0 - "$WORK/1.img" "$WORK/2.img"
 mount "${loops[0]}" "$WORK/mnt" 2> /dev/null ||
     { skip "a kernel with btrfs" "mounted devices"; finish; }

@@ -11,7 +11,7 @@ others=$BUILD/fixtures/subvolumes/dev1.img
 out_is() { diff "$WORK/out" "$1"; }
 count() { grep -cE -- "$1" "$WORK/out"; }
 
-# By what is not shared.
+# Comparison of the blocks that are not shared.
 cat > "$WORK/changes" << 'END'
 M	/	/
 M	/	/again
@@ -58,7 +58,7 @@ holds "nothing" out_is /dev/null
 expect "a snapshot and its origin" 0 - diff "$image" third live
 holds "nothing either" out_is /dev/null
 
-# Only the places of data differ between these.
+# These differ only in the location of data.
 expect "moved data" 0 - diff "$image" second third
 holds "are no change" out_is /dev/null
 expect "all data are read" 0 - diff --content always "$image" second third
@@ -68,7 +68,7 @@ holds "what is not known is said" out_is - <<< $'?\tF\t/papers/large\n?\tF\t/uns
 expect "moved data, path by path" 0 - diff --by-path "$image" second third
 holds "are no change either" out_is /dev/null
 
-# Forms.
+# Output formats.
 expect "below a path" 0 - diff "$image" first second papers/deep/
 is "below a path" "$(count .)" 3
 expect "a path that is only in A" 0 - diff --only D "$image" first second /gone/below/file
@@ -116,7 +116,7 @@ expect "a file that is no image" 2 'no btrfs' diff --other "$PROGRAM" "$image" f
 "$PROGRAM" diff --other "$others" "$image" first home 2> "$WORK/err" 1<> "$others"
 is "nothing is written to the other image" $? 2
 
-# A lost block: nothing is told that is not so.
+# A lost block: no difference is reported that does not exist.
 sort "$WORK/changes" > "$WORK/true"
 leaves() {
     "$PROGRAM" dump -t "$("$PROGRAM" subvolumes -o subvolume_path,subvolume "$image" |

@@ -10,7 +10,8 @@ cd "$WORK" || exit 1
 images=$BUILD/fixtures
 plain=$images/plain/dev1.img
 
-# disk NAME TABLE [MIB IMAGE]...: a disk with a table, and images at these offsets.
+# disk NAME TABLE [MIB IMAGE]...: makes a disk with a partition table, and with images at these
+# offsets.
 disk() {
     local name=$1
     zstd -q -d --sparse "$ROOT/fixtures/disks/$2.img.zst" -o "$name"
@@ -100,7 +101,8 @@ expect "the other one is named" 0 \
     -v --partition beta clones.img
 reads "a device given besides its clones" plain -q "$plain" clones.img
 
-# info lists partitions: of the file system's disk, or of a disk that none could be chosen from.
+# info lists partitions: of the disk with the file system, or of a disk on which none could be
+# chosen.
 expect "info of a disk" 0 - info gpt.img
 holds "the file system" out_has '^UUID: +ac7938d4-0cfc-2307-e2bf-325d28e7884e$'
 holds "the table" out_has '^gpt.img: GPT partition table, sectors of 512 bytes$'
@@ -119,7 +121,7 @@ holds "which can be parsed" \
 expect "info of no disk" 0 - info --json "$plain"
 holds "has none" out_has '"disks":\[\]\}$'
 
-# What is no btrfs is named.
+# Partitions that are not btrfs are named.
 expect "foreign partitions" 2 \
     'none.img is not a btrfs file system: it is a disk with a GPT partition table' none.img
 for what in '1 is ext4, label rooty' '2 is encrypted with LUKS' '3 is a physical volume of LVM' \
@@ -141,7 +143,8 @@ truncate -s 2M cut.img
 expect "before its partition" 2 'is not a btrfs file system' cut.img
 expect "its wanted partition" 2 'contains no btrfs' --partition root cut.img
 
-# A file system on the whole disk goes before a table, and its superblock at 64 KiB decides.
+# A file system on the whole disk takes precedence over a partition table; its superblock at 64 KiB
+# decides.
 cp --sparse=always "$plain" whole.img
 zstd -q -d "$ROOT/fixtures/disks/two.img.zst" -c | dd of=whole.img bs=512 count=34 iflag=fullblock \
     conv=notrunc status=none

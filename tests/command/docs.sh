@@ -15,14 +15,15 @@ holds "the committed files are up to date" "$ROOT/scripts/make-docs" --check "$P
 expect "the tables" 0 - --dump-tables
 cp "$WORK/out" "$WORK/tables"
 
-# query EXPRESSION: prints what it yields from the tables, which are t, a line each.
+# query EXPRESSION: evaluates a Python expression on the tables t, and prints its results, one per
+# line.
 query() {
     python3 -c 'import json, sys; t = json.load(open(sys.argv[1]))
 for line in eval(sys.argv[2]): print(line)' "$WORK/tables" "$1"
 }
 commands=$(query '[c["name"] for c in t["commands"]]')
 
-# A copy, in which files can be made.
+# A copy of the tree, so that files can be changed.
 made=$WORK/made
 mkdir -p "$made/tests/data" "$made/include/btrfs-walk"
 cp -r "$ROOT/README.md" "$ROOT/docs" "$ROOT/scripts" "$ROOT/examples" "$made"
@@ -35,7 +36,7 @@ for header in "${headers[@]}"; do
     holds "also $header" cmp "$ROOT/$header" "$made/$header"
 done
 
-# The headers are C that needs nothing else, and have the offsets of the golden file.
+# The headers are C without dependencies, and have the offsets of the golden file.
 if have "${COMPILER[0]}"; then
     for header in "${headers[@]}" scripts/bpftrace/btrfs-walk.bt.h; do
         sed -n 's/^struct bw_\([a-z]*info\) {$/\1/p' "$ROOT/$header" > "$WORK/structures"
@@ -56,7 +57,7 @@ else
     skip "a compiler" "whether the headers compile"
 fi
 
-# Records only grow: a line that changes or vanishes is refused, a new one is added.
+# Records may only grow: a changed or missing line is refused, a new one is added.
 sed -i '/^blockinfo items /d' "$made/tests/data/records.offsets"
 holds "a new member is added" make_docs
 holds "where it belongs" cmp "$golden" "$made/tests/data/records.offsets"
@@ -71,14 +72,14 @@ for edit in 's/^blockinfo logical 24 u64$/blockinfo logical 24 i64/' \
 done
 cp "$golden" "$made/tests/data"
 
-# The page of a layer that is gone goes; one that was written by hand stays.
+# The page of a layer that no longer exists is removed; a page that was written by hand is kept.
 : > "$made/docs/xlators/notes.md"
 cp "$made/docs/xlators/storage-file.md" "$made/docs/xlators/storage-gone.md"
 holds "the files are made again" make_docs
 holds "the page of a layer that is gone" [ ! -e "$made/docs/xlators/storage-gone.md" ]
 holds "a page that was written by hand" [ -e "$made/docs/xlators/notes.md" ]
 
-# Characters that mean something in Markdown or in roff, in a layer that consists of little else.
+# Characters with a special meaning in Markdown or in roff, in a layer that consists mostly of them.
 python3 - "$WORK/tables" > "$WORK/odd" << 'END'
 import json, sys
 tables = json.load(open(sys.argv[1]))
@@ -108,7 +109,7 @@ holds "a line that begins with a full stop" grep -qxF '\&.behind' "$page"
 # The manual: every command and option, every layer, every probe.
 holds "the manual is made" "$ROOT/scripts/make-docs" --man "$PROGRAM" "$WORK/man"
 is "pages that are not built, or out of date" "$(diff -rq "$BUILD/man" "$WORK/man")" ""
-# warnings TOOL ARGUMENT...: of a program that reads pages.
+# warnings TOOL ARGUMENT...: what a program that reads manual pages warns about.
 warnings() {
     have "$1" || { skip "$1" "its warnings"; return; }
     "$@" 2>&1 | grep -E "^(mandoc|troff|grotty|man|<standard)" |
@@ -118,7 +119,7 @@ warnings() {
 warnings mandoc -T lint "$WORK"/man/*
 warnings groff -man -Tutf8 -ww "$WORK"/man/*
 MANPAGER=cat warnings man --warnings -l "$WORK"/man/btrfs-walk{,-diff}.1
-# lacks PAGE: the lines on stdin that the page does not have.
+# lacks PAGE: prints the lines of stdin that are missing in the page.
 lacks() {
     grep -vxFf <(sed -e 's/\\-/-/g' -e 's/\\f[BIR]//g' "$WORK/man/$1") > "$WORK/lacks"
     [ ! -s "$WORK/lacks" ]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The commands that documentation shows. Sourced after common.bash.
+# Extracts and runs the commands that the documentation shows. Sourced after common.bash.
 
-# documented FILE...: the commands of the ```sh blocks, each ended by NUL. A line that ends with an
-# opening quote goes on up to the line that begins with the closing one.
+# documented FILE...: prints the commands of the ```sh blocks, each terminated by NUL. A quoted
+# string that is opened at the end of a line continues up to the line that begins with the closing
+# quote.
 documented() {
     awk -v quote="'" '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } !inside { next }
         open { text = text "\n" $0 }
@@ -12,7 +13,7 @@ documented() {
         { printf "%s%c", $0, 0 }' "$@"
 }
 
-# lacks_tool COMMAND: whether it takes a tool that is not installed; prints which.
+# lacks_tool COMMAND: whether the command needs a tool that is not installed; prints its name.
 lacks_tool() {
     local tool
     for tool in jq sqlite3 duckdb rsync parallel nbdkit; do
@@ -24,7 +25,8 @@ lacks_tool() {
     return 1
 }
 
-# works FOLDER COMMAND [NAME]: runs it there; its output is in $WORK/out and $WORK/err.
+# works FOLDER COMMAND [NAME]: runs it in the folder; it must succeed. Its output is in $WORK/out
+# and $WORK/err.
 works() {
     if (cd "$1" && timeout 300 bash -c "set -o pipefail; $2" > "$WORK/out" 2> "$WORK/err" \
             < /dev/null); then
@@ -34,7 +36,8 @@ works() {
     fi
 }
 
-# duckdb_of_node FOLDER: the library of DuckDB, where Node.js has it, as a program in the folder.
+# duckdb_of_node FOLDER: makes a program of that name in the folder from the DuckDB library of
+# Node.js, if that is installed.
 duckdb_of_node() {
     have duckdb || ! have node || ! node -e 'require("@duckdb/node-api")' 2> /dev/null ||
         ln -s "$ROOT/tests/support/duckdb.js" "$1/duckdb"

@@ -82,7 +82,7 @@ holds "has no percentage" out_is '{"compression":"total","disk":0,"uncompressed"
 expect "several devices" 0 'is missing' compression "$fixtures/raid5-3/dev1.img" \
     -d "$fixtures/raid5-3/dev2.img"
 
-# What is lost.
+# Damage.
 lost='sizes are lower bounds: 1 tree block of'
 expect "du without the extent tree" 1 "$lost the extent tree lost" \
     du -s --raw "$fixtures/lost-tree-extent/dev1.img"
@@ -94,7 +94,7 @@ expect "du of a replayed log" 0 'data that it shares may be counted as exclusive
     du -s "$fixtures/log-tree/dev1.img"
 expect "du without replaying" 0 - du -q -s --log ignore "$fixtures/log-tree/dev1.img"
 
-# A mount of the same image, if there can be one.
+# Comparison with a mount of the same image, where mounting is possible.
 if [ "$(id -u)" = 0 ] && have losetup btrfs compsize && mkdir "$WORK/mnt" &&
     mount -o loop,ro "$clones" "$WORK/mnt" 2> /dev/null; then
     (cd "$WORK/mnt" && btrfs filesystem du --raw zstd volume) > "$WORK/theirs"

@@ -19,7 +19,7 @@ while IFS= read -r result; do
 done < <("$ROOT/tests/support/dump_text.py" --sums "$images" < "$ROOT/tests/data/dump.sums")
 is "all recorded answers" "$passed" "$(wc -l < "$ROOT/tests/data/dump.sums")"
 
-# What the reference does not know.
+# Items that the reference does not support.
 expect "simple quotas" 0 - dump -t quota "$images/simple-quota/dev1.img"
 holds "their state" out_has '^		version 1 generation 8 flags ON\|SIMPLE_MODE scan 0 enable_gen 8$'
 expect "their owners" 0 - dump -t extent "$images/simple-quota/dev1.img"
@@ -45,7 +45,7 @@ holds "the removed entry is gone" out_lacks 'name: 01.txt$'
 holds "the new one is there" out_has 'name: logged-19$'
 holds "changed blocks are in memory" out_has '^leaf 9223372036[0-9]+ '
 
-# Trees, blocks and keys.
+# Selected trees, blocks and keys.
 expect "a tree" 0 - dump -t fs "$plain"
 mv "$WORK/out" "$WORK/fs"
 for name in 5 FS_TREE fs-tree BTRFS_FS_TREE_OBJECTID Fs; do

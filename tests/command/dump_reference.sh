@@ -13,7 +13,7 @@ images=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$images" || exit 1
 export PROGRAM
 
-# Why a fixture is left out; nothing if it is not.
+# Prints why a fixture is left out; nothing if it is not.
 reason() {
     case $1 in
         extent-tree-v2 | simple-quota | stripe-tree-* | zoned-stripe-tree)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The extract command: what comes out is what is in the image, it can be gone on with, and it
-# replaces nothing. As root, also against the kernel's mount of the image.
+# The extract command: the extracted files equal those in the image, an extraction can be continued,
+# and nothing is replaced. As root, also compared with the kernel's mount of the image.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -22,7 +22,7 @@ for image in "$plain" "$compressed"; do
     is "nothing unfinished is left" "$(find "$out" -name '.btrfs-walk-*')" ""
 done
 
-# Going on: a file that is missing and one that somebody has changed.
+# Continuing: a file that is missing, and one that was changed in the meantime.
 list() { (cd "$out" && find . -type f -printf '%p %s %T@\n' | sort); }
 holds "nothing to do" "$PROGRAM" extract -q --skip-existing -C "$out" "$compressed"
 victim=$(cd "$out" && find . -type f -size +0 -links 1 | sort | head -n 1)
@@ -40,7 +40,7 @@ is "and left alone" "$(cat "$out/$changed")" mine
 is "status where everything is there" $? 1
 holds "the list is bounded" [ "$(wc -l < "$WORK/err")" -le 102 ]
 
-# What exists keeps what it has.
+# Existing directories keep their metadata.
 mkdir -p "$WORK/there/source"
 chmod 700 "$WORK/there/source"
 "$PROGRAM" extract -q -C "$WORK/there" "$plain" /source > /dev/null 2>&1
@@ -57,7 +57,7 @@ name=$(basename "$victim")
 holds "a filter" "$PROGRAM" extract -q -C "$out" --type f --name "$name" "$compressed"
 is "what it selects" "$(find "$out" -type f ! -name "$name")" ""
 
-# Links in the way, to a folder beside.
+# Symbolic links in the target that lead out of it, to a neighbouring folder.
 rm -rf "$out"
 mkdir -p "$out" "$WORK/beside"
 for folder in $("$PROGRAM" --type d --maxdepth 1 "$compressed" | sed 's|^/||'); do
@@ -87,7 +87,7 @@ holds "attributes of a top directory" change "$WORK/root.img" \
     256 256 1 0 set 136 8 981173106 and 256 256 1 0 set 144 4 123456789
 rm -rf "$out"
 folder=$WORK/folder
-# root WHAT WANTED OPTION...: the mode and time that the folder has in the end.
+# root WHAT WANTED OPTION...: the final mode and time of the folder.
 root() {
     local what=$1 wanted=$2
     expect "$what" 0 - extract -q -C "$folder" "${@:3}"
@@ -111,7 +111,7 @@ rm -rf "$folder"
 root "part of it" "$(printf '%o' $((0777 & ~$(umask))))" --preserve "$WORK/root.img" \
     home/docs/letters
 
-# Nested subvolumes: entered without --subvol, and not with it.
+# Nested subvolumes: included without --subvol, but not with it.
 for words in "--nested=no --relative $subvolumes /home" "--subvol home $subvolumes" \
     "--subvol home $subvolumes /"; do
     rm -rf "$folder"
@@ -136,7 +136,7 @@ is "status without a folder" $? 2
 "$PROGRAM" extract -C "$WORK/no/folder" "$plain" > /dev/null 2>&1
 is "status of a folder that cannot be made" $? 2
 
-# What cannot be read.
+# Unreadable data.
 fault=debug/error-gen@device-1,kind=data
 "$PROGRAM" sum --insert $fault "$compressed" > /dev/null 2> "$WORK/err"
 if grep -q 'cannot be read' "$WORK/err"; then
@@ -151,7 +151,7 @@ if grep -q 'cannot be read' "$WORK/err"; then
     is "files with zeros" "$(find "$out" -type f | wc -l)" "$("$PROGRAM" "$compressed" | wc -l)"
 fi
 
-# Runs that are broken off, on a file system without files that have no name.
+# Interrupted runs, on a file system without O_TMPFILE.
 cat > "$WORK/named.c" << 'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -185,7 +185,7 @@ if "${COMPILER[@]}" -shared -fPIC -w -o "$WORK/named.so" "$WORK/named.c" -ldl 2>
     rm -rf "$out"
     unfinished() { find "$out" -name '.btrfs-walk-*' 2> /dev/null | wc -l; }
     broken_off() { # SIGNAL: ends an extraction while it writes a file
-        set -m # what runs in the background gets SIGINT as well
+        set -m # so that background jobs do not ignore SIGINT
         SLOW=1 LD_PRELOAD=$WORK/named.so "$PROGRAM" extract -q --skip-existing -C "$out" \
             "$compressed" /zstd &
         soon eval '[ "$(unfinished)" = 1 ]'
@@ -211,8 +211,7 @@ else
     skip "a compiler" "extractions that are broken off"
 fi
 
-# Against the mount; and names that differ in their letters' case, on a file system that does not
-# tell them apart.
+# Comparison with the mount; and names that differ only in case, on a case-insensitive file system.
 mount_point=$WORK/mount
 mkdir "$mount_point"
 if [ "$(id -u)" -eq 0 ] && have mkfs.btrfs rsync setfattr setfacl; then
@@ -259,7 +258,8 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
     mount -o loop,ro "$WORK/image" "$mount_point"
     rm -rf "$out"
     holds "extract as root" "$PROGRAM" extract -q --preserve -C "$out" "$WORK/image"
-    # The folder itself is ours; a subvolume's place in a snapshot has the time of the mount.
+    # The folder itself was made by this test; the directory that stands for a subvolume in a
+    # snapshot has the time of the mount.
     differences() {
         rsync -aHAXn --checksum -i --numeric-ids --delete "$mount_point/" "$1/" |
             grep -vE '^\.d\.\.t\.+ (\./|snap/sub/)$'
@@ -270,7 +270,7 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
     mkdir "$WORK/tarred"
     "$PROGRAM" tar -q "$WORK/image" | tar -xp -C "$WORK/tarred" --xattrs --xattrs-include='*' \
         --acls --numeric-owner 2> /dev/null
-    # GNU tar does not believe in 1960.
+    # GNU tar rejects times as early as 1960.
     is "rsync's differences to what tar extracts" \
         "$(differences "$WORK/tarred" | grep -vE '[ /]old$')" ""
     (cd "$mount_point" && find . -type f -printf '%P\0' | xargs -0 sha256sum -z) |
@@ -283,8 +283,7 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
     is "no device for others without --preserve" "$(find "$out" -type c -perm /0077)" ""
     umount "$mount_point"
 
-    # What is seldom: names that are taken, directories that are closed, groups, flags, times far
-    # off.
+    # Rare cases: existing names, read-only directories, groups, flags, extreme times.
     truncate -s 200M "$WORK/odd"
     mkfs.btrfs -q "$WORK/odd" > /dev/null 2>&1
     mount -o loop "$WORK/odd" "$mount_point"
@@ -319,7 +318,8 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
     mount -o loop,ro "$WORK/odd" "$mount_point"
     clean() { chattr -Rf -ia "$@"; rm -rf "$@"; }
 
-    # On a file system of which it is known what it can: all, exactly; also if it is there.
+    # On a file system with all features: everything is restored exactly, also into an existing
+    # folder.
     truncate -s 300M "$WORK/target"
     mkfs.btrfs -q "$WORK/target" > /dev/null 2>&1
     mkdir "$WORK/on"
@@ -336,8 +336,8 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
         "$(lsattr -R "$WORK/on/careful/flags" | grep -cE '^-{4,5}[ia]')" 0
     holds "which is told" grep -q 'privileges or protection' "$WORK/err"
 
-    # The flag for compression alone: btrfs adds an attribute when it is set. It is made by giving
-    # the attribute another name.
+    # The compression flag without the attribute that btrfs adds when the flag is set; made by
+    # renaming the attribute.
     if have python3; then
         truncate -s 128M "$WORK/flag"
         mkfs.btrfs -q -n 16384 "$WORK/flag" > /dev/null 2>&1
@@ -361,7 +361,7 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
             lzo
     fi
 
-    # Names that are taken: the next one gets the content.
+    # Existing names: if the first of several hard links is taken, the next one gets the content.
     mkdir -p "$WORK/on/taken/links"
     for name in a fifo; do echo mine > "$WORK/on/taken/links/$name"; done
     "$PROGRAM" extract -q -C "$WORK/on/taken" "$WORK/odd" /links 2> "$WORK/err"
@@ -372,8 +372,8 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
     is "they are one file" "$(stat -c %h "$WORK/on/taken/links/c")" 2
     is "and so a fifo" "$(stat -c %F "$WORK/on/taken/links/fifo2")" fifo
 
-    # Default access lists of a directory that is there, below the folder, are not for what comes
-    # into it.
+    # Default access lists of an existing directory below the folder do not apply to what is
+    # extracted into it.
     mkdir -p "$WORK/on/listed/acl"
     setfacl -d -m u:1234:rwx "$WORK/on/listed/acl"
     holds "extract below an access list" "$PROGRAM" extract -q -C "$WORK/on/listed" "$WORK/odd" /acl
@@ -413,7 +413,7 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
     umount "$WORK/on"
     umount "$mount_point"
 
-    # More names than the file system of the folder has for one file: ext4 ends at 65000.
+    # More hard links than the target file system allows for one file: ext4 ends at 65000.
     if have mkfs.ext4 && mkfs.ext4 -qF "$WORK/target" > /dev/null 2>&1 &&
         mount -o loop "$WORK/target" "$WORK/on" 2> /dev/null; then
         truncate -s 2G "$WORK/odd"
@@ -453,7 +453,7 @@ else
     skip "root, a kernel with btrfs, and rsync" "a comparison with a mount"
 fi
 
-# Each directory costs the system calls that it needs: its owner is set only if it is another one.
+# Each directory takes only the necessary system calls: its owner is set only if it has to change.
 if [ "$EUID" -eq 0 ] && have strace && strace -o "$WORK/calls" true 2> /dev/null; then
     strace -f -qq -o "$WORK/calls" -e trace=mkdirat,fchown,fchownat "$PROGRAM" extract -q \
         -C "$WORK/traced" --user 0 --group 0 "$plain" 2> "$WORK/err"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Injected faults over images that a kernel made: of each redundant profile any device, or any copy,
-# may fail in any way, and the list is the same. And what is said when no copy is left.
+# Injected faults on images that the kernel wrote: with each redundant profile any device, or any
+# copy, may fail in any way without changing the list. And the messages when no copy is left.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -12,7 +12,7 @@ profiles=(dup raid1-2 raid1-3 raid1c3-3 raid1c4-4 raid10-2 raid10-4 raid5-2 raid
 actions=(eio flip zero short stale)
 devices=()
 
-# walk ARGUMENTS...: the status; the output is in $WORK, the sorted list in $WORK/have.
+# walk ARGUMENTS...: returns the status; the output is in $WORK, the sorted list in $WORK/have.
 walk() {
     timeout 60 "$PROGRAM" -0 "$@" "${devices[@]}" > "$WORK/out" 2> "$WORK/err" < /dev/null
     local status=$?
@@ -20,7 +20,7 @@ walk() {
     return "$status"
 }
 
-# same_with WHAT ARGUMENTS...: all is listed, and nothing is said.
+# same_with WHAT ARGUMENTS...: everything must be listed, without messages.
 same_with() {
     local what=$1 status
     shift
@@ -35,7 +35,7 @@ same_with() {
     fi
 }
 
-# said WHAT REGEX: a line on stderr.
+# said WHAT REGEX: stderr must have a line that matches.
 said() {
     if grep -qE -- "$2" "$WORK/err"; then
         pass
@@ -109,13 +109,13 @@ for pair in "1 2" "1 3" "1 4" "2 3" "2 4" "3 4"; do
         --insert "debug/error-gen@device-$second,kind=raw,action=zero"
 done
 
-# Without a superblock, what is stored on a device proves which one it is.
+# Without a superblock, the blocks stored on a device show which one it is.
 use raid1-2
 walk --insert debug/error-gen@device-1,kind=super
 is "a device without superblock: exit status" $? 0
 said "a device without superblock" 'warning: .*dev1.img is device 1: .*: injected I/O error'
-# If that cannot be read either, it is as good as missing; the list is whole, but the user gave an
-# image for nothing.
+# If those cannot be read either, the device counts as missing: the list is complete, but the exit
+# status is 1, since an image that the user passed is not used.
 walk --insert debug/error-gen@device-1,kind=super --insert debug/error-gen@device-1,kind=raw
 status=$?
 if [ "$status" -eq 1 ] && cmp -s "$WORK/want" "$WORK/have"; then
@@ -127,7 +127,7 @@ said "a device without superblock" \
     'warning: .*dev1.img is not used: no superblock: .*injected I/O error'
 said "a device without superblock" 'warning: .*device 1 .* is missing: the file system is degraded'
 
-# What -vv says of the way: where the error was born, and what it led to.
+# What -vv prints about an error: the layer where it began, and the cause.
 same_with "the way of an error" -vv --insert debug/error-gen@device-1,kind=tree-block
 said "where it was born" \
     '^btrfs-walk:     born in error-gen@device-1 at [0-9]+, came through chunk-map'
@@ -170,8 +170,8 @@ else
     fail "not one reason for each copy"
 fi
 
-# Without the root block of tree 5 all that the walk lists can be asked for by its path, and the
-# contents are right.
+# Without the root block of tree 5, every file that the walk lists can also be read by its path,
+# with the right contents.
 image=$images/lost-tree-fs/dev1.img
 "$PROGRAM" -0 --type f,d,l,p,s,c,b "$image" > "$WORK/all" 2> /dev/null
 "$PROGRAM" -0 "$image" > "$WORK/files" 2> /dev/null
@@ -187,7 +187,7 @@ for command in "stat --json" ls readlink extents cat; do
         fail "$command of what the walk lists: $refused refused: $(head -n 3 "$WORK/err")"
     fi
 done
-# Another fixture has the same files, and a list of what a mount said is in them.
+# Another fixture has the same files, and the hashes of their contents as read through a mount.
 "$PROGRAM" sum -0 "$image" 2> /dev/null | LC_ALL=C sort -z -k 1.67 > "$WORK/have"
 zstd -q -d -c "$ROOT/fixtures/lost-tree-extent/sums0.zst" > "$WORK/want"
 if cmp -s "$WORK/want" "$WORK/have"; then pass; else fail "other contents without a root"; fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The filters of walk as a user meets them: types, conditions, depth, long lines, sorting, what is
-# refused. Where root is at hand and the kernel has btrfs, also against find(1) on a mount.
+# The filters of walk: types, conditions, depth, long lines, sorting, invalid options. As root, and
+# with btrfs in the kernel, also compared with find(1) on a mount.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -11,7 +11,7 @@ subvolumes=$BUILD/fixtures/subvolumes/dev1.img
 all=f,d,l,c,b,p,s
 export LC_ALL=C.UTF-8 TZ=UTC
 
-# lists DESCRIPTION LINES ARGUMENTS...: exactly these lines, nothing on stderr.
+# lists DESCRIPTION LINES ARGUMENTS...: must print exactly these lines, and nothing on stderr.
 lists() {
     local what=$1 want=$2 have
     shift 2
@@ -24,7 +24,7 @@ lists() {
         fail "$what: $(head -n 3 <<< "$have")"
     fi
 }
-# counts DESCRIPTION NUMBER ARGUMENTS...: as many paths.
+# counts DESCRIPTION NUMBER ARGUMENTS...: must print this many paths.
 counts() {
     local what=$1 want=$2 have
     shift 2
@@ -35,8 +35,8 @@ counts() {
         fail "$what: $have, not $want $(head -n 1 "$WORK/err")"
     fi
 }
-# refused TEXT ARGUMENTS...: exit status 2, nothing on stdout, and the text on stderr, before any
-# image is opened.
+# refused TEXT ARGUMENTS...: must exit with 2 before any image is opened, with this text on stderr
+# and nothing on stdout.
 refused() {
     local text=$1 out status
     shift
@@ -139,7 +139,7 @@ refused "--perm '8'" --perm 8
 refused "--maxdepth: -1" --maxdepth -1
 refused "--inum 'x'" --inum x
 
-# The words of find, as find has them, where they are no arguments.
+# Options of find in the spelling of find, unless they are arguments of other options.
 holds "-name and others" cmp <("$PROGRAM" "$plain" -name '0?.txt' -size +1c ! -empty -print0) \
     <("$PROGRAM" -0 --name '0?.txt' --size +1c --not --empty "$plain")
 holds "an argument is none" [ -z "$("$PROGRAM" --name -type "$plain")" ]
@@ -165,8 +165,8 @@ expect "--or without what follows" 2 '--or has to be between two conditions' --n
 mounted=
 unmount() { [ -z "$mounted" ] || umount "$mounted"; mounted=; }
 trap 'unmount; rm -rf "$WORK"' EXIT
-# same FIND-ARGUMENTS -- ARGUMENTS...: the same paths, apart from the top, which both know by other
-# names.
+# same FIND-ARGUMENTS -- ARGUMENTS...: both must print the same paths, except for the top directory,
+# whose name differs.
 same() {
     local -a find=()
     while [ "$1" != -- ]; do find+=("$1"); shift; done
@@ -215,7 +215,8 @@ if [ "$(id -u)" -ne 0 ] || ! grep -qw btrfs /proc/filesystems ||
 else
     mkdir -p "$WORK/mount"
     for original in "$plain" "$subvolumes"; do
-        # Of a copy: other tests read the image, and would be warned that it is mounted.
+        # Mounts a copy, since other tests that read the image would get a warning that it is
+        # mounted.
         image=$WORK/copy.img
         cp --sparse=always "$original" "$image"
         if mount -t btrfs -o loop,ro,subvolid=5 "$image" "$WORK/mount" 2> /dev/null; then

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# All fixtures, unpacked, and what their `about` says of them. Sourced after common.bash.
+# Unpacks all fixtures, and reads their `about` files. Sourced after common.bash.
 images=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$images" || exit 1
 cd "$ROOT/fixtures" || exit 1
 
-# list FILE: a list, packed or not; the status says whether it is there.
+# list FILE: prints a list, which may be compressed; the status says whether it exists.
 list() { if [ -e "$1" ]; then cat "$1"; else [ -e "$1.zst" ] && zstd -q -d -c "$1.zst"; fi; }
 
 # read_about FIXTURE: `folder` of the images; `files` that are not missing, or the first of them as
@@ -32,7 +32,7 @@ read_about() {
     for file in "${files[@]:1}"; do devices+=(-d "$file"); done
 }
 
-# says NAME EXPRESSION...: whether stderr matches all of them.
+# says NAME EXPRESSION...: whether stderr matches all of these expressions.
 says() {
     local name=$1 expression
     shift

@@ -20,10 +20,10 @@ for name in a b c d e f; do
 done
 find images -name '*.img' | sort > images.list
 
-# answers FOLDER: how many images it has answers of, and no more.
+# answers FOLDER: the number of images for which the folder has results.
 answers() { find "$1" -name '*.image.json' -size +0 | wc -l; }
 
-# An image, damage, and what is no image.
+# A healthy image, a damaged one, and a file that is not an image.
 holds "an image" one-image results "images/b b.img"
 holds "its files" cmp results/images_b_b.img.files.json \
     <("$PROGRAM" --json -o path,size,mtime,inode,subvolume "images/b b.img")
@@ -36,7 +36,7 @@ one-image results images/a.img
 is "what is done is not done again" "$(cat results/images_a.img.image.json)" kept
 rm -r results
 
-# Slurm: its shares are all images, each once.
+# Slurm: the array tasks together process every image exactly once.
 for task in 0 1 2 3 4; do
     SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_TASK_COUNT=5 sh slurm-array images.list slurm ||
         fail "task $task of a Slurm array"
@@ -70,7 +70,7 @@ else
     skip "yaml for Python" "the manifest"
 fi
 
-# ssh to this machine, without a port: the daemon is the other end of a pipe.
+# ssh to this machine, without a port: the client talks to the daemon through a pipe.
 throwaway_ssh() {
     local daemon key
     daemon=$(PATH=$PATH:/usr/sbin command -v sshd) && have ssh-keygen ssh parallel || return

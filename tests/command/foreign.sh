@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What is no btrfs file system is named, with what can be done about it; and a superblock that is
-# damaged is told from none.
+# Files that are not btrfs are identified, with a hint at what can be done; and a damaged superblock
+# is distinguished from a missing one.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -9,7 +9,8 @@ set -uo pipefail
 plain=$BUILD/fixtures/plain/dev1.img
 image=$WORK/image
 
-# is_a NAME OFFSET BYTES REGEX: what the first bytes of an image make of it; BYTES as for printf.
+# is_a NAME OFFSET BYTES REGEX: a file with these bytes at an offset must be reported as this. BYTES
+# as for printf.
 is_a() {
     truncate -s 0 "$image"
     truncate -s 8M "$image"
@@ -70,7 +71,7 @@ else
     skip mkfs.ext4 "its file system"
 fi
 
-# A superblock that is there, but not good.
+# A superblock that exists but is damaged.
 damaged=$WORK/damaged
 # damage OFFSET BYTES: writes into both superblocks.
 damage() {
@@ -93,7 +94,7 @@ expect "the magic of an unfinished mkfs" 2 'a superblock whose magic shows that 
 damage 3000 'XX'
 expect "a bad checksum" 2 \
     'damaged: no good superblock: superblock copy 0 at 65536: crc32c checksum mismatch' "$damaged"
-# A container whose superblock happens to lie where it would lie in a raw image.
+# A container in which a superblock happens to lie where it would be in a raw image.
 head -c 1M "$plain" > "$damaged"
 printf 'KDMV' | dd of="$damaged" conv=notrunc status=none
 expect "an image in disguise" 2 'cut off: .*; perhaps it is a vmdk image: .*convert' \

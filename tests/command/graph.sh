@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The graph as a user meets it: printing it, giving it back, changing it, tracing it, looking into
-# it, and what is said when it makes no sense.
+# The graph: printing it, reading it back, changing, tracing and inspecting it, and the messages
+# about invalid graphs.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -13,7 +13,7 @@ list() { "$PROGRAM" -0 "$@" 2> /dev/null | LC_ALL=C sort -z | cksum; }
 want_plain=$(list "$plain")
 want_mirror=$(list "${mirror[@]}")
 
-# run ARGUMENTS...: leaves stdout, stderr and the exit status behind.
+# run ARGUMENTS...: runs the program; stores stdout, stderr and the exit status.
 run() {
     timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
     status=$?
@@ -22,7 +22,7 @@ ends() { holds "$1: exit status $status, not $2" [ "$status" -eq "$2" ]; }
 says() { holds "$1: stderr lacks '$2'" grep -qE -- "$2" "$WORK/err"; }
 same() { [ "$(LC_ALL=C sort -z "$WORK/out" | cksum)" = "$1" ]; }
 
-# Printing and giving back.
+# Printing and reading back.
 run graph "${mirror[@]}"
 ends "graph" 0
 cp "$WORK/out" "$WORK/mirror.vol"
@@ -72,7 +72,7 @@ ends "another format" 2
 run graph
 ends "a graph of nothing" 2
 
-# Volfiles that make no sense; the grammar itself is the unit tests' business.
+# Invalid volfiles; the unit tests cover the grammar itself.
 volfile() { printf '%b' "$1" > "$WORK/bad.vol"; run --graph "$WORK/bad.vol"; }
 disk="volume d\n type storage/file\n option path $plain\nend-volume\n"
 map="${disk}volume m\n type cluster/chunk-map\n subvolumes d\nend-volume\n"
@@ -157,7 +157,7 @@ ends "an image is no place for a trace" 2
 says "an image is no place for a trace" 'is an input'
 holds "and is as it was" [ "$(list "$plain")" = "$want_plain" ]
 
-# Windows: a file system that does not begin where the file does.
+# The window layer: a file system that does not start at the beginning of the file.
 truncate -s 1M "$WORK/shifted"
 cat "$plain" >> "$WORK/shifted"
 run "$WORK/shifted"
@@ -166,7 +166,7 @@ run -0 --insert layout/window@device-1,offset=1M "$WORK/shifted"
 ends "through a window" 0
 holds "through a window" same "$want_plain"
 
-# Errors name their layer, and with -vv their way.
+# Errors name the layer where they began, and with -vv the layers that they passed through.
 run -0 -vv --insert debug/error-gen@device-1,kind=tree-block "${mirror[@]}"
 ends "a mirror with a failing device" 0
 holds "a mirror with a failing device" same "$want_mirror"
@@ -217,12 +217,13 @@ ends "a statedump on a full disk" 1
 run --statedump /no/such/dump "$plain"
 ends "a statedump that cannot be made" 2
 
-# SIGUSR1. The trace says when it may come; the delays keep the walk going until the dump is there.
+# SIGUSR1. The trace shows when the signal may be sent; the delays keep the walk running until the
+# dump exists.
 "$PROGRAM" --statedump "$WORK/live" --insert debug/delay-gen@device-1,delay=1s,kind=tree-block \
     --insert "debug/trace@verify,file=$WORK/trace" "$plain" > /dev/null 2> "$WORK/err" &
 walker=$!
 soon [ -s "$WORK/trace" ]
-for _ in $(seq 20); do # until the file system is open nobody listens
+for _ in $(seq 20); do # the signal has no effect until the file system is open
     kill -USR1 "$walker" 2> /dev/null || break
     sleep 0.5
     [ -s "$WORK/live" ] && break

@@ -12,7 +12,8 @@ unset LS_COLORS NO_COLOR
 
 out_is() { [ "$(cat "$WORK/out")" = "$1" ]; }
 
-# As ls and stat. A line that begins with '$ ' is a command; '--' stands where the image goes.
+# Same output as ls and stat. A line that begins with '$ ' is a command; '--' is replaced by the
+# image.
 compare() {
     local command=$1
     [ -n "$command" ] || return
@@ -106,7 +107,7 @@ LS_COLORS=nonsense expect "colours that make no sense" 0 'warning: .*no colours:
     ls --color "$image" @
 holds "are none" out_is "$("$PROGRAM" ls "$image" @)"
 
-# A subvolume all of which lies in others.
+# A subvolume that contains only nested subvolumes.
 note='note: no files in this subvolume itself; .* the 3 subvolumes nested in it'
 expect "nothing but subvolumes" 0 "$note" --subvol 5 "$image"
 expect "quietly" 0 - -q --subvol 5 "$image"
@@ -122,7 +123,7 @@ done
 expect "one is no plural" 0 'the 1 subvolume nested' --subvol 257 --type l "$subvolumes"
 expect "nor here" 0 '^1 file, 1 directory, 1 subvolume, 0 lost' --summary --subvol 257 "$subvolumes"
 
-# Directories that are named come after files, in the order of files.
+# Named directories are listed after named files, in their order.
 expect "three directories and a file" 0 - ls "$image" @home/bob @home/ada @home/bob/README @/srv
 is "sorted" "$(grep / "$WORK/out" | paste -sd,)" '@home/bob/README,@/srv:,@home/ada:,@home/bob:'
 expect "turned round" 0 - ls -r "$image" @home/bob @home/ada @/srv

@@ -25,7 +25,7 @@ for command in $commands; do
     holds "$command: at most 90 lines" [ "$(wc -l < "$WORK/out")" -le 90 ]
 done
 
-# Topics: of a command that has such options, and by themselves.
+# Topics: of a command with such options, and on their own.
 for topic in images columns filters layers general; do
     expect "help $topic" 0 - help "$topic"
     holds "$topic: options" grep -qE '^  (-., |    )--[a-z]' "$WORK/out"

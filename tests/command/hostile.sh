@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What attackers do: names that lead elsewhere, a user who swaps directories for links while root
-# extracts, images that shrink, servers with wrong sizes, and mounts of images that were changed by
-# someone who knows the checksums.
+# Attacks: names that lead out of the target, a user who replaces directories by symbolic links
+# while root extracts, images that shrink, servers with wrong sizes, and mounts of images that were
+# changed by someone who recomputes the checksums.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -16,7 +16,7 @@ patch() { # OLD NEW: of the same length
         "$(printf %s "$2" | od -An -tx1 | tr -d ' \n')"
 }
 
-# ends STATUS: whether a program has ended by itself: not by a signal, nor because it took too long.
+# ends STATUS: the program must have ended by itself: not by a signal, and not by a timeout.
 ends() { [ "$1" -lt 100 ] || { echo "status $1"; tail -n 3 "$WORK/err"; return 1; }; }
 
 names() {
@@ -37,8 +37,8 @@ $WORK/a/b/dest"
     is "nor in an archive" "$(tar -tPf "$WORK/tar" | grep -cE '(^|/)\.\.(/|$)|^/')" 0
 }
 
-# A local user owns the folder: whenever there is a directory, it becomes a link to another place,
-# and a directory again.
+# A local user who owns the folder replaces each directory by a symbolic link to another place, and
+# back again.
 swaps() {
     local as=() swapping=() folder
     cat > "$WORK/swap.c" << 'END'
@@ -98,7 +98,7 @@ shrinking() {
     done
 }
 
-# Sizes that are none; test_storage_nbd has servers that answer nonsense, or not at all.
+# Invalid sizes; test_storage_nbd has servers that send nonsense or do not answer.
 servers() {
     local size
     for size in 0 1 65536 69631 1000000 9223372036854774784 9223372036854775807; do
@@ -112,7 +112,7 @@ servers() {
     done
 }
 
-# All that programs ask a mount for.
+# All file operations on a mount.
 use_mount() {
     timeout 20 find "$1" -ls
     timeout 20 find "$1" -type f -exec cat {} +

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# info as a user meets it: what it tells, that it reads no more than it needs, and that it answers
-# for file systems that are degraded, damaged, or cannot be opened.
+# info: its contents, that it reads no more than it needs, and its answers for file systems that are
+# degraded, damaged, or cannot be opened.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" || exit 1
 fixture() { echo "$BUILD/fixtures/$1/dev${2:-1}.img"; }
 
-# tells LINE...: regular expressions of whole lines of the last answer.
+# tells LINE...: the last output must have these lines, which are regular expressions.
 tells() { local line; for line; do holds "'$line'" out_has "^$line\$"; done; }
 
 expect "one screen" 0 - info "$(fixture subvolumes)"
@@ -67,7 +67,7 @@ else
     skip python3 "a stale device"
 fi
 
-# What cannot be opened has a superblock all the same.
+# File systems that cannot be opened still have a superblock.
 expect "no root tree" 1 'tree block .* of the root tree' info "$(fixture lost-tree-root)"
 tells 'UUID: .*' 'Transaction:   7' 'State:         damaged; 2 messages on stderr'
 expect "no chunk tree" 1 'tree block .* of the chunk tree' info "$(fixture lost-tree-chunk)"
@@ -104,8 +104,7 @@ fi
 expect "no file" 2 'cannot open' info "$WORK/nothing"
 is "said once" "$(wc -l < "$WORK/err")" 1
 
-# Of trees, only those that are small: no block of another tree is read, however large the file
-# system is.
+# Only small trees are read: no block of any other tree, however large the file system is.
 for name in big-directory levels-3 subvolumes raid5-3; do
     devices=("$BUILD/fixtures/$name/"dev*.img)
     expect "the trees of $name" 0 'tree=1 ' info --probe block-read-start "${devices[@]}"

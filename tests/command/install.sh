@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Installs into a folder, builds the examples against what is there (headers, .pc file, shared and
+# Installs into a folder, builds the examples with what was installed (headers, .pc file, shared and
 # static library), runs them, and uninstalls again: nothing may be left.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
@@ -10,7 +10,7 @@ prefix=$stage/usr/local
 (cd "$ROOT" && make install BUILD="$BUILD" DESTDIR="$stage") > "$WORK/log" 2>&1 ||
     { cat "$WORK/log"; fail "make install"; finish; }
 pass
-# What is installed now is not in the folder with the libraries of another machine.
+# The files that are installed here are not in the sysroot of another machine.
 foreign=${PKG_CONFIG_SYSROOT_DIR:-}
 unset PKG_CONFIG_SYSROOT_DIR
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 gone || exit 1
@@ -38,7 +38,7 @@ done
 # shellcheck disable=SC2046
 build static list-sizes.c "$prefix/lib/libbtrfs-walk.a" \
     $(flags --static --libs-only-l | sed 's/-lbtrfs-walk//') -pthread
-# A program that does not say which older states it means.
+# A program that does not set which older states it wants.
 cat > "$WORK/older.c" << 'C'
 #include <stdio.h>
 #include "btrfs-walk/history.h"
@@ -88,7 +88,7 @@ build toys/bad-range.so bad-range.c -shared -fPIC
 long=$(wc -l "$ROOT"/examples/*.c | awk '$2 != "total" && $1 > 40')
 is "an example is at most 40 lines long" "$long" ""
 
-# What they answer.
+# Output of the examples.
 export LD_LIBRARY_PATH=$prefix/lib
 plain_names=$BUILD/fixtures/raid1-2/dev1.img
 "$PROGRAM" -q --raw -o size,path "$plain_names" |

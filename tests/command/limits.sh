@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Few file descriptors, a small stack: every command works, or ends with a message; none dies by a
+# Few file descriptors, a small stack: every command works, or ends with a message; none dies of a
 # signal.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
@@ -10,7 +10,8 @@ have prlimit || { skip prlimit limits; finish; }
 grep -q __asan_init "$PROGRAM" &&
     { skip "a build without sanitizers" limits; finish; }
 
-# ends WHAT LIMIT ARGUMENTS...: the program's status is one of its own, and it has said why.
+# ends WHAT LIMIT ARGUMENTS...: the program must end with one of its own exit statuses and, if it
+# fails, with a message.
 ends() {
     local what=$1 limit=$2 status
     shift 2

@@ -8,7 +8,7 @@ set -uo pipefail
 holds "images equal what a mount shows" "$ROOT/tests/kernel/log_replay.py" \
     --check "$ROOT/fixtures/log-cuts" --program "$PROGRAM"
 
-# Without its log, such an image shows something else; so the comparison sees logs.
+# The same image without its log must show something else, or the comparison would not test the log.
 name=$(ls "$ROOT/fixtures/log-cuts"/*.img.zst | head -n 1)
 zstd -q -d --sparse "$name" -o "$WORK/image"
 "$PROGRAM" --log=ignore --json --type f,d,l "$WORK/image" > "$WORK/committed"
@@ -30,8 +30,8 @@ expect "--log=ignore does not matter to it" 0 - log --log=ignore -o change,path,
     "$WORK/letters"
 holds "the same changes" out_has '^deleted	/docs/letters/01.txt	-$'
 
-# ranges_hold FIXTURE PATH: bytes that a mount changes lie in the ranges that are named, and no
-# range is empty.
+# ranges_hold FIXTURE PATH: all bytes that the replay of a mount changes must lie in the ranges that
+# are listed, none of which may be empty.
 ranges_hold() {
     zstd -q -d -f --sparse "$ROOT/fixtures/log-cuts/$1.img.zst" -o "$WORK/image"
     expect "ranges of data" 0 - log -o change,path,file_offset,length "$WORK/image"

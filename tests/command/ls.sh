@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# ls and readlink as a user meets them: operands, forms, links, subvolumes, what is missing, damaged
-# images.
+# ls and readlink: operands, formats, links, subvolumes, missing files, damaged images.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -32,7 +31,7 @@ expect "no image" 2 'no image given' ls
 expect "an image that is none" 2 '' ls "$ROOT/README.md" /
 expect "a subvolume that is not there" 2 'no subvolume' ls --subvol none "$plain"
 
-# Forms.
+# Output formats.
 expect "long lines" 0 - ls -l "$plain" /kinds
 holds "a total first" out_has '^total [0-9]+$'
 holds "a character device" out_has \
@@ -67,7 +66,7 @@ else
     skip "script(1) on a pseudo-terminal" terminals
 fi
 
-# Links: a link that is named is followed unless long lines tell of it.
+# Links: a symbolic link that is an operand is followed, except in the long format.
 expect "a link to a directory" 0 - ls "$plain" /docs/symbolic-link
 holds "its directory" out_is "$("$PROGRAM" ls "$plain" /source)"
 expect "the link itself" 0 - ls -l "$plain" /docs/symbolic-link
@@ -114,11 +113,12 @@ expect "a stale entry in a snapshot" 0 - ls -lia "$subvolumes" \
     /docs/snapshot-of-snapshot/empty-volume
 holds "an empty directory, number 2" out_has '^  2 drwxr-xr-x 1 .* 0 .* \.$'
 holds "and nothing else" [ "$(grep -c '' "$WORK/out")" -eq 3 ]
-# number BYTES: as they are stored.
+# number BYTES: the bytes as a little-endian number.
 number() { printf %u "0x$(printf %s "$1" | od -v -An -tx1 -w1 | tac | tr -d ' \n')"; }
 if have python3; then
     cp --sparse=always "$subvolumes" "$WORK/acl"
-    # An inode becomes an attribute of the directory before it, which is empty then.
+    # Turns an inode item into an extended attribute of the directory before it, which is empty
+    # then.
     holds "an access control list of the top of a subvolume" change "$WORK/acl" \
         266 256 84 - delete and 266 256 96 - delete and 266 257 1 0 key 256 24 2038346239 and \
         266 256 24 - set 25 4 $((23 << 16 | 160 - 30 - 23)) and 266 256 24 - set 29 1 8 and \
@@ -132,8 +132,8 @@ else
     skip python3 "an access control list of a subvolume"
 fi
 
-# Devices: one image is an operand, others come with --device. What a volfile names needs no
-# operand.
+# Devices: one image is an operand, others are given with --device. With a volfile, no image operand
+# is needed.
 expect "-d is a directory itself" 0 - ls -ld "$plain" /docs /docs/symbolic-link /top-file
 holds "one line each, the link not followed" \
     [ "$(sed 's/.* \//\//' "$WORK/out" | tr '\n' ' ')" = \
@@ -146,17 +146,17 @@ holds "names" [ -s "$WORK/out" ]
 expect "the image of a volfile" 0 - ls --graph "$WORK/volfile" /empty /top-file
 holds "both are paths" out_is $'/top-file\n\n/empty:'
 
-# Filters: with -R what they select is what the walk selects; directories in which nothing is are
-# not told of. No name in old-4k has a newline.
+# Filters: with -R they select the same as in a walk, and directories without any selected entry are
+# not listed. No name in old-4k has a newline.
 old=$BUILD/fixtures/old-4k/dev1.img
-# paths: the entries that were listed, with the paths of their directories.
+# paths: prints the entries that were listed as full paths.
 paths() {
     awk '/^\/.*:$/ { sub(/:$/, ""); sub(/\/$/, ""); at = $0; next } $0 != "" { print at "/" $0 }' \
         "$WORK/out" | sort
 }
 while IFS= read -r filter; do
     read -ra filters <<< "$filter"
-    types=(--type 'f,d,l,c,b,p,s') # the walk's own choice is files
+    types=(--type 'f,d,l,c,b,p,s') # the walk lists only files by default
     [ "${filters[0]}" != --type ] || types=()
     expect "-R $filter" 0 - ls -aR "${filters[@]}" "$old"
     holds "-R $filter: as the walk" \
@@ -196,7 +196,7 @@ expect "filters without -R" 2 'filters need -R' ls --name x "$plain"
 expect "a filter that makes no sense" 2 'size' ls -R --size many "$plain"
 expect "-h is not a filter" 0 - ls -hR --size -1M "$plain"
 
-# Depth: the parent of a directory is known and not looked up from the top again.
+# Depth: the parent of a directory is remembered, and not looked up from the top again.
 if command -v mkfs.btrfs > /dev/null && mkdir -p "$WORK/deep/$(printf 'd/%.0s' {1..200})" &&
     truncate -s 120M "$WORK/image" &&
     mkfs.btrfs -q --rootdir "$WORK/deep" "$WORK/image" > /dev/null 2>&1; then
@@ -206,8 +206,8 @@ else
     skip mkfs.btrfs "a deep tree"
 fi
 
-# All fixtures: as many regular files as the walk lists, damaged or not; never more than an answer
-# that is partial.
+# All fixtures, damaged or not: as many regular files as the walk lists; if the result is partial,
+# no more than that.
 for folder in "$BUILD"/fixtures/*/; do
     name=$(basename "$folder")
     devices=()
@@ -228,7 +228,7 @@ for folder in "$BUILD"/fixtures/*/; do
     esac
 done
 
-# A subvolume that lies in itself: nothing leads to it, and that is said.
+# A subvolume that contains itself: no path leads to it, which is reported.
 cp --sparse=always "$subvolumes" "$WORK/cycle.img"
 holds "a cycle is made" change "$WORK/cycle.img" 1 256 144 5 key 256 144 256 and 1 5 156 256 delete
 expect "what no path leads to is reported" 1 'subvolume 256 has no path: it contains itself' \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Messages about damaged images: all fixtures that print any. A message has at most 160 columns
-# without its path, and damage to many blocks is a few examples and a count.
+# Messages about damaged images: of all fixtures that cause any. A message has at most 160 columns
+# without its path; damage to many blocks is reported as a few examples and a count.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 . "$(dirname "$0")/fixtures.bash"
@@ -30,7 +30,7 @@ for fixture in */about; do
     all_commands "${fixture%/about}"
 done
 
-# Every leaf of a large directory is lost, and is no longer found by its inodes.
+# Every leaf of a large directory is lost, and cannot be found by its inodes any more.
 have python3 || { skip python3 "many lost blocks"; finish; }
 cp --sparse=always "$images/levels-3/dev1.img" "$WORK/image"
 "$PROGRAM" check --all "$WORK/image" > /dev/null 2>&1

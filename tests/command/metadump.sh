@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Dumps of btrfs-image: what they show is what the images show they were made of, but for the data;
-# and dumps that are cut off, damaged or hostile.
+# Dumps of btrfs-image: they show the same as the images from which they were made, except for file
+# contents; and dumps that are truncated, damaged or hostile.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -67,8 +67,8 @@ expect "and can be given back" 0 - --graph dump.vol
 expect "all data of a dump" 0 '0 errors' check --data raid10-4.bti
 holds "are not there" out_has '^note data-absent'
 
-# A file system that btrfs-image restored: it has the flag, and copy 0 of the superblock alone. In
-# the place of copy 1 lie zeros, or what was there before, which may be newer.
+# A file system that was restored by btrfs-image: it has the METADUMP flag, and only copy 0 of the
+# superblock. Copy 1 is zero or a superblock of what was on the device before, which may be newer.
 image=$BUILD/fixtures/subvolumes/dev1.img
 cp --sparse=always "$image" restored.img
 holds "the flag of a restored image" change restored.img copy 0 60 1 4
@@ -104,7 +104,7 @@ expect "a dump that was cut off" 1 'warning: .*the dump is cut off: it ends at 4
 head -c 1023 raid10-4.bti > cut.bti
 expect "almost nothing of it" 2 'cut.bti is not a btrfs file system' cut.bti
 
-# A piece of the length of a superblock that goes on for gigabytes when it is decompressed.
+# A cluster of the size of a superblock that decompresses to gigabytes.
 python3 - raid10-4.bti bomb.bti << 'PYTHON'
 import struct, sys, zlib
 packer = zlib.compressobj(9)
@@ -114,7 +114,7 @@ open(sys.argv[2], "wb").write(header.ljust(1024, b"\0") + bomb)
 PYTHON
 expect "a piece without end" 2 'cannot be decompressed' bomb.bti
 
-# Random damage must be told, never more than that.
+# With random damage, the program must still end with one of its own exit statuses.
 for seed in 1 2 3 4 5 6 7 8; do
     python3 - "$seed" subvolumes.bti damaged.bti << 'PYTHON'
 import random, sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The mount command: what programs see, damage, and how it ends. It needs /dev/fuse and, without
-# root, fusermount3; tests/kernel/mount.py compares much more with the kernel's mount.
+# The mount command: what programs see, damage, and how it ends. Needs /dev/fuse and, without root,
+# fusermount3; tests/kernel/mount.py compares much more with the kernel's mount.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -20,7 +20,7 @@ expect "a file as directory" 2 'is not a directory' mount "$image" "$0"
 expect "two directories" 2 'one DIR' mount "$image" "$mnt" "$mnt"
 expect "a wrong user" 2 "takes a number, not 'me'" mount --uid me "$image" "$mnt"
 
-# mount OPTION... IMAGE: in the background.
+# mount OPTION... IMAGE: mounts in the background.
 mount() {
     timeout 20 "$PROGRAM" mount --background "$@" "$mnt" 2> "$WORK/messages" < /dev/null
 }

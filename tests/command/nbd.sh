@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Images on servers, in containers and compressed: the same answers as for the plain image; whatever
-# they are called; and no helper where none may be.
+# Images on servers, in container formats and compressed: same output as for the plain image,
+# whatever their names are; and no helper process where none is allowed.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -9,10 +9,10 @@ set -uo pipefail
 plain=$BUILD/fixtures/mixed/dev1.img # the smallest one
 cd "$WORK" || exit 1
 
-# Without helpers, and without libnbd, everything is said in a message.
+# Without helper programs or without libnbd there is a message that says so.
 printf 'QFI\373\0\0\0\3' > container
 truncate -s 1M container
-# For programs that are started without any other in PATH.
+# Starts the program with an empty PATH.
 printf '#!/bin/sh\nPATH=/nowhere exec "%s" "$@"\n' "$PROGRAM" > alone
 chmod +x alone
 expect "a container without its helper" 2 'it is a qcow2 image: .*convert' --helpers=off container
@@ -35,7 +35,7 @@ else
 fi
 expect "no server" 2 'cannot connect to nbd\+unix:///\?socket=/nowhere: ' \
     'nbd+unix:///?socket=/nowhere'
-# A server that is silent: one timeout for all that a command tries, in each of them.
+# A server that does not answer: one timeout for everything that a command tries, for each command.
 cat > silent.py <<'END'
 import socket, sys
 server = socket.socket(socket.AF_UNIX)
@@ -70,15 +70,15 @@ PROGRAM=$WORK/alone expect "and it is not installed" 2 \
     'https://x/ needs nbdkit, which is not installed' https://x/
 
 "$PROGRAM" "$plain" > paths
-export TMPDIR=$WORK # sockets are there
+export TMPDIR=$WORK # for the sockets
 
-# same NAME ARGUMENTS...: the paths of the image are those of the plain one.
+# same NAME ARGUMENTS...: must list the same paths as the plain image.
 same() {
     expect "$1" 0 - "${@:2}"
     holds "$1: the paths" cmp paths "$WORK/out"
 }
 
-# gone WHAT: no socket and no helper are left, soon.
+# gone WHAT: soon there must be no socket and no helper process any more.
 gone() {
     nothing_left() { ! compgen -G "$WORK/btrfs-walk-*" > /dev/null; }
     soon nothing_left && pass || fail "$1: left: $(echo "$WORK"/btrfs-walk-*)"
@@ -120,7 +120,7 @@ disks() {
     expect "another image, beside a plain one" 0 - diff "$plain" / / --other disk
 }
 
-# Other files are read only if that was asked for.
+# Backing files are read only if the user asked for that.
 backing() {
     local raw=$WORK/raw
     cp --sparse=always "$plain" "$raw"
@@ -139,7 +139,7 @@ backing() {
     expect "a name far away" 2 'it is based on another file' overlay
 }
 
-# A program that is killed takes its helper along.
+# When the program is killed, its helper ends, too.
 killed() {
     local helper= process
     exec {reader}< <(exec "$PROGRAM" tar disk)

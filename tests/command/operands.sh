@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What stands behind the options: which operands are images, paths from a file, and what may have
-# been meant.
+# Operands: which of them are images, paths from a file, and suggestions for misspelt ones.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -20,7 +19,7 @@ expect "three of them" 0 - ls "${three[@]}" /docs
 expect "one by --device" 0 - ls "${three[@]:0:2}" /docs --device "${three[2]}"
 expect "addresses behind them" 0 - map "$first" "$second" 30408704
 expect "only devices" 0 - ls "$first" "$second"
-# lose FILE: a copy of it without superblocks, in $lost.
+# lose FILE: makes a copy without superblocks, $lost.
 lose() {
     lost=$WORK/lost.img
     cp --sparse=always "$1" "$lost"
@@ -45,7 +44,7 @@ expect "where the image begins" 0 - cat --image-offset 0 --offset 3 "$plain" /to
 holds "is not where the file does" out_is "the top"
 expect "the same elsewhere" 2 'not a btrfs' ls --offset 1M "$plain"
 
-# What may be meant.
+# Suggestions.
 expect "a misspelt option" 2 "unknown option: --exlude=x; did you mean '--exclude'\?" \
     sum --exlude=x "$plain"
 expect "several" 2 "did you mean '--newer' or '--newermt' or" ls --newe "$plain"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# owner: against what the kernel said for the mounted fixtures (tests/kernel/owner.py --record),
-# with the extent tree and without it, and for lists of bad sectors.
+# owner: compared with the kernel's answers for the mounted fixtures (tests/kernel/owner.py
+# --record), with and without the extent tree, and for lists of bad sectors.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -11,7 +11,7 @@ recorded=(data-clones data-shapes compressed deletion-pending relocation subvolu
 image() { echo "$BUILD/fixtures/$1/dev1.img"; }
 out_is() { diff "$WORK/out" - <<< "$1"; }
 
-# Data rows as the kernel names them: address, tree, inode and offset, without the paths.
+# Data rows in the form of the kernel's answers: address, tree, inode and offset, without the paths.
 as_recorded() { awk -F'\t' '$1 == "data" { print $2, $3, $4, $5 }' "$WORK/out" | sort -u; }
 
 for name in "${recorded[@]}"; do
@@ -43,7 +43,7 @@ while IFS= read -r path; do
     expect "a path in it: $path" 0 - stat --subvol /docs/third "$(image subvolumes)" "$path"
 done < "$WORK/paths"
 
-# Tree blocks, and what depends on them.
+# Tree blocks, and what is lost with them.
 expect "a leaf" 0 - owner "$(image subvolumes)" 31703040+1
 holds "its lines" [ "$(tr -s ' ' < "$WORK/out")" = "\
 kind address length tree inode offset path
@@ -60,7 +60,7 @@ expect "a name in a lost leaf" 1 'tree block 5480448' owner -o inode,path \
     "$(image lost-leaf-inodes)" 5484544
 holds "is found" out_has $'356\t/dir-2/file-11'
 
-# What belongs to nothing, and places of devices.
+# Unused addresses, and offsets on devices.
 expect "nothing" 0 - owner -o kind,logical,length "$(image plain)" 0+4K 13631488+32M
 holds "outside" out_has $'^outside\t0\t4096$'
 holds "free" out_has $'^free\t'
@@ -87,7 +87,7 @@ expect "a list of badblocks" 0 - owner --bad-map "$WORK/blocks" \
     -o kind,logical,file_offset,length,path "$(image plain)"
 holds "the same" diff "$WORK/by-map" "$WORK/out"
 
-# Blocks of the log, which the extent tree does not know.
+# Blocks of the log tree, which are not in the extent tree.
 mapfile -t blocks < <("$PROGRAM" dump -t log "$(image log-tree)" 2> "$WORK/messages" |
     awk '$1 == "leaf" && $3 == "items" { print $2 }')
 holds "the root of the log, and two logs" [ "${#blocks[@]}" -eq 3 ]
@@ -98,7 +98,7 @@ for way in '' --log=replay --all-trees; do
         <(printf 'block\t%s\t18446744073709551610\n' "${blocks[@]}" | sort)
 done
 
-# Metadata are there twice: what another copy has is not lost.
+# Metadata have two copies: what the other copy still has is not lost.
 leaf=$("$PROGRAM" dump -t fs "$(image plain)" | awk '$1 == "leaf" { print $2; exit }')
 mapfile -t copies < <("$PROGRAM" map -o offset "$(image plain)" "$leaf")
 printf '%s\n' '0 +' "${copies[0]} 4096 -" > "$WORK/map"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What distributions get: one version everywhere, and an archive of the sources that does not depend
-# on when it is made.
+# Packaging: the same version everywhere, and a source archive that does not depend on when it is
+# made.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -18,7 +18,8 @@ is "the list of changes begins with it, and its date" \
 is "the manual" "$(grep -ohF "btrfs\\-walk $version" "$BUILD/man/btrfs-walk.1" | head -n 1)" \
     "btrfs\\-walk $version"
 
-# What is loaded at the start takes most of it. Packaging tools learn from a note what else may be.
+# Most of the start-up time is the loading of libraries. A note in the program tells packaging tools
+# which libraries may be loaded later.
 if grep -q NBD=1 "$BUILD/features" && have ldd readelf; then
     is "libraries that are loaded only if they are needed" \
         "$(ldd "$PROGRAM" | grep -E 'lib(nbd|gnutls|xml2|stdc)')" ""

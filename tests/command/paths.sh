@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Paths that one command prints are paths that the next one accepts, with the same options: all
-# pairs, from the top-level subvolume and within one subvolume.
+# Every path that one command prints is accepted by all others with the same options, for the
+# top-level subvolume and within one subvolume.
 set -u
 . "$(dirname "$0")/common.bash"
 . "$(dirname "$0")/fixtures.bash"

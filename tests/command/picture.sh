@@ -12,7 +12,7 @@ sums=$ROOT/tests/data/heatmap.sums
 fixtures=$BUILD/fixtures
 plain=$fixtures/plain/dev1.img
 
-# draw FIXTURE SORT CURVE ORDER SIZE: makes the picture as btrfs-heatmap was told to.
+# draw FIXTURE SORT CURVE ORDER SIZE: makes the picture with the options that btrfs-heatmap had.
 draw() {
     local order=() sort=${2/virtual/logical}
     [ "$4" = auto ] || order=(--order "$4")
@@ -51,7 +51,7 @@ else
     skip "script(1) on a pseudo-terminal" "pictures on a terminal"
 fi
 
-# SVG: the same every time, well-formed, without anything from elsewhere.
+# SVG: reproducible, well-formed, without external references.
 expect "a picture as SVG" 0 - picture -o "$WORK/a.svg" "$plain"
 holds "stdout stays empty" [ ! -s "$WORK/out" ]
 expect "another name" 0 - picture --format svg "$plain"
@@ -104,7 +104,7 @@ holds "are none" test -z "$(grep $'\033' "$WORK/out")"
 expect "the first of three devices" 0 - picture --devid 1 --order 2 "$fixtures"/raid5-3/dev?.img
 holds "alone" [ "$(grep -c '^device' "$WORK/out")" -eq 1 ]
 
-# What cannot be.
+# Damage and invalid usage.
 expect "a damaged extent tree" 1 'damage: ' picture --order 3 "$fixtures/lost-tree-extent/dev1.img"
 holds "the chunks are shown" out_has '^D Data, 0B of 8.00MiB used'
 expect "an unknown suffix" 2 'unknown type of picture' picture -o "$WORK/a.jpg" "$plain"
