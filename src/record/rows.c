@@ -506,7 +506,7 @@ static void append_row(const struct bw_rows *rows, const void *record, uint64_t 
     text->length = at ? (size_t)(at - text->data) : before;
 }
 
-/* The greatest a record can be: members are of eight or sixteen bytes. */
+/* The maximum size of a record: record.c limits it to 64 pointers. */
 union any_record {
     struct bw_bytes members[BW_RECORD_MEMBERS];
 };

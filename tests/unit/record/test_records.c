@@ -88,6 +88,7 @@ static void test_header(void **state)
 static size_t type_alignment(enum bw_member_type type)
 {
     return type == BW_TYPE_TEXT    ? _Alignof(char *)
+           : type == BW_TYPE_KEY   ? _Alignof(struct bw_key)
            : type >= BW_TYPE_BYTES ? _Alignof(struct bw_bytes)
                                    : _Alignof(uint64_t);
 }
