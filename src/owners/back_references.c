@@ -18,16 +18,16 @@
 #include "owners/owner_search.h"
 
 enum {
-    /* The least that one of the items of an extent can stand for, if compressed. */
+    /* The minimum that one item of a compressed extent can represent. */
     LONGEST_COMPRESSED = 1 << 20,
-    /* Blocks that are read for an extent, compared with those of a pass over all of them. */
+    /* Blocks read for one extent, relative to those of a pass over all trees. */
     BLOCKS_PER_EXTENT = 32,
     ALWAYS_FOLLOWED = 64,
 };
 
 struct follower {
     struct bw_owner_search *search;
-    uint64_t *steps; /* blocks that were marked, while what is above them is not yet */
+    uint64_t *steps; /* marked blocks whose parents are not marked yet */
     size_t count, capacity;
     uint64_t extents, most_extents;
     bool doubtful;
@@ -42,7 +42,7 @@ struct follower {
     bool found;
 };
 
-/* Marks a block above what is searched for; from there it goes on, unless it is a root. */
+/* Marks a block above a search target; the search continues from there, unless it is a root. */
 static struct bw_error *mark(struct follower *follower, uint64_t bytenr, bool is_root)
 {
     bool new;
@@ -278,7 +278,7 @@ static struct bw_error *handle_item(struct follower *follower, const struct bw_i
                : NULL;
 }
 
-/* Goes through extent items; false if there was none. */
+/* Handles extent items; false if there were none. */
 static struct bw_error *handle_items(struct follower *follower, struct bw_key first,
                                      struct bw_key last, bool in_range, bool *any)
 {

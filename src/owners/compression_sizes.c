@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The sums of space.h. What an extent is counted as, if some files have written into it and
- * others have not, is decided by the first reference in the order of readdir(3), as compsize does.
- * Files come in that order, batch by batch, and those of a batch in the order of inodes. So the
- * order of first references is remembered within a batch; what comes in a later one is not first.
+ * The sums of space.h. If some files have written into an extent and others have not, the first
+ * reference in the order of readdir(3) decides how it is counted, as in compsize. Files arrive in
+ * that order, batch by batch, and the files of a batch in the order of inodes. So the order of
+ * first references is remembered within a batch; a reference in a later batch is not the first.
  */
 #include "btrfs-walk/space.h"
 

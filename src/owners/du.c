@@ -19,19 +19,20 @@
 
 /*
  * Whether extents and tree blocks are shared, according to the extent tree. Addresses are requested
- * first, then the extent tree is read where they are. When they have become many, all of it is
- * read, once.
+ * first, then the extent tree is read at these addresses. If there are many, all of it is read,
+ * once.
  *
- * As for the kernel's btrfs_is_data_extent_shared(), it is not the number of references that counts
- * but the number of their records: one EXTENT_DATA_REF with a count of 2 is one extent of one file
- * that was cut into two items. Only what has more than one reference is remembered, by a bit for
- * each sector.
+ * As in the kernel's btrfs_is_data_extent_shared(), the number of reference records counts, not the
+ * number of references: one EXTENT_DATA_REF with a count of 2 is one extent of one file that was
+ * cut into two items. Only addresses with more than one reference are remembered, by a bit for each
+ * sector.
  */
 
 /* If so many addresses are requested, all of the extent tree is read. */
 enum { MOST_REQUESTS = 1 << 18 };
 
-/* What is known of an extent or a tree block; of several blocks on a way, the greatest counts. */
+/* The sharing of an extent or a tree block; of several blocks on a path, the greatest value counts.
+ */
 enum sharing_kind {
     NOT_SHARED,
     SPLIT,           /**< one reference, from several items of the same file */
@@ -94,7 +95,7 @@ static void request_all(struct sharing_table *sharing)
     sharing->requested_count = 0;
 }
 
-/* Asks for an address; that of a tree block in memory is left out. */
+/* Requests an address, unless it is the address of a tree block in memory. */
 static struct bw_error *request_address(struct sharing_table *sharing, uint64_t bytenr)
 {
     const size_t count = sharing->requested_count;
@@ -116,7 +117,7 @@ static bool is_lost(const struct sharing_table *sharing, uint64_t bytenr)
     return at < sharing->lost_count && lost[at].first <= bytenr;
 }
 
-/* What it says of an address that was requested for. */
+/* The sharing of a requested address. */
 static enum sharing_kind sharing_of(const struct sharing_table *sharing, uint64_t bytenr)
 {
     const uint64_t sector = bytenr / BW_MIN_SECTORSIZE;
@@ -209,8 +210,8 @@ static int by_last(const void *a, const void *b)
     return bw_compare(one->last, other->last);
 }
 
-/* Reads the extent tree; blocks that are lost are reported. To be called again when more was
- * requested for. BW_ERROR_CORRUPT if there is none. */
+/* Reads the extent tree; lost blocks are reported. Call it again after more requests.
+ * BW_ERROR_CORRUPT if there is no extent tree. */
 static struct bw_error *sharing_read(struct sharing_table *sharing)
 {
     struct bw_fs *fs = sharing->fs;
@@ -243,13 +244,13 @@ static void sharing_report(const struct sharing_table *sharing)
 }
 
 /*
- * The space of files, batch by batch of the list. The extents of a batch are looked at twice: to
- * know which addresses are to be looked up in the extent tree (unless they are so many that all of
- * it is read, once), and to add up what belongs to each file. The sums of a directory are kept
- * until it ends.
+ * The space of files, batch by batch of the list. The extents of a batch are read twice: first to
+ * find the addresses to look up in the extent tree (unless there are so many that all of it is
+ * read, once), then to add up the sums of each file. The sums of a directory are kept until it
+ * ends.
  */
 
-/* Of a file, or of all files in a directory. */
+/* Sums of a file, or of all files in a directory. */
 struct sums {
     uint64_t total, exclusive, shared, files;
 };
@@ -272,7 +273,7 @@ struct du {
     struct bw_extent_scan scan;
     struct sums *sums; /* for each file of the batch */
     size_t sums_room;
-    struct sums *around; /* of the directories on the way to the present file; the start is first */
+    struct sums *around; /* of the directories that contain the current file; the start is first */
     size_t depth, depth_capacity;
     struct bw_file_place place;
     struct bw_range_set ranges;
@@ -281,7 +282,7 @@ struct du {
     size_t part_count, part_capacity;
 };
 
-/* What is to be looked up. */
+/* The addresses to look up. */
 
 static uint64_t address_of(const struct bw_node *node)
 {
@@ -362,7 +363,7 @@ static struct bw_error *add_range(struct du *du, const struct bw_wanted_file *fi
                : bw_error_no_memory();
 }
 
-/* Those that are shared come first. */
+/* Shared extents come first. */
 static int by_extent(const void *a, const void *b)
 {
     const struct split_part *one = a, *other = b;
@@ -422,7 +423,7 @@ static struct bw_error *on_extent(void *context, const struct bw_wanted_file *fi
 {
     struct du *du = context;
     const bool plain = extent->compression == BW_COMPRESS_NONE;
-    /* As FIEMAP has it: the end of what is compressed is not known. */
+    /* As in FIEMAP: the end of a compressed extent is unknown. */
     const struct bw_range range = {extent->disk_bytenr + (plain ? extent->offset : 0),
                                    extent->num_bytes};
     (void)offset;

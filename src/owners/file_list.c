@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Listing files. Directories are read in the order of readdir(3), some thousand entries at a time:
- * what is still to come of a directory waits on a stack, above that of the directories around it.
+ * Listing files. Directories are read in the order of readdir(3), some thousand entries at a time.
+ * The remaining entries of a directory wait on a stack, above those of its parent directories.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ struct waiting {
 /* A directory that is being listed. */
 struct level {
     struct bw_place place;
-    uint64_t position;  /* where to go on reading */
+    uint64_t position;  /* where to continue reading */
     size_t first, next; /* entries that wait: the first that was read last, and the next one */
     size_t names;       /* where their names begin */
     size_t path_length; /* of the directory above it */
@@ -85,7 +85,7 @@ struct bw_error *bw_file_place_step(struct bw_file_place *place, const struct bw
                                     const struct bw_listed_file *file)
 {
     if (file->kind == BW_LISTED_LEAVE) {
-        /* The path becomes that of the directory, and ends before its name with the next step. */
+        /* The path becomes the directory's path; the next step truncates it before its name. */
         place->path.length = place->length;
         place->length = place->above[--place->count];
         place->depth = place->count;
@@ -295,7 +295,7 @@ static struct bw_error *enter_once(struct lister *lister, const struct bw_place 
     return NULL;
 }
 
-/* Whether what is in a directory may be wanted. */
+/* Whether the contents of a directory may be wanted. */
 static bool goes_down(const struct lister *lister, const struct bw_place *place)
 {
     const struct bw_file_list_options *options = lister->options;
@@ -323,7 +323,7 @@ static struct bw_error *enter(struct lister *lister, const struct bw_place *plac
     return NULL;
 }
 
-/* Of a subvolume that is listed to its end, one number is left. */
+/* Of a subvolume that is completely listed, only one number is kept. */
 static struct bw_error *forget_subvolume(struct lister *lister, uint64_t subvolume)
 {
     if (encloses(lister, subvolume))
@@ -382,8 +382,8 @@ static struct bw_error *read_more(struct lister *lister, struct level *level)
     return NULL;
 }
 
-/* What the selection says of the name of an entry: whether it is wanted, and whether it is there at
- * all. */
+/* The selection's decision about the name of an entry: whether it is wanted, and whether it exists
+ * at all. */
 static bool select_by_name(const struct lister *lister, const struct bw_place *place, bool *wanted)
 {
     const struct bw_entry entry = {

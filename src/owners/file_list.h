@@ -2,9 +2,9 @@
 /*
  * All files below a starting point, for du.c and compression_sizes.c: in the order in which
  * readdir(3) lists them on a mount, a directory after its contents. They come in batches of some
- * thousand entries, and the files of a batch also sorted by inode, so that one scan of a part of a
- * tree finds what belongs to them. What is remembered beyond a batch is a bit for each inode of
- * the subvolumes that the list is in, and the entries of directories on the way to the present one.
+ * thousand entries. The files of a batch are also sorted by inode, so that one scan of a part of a
+ * tree finds their items. Beyond a batch, memory contains a bit for each inode of the subvolumes
+ * being listed, and the entries of the directories above the current one.
  */
 #ifndef BW_OWNERS_FILE_LIST_H
 #define BW_OWNERS_FILE_LIST_H
@@ -22,15 +22,15 @@ struct bw_selection;
 enum bw_listed_kind {
     BW_LISTED_FILE,  /**< a regular file */
     BW_LISTED_ENTER, /**< a directory begins */
-    BW_LISTED_LEAVE, /**< and ends: all that is in it has come */
+    BW_LISTED_LEAVE, /**< the directory ends: all of its contents were listed */
 };
 
 /** A step. */
 struct bw_listed_file {
     const struct bw_subvolume *subvolume;
     uint64_t inode;
-    uint32_t name, name_length; /**< of what begins, in the names of the batch; of the start, its
-                                   path */
+    uint32_t name, name_length; /**< of a beginning entry, in the names of the batch; of the start,
+                                   its path */
     uint32_t inode_at;          /**< private */
     uint8_t kind;               /**< enum bw_listed_kind */
     bool wanted;                /**< a file that the selection takes */
@@ -44,7 +44,7 @@ struct bw_wanted_file {
     uint32_t names;  /**< how many there are */
 };
 
-/** What is listed. */
+/** The files to list. */
 struct bw_file_list_options {
     const char *subvolume;                /**< as in struct bw_walk_options */
     const char *start;                    /**< likewise */
@@ -93,16 +93,16 @@ void bw_file_place_free(struct bw_file_place *place);
 
 /* The extents of many files, found in one pass over the leaves that hold them. */
 
-/** What to scan, and the functions that receive the results; their errors end the scan. */
+/** The range to scan, and the functions that receive the results; their errors end the scan. */
 struct bw_extent_scan {
     struct bw_fs *fs;
     const struct bw_wanted_file *files; /**< by subvolume and inode */
     size_t count;
-    bool quiet; /**< what is wrong with items is not reported */
-    /** Receives every tree block, before what is below it and the extents in it; may be NULL. */
+    bool quiet; /**< faults in items are not reported */
+    /** Receives every tree block, before the blocks below it and the extents in it; may be NULL. */
     struct bw_error *(*block)(void *context, const struct bw_tree *tree,
                               const struct bw_node *node);
-    /** Receives an extent, holes among them, which begins at `offset` of the file. Those of a file
+    /** Receives an extent or a hole, which begins at `offset` of the file. The extents of a file
      * come one after the other, in file order. */
     struct bw_error *(*extent)(void *context, const struct bw_wanted_file *file, uint64_t offset,
                                const struct bw_file_extent *extent);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reading many trees with many threads, all their blocks of a level before those of the next lower
- * one: when a block is read, all blocks that may refer to it have been. Leaves are read with the
- * node above them, in batches, so that only nodes have to be remembered.
+ * Reading many trees with many threads, level by level: when a block is read, all blocks that may
+ * refer to it have been read. Leaves are read together with the node above them, in batches, so
+ * only nodes have to be remembered.
  */
 #ifndef BW_OWNERS_LEVEL_READER_H
 #define BW_OWNERS_LEVEL_READER_H
@@ -13,13 +13,13 @@
 #include "base/pool.h"
 #include "owners/tree_list.h"
 
-/** A block to be read, with a number that means something to the caller, as it does for what is
- * below the block. */
+/** A block to be read, with a number for the caller, which the blocks below it inherit. */
 struct bw_queued_block {
     struct bw_block_pointer pointer;
     uint32_t value;
-    const struct bw_listed_tree *dropped; /**< a tree that is being deleted: what is left of the
-                                             block is to be found out; NULL: all of it is there */
+    const struct bw_listed_tree *dropped; /**< a tree that is being deleted, which determines the
+                                             remaining part of the block; NULL: the block is
+                                             complete */
 };
 
 struct bw_block_queue {
@@ -38,18 +38,18 @@ struct bw_level_reader {
     /** Receives a leaf. */
     void (*leaf)(void *context, unsigned worker, const struct bw_queued_block *block,
                  const struct bw_node *leaf);
-    /** A row of blocks that one thread reads has been received, and all that is wanted at once
-     * below them. NULL: it does not matter. */
+    /** Called after a row of blocks read by one thread, with all blocks below it that are read at
+     * once. NULL: nothing to do. */
     void (*row)(void *context, unsigned worker);
     /** Receives a block that cannot be read, and takes the error. */
     void (*lost)(void *context, const struct bw_queued_block *block, struct bw_error *error);
-    /** Puts the blocks of a level in order: those that were wanted, and more that the caller knows
-     * of; returns how many there are. NULL: as they were wanted. */
+    /** Orders the blocks of a level: requested blocks, and more that the caller knows; returns
+     * their number. NULL: in the order of requests. */
     size_t (*order)(void *context, unsigned level, const struct bw_block_queue *wanted);
     /** Fills in blocks `first` to `first + count - 1` of that order. */
     void (*pick)(void *context, unsigned level, size_t first, unsigned count,
                  struct bw_queued_block *blocks);
-    /** Whether to go on; asked in the calling thread alone. NULL: yes. */
+    /** Whether to continue; called in the calling thread only. NULL: yes. */
     bool (*should_continue)(void *context);
     void *context;
 
@@ -64,14 +64,14 @@ struct bw_level_reader {
     atomic_uint_fast64_t blocks; /**< read so far */
 };
 
-/** Makes it ready; to be ended, whatever is returned. */
+/** Prepares it. Must be ended, even after an error. */
 struct bw_error *bw_level_reader_begin(struct bw_level_reader *reader);
 
 /** Adds a block to begin with. */
 struct bw_error *bw_level_reader_add(struct bw_level_reader *reader,
                                      const struct bw_queued_block *block);
 
-/** Reads them all, and what is wanted below them. */
+/** Reads all of them, and the requested blocks below them. */
 struct bw_error *bw_level_reader_run(struct bw_level_reader *reader);
 
 void bw_level_reader_end(struct bw_level_reader *reader);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Names of inodes whose own items are lost, from the entries of directories. All blocks of the
- * subvolumes are read, each for the first that leads to it; those that lead to such an entry are
- * gone into for the others as well.
+ * subvolumes are read, once for the first path that leads to them; blocks that lead to such an
+ * entry are followed from the other paths as well.
  */
 #include <stdlib.h>
 
@@ -19,7 +19,8 @@ struct naming {
     bw_lost_name_taker *take;
     void *context;
     struct bw_query_ranges all;    /* inodes of all subvolumes */
-    struct bw_query_ranges inodes; /* those of the present one; the numbers are indexes of `lost` */
+    struct bw_query_ranges inodes; /* inodes of the current subvolume; the numbers are indexes into
+                                      `lost` */
     const struct bw_lost_inodes *lost;
     struct bw_block_set seen, marks;
     uint64_t path[BW_MAX_LEVEL];
@@ -94,7 +95,7 @@ static bool is_searched_block(void *context, const struct bw_block_pointer *poin
            bw_block_set_has(&naming->marks, pointer->bytenr);
 }
 
-/* The first and the last inode of a range may have names beside it. */
+/* The first and the last inode of a range may have more names outside of it. */
 static struct bw_error *name_ends(struct naming *naming, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -125,7 +126,7 @@ static struct bw_error *list_inodes(const struct bw_lost_inodes *lost, size_t co
     return NULL;
 }
 
-/* Finds the names in one subvolume: that of the first `count` ranges. */
+/* Finds the names in one subvolume: the subvolume of the first `count` ranges. */
 static struct bw_error *name_in_subvolume(struct naming *naming, size_t count)
 {
     const struct bw_scan scan = {BW_SCAN_ALL,     .wants = is_searched_block,

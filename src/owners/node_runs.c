@@ -107,7 +107,7 @@ void bw_level_order_free(struct bw_level_order *order)
 
 enum { VERSIONS = 1024, NO_RUN = UINT32_MAX };
 
-/* Those who reach a node. */
+/* The set of trees that reach a node. */
 struct reaching {
     uint32_t set;
     struct bw_root_range range; /* they are these; end 0: they are not a single range */
@@ -146,7 +146,7 @@ void bw_node_runs_destroy(struct bw_node_runs *runs)
     free(runs);
 }
 
-/* Those who reach the nodes of a row from `since` on. */
+/* The union of the sets that reach the nodes of a row from `since` on. */
 static uint32_t sum_since(const struct row *row, struct bw_root_sets *sets, uint32_t since)
 {
     const struct reaching *last = &row->nodes[row->count - 1];
@@ -198,7 +198,7 @@ void bw_node_runs_end(struct bw_node_runs *runs)
     end_row(runs, &runs->row);
 }
 
-/* The row that a node goes on with, or begins. */
+/* The row that a node continues or begins. */
 static struct row *row_of(struct bw_node_runs *runs, const struct bw_node *node)
 {
     const struct bw_key key = bw_node_key(node, 0);

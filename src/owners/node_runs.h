@@ -35,8 +35,8 @@ struct bw_found_nodes {
 /** All zeros is one without blocks. */
 struct bw_level_order {
     struct bw_found_nodes found[BW_MAX_LEVEL];
-    /** Of the level that is read, in order: indices of blocks with one reference, as they were
-     * wanted; the number of these and the index of a block in the table for others. */
+    /** Of the current level, in order: for blocks with one reference, their indices in the order of
+     * requests; for others, the count of these plus the block's index in the table. */
     uint32_t *numbers;
 };
 
@@ -59,7 +59,7 @@ void bw_level_order_free(struct bw_level_order *order);
 /** The most references that a block can make. */
 enum { BW_MOST_REFERENCES = BW_MAX_NODESIZE / sizeof(struct bw_disk_item) };
 
-/** What a node or leaf leads to. */
+/** A child of a node, or an extent of a leaf. */
 struct bw_run_child {
     uint64_t bytenr;
     size_t shared;  /**< index in the table of shared extents; SIZE_MAX: not known */

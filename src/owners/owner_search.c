@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The state of a search for owners: trees, marked blocks, what was found, and handing it out. */
+/* The state of a search for owners: trees, marked blocks and results, and passing these on. */
 #include "owners/owner_search.h"
 
 #include "base/array.h"

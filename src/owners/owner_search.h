@@ -24,7 +24,7 @@ struct bw_owned_block {
     struct bw_key key;
 };
 
-/** The pointer to a block that was not found from above, whatever its keys are. */
+/** The pointer to a block that was not found through its parent, with any keys. */
 static inline struct bw_block_pointer bw_owned_block_pointer(const struct bw_owned_block *block)
 {
     return (struct bw_block_pointer){block->bytenr,
@@ -42,11 +42,11 @@ struct bw_lost_inodes {
     size_t number; /**< the caller's */
 };
 
-/** What a caller of bw_owners_search() decides during the search; with the context of the options.
- */
+/** Decisions of the caller of bw_owners_search() during the search, with the context of the
+ * options. */
 struct bw_owner_hooks {
-    /** Whether the paths of an owner are wanted; or, if its inode is 0, which inodes depend on its
-     * tree block. If not, it is handed out as it is. */
+    /** Whether the paths of an owner are wanted; or, if its inode is 0, the inodes that depend on
+     * its tree block. If not, it is passed on unchanged. */
     bool (*accepts)(void *context, const struct bw_owner *owner);
     /** Whether to continue with the next tree. */
     bool (*should_continue)(void *context);
@@ -56,20 +56,21 @@ struct bw_owner_hooks {
 struct bw_owner_search {
     struct bw_fs *fs;
     const struct bw_owner_options *options;
-    const struct bw_owner_hooks *hooks; /**< NULL: there are none */
+    const struct bw_owner_hooks *hooks; /**< NULL: no hooks */
     struct bw_tree_list trees;
     struct bw_map tree_numbers; /**< ids to indexes of `trees` */
     struct bw_query_ranges ranges;
     bool reads_all;      /**< all blocks of all trees are read: there are no marks */
-    struct bw_map marks; /**< addresses of blocks that have, or lead to, what is searched */
+    struct bw_map marks; /**< addresses of blocks that contain, or lead to, the targets of the
+                            search */
     struct bw_range_set allocated; /**< bytes of the ranges that extents and tree blocks take */
-    struct bw_range_set shown;     /**< and those of them that have an owner */
+    struct bw_range_set shown;     /**< those of them that have an owner */
     struct bw_owned_block *blocks;
     size_t block_count, block_capacity;
     struct bw_map block_numbers; /**< their addresses to their indexes */
     struct bw_inode_paths paths;
     struct bw_lost_inodes *lost; /**< to be named at the end; their numbers are indexes of */
-    struct bw_owner *nameless;   /**< what is to be said of each: as many */
+    struct bw_owner *nameless;   /**< the owner to report for each of them */
     size_t lost_count, lost_capacity, nameless_capacity;
 };
 
@@ -84,7 +85,7 @@ bool bw_owner_has_files(const struct bw_listed_tree *tree);
  * keeps files in; otherwise NULL. */
 const struct bw_listed_tree *bw_owner_tree(const struct bw_owner_search *search, uint64_t id);
 
-/** Marks a block; `*new` tells whether it had no mark. False if memory runs out. */
+/** Marks a block; `*new` is set to whether it had no mark. False if memory runs out. */
 bool bw_owner_mark(struct bw_owner_search *search, uint64_t bytenr, bool *new);
 
 /** Notes bytes of a range, and a tree block in it; the latter gives its index. */
@@ -111,8 +112,8 @@ typedef struct bw_error *bw_lost_name_taker(void *context, const struct bw_lost_
 
 /**
  * Finds the names of inodes whose own items may be lost, in the directories of their subvolumes.
- * `lost` is sorted by it. The first and the last inode of each range may also have names of their
- * own. What cannot be read is passed over. Returns the error of `take`, or one of memory.
+ * `lost` is sorted by this function. The first and the last inode of each range may also have names
+ * of their own. Unreadable blocks are skipped. Returns the error of `take`, or one of memory.
  */
 struct bw_error *bw_lost_inodes_name(struct bw_fs *fs, struct bw_inode_paths *paths,
                                      struct bw_lost_inodes *lost, size_t count,

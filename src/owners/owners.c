@@ -149,8 +149,8 @@ static struct bw_error *add_block(struct descent *descent, const struct bw_block
 /* Where the bytes of a file extent are stored. */
 struct piece {
     uint64_t extent, extent_length; /* the whole extent */
-    uint64_t start, length;         /* what the file shows of it; all of it, if it is compressed */
-    uint64_t offset, file_length;   /* in the file */
+    uint64_t start, length;       /* the part that the file uses; all of it, if it is compressed */
+    uint64_t offset, file_length; /* in the file */
     bool is_compressed;
 };
 
@@ -385,14 +385,14 @@ static struct bw_error *give_blocks(struct bw_owner_search *search)
     return NULL;
 }
 
-/* What belongs to nothing. */
+/* Unowned ranges. */
 
 struct rest {
     struct bw_owner_search *search;
     struct bw_block_groups *groups;
 };
 
-/* What an address without an extent is; `*length` is cut to how far that holds. */
+/* The use of an address without an extent; `*length` is cut to the range with the same use. */
 static struct bw_error *name_unallocated(struct rest *rest, uint64_t address, uint64_t *length,
                                          enum bw_owner_kind *kind)
 {
@@ -415,8 +415,8 @@ static struct bw_error *name_unallocated(struct rest *rest, uint64_t address, ui
     return NULL;
 }
 
-/* Hands out a piece of a range that has no owner; joins it with the one before, if that is of the
- * same kind. */
+/* Passes on an unowned piece of a range, joined with the previous piece if it is of the same kind.
+ */
 static struct bw_error *give_rest(struct rest *rest, struct bw_owner *before,
                                   const struct bw_owner *piece)
 {
@@ -487,7 +487,7 @@ static bool has_references(const struct bw_fs *fs)
            !(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2);
 }
 
-/* What a damaged extent tree has said. */
+/* Forgets the marks from a damaged extent tree. */
 static void forget_marks(struct bw_owner_search *search)
 {
     bw_map_clear(&search->marks);

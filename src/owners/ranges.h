@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Ranges of addresses that are searched for, found again by what meets them; and sets of tree
+/* Query ranges of addresses, with a search for those that overlap another range; and sets of tree
  * blocks. */
 #ifndef BW_OWNERS_RANGES_H
 #define BW_OWNERS_RANGES_H
@@ -26,8 +26,8 @@ bool bw_query_ranges_add(struct bw_query_ranges *list, uint64_t start, uint64_t 
 /** Sorts the list, before bw_query_ranges_next(). */
 void bw_query_ranges_sort(struct bw_query_ranges *list);
 
-/** The next range from number `*next` on that meets another one; NULL if there is none. Begin with
- * 0; `*next` moves past it. */
+/** The next range from number `*next` on that overlaps another one; NULL if there is none. Begin
+ * with 0; `*next` moves past it. */
 const struct bw_query_range *bw_query_ranges_next(const struct bw_query_ranges *list, size_t *next,
                                                   uint64_t start, uint64_t length);
 
@@ -56,7 +56,7 @@ static inline bool bw_block_set_has(const struct bw_block_set *set, uint64_t byt
     return known != UINT32_MAX && known & at.bit;
 }
 
-/** Adds a block; `*added` tells whether it is a new one. False if memory runs out. */
+/** Adds a block; `*added` is set to whether it is new. False if memory runs out. */
 static inline bool bw_block_set_add(struct bw_block_set *set, uint64_t bytenr, bool *added)
 {
     const struct bw_block_bit at = bw_block_bit_of(bytenr);

@@ -136,7 +136,7 @@ bool bw_tree_has_references(uint64_t tree)
 
 bool bw_reference_to_root(const struct bw_tree *tree, struct bw_reference *reference)
 {
-    /* The root of a relocation tree has no parent: it stands for its own one. */
+    /* The root of a relocation tree has no parent: it refers to itself. */
     const bool relocation = tree->id == BW_TREE_RELOC;
     *reference = (struct bw_reference){
         .bytenr = tree->root.bytenr,
@@ -147,7 +147,7 @@ bool bw_reference_to_root(const struct bw_tree *tree, struct bw_reference *refer
     return bw_tree_has_references(tree->id);
 }
 
-/* What all references of a block have in common. */
+/* Common facts about all references of a block. */
 struct source {
     const struct bw_node *node;
     uint64_t bytenr, owner;

@@ -11,7 +11,7 @@
 #include "ondisk/items.h"
 #include "fs/fs.h"
 
-/** A reference to an extent or, with kind 0, what is known of a tree block itself. */
+/** A reference to an extent or, with kind 0, facts about a tree block itself. */
 struct bw_reference {
     uint64_t bytenr;
     uint64_t length; /**< of data; 0: it is a tree block */
@@ -27,12 +27,12 @@ struct bw_reference {
 /** Receives a reference, a view that ends with the call. */
 typedef void bw_reference_taker(void *context, const struct bw_reference *reference);
 
-/** Hands out the block itself and the references that it makes; those of slots before `first_slot`
- * are left out. `by_address`: the extent item of the block has FULL_BACKREF. */
+/** Passes on the block itself and its references; slots before `first_slot` are skipped.
+ * `by_address`: the extent item of the block has FULL_BACKREF. */
 void bw_references_of_block(const struct bw_node *node, uint32_t first_slot, bool by_address,
                             bw_reference_taker *take, void *context);
 
-/** The reference to the root of a tree; false if there is none, as the tree is not in the extent
+/** The reference to the root of a tree; false if it has none because the tree is not in the extent
  * tree. */
 bool bw_reference_to_root(const struct bw_tree *tree, struct bw_reference *reference);
 
@@ -42,7 +42,7 @@ bool bw_tree_has_references(uint64_t tree);
 /** An EXTENT_ITEM or METADATA_ITEM. */
 struct bw_extent_entry {
     uint64_t bytenr, length;
-    uint64_t references; /**< how many it says that there are */
+    uint64_t references; /**< the number of references according to the item */
     uint64_t generation;
     uint64_t flags;
     bool is_block;        /**< a tree block */
@@ -55,11 +55,11 @@ struct bw_extent_entry {
 bool bw_extent_entry_decode(const struct bw_fs *fs, const struct bw_item *item,
                             struct bw_extent_entry *extent);
 
-/** Next reference in the item; those that count nothing have no kind. False at the end or at what
- * cannot be read. */
+/** The next reference in the item; references with a count of 0 have no kind. False at the end, or
+ * at an invalid reference. */
 bool bw_extent_reference_step(struct bw_extent_entry *extent, struct bw_reference *reference);
 
-/** A reference to the extent that is an item of its own; false for other items. */
+/** A reference to the extent in an item of its own; false for other items. */
 bool bw_extent_keyed(const struct bw_extent_entry *extent, const struct bw_item *item,
                      struct bw_reference *reference);
 

@@ -94,7 +94,7 @@ static uint32_t of_part(struct bw_root_sets *sets, unsigned height, uint64_t fir
     return join(sets, low, high);
 }
 
-/* The other way round, a set that is a node of its own. */
+/* The reverse: a set that is a node of its own. */
 static bool is_range(const struct bw_root_sets *sets, uint32_t set, struct bw_root_range *range)
 {
     const uint64_t value = sets->nodes[set];
@@ -148,8 +148,8 @@ static uint32_t cut(struct bw_root_sets *sets, uint32_t node, unsigned height, u
     return join(sets, low, high);
 }
 
-/* The first place of a node from `from` on that is in the set, or that is not; its size if there is
- * none. */
+/* The first position of a node from `from` on that is in the set, or that is not; the node's size
+ * if no position qualifies. */
 static uint64_t find(const struct bw_root_sets *sets, uint32_t node, unsigned height, uint64_t from,
                      bool inside)
 {

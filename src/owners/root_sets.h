@@ -13,7 +13,7 @@
 
 #include "base/map.h"
 
-/** Halvings of the range of numbers until 64 are left: enough for all numbers of 32 bits. */
+/** Halvings of the range of numbers until 64 remain: enough for all 32-bit numbers. */
 enum { BW_ROOT_SET_HEIGHTS = 27, BW_ROOT_SET_WORD = 64 };
 
 struct bw_root_union;
@@ -28,7 +28,7 @@ struct bw_root_sets {
     uint64_t *nodes; /**< by number: 64 bits of a set, or the numbers of two halves */
     size_t count;    /**< of nodes */
     size_t capacity;
-    struct bw_map numbers;              /**< of nodes, by what they hold */
+    struct bw_map numbers;              /**< of nodes, by their contents */
     unsigned height;                    /**< of all sets: how often they are halved */
     uint32_t full[BW_ROOT_SET_HEIGHTS]; /**< sets with everything, by height */
     struct bw_root_union *unions;       /**< some that were made lately */
@@ -51,7 +51,7 @@ bool bw_root_set_is_range(const struct bw_root_sets *sets, uint32_t set,
 /** The union of two sets; UINT32_MAX if memory runs out. */
 uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b);
 
-/** Those of a set with numbers below `end`; UINT32_MAX if memory runs out. */
+/** The members of a set with numbers below `end`; UINT32_MAX if memory runs out. */
 uint32_t bw_root_set_below(struct bw_root_sets *sets, uint32_t set, uint32_t end);
 
 /** The next range of a set from range->end on, which begins as 0; they are as long as possible.
@@ -59,12 +59,12 @@ uint32_t bw_root_set_below(struct bw_root_sets *sets, uint32_t set, uint32_t end
 bool bw_root_set_next(const struct bw_root_sets *sets, uint32_t set, struct bw_root_range *range);
 
 /**
- * A union of many sets, without a set for each step: ranges that follow one another are joined
- * first, and then what lies in the same 64 numbers. All zeros is empty.
+ * A union of many sets, without a set for each step: adjacent ranges are joined first, and then
+ * members within the same 64 numbers. All zeros is empty.
  */
 struct bw_root_sum {
-    uint32_t set;               /**< what was joined; UINT32_MAX: memory ran out */
-    struct bw_root_range range; /**< and what was not yet: the last ranges, */
+    uint32_t set;               /**< the joined part; UINT32_MAX: memory ran out */
+    struct bw_root_range range; /**< the part still to be joined: the last ranges, */
     uint32_t place;             /**< and before them some of the 64 numbers from here on: */
     uint64_t bits;              /**< these; 0: none */
 };
@@ -74,7 +74,7 @@ void bw_root_sum_add(struct bw_root_sets *sets, struct bw_root_sum *sum, uint32_
 void bw_root_sum_add_range(struct bw_root_sets *sets, struct bw_root_sum *sum,
                            struct bw_root_range range);
 
-/** The union of all that was added; UINT32_MAX if memory ran out. */
+/** The union of all members that were added; UINT32_MAX if memory ran out. */
 uint32_t bw_root_sum_end(struct bw_root_sets *sets, struct bw_root_sum *sum);
 
 #endif

@@ -23,7 +23,7 @@ static uint64_t address_of(const struct bw_shared_extent *extent)
     return extent->place & ~(uint64_t)BW_SHARED_FLAGS;
 }
 
-/* What a worker has found, mostly in order. */
+/* The results of a worker, mostly in order. */
 struct found {
     struct bw_shared_extent *extents;
     size_t count, capacity;
@@ -48,7 +48,7 @@ static void want_all(void *context, unsigned worker, const struct bw_queued_bloc
     memset(wanted, true, node->item_count * sizeof *wanted);
 }
 
-/* An extent that could not be told from its flags is of no use. */
+/* Adds an extent, unless its flags are unreadable. */
 static bool add_entry(struct found *found, const struct bw_extent_entry *entry)
 {
     if (entry->references == 1 || entry->bytenr & BW_SHARED_FLAGS)
@@ -90,7 +90,7 @@ static bool should_continue(void *context)
 
 static struct bw_error *read_trees(struct loading *loading, const struct bw_tree_list *trees)
 {
-    loading->lost = true; /* unless there is one */
+    loading->lost = true; /* except if it is empty */
     for (size_t i = 0; i < trees->count; i++) {
         if (trees->entries[i].tree.id != BW_EXTENT_TREE)
             continue;
@@ -122,7 +122,7 @@ static const struct bw_shared_extent *next_least(struct found *found, unsigned c
     return least ? &least->extents[least->next++] : NULL;
 }
 
-/* One ascending list of those of all workers. */
+/* Merges the lists of all workers into one ascending list. */
 static bool merge(struct bw_shared_extents *shared, struct found *found, unsigned count)
 {
     const struct bw_shared_extent *next;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The tree blocks and data that more than one reference leads to, and the set of subvolumes that
- * reach each. Which they are is known in advance from the extent tree: then they lie in the order
- * of their addresses, and take 20 bytes each. Without it, all that is met is added.
+ * The tree blocks and data with more than one reference, and the set of subvolumes that reach each.
+ * The extent tree lists them in advance: then they are stored in the order of their addresses, in
+ * 20 bytes each. Without it, every address is added when it is found.
  */
 #ifndef BW_OWNERS_SHARED_EXTENTS_H
 #define BW_OWNERS_SHARED_EXTENTS_H
@@ -46,8 +46,8 @@ static inline uint32_t bw_shared_age(uint64_t newest, uint64_t generation)
 }
 
 /** Fills it from the extent trees of the list, with up to `threads` threads (0: one for each
- * processor); `should_continue` is as in struct bw_level_reader. If something of the trees is lost,
- * which is reported, it is left empty and not `complete`. */
+ * processor); `should_continue` is as in struct bw_level_reader. If a part of the trees is lost,
+ * which is reported, it remains empty and not `complete`. */
 struct bw_error *bw_shared_load(struct bw_shared_extents *shared, struct bw_fs *fs,
                                 const struct bw_tree_list *trees, unsigned threads,
                                 bool (*should_continue)(void *context), void *context);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What subvolumes share: buckets, one for each set of subvolumes, and what they add up to.
+ * Sharing between subvolumes: buckets, one for each set of subvolumes, and their sums.
  *
  * Counting fills the buckets. The set of subvolumes that reach a tree block is the union of the
- * sets of the blocks above it; so sets go down the trees, and each block is read once, however
- * many snapshots share it. A block with one reference takes the set of its parent at once; others
- * wait in the table of shared extents until all blocks of higher levels have been read, and so do
+ * sets of the blocks above it. So sets are passed down the trees, and each block is read once,
+ * however many snapshots share it. A block with one reference gets the set of its parent at once;
+ * others wait in the table of shared extents until all blocks of higher levels have been read, and
  * data with several references until the end.
  *
- * The extent tree tells which are shared. If it is not whole, or proves wrong, or has not heard of
- * what replaying the log has changed, everything is taken as shared: that takes more memory.
+ * The extent tree lists the shared blocks. If it is incomplete, proves wrong, or lacks the changes
+ * of a log replay, everything is assumed to be shared, which takes more memory.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -161,7 +161,7 @@ static bool reach_block(struct counting *counting, const struct bw_run_child *ch
     return false;
 }
 
-/* What a version of the node before had in a slot need not be looked up again. */
+/* A child that an earlier version of the node had in the same slot need not be looked up again. */
 static bool find_child(void *context, struct bw_run_child *child)
 {
     const struct counting *counting = context;
@@ -516,7 +516,7 @@ static struct bw_error *list_subvolumes(struct bw_shares *shares, const struct b
     return bw_root_sets_init(&shares->sets, shares->count) ? NULL : bw_error_no_memory();
 }
 
-/* What a subvolume that is being deleted shares with others is only theirs. */
+/* Space that a deleted subvolume shares with others is charged to the others only. */
 static struct bw_error *assign_to_staying(struct bw_shares *shares)
 {
     for (size_t i = 0; shares->staying < shares->count && i < shares->bucket_count; i++) {
@@ -549,8 +549,8 @@ static void remove_empty(struct bw_shares *shares)
 /* Some subvolumes of a set. */
 struct part {
     uint32_t first, count;      /* indices */
-    struct bw_root_range range; /* the numbers that are gone through */
-    uint32_t next;              /* of these: where to go on */
+    struct bw_root_range range; /* the current range of numbers */
+    uint32_t next;              /* where to continue in it */
 };
 
 /* The next part of a set; the first one after all zeros. In the order of numbers. */
@@ -620,7 +620,7 @@ static struct bw_error *sum_up(struct bw_shares *shares)
     return NULL;
 }
 
-/* Says what is missing, for each set of subvolumes once. */
+/* Reports losses, once for each set of subvolumes. */
 static void report_losses(const struct bw_shares *shares, struct bw_fs *fs)
 {
     for (size_t i = 0; i < shares->bucket_count; i++) {
@@ -726,7 +726,8 @@ const struct bw_subvolume_space *bw_shares_subvolume(const struct bw_shares *sha
     return at < count && all[at].id == id ? &all[at] : NULL;
 }
 
-/* How many of a set are marked; `before` tells how many are before each index. */
+/* The number of marked members of a set; `before` contains the number of marks before each index.
+ */
 static uint64_t count_marked(const struct bw_shares *shares, uint32_t set, const uint32_t *before,
                              bool *all)
 {
@@ -740,7 +741,7 @@ static uint64_t count_marked(const struct bw_shares *shares, uint32_t set, const
     return marked;
 }
 
-/* before[i]: how many subvolumes with indices below i are meant. */
+/* before[i]: the number of selected subvolumes with indices below i. */
 static struct bw_error *mark(const struct bw_shares *shares, const uint64_t *ids, size_t count,
                              uint32_t *before)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Maps of space: areas and chunks, and what lies in their cells. */
+/* Maps of space: areas and chunks, and the use of their cells. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 #include "base/map.h"
 #include "fs/fs.h"
 
-/* What is counted of a cell. */
+/* The counters of a cell. */
 struct bw_space_count {
     uint64_t allocated[BW_SPACE_KINDS];
     double used;
@@ -101,7 +101,7 @@ struct bw_space_cell bw_space_map_cell(const struct bw_space_map *map, size_t ar
     return cell;
 }
 
-/* What of a range lies in one cell. */
+/* The part of a range within one cell. */
 struct part {
     struct bw_space_count *cell;
     uint64_t bytes;
@@ -126,8 +126,7 @@ static bool claim_part(const struct bw_space_map *map, size_t area, uint64_t *be
 
 /* Pieces of chunks. */
 
-/* Counts all that counts of a piece as allocated, and of that `used` of the bytes of its chunk as
- * used, evenly. */
+/* Counts a piece as allocated, and `used` of the bytes of its chunk as used, evenly. */
 static void space_add_piece(struct bw_space_map *map, const struct bw_space_piece *piece,
                             uint64_t used)
 {
@@ -144,7 +143,7 @@ static void space_add_piece(struct bw_space_map *map, const struct bw_space_piec
 
 /* Extents. */
 
-/* A vote by bytes: who has more than half of them wins. */
+/* A vote by bytes: the owner of more than half of them wins. */
 static void vote(struct bw_space_count *cell, uint64_t owner, uint64_t bytes)
 {
     if (cell->owner == owner) {
@@ -171,7 +170,7 @@ static struct bw_error *add_to_owner(struct bw_space_map *map, uint64_t id, uint
     return NULL;
 }
 
-/* Of two offsets in a chunk, X * factor / divisor without overflow: a chunk ends below 2^64. */
+/* X * factor / divisor without overflow, for an offset in a chunk: chunks end below 2^64. */
 static uint64_t scale(const struct bw_space_piece *piece, uint64_t offset)
 {
     return offset / piece->divisor * piece->factor +
@@ -208,7 +207,7 @@ static uint64_t owner_of(const struct bw_extent_entry *extent)
     struct bw_reference reference;
     uint64_t owner = 0;
     while (bw_extent_reference_step(&entry, &reference)) {
-        if (reference.kind == 0) /* simple quotas say it */
+        if (reference.kind == 0) /* simple quotas record it */
             return reference.source;
         const bool named =
             reference.kind == BW_TREE_BLOCK_REF || reference.kind == BW_EXTENT_DATA_REF;
@@ -227,7 +226,8 @@ static void note_generation(struct bw_space_map_info *info, uint64_t generation)
         info->oldest = generation;
 }
 
-/* Extents come by ascending address. What one of them has is not counted for another one. */
+/* Extents come by ascending address. A part shared with the previous extent is not counted again.
+ */
 static struct bw_error *on_extent_item(void *context, const struct bw_item *item)
 {
     struct bw_space_map *map = context;
@@ -296,9 +296,8 @@ static struct bw_error *add_extents(struct bw_space_map *map)
 }
 
 /*
- * Where devices and chunks lie in a map. Chunks are first cut so that no byte of a
- * device counts twice, however chunks overlap, and a map takes no longer than it has cells and
- * chunks.
+ * The places of devices and chunks in a map. Overlapping chunks are cut first, so that no byte of a
+ * device counts twice, and making a map takes time in proportion to its cells and chunks.
  */
 
 static unsigned kind_of(uint64_t type)
@@ -331,7 +330,7 @@ static struct bw_error *add_device(void *context, const struct bw_device_info *d
     return NULL;
 }
 
-/* Adds a device to an area. Areas end below 2^64: what is beyond is left out. */
+/* Adds a device to an area. Areas end below 2^64: the rest is omitted. */
 static void locate_device(struct bw_space_map *map, struct bw_space_device *device, size_t number)
 {
     struct bw_space_area *area = &map->areas[number];
@@ -412,7 +411,7 @@ static struct bw_error *count_stripes(void *context, const struct bw_chunk_info 
     return NULL;
 }
 
-/* One piece, after that of the chunk before. */
+/* Adds one piece, after the piece of the previous chunk. */
 static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
 {
     struct bw_space_map *map = context;

@@ -47,7 +47,7 @@ static struct bw_error *on_root_item(void *context, const struct bw_item *item)
 {
     struct bw_listed_tree tree;
     if (item->key.type != BW_ROOT_ITEM || !bw_tree_list_decode(item, &tree))
-        return NULL; /* what is wrong with it is found when the root tree is checked */
+        return NULL; /* its faults are reported when the root tree is checked */
     return add(context, &tree);
 }
 
@@ -64,8 +64,8 @@ struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list)
     return bw_fs_scan(fs, &fs->root_tree, "root tree", on_root_item, list);
 }
 
-/* The root of the log is of the transaction after that of the superblock. Its level is in the
- * superblock, but no version of the kernel has set it; the block knows it. */
+/* The root of the log belongs to the transaction after that of the superblock. Its level is in the
+ * superblock, but no kernel has ever set it; the block has the right level. */
 struct bw_error *bw_log_tree_find(struct bw_fs *fs, struct bw_tree *tree)
 {
     struct bw_tree_block *block;
@@ -97,8 +97,8 @@ struct bw_error *bw_tree_list_load_log(struct bw_fs *fs, struct bw_tree_list *li
     return NULL;
 }
 
-/* In a relocation tree that still has references, the key tells how far it was merged: nothing of
- * it is gone. */
+/* In a relocation tree that still has references, the key is the progress of the merge: all of the
+ * tree still exists. */
 static bool is_being_dropped(const struct bw_listed_tree *tree, uint8_t level)
 {
     static const struct bw_key nothing;
@@ -168,7 +168,7 @@ struct bw_error *bw_item_stream_begin(struct bw_item_stream *stream, struct bw_f
 {
     const struct bw_key last = BW_KEY_MAX;
     struct bw_tree_reader reader = fs->reader;
-    reader.adopter = NULL; /* what is lost is not to be replaced */
+    reader.adopter = NULL; /* lost leaves are not replaced */
     size_t count = 0;
     for (size_t i = 0; i < list->count; i++)
         count += list->entries[i].tree.id == id;
