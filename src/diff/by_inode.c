@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From inodes that differ to names that differ. A file is the same in both trees if its number and
- * its generation are. Then its names are compared; what one tree lacks and what the other lacks are
- * taken for renames, pair by pair, and the rest for hard links that were removed and added.
+ * From differing inodes to differing names. A file is the same in both trees if its number and its
+ * generation are. Then its names are compared: names missing in one tree and names missing in the
+ * other are paired as renames, and the rest are hard links that were removed or added.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +82,7 @@ static struct bw_error *report_all(const struct pair *pair, unsigned side)
     return NULL;
 }
 
-/* What else differs in a file, told for a name of it. */
+/* Reports the other differences in a file, under one of its names. */
 static struct bw_error *report_changes(const struct pair *pair, struct bw_diff_text path,
                                        const struct bw_diff_result *result)
 {
@@ -111,7 +111,7 @@ static struct bw_error *report_rename(const struct pair *pair, size_t i, size_t 
     return report_changes(pair, new, result);
 }
 
-/* The next name from `*i` on that the other tree lacks; the count if there is none. */
+/* The next name from `*i` on that the other tree lacks; the count at the end. */
 static size_t next_only(const struct pair *pair, unsigned side, const bool *common, size_t i)
 {
     while (i < pair->names[side]->count && common[i])
@@ -138,7 +138,7 @@ static struct bw_error *report_moves(const struct pair *pair, bool *const common
     return NULL;
 }
 
-/* Names that both have are told with what differs in the file. */
+/* Names in both trees are reported with the differences in the file. */
 static struct bw_error *compare_lists(const struct pair *pair, bool *const common[2],
                                       const struct bw_diff_result *result)
 {

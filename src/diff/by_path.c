@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two trees without a common origin: directories are read side by side, and what has the same name
- * in both is compared. Directories that wait are on a stack; each is entered once, so that
- * directories that contain themselves do no harm.
+ * Two trees without a common origin: directories are read in parallel, and entries with the same
+ * name are compared. Pending directories are on a stack; each is entered once, so directories that
+ * contain themselves do no harm.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ struct match {
 struct directory {
     uint64_t inodes[2];
     struct bw_diff_text path;
-    bool unknown; /* where there is none, there may be one */
+    bool unknown; /* a missing entry may exist */
 };
 
 struct walk {
@@ -269,7 +269,7 @@ static struct bw_error *compare_match(struct walk *walk, const struct match *mat
         BW_TRY(bw_diff_rows_add(diff, &row));
     BW_TRY(push(walk, inodes, path, row.status == BW_DIFFERENCE_UNKNOWN && !row.unknown));
     if (kept == diff->rows.count + walk->depth)
-        diff->rows.texts.length = path.at; /* nobody needs the path */
+        diff->rows.texts.length = path.at; /* the path is not needed */
     return NULL;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* bw_diff(): whether two subvolumes have a common origin, and the way to compare them that follows
- * from it. */
+/* bw_diff(): whether two subvolumes have a common origin, and the method that follows from it. */
 #include "diff/diff.h"
 
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/struct_size.h"
 
-/* Origins. A snapshot knows the uuid of what it is a snapshot of. */
+/* Origins. A snapshot records the uuid of its origin. */
 
 struct family {
     struct member {
@@ -42,7 +41,7 @@ static int by_uuid(const void *a, const void *b)
     return memcmp(a, b, BW_UUID_SIZE);
 }
 
-/* Goes up from a subvolume as far as is known; false if an ancestor is gone. */
+/* Goes up from a subvolume as far as possible; false if an ancestor no longer exists. */
 static bool find_origin(const struct family *family, uint8_t uuid[BW_UUID_SIZE])
 {
     for (size_t steps = 0; family->count && is_set(uuid) && steps <= family->count; steps++) {
@@ -57,7 +56,7 @@ static bool find_origin(const struct family *family, uint8_t uuid[BW_UUID_SIZE])
     return false;
 }
 
-/* The top directory of a snapshot is as old as that of its origin, to the nanosecond. */
+/* The top directory of a snapshot was created at the same nanosecond as that of its origin. */
 static struct bw_error *have_same_top(struct bw_diff *diff, bool *same)
 {
     struct bw_diff_file tops[2];

@@ -26,7 +26,7 @@ struct bw_diff_part {
     uint16_t length;
 };
 
-/** One of the two subvolumes, and what was read of it. */
+/** One of the two subvolumes, and the parts of it that were read. */
 struct bw_diff_tree {
     struct bw_fs *fs;
     const struct bw_subvolume *subvolume;
@@ -39,7 +39,7 @@ struct bw_diff_tree {
     bool lost;              /**< some items that were requested */
 };
 
-/** What is touched of an inode. */
+/** The parts of an inode that differ. */
 enum bw_touched_flags {
     BW_TOUCHED_NAMES = 1 << 0,
     BW_TOUCHED_XATTRS = 1 << 1,
@@ -50,7 +50,8 @@ enum bw_touched_flags {
 /** An inode with items that differ. */
 struct bw_touched {
     uint64_t number;
-    size_t range; /**< the first of its ranges; the last ends where those of the next inode begin */
+    size_t range; /**< the first of its ranges; the last one ends where the ranges of the next inode
+                     begin */
     unsigned flags;
 };
 
@@ -68,7 +69,7 @@ struct bw_nested_entry {
     bool unknown;
 };
 
-/** What differs, by inode. All zeros is nothing. */
+/** The differing inodes. All zeros is none. */
 struct bw_touched_list {
     struct bw_touched *items; /**< ascending */
     size_t count, capacity;
@@ -83,7 +84,8 @@ struct bw_touched_list {
 struct bw_diff_row {
     size_t path, old_path; /**< in the texts */
     uint32_t path_length, old_path_length;
-    uint64_t directory; /* inode of the one with its name, of what was added or deleted */
+    uint64_t directory; /* inode of the directory that contains its name, if it was added or deleted
+                         */
     uint64_t old_inode, inode, old_size, size, bytes;
     uint16_t changes, unknown;
     uint8_t status, type, old_type;
@@ -129,7 +131,7 @@ struct bw_error *bw_diff_items(struct bw_diff_tree *tree, struct bw_leaf_finder 
 struct bw_diff_file {
     struct bw_diff_tree *tree;
     uint64_t number;
-    bool exists; /**< it has an inode and a name: not so what was deleted while it was open */
+    bool exists; /**< it has an inode and a name: not a file that was deleted while it was open */
     bool lost;   /**< whether it exists is not known */
     struct bw_inode inode;
 };
@@ -176,7 +178,7 @@ void bw_diff_names_free(struct bw_diff_names *names);
 /** A text of the rows. */
 struct bw_diff_text {
     size_t at;
-    uint32_t length; /**< 0: there is none */
+    uint32_t length; /**< 0: no text */
 };
 
 /** Appends to the texts of the rows the path of a name in a directory of a tree (0 or 1). Its
@@ -197,7 +199,7 @@ struct bw_diff_result {
     uint64_t bytes;            /**< as in struct bw_difference */
 };
 
-/** Compares two files of the same type. `touched`: all that need be compared; NULL: all. */
+/** Compares two files of the same type. `touched`: the parts that need comparing; NULL: all. */
 struct bw_error *bw_diff_compare(struct bw_diff *diff, const struct bw_diff_file files[2],
                                  const struct bw_touched *touched, struct bw_diff_result *result);
 
@@ -217,7 +219,7 @@ struct bw_diff_row bw_diff_row_of(enum bw_difference_status status,
                                   const struct bw_diff_file *before,
                                   const struct bw_diff_file *after);
 
-/** Sorts the rows, makes one of what was deleted and added at the same path, and hands them out. */
+/** Sorts the rows, joins a deletion and an addition at the same path, and passes them on. */
 struct bw_error *bw_diff_rows_hand_out(struct bw_diff *diff);
 
 /* The two methods (by_inode.c, by_path.c). */
@@ -228,8 +230,8 @@ struct bw_error *bw_diff_by_inode(struct bw_diff *diff);
 /** By paths. */
 struct bw_error *bw_diff_by_path(struct bw_diff *diff);
 
-/** Sets `filter` to a path that results are limited to: with a '/' before it and none behind it, or
- * nothing for the top directory. `path` may be NULL. */
+/** Sets `filter` to the path that results are limited to: with a '/' before it and none after it,
+ * or empty for the top directory. `path` may be NULL. */
 struct bw_error *bw_diff_set_filter(const char *path, struct bw_buffer *filter);
 
 #endif

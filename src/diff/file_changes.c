@@ -33,7 +33,7 @@ enum {
 /* One side. */
 struct half {
     struct bw_extent_cursor cursor;
-    struct bw_extent_piece piece; /* the present one, or what is left of it */
+    struct bw_extent_piece piece; /* the current one, or the rest of it */
     struct bw_data_checksums checksums;
     struct bw_data_reader *reader; /* NULL until data are read */
     struct bw_data_file file;
@@ -208,8 +208,9 @@ static struct bw_error *get_sums(struct bw_diff_content *content, struct half *h
     return NULL;
 }
 
-/* Compares by checksums of two stored ranges, which begin at `offset` of the files. `*length` is
- * cut to what they decide: the last sector of a file may differ behind the end of the file. */
+/* Compares two stored ranges, which begin at `offset` of the files, by their checksums. `*length`
+ * is cut to the range that they decide: the last sector of a file may differ beyond the end of the
+ * file. */
 static struct bw_error *compare_sums(struct bw_diff_content *content, const uint64_t logical[2],
                                      uint64_t offset, uint64_t *length, uint64_t *different)
 {
@@ -269,7 +270,7 @@ static struct bw_error *compare_plain(struct bw_diff_content *content, uint64_t 
     return NULL;
 }
 
-/* Compares what both pieces begin with, of which `*length` is cut to what this decides. */
+/* Compares the beginnings of both pieces; `*length` is cut to the range that this decides. */
 static struct bw_error *compare_unread(const struct bw_diff *diff, uint64_t *length,
                                        uint64_t *different, enum verdict *verdict)
 {
@@ -337,7 +338,7 @@ static struct bw_error *fill(struct half *half, const struct bw_diff_file *file,
     return NULL;
 }
 
-/* Pieces reach to the end of a sector, which may be behind that of the file. */
+/* Pieces extend to the end of a sector, which may be beyond the end of the file. */
 static struct bw_error *compare_range(struct bw_diff *diff, const struct bw_diff_file files[2],
                                       struct bw_diff_range range, struct bw_diff_result *result)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The paired descent. Each tree has a cursor, which stands at a pointer, at an item, or at what is
- * lost. Whichever begins at the lower key is opened, or handed out; of two that begin at the same
- * key, the one on the higher level. A block that both trees have begins at the same key in both, so
- * that both cursors come to stand at it before either has opened it, and pass it over together.
+ * The paired descent. Each tree has a cursor, which is at a pointer, at an item, or at a loss. The
+ * one that begins at the lower key is opened, or passed on; of two that begin at the same key, the
+ * one on the higher level. A shared block begins at the same key in both trees, so both cursors
+ * reach it before either has opened it, and skip it together.
  *
- * It ends, because every step opens a block or leaves something behind; and no block is opened
- * twice by one cursor, since it must begin with the key of its pointer.
+ * The descent ends, because every step opens a block or leaves something behind; and a cursor opens
+ * no block twice, since each block must begin with the key of its pointer.
  */
 #include "diff/pairs.h"
 
@@ -32,7 +32,7 @@ struct cursor {
     struct open_block blocks[BW_MAX_LEVEL]; /* from the root down */
     unsigned depth;
     enum front front;
-    struct bw_key start;                     /* of what it stands at */
+    struct bw_key start;                     /* the key at which its current element begins */
     struct bw_block_pointer pointer;         /* AT_POINTER, AT_LOSS */
     struct bw_item item;                     /* AT_ITEM */
     bool item_lost;                          /* its bytes lie outside the leaf */
@@ -81,8 +81,8 @@ static void pass(struct cursor *cursor)
     move_to_next(cursor);
 }
 
-/* Items are compared in the order of their keys, so those of a leaf must ascend inside its range.
- */
+/* Items are compared in the order of their keys, so the items of a leaf must ascend within its
+ * range. */
 static struct bw_error *check_items(const struct open_block *block)
 {
     const struct bw_node *leaf = &block->node;
@@ -111,7 +111,7 @@ static struct bw_error *report_lost(const struct cursor *cursor,
                : pairs->lost(pairs->context, cursor->side, pointer, error);
 }
 
-/* Opens the block of the pointer that the cursor stands at. Fails only if memory runs out. */
+/* Opens the block of the cursor's pointer. Fails only if memory runs out. */
 static struct bw_error *open_block(struct cursor *cursor)
 {
     const struct bw_tree_reader *reader = &cursor->pairs->readers[cursor->side];
@@ -198,7 +198,7 @@ static bool is_shared(const struct cursor *a, const struct cursor *b)
            a->pointer.expectation.level == b->pointer.expectation.level;
 }
 
-/* The item that a cursor stands at; NULL if its bytes are lost, which is told. */
+/* The item at a cursor; NULL if its bytes are lost, which is reported. */
 static struct bw_error *set_item(struct cursor *cursor, struct bw_item_pair *pair)
 {
     if (!cursor->item_lost) {
@@ -240,7 +240,7 @@ static struct bw_error *give_both(struct cursor *a, struct cursor *b)
     return NULL;
 }
 
-/* Where a tree has lost a block, nothing is known of what the other one has there. */
+/* If one tree has lost a block, the items of the other one in its range are of unknown status. */
 static struct bw_error *step_at_loss(struct cursor *lost, struct cursor *other)
 {
     const struct bw_key *end = &lost->pointer.expectation.end_key;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two trees side by side: the items in which they differ, in key order. What both trees share is
- * not read, whatever has shifted around it, so that the cost follows the difference.
+ * Two trees in parallel: their differing items, in key order. Shared blocks are not read, even if
+ * other items around them have shifted, so the cost follows the difference.
  */
 #ifndef BW_DIFF_PAIRS_H
 #define BW_DIFF_PAIRS_H
@@ -12,10 +12,10 @@
 struct bw_item_pair {
     struct bw_key key;
     const struct bw_item *items[2]; /**< before and after; NULL: that tree has none */
-    bool unknown;                   /**< what is NULL may be there, in a block that is lost */
+    bool unknown;                   /**< the NULL item may exist, in a lost block */
 };
 
-/** What to compare, and who receives the differences. */
+/** The trees to compare, and the functions that receive the differences. */
 struct bw_pairs {
     struct bw_tree_reader readers[2];
     struct bw_tree trees[2];
@@ -23,8 +23,8 @@ struct bw_pairs {
     bool shared;
     /** Receives a pair, a view that ends with the call. An error ends the comparison. */
     struct bw_error *(*take)(void *context, const struct bw_item_pair *pair);
-    /** Receives what cannot be read of a tree (0 or 1), with the key it begins at, and takes
-     * `error`. What it returns ends the comparison. */
+    /** Receives an unreadable part of a tree (0 or 1), with the key at which it begins, and takes
+     * `error`. An error that it returns ends the comparison. */
     struct bw_error *(*lost)(void *context, unsigned side, const struct bw_block_pointer *pointer,
                              struct bw_error *error);
     void *context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Differences until they are handed out: all of them are kept, so that they come in the order of
- * their paths, and so that what takes the place of something else is reported in one row. */
+/* Collected differences: all of them are kept, so that they can be passed on in the order of their
+ * paths, and so that a replacement is reported in one row. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -166,8 +166,8 @@ static void make_unknown(struct bw_diff_row *row)
     row->bytes = 0;
 }
 
-/* A path that only one tree is known to have may be in the other one, if that has lost something: a
- * file that has taken the place may be lost. */
+/* A path known in one tree only may also be in the other one, if that has losses: a file that has
+ * taken the place may be lost. */
 static struct bw_error *mark_doubtful(struct bw_diff *diff, struct bw_diff_row *row)
 {
     struct bw_diff_tree *other = &diff->trees[row->status == BW_DIFFERENCE_DELETED];

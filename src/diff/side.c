@@ -276,11 +276,11 @@ struct bw_error *bw_diff_path(struct bw_diff *diff, unsigned side, uint64_t dire
     return diff->rows.texts.failed ? bw_error_no_memory() : NULL;
 }
 
-/* The entry of a directory that a path goes through. */
+/* The entry of a directory on the way of a path. */
 struct step {
     const char *name;
     size_t length;
-    uint64_t inode; /* result: 0: there is no such entry */
+    uint64_t inode; /* result; 0: no such entry */
 };
 
 static struct bw_error *find_entry(void *context, const struct bw_item *item)

@@ -43,7 +43,7 @@ static struct bw_error *touch_range(struct bw_touched_list *list, uint64_t numbe
     return NULL;
 }
 
-/* What an item says of a file is as long as this; of one that makes no sense, all that follows. */
+/* The length of a file's range in an item; of an invalid item, everything up to the end. */
 static uint64_t end_of_extent(const struct bw_diff_tree *tree, const struct bw_item *item)
 {
     struct bw_file_extent extent;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Connections, by libnbd. Its calls are made under a lock, which is free while sockets are waited
- * for: one of the threads that wait for answers polls for all of them, and hands on what has come.
+ * Connections through libnbd. Its functions are called under a lock, which is released while
+ * waiting for sockets: one of the waiting threads polls for all of them, and passes the replies on.
  *
- * A server works on a limited number of requests of a handle at a time. So a connection has several
- * handles, if the server allows that and there is much to do. If one of them is lost, all are given
- * up.
+ * A server processes a limited number of requests of a handle at a time. So a connection has
+ * several handles, if the server allows that and there is much to do. If one of them is lost, all
+ * are closed.
  */
 #include "servers/connection.h"
 
@@ -29,9 +29,8 @@
 const bool bw_connection_is_built = true;
 
 /*
- * libnbd. It is loaded when the first server is connected to, and not linked: with GnuTLS and all
- * that belongs to it, it would take three times as long to start the program as all other libraries
- * together.
+ * libnbd. It is loaded when the first server is connected, and not linked: with GnuTLS and its
+ * dependencies, it would triple the start time of all other libraries together.
  */
 
 /* The functions, named as in libnbd but for the nbd_ in front. */

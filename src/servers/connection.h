@@ -41,8 +41,8 @@ struct bw_connection_read {
     struct bw_connection_call *call;
 };
 
-/** Connects. BW_ERROR_SYSTEM: there is no such server, it has no such image or says nonsense;
- * BW_ERROR_USAGE: the program was built without libnbd, or the URI is wrong. */
+/** Connects. BW_ERROR_SYSTEM: the server does not exist, does not have the image, or sends invalid
+ * replies; BW_ERROR_USAGE: the program was built without libnbd, or the URI is wrong. */
 struct bw_error *bw_connection_open(const struct bw_connection_target *target,
                                     struct bw_connection **connection);
 
@@ -54,9 +54,9 @@ void bw_connection_close(struct bw_connection *connection);
 
 struct bw_connection_facts bw_connection_facts(const struct bw_connection *connection);
 
-/** Sets how long the server may be silent before it counts as gone, in milliseconds (0: as before),
- * and how often to connect again to a server that was there and is gone. A server that has never
- * answered on a connection is not connected to again after a timeout. */
+/** Sets how long the server may be silent before it counts as gone, in milliseconds (0: unchanged),
+ * and how often to reconnect to a server that disappeared. A server that has never replied on a
+ * connection is not reconnected after a timeout. */
 void bw_connection_limit(struct bw_connection *connection, unsigned timeout, unsigned attempts);
 
 /** Answers reads, all of which are sent before the first answer is waited for. Returns how often

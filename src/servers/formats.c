@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The commands of the helpers. Names of images are values in them, and never words of their own:
- * "name=value" for nbdkit, JSON for qemu-nbd. So whatever a file is called, it is neither an option
- * nor a protocol.
+ * The commands of the helpers. Names of images are passed as values, never as words of their own:
+ * "name=value" for nbdkit, JSON for qemu-nbd. So no file name can be mistaken for an option or a
+ * protocol.
  *
- * Sources: docs/interop/qcow2.txt and docs/interop/qed_spec.txt of QEMU, and what it makes of the
+ * Sources: docs/interop/qcow2.txt and docs/interop/qed_spec.txt of QEMU, and its handling of the
  * others; VMware's "Virtual Disk Format 5.0"; the manual pages of qemu-nbd and nbdkit.
  */
 #include "servers/formats.h"
@@ -104,7 +104,7 @@ static void add_s3(const char *address, struct bw_helper_command *command)
     add(command, "key=%s", bucket + length + (bucket[length] == '/'));
 }
 
-/* rbd:POOL/IMAGE; the rest of what QEMU takes in such a name is not passed on. */
+/* rbd:POOL/IMAGE; all other settings that QEMU accepts in such a name are dropped. */
 static void add_rbd(const char *address, struct bw_helper_command *command)
 {
     const char *pool = address + strlen("rbd:");

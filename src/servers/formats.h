@@ -52,8 +52,8 @@ void bw_helper_command_free(struct bw_helper_command *command);
 /** How many bytes of the beginning of an image are looked at. */
 enum { BW_CONTAINER_HEAD = 32 << 10 };
 
-/** What a container that begins with these bytes says of other files that it takes data from, as
- * the end of a sentence; false if it needs none. */
+/** The other files that a container, which begins with these bytes, takes data from, as the end of
+ * a sentence; false if it needs none. */
 bool bw_container_needs(const struct bw_foreign *foreign, const uint8_t *head, size_t length,
                         struct bw_buffer *what);
 

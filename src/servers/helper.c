@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Starting and ending helpers. Between this process and a helper stands a keeper: a child that only
- * waits for the end of a pipe whose other end this process holds. The kernel closes that however
- * this process ends. Then the keeper ends the helper and removes the socket.
+ * Starting and ending helpers. Between this process and a helper is a watcher: a child that only
+ * waits for the end of a pipe whose other end this process holds. The kernel closes the pipe
+ * however this process ends. Then the watcher ends the helper and removes the socket.
  *
- * A process with threads may do little between fork() and execve(), so all that takes memory is
- * prepared before.
+ * Between fork() and execve(), a process with threads may do little, so everything that needs
+ * memory is prepared before.
  */
 #include "servers/helper.h"
 
@@ -38,7 +38,7 @@ struct bw_helper {
     const char **environment;
 };
 
-/* Relative directories are passed over: what is in the working directory may be anybody's. */
+/* Relative directories are skipped: files in the working directory may belong to anybody. */
 char *bw_helper_find(const char *program)
 {
     const char *path = getenv("PATH");
@@ -165,7 +165,7 @@ static struct bw_error *make_environment(struct bw_helper *helper)
     return NULL;
 }
 
-/* A helper that says too much does not wait for a reader, who may never come. */
+/* A helper that prints too much must not wait for a reader, who may never come. */
 static struct bw_error *start(struct bw_helper *helper, const char *path,
                               const char *const *arguments)
 {
@@ -220,7 +220,7 @@ static void close_if_open(int descriptor)
         close(descriptor);
 }
 
-/* The keeper, if there is one, removes the socket; it does so at once. */
+/* The watcher, if it is running, removes the socket at once. */
 void bw_helper_stop(struct bw_helper *helper)
 {
     if (!helper)

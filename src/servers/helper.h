@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Helper programs: NBD servers for one image each, which run as children. A helper gets its socket
- * as services of systemd do (LISTEN_FDS), in a folder that only its user can enter. It ends when it
- * is stopped, or when this process has ended in whatever way.
+ * as services of systemd do (LISTEN_FDS), in a directory that only its user can enter. It ends when
+ * it is stopped, or when this process has ended for any reason.
  */
 #ifndef BW_SERVERS_HELPER_H
 #define BW_SERVERS_HELPER_H
@@ -25,7 +25,7 @@ void bw_helper_stop(struct bw_helper *helper);
 /** The path of its socket. */
 const char *bw_helper_socket(const struct bw_helper *helper);
 
-/** An error for an image that it cannot serve: with what it has said itself, or else `why`. */
+/** An error for an image that it cannot serve: with the helper's own message, or else `why`. */
 struct bw_error *bw_helper_blame(const struct bw_helper *helper, const char *image,
                                  const char *why);
 

@@ -22,9 +22,10 @@ enum {
     TIMEOUT = 30000, /* milliseconds */
 };
 
-/* A server, with what is below it; or why there is none, so that it is not tried again. */
+/* A server, with its address space; or the reason why it cannot be used, so that it is not tried
+ * again. */
 struct server {
-    char *image;                      /* as it was given */
+    char *image;                      /* the given name */
     struct bw_error *failure;         /* NULL: connected */
     struct bw_connection *connection; /* to the uppermost helper, or to the server itself */
     struct bw_helper *helpers[STACK]; /* the lowest first */
@@ -129,7 +130,7 @@ static void look_at_file(const char *path, struct beginning *beginning, struct b
     close(file);
 }
 
-/* Layers report read errors, unless the server is gone. */
+/* Layers report read errors, except if the server is gone. */
 static struct bw_error *look_at_server(struct bw_connection *connection,
                                        struct beginning *beginning)
 {

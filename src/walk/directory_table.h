@@ -22,10 +22,10 @@ enum { BW_LAST_WAVE = UINT16_MAX };
 /** Directories with longer paths are not entered: sixteen times what a system call takes. */
 enum { BW_LONGEST_PATH = 64 << 10 };
 
-/** What the table says of a directory. */
+/** The facts about a directory. */
 struct bw_directory {
     uint64_t inode;
-    uint32_t parent; /**< its number; that of the top directory is itself */
+    uint32_t parent; /**< its number; the top directory is its own parent */
     uint32_t wave;   /**< in which it was walked, or is to be; that and all later ones: BW_LAST_WAVE
                       */
     const char *name; /**< in the table */
@@ -107,7 +107,7 @@ uint32_t bw_found_directory_add(struct bw_packed *found,
 /** A directory; `number` is without BW_FOUND_LOCAL. */
 struct bw_found_directory bw_found_directory_get(const struct bw_packed *found, uint32_t number);
 
-/** Notes the number in the table of what was found, and gives it back. */
+/** Stores, or returns, the number in the table of a directory that was found. */
 void bw_found_directory_set_place(const struct bw_packed *found, uint32_t number, uint32_t place);
 uint32_t bw_found_directory_place(const struct bw_packed *found, uint32_t number);
 

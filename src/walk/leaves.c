@@ -8,10 +8,10 @@
 #include "xlators/classes.h"
 
 /*
- * Making and reading entry lists. They are kept in memory only, so numbers are in the byte order of
+ * Making and reading entry lists. They exist only in memory, so numbers are in the byte order of
  * the machine. A directory is a header followed by its entries. An entry is a kind, the length of
- * the name, the name, and the id that it points to; for files, the id is left out unless the list
- * is `numbered`.
+ * the name, the name, and the id that it points to; for files, the id is omitted unless the list is
+ * `numbered`.
  */
 
 struct directory_header {
@@ -331,7 +331,7 @@ static struct bw_block_pointer bw_leaves_pointer(const struct bw_leaves *leaves,
     return bw_tree_child_pointer(&leaves->pointer, &leaves->node, leaf);
 }
 
-/* The next wanted leaf from `from` on; at least leaves->count if there is none. */
+/* The next wanted leaf from `from` on; at least leaves->count if no more leaf is wanted. */
 static uint32_t next_wanted(const struct bw_leaves *leaves, uint32_t from)
 {
     for (uint32_t word = from / 64; word * 64 < leaves->count; word++) {

@@ -42,8 +42,8 @@ static inline struct bw_entry_list_cursor bw_entry_list_begin(const struct bw_bu
 bool bw_entry_list_next_directory(struct bw_entry_list_cursor *cursor, uint64_t *inode,
                                   struct bw_entry_list_cursor *entries);
 
-/** Next entry of a directory, as it was in the leaf, but that a file's inode is 0 if the list is
- * not numbered. False at the end. */
+/** The next entry of a directory, as in the leaf; if the list is not numbered, a file's inode is 0.
+ * False at the end. */
 bool bw_entry_list_next_entry(struct bw_entry_list_cursor *cursor, struct bw_dir_entry *entry);
 
 /** Entry lists of leaves, by address; bounded in size, safe from any thread. */
@@ -55,8 +55,8 @@ struct bw_entry_cache *bw_entry_cache_create(size_t size);
 /** Frees a cache; NULL is allowed. */
 void bw_entry_cache_destroy(struct bw_entry_cache *cache);
 
-/** Whether the list of a leaf is there. It must have been read with the same expectation: only
- * then was it checked. */
+/** Whether the list of a leaf is cached. It must have been read with the same expectation, because
+ * only then it was checked. */
 bool bw_entry_cache_has(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf);
 
 /** Copies it to `list`, replacing what that holds; false if it is not there. */
@@ -101,13 +101,13 @@ void bw_leaves_destroy(struct bw_leaves *leaves);
 
 /**
  * Begins with another node: reads it, wants nothing yet. Leaves whose addresses are in `lost` are
- * never read: what is in them is recovered in another way, and if they could be read now it would
- * be listed twice.
+ * never read: their contents are recovered in another way, and would be listed twice if the leaf
+ * became readable.
  */
 struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *tree,
                                 const struct bw_block_pointer *pointer, const struct bw_map *lost);
 
-/** The last leaf whose first key is at most `key`; 0 if there is none. */
+/** The last leaf whose first key is at most `key`; 0 if all begin later. */
 uint32_t bw_leaves_find(const struct bw_leaves *leaves, const struct bw_key *key);
 
 static inline void bw_leaves_want(struct bw_leaves *leaves, uint32_t leaf)
@@ -126,8 +126,8 @@ typedef void bw_leaf_lost(void *context, const struct bw_block_pointer *pointer,
 struct bw_wanted_leaf {
     uint32_t number;
     struct bw_node view;   /**< valid until the next call; no block if there is a list */
-    struct bw_buffer list; /**< of a shared leaf; owned by whoever owns the structure, reused from
-                                call to call */
+    struct bw_buffer list; /**< of a shared leaf; belongs to the owner of the structure, reused from
+                              call to call */
     bool has_list;
 };
 

@@ -227,7 +227,7 @@ struct sort_header {
     uint32_t path_length, text_length;
 };
 
-/* What is compared, by enum bw_walk_order. */
+/* The sort keys, by enum bw_walk_order. */
 static const struct {
     enum { NUMBER, SMALL_NUMBER, TIME, PATH, NAME, INODE } kind;
     size_t member; /* of struct bw_inode */
@@ -274,7 +274,7 @@ static uint64_t number_of(enum bw_walk_order order, const struct bw_walked_file 
     }
 }
 
-/* What is unknown comes last, whatever the direction. */
+/* Unknown values come last in both directions. */
 static uint64_t key_of(const struct bw_file_writer *writer, const struct bw_walked_file *file)
 {
     if (has_bytes(writer->order) || (!file->inode && keys[writer->order].kind != INODE))
@@ -403,7 +403,7 @@ struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bool reverse, bw_bytes_
 /* Rows of single entries. A walk writes those of many at once, and looks up their inodes together.
  */
 
-/* The property of the file, if rows want it. Its value lies in the query. */
+/* The compression property of the file, if rows need it. Its value is in the query. */
 static struct bw_error *find_compression(struct bw_inode_query *query, const struct bw_entry *entry,
                                          struct bw_walked_file *file)
 {

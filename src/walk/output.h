@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a walk writes, and in which order. Tasks run side by side and each writes text of its own;
- * that leaves in the order of the tasks. What is written for a file depends on a
- * writer: rows, lines as of `ls -l`, paths, or records in memory for visitors. A sorted
- * walk collects all of it first.
+ * The output of a walk, and its order. Tasks run in parallel and each writes its own text; the
+ * texts are passed on in the order of the tasks. The writer decides the format: rows, lines as of
+ * `ls -l`, paths, or records in memory for visitors. A sorted walk collects everything first.
  */
 #ifndef BW_WALK_OUTPUT_H
 #define BW_WALK_OUTPUT_H
@@ -79,8 +78,8 @@ static inline bool bw_output_stopped(struct bw_ordered_output *output)
 
 /* Writers. */
 
-/** A way to write files. It does not change: any number of threads may use it, each with a buffer
- * of its own. */
+/** A method of writing files. It does not change: any number of threads may use it, each with its
+ * own buffer. */
 struct bw_file_writer {
     /** Appends the text of a file. If memory runs out, the buffer remembers it. */
     void (*append)(const struct bw_file_writer *writer, const struct bw_walked_file *file,
@@ -91,12 +90,13 @@ struct bw_file_writer {
     bool is_path;
     bool is_records;                        /**< it writes records for a visitor */
     const struct bw_walk_options *options;  /**< for text; NULL for records */
-    const struct bw_time_style *times;      /**< of long lines; NULL: as they are by default */
+    const struct bw_time_style *times;      /**< of long lines; NULL: the default */
     const struct bw_user_names *user_names; /**< with BW_FILE_NEEDS_USER_NAMES; set before the walk
                                              */
     enum bw_walk_order order;               /**< of a writer that sorts */
     bool reverse;                           /**< the same */
-    const struct bw_file_writer *inner;     /**< of a writer that sorts: writes what is sorted */
+    const struct bw_file_writer *inner; /**< of a writer that sorts: the writer of the sorted text
+                                         */
 };
 
 /** Rows, long lines or paths, as the options say. They must outlive the writer. */
@@ -105,24 +105,23 @@ struct bw_file_writer bw_text_file_writer(const struct bw_walk_options *options)
 /** Records that bw_entry_read() reads; with `needs` inodes or without. */
 struct bw_file_writer bw_entry_file_writer(unsigned needs);
 
-/** Reads the entry at `*bytes`, where there is one, and moves on past it. `inode` is room for its
- * inode; the path is a view on the bytes. */
+/** Reads the entry at `*bytes`, which must contain one, and moves past it. `inode` is room for its
+ * inode; the path is a view of the bytes. */
 void bw_entry_read(const char **bytes, struct bw_walked_file *file, struct bw_inode *inode);
 
 /* Sorting: each text is written after its key, and all is kept until the walk has ended. */
 
-/** A writer whose text goes through bw_sorted_take() and is that of `inner`, which must outlive it.
- */
+/** A writer that writes the text of `inner`, which must outlive it, for bw_sorted_take(). */
 struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner,
                                        const struct bw_walk_options *options);
 
-/** Whether a number stands for an order. */
+/** Whether a number is a valid order. */
 bool bw_order_is_known(enum bw_walk_order order);
 
-/** Takes what was written (`sorted` is a struct bw_buffer): a consumer of the walk. */
+/** Collects the output (`sorted` is a struct bw_buffer): a consumer of the walk. */
 struct bw_error *bw_sorted_take(void *sorted, const char *bytes, size_t length);
 
-/** Passes all of it on in its order, some texts of the inner writer at a time; then frees it. */
+/** Passes everything on in its order, some texts of the inner writer at a time; then frees it. */
 struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bool reverse, bw_bytes_taker *consume,
                                void *context);
 

@@ -27,14 +27,14 @@
 
 enum { MODE_BITS = 07777 };
 
-/* What is tested: a name, or a file with its inode. */
+/* The subject of a test: a name, or a file with its inode. */
 struct candidate {
     const struct bw_selection *selection;
     const struct bw_named *named;      /* for tests of names */
     const struct bw_walked_file *file; /* for those of inodes */
 };
 
-/* What a test needs, and how it takes part in a set of tests. */
+/* The input of a test, and its role in a set of tests. */
 enum test_class {
     ANY_NAME, /* of these one has to pass, if there are any; up to the next "and" */
     ANY_TYPE, /* likewise */
@@ -51,12 +51,12 @@ struct test_kind {
     struct bw_error *(*read)(const char *argument, struct bw_file_test *test); /* NULL: it has no
                                                                                   argument */
     bool (*passes)(const struct candidate *candidate, const struct bw_file_test *test);
-    size_t member; /* of struct bw_inode: what is compared */
+    size_t member; /* of struct bw_inode: the compared member */
 };
 
 struct bw_file_test {
     const struct test_kind *kind; /* NULL: it is about the type */
-    enum test_class class;        /* that of the kind; NAME for a negated name */
+    enum test_class class;        /* the class of the kind; NAME for a negated name */
     unsigned types;               /* a bit for each BW_FILE_* */
     char *text;                   /* a pattern, or the name of a user or group; owned */
     size_t text_length;
@@ -125,7 +125,7 @@ static struct bw_error *read_number(const char *argument, struct bw_file_test *t
                : refuse("this is a number, perhaps with + or - before it: +3");
 }
 
-/* Units of find(1) which are none of other tools; without any, blocks are meant. */
+/* Units that only find(1) has; without a unit, blocks. */
 static uint64_t own_unit(const char *name)
 {
     return strcmp(name, "b") == 0 || !*name ? 512
@@ -207,8 +207,8 @@ static bool matches_either(const struct candidate *candidate, const struct bw_fi
     return matches_name(candidate, test) || matches_path(candidate, test);
 }
 
-/* Of the matches that begin first, regexec() reports the longest: if the whole path can match, it
- * is that one. */
+/* regexec() reports the longest of the leftmost matches: if the whole path can match, that is the
+ * match. */
 static bool matches_regex(const struct candidate *candidate, const struct bw_file_test *test)
 {
     regmatch_t match;
@@ -264,8 +264,7 @@ static bool has_days(const struct candidate *candidate, const struct bw_file_tes
     return age < 0 ? test->comparison == LESS : compares(test, (uint64_t)(age / DAY));
 }
 
-/* Unlike days, minutes are counted to the next whole one: 0 is what was changed in the minute
- * to come. */
+/* Unlike days, minutes are rounded up: 0 means changed in the coming minute. */
 static bool has_minutes(const struct candidate *candidate, const struct bw_file_test *test)
 {
     const int64_t age = age_of(candidate, test);
@@ -310,7 +309,7 @@ static bool has_mode(const struct candidate *candidate, const struct bw_file_tes
                                                        : (mode & wanted) == wanted;
 }
 
-/* The size of a directory is that of the names in it, counted twice. */
+/* The size of a directory is twice the length of the names in it. */
 static bool is_empty(const struct candidate *candidate, const struct bw_file_test *test)
 {
     const struct bw_walked_file *file = candidate->file;
@@ -612,8 +611,8 @@ struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_
 }
 /* Testing a file. */
 
-/* A file that passes a test of its type is selected whatever the default types are. Without a name
- * or file, the tests of it are not known yet, or no longer in question: then they pass. */
+/* A file that passes a test of its type is selected independently of the default types. Without a
+ * name or file, its tests are not known yet, or no longer matter: then they pass. */
 static enum bw_verdict evaluate_test(const void *context, uint32_t number, bool negated)
 {
     const struct candidate *candidate = context;

@@ -16,7 +16,7 @@
 #include "btrfs-walk/walk.h"
 #include "record/file.h"
 
-/** An entry, as far as it is known from its directory. */
+/** An entry, with the facts from its directory. */
 struct bw_named {
     const char *path; /**< absolute, with a NUL after it */
     size_t path_length;
@@ -25,12 +25,13 @@ struct bw_named {
     uint8_t type;       /**< BW_FILE_*, less than 8 */
 };
 
-/** How many parentheses may stand in each other. */
+/** The maximum nesting of parentheses. */
 enum { BW_MOST_GROUPS = 64 };
 
 /** A level of parentheses, while the selection is built. */
 struct bw_selection_level {
-    uint32_t group, set; /**< nodes of the condition: all sets, and the one that tests go to */
+    uint32_t group, set; /**< nodes of the condition: all sets, and the set to which tests are added
+                          */
     uint32_t run[2];     /**< nodes of names and of types, of which one has to pass; 0: none */
     bool has_test;       /**< the set is not empty */
     bool negated;
@@ -63,11 +64,11 @@ bool bw_selection_takes_name(const struct bw_selection *selection, const struct 
 bool bw_selection_takes_inode(const struct bw_selection *selection,
                               const struct bw_walked_file *file);
 
-/** The types that a selection can select, whatever the names and inodes. */
+/** The types that a selection can select, for any names and inodes. */
 unsigned bw_selection_types(const struct bw_selection *selection);
 
 /*
- * What a walk lists: types, depth, a selection. Tasks and recovery ask it about each entry that
+ * The choice of a walk: types, depth, a selection. Tasks and recovery use it for each entry that
  * they find: whether the entry is listed, and a directory entered.
  */
 
@@ -81,7 +82,7 @@ struct bw_choice {
     unsigned start_depth; /**< how many names the path of the start has */
 };
 
-/** The type in an entry, or BW_FILE_UNKNOWN if there is no such type. */
+/** The type in an entry, or BW_FILE_UNKNOWN if it is invalid. */
 static inline uint8_t bw_known_type(uint8_t type)
 {
     return type <= BW_FILE_SYMLINK ? type : BW_FILE_UNKNOWN;

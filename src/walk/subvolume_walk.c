@@ -18,7 +18,7 @@
 /* Listing outside of tasks: the top directories of subvolumes, a start that is no directory, and
  * recovered entries. */
 
-/* Writes what was listed outside of tasks; none may be running. */
+/* Writes the entries listed outside of tasks; no task may be running. */
 static struct bw_error *flush_listed(struct bw_subvolume_walk *walk)
 {
     struct bw_buffer text = {0};
@@ -418,11 +418,10 @@ static struct bw_error *run_waves(struct bw_subvolume_walk *walk)
 }
 
 /*
- * Recovery in a walk. Every name of a directory is also kept with the inode it belongs to, so names
- * whose directory entries were lost with a block can mostly be found in the rest of the tree
- * (recovery/lost_names.c). Directories among them are walked like any other. The search may come to
- * lost blocks that the walk had not needed; then it is repeated for what those held.
-
+ * Recovery in a walk. Each name of a directory is also stored with its inode, so most names whose
+ * directory entries were lost with a block can be found in the rest of the tree
+ * (recovery/lost_names.c). Directories among them are walked like any other. If the search finds
+ * more lost blocks, it is repeated for their contents.
  */
 
 /* A name whose directory was not known when it was found. The bytes are in the recovery's buffer.
@@ -436,7 +435,7 @@ struct recovery {
     struct bw_subvolume_walk *walk;
     struct bw_lost_names names;
     struct bw_map unreachable; /* directories without a known path to the top */
-    struct bw_map listed;      /* hashes of directory and name of what was brought back */
+    struct bw_map listed;      /* hashes of directory and name of recovered entries */
     struct waiting_name *waiting;
     size_t waiting_count, waiting_capacity;
     struct bw_buffer waiting_bytes;
@@ -489,11 +488,11 @@ static struct bw_error *find_known_ancestor(struct recovery *recovery, uint64_t 
     return NULL;
 }
 
-/* What became of a name. */
+/* The outcome for a name. */
 enum { LISTED = 1, LEFT_OUT = 2 };
 
-/* Lists a name, unless that was done before: a leaf that only a lenient scan can read may hold it
- * once more. `*included` is false if it is left out, with all that is below it. */
+/* Lists a name, unless that was done before: a leaf that only a lenient scan can read may contain
+ * it again. `*included` is false if it is excluded, with everything below it. */
 static struct bw_error *list_once(struct recovery *recovery, uint32_t directory,
                                   const struct bw_collected *what, const void *name,
                                   size_t name_length, bool *included)
@@ -512,7 +511,7 @@ static struct bw_error *list_once(struct recovery *recovery, uint32_t directory,
 }
 
 /* Lists a directory, unless that was done before, and adds it to the table; `*index` is
- * BW_NO_DIRECTORY if it is left out, or too deep. */
+ * BW_NO_DIRECTORY if it is excluded, or too deep. */
 static struct bw_error *restore_directory(struct recovery *recovery, uint64_t inode,
                                           uint32_t parent, const void *name, size_t name_length,
                                           uint32_t *index)
@@ -729,7 +728,7 @@ static struct bw_error *begin(struct bw_subvolume_walk *walk, const struct bw_wa
     return bw_directories_reset(&walk->directories, top->inode);
 }
 
-/* Writes what was listed outside of tasks. */
+/* Writes the entries listed outside of tasks. */
 static struct bw_error *end(struct bw_subvolume_walk *walk)
 {
     BW_TRY(flush_listed(walk));

@@ -19,7 +19,7 @@ struct bw_walk_top {
     const char *prefix; /**< its absolute path, '/' at both ends */
     size_t prefix_length;
     bool silent;  /**< nothing in it is listed */
-    bool shallow; /**< it is listed, but not what is in it */
+    bool shallow; /**< list it, but not its contents */
 };
 
 /** A directory entry that leads into another subvolume. */
@@ -34,10 +34,10 @@ struct bw_subvolume_walk {
     const struct bw_walk_options *options;
     struct bw_walk_summary *summary;
     const struct bw_file_writer *writer;
-    struct bw_choice choice; /**< what is listed */
+    struct bw_choice choice; /**< the files to list */
     struct bw_ordered_output output;
     struct bw_pool *pool;
-    struct bw_task_scratch **scratch; /**< one a worker, made when first needed */
+    struct bw_task_scratch **scratch; /**< one for each worker, created when first needed */
     struct bw_entry_cache *lists;     /**< NULL if there are no snapshots */
 
     /* Of the subvolume being walked. */
@@ -54,7 +54,7 @@ struct bw_subvolume_walk {
     struct bw_collector *listed;  /**< files listed outside of tasks */
     atomic_uint_fast64_t wanting; /**< inodes whose attributes are missing or damaged */
 
-    /* What was found on the way: subvolumes to walk later. */
+    /* Subvolumes that were found, to be walked later. */
     struct bw_subvolume_entry *entries;
     size_t entry_count, entry_capacity;
     struct bw_buffer paths;
@@ -69,7 +69,7 @@ struct bw_error *bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct b
 /** Releases everything; returns the error that ended the output, if one did. */
 struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk);
 
-/** Walks a subvolume, or what is below a directory of it, and what can be recovered of it. */
+/** Walks a subvolume, or everything below a directory of it, and its recoverable lost entries. */
 struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk,
                                        const struct bw_walk_top *top);
 

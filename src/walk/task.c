@@ -18,7 +18,7 @@
 struct directory_record {
     uint64_t inode;
     uint32_t directory; /* index in the table, or in `found` with BW_FOUND_LOCAL */
-    uint32_t next_leaf; /* the first of its leaves that has not been gone through */
+    uint32_t next_leaf; /* the first of its leaves that was not processed yet */
 };
 
 struct bw_task_scratch {
@@ -27,13 +27,12 @@ struct bw_task_scratch {
     struct directory_record *records;
     size_t record_count, record_capacity;
     struct bw_map by_inode;  /* inode to record */
-    struct bw_buffer prefix; /* path of the present directory; as it is printed, for
-                                WRITE_PATHS */
+    struct bw_buffer prefix; /* path of the current directory; in printed form for WRITE_PATHS */
     struct bw_buffer raw;    /* the same before escaping */
     struct bw_collector *collector;
 };
 
-/* What is done with the files of a leaf. */
+/* How the files of a leaf are listed. */
 enum listing_method {
     WRITE_PATHS,   /* all regular files: paths, which are written at once */
     COLLECT_FILES, /* all regular files, with a writer that needs more */
@@ -48,13 +47,13 @@ struct running_task {
     size_t number;
     uint32_t leaf;      /* the present leaf; UINT32_MAX between leaves */
     uint32_t depth;     /* of the directory whose prefix is set, if there is a greatest depth */
-    bool prefix_is_set; /* the prefix is that of the present directory */
+    bool prefix_is_set; /* the prefix belongs to the current directory */
     bool entered;       /* and the collector has it */
     enum listing_method method;
     struct bw_buffer text;
 };
 
-/* Passes an error, if there is one, to the output: that ends the walk. */
+/* Passes an error to the output, which ends the walk; NULL is ignored. */
 static void fail(struct running_task *run, struct bw_error *error)
 {
     if (error)
@@ -77,9 +76,9 @@ static void add_lost_range(struct running_task *run, const struct bw_lost_range 
 }
 
 /*
- * Brings a directory into reach. `position` is the inode whose entries are being gone through in
- * the present leaf, or UINT64_MAX between leaves: entries of a greater inode are still to come in
- * that leaf, so it need not be read again.
+ * Brings a directory into reach. `position` is the inode whose entries in the current leaf are
+ * being processed, or UINT64_MAX between leaves: entries of a greater inode are still ahead in that
+ * leaf, so it need not be read again.
  */
 static void add_record(struct running_task *run, uint64_t inode, uint32_t directory,
                        uint64_t position)
@@ -392,8 +391,8 @@ static inline void handle_entry(struct running_task *run, const struct directory
         collect_entry(run, directory, &what, entry);
 }
 
-/* The record of a directory whose entries begin here, if it is known and they have not been gone
- * through. */
+/* The record of a directory whose entries begin here, if it is known and they were not processed
+ * yet. */
 static bool enter_directory(struct running_task *run, uint64_t inode,
                             struct directory_record *directory)
 {
@@ -550,7 +549,7 @@ static uint32_t moved_to(const struct bw_packed *found, uint32_t directory)
                                       : directory;
 }
 
-/* Closes a directory. `previous` is the inode of the one that was closed before. */
+/* Closes a directory. `previous` is the inode of the previously closed one. */
 static bool close_directory(struct bw_task_result *result, uint64_t inode, uint64_t *previous)
 {
     uint8_t bytes[BW_VARINT_LONGEST];
@@ -560,7 +559,7 @@ static bool close_directory(struct bw_task_result *result, uint64_t inode, uint6
     return !result->closed.failed;
 }
 
-/* Moves a needed directory to a new list; a parent comes before what is in it. */
+/* Moves a needed directory to a new list; parents come before their children. */
 static bool move_directory(const struct bw_packed *found, uint32_t number,
                            const struct bw_found_directory *directory, struct bw_packed *needed)
 {

@@ -35,7 +35,7 @@ static inline struct bw_key bw_last_entry_key(uint64_t inode)
     return (struct bw_key){inode, BW_DIR_INDEX, UINT64_MAX};
 }
 
-/** What the tasks of one wave share. It does not change while they run, but for `wanting`. */
+/** State shared by the tasks of one wave. It does not change while they run, except `wanting`. */
 struct bw_task_scope {
     struct bw_fs *fs;
     const struct bw_tree *tree;
@@ -63,7 +63,7 @@ struct bw_found_subvolume {
 struct bw_task_result {
     struct bw_packed found;  /**< directories, as in directory_table.h, without those in `closed` */
     struct bw_buffer closed; /**< inodes of closed directories: varints, each the difference to the
- one before */
+                                previous one */
     struct bw_buffer names;  /**< of subvolumes */
     struct bw_found_subvolume *subvolumes;
     size_t subvolume_count, subvolume_capacity;
@@ -76,7 +76,7 @@ struct bw_task {
     struct bw_block_pointer pointer;  /**< of the node, or of the root leaf */
     const struct bw_pending *pending; /**< ascending by inode; all have entries below the node */
     size_t pending_count;
-    uint32_t since; /**< pending directories that were walked before this wave are left out */
+    uint32_t since; /**< pending directories that were walked before this wave are skipped */
     struct bw_task_result result;
 };
 
@@ -90,7 +90,7 @@ struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_entry_cache 
 /** Frees them; NULL is allowed. */
 void bw_task_scratch_destroy(struct bw_task_scratch *scratch);
 
-/** Runs task `number` of a wave. Text and errors go to the scope's output, all else to
+/** Runs task `number` of a wave. Text and errors go to the scope's output, everything else to
  * task->result. */
 void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch,
                  struct bw_task *task, size_t number);
@@ -108,7 +108,7 @@ struct bw_collector;
 struct bw_collected {
     uint64_t number; /**< of its inode */
     uint8_t type;    /**< BW_FILE_* */
-    bool made_up;    /**< it is a BW_EMPTY_DIRECTORY: number is that of the directory around it */
+    bool made_up;    /**< it is a BW_EMPTY_DIRECTORY: number is the inode of its parent directory */
 };
 
 /** Creates an empty one. The selection of `choice` also chooses by inode. */

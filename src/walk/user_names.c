@@ -21,7 +21,7 @@ struct named_id {
     const char *name; /* in the text */
 };
 
-/* What a file says. All zeros says nothing. */
+/* The names in a file. All zeros: none. */
 struct id_list {
     struct bw_buffer text;  /* of the file; a NUL follows each name */
     struct named_id *names; /* by number, then line */
@@ -62,7 +62,7 @@ static struct bw_error *read_text(struct bw_fs *fs, const struct bw_place *place
     return !error && text->failed ? bw_error_no_memory() : error;
 }
 
-/* Whether a name can stand in a column, as it is. */
+/* Whether a name can be printed in a column without escaping. */
 static bool is_good_name(struct bw_buffer *escaped, const char *name)
 {
     const size_t length = strlen(name);
@@ -128,7 +128,7 @@ static bool has_users(const struct bw_fs *fs, const struct bw_subvolume *from)
     return !error && place.type == BW_FILE_REGULAR;
 }
 
-/* Whether a subvolume stands for itself. */
+/* Whether a subvolume is not a snapshot. */
 static bool is_original(struct bw_fs *fs, const struct bw_subvolume *subvolume)
 {
     struct bw_subvolume_info info;

@@ -82,7 +82,7 @@ struct start {
     bool single;           /* it is not a directory that has entries */
     uint64_t directory;    /* it, or the one it is in */
     struct bw_buffer path; /* of that directory, '/' at both ends */
-    const char *name;      /* of what is single; a view on the options */
+    const char *name;      /* of a single entry; a view of the options */
     size_t name_length;
 };
 
@@ -140,7 +140,8 @@ struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_optio
     return bw_give_text(&start.path, error, path, length);
 }
 
-/* Walks from the start. Of subvolumes that are not entered, only the top directories are listed. */
+/* Walks from the start. For subvolumes that are not entered, only the top directories are listed.
+ */
 static struct bw_error *visit_start(struct visit *visit, const struct start *start)
 {
     const bool stays = !bw_nested_enters(visit->options->nested, visit->options->subvolume);
@@ -155,8 +156,8 @@ static struct bw_error *visit_start(struct visit *visit, const struct start *sta
                : visit_found(visit, stays);
 }
 
-/* Subvolumes that lie in each other in a circle: no walk comes there. Follows the way from each
- * subvolume that was not walked up to one that was, or that was met before. */
+/* Subvolumes that contain each other in a circle: no walk reaches them. Follows the parents of each
+ * subvolume that was not walked up to one that was walked or already visited. */
 static struct bw_error *report_cycles(struct visit *visit)
 {
     const struct bw_subvolume_table *table = &visit->fs->subvolumes;
@@ -212,7 +213,7 @@ static struct bw_error *walk_unsorted(struct bw_fs *fs, const struct bw_walk_opt
     return bw_error_first(bw_subvolume_walk_destroy(&visit.walk), error);
 }
 
-/* If an error ends the walk, what was found until then is still passed on. */
+/* If an error ends the walk, the entries found before it are still passed on. */
 static struct bw_error *walk_sorted(struct bw_fs *fs, const struct bw_walk_options *given,
                                     const struct bw_file_writer *inner,
                                     struct bw_walk_summary *summary)
@@ -227,7 +228,7 @@ static struct bw_error *walk_sorted(struct bw_fs *fs, const struct bw_walk_optio
                           bw_sorted_end(&sorted, given->reverse, given->consume, given->context));
 }
 
-/* Of the options, `rows`, `long_lines`, `consume` and `context` are for the writer. */
+/* Uses `rows`, `long_lines`, `consume` and `context` of the options only for the writer. */
 static struct bw_error *walk_with(struct bw_fs *fs, const struct bw_walk_options *options,
                                   const struct bw_file_writer *writer,
                                   struct bw_walk_summary *summary)
