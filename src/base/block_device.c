@@ -47,7 +47,7 @@ bool bw_loop_file(dev_t device, struct stat *status)
     return file && stat(file, status) == 0;
 }
 
-/* What may be mounted. */
+/* Something that may be mounted. */
 struct place {
     struct stat file;
     uint64_t offset; /* 0: the whole file, otherwise a partition of it */

@@ -37,7 +37,7 @@ void bw_buffer_free(struct bw_buffer *buffer)
     *buffer = (struct bw_buffer){0};
 }
 
-/* Most texts fit in what is there; otherwise the second try does. */
+/* Most texts fit in the existing room; otherwise the second attempt does. */
 void bw_buffer_format(struct bw_buffer *buffer, const char *format, ...)
 {
     for (;;) {

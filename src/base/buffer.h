@@ -19,7 +19,8 @@ struct bw_buffer {
     size_t length;
     size_t capacity;
     bool failed; /**< an append was dropped because memory ran out */
-    bool fixed; /**< the memory is the owner's: what does not fit is dropped as if it had run out */
+    bool fixed; /**< the memory belongs to the owner: text that does not fit is dropped as if memory
+                   had run out */
 };
 
 /** Makes room for `more` further bytes; false (and `failed` set) if memory runs out. Cold: call
@@ -60,7 +61,7 @@ static inline bool bw_buffer_reserve(struct bw_buffer *buffer, size_t more)
            bw_buffer_grow(buffer, more);
 }
 
-/* What has room has data: analyzers do not find that out. */
+/* A buffer with room has data, which analyzers do not find out. */
 static inline void bw_buffer_has_data(const struct bw_buffer *buffer)
 {
     if (!buffer->data)

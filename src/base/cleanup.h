@@ -25,7 +25,7 @@ static inline void bw_cleanup_error(struct bw_error **error)
 /** Frees the error at the end of its scope. */
 #define BW_AUTO_ERROR __attribute__((cleanup(bw_cleanup_error)))
 
-/** Returns from the enclosing function with the error of `call`, if there is one. */
+/** Returns from the enclosing function if `call` returns an error. */
 #define BW_TRY(call)                            \
     do {                                        \
         struct bw_error *bw_try_error = (call); \

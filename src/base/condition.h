@@ -39,8 +39,7 @@ struct bw_condition {
     size_t count, capacity;
 };
 
-/** Whether a condition holds. Of several that hold, the strongest counts: so a strong one of
- * alternatives decides alone. */
+/** Whether a condition holds. Of several alternatives that hold, the strongest verdict counts. */
 enum bw_verdict { BW_NO, BW_YES, BW_STRONG_YES };
 
 /** Evaluates the test with that number, or its negation. */
@@ -50,8 +49,9 @@ typedef enum bw_verdict bw_condition_test(const void *context, uint32_t test, bo
 struct bw_error *bw_condition_add(struct bw_condition *condition, enum bw_condition_kind kind,
                                   uint32_t test, uint32_t *node);
 
-/** Joins a node with another one, which is in no group. `kind` is that of a group; if the node is
- * such a group and not negated, the other one is added to it. BW_ERROR_NO_MEMORY. */
+/** Joins a node with another one that is not in a group. `kind` is the kind of the group; if the
+ * node already is such a group and not negated, the other one is added to it. BW_ERROR_NO_MEMORY.
+ */
 struct bw_error *bw_condition_join(struct bw_condition *condition, enum bw_condition_kind kind,
                                    uint32_t node, uint32_t other);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* CRC-32C. See ondisk/checksum.c for who wants it. */
+/* CRC-32C, used by ondisk/checksum.c. */
 #include "base/crc32c.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Numbers as decimal text, for what is written a million times: two digits at a time, from a table.
- * The caller makes room.
+ * Decimal numbers for text that is written millions of times: two digits at a time, from a table.
+ * The caller provides the room.
  */
 #ifndef BW_BASE_DECIMAL_H
 #define BW_BASE_DECIMAL_H

@@ -11,7 +11,7 @@
  */
 void bw_escape_append(struct bw_buffer *buffer, const void *bytes, size_t length);
 
-/** The same, but spaces are unchanged: for bytes that go on to the end of the line. */
+/** The same, but spaces are unchanged: for bytes up to the end of a line. */
 void bw_escape_line(struct bw_buffer *buffer, const void *bytes, size_t length);
 
 /** Appends a message that may contain names and paths: it stays in one line, a terminal obeys

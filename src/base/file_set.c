@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files are told apart by device and inode, block devices by their number. Sets are small, so they
+/* Files are identified by device and inode, block devices by their number. Sets are small, so they
  * are not sorted. */
 #include "base/file_set.h"
 
@@ -33,8 +33,8 @@ static bool add_numbered(struct bw_file_set *set, const char *number_file, unsig
     return !bw_block_device_number(number_file, &status.st_rdev) || add(set, &status, level);
 }
 
-/* Adds what lies below a block device: the file of a loop device, the disk of a partition, the
- * devices that a mapped one consists of. */
+/* Adds everything below a block device: the file of a loop device, the disk of a partition, the
+ * devices of a mapped one. */
 static bool add_below(struct bw_file_set *set, dev_t device, unsigned level)
 {
     char pattern[96];

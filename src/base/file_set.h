@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A set of files, told apart as files and not by name. Links and other nodes of one device are the
- * same file. A loop device and the file below it count as the same, as do a partition and its disk,
- * and a mapped device and those it consists of. Used to keep output away from what is read.
+ * A set of files, identified as files and not by name. Links and other nodes of one device are the
+ * same file. A loop device equals the file below it, a partition its disk, and a mapped device the
+ * devices it consists of. Used to keep output away from input.
  */
 #ifndef BW_BASE_FILE_SET_H
 #define BW_BASE_FILE_SET_H
@@ -17,7 +17,7 @@ struct bw_file_set {
     size_t count, capacity;
 };
 
-/** Adds the file of that name, if there is one; false if memory runs out. */
+/** Adds the file with a name, if it exists; false if memory runs out. */
 bool bw_file_set_add(struct bw_file_set *set, const char *path);
 /** The name that a file was added with, by its number in the set; NULL if it has none, because it
  * lies below another one. */

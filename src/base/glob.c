@@ -86,8 +86,8 @@ static bool take_range(struct cursor *pattern, uint32_t *first, uint32_t *last)
     return !range || (skip(pattern, '-') && take_plain(pattern, last));
 }
 
-/* Takes `[:name:]`, in a set; `*class` is 0 if there is no such class. Anything else is not a class
- * but single characters. */
+/* Parses `[:name:]` in a set; `*class` is 0 if the class does not exist. Anything else is not a
+ * class but single characters. */
 static bool take_class(struct cursor *pattern, wctype_t *class)
 {
     struct cursor ahead = *pattern;
@@ -129,8 +129,8 @@ static bool take_member(const struct folding *folding, struct cursor *pattern, s
     return true;
 }
 
-/* Takes what follows `[`, including the `]`. A `]` that comes first is a member of the set. False
- * if the set does not end. */
+/* Parses a set after its `[`, including the `]`. A `]` at the beginning is a member of the set.
+ * False if the set does not end. */
 static bool take_set(const struct folding *folding, struct cursor *pattern, struct set *set)
 {
     bool inverted = skip(pattern, '!') || skip(pattern, '^');

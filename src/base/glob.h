@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** What is wrong with a pattern, as a phrase; NULL if it is valid. */
+/** The fault in a pattern, as a phrase; NULL if it is valid. */
 const char *bw_glob_problem(const char *pattern, size_t length);
 
 /** Whether the whole text matches the pattern; an invalid pattern matches nothing, or as far as it

@@ -128,7 +128,7 @@ char *bw_write_short_size(char *at, uint64_t size)
 {
     static const char prefixes[] = " KMGTPE";
     unsigned unit = 0;
-    uint64_t rest = 0; /* in 1024ths of the unit; whatever is smaller counts as one more */
+    uint64_t rest = 0; /* in 1024ths of the unit, rounded up */
     for (; size >= 1024; unit++) {
         rest = size % 1024 + (rest != 0);
         size /= 1024;
@@ -151,7 +151,7 @@ char *bw_write_short_size(char *at, uint64_t size)
 }
 
 /* Printing dates. gmtime_r(3) would do, but it takes a lock that all threads share: 82 ns a call,
- * and 140 ns with two threads, for what takes 18 ns here and is done for each line of `--long`. */
+ * and 140 ns with two threads. This takes 18 ns, for each line of `--long`. */
 
 /* Division that rounds down, also below zero. */
 static int64_t divide(int64_t number, int64_t by, int64_t *rest)
@@ -307,7 +307,7 @@ bool bw_parse_date(const char *text, int64_t *result)
                                  : take_day(&text, &seconds) &&
                                        take_time_of_day(&text, &seconds, &nanoseconds) &&
                                        take_zone(&text, &seconds);
-    /* Of the same sign, so that the product is no further from 0 than the sum. */
+    /* With the same sign, the product is no further from 0 than the sum. */
     if (seconds < 0 && nanoseconds > 0) {
         seconds++;
         nanoseconds -= second;

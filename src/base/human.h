@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Numbers as people write and read them: sizes with units, durations, dates, modes. Everything that
- * parses or prints one of these uses this file, so that a size means the same in an option of a
- * layer, in a filter and on the command line.
+ * Numbers in human form: sizes with units, durations, dates, modes. All parsing and printing of
+ * these uses this file, so that a size means the same in an option of a layer, in a filter and on
+ * the command line.
  *
- * Functions that write take a place with enough room and return the end of what they wrote.
+ * Functions that write expect enough room and return the end of the text.
  */
 #ifndef BW_BASE_HUMAN_H
 #define BW_BASE_HUMAN_H
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** A unit: what follows a number, and by how much it multiplies it. */
+/** A unit: the suffix of a number, and its factor. */
 struct bw_unit {
     const char *name; /**< may be empty */
     uint64_t factor;
@@ -26,21 +26,21 @@ extern const struct bw_unit bw_size_units[];
 /** Units of durations: h, m, s, ms, us, ns. A number needs one of them. */
 extern const struct bw_unit bw_time_units[];
 
-/** What makes a regular noun agree with a count: "" after 1, otherwise "s". */
+/** The plural ending of a regular noun: "" for 1, otherwise "s". */
 static inline const char *bw_plural(uint64_t count)
 {
     return count == 1 ? "" : "s";
 }
 
-/** Finds the unit of that name; NULL if there is none. */
+/** Finds the unit with a name; NULL if it does not exist. */
 const struct bw_unit *bw_unit_find(const struct bw_unit *units, const char *name, size_t length);
 
-/** Reads digits of a base up to 10 from `*text` and moves on to what follows them. False if there
- * are none, or too many for 64 bits. */
+/** Reads digits of a base up to 10 from `*text` and moves past them. False without digits, or with
+ * too many for 64 bits. */
 bool bw_parse_digits(const char **text, unsigned base, uint64_t *number);
 
-/** Reads digits and a unit of bw_size_units, in small letters too, from `*text` and moves on to
- * what follows them. False if there is no such number below 16E. */
+/** Reads digits and a unit of bw_size_units, in upper or lower case, from `*text` and moves past
+ * them. False if this is not a number below 16E. */
 bool bw_parse_size(const char **text, uint64_t *bytes);
 
 /** Reads a whole text as digits and a unit; 0 needs no unit. False if it is anything else. */
@@ -67,10 +67,10 @@ char *bw_write_short_size(char *at, uint64_t size);
 char *bw_write_date(char *at, int64_t nanoseconds, char between);
 
 /**
- * Reads "YYYY-MM-DD", optionally followed by " HH:MM", ":SS" and ".N" (a 'T' may stand for the
- * space), then by "Z", "+HH:MM", "+HHMM" or "+HH" (UTC is the default); or "@SECONDS[.N]". The
- * result is in nanoseconds since 1970. False if the text is anything else, or if the result does
- * not fit 64 bits, which hold the years 1678 to 2262 and a part of the two years around them.
+ * Reads "YYYY-MM-DD", optionally followed by " HH:MM", ":SS" and ".N" (with a 'T' or a space), then
+ * by "Z", "+HH:MM", "+HHMM" or "+HH" (UTC is the default); or "@SECONDS[.N]". The result is in
+ * nanoseconds since 1970. False for any other text, or if the result does not fit 64 bits (the
+ * years 1678 to 2262 and parts of the years next to them).
  */
 bool bw_parse_date(const char *text, int64_t *nanoseconds);
 

@@ -70,7 +70,7 @@ static void append_string(struct bw_json *json, const char *text, size_t length)
     buffer->length = (size_t)(at - buffer->data);
 }
 
-/* What comes before a value: comma, new line, name. */
+/* Writes the part before a value: comma, newline, name. */
 static void begin_value(struct bw_json *json, const char *name, const char *suffix)
 {
     if (!json->depth)

@@ -20,17 +20,17 @@ struct bw_json {
     bool empty[BW_JSON_DEPTH];   /**< nothing was written in it yet */
 };
 
-/** Begins to write one value. When it is complete (every level ended), the owner appends what
- * follows it. */
+/** Begins to write one value. When it is complete (every level ended), the owner appends the
+ * following text. */
 struct bw_json bw_json_start(struct bw_buffer *buffer, bool indent);
 
 enum { BW_JSON_LEAD_ROOM = 32 };
 
 /**
- * Begins a member that its writer puts together, for what is written a million times: without
+ * Begins a member that its writer formats, for values that are written millions of times: without
  * indentation, and from BW_JSON_LEAD_ROOM bytes of which the first `length` are a comma, the name
- * in quotes and a colon. Returns where the value goes, with `room` bytes; NULL if memory ran out.
- * bw_json_member_end() takes the end of the value.
+ * in quotes and a colon. Returns the place for the value, with `room` bytes; NULL if memory ran
+ * out. Pass the end of the value to bw_json_member_end().
  */
 static inline char *bw_json_member(struct bw_json *json, const char lead[BW_JSON_LEAD_ROOM],
                                    size_t length, size_t room)

@@ -72,7 +72,7 @@ static int digit_value(char digit)
     return found ? (int)((found - digits) % 16) : -1;
 }
 
-/* Reads what follows a backslash; false if it has no meaning. */
+/* Reads an escape sequence after its backslash; false if it is invalid. */
 static bool read_escape(struct bw_lexer *lexer)
 {
     static const char names[] = "\"\\nrt", meant[] = "\"\\\n\r\t";
@@ -92,7 +92,7 @@ static bool read_escape(struct bw_lexer *lexer)
     return true;
 }
 
-/* Whether a quoted word could go on with the next byte. */
+/* Whether the next byte can continue a quoted word. */
 static bool is_open(const struct bw_lexer *lexer)
 {
     return lexer->next < lexer->end && !(lexer->rules->one_line && *lexer->next == '\n');
@@ -135,7 +135,7 @@ static bool read_symbol(struct bw_lexer *lexer, struct bw_token *token)
     return false;
 }
 
-/* The first byte belongs to the word whatever it is, so that reading always goes on. */
+/* The first byte always belongs to the word, so that reading makes progress. */
 static void read_word(struct bw_lexer *lexer, const char *ends)
 {
     do

@@ -16,7 +16,7 @@ static uint64_t key_of(const struct bw_map_entry *entry)
     return (uint64_t)entry->key_high << 32 | entry->key_low;
 }
 
-/* 0 marks a free entry; no caller tells it from the greatest number. */
+/* 0 marks a free entry, so it is stored as the greatest number, which no caller uses. */
 static uint64_t storable(uint64_t key)
 {
     return key ? key : UINT64_MAX;

@@ -26,7 +26,7 @@ void bw_map_free(struct bw_map *map);
 /** Forgets all entries but keeps the memory. */
 void bw_map_clear(struct bw_map *map);
 
-/** The value of a key, or UINT32_MAX. Safe to call from several threads while nobody changes the
+/** The value of a key, or UINT32_MAX. Several threads may call it at once while nobody changes the
  * map. */
 uint32_t bw_map_get(const struct bw_map *map, uint64_t key);
 

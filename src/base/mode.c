@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Parsing modes. A symbolic one is a list of clauses: of whom, and one or more operations. */
+/* Parsing modes. A symbolic mode is a list of clauses: classes, and one or more operations. */
 #include "base/mode.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ static uint32_t take_whom(const char **text)
         }
 }
 
-/* What one class has, for all classes. */
+/* The permissions of one class, for all classes. */
 static uint32_t copy_of(uint32_t bits)
 {
     return (bits & ANY_READ ? ANY_READ : 0) | (bits & ANY_WRITE ? ANY_WRITE : 0) |
@@ -63,7 +63,8 @@ static uint32_t take_letters(const char **text, const struct making *making)
     return value;
 }
 
-/* What follows an operator: permissions, a class whose permissions are copied, or octal digits. */
+/* Parses the operand of an operator: permissions, a class whose permissions are copied, or octal
+ * digits. */
 static bool take_value(const char **text, uint32_t *whom, const struct making *making,
                        uint32_t *value)
 {

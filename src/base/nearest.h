@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a misspelt word was probably meant to be; for "did you mean". */
+/* The intended word for a misspelt one; for "did you mean". */
 #ifndef BW_BASE_NEAREST_H
 #define BW_BASE_NEAREST_H
 
@@ -17,7 +17,7 @@ struct bw_nearest {
 /** Tries a candidate, which must live as long as the answer is used. */
 void bw_nearest_try(struct bw_nearest *nearest, const char *candidate);
 
-/** Whether a word is a misspelt `candidate`, or its beginning: for lists of what may be meant. */
+/** Whether a word is a misspelt `candidate`, or its beginning: for lists of suggestions. */
 bool bw_is_like(const char *wanted, const char *candidate);
 
 #endif

@@ -22,7 +22,7 @@ struct bw_number_set {
 /** Adds a number; `*is_new`: it was not there before. False if memory runs out. */
 bool bw_number_set_add(struct bw_number_set *set, uint64_t number, bool *is_new);
 
-/** Whether a number is there. */
+/** Whether a number is in the set. */
 bool bw_number_set_has(const struct bw_number_set *set, uint64_t number);
 
 /** Frees the memory and leaves an empty set. */

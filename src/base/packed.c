@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Packed records. The first chunk begins small; whole chunks are mapped, so that they go back to
- * the system when they are freed, whichever thread does it. The index is an open-addressing table
- * with linear probing over the tags, which lie close together: a record is looked at only if its
- * tag fits.
+ * Packed records. The first chunk begins small; whole chunks are mapped, so that freeing them
+ * returns the memory to the system, whichever thread does it. The index is an open-addressing table
+ * with linear probing over the tags, which lie close together: a record is read only if its tag
+ * matches.
  */
 #include "base/packed.h"
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Records of a few bytes each, of which there may be millions: they are stored one after the other,
- * and found again by their place or, through an index, by a hash. What is in a record, and what its
- * hash is, is up to the caller. The memory grows in chunks that are never moved, and the index,
- * which can be made again from the records, is freed before a larger one is allocated: growing
- * takes no memory of its own.
+ * and found by their place or, through an index, by a hash. The caller defines the contents of a
+ * record and its hash. The memory grows in chunks that never move. The index can be rebuilt from
+ * the records, so it is freed before a larger one is allocated: growing takes no memory of its own.
  */
 #ifndef BW_BASE_PACKED_H
 #define BW_BASE_PACKED_H
@@ -77,8 +76,8 @@ bool bw_packed_enlarge(struct bw_packed *packed);
 /** Adds a place to the index, which has room for it. */
 void bw_packed_index(struct bw_packed *packed, uint32_t hash, uint32_t place);
 
-/** The next place that may be of this hash; BW_NO_RECORD: there is none. `*slot` is where to go on,
- * and SIZE_MAX at first. Safe to call from several threads while nobody changes the records. */
+/** The next place with a matching tag; BW_NO_RECORD at the end. `*slot` is the position to continue
+ * from, SIZE_MAX at first. Several threads may call it at once while nobody changes the records. */
 uint32_t bw_packed_find(const struct bw_packed *packed, uint32_t hash, size_t *slot);
 
 /* Numbers of seven bits a byte, the lowest first; the last byte has no high bit. */

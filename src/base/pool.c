@@ -17,7 +17,7 @@ struct worker {
 
 struct bw_pool {
     unsigned threads;
-    unsigned started; /* threads running beside the caller's */
+    unsigned started; /* threads running in addition to the caller's */
     pthread_mutex_t lock;
     pthread_cond_t work, done;
     bool quit;
@@ -51,7 +51,7 @@ struct bw_pool *bw_pool_create(unsigned threads)
     return pool;
 }
 
-/* Takes tasks until none is left; called and left with the lock held. */
+/* Takes tasks until all are taken; called and left with the lock held. */
 static void take_tasks(struct bw_pool *pool, unsigned worker)
 {
     while (pool->next < pool->count) {

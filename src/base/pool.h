@@ -10,8 +10,8 @@
 
 struct bw_pool;
 
-/** How many workers to use if a user wants that many: at most 32; for 0 one for each processor, at
- * most 8. */
+/** The number of workers for a user's choice: at most 32; for 0 one for each processor, at most 8.
+ */
 unsigned bw_pool_workers(unsigned wanted);
 
 /** Makes a pool of `threads` workers (at least 1); NULL if memory runs out. */

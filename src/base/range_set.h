@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Sets of numbers as ranges: sorted, disjoint, and not touching each other. What is added in
- * ascending order is sorted and joined at once; otherwise bw_range_set_join() does that, before
- * anything is searched.
+ * Sets of numbers as ranges: sorted, disjoint, and not adjacent. Ranges added in ascending order
+ * are sorted and joined at once; otherwise bw_range_set_join() does that before the first search.
  */
 #ifndef BW_BASE_RANGE_SET_H
 #define BW_BASE_RANGE_SET_H
@@ -28,7 +27,7 @@ void bw_range_set_free(struct bw_range_set *set);
 /** Adds the numbers from `start` to before `end`; false if memory runs out. */
 bool bw_range_set_add(struct bw_range_set *set, uint64_t start, uint64_t end);
 
-/** Sorts and joins what was added. */
+/** Sorts and joins the added ranges. */
 void bw_range_set_join(struct bw_range_set *set);
 
 /** Whether a number is in the set; `*end` is cut to where that changes. */

@@ -11,8 +11,8 @@ static inline uint64_t bw_scale(uint64_t value, uint64_t factor, uint64_t diviso
 {
     if (!divisor)
         return UINT64_MAX;
-    /* Bit by bit of the factor: always (what was done of the factor) * value = result * divisor +
-     * rest. */
+    /* Bit by bit of the factor, with the invariant: (processed bits of the factor) * value = result
+     * * divisor + rest. */
     const uint64_t whole = value / divisor, part = value % divisor;
     uint64_t result = 0, rest = 0;
     for (uint64_t bit = UINT64_C(1) << 63; bit; bit >>= 1) {

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /**
- * The first index for which `condition`, an expression of `index`, holds; `count` if there is none
- * below `count`. Where it holds for an index, it must hold for all greater ones.
+ * The first index for which `condition`, an expression of `index`, holds; `count` if it holds for
+ * none below. If it holds for an index, it must hold for all greater ones.
  */
 #define BW_FIRST_INDEX(index, count, condition)             \
     __extension__({                                         \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Threads whose stack is large enough, whatever the limits of the process are. */
+/* Threads whose stack is large enough under any limits of the process. */
 #ifndef BW_BASE_THREAD_H
 #define BW_BASE_THREAD_H
 
 #include <pthread.h>
 
-/** What a thread that reads through a graph needs at least, in bytes: each of up to 128 layers puts
- * a batch of requests on the stack. */
+/** Minimum stack size, in bytes, of a thread that reads through a graph: each of up to 128 layers
+ * puts a batch of requests on the stack. */
 #define BW_STACK_NEEDED ((size_t)1 << 20)
 
 /** Starts a thread, to be joined; the answer is 0 or a number of errno. */

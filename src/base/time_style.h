@@ -11,14 +11,14 @@
 struct bw_time_style {
     const char *recent, *older; /**< formats of strftime(3), and %N for nanoseconds; a view on the
                                    text, where it ends with a newline or NUL */
-    time_t now;                 /**< what lies in the half year before is recent */
+    time_t now;                 /**< times in the half year before it are recent */
 };
 
-/** What may be given, for messages. */
+/** The valid styles, for messages. */
 #define BW_TIME_STYLES "full-iso, long-iso, iso, or +FORMAT as of date(1)"
 
-/** Reads full-iso, long-iso, iso or +FORMAT. A newline in a format divides it: what comes before it
- * is for older times. The text must outlive the style. False if it is none of these. */
+/** Parses full-iso, long-iso, iso or +FORMAT. A newline in a format divides it: the first part is
+ * for older times. The text must outlive the style. False if it is invalid. */
 bool bw_time_style_parse(const char *text, struct bw_time_style *style);
 
 /** Appends a time. */

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/** Length of the valid UTF-8 sequence at `bytes`, of which there are `left`, at least one; 0 if
- * there is none. Overlong forms, surrogates and anything beyond U+10FFFF are not valid. */
+/** Length of the valid UTF-8 sequence at `bytes`, with `left` bytes, at least one; 0 if it is
+ * invalid. Overlong forms, surrogates and anything beyond U+10FFFF are invalid. */
 static inline size_t bw_utf8_length(const uint8_t *bytes, size_t left)
 {
     uint8_t first = bytes[0];

@@ -24,7 +24,7 @@
 
 #include "base/cleanup.h"
 
-/* Where the helper finds its socket, and where the keeper and it have their ends of pipes. */
+/* Where the helper finds its socket, and where the watcher and it have their ends of pipes. */
 enum { LISTENING = 3, LIFE = 4, FIRST_UNUSED = 5 };
 enum { MESSAGE = 400 /* bytes of a helper's message that are shown */ };
 
@@ -32,8 +32,8 @@ struct bw_helper {
     char *program;                 /* its name */
     char folder[64];               /* "": none yet */
     struct sockaddr_un address;    /* of the socket, in it */
-    int listening, life, messages; /* socket; our end of the keeper's pipe; what the helper says */
-    pid_t keeper;
+    int listening, life, messages; /* socket; our end of the watcher's pipe; what the helper says */
+    pid_t watcher;
     char process[32]; /* "LISTEN_PID=" and room for a number */
     const char **environment;
 };
@@ -178,9 +178,9 @@ static struct bw_error *start(struct bw_helper *helper, const char *path,
         return bw_error_from_errno(errno, "cannot start %s", path);
     }
     helper->messages = messages[0];
-    helper->keeper = fork();
+    helper->watcher = fork();
     int problem = errno;
-    if (helper->keeper == 0) {
+    if (helper->watcher == 0) {
         close(helper->life);
         close(helper->messages);
         arrange_descriptors(helper->listening, life[0], messages[1]);
@@ -190,7 +190,7 @@ static struct bw_error *start(struct bw_helper *helper, const char *path,
     close(messages[1]);
     close(helper->listening);
     helper->listening = -1;
-    return helper->keeper > 0 ? NULL : bw_error_from_errno(problem, "cannot start %s", path);
+    return helper->watcher > 0 ? NULL : bw_error_from_errno(problem, "cannot start %s", path);
 }
 
 struct bw_error *bw_helper_start(const char *path, const char *const *arguments,
@@ -228,8 +228,8 @@ void bw_helper_stop(struct bw_helper *helper)
     close_if_open(helper->listening);
     close_if_open(helper->life);
     close_if_open(helper->messages);
-    if (helper->keeper > 0) {
-        waitpid(helper->keeper, NULL, 0);
+    if (helper->watcher > 0) {
+        waitpid(helper->watcher, NULL, 0);
     } else if (*helper->folder) {
         unlink(helper->address.sun_path);
         rmdir(helper->folder);
