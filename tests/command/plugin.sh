@@ -17,10 +17,10 @@ prefix=$WORK/usr
 image=$BUILD/fixtures/plain/dev1.img
 want=$("$PROGRAM" -0 "$image" | cksum)
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
-unset PKG_CONFIG_SYSROOT_DIR # it is not in the folder with the libraries of another machine
+unset PKG_CONFIG_SYSROOT_DIR # the plugin is not in the sysroot of another machine
 installed=$(pkg-config --variable=xlatordir btrfs-walk)
 
-# build SOURCE FILE: makes a shared object with nothing but the installed headers.
+# build SOURCE FILE: builds a shared object with only the installed headers.
 build() {
     mkdir -p "$(dirname "$2")"
     # shellcheck disable=SC2046 # flags are several words
@@ -39,7 +39,7 @@ refused() {
     holds "$1: $(cat "$WORK/err")" grep -qE -- "$2" "$WORK/err"
 }
 
-# lists PROGRAM INSERTS...: the same paths as without.
+# lists PROGRAM INSERTS...: must list the same paths as without the options.
 lists() {
     local program=$1
     shift
@@ -63,7 +63,7 @@ holds "it is listed" grep -q '^toys/rot13 ' <("$PROGRAM" xlators)
 "$PROGRAM" --statedump "$WORK/dump" "${twice[@]}" "$image" > /dev/null
 holds "its state" [ "$(grep -c '"letters": [1-9]' "$WORK/dump")" -eq 2 ]
 
-# A chunk map of its own in the place of the built-in one: it gets the devices and the chunks.
+# A plugin that replaces the built-in chunk map: it gets the devices and the chunks.
 build "$ROOT/tests/plugin/single.c" "$WORK/xlators/toys/single.so"
 "$PROGRAM" graph "$image" | sed 's|type cluster/chunk-map|type toys/single|' > "$WORK/single.vol"
 holds "another chunk map is in the graph" grep -q 'type toys/single' "$WORK/single.vol"

@@ -6,7 +6,7 @@ set -uo pipefail
 
 list() { "$PROGRAM" "--probe-list=$1" < /dev/null; }
 
-# The styles.
+# Output formats.
 "$PROGRAM" --probe-list > "$WORK/names" 2> "$WORK/err"
 holds "the list needs no image" [ $? -eq 0 ]
 holds "nothing on stderr" [ ! -s "$WORK/err" ]
@@ -34,7 +34,7 @@ else
     skip python3 "whether the JSON is JSON"
 fi
 
-# Every probe is in every style, under both names.
+# Every probe is listed in every format, under both names.
 while IFS= read -r name; do
     usdt=${name//-/__}
     holds "long has $name" grep -qE "^$name: " "$WORK/long"
@@ -42,7 +42,7 @@ while IFS= read -r name; do
     holds "json has $name" grep -qxF "      \"usdt\": \"$usdt\"," "$WORK/json"
 done < "$WORK/names"
 
-# The scripts watch probes that there are, and are in the manual.
+# The scripts use only existing probes, and are in the manual.
 for script in "$ROOT"/scripts/bpftrace/*.bt; do
     name=$(basename "$script")
     used=$(sed -nE 's/^usdt:.*:btrfswalk:([a-z_]+)$/\1/p' "$script" | sed 's/__/-/g')

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Watching: what the options --probe... select, print, count and refuse; numbers that must agree;
-# and that the results stay the same, whoever watches.
+# Probes: what the options --probe... select, print, count and refuse; numbers that must agree; and
+# that the results are the same, whoever watches.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -12,7 +12,7 @@ plain=$images/plain/dev1.img
 deep=$images/levels-3/dev1.img
 mirror=("$images"/raid1-2/dev1.img "$images"/raid1-2/dev2.img)
 
-# run EXPECTED-STATUS WHAT ARGUMENTS...: output in $WORK/out and $WORK/err.
+# run EXPECTED-STATUS WHAT ARGUMENTS...: runs the program; output in $WORK/out and $WORK/err.
 run() {
     local expected=$1 what=$2 status
     shift 2
@@ -25,7 +25,7 @@ run() {
     fi
 }
 
-# said WHAT REGEX [FILE]: a line of stderr, or of a file.
+# said WHAT REGEX [FILE]: stderr, or the file, must have a line that matches.
 said() {
     if grep -qE -- "$2" "${3:-$WORK/err}"; then
         pass
@@ -36,7 +36,7 @@ said() {
 
 equal() { if [ "$2" = "$3" ]; then pass; else fail "$1: $2, not $3"; fi; }
 
-# events PROBE [FILE]: how many lines of that probe.
+# events PROBE [FILE]: the number of lines of this probe.
 events() { grep -c "^ *[0-9.]* [0-9]* $1 " "${2:-$WORK/err}"; }
 
 # Selecting.
@@ -60,7 +60,7 @@ equal "the environment selects" "$(events image-open)" 1
 while read -r probe; do
     run 0 "probe $probe" --probe "$probe" "$deep"
     case $probe in
-    # Nothing is compressed, too large for the cache or wrong in this image.
+    # In this image nothing is compressed, too large for the cache, or damaged.
     decompress-* | cache-evict | block-retry | error) ;;
     *) [ "$(events "$probe")" -gt 0 ] && pass || fail "$probe never fires" ;;
     esac
@@ -128,7 +128,7 @@ orphans=$(awk '
     }' "$WORK/events")
 equal "device reads without a request" "$orphans" 0
 
-# Statistics count the same.
+# Statistics have the same counts.
 run 0 "statistics" -j 1 --probe-stats --probe 'block-read-done' --probe-format json "$deep"
 said "statistics" "\"probe\":\"block-read-done\".*\"count\":$(events block-read-done \
         "$WORK/events"),"
@@ -139,7 +139,7 @@ shares=$(sed -n '/^------/,/^------/p' "$WORK/err" |
 equal "the layers' shares add up" "$shares" 1
 run 2 "statistics of nothing" --probe-stats=moons "$plain"
 
-# A bad copy is noticed, and another read.
+# A bad copy is detected, and another one is read.
 run 0 "a bad copy" -j 1 --probe 'block-verify,block-retry' --probe-filter 'error != 0' \
     "$images/dup-metadata-0/dev1.img"
 [ "$(events block-retry)" -gt 0 ] && [ "$(events block-verify)" -gt 0 ] && pass ||
@@ -156,7 +156,7 @@ said "a lost block" " block-read-done call=[0-9]+ error=-117 "
 run 2 "what ends the work" --probe error "$WORK/nowhere"
 said "what ends the work" " error .*severity=fatal"
 
-# Extents are decompressed when somebody wants what is in them.
+# Extents are decompressed only when their contents are needed.
 "$ROOT/scripts/unpack-fixtures" "$images" compressed || exit 1
 run 0 "decompression" cat --probe 'decompress-*' "$images/compressed/dev1.img" \
     /zlib/large /lzo/large /zstd/large
@@ -180,7 +180,7 @@ run 2 "a broken filter" --probe 'block-read-start' --probe-filter 'level >' "$pl
 run 0 "a pattern" --probe path-emit --probe-filter 'path ~ "*1*"' "$plain"
 equal "a pattern" "$(wc -l < "$WORK/err")" "$(grep -c 1 "$WORK/out")"
 
-# What would be in vain is refused.
+# Options without an effect are refused.
 run 2 "a maximum of statistics" --probe-stats --probe-max 3 "$plain"
 run 2 "probes of layers" --probe-stats=xlator --probe dirent "$plain"
 run 2 "a filter of the black box" --blackbox "$WORK/vain" --probe-filter 'level > 0' "$plain"
@@ -219,7 +219,7 @@ else
     skip python3 "records as JSON"
 fi
 
-# What was gathered is said before a signal ends the program.
+# When a signal ends the program, the statistics are printed first.
 stall=(--insert "debug/delay-gen@node-cache,kind=tree-block,delay=1m") # nothing is read for long
 for signal in INT TERM HUP; do
     for output in --probe-stats "--probe-output=$WORK/events"; do

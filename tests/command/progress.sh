@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# How far a long command has come: on a terminal, and on SIGUSR1. A layer makes the work long; then
-# the tests wait for what they want to see, and for no time.
+# Progress of a long command: on a terminal, and on SIGUSR1. A layer makes the command slow; the
+# tests wait for the output that they expect, and never for a fixed time.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 have_openpty || { skip "a pseudo-terminal for Python" progress; finish; }
@@ -20,7 +20,8 @@ for place in 16 16384; do
     dd if=/dev/zero of="$WORK/bare.img" bs=4096 count=1 seek=$place conv=notrunc 2> /dev/null
 done
 
-# shows FILE REGEX DELAY COMMAND...: a line of progress is like that; it will be in FILE.
+# shows FILE REGEX DELAY COMMAND...: the command must print a line of progress that matches; its
+# output is in FILE.
 size='[0-9.]+[KMGT]?' left='(, [0-9:]+ left)?'
 shows() {
     local file=$1 regex=$2 delay=$3

@@ -51,7 +51,7 @@ while IFS= read -r -d '' line; do
     works "$folder" "$command" "$line"
 done < <(documented "$ROOT/README.md" "$ROOT"/docs/*.md "$ROOT"/docs/{probes,xlators}/README.md)
 
-# The commands that `make demo` names run, where it has run.
+# Runs the commands that `make demo` suggests.
 (cd "$ROOT" && make demo) > "$WORK/demo" 2>&1
 holds "make demo names what was built" grep -q '^Built .*/btrfs-walk: btrfs-walk [0-9]' "$WORK/demo"
 holds "no line of a compiler" [ "$(grep -cE '^ +(CC|LD|AR) |gcc' "$WORK/demo")" -eq 0 ]
@@ -70,7 +70,7 @@ printf '#!/bin/sh\necho "apt-get as $PACKAGES_FOR" >&3\n' > tools/apt-get
 printf '#!/bin/sh\necho "sudo $*" >&3\nPACKAGES_FOR=0 exec "$@"\n' > sudo
 chmod +x tools/* sudo
 for tool in env bash dirname sleep; do ln -s "$(command -v $tool)" tools/; done
-# install_deps UID: what was called; the messages are in $WORK/err.
+# install_deps UID: prints the commands that were called; the messages are in $WORK/err.
 install_deps() {
     (cd "$ROOT" && PACKAGES_FOR=$1 PATH=$WORK/tools scripts/install-deps \
         3>&1 > /dev/null 2> "$WORK/err")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The report command: a page that is well-formed, needs nothing but itself, says what the commands
-# say, and shows hostile names as text. A browser looks at it where there is one.
+# The report command: a page that is well-formed and self-contained, has the same numbers as the
+# commands, and shows hostile names as text. Where there is a browser, it loads the page.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -18,7 +18,7 @@ page() {
     cp "$WORK/holds" "$WORK/text"
 }
 
-# text_has TEXT: whether the page has it, as one line of its text.
+# text_has TEXT: whether the text of the page has this line.
 text_has() { grep -qxF -- "$1" "$WORK/text"; }
 
 page "a report" 0 - "$plain"
@@ -32,7 +32,7 @@ for folder in 'data, 644.00KiB, 7 files' 'docs, 20.00KiB, 9 files'; do
 done
 holds "and small" [ "$(wc -c < "$WORK/page.html")" -lt 100000 ]
 
-# The numbers of the commands.
+# Same numbers as the commands.
 "$PROGRAM" usage "$plain" > "$WORK/usage"
 holds "the lines of usage" diff <(sed 's/^ *//; /^$/d' "$WORK/usage") \
     <(sed 's/^ *//; /^$/d' "$WORK/text" | grep -xFf <(sed 's/^ *//; /^$/d' "$WORK/usage"))
@@ -49,7 +49,7 @@ done < <("$PROGRAM" space --header --iec -o subvolume_path,exclusive \
     "$fixtures/subvolumes/dev1.img" |
     sed -n '2,6p')
 
-# Hostile names: nothing but text.
+# Hostile names are shown as text.
 hex() { printf %s "$1" | od -An -tx1 | tr -d ' \n'; }
 cp --sparse=always "$fixtures/subvolumes/dev1.img" "$WORK/hostile.img"
 rename() { python3 "$ROOT/tests/support/patch_image.py" "$WORK/hostile.img" "$(hex "$1")" \
@@ -75,7 +75,7 @@ page "a lost extent tree" 1 'damage: ' "$fixtures/lost-tree-extent/dev1.img"
 holds "the rest is there" text_has 'Subvolumes and snapshots'
 page "a missing device" 0 'is missing' --check none "$fixtures"/raid5-3/dev[12].img
 holds "is said" text_has 'devices are missing'
-# The check opens the images once more, which takes as many files.
+# The check opens the images again, which takes additional file descriptors.
 touch "$WORK/few" && chmod +x "$WORK/few"
 for files in {40..4}; do
     printf '#!/bin/sh\nulimit -n %s\nexec "%s" "$@"\n' "$files" "$PROGRAM" > "$WORK/few"
@@ -88,7 +88,7 @@ expect "no file system" 2 '' report -o "$WORK/none.html" "$ROOT/README.md"
 holds "makes no page" [ ! -s "$WORK/none.html" ]
 expect "an unknown check" 2 'full, quick, none' report --check half "$plain"
 
-# A browser, and what it complains about.
+# A browser, and its error messages.
 browser() {
     timeout 60 "$chromium" --headless=new --no-sandbox --disable-gpu --enable-logging=stderr \
         --user-data-dir="$WORK/profile" --dump-dom "file://$1" > "$WORK/dom" 2> "$WORK/log"

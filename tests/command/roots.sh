@@ -35,7 +35,7 @@ is "its other copy is scanned" "$(rows)" '7 superblock backup-2 scan whole;6 bac
 expect "trees" 0 - roots --trees -o generation,tree_name,recoverable "$discarded"
 is "trees of the present" "$(grep -c '^8.*whole' "$WORK/out")" 9
 
-# The index: made, used, refused, made anew.
+# The index: created, used, refused, recreated.
 expect "an index is made" 0 - roots --index "$WORK/index" "$image"
 cp "$WORK/out" "$WORK/first"
 is "its size" "$(($(stat -c %s "$WORK/index") > 104))" 1
@@ -53,7 +53,7 @@ expect "another file" 2 'is not an index' roots --index "$WORK/text" "$image"
 is "stays" "$(cat "$WORK/text")" text
 expect "an image" 2 'never written to|is an input' roots --index "$image" "$image"
 
-# What an index claims is read again: a leaf that was overwritten since is missing.
+# Blocks of an index are read again: a leaf that was overwritten since is missing.
 cp --sparse=always "$image" "$WORK/hurt"
 expect "an index is made" 0 - roots --index "$WORK/index" "$WORK/hurt"
 leaf=$("$PROGRAM" dump -t 5 "$image" | sed -nE 's/^leaf ([0-9]+) items.*/\1/p' | head -n 1)
@@ -86,7 +86,7 @@ for generation in 6 7 8; do
     expect "check of $generation" 0 '0 errors, 0 warnings' check --data --generation \
         "$generation" "$WORK/image"
 done
-# A root tree with a generation that is far too high: nothing but itself says that it was committed.
+# A root tree with a generation that is far too high: nothing else shows that it was committed.
 cp --sparse=always "$image" "$WORK/planted"
 dd if="$image" of="$WORK/planted" bs=16K skip=360 seek=831 count=1 conv=notrunc status=none
 python3 "$ROOT/tests/support/change_item.py" "$WORK/planted" \
@@ -124,8 +124,8 @@ expect "where there is nothing newer" 0 - ls --scan "$image"
 expect "and named" 0 - sum --generation 9 "$WORK/stale"
 holds "it has all files" cmp "$WORK/out" <("$PROGRAM" sum "$image")
 expect "a state that is gone" 2 'generation 5 is not recoverable' ls --generation 5 "$WORK/image"
-# With quotas, a snapshot makes its transaction write two complete root trees. The superblock of the
-# kernel named the later one.
+# With quotas, a transaction that creates a snapshot writes two complete root trees. The superblock
+# of the kernel pointed to the later one.
 twice=$BUILD/fixtures/snapshots-with-quotas/dev1.img
 expect "two complete roots" 0 - roots -o generation,status,tree_root "$twice"
 awk '$2 == "committed" && $1 >= 9 {print $1, $3}' "$WORK/out" | sort > "$WORK/have"
@@ -150,7 +150,7 @@ expect "the choice is reported" 0 \
     cat --generation 11 "$twice" /@home/doc
 expect "not where the superblock has made it" 0 - cat --generation 19 "$twice" /@home/doc
 
-# Without times, nothing decides.
+# Without times, this cannot be decided.
 cp --sparse=always "$twice" "$WORK/timeless"
 python3 - "$ROOT/tests/support" "$WORK/timeless" << 'PYTHON'
 import struct, sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Columns and JSON as a user meets them: the options, what they write, and that the files and their
-# order are those of the plain listing, on good images and on damaged ones.
+# Columns and JSON: the options, the output, and that the files and their order are those of the
+# plain listing, on healthy and on damaged images.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -92,7 +92,7 @@ else
     skip python3 "validity of JSON"
 fi
 
-# What makes no sense.
+# Invalid options.
 expect "an unknown column" 2 "unknown column sise; '-o help' lists" -o path,sise "$plain"
 holds "nothing on stdout" [ ! -s "$WORK/out" ]
 expect "a column twice" 2 'column path is named twice' -o path,path "$plain"
@@ -140,8 +140,7 @@ else
     skip "script(1) on a pseudo-terminal" terminals
 fi
 
-# The same files in the same order, whatever else is told of them. The number of threads changes
-# nothing.
+# The same files in the same order, whatever columns are printed, and with any number of threads.
 mkdir "$WORK/json"
 for folder in "$BUILD"/fixtures/*/; do
     name=$(basename "$folder")

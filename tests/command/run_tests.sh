@@ -5,7 +5,8 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 cd "$WORK" || exit 1
-# script NAME LINE...: a test script that prints these lines, and fails if one says so.
+# script NAME LINE...: makes a test script that prints these lines, and fails if one of them reports
+# a failure.
 script() {
     printf 'cat << END\n%s\nEND\n' "$(printf '%s\n' "${@:2}")" > "$1"
     case ${*: -1} in *' 0 failed, '*) ;; *) echo exit 1 >> "$1" ;; esac
@@ -16,7 +17,7 @@ script bad.sh 'FAILED: this and that' 'skipped: without a build: it' '3 passed, 
 script none.sh 'nothing'
 echo 'kill -KILL $$' > dead.sh
 
-# run TEST...: the last lines, after what each test printed, are in $WORK/last.
+# run TEST...: runs the tests; the final summary is in $WORK/last.
 run() {
     "$ROOT/scripts/run-tests" "$@" > "$WORK/out" 2>&1
     status=$?
@@ -43,7 +44,7 @@ END
 LC_ALL=C run locale.sh
 is "letters of tests are UTF-8" "$(tail -n 1 out)" '1 passed, 0 failed, 0 skipped'
 
-# All tests use the words for it.
+# Every `skip` in the tests names both the requirement and what is skipped.
 wrong=$(grep -nE '\bskip ("[^"]*"|[a-z.0-9]+)( *[;})]|$)' "$ROOT"/tests/command/*.sh)
 is "every skip says for want of what, and what is skipped" "$wrong" ""
 finish

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The sandbox: a layer that does what reading has no use for fails in it, and succeeds without it;
-# outputs, signals and block devices work in it.
+# The sandbox: a layer that tries things which reading does not need fails inside it, and succeeds
+# without it; outputs, signals and block devices work inside it.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -23,7 +23,7 @@ holds "the layer is built" "${COMPILER[@]}" -shared -fPIC -D_GNU_SOURCE \
     "$WORK/xlators/toys/breakout.so" "$ROOT/tests/plugin/breakout.c"
 
 victim=$WORK/victim
-as=() # as whom the program runs
+as=() # the command that changes the user, if any
 
 # breaks_out FOLDER ARGUMENTS...: the attempts, which make things in this folder and change the
 # victim outside of it.
@@ -74,7 +74,7 @@ commands_stay() {
     done
 }
 
-# A program that answers the kernel. The image is read before it is mounted.
+# A FUSE server. The image is read before it is mounted.
 mounts_stay() {
     mkdir -p "$WORK/mnt"
     : > "$WORK/err"
@@ -128,7 +128,7 @@ fi
 holds "without a sandbox everything succeeds: $(grep forbidden "$WORK/err")" all allowed \
     'without rights'
 
-# What is written is opened before.
+# Output files are opened before the sandbox is entered.
 mkdir "$WORK/kept"
 expect "a statedump" 0 - --statedump "$WORK/kept/dump" "$image"
 holds "it is written" grep -q '"graph"' "$WORK/kept/dump"
@@ -153,7 +153,7 @@ expect "a directory as an image" 2 'a directory, not an image' "$WORK"
 expect "hashes of libgcrypt" 0 - sum "$BUILD/fixtures/checksum-sha256/dev1.img"
 expect "many threads" 0 - --insert performance/io-threads@device-1 -j 8 -o size,path "$image"
 
-# A program that waits for its reader, looked at from outside.
+# A program that waits for the reader of its pipe, inspected from outside.
 exec {reader}< <(exec "$PROGRAM" tar "$image")
 waiting=$!
 is_confined() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The command space: against what the kernel counted with quotas on mounts of copies of the
+# The space command: compared with what the kernel counted with quotas on mounted copies of the
 # fixtures (tests/kernel/space.py does the same with random file systems), and on damaged images.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
@@ -57,7 +57,7 @@ destroy "$(root_of extent)"
 expect "without the extent tree" 1 'the extent tree ' space --shared --json "$WORK/image"
 holds "the same sets" diff "$WORK/whole" "$WORK/out"
 
-# A lost block costs what it holds.
+# With a lost block, only the contents of that block are missing.
 destroy "$(root_of 257)"
 expect "a lost block" 1 '1 tree block of subvolume 257 lost: sizes are lower bounds' \
     space -o subvolume,referenced,lost_blocks "$WORK/image"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The commands about devices, chunks and addresses, and what all commands that list records share.
+# The commands about devices, chunks and addresses, and the common options of all commands that list
+# records.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -61,7 +62,7 @@ cp --sparse=always "$plain" "$WORK/$(printf 'a\033b\tc.img')"
 expect "an image with control bytes in its name" 0 - devices "$WORK/$(printf 'a\033b\tc.img')"
 holds "is escaped" out_has 'a\\033b\\tc.img$'
 
-# Chunks: what `btrfs inspect-internal dump-tree -t chunk` and `-t extent` have of them.
+# Chunks: same data as in `btrfs inspect-internal dump-tree -t chunk` and `-t extent`.
 expect "chunks" 0 - chunks "$plain"
 holds "a table" out_is ' logical    length  chunk_type  profile       used  stripes
 13631488   8.00MiB  Data        single    24.00KiB  1:13631488
@@ -101,8 +102,8 @@ holds "and is said once" [ "$(wc -l < "$WORK/err")" -eq 1 ]
 expect "an unknown order" 2 'invalid argument of --by: size .allowed: chunk, device.' chunks \
     --by size "$plain"
 
-# Usage: what `btrfs filesystem usage -b` prints on a mount, but for
-# the global reserve and statfs, and the paths.
+# Usage: same numbers as `btrfs filesystem usage -b` on a mount, except for the global reserve,
+# statfs, and the paths.
 expect "usage" 0 - usage -b "$plain"
 holds "the numbers of the reference" out_is "Overall:
     Device size:		         134217728

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# stat as a user meets it: what it tells of all kinds of files, as lines and as JSON, and that it
-# agrees with the walk.
+# stat: its output for all kinds of files, as lines and as JSON, and that it agrees with the walk.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -53,7 +52,7 @@ holds "the path from there on" out_has '^\{"path":"/","subvolume":256,'
 status=$?
 holds "a full disk is an error" [ "$status" -eq 1 ]
 
-# What the walk tells of a file, stat tells too, for every path the walk lists.
+# For every path that the walk lists, stat prints the same values.
 compared=(plain subvolumes compressed deep data-shapes nodesize-4k nodesize-64k old-4k mixed raid5-3
     raid6-4)
 if have python3; then
@@ -79,7 +78,7 @@ else
     skip python3 "a comparison with the walk"
 fi
 
-# Flags without a name are numbers.
+# Flags without a name are printed as numbers.
 if have python3; then
     cp --sparse=always "$plain" "$WORK/flags"
     inode=$("$PROGRAM" -o inode --name top-file "$plain")
@@ -91,7 +90,8 @@ else
     skip python3 "flags without a name"
 fi
 
-# Control characters in names and values: of a terminal that shows JSON, none may be obeyed.
+# Control characters in names and values are escaped in JSON, so that a terminal does not interpret
+# them.
 if command -v mkfs.btrfs > /dev/null && mkdir "$WORK/names" &&
     touch "$WORK/names/"$'c1-\xc2\x9b31m' &&
     truncate -s 120M "$WORK/image" && mkfs.btrfs -q --rootdir "$WORK/names" \

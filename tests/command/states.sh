@@ -21,7 +21,7 @@ expect "an older chunk tree" 0 - ls --backup=0 --chunk-root=22024192 "$image"
 is "its entries" "$(entries)" "$before"
 expect "the present by its number" 0 - ls --generation=15 "$image"
 is "entries by the number" "$(entries)" "$now"
-# Its data lay in a chunk that a balance has removed since.
+# The data were in a chunk that a balance has removed since.
 past=$BUILD/fixtures/past/dev1.img
 expect "chunks of the present" 0 - chunks -o logical,chunk_type "$past"
 is "one of data" "$(grep Data "$WORK/out")" $'22020096\tData'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A program that is linked statically says the same as the other one, alone in an empty folder that
-# is the root of all it can see. It is tested if there is one:
+# A statically linked program prints the same as the other one, alone in an empty folder that is its
+# root directory. It is tested if it exists:
 #     make STATIC=1 BUILD=build/static
 set -uo pipefail
 . "$(dirname "$0")/common.bash"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The structure of the house: a folder includes only what stands above it in the list of
-# src/README.md, and the other rules that can be read off the source.
+# The structure of the source: a folder includes only headers of folders above it in the list of
+# src/README.md, and the other rules that can be checked in the source.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 cd "$ROOT" || exit 1

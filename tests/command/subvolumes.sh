@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The commands about subvolumes and quotas: against what the reference printed for a mount, and on
-# damaged images.
+# The commands about subvolumes and quotas: compared with the output of btrfs-progs for a mount, and
+# on damaged images.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -11,7 +11,7 @@ grouped=(quota quota-groups simple-quota)
 image() { echo "$BUILD/fixtures/$1/dev1.img"; }
 out_is() { diff "$WORK/out" - <<< "$1"; }
 
-# As btrfs-progs print the objects on stdin.
+# Prints the objects on stdin in the format of btrfs-progs.
 as_list() {
     python3 -c 'import base64, json, sys
 for line in sys.stdin:
@@ -63,7 +63,7 @@ expect "odd names in a tree" 0 - subvolumes --tree "$(image subvolumes)"
 holds "are escaped" out_has '^  new\\nline\\ \\\\\\ \\377  \(269\)$'
 expect "a tree of columns" 2 '--tree excludes -o' subvolumes --tree -o subvolume "$kinds"
 
-# Paths are looked up only if they are wanted.
+# Paths are looked up only if they are printed.
 expect "columns without a path" 0 'key-search' subvolumes -o subvolume,ro --probe \
     key-search-start "$kinds"
 cp "$WORK/err" "$WORK/without"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The sum and bodyfile commands: lines that sha256sum and its like accept, names of any bytes,
-# folders, filters, files that cannot be read.
+# The sum and bodyfile commands: lines that sha256sum and the like accept, names with any bytes,
+# folders, filters, unreadable files.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -92,7 +92,7 @@ if command -v mkfs.btrfs > /dev/null && command -v python3 > /dev/null; then
     mkfs.btrfs -q -n 16384 -m single -d single --rootdir "$WORK/root" \
         "$WORK/image" > "$WORK/err" 2>&1 || rm "$WORK/image"
 fi
-odd=123456789 # is nowhere else in the image
+odd=123456789 # this number occurs nowhere else in the image
 number() { python3 -c "print(($1).to_bytes(8, 'little').hex())"; }
 resize() {
     python3 "$ROOT/tests/support/patch_image.py" "$WORK/image" "$(number "$1")" "$(number "$2")"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# super as a user meets it: the text of the reference, copies that are bad, and JSON.
+# super: the text of btrfs-progs, bad copies, and JSON.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 

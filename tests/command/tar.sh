@@ -9,7 +9,7 @@ plain=$BUILD/fixtures/plain/dev1.img
 compressed=$BUILD/fixtures/compressed/dev1.img
 subvolumes=$BUILD/fixtures/subvolumes/dev1.img
 
-# The hashes that the image tells, for names below a folder.
+# The hashes of the files in the image, with names relative to a folder.
 sums() { "$PROGRAM" sum -0 "$1" | sed -zE 's|^([0-9a-f]+  )/|\1|' | LC_ALL=C sort -z; }
 hashes() { (cd "$1" && find . -type f -printf '%P\0' | xargs -0r sha256sum -z | LC_ALL=C sort -z); }
 
@@ -30,12 +30,12 @@ for image in "$plain" "$compressed" "$subvolumes"; do
         "$("$PROGRAM" -0 --type f,d,l,c,b,p "$image" | tr -dc '\0' | wc -c)"
     rm -rf "$WORK/out"
     mkdir "$WORK/out"
-    # Device nodes are for root; all else must come out.
+    # Only root can create device nodes; all other files must be extracted.
     tar -C "$WORK/out" -xf "$WORK/archive" 2> "$WORK/err"
     sums "$image" > "$WORK/want"
     hashes "$WORK/out" > "$WORK/have"
     holds "$name: contents as tar extracts them" cmp "$WORK/want" "$WORK/have"
-    # And both extractions are alike, in all that ls tells.
+    # Both extractions must be equal, in everything that ls shows.
     rm -rf "$WORK/other"
     "$PROGRAM" extract -q -C "$WORK/other" "$image" > /dev/null 2>&1
     list() {
@@ -90,7 +90,7 @@ done
 is "a manifest has its top" "$(sed -n '2s/ type=dir .*//p' "$WORK/archive")" .
 holds "which the check knows" "$PROGRAM" check -q --manifest "$WORK/archive" "$subvolumes"
 
-# Names. What tar takes away from them, and extract.
+# Names. What tar removes from them, and extract, too.
 names() { (cd "$1" && find . -printf '%P %y %s %n %l\0' | sort -z | md5sum); }
 fill() { # FOLDER TAR-OPTIONS ARCHIVE-OPTIONS...
     local folder=$1 how=$2
@@ -121,7 +121,7 @@ is "in a subvolume" "$("$PROGRAM" tar --subvol home "$subvolumes" /docs/letters/
 # Other readers: the same contents under the same names.
 "$PROGRAM" sum --subvol home "$subvolumes" | sed 's,  /,  ./,' | LC_ALL=C sort > "$WORK/home.sums"
 "$PROGRAM" tar --subvol home "$subvolumes" > "$WORK/home.tar"
-# holds_home READER FOLDER: whether it has made all files there.
+# holds_home READER FOLDER: whether the reader has extracted all files there.
 holds_home() {
     is "an archive as $1 reads it" "$(cd "$2" && find . -type f -exec sha256sum {} + |
         LC_ALL=C sort)" "$(cat "$WORK/home.sums")"
@@ -342,7 +342,7 @@ END
     umount "$WORK/mount"
 fi
 
-# Where an archive does not go.
+# Refused outputs.
 before=$(md5sum < "$plain")
 "$PROGRAM" tar -f "$plain" "$compressed" > /dev/null 2>&1
 is "status of an image as output" $? 2
@@ -360,7 +360,7 @@ is "status of a full disk" $? 1
 "$PROGRAM" tar --format zip "$plain" > /dev/null 2>&1
 is "status of an unknown format" $? 2
 
-# What cannot be read.
+# Unreadable data.
 fault=debug/error-gen@device-1,kind=data
 "$PROGRAM" sum --insert $fault "$compressed" > /dev/null 2> "$WORK/err"
 if grep -q 'cannot be read' "$WORK/err"; then

@@ -11,7 +11,7 @@ others=(levels-2 nodesize-4k nodesize-64k old-4k mixed)
 image() { echo "$BUILD/fixtures/$1/dev1.img"; }
 out_is() { diff "$WORK/out" - <<< "$1"; }
 
-# What both print, without times; histograms have other steps.
+# The lines that both print, without times; the steps of the histograms differ.
 common() {
     grep -vE 'read time|Seek histogram|^		 *[0-9]+ - |Total items|Leaves filled|^		[A-Z_]+: '
 }
@@ -33,7 +33,7 @@ else
     skip btrfs-progs "a comparison with tree-stats"
 fi
 
-# Trees by name and id, what is in them.
+# Trees by name and id, and their contents.
 plain=$(image plain)
 expect "columns" 0 - tree-stats -o tree,tree_name,levels,blocks,on_levels -t FS_TREE -t 10 -t dev \
     "$plain"

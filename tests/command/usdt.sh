@@ -13,7 +13,7 @@ image=$BUILD/fixtures/levels-3/dev1.img
 
 "$PROGRAM" --probe-list | sed 's/-/__/g' | sort > "$WORK/wanted"
 
-# notes FILE: a line a note of the provider: name, semaphore, then the arguments.
+# notes FILE: prints one line per note of the provider: name, semaphore, then the arguments.
 notes() {
     readelf -n "$1" 2> /dev/null | awk '
         $1 == "Provider:" { ours = $2 == "btrfswalk" }
@@ -73,7 +73,7 @@ else
         calls "$object"
     done < <(find "$BUILD/src" -name '*.o' ! -path "$BUILD/src/cli/*" ! -path \
             "$BUILD/src/probe/*") > "$WORK/calls"
-    # What is called for every block and every call of a layer.
+    # Functions that are called for every block and every layer call.
     for call in fop__wind fop__unwind block__read__start block__read__done key__search__start \
         key__search__done cache__hit \
         cache__miss; do
@@ -123,7 +123,7 @@ else
     fail "make USDT=0: $(tail -n 3 "$WORK/log")"
 fi
 
-# bpftrace counts what the program counts.
+# bpftrace and the program must have the same counts.
 "$PROGRAM" --probe block-read-done "$image" 2> "$WORK/events" > /dev/null
 own=$(grep -c ' block-read-done ' "$WORK/events")
 holds "there is something to count" [ "$own" -gt 0 ]

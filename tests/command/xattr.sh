@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# xattr as a user meets it: names and values as lines that setfattr reads, and as JSON.
+# xattr: names and values as lines that setfattr accepts, and as JSON.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -44,7 +44,7 @@ holds "usage" out_has '^Usage: btrfs-walk xattr \[OPTIONS\] IMAGE PATH\.\.\.$'
 # have PROGRAM...: all of them are installed.
 have() { for program; do command -v "$program" > /dev/null || return; done; }
 
-# Against the kernel, where that can be asked: text, bytes, empty values, odd names, access control
+# Comparison with the kernel, where possible: text, bytes, empty values, odd names, access control
 # lists.
 if [ "$(id -u)" -eq 0 ] && have mkfs.btrfs python3 setfattr && truncate -s 120M "$WORK/image" &&
     mkfs.btrfs -q "$WORK/image" > /dev/null 2>&1 && mkdir "$WORK/mount" &&

@@ -7,7 +7,7 @@ set -uo pipefail
 export BTRFS_WALK_XLATOR_PATH=
 
 
-# shows DESCRIPTION STATUS STDERR-REGEX ARGUMENTS...: expect, of `xlators`.
+# shows DESCRIPTION STATUS STDERR-REGEX ARGUMENTS...: `expect` for the xlators command.
 shows() { expect "$1" "$2" "$3" xlators "${@:4}"; }
 
 # The list.
@@ -29,7 +29,7 @@ for type in $types; do
     holds "$type: the page says what it does" [ "$prose" -ge 20 ]
     holds "$type: its place" out_has '^Above it: (device|logical|any) addresses\. Below it: '
     if out_has '^Options:$'; then
-        # Two lines an option at least: what it does, then what it may be.
+        # At least two lines per option: its description, and its values.
         bad=$(sed '1,/^Options:$/d' "$WORK/out" | awk '
             /^  [^ ]/ {
                 if (name != "" && !facts) print name
@@ -45,7 +45,7 @@ for type in $types; do
     fi
     long=$(grep -v '^    ' "$WORK/out" | tail -n +2 | awk 'length($0) > 80' | head -n 1)
     holds "$type: lines of at most 80 columns: $long" [ -z "$long" ]
-    # One page and one test a layer, called after it.
+    # One page and one test per layer, named after it.
     file=${type/\//-}
     holds "docs/xlators/$file.md" [ -f "$ROOT/docs/xlators/$file.md" ]
     test=test_${file//-/_}.c
@@ -59,7 +59,7 @@ holds "type, range and default" out_has '^ +size: 0 to 1T; default 6M$'
 shows "an option without a default" 0 - storage/file
 holds "must be given" out_has 'path; must be given'
 
-# What goes wrong.
+# Errors.
 shows "an unknown type" 2 "unknown type no/such" no/such
 holds "nothing on stdout" [ ! -s "$WORK/out" ]
 holds "and a hint" grep -q "'btrfs-walk xlators' lists all types" "$WORK/err"
@@ -81,7 +81,7 @@ shows "only what is built in" 0 - --built-in
 holds "as before" cmp "$WORK/out" "$WORK/list"
 export BTRFS_WALK_XLATOR_PATH=
 
-# Special characters, in a layer that consists of little else.
+# Special characters, in a layer that consists mostly of them.
 if have "${COMPILER[0]}"; then
     cat > "$WORK/odd.c" << 'LAYER'
 #include <btrfs-walk/graph.h>
