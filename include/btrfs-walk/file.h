@@ -114,11 +114,12 @@ struct bw_extent {
 void bw_file_seek_extent(struct bw_file *file, uint64_t offset);
 
 /**
- * The next extent, in file order and without gaps; holes are handed out whether the file system
- * records them or not. Extents after the end of the file come as well. `*got` is false after the
- * last one. Fails only if memory runs out.
+ * Returns the next extent, in file order and without gaps; holes are returned whether the file
+ * system records them or not, and so are extents beyond the end of the file. `*extent` is NULL
+ * after the last one; it belongs to the file and is valid until the next call. Fails only if memory
+ * runs out.
  */
-struct bw_error *bw_file_next_extent(struct bw_file *file, struct bw_extent *extent, bool *got);
+struct bw_error *bw_file_next_extent(struct bw_file *file, const struct bw_extent **extent);
 
 /** How many extents of each kind a file has. An extent on disk that is used twice counts twice. */
 struct bw_extent_count {
@@ -240,8 +241,8 @@ void bw_extent_reader_seek(struct bw_extent_reader *reader, const struct bw_data
                            uint64_t offset, uint64_t end);
 
 /** The next extent, as bw_file_next_extent(). */
-struct bw_error *bw_extent_reader_next(struct bw_extent_reader *reader, struct bw_extent *extent,
-                                       bool *got);
+struct bw_error *bw_extent_reader_next(struct bw_extent_reader *reader,
+                                       const struct bw_extent **extent);
 
 #ifdef __cplusplus
 }

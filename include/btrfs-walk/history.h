@@ -222,9 +222,9 @@ struct bw_error *bw_deleted_open(struct bw_fs *present, const struct bw_deleted_
 /** Continues with the next generation. Generations that cannot be opened, or that equal the
  * previous one, are skipped. The last one is the current generation: for files that were open when
  * they were deleted, and for subvolumes whose deletion is not complete, unless an older generation
- * contained them. `*got` is false at the end. Fails only if memory runs out. */
-struct bw_error *bw_deleted_next(struct bw_deleted *deleted, struct bw_deleted_state *state,
-                                 bool *got);
+ * contained them. `*state` is NULL at the end; it is
+ * valid until the next call. Fails only if memory runs out. */
+struct bw_error *bw_deleted_next(struct bw_deleted *deleted, const struct bw_deleted_state **state);
 
 /**
  * Passes on the entries whose last occurrence is in the current generation of the search, one for

@@ -106,18 +106,19 @@ void bw_file_seek_extent(struct bw_file *file, uint64_t offset)
         bw_extent_reader_seek(file->extents, &file->data, offset, INT64_MAX);
 }
 
-struct bw_error *bw_file_next_extent(struct bw_file *file, struct bw_extent *extent, bool *got)
+struct bw_error *bw_file_next_extent(struct bw_file *file, const struct bw_extent **extent)
 {
     if (!file->extents) {
         BW_TRY(bw_extent_reader_create(file->fs, &file->extents));
         bw_file_seek_extent(file, file->next_extent);
     }
-    return bw_extent_reader_next(file->extents, extent, got);
+    return bw_extent_reader_next(file->extents, extent);
 }
 
 /* Extents. */
 
 struct bw_extent_reader {
+    struct bw_extent now; /* the last one that was returned */
     struct bw_extent_cursor cursor;
     struct bw_extent ahead; /* the extent after a hole, read to find the end of the hole */
     bool has_ahead;
@@ -195,19 +196,23 @@ static void cut_hole(const struct bw_extent_reader *reader, struct bw_extent *ho
         hole->length = hole->offset < size ? size - hole->offset : 0;
 }
 
-struct bw_error *bw_extent_reader_next(struct bw_extent_reader *reader, struct bw_extent *extent,
-                                       bool *got)
+struct bw_error *bw_extent_reader_next(struct bw_extent_reader *reader,
+                                       const struct bw_extent **extent)
 {
+    struct bw_extent *now = &reader->now;
+    bool got;
+    *extent = NULL;
     bw_error_free(BW_TAKE(reader->error));
     do {
-        BW_TRY(read_next(reader, extent, got));
-        if (!*got)
+        BW_TRY(read_next(reader, now, &got));
+        if (!got)
             return NULL;
-        if (extent->kind == BW_EXTENT_HOLE) {
-            BW_TRY(join_holes(reader, extent));
-            cut_hole(reader, extent);
+        if (now->kind == BW_EXTENT_HOLE) {
+            BW_TRY(join_holes(reader, now));
+            cut_hole(reader, now);
         }
-    } while (!extent->length);
-    reader->error = extent->error;
+    } while (!now->length);
+    reader->error = now->error;
+    *extent = now;
     return NULL;
 }

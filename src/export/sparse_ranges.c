@@ -98,8 +98,7 @@ static void keep_lost_error(struct bw_ranges *ranges, const struct bw_extent *ex
 
 struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_file *file)
 {
-    struct bw_extent extent;
-    bool got = true;
+    const struct bw_extent *extent;
     uint64_t data = 0;
     ranges->count = 0;
     ranges->is_sparse = false;
@@ -109,12 +108,12 @@ struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_f
         return NULL;
     bw_extent_reader_seek(ranges->reader, file, 0, file->size);
     for (;;) {
-        BW_TRY(bw_extent_reader_next(ranges->reader, &extent, &got));
-        if (!got)
+        BW_TRY(bw_extent_reader_next(ranges->reader, &extent));
+        if (!extent)
             break;
-        keep_lost_error(ranges, &extent);
-        if (!is_hole(&extent))
-            BW_TRY(add_units(ranges, &extent, file->size));
+        keep_lost_error(ranges, extent);
+        if (!is_hole(extent))
+            BW_TRY(add_units(ranges, extent, file->size));
     }
     for (size_t i = 0; i < ranges->count; i++)
         data += ranges->ranges[i].length;

@@ -30,6 +30,7 @@ struct bw_deleted_inode {
 };
 
 struct bw_deleted {
+    struct bw_deleted_state description; /* of `state` */
     struct bw_fs *present;
     struct bw_deleted_options options;
     struct bw_older older;
@@ -441,17 +442,17 @@ void bw_deleted_close(struct bw_deleted *deleted)
     free(deleted);
 }
 
-static struct bw_error *describe(struct bw_deleted *deleted, struct bw_deleted_state *state)
+static struct bw_error *describe(struct bw_deleted *deleted)
 {
     struct bw_fs *fs = deleted->state;
-    *state = (struct bw_deleted_state){
+    deleted->description = (struct bw_deleted_state){
         .fs = fs,
         .generation = fs->root_tree.root.generation,
         .tree_root = fs->root_tree.root.bytenr,
         .is_present = fs == deleted->present,
     };
-    struct bw_error *error = bw_older_time(fs, &state->time);
-    state->lost = bw_fs_status(fs).damages;
+    struct bw_error *error = bw_older_time(fs, &deleted->description.time);
+    deleted->description.lost = bw_fs_status(fs).damages;
     return error;
 }
 
@@ -466,16 +467,17 @@ static void advance(struct bw_deleted *deleted, struct bw_fs *fs)
     deleted->count = 0;
 }
 
-struct bw_error *bw_deleted_next(struct bw_deleted *deleted, struct bw_deleted_state *state,
-                                 bool *got)
+struct bw_error *bw_deleted_next(struct bw_deleted *deleted, const struct bw_deleted_state **state)
 {
     struct bw_fs *fs;
-    *got = !deleted->at_end;
+    *state = NULL;
     if (deleted->at_end)
         return NULL;
     BW_TRY(bw_older_next(&deleted->older, &fs));
     deleted->at_end = !fs;
     advance(deleted, fs ? fs : deleted->present);
     BW_TRY(fs ? deleted_find(deleted) : deleted_find_present(deleted));
-    return describe(deleted, state);
+    BW_TRY(describe(deleted));
+    *state = &deleted->description;
+    return NULL;
 }

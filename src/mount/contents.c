@@ -155,17 +155,16 @@ static bool is_data(const struct bw_extent *extent)
 static struct bw_error *seek(struct bw_reader *reader, const struct bw_data_file *file, bool data,
                              uint64_t *offset)
 {
-    struct bw_extent extent;
-    bool got;
+    const struct bw_extent *extent;
     bw_extent_reader_seek(reader->extents, file, *offset, file->size);
     for (;;) {
-        BW_TRY(bw_extent_reader_next(reader->extents, &extent, &got));
-        if (!got || extent.offset >= file->size) {
+        BW_TRY(bw_extent_reader_next(reader->extents, &extent));
+        if (!extent || extent->offset >= file->size) {
             *offset = file->size;
             return NULL;
         }
-        if (is_data(&extent) == data) {
-            *offset = extent.offset > *offset ? extent.offset : *offset;
+        if (is_data(extent) == data) {
+            *offset = extent->offset > *offset ? extent->offset : *offset;
             return NULL;
         }
     }

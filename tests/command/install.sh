@@ -67,13 +67,12 @@ int main(int count, char **arguments)
                                                  .context = "version"};
     const struct bw_deleted_options options = {.struct_size = sizeof options, .images = &images};
     struct bw_deleted *deleted;
-    struct bw_deleted_state state;
+    const struct bw_deleted_state *state;
     struct bw_fs *fs;
-    bool got = true;
     if (bw_fs_open(&images, &fs) || bw_versions(fs, &versions) ||
         bw_deleted_open(fs, &options, &deleted))
         return 1;
-    while (!bw_deleted_next(deleted, &state, &got) && got)
+    while (!bw_deleted_next(deleted, &state) && state)
         if (bw_deleted_visit(deleted, 0, print_deleted, "deleted"))
             return 1;
     bw_deleted_close(deleted);

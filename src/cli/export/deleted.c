@@ -30,7 +30,7 @@ struct deleting {
     struct cmd_index index;
     struct cmd_generations states;
     struct bw_deleted *deleted;
-    struct bw_deleted_state state; /* the current historic root */
+    const struct bw_deleted_state *state; /* the current historic root */
     struct cmd_answer *answer;
     struct bw_entry_queue *queue;
     struct bw_left left; /* of the file whose parts are being delivered */
@@ -110,16 +110,16 @@ static void end(struct deleting *deleting)
 static struct bw_error *for_each_state(struct deleting *deleting,
                                        struct bw_error *(*work)(struct deleting *deleting))
 {
-    for (bool got;;) {
-        BW_TRY(bw_deleted_next(deleting->deleted, &deleting->state, &got));
-        if (!got)
+    for (;;) {
+        BW_TRY(bw_deleted_next(deleting->deleted, &deleting->state));
+        if (!deleting->state)
             return NULL;
-        if (deleting->state.lost && !deleting->state.is_present &&
+        if (deleting->state->lost && !deleting->state->is_present &&
             deleting->common->messages.verbose)
             fprintf(stderr,
                     "btrfs-walk: generation %" PRIu64
                     " is incomplete: files in its lost blocks are not listed\n",
-                    deleting->state.generation);
+                    deleting->state->generation);
         BW_TRY(work(deleting));
     }
 }
@@ -193,9 +193,9 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
     const struct bw_bytes path = {item->path.data, item->path.length};
     const struct bw_deletedinfo row = {
         .recoverable = bw_left_name(bw_left_kind(left, unchecked)),
-        .generation = deleting->state.generation,
-        .tree_root = deleting->state.tree_root,
-        .changed = bw_time_nanoseconds(&deleting->state.time),
+        .generation = deleting->state->generation,
+        .tree_root = deleting->state->tree_root,
+        .changed = bw_time_nanoseconds(&deleting->state->time),
         .type = is_top ? "subvolume" : bw_file_type_name(bw_file_type_of_mode(item->inode.mode)),
         .path = path,
         .path_bytes = path,
@@ -237,8 +237,8 @@ static struct bw_error *list_state(struct deleting *deleting)
         .context = deleting,
         .held = cmd_export_held,
     };
-    BW_TRY(bw_entry_queue_create(deleting->state.fs, &queue, &deleting->queue));
-    struct bw_error *error = bw_stream_run(deleting->state.fs, &stream);
+    BW_TRY(bw_entry_queue_create(deleting->state->fs, &queue, &deleting->queue));
+    struct bw_error *error = bw_stream_run(deleting->state->fs, &stream);
     bw_entry_queue_destroy(deleting->queue);
     return error;
 }
@@ -276,7 +276,7 @@ static struct bw_error *make_unique(struct deleting *deleting, struct bw_entry *
         return bw_map_put(&deleting->taken, hash, TAKEN) ? NULL : bw_error_no_memory();
     path->length = 0;
     bw_buffer_append(path, entry->path, entry->path_length);
-    bw_buffer_format(path, ".~%" PRIu64 "~", deleting->state.generation);
+    bw_buffer_format(path, ".~%" PRIu64 "~", deleting->state->generation);
     bw_buffer_append_byte(path, '\0');
     if (path->failed)
         return bw_error_no_memory();
@@ -310,18 +310,19 @@ static struct bw_error *free_names(struct deleting *deleting)
 static bool is_unverifiable(const struct deleting *deleting, const struct bw_entry *entry)
 {
     const struct bw_inode *inode = entry->inode;
-    struct bw_extent extent = {.kind = BW_EXTENT_REGULAR};
+    const struct bw_extent *extent;
     struct bw_file *file;
-    bool got;
     if (!S_ISREG(inode->mode) || !inode->size || !(inode->flags & BW_INODE_NODATASUM))
         return false;
     BW_AUTO_ERROR struct bw_error *error =
-        bw_file_open(deleting->state.fs, &entry->place, NULL, &file);
+        bw_file_open(deleting->state->fs, &entry->place, NULL, &file);
     if (error)
         return true;
-    bw_error_free(bw_file_next_extent(file, &extent, &got));
+    bw_error_free(bw_file_next_extent(file, &extent));
+    const bool in_tree =
+        extent && extent->kind == BW_EXTENT_INLINE && extent->length >= inode->size;
     bw_file_close(file);
-    return extent.kind != BW_EXTENT_INLINE || extent.length < inode->size;
+    return !in_tree;
 }
 
 static struct bw_error *pass_on(void *context, const struct bw_entry *entry)
@@ -348,8 +349,8 @@ static struct bw_error *bring_to_extract(void *context, unsigned types, bw_entry
 
 static struct bw_error *extract_state(struct deleting *deleting)
 {
-    deleting->extract->generation = deleting->state.generation;
-    BW_TRY(extract_from(deleting->extract, deleting->state.fs));
+    deleting->extract->generation = deleting->state->generation;
+    BW_TRY(extract_from(deleting->extract, deleting->state->fs));
     return free_names(deleting);
 }
 

@@ -299,15 +299,15 @@ static struct bw_error *write_extent(const struct answer *answer, const struct b
 static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
 {
     const struct answer *answer = context;
-    struct bw_extent extent;
-    for (bool got = true;;) {
-        BW_TRY(bw_file_next_extent(answer->file, &extent, &got));
-        if (!got)
+    const struct bw_extent *extent;
+    for (;;) {
+        BW_TRY(bw_file_next_extent(answer->file, &extent));
+        if (!extent)
             return NULL;
-        if (extent.kind == BW_EXTENT_BAD)
+        if (extent->kind == BW_EXTENT_BAD)
             cmd_paths_miss(answer->paths,
-                           bw_error_prefix(bw_error_copy(extent.error), "%s", answer->path));
-        BW_TRY(write_extent(answer, &extent, sink));
+                           bw_error_prefix(bw_error_copy(extent->error), "%s", answer->path));
+        BW_TRY(write_extent(answer, extent, sink));
     }
 }
 

@@ -75,10 +75,9 @@ struct extents {
 
 static struct bw_error *next(struct extents *extents)
 {
-    bool got;
-    BW_TRY(bw_file_next_extent(extents->file, &extents->now, &got));
-    if (!got)
-        extents->now = (struct bw_extent){.kind = BW_EXTENT_HOLE};
+    const struct bw_extent *extent;
+    BW_TRY(bw_file_next_extent(extents->file, &extent));
+    extents->now = extent ? *extent : (struct bw_extent){.kind = BW_EXTENT_HOLE};
     return NULL;
 }
 

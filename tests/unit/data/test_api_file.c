@@ -98,8 +98,7 @@ static void test_bad_part(void **state)
 static void test_extents(void **state)
 {
     struct data_image *image = sample();
-    struct bw_extent extent;
-    bool got;
+    const struct bw_extent *extent;
     (void)state;
     data_image_open(image, NULL);
     struct bw_file *file = open_file(image);
@@ -113,20 +112,20 @@ static void test_extents(void **state)
     };
     for (unsigned round = 0; round < 2; round++) {
         for (size_t i = 0; i < COUNT(expected); i++) {
-            expect_success(bw_file_next_extent(file, &extent, &got));
-            assert_true(got);
-            assert_int_equal(extent.kind, expected[i].kind);
-            assert_int_equal(extent.offset, expected[i].offset);
-            assert_int_equal(extent.length, expected[i].length);
+            expect_success(bw_file_next_extent(file, &extent));
+            assert_non_null(extent);
+            assert_int_equal(extent->kind, expected[i].kind);
+            assert_int_equal(extent->offset, expected[i].offset);
+            assert_int_equal(extent->length, expected[i].length);
         }
-        expect_success(bw_file_next_extent(file, &extent, &got));
-        assert_false(got);
+        expect_success(bw_file_next_extent(file, &extent));
+        assert_null(extent);
         bw_file_seek_extent(file, 0);
     }
     bw_file_seek_extent(file, 3 * SECTOR + 1);
-    expect_success(bw_file_next_extent(file, &extent, &got));
-    assert_int_equal(extent.offset, 3 * SECTOR + 1);
-    assert_int_equal(extent.length, SECTOR - 1);
+    expect_success(bw_file_next_extent(file, &extent));
+    assert_int_equal(extent->offset, 3 * SECTOR + 1);
+    assert_int_equal(extent->length, SECTOR - 1);
     bw_file_close(file);
     data_image_free(image);
 }
