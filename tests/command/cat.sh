@@ -93,7 +93,7 @@ largest=$("$PROGRAM" -q "$victim" | grep 'source/large.bin$' | head -n 1)
 cp --sparse=always "$victim" "$WORK/bad.img"
 status 0 extents --json "$victim" "$largest"
 offset=$(grep -oE \
-        '"places":\[\{"logical":[0-9]+,"length":[0-9]+,"copies":\[\{"device":1,"offset":[0-9]+' \
+        '"places":\[\{"logical":[0-9]+,"length":[0-9]+,"copies":\[\{"devid":1,"offset":[0-9]+' \
         "$WORK/out" |
     head -n 1 | grep -oE '[0-9]+$')
 if [ -n "$offset" ]; then
