@@ -58,15 +58,21 @@ print() {
     [ $? -lt 2 ] || [ "$command" = check ]
 }
 
+validate() {
+    python3 "$ROOT/tests/support/validate_json.py" "$ROOT/docs/schema.json" "$1" < "$2"
+}
+
 try_command() {
     local command=$1 dated=$2 column
     holds "$command: --json" print lines --json
     holds "$command: --json=array" print array --json=array
     holds "$command: both are the same" python3 "$WORK/same.py" "$WORK/lines" "$WORK/array"
+    holds "$command: the schema" validate "$3" "$WORK/lines"
     column=$(python3 "$WORK/members.py" "$WORK/lines" | sort -u | sed -n 's/^plain //p' | head -n 1)
     [ -n "$column" ] ||
         column=$(python3 "$WORK/members.py" "$WORK/lines" | sed -n 's/^nested //p' | head -n 1)
     holds "$command: --json-header" print out --json --json-header
+    holds "$command: the schema, with a header" validate "$3" "$WORK/out"
     holds "$command: its header" grep -q "^{\"record\":\"header\",.*\"of\":\"$3\"" "$WORK/out"
     holds "$command: -o $column" print out -o "$column"
     cp "$WORK/out" "$WORK/column"
@@ -81,6 +87,7 @@ try_command() {
     is "$command: only the column" "$(python3 "$WORK/members.py" "$WORK/out" | sort -u |
         sed 's/.* //; s/_bytes$//' | uniq)" "${column%_bytes}"
     holds "$command: --times" print out --json --times=iso
+    holds "$command: the schema, with dates" validate "$3" "$WORK/out"
     if [ "$dated" = True ] && ! cmp -s "$WORK/out" "$WORK/lines"; then
         holds "$command: dates" grep -q '"[0-9]\{4\}-[0-9-]*T[0-9:.]*Z"' "$WORK/out"
     fi
@@ -105,6 +112,26 @@ while read -r command record dated; do
     commands=$((commands + 1))
 done < <("$PROGRAM" --dump-tables | python3 "$WORK/records.py")
 holds "there are commands" [ "$commands" -ge 28 ]
+
+# Other records of some commands, and the schema itself: it refuses what is not in it.
+while read -r fixture record words; do
+    read_about "$fixture"
+    # shellcheck disable=SC2086 # several words
+    holds "$words" timeout 60 "$PROGRAM" $words --json "$image" "${devices[@]}"
+    # shellcheck disable=SC2086
+    "$PROGRAM" $words --json "$image" "${devices[@]}" > "$WORK/lines" 2> "$WORK/err"
+    holds "$words: the schema" validate "$record" "$WORK/lines"
+done << 'END'
+past statetreeinfo roots --trees
+quota-groups quotainfo qgroups --status
+plain itemsinfo tree-stats --items
+data-clones sharedinfo space --shared
+data-clones freeinfo space --free-if 5
+END
+for row in '{"path":1}' '{"way":"/x"}' '{"mtime":"yesterday"}' '{"inode":-1}' '{"flags":1}' ''; do
+    printf '%s' "$row" > "$WORK/lines"
+    holds "no such row: $row" eval "! validate fileinfo \"\$WORK/lines\""
+done
 
 # Commands that print text by default accept options of columns only together with -o or the like.
 plain=$images/compressed/dev1.img

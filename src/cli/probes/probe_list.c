@@ -159,8 +159,10 @@ static void add_probe(struct bw_json *json, const struct bw_probe *probe)
     bw_json_end(json);
 }
 
-static void add_member(struct bw_json *json, const struct bw_member *member)
+static void add_member(struct bw_json *json, const struct bw_record *record, unsigned number)
 {
+    const struct bw_member *member = &record->members[number];
+    const struct bw_record *element = bw_record_element(record, number);
     bw_json_begin_object(json, NULL);
     bw_json_text(json, "name", member->name);
     bw_json_text(json, "type", types[member->type].name);
@@ -170,6 +172,8 @@ static void add_member(struct bw_json *json, const struct bw_member *member)
     bw_json_bool(json, "lazy", member->lazy);
     bw_json_text(json, "stability", bw_stability_name(member->stability));
     bw_json_text(json, "documentation", member->documentation);
+    if (element)
+        bw_json_text(json, "of", element->name);
     bw_json_end(json);
 }
 
@@ -184,7 +188,7 @@ static void add_record(struct bw_json *json, const struct bw_record *record)
     add_attributes(json, record->attributes);
     bw_json_begin_array(json, "members");
     for (unsigned i = 0; i < record->member_count; i++)
-        add_member(json, &record->members[i]);
+        add_member(json, record, i);
     bw_json_end(json);
     bw_json_end(json);
 }
