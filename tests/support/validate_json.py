@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """validate_json.py SCHEMA RECORD < ROWS: compares rows of JSON, one a line or an array, with a
-record of docs/schema.json; a first row of the record "header" is one of headerinfo. Prints what is wrong,
-and fails; also without rows. It knows the words that scripts/docs/schema.py uses, and refuses
-others."""
+record of docs/schema.json; a first row of the record "header" is one of headerinfo. Prints what is
+wrong, and fails; also without rows. It knows the words that scripts/docs/schema.py uses, and
+refuses others."""
 import json
 import re
 import sys
