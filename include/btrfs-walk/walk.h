@@ -143,8 +143,8 @@ struct bw_walk_summary {
  * and the options, not on the number of threads. `summary` may be NULL.
  *
  * Errors: BW_ERROR_NOT_FOUND if `subvolume` or `start` does not exist, BW_ERROR_USAGE for wrong
- * options, BW_ERROR_NO_MEMORY, or what `consume` or `visit` returned. Only one walk of a file
- * system may run at a time.
+ * options, BW_ERROR_NO_MEMORY, or the error of `consume` or `visit`. Several walks of a file system
+ * may run at once.
  */
 struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *options,
                          struct bw_walk_summary *summary);

@@ -3,6 +3,8 @@
  * The walk on sound images of many shapes: tree levels, node sizes, checksums, deep and moved
  * directories, links, subvolumes and snapshots, options, order and threads.
  */
+#include <pthread.h>
+
 #include "support/walk_helpers.h"
 
 static struct walk_result walk_with(const struct iw_image *image,
@@ -293,6 +295,48 @@ static void test_again(void **state)
 }
 
 /* The greatest key that an entry of a directory can have, also as the first one of a node. */
+/* A walk with its result, for a thread. */
+struct concurrent_walk {
+    pthread_t thread;
+    struct bw_fs *fs;
+    struct walk_result result;
+};
+
+static void *walk_in_thread(void *context)
+{
+    struct concurrent_walk *walk = context;
+    walk->result = walk_fs(walk->fs, &(struct bw_walk_options){.threads = 2});
+    return NULL;
+}
+
+static void test_at_once(void **state)
+{
+    (void)state;
+    struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
+    struct concurrent_walk walks[4] = {0};
+    struct bw_fs *fs;
+    iw_shape(image, FS, 3, 3, 3);
+    fill_sample(image);
+    iw_write_memory(image);
+    expect_success(open_image(image, NULL, &fs));
+    for (size_t i = 0; i < COUNT(walks); i++) {
+        walks[i].fs = fs;
+        assert_int_equal(pthread_create(&walks[i].thread, NULL, walk_in_thread, &walks[i]), 0);
+    }
+    for (size_t i = 0; i < COUNT(walks); i++)
+        pthread_join(walks[i].thread, NULL);
+    assert_true(walks[0].result.count > 10);
+    for (size_t i = 1; i < COUNT(walks); i++) {
+        assert_int_equal(walks[i].result.count, walks[0].result.count);
+        for (size_t k = 0; k < walks[0].result.count; k++)
+            assert_string_equal(walks[i].result.paths[k], walks[0].result.paths[k]);
+    }
+    for (size_t i = 0; i < COUNT(walks); i++)
+        walk_result_free(&walks[i].result);
+    bw_fs_close(fs);
+    iw_destroy(image);
+}
+
 static void test_last_index(void **state)
 {
     (void)state;
@@ -328,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_consumer_stops),
         cmocka_unit_test(test_escape),
         cmocka_unit_test(test_again),
+        cmocka_unit_test(test_at_once),
         cmocka_unit_test(test_last_index),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
