@@ -10,16 +10,16 @@ Makes file systems of each of the kinds below in turn and changes them at random
 overwritten, renamed and deleted, subvolumes and snapshots made and deleted. After each commit the
 inode, generation, size and SHA-256 of every file are recorded through the mount. Then
 
-  - every file that `deleted` calls proven must have the hash that was recorded for it;
+  - every file that `deleted` calls verified must have the hash that was recorded for it;
   - every file that is in a recorded generation which is still whole, but not in the last one, must
     be listed;
   - `deleted --extract` must write the same contents;
   - and after nine tenths of the free space have been overwritten, no wrong contents may be called
-    proven, and no file that is not whole may be extracted under its own name.
+    verified, and no file that is not whole may be extracted under its own name.
 
 --restore also runs `btrfs-find-root -a`, and `btrfs restore` with each root that it names. For both
 it counts how many of the deleted contents they bring back ("right"), and how many contents that no
-file ever had ("false"); for `deleted --extract` also with --unproven. --table appends a row for
+file ever had ("false"); for `deleted --extract` also with --unverified. --table appends a row for
 each case to a file. Needs root, mkfs.btrfs and a kernel with btrfs.
 """
 import collections
@@ -395,7 +395,7 @@ def compare(options, case, directory):
     result.count(comparison, contents, "ours", comparison.check_extraction(rows, directory),
                  seconds)
     result.count(comparison, contents, "unproven",
-                 set(comparison.extraction(directory, "--unproven")[1].values()), 0)
+                 set(comparison.extraction(directory, "--unverified")[1].values()), 0)
     if options.restore:
         restored, result.roots, seconds = restore_all(history, directory)
         result.count(comparison, contents, "restore", restored, seconds)

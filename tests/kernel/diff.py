@@ -218,7 +218,7 @@ def move_all(before, rows):
     """Maps each path of the first snapshot to its path in the second one; None: deleted."""
     renamed = {}
     for row in rows:
-        if row["status"] == "R":
+        if row["change"] == "renamed":
             renamed.setdefault(row["old_path"], []).append(row["path"])
     deleted = {row["path"] for row in rows if row["change"] == "deleted"}
     moved = {"/": "/"}
