@@ -286,10 +286,10 @@ struct bw_recording_facts {
  * contents are not trusted. On success the caller owns `*recording`. BW_ERROR_CORRUPT: it is not a
  * black box, or damaged; BW_ERROR_UNSUPPORTED: it has another version; BW_ERROR_SYSTEM;
  * BW_ERROR_NO_MEMORY. */
-struct bw_error *bw_recording_read(int descriptor, struct bw_recording **recording);
+struct bw_error *bw_recording_open(int descriptor, struct bw_recording **recording);
 
 /** Frees it; NULL is allowed. */
-void bw_recording_destroy(struct bw_recording *recording);
+void bw_recording_close(struct bw_recording *recording);
 
 /** The facts; valid as long as the recording. */
 const struct bw_recording_facts *bw_recording_facts(const struct bw_recording *recording);

@@ -579,9 +579,8 @@ struct bw_compression_options {
 
 /** Begins with no files; `options` may be NULL. The caller owns `*count`, which the file system
  * must outlive. BW_ERROR_USAGE for wrong options, BW_ERROR_NO_MEMORY. */
-struct bw_error *bw_compression_begin(struct bw_fs *fs,
-                                      const struct bw_compression_options *options,
-                                      struct bw_compression_count **count);
+struct bw_error *bw_compression_open(struct bw_fs *fs, const struct bw_compression_options *options,
+                                     struct bw_compression_count **count);
 
 /** Adds a file, or everything below a directory, specified as in struct bw_du_options. Nothing else
  * is counted. Lost blocks are reported. BW_ERROR_NOT_FOUND, BW_ERROR_NO_MEMORY. */
@@ -594,7 +593,7 @@ struct bw_error *bw_compression_sum(struct bw_compression_count *count,
                                     struct bw_compression_info *info);
 
 /** Frees it; NULL is allowed. */
-void bw_compression_end(struct bw_compression_count *count);
+void bw_compression_close(struct bw_compression_count *count);
 
 #ifdef __cplusplus
 }

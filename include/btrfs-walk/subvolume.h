@@ -203,11 +203,11 @@ struct bw_user_names;
  * name or number, the first counts. The caller owns `*user_names`. BW_ERROR_NO_MEMORY; unreadable
  * files are an error, too.
  */
-struct bw_error *bw_user_names_read(struct bw_fs *fs, const struct bw_subvolume *from,
+struct bw_error *bw_user_names_open(struct bw_fs *fs, const struct bw_subvolume *from,
                                     struct bw_user_names **user_names);
 
 /** Frees them; NULL is allowed. */
-void bw_user_names_destroy(struct bw_user_names *user_names);
+void bw_user_names_close(struct bw_user_names *user_names);
 
 /** Where /etc/passwd was found: the path of the subvolume, as a prefix of paths ("" for the
  * top-level one). */

@@ -232,10 +232,10 @@ struct bw_error *bw_selection_close(struct bw_selection *selection);
  * conditions on its type. Returns all types that can be selected then. */
 unsigned bw_selection_default_types(struct bw_selection *selection, unsigned types);
 
-/** Looks up the names of "user" and "group" in an image (bw_user_names_read()), if there are such
+/** Looks up the names of "user" and "group" in an image (bw_user_names_open()), if there are such
  * conditions. Call it once, after the last condition; without it, such names select nothing.
  * BW_ERROR_USAGE if a condition is missing after an operator, or parentheses are open;
- * BW_ERROR_NOT_FOUND if a name is unknown; errors as bw_user_names_read(). */
+ * BW_ERROR_NOT_FOUND if a name is unknown; errors as bw_user_names_open(). */
 struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_fs *fs,
                                       const struct bw_subvolume *from);
 

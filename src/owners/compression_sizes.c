@@ -156,8 +156,8 @@ static struct bw_error *on_batch(void *context, const struct bw_file_batch *batc
     return batch->wanted_count ? count_steps(context, batch, 0, batch->count) : NULL;
 }
 
-struct bw_error *bw_compression_begin(struct bw_fs *fs, const struct bw_compression_options *given,
-                                      struct bw_compression_count **result)
+struct bw_error *bw_compression_open(struct bw_fs *fs, const struct bw_compression_options *given,
+                                     struct bw_compression_count **result)
 {
     struct bw_compression_options options = {.struct_size = sizeof options};
     if (given)
@@ -174,7 +174,7 @@ struct bw_error *bw_compression_begin(struct bw_fs *fs, const struct bw_compress
     return NULL;
 }
 
-void bw_compression_end(struct bw_compression_count *count)
+void bw_compression_close(struct bw_compression_count *count)
 {
     if (!count)
         return;

@@ -563,20 +563,20 @@ static struct bw_error *read_box(int descriptor, struct bw_recording *recording)
     return sort_slots(recording);
 }
 
-struct bw_error *bw_recording_read(int descriptor, struct bw_recording **result)
+struct bw_error *bw_recording_open(int descriptor, struct bw_recording **result)
 {
     struct bw_recording *recording = calloc(1, sizeof *recording);
     if (!recording)
         return bw_error_no_memory();
     struct bw_error *error = read_box(descriptor, recording);
     if (error)
-        bw_recording_destroy(recording);
+        bw_recording_close(recording);
     else
         *result = recording;
     return error;
 }
 
-void bw_recording_destroy(struct bw_recording *recording)
+void bw_recording_close(struct bw_recording *recording)
 {
     if (!recording)
         return;

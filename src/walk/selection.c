@@ -602,11 +602,11 @@ struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_
         if (!has_owner_name(&selection->tests[i]))
             continue;
         if (!user_names)
-            error = bw_user_names_read(fs, from, &user_names);
+            error = bw_user_names_open(fs, from, &user_names);
         if (!error)
             error = look_up_owner(&selection->tests[i], user_names);
     }
-    bw_user_names_destroy(user_names);
+    bw_user_names_close(user_names);
     return error;
 }
 /* Testing a file. */

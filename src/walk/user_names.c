@@ -165,7 +165,7 @@ static struct bw_error *read_from(struct bw_fs *fs, const struct bw_subvolume *f
     return missing ? NULL : read_list(fs, &place, &names->groups);
 }
 
-struct bw_error *bw_user_names_read(struct bw_fs *fs, const struct bw_subvolume *from,
+struct bw_error *bw_user_names_open(struct bw_fs *fs, const struct bw_subvolume *from,
                                     struct bw_user_names **result)
 {
     struct bw_user_names *names = calloc(1, sizeof *names);
@@ -174,7 +174,7 @@ struct bw_error *bw_user_names_read(struct bw_fs *fs, const struct bw_subvolume 
     const struct bw_subvolume *found = find_subvolume(fs, from);
     struct bw_error *error = found ? read_from(fs, found, names) : NULL;
     if (error) {
-        bw_user_names_destroy(names);
+        bw_user_names_close(names);
         return bw_error_prefix(error, "names of users and groups");
     }
     *result = names;
@@ -187,7 +187,7 @@ static void free_list(struct id_list *list)
     free(list->names);
 }
 
-void bw_user_names_destroy(struct bw_user_names *names)
+void bw_user_names_close(struct bw_user_names *names)
 {
     if (!names)
         return;

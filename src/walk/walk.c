@@ -247,7 +247,7 @@ static struct bw_error *read_people(struct bw_fs *fs, const struct bw_walk_optio
         return NULL;
     if (options->subvolume)
         BW_TRY(bw_subvolume_by_name(fs, options->subvolume, &from));
-    return bw_user_names_read(fs, from, user_names);
+    return bw_user_names_open(fs, from, user_names);
 }
 
 static struct bw_error *walk_text(struct bw_fs *fs, const struct bw_walk_options *options,
@@ -266,7 +266,7 @@ static struct bw_error *walk_text(struct bw_fs *fs, const struct bw_walk_options
     writer.user_names = user_names;
     writer.times = options->time_style ? &times : NULL;
     struct bw_error *error = walk_with(fs, options, &writer, summary);
-    bw_user_names_destroy(user_names);
+    bw_user_names_close(user_names);
     return error;
 }
 

@@ -55,7 +55,7 @@ void record_image(struct bw_probes *probes, const char *path)
 struct bw_error *recorder_bench_read(int descriptor, struct bw_recording **recording)
 {
     lseek(descriptor, 0, SEEK_SET);
-    return bw_recording_read(descriptor, recording);
+    return bw_recording_open(descriptor, recording);
 }
 
 struct bw_recording *recorder_bench_recording(const struct recorder_bench *bench)

@@ -153,11 +153,11 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     struct bw_compression_count *count;
     BW_TRY(cmd_selection_prepare(&state->selection, answer->session.fs, state->subvolume));
     cmd_progress_expect_trees(answer->session.fs, true);
-    BW_TRY(bw_compression_begin(answer->session.fs, &wanted, &count));
+    BW_TRY(bw_compression_open(answer->session.fs, &wanted, &count));
     struct bw_error *error = add_all(answer->common, state, count);
     if (!error)
         error = bw_compression_sum(count, &info);
-    bw_compression_end(count);
+    bw_compression_close(count);
     if (error)
         return error;
     return write_rows(answer, &info);

@@ -679,7 +679,7 @@ static struct bw_error *prepare(struct lister *ls)
     const char *columns = ls->paths.common->answer.columns;
     columns = columns ? columns : "";
     if ((state->names && !state->numeric) || strstr(columns, "user") || strstr(columns, "group"))
-        BW_TRY(bw_user_names_read(fs, state->subvolume ? ls->paths.from : NULL, &state->owners));
+        BW_TRY(bw_user_names_open(fs, state->subvolume ? ls->paths.from : NULL, &state->owners));
     return NULL;
 }
 
@@ -844,7 +844,7 @@ static int run(const struct cmd_common *common, void *state)
     struct bw_error *error = make_ready(common, ls, &rows);
     int status = error ? cmd_fail(common, error) : list_image(common, ls, rows);
     bw_rows_destroy(rows);
-    bw_user_names_destroy(ls->owners);
+    bw_user_names_close(ls->owners);
     ls_colors_free(&ls->colors);
     return status;
 }

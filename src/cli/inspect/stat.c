@@ -319,7 +319,7 @@ static struct bw_error *write_format(struct stat_state *state, const struct cmd_
     if (S_ISLNK(inode.mode) && strstr(state->format, "N"))
         BW_TRY(bw_inode_readlink(fs, place, &target, &(size_t){0}));
     if (!state->user_names && stat_format_names_people(state->format))
-        BW_TRY(bw_user_names_read(fs, state->subvolume ? paths->from : NULL, &state->user_names));
+        BW_TRY(bw_user_names_open(fs, state->subvolume ? paths->from : NULL, &state->user_names));
     bw_fs_superblock(fs, &superblock);
     const struct stat_facts facts = {path,
                                      &inode,
@@ -361,7 +361,7 @@ static int run(const struct cmd_common *common, void *state)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--format excludes %s",
                                                 common->answer.columns ? "-o" : "--json"));
     const int status = cmd_paths_run(common, stat->subvolume, stat->follow, &plan, answer, state);
-    bw_user_names_destroy(stat->user_names);
+    bw_user_names_close(stat->user_names);
     return status;
 }
 

@@ -46,7 +46,7 @@ static struct bw_error *load(const struct cmd_common *common, const char *file,
         return bw_error_from_errno(errno, "cannot open");
     struct bw_error *error = cmd_sandbox_enter(common, NULL);
     if (!error)
-        error = bw_recording_read(descriptor, recording);
+        error = bw_recording_open(descriptor, recording);
     close(descriptor);
     return error;
 }
@@ -139,7 +139,7 @@ static int show(const struct cmd_common *common, const struct blackbox_state *bl
     } else if (!common->messages.quiet) {
         print_notes(file, bw_recording_facts(recording));
     }
-    bw_recording_destroy(recording);
+    bw_recording_close(recording);
     return status;
 }
 

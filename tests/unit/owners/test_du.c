@@ -193,14 +193,14 @@ static void test_options(void **state)
     options.take = take;
     options.start = "/none";
     expect_error(bw_du(image->fs, &options), BW_ERROR_NOT_FOUND, NULL);
-    expect_error(bw_compression_begin(image->fs, &wrong, &sums), BW_ERROR_USAGE, NULL);
-    expect_success(bw_compression_begin(image->fs, NULL, &sums));
+    expect_error(bw_compression_open(image->fs, &wrong, &sums), BW_ERROR_USAGE, NULL);
+    expect_success(bw_compression_open(image->fs, NULL, &sums));
     expect_error(bw_compression_add(sums, "none", NULL), BW_ERROR_NOT_FOUND, NULL);
     expect_success(bw_compression_add(sums, NULL, NULL));
     expect_success(bw_compression_sum(sums, &info));
     assert_int_equal(info.files, 1);
     assert_int_equal(info.total.disk, SECTOR);
-    bw_compression_end(sums);
+    bw_compression_close(sums);
     data_image_free(image);
 }
 

@@ -28,7 +28,7 @@ static const char *last_json(struct recorder_bench *bench)
         bw_recording_event(recording, bw_recording_facts(recording)->count - 1);
     memcpy(bench->line, event.json.data, event.json.length);
     bench->line[event.json.length] = '\0';
-    bw_recording_destroy(recording);
+    bw_recording_close(recording);
     return bench->line;
 }
 
@@ -215,7 +215,7 @@ static void test_rounds(void **state)
         assert_int_equal(facts->torn + facts->damaged + facts->missing, 0);
         for (uint32_t j = 0; j < facts->count; j++)
             assert_int_equal(bw_recording_event(recording, j).number, facts->overwritten + j + 1);
-        bw_recording_destroy(recording);
+        bw_recording_close(recording);
         assert_int_equal(bw_recorder_line(bench.recorder, 0, bench.line), 0);
         assert_int_equal(bw_recorder_line(bench.recorder, i + 1, bench.line), 0);
         assert_int_equal(bw_recorder_line(bench.recorder, 1, bench.line) > 0, i <= 7);
@@ -235,7 +235,7 @@ static void test_slot_in_use(void **state)
     struct bw_recording *recording = recorder_bench_recording(&bench);
     assert_int_equal(bw_recording_facts(recording)->count, 3); /* 4, 5, 6 */
     assert_int_equal(bw_recording_facts(recording)->torn, 1);
-    bw_recording_destroy(recording);
+    bw_recording_close(recording);
     assert_int_equal(bw_recorder_line(bench.recorder, 7, bench.line), 0);
     atomic_store(&bench.slots[3].sequence, htole64(12));
     record_image(bench.probes, "z"); /* number 8: the slot has a later one */
@@ -246,7 +246,7 @@ static void test_slot_in_use(void **state)
     assert_int_equal(facts->torn, 1);
     assert_int_equal(facts->missing, 2); /* of 9 to 12: 9, 10; 11 has the slot of the torn one */
     assert_int_equal(facts->overwritten, 6); /* of 1 to 8, 5 and 6 are there */
-    bw_recording_destroy(recording);
+    bw_recording_close(recording);
     recorder_bench_free(&bench);
 }
 
@@ -293,7 +293,7 @@ static void test_threads(void **state)
         snprintf(expected, sizeof expected, "%0100llu", inode);
         assert_string_equal(path, expected);
     }
-    bw_recording_destroy(recording);
+    bw_recording_close(recording);
     recorder_bench_free(&bench);
 }
 

@@ -35,7 +35,7 @@ static struct bw_recording_facts facts_of(const char *path)
 {
     struct bw_recording *recording = read_file(path);
     const struct bw_recording_facts facts = *bw_recording_facts(recording);
-    bw_recording_destroy(recording);
+    bw_recording_close(recording);
     return facts;
 }
 
@@ -126,7 +126,7 @@ static void test_killed(void **state)
     assert_int_equal(last.number, 100);
     assert_non_null(memmem(last.text.data, last.text.length, "device=the-last ", 16));
     assert_non_null(memmem(last.json.data, last.json.length, "{\"number\":100,", 14));
-    bw_recording_destroy(recording);
+    bw_recording_close(recording);
     unlink(path);
 }
 
@@ -146,7 +146,7 @@ static struct bw_error *read_bytes(const void *bytes, size_t size)
     int descriptor = memfd_create("copy", 0);
     assert_int_equal(write(descriptor, bytes, size), size);
     struct bw_error *error = recorder_bench_read(descriptor, &recording);
-    bw_recording_destroy(recording);
+    bw_recording_close(recording);
     close(descriptor);
     return error;
 }
@@ -182,7 +182,7 @@ static void test_header_bytes(void **state)
         assert_int_equal(error != NULL,
                          i < offsetof(struct bw_box_header, checksum) + sizeof(bw_le32));
         bw_error_free(error);
-        bw_recording_destroy(recording);
+        bw_recording_close(recording);
     }
     struct bw_recording *recording = NULL;
     bench.header->version = bw_put32(1);
@@ -226,7 +226,7 @@ static uint32_t show_all(const struct recorder_bench *bench)
         }
     }
     uint32_t count = facts->count;
-    bw_recording_destroy(recording);
+    bw_recording_close(recording);
     return count;
 }
 
