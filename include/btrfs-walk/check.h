@@ -75,7 +75,7 @@ struct bw_finding {
     const char *message; /**< the problem as a sentence, without the addresses in the members below
                           */
     unsigned known;      /**< bits of enum bw_finding_known */
-    bool mendable;       /**< another copy, or parity, is good */
+    bool repairable;     /**< another copy, or parity, is good */
     uint64_t tree;       /**< id of the tree it is in */
     struct bw_key key;   /**< of the item; of a tree block, its first key */
     uint64_t logical;    /**< address of the tree block or of the data, in bytes */
@@ -126,9 +126,9 @@ struct bw_check_options {
 /** How often a kind of finding occurred. */
 struct bw_finding_count {
     const struct bw_finding_code *code;
-    uint64_t count;    /**< all of them, also those that were not handed out */
-    uint64_t hidden;   /**< those that were not */
-    uint64_t mendable; /**< those that another copy or parity makes good */
+    uint64_t count;      /**< all of them, also those that were not handed out */
+    uint64_t hidden;     /**< those that were not */
+    uint64_t repairable; /**< those that another copy or parity makes good */
 };
 
 /** The outcome of a check. */
@@ -136,7 +136,7 @@ struct bw_check_summary {
     const struct bw_finding_count *counts; /**< only kinds that occurred, in the order of passes */
     size_t count;
     uint64_t totals[3];   /**< findings by enum bw_finding_severity */
-    uint64_t mendable;    /**< errors that another copy or parity makes good */
+    uint64_t repairable;  /**< errors that another copy or parity makes good */
     bool finished;        /**< false: it was stopped, or something could not be checked because
                              of I/O errors, missing memory or an unsupported feature */
     uint64_t blocks;      /**< tree blocks checked, each once */

@@ -65,15 +65,15 @@ enum bw_generation_source {
 /** Whether a transaction was committed with this root tree. A transaction may write several, all of
  * its generation, and only the last one counts. */
 enum bw_generation_status {
-    BW_GENERATION_COMMITTED, /**< the superblock names it, or its extent tree has the root block */
-    BW_GENERATION_ABANDONED, /**< its extent tree does not have that block, or it came after the
-                           last commit, or its transaction wrote another complete root tree later,
-                           as it does to take a snapshot with quotas */
-    BW_GENERATION_UNPROVEN,  /**< its extent tree is lost, or of a kind that does not tell */
+    BW_GENERATION_COMMITTED,  /**< the superblock names it, or its extent tree has the root block */
+    BW_GENERATION_ABANDONED,  /**< its extent tree does not have that block, or it came after the
+                            last commit, or its transaction wrote another complete root tree later,
+                            as it does to take a snapshot with quotas */
+    BW_GENERATION_UNVERIFIED, /**< its extent tree is lost, or of a kind that does not tell */
 };
 
 /** "committed", "abandoned" or "unverified". */
-const char *bw_generation_status_name(enum bw_generation_status standing);
+const char *bw_generation_status_name(enum bw_generation_status status);
 
 /** A state. */
 struct bw_generation_info {
@@ -82,9 +82,9 @@ struct bw_generation_info {
     uint64_t chunk_root; /**< and of its chunk tree; 0: it is the present one */
     unsigned sources;    /**< bits of enum bw_generation_source */
     unsigned backup;     /**< backup root that names it, as bw_generation_choice.backup; 0: none */
-    enum bw_generation_status standing;
+    enum bw_generation_status status;
     struct timespec date; /**< newest time of a change in the list of subvolumes; 0: not known */
-    bool judged;          /**< the next five members are known */
+    bool assessed;        /**< the next five members are known */
     bool readable;        /**< the root block of its root tree is readable */
     uint64_t missing;     /**< lost tree blocks, without the blocks below them. 0: the generation is
                              complete */
@@ -104,7 +104,7 @@ struct bw_generation_tree {
     uint64_t generation;
     uint8_t level;
     bool is_deleted;           /**< a subvolume that was being deleted: it need not be whole */
-    bool judged;               /**< the next three members are known */
+    bool assessed;             /**< the next three members are known */
     bool readable;             /**< its root block is readable */
     uint64_t missing, trimmed; /**< as in struct bw_generation_info */
     uint64_t reserved[4];      /**< zeros: room for more members */
@@ -242,37 +242,38 @@ struct bw_error *bw_deleted_visit(struct bw_deleted *deleted, unsigned types,
 void bw_deleted_close(struct bw_deleted *deleted);
 
 /** How much of the contents of a file is recoverable. */
-enum bw_left_kind {
-    BW_LEFT_PROVEN,   /**< everything: the contents match the checksums of that generation */
-    BW_LEFT_UNPROVEN, /**< unverified: there are no checksums, so the data may be anything */
-    BW_LEFT_PARTLY,   /**< ranges of it are lost */
-    BW_LEFT_LOST,     /**< nothing except holes */
+enum bw_recoverable_kind {
+    BW_RECOVERABLE_VERIFIED, /**< everything: the contents match the checksums of that generation */
+    BW_RECOVERABLE_UNVERIFIED, /**< unverified: there are no checksums, so the data may be anything
+                                */
+    BW_RECOVERABLE_PARTLY,     /**< ranges of it are lost */
+    BW_RECOVERABLE_LOST,       /**< nothing except holes */
 };
 
 /** "verified", "unverified", "partly" or "lost". */
-const char *bw_left_name(enum bw_left_kind kind);
+const char *bw_recoverable_name(enum bw_recoverable_kind kind);
 
 /** How many ranges are kept. */
-enum { BW_LEFT_RANGES = 16 };
+enum { BW_RECOVERABLE_RANGES = 16 };
 
 /** The result of reading a file. All zeros: nothing yet. */
-struct bw_left {
+struct bw_recoverable {
     uint64_t good, bad; /**< bytes that could, and could not, be read and verified */
     uint64_t zeros;     /**< bytes of holes */
     uint64_t in_tree; /**< of the good ones: those that lie in tree blocks, which have checksums */
     size_t count;     /**< of the ranges that are lost, of which the first are kept: */
     struct {
         uint64_t offset, length;
-    } ranges[BW_LEFT_RANGES];
+    } ranges[BW_RECOVERABLE_RANGES];
     uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
 /** Takes a part of a file, in order. */
-void bw_left_take(struct bw_left *left, const struct bw_data_part *part);
+void bw_recoverable_add(struct bw_recoverable *left, const struct bw_data_part *part);
 
 /** The result as a kind. `unchecked`: data outside of the tree have no checksums
  * (BW_INODE_NODATASUM). */
-enum bw_left_kind bw_left_kind(const struct bw_left *left, bool unchecked);
+enum bw_recoverable_kind bw_recoverable_kind(const struct bw_recoverable *left, bool unchecked);
 
 /*
  * The versions of a file: what older states of a file system have at its path, or under another

@@ -181,11 +181,11 @@ static struct verdict check_copy(const struct bw_check *check, const uint8_t *bl
 }
 
 static void report_copy(struct batch *batch, unsigned i, unsigned copy, enum bw_code_number code,
-                        bool mendable, const char *message)
+                        bool repairable, const char *message)
 {
     struct bw_finding_location location = bw_block_location(batch->tree, &batch->blocks[i].pointer);
     location.finding.length = batch->check->fs->reader.nodesize;
-    location.finding.mendable = mendable;
+    location.finding.repairable = repairable;
     bw_check_note_bad(batch->check, location.finding.logical, location.finding.length);
     bw_check_locate_copy(batch->check, location.finding.logical, copy, &location.finding);
     bw_check_find(batch->check, code, &location, "%s", message);
@@ -224,8 +224,8 @@ static void add_bad_copy(struct batch *batch, unsigned i, unsigned copy, struct 
         return;
     }
     batch->bad[i]++;
-    bool mendable = has_good_copy(batch, i, copy + 1);
-    report_copy(batch, i, copy, verdict.code, mendable, error->message);
+    bool repairable = has_good_copy(batch, i, copy + 1);
+    report_copy(batch, i, copy, verdict.code, repairable, error->message);
 }
 
 static void add_copy(struct batch *batch, unsigned i, struct bw_request *request)

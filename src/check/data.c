@@ -125,15 +125,15 @@ void bw_bad_ranges_add(struct bw_check *check, struct bw_bad_ranges *bad,
 static int by_place(const void *first, const void *second)
 {
     const struct bw_bad_range *a = first, *b = second;
-    const uint64_t left[] = {a->code, a->copy, a->mendable, a->devid, a->offset, a->logical};
-    const uint64_t right[] = {b->code, b->copy, b->mendable, b->devid, b->offset, b->logical};
+    const uint64_t left[] = {a->code, a->copy, a->repairable, a->devid, a->offset, a->logical};
+    const uint64_t right[] = {b->code, b->copy, b->repairable, b->devid, b->offset, b->logical};
     return BW_COMPARE_ALL(left, right);
 }
 
 static bool continues(const struct bw_bad_range *a, const struct bw_bad_range *b)
 {
     return a->code == b->code && a->message == b->message && a->copy == b->copy &&
-           a->mendable == b->mendable && a->logical + a->length == b->logical &&
+           a->repairable == b->repairable && a->logical + a->length == b->logical &&
            a->is_placed == b->is_placed && a->devid == b->devid &&
            (!a->is_placed || a->offset + a->length == b->offset);
 }
@@ -155,7 +155,7 @@ static void report_bad_range(struct bw_check *check, const struct bw_bad_range *
     const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH | BW_KNOWN_COPY |
                              (range->is_placed ? BW_KNOWN_DEVICE | BW_KNOWN_OFFSET : 0),
-                    .mendable = range->mendable,
+                    .repairable = range->repairable,
                     .logical = range->logical,
                     .length = range->length,
                     .devid = range->devid,
@@ -301,8 +301,8 @@ static uint64_t good_in_copy(struct bw_data_check *data, struct worker *worker,
 }
 
 /* The bad sectors of a copy that are good in another copy. */
-static uint64_t mendable(struct bw_data_check *data, struct worker *worker,
-                         const struct piece *piece, unsigned copy, uint64_t bad)
+static uint64_t repairable(struct bw_data_check *data, struct worker *worker,
+                           const struct piece *piece, unsigned copy, uint64_t bad)
 {
     uint64_t good = 0, unreadable = 0;
     for (unsigned other = 1; other <= piece->chunk->all_copies && bad & ~good; other++)
@@ -329,9 +329,9 @@ static void add_bad(struct bw_data_check *data, const struct piece *piece,
 static void add_copy(struct bw_data_check *data, struct worker *worker, const struct piece *piece,
                      struct bw_bad_range like, uint64_t bad)
 {
-    const uint64_t good = bad ? mendable(data, worker, piece, like.copy, bad) : 0;
+    const uint64_t good = bad ? repairable(data, worker, piece, like.copy, bad) : 0;
     add_bad(data, piece, &like, bad & ~good);
-    like.mendable = true;
+    like.repairable = true;
     add_bad(data, piece, &like, good);
 }
 

@@ -40,7 +40,7 @@ struct bw_bad_range {
     const char *message; /**< a literal */
     uint64_t logical, length;
     unsigned copy;
-    bool mendable;
+    bool repairable;
     bool is_placed; /**< the rest is set by bw_bad_ranges_add() */
     uint64_t devid, offset;
 };

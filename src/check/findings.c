@@ -128,7 +128,7 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
     pthread_mutex_lock(&findings->lock);
     findings->in_pass[code]++;
     findings->counts[code].count++;
-    findings->counts[code].mendable += new.finding.mendable;
+    findings->counts[code].repairable += new.finding.repairable;
     struct bw_finding_location *room = make_room(check, &new, code);
     if (room)
         *room = new;
@@ -598,7 +598,7 @@ static struct bw_error *hand_out(struct bw_check *check, struct bw_finding_locat
     if (!location->file_count)
         return hand_out_one(check->options, location);
     count->count += more;
-    count->mendable += finding->mendable ? more : 0;
+    count->repairable += finding->repairable ? more : 0;
     location->files[more].finding.more_paths += location->more_files;
     for (size_t i = 0; i <= more; i++)
         BW_TRY(hand_out_one(check->options, &location->files[i]));

@@ -265,12 +265,12 @@ static struct bw_request request_of(const struct parity *parity, const struct ro
 }
 
 static void report_parity(struct parity *parity, const struct row *row, unsigned part,
-                          uint32_t first, uint32_t count, enum bw_code_number code, bool mendable)
+                          uint32_t first, uint32_t count, enum bw_code_number code, bool repairable)
 {
     const uint64_t offset = row->parts[part].offset + (uint64_t)first * parity->sectorsize;
     const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH | BW_KNOWN_DEVICE | BW_KNOWN_OFFSET,
-                    .mendable = mendable,
+                    .repairable = repairable,
                     .logical = row->logical,
                     .length = (uint64_t)row->data_parts * BW_STRIPE_LENGTH,
                     .devid = row->parts[part].devid,
@@ -374,7 +374,7 @@ static void compare_parity(struct parity *parity, const struct row *row, unsigne
                            const uint8_t *computed)
 {
     uint32_t run = 0;
-    bool mendable = true;
+    bool repairable = true;
     for (uint32_t i = row->first; i <= row->end; i++) {
         const size_t at = (size_t)i * parity->sectorsize;
         const bool differs =
@@ -383,11 +383,11 @@ static void compare_parity(struct parity *parity, const struct row *row, unsigne
             !has_bad_data(parity, row, i);
         if (differs) {
             run++;
-            mendable = mendable && is_confirmed(parity, row, i);
+            repairable = repairable && is_confirmed(parity, row, i);
         } else if (run) {
-            report_parity(parity, row, part, i - run, run, BW_CODE_parity_mismatch, mendable);
+            report_parity(parity, row, part, i - run, run, BW_CODE_parity_mismatch, repairable);
             run = 0;
-            mendable = true;
+            repairable = true;
         }
     }
 }

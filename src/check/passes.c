@@ -78,7 +78,7 @@ static struct bw_check_summary *summarize(const struct bw_check *check, bool end
         counts[summary->count++] = *count;
         summary->totals[count->code->severity] += count->count;
         if (count->code->severity == BW_FINDING_ERROR)
-            summary->mendable += count->mendable;
+            summary->repairable += count->repairable;
     }
     summary->counts = counts;
     summary->finished = ended && !check->unfinished;

@@ -357,7 +357,7 @@ struct copy {
 /* Reports a fault in a copy. Superblocks are counted from 0, as in the kernel. */
 __attribute__((format(printf, 5, 6))) static void find(struct bw_check *check,
                                                        enum bw_code_number code,
-                                                       const struct copy *copy, bool mendable,
+                                                       const struct copy *copy, bool repairable,
                                                        const char *format, ...)
 {
     const struct bw_superblock *superblock = &copy->image->superblock;
@@ -366,7 +366,7 @@ __attribute__((format(printf, 5, 6))) static void find(struct bw_check *check,
         .finding = {.known = BW_KNOWN_OFFSET | (is_known ? BW_KNOWN_DEVICE : 0),
                     .devid = superblock->device.devid,
                     .offset = copy->offset,
-                    .mendable = mendable}};
+                    .repairable = repairable}};
     char message[256];
     va_list arguments;
     va_start(arguments, format);

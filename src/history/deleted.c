@@ -44,13 +44,13 @@ struct bw_deleted {
     struct bw_map gone;       /**< deleted subvolumes that were returned */
 };
 
-const char *bw_left_name(enum bw_left_kind kind)
+const char *bw_recoverable_name(enum bw_recoverable_kind kind)
 {
     static const char *const names[] = {"verified", "unverified", "partly", "lost"};
     return names[kind];
 }
 
-void bw_left_take(struct bw_left *left, const struct bw_data_part *part)
+void bw_recoverable_add(struct bw_recoverable *left, const struct bw_data_part *part)
 {
     if (part->kind != BW_DATA_BAD) {
         *(part->kind == BW_DATA_HOLE ? &left->zeros : &left->good) += part->length;
@@ -59,23 +59,24 @@ void bw_left_take(struct bw_left *left, const struct bw_data_part *part)
     }
     const size_t last = left->count - 1;
     left->bad += part->length;
-    if (left->count && left->count <= BW_LEFT_RANGES &&
+    if (left->count && left->count <= BW_RECOVERABLE_RANGES &&
         left->ranges[last].offset + left->ranges[last].length == part->offset) {
         left->ranges[last].length += part->length;
         return;
     }
-    if (left->count < BW_LEFT_RANGES) {
+    if (left->count < BW_RECOVERABLE_RANGES) {
         left->ranges[left->count].offset = part->offset;
         left->ranges[left->count].length = part->length;
     }
     left->count++;
 }
 
-enum bw_left_kind bw_left_kind(const struct bw_left *left, bool unchecked)
+enum bw_recoverable_kind bw_recoverable_kind(const struct bw_recoverable *left, bool unchecked)
 {
     if (left->bad)
-        return left->good ? BW_LEFT_PARTLY : BW_LEFT_LOST;
-    return unchecked && left->good > left->in_tree ? BW_LEFT_UNPROVEN : BW_LEFT_PROVEN;
+        return left->good ? BW_RECOVERABLE_PARTLY : BW_RECOVERABLE_LOST;
+    return unchecked && left->good > left->in_tree ? BW_RECOVERABLE_UNVERIFIED
+                                                   : BW_RECOVERABLE_VERIFIED;
 }
 
 /* From deleted inodes to entries, with their contents and names in the last generation that had

@@ -127,13 +127,13 @@ enum bw_generation_status bw_generation_status(const struct bw_history *history,
     if (root->generation == history->fs->superblock.generation + 1)
         return BW_GENERATION_ABANDONED;
     if (!find_extent_tree(history, root, &extents))
-        return BW_GENERATION_UNPROVEN;
+        return BW_GENERATION_UNVERIFIED;
     const bool complete = read_items(
         history, &extents, (struct bw_key){root->bytenr, BW_EXTENT_ITEM, 0},
         (struct bw_key){root->bytenr, BW_METADATA_ITEM, UINT64_MAX}, take_extent, &search);
     return search.found ? BW_GENERATION_COMMITTED
            : complete   ? BW_GENERATION_ABANDONED
-                        : BW_GENERATION_UNPROVEN;
+                        : BW_GENERATION_UNVERIFIED;
 }
 
 /* Finding the chunk tree of a historic root: its blocks are in system chunks, and in the extent
@@ -221,14 +221,14 @@ static struct bw_error *take_tree(const struct reading *reading, const struct bw
                                      .generation = tree->root.generation,
                                      .level = tree->root.level,
                                      .is_deleted = is_deleted,
-                                     .judged = reading->history->judged};
-    if (row.judged) {
+                                     .assessed = reading->history->assessed};
+    if (row.assessed) {
         const struct bw_loss loss =
             bw_completeness_of_tree(reading->history->completeness, tree, &row.readable);
         row.missing = loss.missing;
         row.trimmed = loss.trimmed;
     }
-    if (row.judged && is_lost) {
+    if (row.assessed && is_lost) {
         row.readable = false;
         row.missing = 1;
     }
@@ -294,10 +294,10 @@ static struct bw_error *visit_state_trees(struct bw_history *history,
 
 /* The list of historic roots: those in the superblock, and those that the scan found. */
 
-const char *bw_generation_status_name(enum bw_generation_status standing)
+const char *bw_generation_status_name(enum bw_generation_status status)
 {
     static const char *const names[] = {"committed", "abandoned", "unverified"};
-    return names[standing];
+    return names[status];
 }
 
 /* Collecting roots. */
@@ -455,7 +455,7 @@ static int compare_states(const void *left, const void *right)
     const struct bw_generation_info *a = &((const struct bw_history_entry *)left)->info,
                                     *b = &((const struct bw_history_entry *)right)->info;
     return a->generation != b->generation ? (a->generation < b->generation) * 2 - 1
-           : a->standing != b->standing   ? (a->standing > b->standing) * 2 - 1
+           : a->status != b->status       ? (a->status > b->status) * 2 - 1
                                           : (a->tree_root < b->tree_root) * 2 - 1;
 }
 
@@ -463,8 +463,8 @@ static int compare_states(const void *left, const void *right)
 static unsigned weight_of(const struct bw_generation_info *info)
 {
     return info->sources & (BW_GENERATION_OF_SUPERBLOCK | BW_GENERATION_OF_BACKUP) ? 3
-           : info->standing == BW_GENERATION_COMMITTED                             ? 2
-           : info->standing == BW_GENERATION_UNPROVEN                              ? 1
+           : info->status == BW_GENERATION_COMMITTED                               ? 2
+           : info->status == BW_GENERATION_UNVERIFIED                              ? 1
                                                                                    : 0;
 }
 
@@ -497,9 +497,9 @@ static void select_committed_root(struct bw_history_entry *states, size_t count)
         if (&states[i] == best)
             continue;
         info->superseded = true;
-        states[i].is_complete = info->standing == BW_GENERATION_COMMITTED;
+        states[i].is_complete = info->status == BW_GENERATION_COMMITTED;
         if (states[i].is_complete)
-            info->standing = BW_GENERATION_ABANDONED;
+            info->status = BW_GENERATION_ABANDONED;
     }
 }
 
@@ -521,7 +521,7 @@ static void report_stale(const struct bw_history *history)
 {
     const struct bw_generation_info *newest = history->count ? &history->states[0].info : NULL;
     const uint64_t known = history->fs->superblock.generation;
-    if (newest && newest->generation > known && newest->standing == BW_GENERATION_COMMITTED)
+    if (newest && newest->generation > known && newest->status == BW_GENERATION_COMMITTED)
         bw_fs_report(history->fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "the superblock has generation %" PRIu64
@@ -542,8 +542,8 @@ static struct bw_error *list(struct bw_history *history)
     for (size_t i = 0; i < history->count; i++) {
         struct bw_history_entry *state = &history->states[i];
         set_chunk_root(history, state);
-        state->info.standing = bw_generation_status(history, state);
-        state->info.judged = history->judged;
+        state->info.status = bw_generation_status(history, state);
+        state->info.assessed = history->assessed;
         BW_TRY(visit_state_trees(history, state, count_tree, &state->info, &state->info.date));
     }
     select_committed(history);
@@ -578,7 +578,7 @@ static struct bw_error *list_candidates(const struct bw_history *history, uint64
         if (info->generation == generation)
             bw_buffer_format(&text, "%s--tree-root %" PRIu64 "@%" PRIu64 " (%s)",
                              text.length ? ", " : "", info->tree_root, generation,
-                             bw_generation_status_name(info->standing));
+                             bw_generation_status_name(info->status));
     }
     if (!text.length)
         return bw_error_create(BW_ERROR_NOT_FOUND, "generation %" PRIu64 " is not recoverable",
@@ -699,7 +699,7 @@ static struct bw_error *fill(struct bw_history *history, const struct bw_history
     BW_TRY(fill_index(history, options));
     history->leaves = LEAVES + history->index.count * LEAVES_A_BLOCK;
     history->facts.blocks = history->index.count;
-    history->judged = history->facts.scanned && !options->only_list;
+    history->assessed = history->facts.scanned && !options->only_list;
     report_unread(history);
     if (history->facts.scanned)
         BW_TRY(bw_completeness_create(history->fs, &history->index, options->threads,

@@ -28,7 +28,7 @@ struct bw_history {
     struct bw_found_index index;
     struct bw_completeness *completeness; /**< NULL without a scan */
     struct bw_history_facts facts;
-    bool judged;     /**< the completeness is requested, and reliable */
+    bool assessed;   /**< the completeness is requested, and reliable */
     uint64_t leaves; /**< number of leaves of root trees that may still be read: a crafted image may
                       * contain any number */
     uint64_t items; /**< number of items of extent trees that may still be read to find chunk trees;

@@ -18,7 +18,7 @@ static struct bw_error *find_states(struct bw_older *older)
     older->states = older->own = calloc(count + 1, sizeof *older->own);
     for (size_t i = 0; older->own && i < count; i++) {
         const struct bw_generation_info *info = bw_history_entry(history, i);
-        if (info->standing != BW_GENERATION_ABANDONED && !info->superseded)
+        if (info->status != BW_GENERATION_ABANDONED && !info->superseded)
             older->own[older->count++] =
                 (struct bw_generation_choice){.tree_root = info->tree_root,
                                               .tree_root_generation = info->generation,

@@ -99,12 +99,12 @@ uint64_t check_failures(const struct check *check, const struct bw_finding_count
 {
     if (!is_severe(check, count->code))
         return 0;
-    return count->count - (check->settings->tolerate ? count->mendable : 0);
+    return count->count - (check->settings->tolerate ? count->repairable : 0);
 }
 
 bool check_fails(const struct check *check, const struct bw_finding *finding)
 {
-    return is_severe(check, finding->code) && !(check->settings->tolerate && finding->mendable);
+    return is_severe(check, finding->code) && !(check->settings->tolerate && finding->repairable);
 }
 
 bool check_is_finished(const struct check *check)
@@ -128,9 +128,9 @@ static void print_count(const struct bw_finding_count *count)
             count->code->description);
     if (count->hidden)
         fprintf(stderr, " (%" PRIu64 " of them not shown; --all shows them)", count->hidden);
-    if (count->mendable && count->mendable < count->count)
-        fprintf(stderr, " (%" PRIu64 " repairable)", count->mendable);
-    else if (count->mendable)
+    if (count->repairable && count->repairable < count->count)
+        fprintf(stderr, " (%" PRIu64 " repairable)", count->repairable);
+    else if (count->repairable)
         fprintf(stderr, " (repairable)");
     fputc('\n', stderr);
 }
@@ -158,11 +158,11 @@ static void print_comparison(const struct check *check)
 
 void check_print_summary(const struct check *check)
 {
-    uint64_t totals[3] = {0}, mendable = 0;
+    uint64_t totals[3] = {0}, repairable = 0;
     const struct bw_finding_count *count;
     for (size_t i = 0; (count = check_count(check, i)); i++) {
         totals[count->code->severity] += count->count;
-        mendable += count->code->severity == BW_FINDING_ERROR ? count->mendable : 0;
+        repairable += count->code->severity == BW_FINDING_ERROR ? count->repairable : 0;
         /* notes were already printed, and healthy file systems may have some */
         if (count->code->severity != BW_FINDING_NOTE || count->hidden)
             print_count(count);
@@ -178,8 +178,8 @@ void check_print_summary(const struct check *check)
     if (summary->data_bytes)
         fprintf(stderr, ", %s of data", size);
     print_total(totals[BW_FINDING_ERROR], "error", "; ");
-    if (mendable)
-        fprintf(stderr, " (%" PRIu64 " repairable)", mendable);
+    if (repairable)
+        fprintf(stderr, " (%" PRIu64 " repairable)", repairable);
     print_total(totals[BW_FINDING_WARNING], "warning", ", ");
     print_total(totals[BW_FINDING_NOTE], "note", ", ");
     fputc('\n', stderr);
@@ -245,7 +245,7 @@ static void append_addresses(struct bw_buffer *text, const struct bw_finding *fi
         bw_buffer_format(text, "%scopy %u", before, finding->copy);
         before = ", ";
     }
-    if (finding->mendable) {
+    if (finding->repairable) {
         bw_buffer_format(text, "%srepairable", before);
         before = ", ";
     }
@@ -316,7 +316,7 @@ struct bw_error *check_write_row(struct check *check, const struct bw_finding *f
         .mirror = finding->copy,
         .inode = finding->inode,
         .file_offset = finding->file_offset,
-        .repairable = finding->mendable,
+        .repairable = finding->repairable,
         .paths = {finding->paths, finding->path_count},
         .more_paths = finding->more_paths,
         .more_subvolumes = finding->more_subvolumes,

@@ -384,7 +384,7 @@ static void add_properties(struct bw_json *json, const struct bw_finding *findin
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
         if (finding->known & members[i].known)
             bw_json_number(json, members[i].name, members[i].value);
-    bw_json_bool(json, "repairable", finding->mendable);
+    bw_json_bool(json, "repairable", finding->repairable);
     if (finding->more_paths)
         bw_json_number(json, "morePaths", finding->more_paths);
     if (finding->more_subvolumes)

@@ -167,7 +167,7 @@ static struct bw_error *list_choices(struct cmd_generations *states, struct bw_f
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++) {
         const struct bw_generation_info *info = bw_history_entry(history, i);
-        if (info->standing == BW_GENERATION_ABANDONED || info->superseded)
+        if (info->status == BW_GENERATION_ABANDONED || info->superseded)
             continue;
         if (info->generation == before && before != reported)
             report_ambiguous(fs, history, reported = before);

@@ -33,7 +33,7 @@ struct deleting {
     const struct bw_deleted_state *state; /* the current historic root */
     struct cmd_answer *answer;
     struct bw_entry_queue *queue;
-    struct bw_left left; /* of the file whose parts are being delivered */
+    struct bw_recoverable left; /* of the file whose parts are being delivered */
     /* For an extraction: */
     struct extract *extract;
     bw_entry_visitor *visit;
@@ -162,18 +162,18 @@ static struct bw_error *handle_part(void *context, const struct bw_stream_file *
 {
     struct deleting *deleting = context;
     (void)file;
-    bw_left_take(&deleting->left, part);
+    bw_recoverable_add(&deleting->left, part);
     cmd_progress_add(part->length);
     return NULL;
 }
 
 enum { RANGE_ROOM = 44 };
 
-static struct bw_names ranges_of(const struct bw_left *left, char (*texts)[RANGE_ROOM],
+static struct bw_names ranges_of(const struct bw_recoverable *left, char (*texts)[RANGE_ROOM],
                                  struct bw_bytes *names)
 {
     struct bw_names result = {names, 0};
-    for (size_t i = 0; i < left->count && i < BW_LEFT_RANGES; i++) {
+    for (size_t i = 0; i < left->count && i < BW_RECOVERABLE_RANGES; i++) {
         int length = snprintf(texts[i], RANGE_ROOM, "%" PRIu64 "+%" PRIu64, left->ranges[i].offset,
                               left->ranges[i].length);
         names[result.length++] = (struct bw_bytes){texts[i], (size_t)length};
@@ -184,15 +184,15 @@ static struct bw_names ranges_of(const struct bw_left *left, char (*texts)[RANGE
 
 static struct bw_error *write_row(struct deleting *deleting, const struct bw_export_entry *item)
 {
-    char texts[BW_LEFT_RANGES][RANGE_ROOM];
-    struct bw_bytes names[BW_LEFT_RANGES];
-    const struct bw_left *left = &deleting->left;
+    char texts[BW_RECOVERABLE_RANGES][RANGE_ROOM];
+    struct bw_bytes names[BW_RECOVERABLE_RANGES];
+    const struct bw_recoverable *left = &deleting->left;
     const bool unchecked = item->inode.flags & BW_INODE_NODATASUM;
     const bool is_top = item->place.inode == BW_TOP_DIRECTORY, has_size = item->type != S_IFDIR;
     const bool unread = item->skipped && item->type == S_IFREG && item->inode.size;
     const struct bw_bytes path = {item->path.data, item->path.length};
     const struct bw_deletedinfo row = {
-        .recoverable = bw_left_name(bw_left_kind(left, unchecked)),
+        .recoverable = bw_recoverable_name(bw_recoverable_kind(left, unchecked)),
         .generation = deleting->state->generation,
         .tree_root = deleting->state->tree_root,
         .changed = bw_time_nanoseconds(&deleting->state->time),
@@ -206,7 +206,8 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
         .bad_bytes = left->bad,
         .bad = ranges_of(left, texts, names),
     };
-    deleting->unverified += !unread && bw_left_kind(left, unchecked) == BW_LEFT_UNPROVEN;
+    deleting->unverified +=
+        !unread && bw_recoverable_kind(left, unchecked) == BW_RECOVERABLE_UNVERIFIED;
     return cmd_answer_write(deleting->answer, &row, sizeof row,
                             (has_size ? 0 : BW_MEMBER(deletedinfo, size)) |
                                 (unread ? BW_MEMBER(deletedinfo, recoverable) : 0));
@@ -217,7 +218,7 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     struct deleting *deleting = context;
     struct bw_export_entry *item = file->user;
     struct bw_error *error = complete ? write_row(deleting, item) : NULL;
-    deleting->left = (struct bw_left){0};
+    deleting->left = (struct bw_recoverable){0};
     bw_entry_queue_release(deleting->queue, item);
     return error;
 }

@@ -77,8 +77,8 @@ static struct bw_error *write_state(struct roots *roots, const struct bw_generat
         .generation = info->generation,
         .changed = date,
         .found = sources_of(info, words),
-        .status = bw_generation_status_name(info->standing),
-        .recoverable = recoverable_word(info->judged, info->readable, info->missing),
+        .status = bw_generation_status_name(info->status),
+        .recoverable = recoverable_word(info->assessed, info->readable, info->missing),
         .lost_blocks = info->missing,
         .trimmed = info->trimmed,
         .overwritten = info->missing - info->trimmed,
@@ -90,7 +90,7 @@ static struct bw_error *write_state(struct roots *roots, const struct bw_generat
         .chunk_root = info->chunk_root,
     };
     return cmd_answer_write(roots->answer, &row, sizeof row,
-                            (info->judged ? 0 : verified) |
+                            (info->assessed ? 0 : verified) |
                                 (date ? 0 : BW_MEMBER(stateinfo, changed)) |
                                 (info->chunk_root ? 0 : BW_MEMBER(stateinfo, chunk_root)));
 }
@@ -110,13 +110,13 @@ static struct bw_error *write_tree(void *context, const struct bw_generation_tre
         .root = tree->root,
         .tree_generation = tree->generation,
         .level = tree->level,
-        .recoverable = recoverable_word(tree->judged, tree->readable, tree->missing),
+        .recoverable = recoverable_word(tree->assessed, tree->readable, tree->missing),
         .lost_blocks = tree->missing,
         .trimmed = tree->trimmed,
         .overwritten = tree->missing - tree->trimmed,
         .deleted = tree->is_deleted,
     };
-    return cmd_answer_write(roots->answer, &row, sizeof row, tree->judged ? 0 : verified);
+    return cmd_answer_write(roots->answer, &row, sizeof row, tree->assessed ? 0 : verified);
 }
 
 /* The steps of the command. */

@@ -39,11 +39,11 @@ static const struct cmd_option options[] = {
 
 static struct bw_error *write_part(void *context, const struct bw_data_part *part)
 {
-    bw_left_take(context, part);
+    bw_recoverable_add(context, part);
     return NULL;
 }
 
-static struct bw_error *read_all(const struct bw_version *version, struct bw_left *left)
+static struct bw_error *read_all(const struct bw_version *version, struct bw_recoverable *left)
 {
     struct bw_file *file;
     if (!S_ISREG(version->inode.mode))
@@ -61,7 +61,7 @@ static struct bw_error *write_version(void *context, const struct bw_version *ve
     const struct bw_bytes path = {version->path, version->path_length};
     struct bw_bytes changes[BW_DIFFERENCE_CHANGES + 1], unknown[BW_DIFFERENCE_CHANGES];
     struct bw_names changed = cmd_change_names(version->changes, changes);
-    struct bw_left left = {0};
+    struct bw_recoverable left = {0};
     if (version->renamed) {
         changed.data = changes;
         changes[changed.length++] = (struct bw_bytes){"renamed", strlen("renamed")};
@@ -73,7 +73,8 @@ static struct bw_error *write_version(void *context, const struct bw_version *ve
         .first_generation = version->first,
         .tree_root = version->tree_root,
         .changed = bw_time_nanoseconds(&version->time),
-        .recoverable = bw_left_name(bw_left_kind(&left, inode->flags & BW_INODE_NODATASUM)),
+        .recoverable =
+            bw_recoverable_name(bw_recoverable_kind(&left, inode->flags & BW_INODE_NODATASUM)),
         .type = bw_file_type_name(bw_file_type_of_mode(inode->mode)),
         .size = inode->size,
         .mtime = bw_time_nanoseconds(&inode->mtime),

@@ -24,7 +24,7 @@ static struct bw_error *take_finding(void *context, const struct bw_finding *fin
     struct bed *bed = context;
     bw_buffer_format(&bed->text, "%s %u: %d+%u%s, device %u\n", finding->code->word, finding->copy,
                      (int)(finding->logical - bed->data) / SECTOR,
-                     (unsigned)finding->length / SECTOR, finding->mendable ? " mendable" : "",
+                     (unsigned)finding->length / SECTOR, finding->repairable ? " repairable" : "",
                      (unsigned)finding->devid);
     return NULL;
 }
@@ -84,7 +84,7 @@ static void expect_text(struct bed *bed, const char *expected)
 struct bad_sector {
     int sector; /* of the first data chunk */
     unsigned copy;
-    bool mendable, unreadable;
+    bool repairable, unreadable;
 };
 
 static void add(struct bed *bed, struct bw_bad_ranges *bad, const struct bad_sector *sector)
@@ -96,7 +96,7 @@ static void add(struct bed *bed, struct bw_bad_ranges *bad, const struct bad_sec
         .logical = bed->data + (uint64_t)(unsigned)sector->sector * SECTOR,
         .length = SECTOR,
         .copy = sector->copy,
-        .mendable = sector->mendable};
+        .repairable = sector->repairable};
     bw_bad_ranges_add(&bed->check, bad, &range);
 }
 
@@ -126,13 +126,13 @@ static void test_bad_ranges(void **state)
     for (size_t i = 0; i < COUNT(sectors); i++)
         add(&bed, &bad, &sectors[i]);
     report(&bed, &bad, 0);
-    expect_text(&bed, "data-checksum 1: 5+3 mendable, device 1\n"
-                      "data-checksum 2: 6+2 mendable, device 2\n"
+    expect_text(&bed, "data-checksum 1: 5+3 repairable, device 1\n"
+                      "data-checksum 2: 6+2 repairable, device 2\n"
                       "data-checksum 1: 8+1, device 1\n"
-                      "data-checksum 1: 9+1 mendable, device 1\n"
+                      "data-checksum 1: 9+1 repairable, device 1\n"
                       "data-checksum 2: 1023+1, device 2\n"
                       "data-checksum 2: 1024+1, device 1\n"
-                      "data-unreadable 1: 3+2 mendable, device 1\n");
+                      "data-unreadable 1: 3+2 repairable, device 1\n");
     assert_true(bw_check_has_bad(&bed.check, bed.data + 5 * (uint64_t)SECTOR, 1));
     assert_false(bw_check_has_bad(&bed.check, bed.data + 10 * (uint64_t)SECTOR, SECTOR));
     report(&bed, &bad, 0);

@@ -125,7 +125,7 @@ static void test_states_and_check(void **state)
     bw_history_facts(past, &facts);
     assert_true(facts.scanned);
     assert_int_equal(bw_history_entry(past, 0)->missing, 0);
-    assert_true(bw_history_entry(past, 0)->judged);
+    assert_true(bw_history_entry(past, 0)->assessed);
     bw_history_close(past);
     const struct bw_check_options how = {.struct_size = sizeof how};
     struct bw_check_summary *summary;

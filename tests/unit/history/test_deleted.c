@@ -4,48 +4,49 @@
 
 #include "btrfs-walk/history.h"
 
-static void take(struct bw_left *left, enum bw_data_kind kind, uint64_t offset, uint64_t length)
+static void take(struct bw_recoverable *left, enum bw_data_kind kind, uint64_t offset,
+                 uint64_t length)
 {
     const struct bw_data_part part = {.kind = kind, .offset = offset, .length = length};
-    bw_left_take(left, &part);
+    bw_recoverable_add(left, &part);
 }
 
 static void test_kinds(void **state)
 {
     (void)state;
-    struct bw_left left = {0};
-    assert_int_equal(bw_left_kind(&left, true), BW_LEFT_PROVEN);
+    struct bw_recoverable left = {0};
+    assert_int_equal(bw_recoverable_kind(&left, true), BW_RECOVERABLE_VERIFIED);
     take(&left, BW_DATA_HOLE, 0, 4096);
-    assert_int_equal(bw_left_kind(&left, true), BW_LEFT_PROVEN);
+    assert_int_equal(bw_recoverable_kind(&left, true), BW_RECOVERABLE_VERIFIED);
     take(&left, BW_DATA_BYTES, 4096, 4096);
-    assert_int_equal(bw_left_kind(&left, true), BW_LEFT_UNPROVEN);
-    assert_string_equal(bw_left_name(bw_left_kind(&left, false)), "verified");
+    assert_int_equal(bw_recoverable_kind(&left, true), BW_RECOVERABLE_UNVERIFIED);
+    assert_string_equal(bw_recoverable_name(bw_recoverable_kind(&left, false)), "verified");
     take(&left, BW_DATA_BAD, 8192, 1);
-    assert_string_equal(bw_left_name(bw_left_kind(&left, false)), "partly");
-    assert_int_equal(bw_left_kind(&left, true), BW_LEFT_PARTLY);
+    assert_string_equal(bw_recoverable_name(bw_recoverable_kind(&left, false)), "partly");
+    assert_int_equal(bw_recoverable_kind(&left, true), BW_RECOVERABLE_PARTLY);
     left.good = 0;
     left.in_tree = 0;
-    assert_string_equal(bw_left_name(bw_left_kind(&left, false)), "lost");
+    assert_string_equal(bw_recoverable_name(bw_recoverable_kind(&left, false)), "lost");
 }
 
 /* Data in a tree block need no checksums of their own. */
 static void test_in_tree(void **state)
 {
     (void)state;
-    struct bw_left left = {0};
+    struct bw_recoverable left = {0};
     const struct bw_data_part part = {.kind = BW_DATA_BYTES, .length = 100, .in_tree = true};
-    bw_left_take(&left, &part);
-    assert_int_equal(bw_left_kind(&left, true), BW_LEFT_PROVEN);
+    bw_recoverable_add(&left, &part);
+    assert_int_equal(bw_recoverable_kind(&left, true), BW_RECOVERABLE_VERIFIED);
     take(&left, BW_DATA_BYTES, 4096, 1);
-    assert_int_equal(bw_left_kind(&left, true), BW_LEFT_UNPROVEN);
+    assert_int_equal(bw_recoverable_kind(&left, true), BW_RECOVERABLE_UNVERIFIED);
     take(&left, BW_DATA_BAD, 8192, 1);
-    assert_int_equal(bw_left_kind(&left, true), BW_LEFT_PARTLY);
+    assert_int_equal(bw_recoverable_kind(&left, true), BW_RECOVERABLE_PARTLY);
 }
 
 static void test_ranges(void **state)
 {
     (void)state;
-    struct bw_left left = {0};
+    struct bw_recoverable left = {0};
     take(&left, BW_DATA_BAD, 0, 4096);
     take(&left, BW_DATA_BAD, 4096, 4096);
     assert_int_equal(left.count, 1);
@@ -57,8 +58,8 @@ static void test_ranges(void **state)
     assert_int_equal(left.count, 100);
     assert_int_equal(left.bad, 100 * 8192);
     assert_int_equal(left.good, 99 * 8192);
-    assert_int_equal(left.ranges[BW_LEFT_RANGES - 1].offset, 15 * 16384);
-    assert_int_equal(left.ranges[BW_LEFT_RANGES - 1].length, 8192);
+    assert_int_equal(left.ranges[BW_RECOVERABLE_RANGES - 1].offset, 15 * 16384);
+    assert_int_equal(left.ranges[BW_RECOVERABLE_RANGES - 1].length, 8192);
 }
 
 int main(void)
