@@ -267,6 +267,7 @@ enum bw_rows_times {
                           */
     BW_ROWS_ISO,         /**< 2026-11-21T07:57:58.123456789Z; in JSON as a string */
     BW_ROWS_SECONDS,     /**< since 1970: 1795247878.123456789 */
+    BW_ROWS_LOCAL,       /**< 2026-11-21T08:57:58.123456789+01:00, in the zone of the caller */
 };
 
 /** How to write rows. With `struct_size` alone, all members of the record are written as text, with
@@ -284,9 +285,6 @@ struct bw_rows_options {
     bool escape; /**< for a terminal: names as `ls -b` writes them; in JSON all control characters
                   */
     enum bw_rows_units units; /**< of sizes in columns; numbers in JSON are always decimal */
-    /** Replaced by `times`. */
-    bool iso_times; /**< times in columns as 2026-11-21T07:57:58.123456789Z; otherwise nanoseconds
-                       since 1970 */
     enum bw_rows_times times; /**< times in columns and JSON */
 };
 

@@ -200,6 +200,32 @@ char *bw_write_date(char *at, int64_t nanoseconds, char between)
     return bw_decimal_eight(at, nanosecond % 100000000);
 }
 
+/* Seconds by which the local zone is ahead of UTC at a time; 0 if unknown. */
+static int64_t local_offset(int64_t nanoseconds)
+{
+    const time_t seconds =
+        nanoseconds / INT64_C(1000000000) - (nanoseconds % INT64_C(1000000000) < 0);
+    struct tm parts;
+    return localtime_r(&seconds, &parts) ? parts.tm_gmtoff : 0;
+}
+
+char *bw_write_zoned_date(char *at, int64_t nanoseconds, bool local)
+{
+    const int64_t offset = local ? local_offset(nanoseconds) : 0;
+    int64_t shifted;
+    if (!offset || __builtin_add_overflow(nanoseconds, offset * INT64_C(1000000000), &shifted)) {
+        at = bw_write_date(at, nanoseconds, 'T');
+        *at++ = 'Z';
+        return at;
+    }
+    const uint32_t minutes = (uint32_t)(offset < 0 ? -offset : offset) / 60;
+    at = bw_write_date(at, shifted, 'T');
+    *at++ = offset < 0 ? '-' : '+';
+    at = bw_decimal_two(at, minutes / 60 % 100);
+    *at++ = ':';
+    return bw_decimal_two(at, minutes % 60);
+}
+
 char *bw_write_seconds(char *at, int64_t nanoseconds)
 {
     const uint64_t size = nanoseconds < 0 ? -(uint64_t)nanoseconds : (uint64_t)nanoseconds;

@@ -66,6 +66,10 @@ char *bw_write_short_size(char *at, uint64_t size);
  * space) between both: "2026-11-21T07:57:58.123456789", always BW_DATE_LENGTH bytes. */
 char *bw_write_date(char *at, int64_t nanoseconds, char between);
 
+/** The same with a 'T' and the zone: in UTC with a 'Z', or in the local zone with its offset
+ * ("+01:00"). 40 bytes at most. */
+char *bw_write_zoned_date(char *at, int64_t nanoseconds, bool local);
+
 /**
  * Reads "YYYY-MM-DD", optionally followed by " HH:MM", ":SS" and ".N" (with a 'T' or a space), then
  * by "Z", "+HH:MM", "+HHMM" or "+HH" (UTC is the default); or "@SECONDS[.N]". The result is in

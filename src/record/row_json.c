@@ -112,8 +112,16 @@ static char *write_iso(const struct bw_row *row, const void *value, char *at)
 {
     at = bw_row_lead(row, at);
     *at++ = '"';
-    at = bw_write_date(at, *(const int64_t *)value, 'T');
-    *at++ = 'Z';
+    at = bw_write_zoned_date(at, *(const int64_t *)value, false);
+    *at++ = '"';
+    return at;
+}
+
+static char *write_local_iso(const struct bw_row *row, const void *value, char *at)
+{
+    at = bw_row_lead(row, at);
+    *at++ = '"';
+    at = bw_write_zoned_date(at, *(const int64_t *)value, true);
     *at++ = '"';
     return at;
 }
@@ -235,7 +243,9 @@ bw_column_writer *bw_json_writer(const struct bw_member *member,
                                  const struct bw_rows_options *options)
 {
     if (member->format == BW_FORMAT_TIME && options->times)
-        return options->times == BW_ROWS_ISO ? write_iso : bw_write_time_in_seconds;
+        return options->times == BW_ROWS_ISO     ? write_iso
+               : options->times == BW_ROWS_LOCAL ? write_local_iso
+                                                 : bw_write_time_in_seconds;
     switch (member->type) {
     case BW_TYPE_U64:
         return member->format == BW_FORMAT_BOOL    ? write_bool

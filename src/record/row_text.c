@@ -35,9 +35,12 @@ static char *write_si(const struct bw_row *row, const void *value, char *at)
 
 static char *write_time(const struct bw_row *row, const void *value, char *at)
 {
-    at = bw_write_date(bw_row_lead(row, at), *(const int64_t *)value, 'T');
-    *at++ = 'Z';
-    return at;
+    return bw_write_zoned_date(bw_row_lead(row, at), *(const int64_t *)value, false);
+}
+
+static char *write_local_time(const struct bw_row *row, const void *value, char *at)
+{
+    return bw_write_zoned_date(bw_row_lead(row, at), *(const int64_t *)value, true);
 }
 
 char *bw_write_time_in_seconds(const struct bw_row *row, const void *value, char *at)
@@ -287,8 +290,8 @@ bw_column_writer *bw_text_writer(const struct bw_member *member,
     case BW_FORMAT_TIME:
         if (options->times == BW_ROWS_SECONDS)
             return bw_write_time_in_seconds;
-        if (options->times == BW_ROWS_ISO || options->iso_times)
-            return write_time;
+        if (options->times)
+            return options->times == BW_ROWS_ISO ? write_time : write_local_time;
         break;
     default:
         break;

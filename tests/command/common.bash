@@ -9,6 +9,7 @@ read -ra COMPILER <<< "${CC:-cc}" # may be several words, like "ccache gcc"
 # The same letters, order and messages on every machine: a bare container has no locale.
 export LC_ALL=C.UTF-8
 unset LANGUAGE
+export TZ=${TZ:-UTC0}
 passed=0 failed=0 skipped=0
 
 pass() { passed=$((passed + 1)); }

@@ -80,9 +80,9 @@ expect "a key that is none" 2 'allowed: none, path, size' --sort colour "$image"
 expect "--reverse of nothing" 2 '--reverse needs --sort' --reverse "$image"
 expect "ISO times" 0 - --name notes.tar --json -o mtime --times iso "$image"
 holds "as a string" out_is '{"mtime":"2001-02-03T04:05:06.789000000Z"}'
-expect "seconds" 0 - --name "it's.txt" --json -o mtime --times seconds "$image"
+expect "seconds" 0 - --name "it's.txt" --json -o mtime --times s "$image"
 holds "as a number" out_is '{"mtime":-0.500000000}'
-expect "in columns" 0 - --name notes.tar -o mtime --times seconds "$image"
+expect "in columns" 0 - --name notes.tar -o mtime --times s "$image"
 holds "too" out_is 981173106.789000000
 expect "of stat" 0 - stat --json --times iso "$image" @home/bob/notes.tar
 holds "too" grep -q '"mtime":"2001-02-03T04:05:06.789000000Z","ctime":"' "$WORK/out"

@@ -76,13 +76,17 @@ static struct bw_error *store_separator(void *target, const struct cmd_option *o
                : cmd_bad_argument(option, text, "a text; escapes in it are \\t, \\n, \\0 and \\\\");
 }
 
-static const char *const times[] = {"ns", "iso", "seconds", NULL}; /* enum bw_rows_times */
+/* enum bw_rows_times; utc is another name of iso */
+static const char *const times[] = {"ns", "iso", "s", "local", "utc", NULL};
 
 static struct bw_error *store_times(void *target, const struct cmd_option *option, const char *word)
 {
     struct cmd_answer_settings *settings = target;
     settings->times_given = true;
-    return cmd_take_word(&settings->times, option, word);
+    BW_TRY(cmd_take_word(&settings->times, option, word));
+    if (settings->times > BW_ROWS_LOCAL)
+        settings->times = BW_ROWS_ISO;
+    return NULL;
 }
 
 const struct cmd_option cmd_answer_options[] = {
@@ -98,7 +102,9 @@ const struct cmd_option cmd_answer_options[] = {
      CMD_FLAG(struct cmd_answer_settings, header)},
     {0, "separator", "TEXT", "separator of columns (default: a tab)", .take = store_separator},
     {0, "times", "WORD",
-     "times in columns and JSON: nanoseconds since 1970 (ns, the default), iso, or seconds",
+     "times in columns and JSON: since 1970 in nanoseconds (ns, the default) or seconds (s), or "
+     "dates "
+     "in UTC (iso or utc) or local time (local, the default of columns on a terminal)",
      .take = store_times, .words = times},
     {0, "iec", NULL, "print sizes like 1.50MiB (default on a terminal, together with dates)",
      CMD_FLAG(struct cmd_answer_settings, iec)},
@@ -152,8 +158,9 @@ static struct bw_rows_options options_of(const struct cmd_answer_settings *setti
         .units = settings->si                ? BW_ROWS_SI
                  : settings->iec || readable ? BW_ROWS_IEC
                                              : BW_ROWS_BYTES,
-        .iso_times = readable && !settings->times_given,
-        .times = settings->times,
+        .times = readable && !settings->times_given && settings->style == BW_ROWS_TEXT
+                     ? BW_ROWS_LOCAL
+                     : settings->times,
     };
 }
 

@@ -167,8 +167,7 @@ static void test_json(void **state)
     const struct bw_rows_options units = {.struct_size = sizeof(struct bw_rows_options),
                                           .members = "size,mtime,mode",
                                           .style = BW_ROWS_JSON_LINES,
-                                          .units = BW_ROWS_IEC,
-                                          .iso_times = true};
+                                          .units = BW_ROWS_IEC};
     struct bw_rows *rows = make("fileinfo", &units);
     bw_rows_append_file(rows, &file, &text);
     bw_rows_destroy(rows);
@@ -365,7 +364,7 @@ static void test_times(void **state)
         const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
                                                 .members = "mtime",
                                                 .terminator = '\n',
-                                                .iso_times = true};
+                                                .times = BW_ROWS_ISO};
         check(&options, &file, cases[i].expected);
     }
 }
