@@ -66,6 +66,6 @@ done
 holds "a file that may not get so large" gone
 (ulimit -f 1; "$PROGRAM" roots --index "$archive" "$plain") > /dev/null 2> "$WORK/err"
 holds "an index that may not get so large" gone
-expect "a picture" 0 - picture -o "$WORK/map.svg" "$plain"
+expect "a picture" 0 - picture -f "$WORK/map.svg" "$plain"
 holds "is whole" grep -q '</svg>' "$WORK/map.svg"
 finish

@@ -60,7 +60,7 @@ for list in "--files-from=$WORK/list" "-T$WORK/list"; do
 done
 expect "one path and a list" 0 - sum -T "$WORK/list" "$plain" /docs
 holds "both count" [ "$(wc -l < "$WORK/out")" -gt 2 ]
-tr '\n' '\0' < "$WORK/list" | "$PROGRAM" stat -0 --files-from - "$plain" > "$WORK/out"
+tr '\n' '\0' < "$WORK/list" | "$PROGRAM" stat --from0 --files-from - "$plain" > "$WORK/out"
 is "NUL-terminated, from stdin" "$? $(grep -c ^Path "$WORK/out")" "0 2"
 : > "$WORK/none"
 expect "an empty list is not everything" 0 'the list of paths is empty' tar -T "$WORK/none" "$plain"

@@ -17,7 +17,7 @@ draw() {
     local order=() sort=${2/virtual/logical}
     [ "$4" = auto ] || order=(--order "$4")
     timeout 20 "$PROGRAM" picture --by heatmap --sort "$sort" --curve "$3" "${order[@]}" \
-        --size "$5" -o "$WORK/$1-$2-$3-$4-$5.png" "$fixtures/$1"/dev*.img
+        --size "$5" -f "$WORK/$1-$2-$3-$4-$5.png" "$fixtures/$1"/dev*.img
 }
 
 compare_with_heatmap() {
@@ -32,15 +32,15 @@ compare_with_heatmap() {
 
 if grep -q PNG=1 "$BUILD/features"; then
     compare_with_heatmap
-    expect "a PNG of several devices" 0 - picture --size 5 --order 4 -o "$WORK/raid.png" \
+    expect "a PNG of several devices" 0 - picture --size 5 --order 4 -f "$WORK/raid.png" \
         "$fixtures"/raid5-3/dev?.img
     holds "has a square for each, and gaps" grep -q ' 65x65$' <(python3 \
         "$ROOT/tests/support/png_pixels.py" "$WORK/raid.png")
-    expect "too many pixels" 2 'more than' picture --size 12 -o "$WORK/large.png" \
+    expect "too many pixels" 2 'more than' picture --size 12 -f "$WORK/large.png" \
         "$fixtures"/raid10-4/dev?.img
 else
     skip "a build with libpng" "pictures as PNG"
-    expect "a PNG without libpng" 3 'libpng' picture -o "$WORK/none.png" "$plain"
+    expect "a PNG without libpng" 3 'libpng' picture -f "$WORK/none.png" "$plain"
 fi
 
 if have_terminal; then
@@ -52,7 +52,7 @@ else
 fi
 
 # SVG: reproducible, well-formed, without external references.
-expect "a picture as SVG" 0 - picture -o "$WORK/a.svg" "$plain"
+expect "a picture as SVG" 0 - picture -f "$WORK/a.svg" "$plain"
 holds "stdout stays empty" [ ! -s "$WORK/out" ]
 expect "another name" 0 - picture --format svg "$plain"
 holds "the same bytes" cmp "$WORK/out" "$WORK/a.svg"
@@ -68,7 +68,7 @@ holds "is well-formed" well_formed "$WORK/a.svg"
 holds "has no scripts and no addresses but its namespace" test -z \
     "$(grep -oE '<script|href|url\(|http[^"]*' "$WORK/a.svg" | grep -v www.w3.org/2000/svg)"
 for by in fill age owner heatmap; do
-    expect "a picture by $by" 0 - picture --by "$by" -o "$WORK/$by.svg" "$fixtures"/raid5-3/dev?.img
+    expect "a picture by $by" 0 - picture --by "$by" -f "$WORK/$by.svg" "$fixtures"/raid5-3/dev?.img
     holds "is well-formed, too" well_formed "$WORK/$by.svg"
 done
 holds "ages have generations" grep -qE '>newest: generation [0-9]+<' "$WORK/age.svg"
@@ -107,11 +107,11 @@ holds "alone" [ "$(grep -c '^device' "$WORK/out")" -eq 1 ]
 # Damage and invalid usage.
 expect "a damaged extent tree" 1 'damage: ' picture --order 3 "$fixtures/lost-tree-extent/dev1.img"
 holds "the chunks are shown" out_has '^D Data, 0B of 8.00MiB used'
-expect "an unknown suffix" 2 'unknown type of picture' picture -o "$WORK/a.jpg" "$plain"
+expect "an unknown suffix" 2 'unknown type of picture' picture -f "$WORK/a.jpg" "$plain"
 expect "an unknown device" 2 'no device 9' picture --devid 9 "$plain"
 expect "a device in logical order" 2 'excludes' picture --devid 1 --sort logical "$plain"
 expect "an order that is too high" 2 'from 0 to 11' picture --order 12 "$plain"
 cp --sparse=always "$plain" "$WORK/own.svg"
-expect "the image as output" 2 'is an input' picture -o "$WORK/own.svg" "$WORK/own.svg"
+expect "the image as output" 2 'is an input' picture -f "$WORK/own.svg" "$WORK/own.svg"
 holds "leaves it" cmp "$plain" "$WORK/own.svg"
 finish

@@ -42,7 +42,7 @@ shows roots "$size of $size, scan(, $size/s)?$left" 100ms roots "$image"
 shows tree-stats "$size of $size, $size/s$left" 50ms tree-stats "$image"
 shows cat "$size of $size, $size/s$left" 100ms cat "$image" \
     source/large.bin docs/pipe top-file
-shows report "$size of $size, [a-z]+, $size/s$left" 10ms report -o "$WORK/report" "$image"
+shows report "$size of $size, [a-z]+, $size/s$left" 10ms report -f "$WORK/report" "$image"
 shows diff "$size of $size, $size/s$left" 100ms diff "$subvolumes" home-read-only home
 shows deleted "($size, )?state [0-9]+ of [0-9]+(, $size/s)?$left" \
     20ms deleted "$lived"

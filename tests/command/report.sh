@@ -13,7 +13,7 @@ plain=$fixtures/plain/dev1.img
 # page DESCRIPTION STATUS REGEX ARGUMENTS...: as `expect`; the page is in $WORK/page.html, and its
 # text in $WORK/text.
 page() {
-    expect "$1" "$2" "$3" report -o "$WORK/page.html" "${@:4}"
+    expect "$1" "$2" "$3" report -f "$WORK/page.html" "${@:4}"
     holds "$1: a good page" python3 "$ROOT/tests/support/check_page.py" "$WORK/page.html"
     cp "$WORK/holds" "$WORK/text"
 }
@@ -79,12 +79,12 @@ holds "is said" text_has 'devices are missing'
 touch "$WORK/few" && chmod +x "$WORK/few"
 for files in {40..4}; do
     printf '#!/bin/sh\nulimit -n %s\nexec "%s" "$@"\n' "$files" "$PROGRAM" > "$WORK/few"
-    "$WORK/few" report -o "$WORK/page.html" "$fixtures"/raid0-5/dev*.img 2> "$WORK/err" || break
+    "$WORK/few" report -f "$WORK/page.html" "$fixtures"/raid0-5/dev*.img 2> "$WORK/err" || break
 done
 PROGRAM=$WORK/few page "a section that fails as a whole" 1 \
     'damage: cannot open .*dev.\.img: Too many open files' "$fixtures"/raid0-5/dev*.img
 holds "costs itself alone" text_has 'Subvolumes and snapshots'
-expect "no file system" 2 '' report -o "$WORK/none.html" "$ROOT/README.md"
+expect "no file system" 2 '' report -f "$WORK/none.html" "$ROOT/README.md"
 holds "makes no page" [ ! -s "$WORK/none.html" ]
 expect "an unknown check" 2 'full, quick, none' report --check half "$plain"
 

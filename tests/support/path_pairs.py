@@ -150,7 +150,7 @@ def produce():
         lists[name] = as_json(out)
         report(name, '' if one in lists[name] else f'{err!r}: {one!r} is not in {out[:200]!r}')
     addresses = [str(extent['logical']) + '+1' for record in records(
-        run('extents', '--json', *no_nested, '--files-from', '-', '--null', image,
+        run('extents', '--json', *no_nested, '--files-from', '-', '--from0', image,
             stdin=b'\0'.join(sums))[0])
         for extent in record['extents'] if 'logical' in extent]
     if addresses:
@@ -221,7 +221,7 @@ def extracted(files):
     """What is below the folder after `extract` has had the list."""
     folder = tempfile.mkdtemp(dir=work.name)
     _, err, status = run('extract', '-C', folder, '-q', *options_of('extract'), '--files-from', '-',
-                         '--null', image, stdin=b'\0'.join(given for given, _ in files))
+                         '--from0', image, stdin=b'\0'.join(given for given, _ in files))
     found = [os.path.join(top, name)[len(folder):] for top, _, names in os.walk(folder)
              for name in names]
     return (err or f'status {status}') if err or status else \
@@ -243,14 +243,14 @@ def consume(paths):
         for name, (judge, command, *words) in consumers.items():
             stdin = b'\0'.join(given for given, _ in files)
             out, err, status = run(command, *words, *options_of(command), '--files-from', '-',
-                                   '--null', image, stdin=stdin)
+                                   '--from0', image, stdin=stdin)
             problems[name] = repr(err[:300]) if err or status else judge(files, out)
         problems['extract'] = extracted(files)
         problems['versions'] = versions_of(files[-1][0])
     given = [path for path in paths if absolute(path) in links]
     if given:
         out, err, status = run('readlink', '-0', *options_of('readlink'), '--files-from', '-',
-                               '--null', image, stdin=b'\0'.join(given))
+                               '--from0', image, stdin=b'\0'.join(given))
         problems['readlink'] = repr(err[:300]) if err or status else consume_readlink(given, out)
     return problems
 

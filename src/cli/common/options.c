@@ -127,7 +127,7 @@ struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, con
 const struct cmd_option cmd_list_options[] = {
     {'T', "files-from", "FILE", "also read paths from FILE, one per line; '-' is stdin",
      CMD_TEXT(struct cmd_common, files_from)},
-    {'0', "null", NULL, "paths in that FILE end with a NUL byte instead of a newline",
+    {0, "from0", NULL, "paths in that FILE end with a NUL byte instead of a newline",
      CMD_FLAG(struct cmd_common, null_separated), .also = "from0"},
     {0},
 };

@@ -49,7 +49,7 @@ static struct bw_error *store_size(void *target, const struct cmd_option *option
 }
 
 static const struct cmd_option options[] = {
-    {'o', "output", "FILE", "write to FILE, whose name ends with .svg or .png (default: stdout)",
+    {'f', "file", "FILE", "write to FILE, whose name ends with .svg or .png (default: stdout)",
      CMD_TEXT(struct picture_state, file)},
     {0, "format", "WORD", "write svg, png or text, regardless of the file name",
      CMD_WORD(struct picture_state, format, formats)},
@@ -243,10 +243,10 @@ const struct command cmd_picture = {
         "sorted by address, then unallocated space.\n",
     .examples =
         "  btrfs-walk picture disk.img                            in the terminal\n"
-        "  btrfs-walk picture -o map.svg a.img b.img c.img        a square for each device\n"
-        "  btrfs-walk picture --by age -o age.png disk.img        old and new data\n"
+        "  btrfs-walk picture -f map.svg a.img b.img c.img        a square for each device\n"
+        "  btrfs-walk picture --by age -f age.png disk.img        old and new data\n"
         "  btrfs-walk picture --by owner disk.img                 colours by subvolume\n"
-        "  btrfs-walk picture --by heatmap -o heat.png disk.img   as btrfs-heatmap draws it\n",
+        "  btrfs-walk picture --by heatmap -f heat.png disk.img   as btrfs-heatmap draws it\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct picture_state),

@@ -15,7 +15,7 @@
 static const char *const checks[] = {"full", "quick", "none", NULL}; /* enum report_check */
 
 static const struct cmd_option options[] = {
-    {'o', "output", "FILE", "write the report to FILE (default: stdout)",
+    {'f', "file", "FILE", "write the report to FILE (default: stdout)",
      CMD_TEXT(struct report_settings, file)},
     {0, "check", "WORD", "extent of the check: full (default), quick or none",
      CMD_WORD(struct report_settings, check, checks)},
@@ -219,8 +219,8 @@ const struct command cmd_report = {
         "Parts that could not be read are listed at the top.\n\n"
         "--check full verifies all metadata, as 'check' does; quick and none take less time.\n"
         "If the check finds errors, the exit status is 1.\n",
-    .examples = "  btrfs-walk report -o report.html disk.img              everything\n"
-                "  btrfs-walk report --check quick -o r.html a.img b.img  without a long check\n",
+    .examples = "  btrfs-walk report -f report.html disk.img              everything\n"
+                "  btrfs-walk report --check quick -f r.html a.img b.img  without a long check\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct report_settings),
