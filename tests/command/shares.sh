@@ -20,7 +20,7 @@ done
 
 # The three views.
 clones=$(image data-clones)
-expect "a table" 0 - space "$clones"
+expect "a table" 0 - space --iec "$clones"
 holds "with units" out_has '^ +256 +48.00KiB +36.00KiB  /volume$'
 expect "exact numbers" 0 - space --raw "$clones"
 holds "in bytes" out_has '^ +256 +49152 +36864  /volume$'

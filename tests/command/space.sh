@@ -16,7 +16,7 @@ out_is() { diff "$WORK/out" - <<< "$1"; }
 
 # Listings: a table, columns, JSON.
 uuid=$(blkid -p -o value -s UUID_SUB "$plain" 2> /dev/null || true)
-expect "a table of devices" 0 - devices "$plain"
+expect "a table of devices" 0 - devices --iec "$plain"
 holds "names above aligned columns" out_has \
     '^devid  device_state       size  allocated  generation  uuid +device$'
 holds "numbers on the right, with units" out_has \
@@ -63,7 +63,9 @@ expect "an image with control bytes in its name" 0 - devices "$WORK/$(printf 'a\
 holds "is escaped" out_has 'a\\033b\\tc.img$'
 
 # Chunks: same data as in `btrfs inspect-internal dump-tree -t chunk` and `-t extent`.
-expect "chunks" 0 - chunks "$plain"
+expect "chunks in a pipe" 0 - chunks "$plain"
+holds "exact numbers" out_has '^30408704 +33554432  Metadata +DUP +425984  1:38797312,1:72351744$'
+expect "chunks" 0 - chunks --iec "$plain"
 holds "a table" out_is ' logical    length  chunk_type  profile       used  stripes
 13631488   8.00MiB  Data        single    24.00KiB  1:13631488
 22020096   8.00MiB  System      DUP       16.00KiB  1:22020096,1:30408704

@@ -40,7 +40,7 @@ done
 
 # Text and filters.
 kinds=$(image subvolume-kinds)
-expect "a table" 0 - subvolumes "$kinds"
+expect "a table" 0 - subvolumes --times iso "$kinds"
 holds "the top-level subvolume comes first" out_has '^ +5 +[0-9]+ +- +[-0-9T:.]+Z  - +/$'
 holds "attributes" out_has '^ +260 .* ro,snapshot +/read-only$'
 holds "the default one" out_has '^ +257 .* default +/folder/deep/two$'
@@ -86,7 +86,7 @@ for name in "${grouped[@]}"; do
     as_groups "$ROOT/fixtures/$name/qgroup-show" > "$WORK/groups"
     holds "$name: as on a mount" diff "$WORK/groups" "$WORK/out"
 done
-expect "a table of groups" 0 - qgroups "$(image quota-groups)"
+expect "a table of groups" 0 - qgroups --iec "$(image quota-groups)"
 holds "with paths" out_has '^0/257 +36.00KiB +36.00KiB +- +20.00MiB  1/2 +- +/volume-2$'
 holds "with members" out_has '^2/100 +72.00KiB +72.00KiB +30.00MiB +15.00MiB  - +1/1,1/2 +-$'
 for state in quota:full:inconsistent quota-groups:full:consistent simple-quota:simple:consistent \

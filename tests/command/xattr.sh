@@ -28,7 +28,7 @@ holds "one" [ "$(grep -c = "$WORK/out")" -eq 1 ]
 expect "those that match" 0 - xattr -m '^user.n' -e hex "$plain" /data/inline
 holds "in hexadecimal" out_has '^user\.note=0x6e6e'
 expect "all below a directory" 0 - xattr -R "$plain" /
-"$PROGRAM" -0 --type f,d,l,c,b,p,s "$plain" | "$PROGRAM" xattr -0 -T - "$plain" > "$WORK/want"
+"$PROGRAM" -0 --type f,d,l,c,b,p,s "$plain" | "$PROGRAM" xattr --from0 -T - "$plain" > "$WORK/want"
 holds "are those of each path" cmp "$WORK/out" "$WORK/want"
 expect "filters" 0 - xattr -R --name inline --absolute-names -e base64 "$plain" /data
 holds "a whole path" [ "$(grep '^# file' "$WORK/out")" = '# file: /data/inline' ]

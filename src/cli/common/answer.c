@@ -275,6 +275,7 @@ static struct bw_error *make_rows(struct cmd_answer *answer)
     if (table)
         chosen.columns = plan->columns;
     chosen.header |= aligned;
+    chosen.raw |= table && !answer->output.at_once && !settings->iec && !settings->si;
     if (for_people && plan->has_units)
         chosen.iec = chosen.si = false;
     BW_TRY(cmd_answer_rows(&chosen, plan->record, plan->null_terminated ? '\0' : '\n',

@@ -5,8 +5,8 @@
  * command with a record has, decide what becomes of it:
  *
  * - columns of text, or JSON;
- * - without -o and --json a table for people: aligned columns below their names, with units and
- *   dates, and with names escaped as `ls -b` does;
+ * - without -o and --json a table for people: aligned columns below their names, on a terminal with
+ *   units and dates, in a pipe with exact numbers;
  * - or, where people read something else than a table, what the command prints of each record.
  */
 #ifndef BW_CLI_COMMON_ANSWER_H

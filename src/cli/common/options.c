@@ -468,7 +468,8 @@ static const struct help_topic topics[] = {
     {"columns",
      "columns, JSON, units and times",
      "\n"
-     "Numbers are exact with --raw, -o and --json. An unknown value is '-' in a column and is\n"
+     "Numbers are exact with --raw, -o, --json and in a pipe. An unknown value is '-' in a column "
+     "and is\n"
      "omitted in JSON. In the TEXT of --separator, \\t, \\n, \\0 and \\\\ are a tab, a newline, "
      "NUL\n"
      "and a backslash. '-o help' lists the columns of a command.\n",
