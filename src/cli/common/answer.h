@@ -6,7 +6,8 @@
  *
  * - columns of text, or JSON;
  * - without -o and --json a table for people: aligned columns below their names, on a terminal with
- *   units and dates, in a pipe with exact numbers;
+ *   units and dates, in a pipe with exact numbers; names are escaped
+ *   as `ls -b` does;
  * - or, where people read something else than a table, what the command prints of each record.
  */
 #ifndef BW_CLI_COMMON_ANSWER_H
