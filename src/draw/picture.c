@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "btrfs-walk/fs.h"
 #include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/tree.h"
 
@@ -125,6 +126,24 @@ static void label_owners(struct bw_picture *picture, struct bw_fs *fs)
     }
 }
 
+static struct bw_error *note_missing(void *context, const struct bw_device_info *device)
+{
+    struct bw_picture *picture = context;
+    if (device->state == BW_DEVICE_MISSING && picture->missing_count < BW_PICTURE_MISSING)
+        picture->missing[picture->missing_count++] = device->devid;
+    return NULL;
+}
+
+static void label_unallocated(struct bw_picture *picture)
+{
+    uint64_t rest = picture->info->bytes;
+    char size[BW_SIZE_ROOM + 1];
+    for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++)
+        rest -= rest < picture->info->allocated[kind] ? rest : picture->info->allocated[kind];
+    if (rest)
+        snprintf(picture->unallocated, BW_PICTURE_LABEL, "unallocated, %s", size_text(size, rest));
+}
+
 struct bw_picture bw_picture_make(struct bw_fs *fs, const struct bw_space_map *map,
                                   enum bw_draw_by by, enum bw_curve curve)
 {
@@ -137,6 +156,8 @@ struct bw_picture bw_picture_make(struct bw_fs *fs, const struct bw_space_map *m
         label_scale(&picture);
     else
         label_kinds(&picture);
+    label_unallocated(&picture);
+    bw_error_free(bw_fs_devices(fs, note_missing, &picture));
     return picture;
 }
 
@@ -263,6 +284,14 @@ unsigned bw_picture_columns(const struct bw_picture *picture)
     return columns;
 }
 
+bool bw_picture_is_missing(const struct bw_picture *picture, size_t area)
+{
+    for (size_t i = 0; i < picture->missing_count; i++)
+        if (picture->missing[i] == picture->info->areas[area].devid)
+            return true;
+    return false;
+}
+
 void bw_picture_caption(struct bw_buffer *text, const struct bw_picture *picture, size_t number)
 {
     const struct bw_space_area *area = &picture->info->areas[number];
@@ -273,6 +302,7 @@ void bw_picture_caption(struct bw_buffer *text, const struct bw_picture *picture
         bw_buffer_format(text, "all devices");
     bw_buffer_format(text, ", %s, cells of %s", size_text(size, area->bytes),
                      size_text(cell, area->bytes / area->cell_count));
+    bw_buffer_format(text, "%s", bw_picture_is_missing(picture, number) ? ", missing" : "");
 }
 
 void bw_picture_summary(struct bw_buffer *text, const struct bw_picture *picture)

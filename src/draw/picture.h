@@ -24,8 +24,9 @@ struct bw_color {
 };
 
 enum {
-    BW_PICTURE_COLORS = 16, /**< in a legend */
-    BW_PICTURE_LABEL = 96,  /**< bytes of a label with its NUL */
+    BW_PICTURE_COLORS = 16,  /**< in a legend */
+    BW_PICTURE_LABEL = 96,   /**< bytes of a label with its NUL */
+    BW_PICTURE_MISSING = 16, /**< missing devices that are marked */
 };
 
 /** The paint of a cell. */
@@ -49,6 +50,9 @@ struct bw_picture {
     char labels[BW_PICTURE_COLORS][BW_PICTURE_LABEL]; /**< plain text, safe to print */
     uint64_t owners[BW_PICTURE_COLORS];               /**< those with a separate colour */
     size_t owner_count;
+    uint64_t missing[BW_PICTURE_MISSING]; /**< ids of missing devices */
+    size_t missing_count;
+    char unallocated[BW_PICTURE_LABEL]; /**< label of the background; "": there is none */
 };
 
 /** Makes a picture of a map whose areas have 4^order cells. `fs` provides the names of owners. */
@@ -65,6 +69,9 @@ struct bw_color bw_picture_color(const struct bw_picture *picture, size_t area,
 
 /** Number of areas in a row. */
 unsigned bw_picture_columns(const struct bw_picture *picture);
+
+/** Whether an area is a missing device. */
+bool bw_picture_is_missing(const struct bw_picture *picture, size_t area);
 
 /** Appends the caption of an area: "device 1, 128.00MiB, cells of 32.00KiB". */
 void bw_picture_caption(struct bw_buffer *text, const struct bw_picture *picture, size_t area);

@@ -77,6 +77,20 @@ static void append_cells(struct bw_buffer *text, const struct bw_picture *pictur
             append_path(text, picture, keys, (uint8_t)key);
 }
 
+/* Diagonal lines over a missing device. */
+static void append_hatching(struct bw_buffer *text, unsigned side)
+{
+    const unsigned lines = 16;
+    bw_buffer_format(text, "<path fill=\"none\" stroke=\"#8a8f98\" stroke-width=\"%.3g\" d=\"",
+                     side / (lines * 4.0));
+    for (unsigned i = 1; i < 2 * lines; i++) {
+        const unsigned at = i * side / lines;
+        const unsigned from = at > side ? at - side : 0, to = at < side ? at : side;
+        bw_buffer_format(text, "M%u %uL%u %u", from, to, to, from);
+    }
+    bw_buffer_format(text, "\"/>\n");
+}
+
 static void append_area(struct bw_buffer *text, const struct bw_picture *picture, size_t area,
                         unsigned left, unsigned top)
 {
@@ -90,7 +104,10 @@ static void append_area(struct bw_buffer *text, const struct bw_picture *picture
                      (double)SIDE / side);
     append_cells(text, picture, area);
     const unsigned gap = gap_of(picture);
-    bw_buffer_format(text, "</g><text y=\"%u\" font-size=\"%u\">", SIDE + gap * 2 / 3, gap / 2);
+    bw_buffer_format(text, "</g>");
+    if (bw_picture_is_missing(picture, area))
+        append_hatching(text, SIDE);
+    bw_buffer_format(text, "<text y=\"%u\" font-size=\"%u\">", SIDE + gap * 2 / 3, gap / 2);
     bw_picture_caption(text, picture, area);
     bw_buffer_format(text, "</text></g>\n");
 }
@@ -100,7 +117,7 @@ static unsigned legend_lines(const struct bw_picture *picture)
     unsigned lines = 0;
     for (unsigned i = 0; i < picture->color_count; i++)
         lines += picture->in_legend[i];
-    return lines;
+    return lines + (*picture->unallocated != '\0') + (picture->missing_count != 0);
 }
 
 static void append_swatch(struct bw_buffer *text, struct bw_color color, unsigned top)
@@ -111,6 +128,33 @@ static void append_swatch(struct bw_buffer *text, struct bw_color color, unsigne
     bw_buffer_format(text, "\" stroke=\"#8a8f98\" stroke-width=\".5\"/>");
 }
 
+static const char missing_label[] = "crossed out: a missing device";
+
+/* The swatch of unallocated space. */
+static void append_ground_swatch(struct bw_buffer *text, unsigned top)
+{
+    bw_buffer_format(text,
+                     "<rect class=\"ground\" y=\"%u\" width=\"%d\" height=\"%d\" rx=\"2\" "
+                     "stroke=\"#8a8f98\" stroke-width=\".5\"/>",
+                     top, SWATCH, SWATCH);
+}
+
+/* The swatch of a missing device. */
+static void append_missing_swatch(struct bw_buffer *text, unsigned top)
+{
+    append_ground_swatch(text, top);
+    bw_buffer_format(text, "<path stroke=\"#8a8f98\" d=\"M0 %uL%d %uM0 %uL%d %u\"/>",
+                     top + SWATCH / 2, SWATCH / 2, top, top + SWATCH, SWATCH, top);
+}
+
+static void append_svg_label(struct bw_buffer *text, const char *label, unsigned top)
+{
+    bw_buffer_format(text, "<text x=\"%d\" y=\"%u\" font-size=\"13\">", SWATCH + 8,
+                     top + SWATCH - 2);
+    bw_markup_text(text, label, strlen(label));
+    bw_buffer_format(text, "</text>\n");
+}
+
 static void append_svg_legend(struct bw_buffer *text, const struct bw_picture *picture,
                               unsigned top)
 {
@@ -118,12 +162,30 @@ static void append_svg_legend(struct bw_buffer *text, const struct bw_picture *p
         if (!picture->in_legend[i])
             continue;
         append_swatch(text, picture->colors[i], top);
-        bw_buffer_format(text, "<text x=\"%d\" y=\"%u\" font-size=\"13\">", SWATCH + 8,
-                         top + SWATCH - 2);
-        bw_markup_text(text, picture->labels[i], strlen(picture->labels[i]));
-        bw_buffer_format(text, "</text>\n");
+        append_svg_label(text, picture->labels[i], top);
         top += LINE;
     }
+    if (*picture->unallocated) {
+        append_ground_swatch(text, top);
+        append_svg_label(text, picture->unallocated, top);
+        top += LINE;
+    }
+    if (picture->missing_count) {
+        append_missing_swatch(text, top);
+        append_svg_label(text, missing_label, top);
+    }
+}
+
+static void begin_item(struct bw_buffer *text)
+{
+    bw_buffer_format(text, "<li><svg viewBox=\"0 0 %d %d\" aria-hidden=\"true\">", SWATCH, SWATCH);
+}
+
+static void end_item(struct bw_buffer *text, const char *label)
+{
+    bw_buffer_format(text, "</svg>");
+    bw_markup_text(text, label, strlen(label));
+    bw_buffer_format(text, "</li>\n");
 }
 
 /* A legend for a page: next to the picture or below it, depending on the width. */
@@ -133,12 +195,19 @@ static void append_legend_list(struct bw_buffer *text, const struct bw_picture *
     for (unsigned i = 0; i < picture->color_count; i++) {
         if (!picture->in_legend[i])
             continue;
-        bw_buffer_format(text, "<li><svg viewBox=\"0 0 %d %d\" aria-hidden=\"true\">", SWATCH,
-                         SWATCH);
+        begin_item(text);
         append_swatch(text, picture->colors[i], 0);
-        bw_buffer_format(text, "</svg>");
-        bw_markup_text(text, picture->labels[i], strlen(picture->labels[i]));
-        bw_buffer_format(text, "</li>\n");
+        end_item(text, picture->labels[i]);
+    }
+    if (*picture->unallocated) {
+        begin_item(text);
+        append_ground_swatch(text, 0);
+        end_item(text, picture->unallocated);
+    }
+    if (picture->missing_count) {
+        begin_item(text);
+        append_missing_swatch(text, 0);
+        end_item(text, missing_label);
     }
     bw_buffer_format(text, "</ul>\n");
 }
@@ -382,6 +451,9 @@ static void append_terminal_legend(struct bw_buffer *text, const struct bw_pictu
         }
         bw_buffer_format(text, " %s\n", picture->labels[i]);
     }
+    if (*picture->unallocated)
+        bw_buffer_format(text, "%s %s\n", colors == BW_TERMINAL_PLAIN ? "." : "  ",
+                         picture->unallocated);
 }
 
 void bw_picture_terminal(struct bw_buffer *text, const struct bw_picture *picture,

@@ -50,7 +50,7 @@ python3 silent.py silent > connections &
 silent=$!
 soon [ -S silent ]
 count=0
-for words in walk info check devices super report\ -o\ page.html 'cat /file' 'deleted --no-scan'; do
+for words in walk info check devices super report\ -f\ page.html 'cat /file' 'deleted --no-scan'; do
     read -ra words <<< "$words"
     status=2
     [ "${words[0]}" != check ] || status=8

@@ -59,7 +59,7 @@ holds "the same bytes" cmp "$WORK/out" "$WORK/a.svg"
 holds "says what it shows" grep -qF '<desc id="map-desc">104.00MiB of 128.00MiB are allocated. Data,
  476.00KiB of 24.00MiB used. Metadata, 832.00KiB of 64.00MiB used.' <(tr '\n' ' ' < "$WORK/a.svg" |
     sed 's/Data, /Data,\n /')
-holds "is as high as its rows" grep -qF 'viewBox="-24 -24 432 526"' "$WORK/a.svg"
+holds "is as high as its rows" grep -qF 'viewBox="-24 -24 432 548"' "$WORK/a.svg"
 holds "brings its style" grep -qF '<style>' "$WORK/a.svg"
 holds "is small" [ "$(wc -c < "$WORK/a.svg")" -lt 20000 ]
 well_formed() { python3 -c 'import sys, xml.dom.minidom
@@ -74,6 +74,11 @@ done
 holds "ages have generations" grep -qE '>newest: generation [0-9]+<' "$WORK/age.svg"
 expect "ages" 0 - picture --by age --order 2 "$plain"
 holds "end with the last transaction" out_has '^9 newest: generation 8$'
+expect "a missing device" 0 'device 3 .* is missing' picture -f "$WORK/missing.svg" \
+    "$fixtures/raid5-3/dev1.img" "$fixtures/raid5-3/dev2.img"
+holds "has a caption" grep -qE '>device 3, [^<]*, missing<' "$WORK/missing.svg"
+holds "and is in the legend" grep -qF '>crossed out: a missing device<' "$WORK/missing.svg"
+holds "and so is free space" grep -qE '>unallocated, [0-9.]+MiB<' "$WORK/missing.svg"
 expect "the owners of subvolumes" 0 - picture --by owner "$fixtures/subvolumes/dev1.img"
 holds "are named" out_has '^[0-9a] /.* \(id [0-9]+\), '
 holds "and so are the trees of the file system" out_has '^9 trees of the file system, '
@@ -93,6 +98,7 @@ ddd.....
 D Data, 476.00KiB of 24.00MiB used
 M Metadata, 832.00KiB of 64.00MiB used
 S System, 32.00KiB of 16.00MiB used
+. unallocated, 24.00MiB
 END
 COLORTERM=truecolor expect "24-bit colours" 0 - picture --color always --order 1 "$plain"
 holds "two cells a character" out_has $'^(\033\\[[34]8;2;[0-9]+;[0-9]+;[0-9]+m)+▀'

@@ -108,7 +108,7 @@ static enum bw_terminal_colors terminal_colors(unsigned when)
 /* The largest order that fits into the window together with the legend. */
 static unsigned terminal_order(void)
 {
-    enum { COLUMNS = 80, LINES = 24, LEGEND = 6, MOST = 8 };
+    enum { COLUMNS = 80, LINES = 24, LEGEND = 7, MOST = 8 };
     struct winsize window = {.ws_col = COLUMNS, .ws_row = LINES};
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) || !window.ws_col || window.ws_row <= LEGEND)
         window = (struct winsize){.ws_col = COLUMNS, .ws_row = LINES};
@@ -190,7 +190,7 @@ static struct bw_error *complete(struct picture_state *state)
                                "%s: unknown type of picture; use .svg, .png or --format", file);
     if (state->format == FORMAT_PNG && strcmp(file, "-") == 0 && isatty(STDOUT_FILENO))
         return bw_error_create(BW_ERROR_USAGE,
-                               "refusing to write a PNG to a terminal; use -o FILE");
+                               "refusing to write a PNG to a terminal; use -f FILE");
     if (state->format == FORMAT_SVG && state->order > SVG_MOST)
         return bw_error_create(BW_ERROR_USAGE, "--order must be at most %d for SVG", SVG_MOST);
     if (state->devid && state->order_of_space == BW_SPACE_LOGICAL)
