@@ -20,6 +20,7 @@
 #include "btrfs-walk/record.h"
 #include "btrfs-walk/row_records.h"
 #include "btrfs-walk/space.h"
+#include "btrfs-walk/stream.h"
 #include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/tree.h"
 #include "btrfs-walk/walk.h"

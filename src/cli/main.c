@@ -23,7 +23,7 @@ const char cmd_topic_files[] = "List and read files", cmd_topic_export[] = "Copy
 const struct command *const cmd_table[] = {
     &cmd_walk,     &cmd_ls,       &cmd_stat,       &cmd_cat,     &cmd_readlink,
     &cmd_xattr,    &cmd_extents,  &cmd_tar,        &cmd_extract, &cmd_sum,
-    &cmd_bodyfile, &cmd_mount,    &cmd_versions,   &cmd_deleted, &cmd_roots,
+    &cmd_bodyfile, &cmd_send, &cmd_mount,    &cmd_versions,   &cmd_deleted, &cmd_roots,
     &cmd_log,      &cmd_info,     &cmd_check,      &cmd_owner,   &cmd_devices,
     &cmd_report,   &cmd_usage,    &cmd_du,         &cmd_space,   &cmd_compression,
     &cmd_qgroups,  &cmd_picture,  &cmd_subvolumes, &cmd_diff,    &cmd_super,

@@ -719,3 +719,27 @@ struct bw_error *bw_data_read(struct bw_data_reader *reader, const struct bw_dat
     bw_data_block_clear(&reader->block);
     return error;
 }
+
+struct bw_error *bw_data_read_stored(struct bw_data_reader *reader, const struct bw_data_file *file,
+                                     uint64_t logical, size_t length, uint8_t *bytes)
+{
+    struct bw_data_fetch *fetch = reader->fetch;
+    struct job job = {.file = *file,
+                      .piece.extent = {.logical = logical, .stored = length},
+                      .stored = fetch->stored};
+    struct bw_error *missing = NULL;
+    if (length > BW_MAX_COMPRESSED_EXTENT)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "a compressed extent of %zu bytes", length);
+    struct bw_error *error = request_extent(fetch, &job, &missing);
+    error = bw_error_first(error, missing);
+    if (!error)
+        bw_wind(NULL, fetch->fs->reader.top, fetch->requests, fetch->request_count);
+    for (unsigned i = 0; !error && i < fetch->request_count; i++)
+        error = BW_TAKE(fetch->requests[i].error);
+    for (unsigned i = 0; i < fetch->request_count; i++)
+        bw_error_free(BW_TAKE(fetch->requests[i].error));
+    if (!error)
+        memcpy(bytes, job.stored, length);
+    fetch_drop(fetch);
+    return error;
+}

@@ -204,6 +204,24 @@ struct bw_error *cmd_open_state(const struct cmd_common *common, struct bw_gener
     return bw_fs_open(&options, fs);
 }
 
+struct bw_error *cmd_find_subvolume(const struct cmd_common *common, struct bw_fs *fs,
+                                    const char *text, struct bw_fs **past,
+                                    const struct bw_subvolume **subvolume)
+{
+    const char *at = strrchr(text, '@');
+    struct bw_generation_choice state = {0};
+    *past = NULL;
+    struct bw_error *error = bw_subvolume_by_name(fs, text, subvolume);
+    if (!error || !at || !cmd_parse_number(at + 1, 1, UINT64_MAX, &state.generation))
+        return error;
+    BW_AUTO_FREE char *name = strndup(text, (size_t)(at - text));
+    bw_error_free(error);
+    if (!name)
+        return bw_error_no_memory();
+    BW_TRY(cmd_open_state(common, state, past));
+    return bw_subvolume_by_name(*past, name, subvolume);
+}
+
 void cmd_generations_free(struct cmd_generations *states)
 {
     free(states->choices);

@@ -56,6 +56,13 @@ struct bw_error *cmd_generations_find(struct cmd_index *index, struct bw_fs *fs,
 struct bw_error *cmd_open_state(const struct cmd_common *common, struct bw_generation_choice state,
                                 struct bw_fs **fs);
 
+/** Finds a subvolume by its name, which may be followed by @GENERATION; a name that contains the
+ * '@' itself is tried first. `*past` is the file system of that generation, to be closed with
+ * bw_fs_close(), or NULL: the subvolume is in `fs`. */
+struct bw_error *cmd_find_subvolume(const struct cmd_common *common, struct bw_fs *fs,
+                                    const char *text, struct bw_fs **past,
+                                    const struct bw_subvolume **subvolume);
+
 void cmd_generations_free(struct cmd_generations *states);
 
 #endif

@@ -378,7 +378,6 @@ static const struct {
     {"restore", {"extract"}},
     {"scrub", {"check --data"}},
     {"search", {"walk --name"}},
-    {"send", {"tar", "diff"}},
     {"sha256sum", {"sum"}},
     {"snapshots", {"subvolumes --snapshots"}},
     {"tree", {"ls -R", "subvolumes --tree"}},

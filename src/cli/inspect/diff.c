@@ -217,23 +217,14 @@ static struct bw_error *check_path(const struct bw_diff_side sides[2], const cha
     return bw_lookup(sides[1].fs, sides[1].subvolume, path, false, &place);
 }
 
-/* Finds a subvolume by its name, which may be followed by @GENERATION. A name that contains the '@'
- * itself is tried first. */
 static struct bw_error *find_side(struct diffing *diffing, unsigned number, const char *text,
                                   struct bw_diff_side *side)
 {
-    const char *at = strrchr(text, '@');
-    struct bw_generation_choice state = {0};
-    struct bw_error *error = bw_subvolume_by_name(side->fs, text, &side->subvolume);
-    if (!error || !at || !cmd_parse_number(at + 1, 1, UINT64_MAX, &state.generation))
-        return error;
-    BW_AUTO_FREE char *name = strndup(text, (size_t)(at - text));
-    bw_error_free(error);
-    if (!name)
-        return bw_error_no_memory();
-    BW_TRY(cmd_open_state(diffing->answer->common, state, &diffing->states[number]));
-    side->fs = diffing->states[number];
-    return bw_subvolume_by_name(side->fs, name, &side->subvolume);
+    BW_TRY(cmd_find_subvolume(diffing->answer->common, side->fs, text, &diffing->states[number],
+                              &side->subvolume));
+    if (diffing->states[number])
+        side->fs = diffing->states[number];
+    return NULL;
 }
 
 /* If B is not given, A must have a @GENERATION; B is then its current state. */

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Send streams: the format in which `btrfs send` saves a subvolume, and from which `btrfs receive`
+ * restores it.
+ *
+ * A full stream has everything in a subvolume. An incremental one has what differs from its parent,
+ * a subvolume that the receiver has got before. Other subvolumes that the receiver has can be
+ * sources of clones. Nested subvolumes are not part of a stream.
+ *
+ * Source of the format: the kernel's fs/btrfs/send.h and the dev-send-stream page of the btrfs
+ * documentation.
+ */
+#ifndef BTRFS_WALK_STREAM_H
+#define BTRFS_WALK_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "btrfs-walk/subvolume.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A subvolume that takes part in a stream. */
+struct bw_send_side {
+    struct bw_fs *fs;
+    const struct bw_subvolume *subvolume;
+    const uint8_t *uuid; /**< BW_UUID_SIZE bytes: its identity in streams, if an earlier stream gave
+                            it another one than bw_send_identity(); NULL: that one */
+    uint64_t reserved[2]; /**< zeros: room for more members */
+};
+
+/** Why a subvolume cannot be sent under its own UUID. */
+enum bw_send_reason {
+    BW_SEND_OWN,      /**< it can */
+    BW_SEND_WRITABLE, /**< it is not read-only: under the same UUID, it may be something else later
+                       */
+    BW_SEND_PAST,     /**< it is read from an older generation, or its log was replayed */
+    BW_SEND_NO_UUID,  /**< it has none, as those made by old kernels */
+};
+
+/** The identity of a subvolume in streams. */
+struct bw_send_identity {
+    uint8_t uuid[BW_UUID_SIZE]; /**< that of the subvolume which it was received from, if it was
+                                   received; otherwise its own */
+    uint64_t ctransid;          /**< transaction of its last change */
+    enum bw_send_reason reason; /**< BW_SEND_OWN: the receiver may be told this UUID. Otherwise
+                                   bw_send() uses a random one */
+    uint64_t reserved[2];       /**< zeros: room for more members */
+};
+
+/** Determines the identity of a subvolume. Errors as of bw_subvolume_get(). */
+struct bw_error *bw_send_identity(struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                                  struct bw_send_identity *identity);
+
+/** What to do with contents that cannot be read. */
+enum bw_send_damage {
+    BW_SEND_STOP, /**< fail */
+    BW_SEND_ZERO, /**< write zeros, and report it */
+    BW_SEND_SKIP, /**< leave the file out, and report it. Then nothing is cloned from other files of
+                     the stream, since they may be left out */
+};
+
+/** How to send. All zeros but the size and `write`: a full stream of protocol 1. */
+struct bw_send_options {
+    size_t struct_size;                 /**< sizeof(struct bw_send_options) */
+    const struct bw_send_side *parent;  /**< what the receiver has; NULL: send everything */
+    const struct bw_send_side *sources; /**< subvolumes that the receiver also has, to clone from.
+                                           The parent need not be among them */
+    size_t source_count;
+    unsigned version; /**< of the protocol: 1 or 2; 0: 1 */
+    bool compressed;  /**< send compressed extents as they are stored; needs protocol 2 */
+    bool no_data; /**< name the ranges with data instead of sending them; such a stream cannot be
+                     received */
+    bool no_header, no_end; /**< omit the header or the last command: for several subvolumes in one
+                               stream */
+    enum bw_send_damage damage; /**< if it is not BW_SEND_STOP, bw_send() uses a random UUID */
+    unsigned threads;           /**< as in struct bw_stream */
+    /** Receives the next bytes of the stream, a view that ends with the call. Never called by two
+     * threads at once, but not always by the same one. An error ends the sending. */
+    struct bw_error *(*write)(void *context, const void *bytes, size_t length);
+    void *context;
+};
+
+/** What was sent. */
+struct bw_send_summary {
+    uint8_t uuid[BW_UUID_SIZE]; /**< the identity that the stream gives the subvolume */
+    uint64_t ctransid;
+    uint64_t bytes;       /**< of the stream */
+    uint64_t data;        /**< bytes of contents, decompressed */
+    uint64_t cloned;      /**< bytes of contents that are cloned by the receiver */
+    uint64_t lost;        /**< number of unreadable ranges that were replaced by zeros, or of files
+                             that were left out */
+    uint64_t reserved[8]; /**< zeros: room for more members */
+};
+
+/**
+ * Sends a subvolume as a stream. `summary` may be NULL. It is valid even after an error.
+ *
+ * Full streams have the commands of the kernel in the order of the kernel. Incremental ones lead to
+ * the same result in a different order. Memory does not depend on the number of files in a full
+ * stream; an incremental one needs some hundred bytes for each inode that differs.
+ *
+ * Errors: that of options->write; BW_ERROR_USAGE if the options contradict each other;
+ * BW_ERROR_CORRUPT and others if a tree or, with BW_SEND_STOP, contents cannot be read. After an
+ * error, the stream has no end, and a receiver will reject it. With the other values of
+ * options->damage, files whose inodes or names are lost are left out, and reported.
+ */
+struct bw_error *bw_send(const struct bw_send_side *side, const struct bw_send_options *options,
+                         struct bw_send_summary *summary);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

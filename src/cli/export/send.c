@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The send command: subvolumes as streams for `btrfs receive`. Options are those of `btrfs send`.
+ */
+#include "btrfs-walk/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "cli/common/generations.h"
+#include "cli/common/monitor.h"
+#include "cli/common/output.h"
+#include "cli/export/export.h"
+
+struct send_state {
+    const char *file, *parent;
+    const char **sources;
+    size_t source_count, source_capacity;
+    uint64_t version;
+    bool has_version, compressed, no_data, joined;
+    unsigned on_error, threads;
+};
+
+static struct bw_error *store_source(void *target, const struct cmd_option *option,
+                                     const char *argument)
+{
+    struct send_state *state = target;
+    (void)option;
+    if (!BW_ARRAY_RESERVE(state->sources, state->source_count, state->source_capacity))
+        return bw_error_no_memory();
+    state->sources[state->source_count++] = argument;
+    return NULL;
+}
+
+static struct bw_error *store_version(void *target, const struct cmd_option *option,
+                                      const char *argument)
+{
+    struct send_state *state = target;
+    state->has_version = true;
+    return cmd_parse_number(argument, 0, 2, &state->version)
+               ? NULL
+               : cmd_bad_argument(option, argument, "0, 1 or 2");
+}
+
+static const struct cmd_option options[] = {
+    {'f', "file", "FILE", "write to this file instead of stdout",
+     CMD_TEXT(struct send_state, file)},
+    {'p', "parent", "SUBVOLUME", "send only what differs from this one, which the receiver has",
+     CMD_TEXT(struct send_state, parent)},
+    {'c', "clone-source", "SUBVOLUME",
+     "the receiver has this one, too: clone from it; the best of several becomes the parent",
+     .take = store_source},
+    {'e', "joined", NULL, "write several subvolumes as one stream, with one header and one end",
+     CMD_FLAG(struct send_state, joined)},
+    {0, "proto", "N", "version of the protocol: 1 (default), 2, or 0 for the latest",
+     .take = store_version},
+    {0, "compressed-data", NULL, "send compressed data as they are stored; implies --proto 2",
+     CMD_FLAG(struct send_state, compressed)},
+    {0, "no-data", NULL, "send no contents of files: only which ranges of them have changed",
+     CMD_FLAG(struct send_state, no_data)},
+    {0, "on-error", "WORD",
+     "at unreadable data: stop (fail, the default), write zeros (zero), or leave the file out "
+     "(skip)",
+     CMD_WORD(struct send_state, on_error, cmd_on_error_words)},
+    {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
+     CMD_THREADS(struct send_state, threads)},
+    {0},
+};
+
+/* A subvolume of the command line. */
+struct subvolume {
+    struct bw_send_side side;
+    struct bw_fs *past; /* its file system, if it is in an older generation */
+    struct bw_subvolume_info info;
+    uint8_t uuid[BW_UUID_SIZE]; /* that the stream has given it */
+    bool is_sent;
+};
+
+struct sending {
+    const struct send_state *state;
+    const struct cmd_common *common;
+    struct bw_fs *fs;
+    struct cmd_output_file file;
+    struct subvolume *all; /* those to send, then the sources, then the parent */
+    size_t send_count, count;
+};
+
+static struct bw_error *find_subvolume(struct sending *sending, const char *text)
+{
+    struct subvolume *found = &sending->all[sending->count++];
+    BW_TRY(cmd_find_subvolume(sending->common, sending->fs, text, &found->past,
+                              &found->side.subvolume));
+    found->side.fs = found->past ? found->past : sending->fs;
+    return bw_subvolume_get(found->side.fs, found->side.subvolume, &found->info);
+}
+
+static struct bw_error *find_all(struct sending *sending)
+{
+    const struct send_state *state = sending->state;
+    sending->send_count = sending->common->path_count;
+    sending->all = calloc(sending->send_count + state->source_count + 1, sizeof *sending->all);
+    if (!sending->all)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < sending->send_count; i++)
+        BW_TRY(find_subvolume(sending, sending->common->paths[i]));
+    for (size_t i = 0; i < state->source_count; i++)
+        BW_TRY(find_subvolume(sending, state->sources[i]));
+    return state->parent ? find_subvolume(sending, state->parent) : NULL;
+}
+
+/* Parents. */
+
+static bool is_same_uuid(const uint8_t a[BW_UUID_SIZE], const uint8_t b[BW_UUID_SIZE])
+{
+    static const uint8_t zeros[BW_UUID_SIZE];
+    return memcmp(a, b, BW_UUID_SIZE) == 0 && memcmp(a, zeros, BW_UUID_SIZE) != 0;
+}
+
+/* Whether one is a snapshot of the other, or both are snapshots of a third. */
+static bool are_related(const struct bw_subvolume_info *a, const struct bw_subvolume_info *b)
+{
+    return is_same_uuid(a->parent_uuid, b->uuid) || is_same_uuid(b->parent_uuid, a->uuid) ||
+           is_same_uuid(a->parent_uuid, b->parent_uuid);
+}
+
+static uint64_t distance(const struct subvolume *a, const struct subvolume *b)
+{
+    return a->info.ctransid > b->info.ctransid ? a->info.ctransid - b->info.ctransid
+                                               : b->info.ctransid - a->info.ctransid;
+}
+
+/* Whether the receiver has a subvolume when `sent` comes. */
+static bool is_there(const struct sending *sending, size_t number)
+{
+    return number >= sending->send_count || sending->all[number].is_sent;
+}
+
+/* The nearest relative that the receiver has; NULL: none. */
+static const struct subvolume *find_parent(const struct sending *sending,
+                                           const struct subvolume *sent)
+{
+    const struct subvolume *best = NULL;
+    for (size_t i = 0; i < sending->count; i++) {
+        const struct subvolume *other = &sending->all[i];
+        if (other != sent && is_there(sending, i) && are_related(&other->info, &sent->info) &&
+            (!best || distance(other, sent) < distance(best, sent)))
+            best = other;
+    }
+    return best;
+}
+
+/* Sending. */
+
+static struct bw_error *write_bytes(void *context, const void *bytes, size_t length)
+{
+    struct sending *sending = context;
+    cmd_progress_add(length);
+    return cmd_output_file_add(&sending->file, bytes, length);
+}
+
+static const char *reason_of(enum bw_send_reason reason)
+{
+    switch (reason) {
+    case BW_SEND_WRITABLE:
+        return "it is writable, and may change under the same UUID";
+    case BW_SEND_PAST:
+        return "it is an older state of the subvolume";
+    case BW_SEND_NO_UUID:
+        return "it has none";
+    default:
+        return "contents that cannot be read are replaced or left out";
+    }
+}
+
+/* Tells why a stream has another UUID than the subvolume: a stream that has this one as its parent
+ * can only be sent together with it. */
+static struct bw_error *tell_uuid(const struct sending *sending, const struct subvolume *sent)
+{
+    struct bw_send_identity identity;
+    BW_TRY(bw_send_identity(sent->side.fs, sent->side.subvolume, &identity));
+    if (identity.reason == BW_SEND_OWN && sending->state->on_error == CMD_ON_ERROR_FAIL)
+        return NULL;
+    bw_fs_report(sent->side.fs, BW_NOTE,
+                 bw_error_create(BW_ERROR_UNSUPPORTED, "%.*s is sent under a new UUID: %s",
+                                 (int)sent->info.name_length, sent->info.name,
+                                 reason_of(identity.reason)));
+    return NULL;
+}
+
+static struct bw_send_options options_of(const struct send_state *state)
+{
+    static const enum bw_send_damage damages[] = {[CMD_ON_ERROR_FAIL] = BW_SEND_STOP,
+                                                  [CMD_ON_ERROR_ZERO] = BW_SEND_ZERO,
+                                                  [CMD_ON_ERROR_SKIP] = BW_SEND_SKIP};
+    const bool newest = state->has_version ? state->version != 1 : state->compressed;
+    return (struct bw_send_options){
+        .struct_size = sizeof(struct bw_send_options),
+        .version = newest ? 2 : 1,
+        .compressed = state->compressed,
+        .no_data = state->no_data,
+        .damage = damages[state->on_error],
+        .threads = state->threads,
+        .write = write_bytes,
+    };
+}
+
+static struct bw_error *send_one(struct sending *sending, size_t number,
+                                 struct bw_send_side *sources)
+{
+    const struct send_state *state = sending->state;
+    struct subvolume *sent = &sending->all[number];
+    const struct subvolume *parent = NULL;
+    struct bw_send_options how = options_of(state);
+    struct bw_send_summary summary;
+    const bool incremental = state->parent || state->source_count;
+    if (state->parent)
+        parent = &sending->all[sending->count - 1];
+    else if (incremental)
+        parent = find_parent(sending, sent);
+    for (size_t i = 0; i < sending->count && incremental; i++)
+        if (i != number && is_there(sending, i))
+            sources[how.source_count++] = sending->all[i].side;
+    how.parent = parent ? &parent->side : NULL;
+    how.sources = sources;
+    how.no_header = state->joined && number;
+    how.no_end = state->joined && number + 1 < sending->send_count;
+    how.context = sending;
+    BW_TRY(tell_uuid(sending, sent));
+    BW_TRY(bw_send(&sent->side, &how, &summary));
+    memcpy(sent->uuid, summary.uuid, sizeof sent->uuid);
+    sent->side.uuid = sent->uuid;
+    sent->is_sent = true;
+    return NULL;
+}
+
+static void expect(const struct sending *sending)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < sending->send_count; i++)
+        bytes += sending->all[i].info.bytes_used;
+    cmd_progress_expect(bytes);
+}
+
+static struct bw_error *send_all(struct sending *sending)
+{
+    BW_TRY(find_all(sending));
+    if (isatty(cmd_output_file_descriptor(&sending->file)))
+        return bw_error_create(
+            BW_ERROR_USAGE,
+            "refusing to write a stream to a terminal; redirect stdout, or use -f FILE");
+    BW_AUTO_FREE struct bw_send_side *sources = calloc(sending->count, sizeof *sources);
+    if (!sources)
+        return bw_error_no_memory();
+    BW_TRY(cmd_output_file_start(&sending->file));
+    expect(sending);
+    for (size_t i = 0; i < sending->send_count; i++)
+        BW_TRY(send_one(sending, i, sources));
+    return NULL;
+}
+
+static int run(const struct cmd_common *common, void *settings)
+{
+    const struct send_state *state = settings;
+    struct sending sending = {.state = state,
+                              .common = common,
+                              .file = {.common = common, .name = state->file, .descriptor = -1}};
+    struct cmd_common writing = *common;
+    struct cmd_session session;
+    writing.writing.open_outputs = cmd_output_file_open;
+    writing.writing.outputs = &sending.file;
+    int status = cmd_open(&writing, &session);
+    if (status) {
+        bw_error_free(cmd_output_file_close(&sending.file, NULL));
+        return status;
+    }
+    sending.fs = session.fs;
+    struct bw_error *error = cmd_output_file_close(&sending.file, send_all(&sending));
+    int answer = error ? cmd_fail_answer(common, error) : STATUS_OK;
+    bool past_damaged = false;
+    for (size_t i = 0; i < sending.count; i++) {
+        past_damaged |= sending.all[i].past && bw_fs_status(sending.all[i].past).damages;
+        bw_fs_close(sending.all[i].past);
+    }
+    free(sending.all);
+    free(state->sources);
+    status = cmd_close(common, &session);
+    return answer ? answer : past_damaged ? STATUS_PARTIAL : status;
+}
+
+const struct command cmd_send = {
+    .name = "send",
+    .topic = cmd_topic_export,
+    .operands = "IMAGE SUBVOLUME...",
+    .summary = "Writes subvolumes as streams for btrfs receive.",
+    .details =
+        "\n"
+        "A SUBVOLUME is a path from the top-level subvolume, or an id; NAME@N is subvolume NAME\n"
+        "as of transaction N, if that is still on the disk. The result is what `btrfs send`\n"
+        "writes: a stream with everything or, with -p or -c, with what differs from a subvolume\n"
+        "that the receiver has got before. Subvolumes nested in it are not part of it. Blocks\n"
+        "that a subvolume shares with its parent are not read, and shared extents become "
+        "clones.\n\n"
+        "Writable subvolumes and older states are sent under a new UUID, because the UUID of a\n"
+        "subvolume must stand for unchanging contents. In one command, a later SUBVOLUME can\n"
+        "have an earlier one as its parent.\n\n"
+        "If contents cannot be read, the stream ends without its last command, so a receiver\n"
+        "rejects it; --on-error=zero and --on-error=skip complete it.\n",
+    .examples =
+        "  btrfs-walk send disk.img snapshots/1 | btrfs receive /mnt      a whole snapshot\n"
+        "  btrfs-walk send -p snapshots/1 disk.img snapshots/2 > 2.btrfs  what has changed\n"
+        "  btrfs-walk send --compressed-data disk.img 256 > 256.btrfs     without decompressing\n"
+        "  btrfs-walk send --on-error=skip disk.img @ | btrfs receive /mnt\n"
+        "                                                      what can be read\n"
+        "  btrfs-walk send -f home.btrfs disk.img home@1234    as of transaction 1234\n",
+    .options = options,
+    .run = run,
+    .state_size = sizeof(struct send_state),
+    .takes_paths = true,
+    .missing = "no subvolume given",
+};

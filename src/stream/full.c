@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A full stream, in the order of the kernel: the items of the subvolume by their keys, in one pass.
+ * So an inode may come before a directory that has it. Then the directory is made early, under its
+ * temporary name, and gets its place when its own inode comes.
+ *
+ * The times of a directory are sent when no more of its entries are expected soon: the directories
+ * that were used last wait. All this keeps to what the kernel does, so that streams can be compared
+ * byte by byte.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/number_set.h"
+#include "fs/inode.h"
+#include "stream/sender.h"
+
+enum {
+    WAITING = 64, /* directories whose times wait, when an inode has ended */
+};
+
+/* A name of the current inode. */
+struct name {
+    uint64_t directory;
+    size_t at; /* in the names */
+    uint16_t length;
+};
+
+struct full {
+    struct bw_item_range range;
+    uint64_t progress;  /* inodes before it have their places */
+    bool has_inode;     /* the current inode is sent */
+    bool placed;        /* it has got its names */
+    struct name *names; /* of the current inode, before it is placed */
+    size_t name_count, name_capacity;
+    struct bw_buffer text; /* the names */
+    struct bw_buffer temporary, other;
+    struct bw_number_set early; /* directories that were made before their inodes came */
+    uint64_t *waiting;          /* directories, least recently used first */
+    size_t waiting_count, waiting_capacity;
+    uint64_t folder; /* directory of the path, if that will not change; 0: none */
+    struct bw_buffer folder_path;
+};
+
+/* The times of directories. */
+
+static struct bw_error *send_directory_times(struct bw_sender *sender, uint64_t directory)
+{
+    struct full *full = sender->order;
+    const struct bw_send_part *part;
+    struct bw_error *error =
+        bw_send_path(sender, sender->sent, directory, full->progress, &full->other);
+    if (!error)
+        error = bw_send_part_of(sender->sent, directory, &part);
+    if (error)
+        return bw_send_lose(sender, error);
+    bw_send_times(sender, &full->other, part);
+    return bw_send_cut(sender);
+}
+
+/* Makes a directory the one that was used last. */
+static struct bw_error *let_wait(struct full *full, uint64_t directory)
+{
+    size_t at = 0;
+    while (at < full->waiting_count && full->waiting[at] != directory)
+        at++;
+    if (at == full->waiting_count) {
+        if (!BW_ARRAY_RESERVE(full->waiting, full->waiting_count, full->waiting_capacity))
+            return bw_error_no_memory();
+        full->waiting_count++;
+    } else {
+        memmove(full->waiting + at, full->waiting + at + 1,
+                (full->waiting_count - at - 1) * sizeof *full->waiting);
+    }
+    full->waiting[full->waiting_count - 1] = directory;
+    return NULL;
+}
+
+static struct bw_error *send_oldest_times(struct bw_sender *sender)
+{
+    struct full *full = sender->order;
+    size_t sent = 0;
+    struct bw_error *error = NULL;
+    while (!error && full->waiting_count - sent > WAITING)
+        error = send_directory_times(sender, full->waiting[sent++]);
+    full->waiting_count -= sent;
+    memmove(full->waiting, full->waiting + sent, full->waiting_count * sizeof *full->waiting);
+    return error;
+}
+
+static struct bw_error *send_all_times(struct bw_sender *sender)
+{
+    struct full *full = sender->order;
+    while (full->waiting_count)
+        BW_TRY(send_directory_times(sender, full->waiting[--full->waiting_count]));
+    return NULL;
+}
+
+/* Names. */
+
+/* Sets `path` to that of a directory. The last one is kept, for its files follow one another. */
+static struct bw_error *find_folder(struct bw_sender *sender, uint64_t directory,
+                                    struct bw_buffer *path)
+{
+    struct full *full = sender->order;
+    if (full->folder != directory) {
+        full->folder = 0;
+        BW_TRY(bw_send_path(sender, sender->sent, directory, full->progress, &full->folder_path));
+        uint64_t above = directory;
+        while (above != BW_SUBVOLUME_ROOT_INODE && above < full->progress) {
+            const struct bw_send_part *part;
+            BW_TRY(bw_send_part_of(sender->sent, above, &part));
+            above = part->parent;
+        }
+        full->folder = above == BW_SUBVOLUME_ROOT_INODE ? directory : 0;
+    }
+    path->length = 0;
+    bw_buffer_append(path, full->folder_path.data, full->folder_path.length);
+    return NULL;
+}
+
+static struct bw_error *make_early(struct bw_sender *sender, uint64_t directory)
+{
+    struct full *full = sender->order;
+    struct bw_inode inode;
+    bool is_new;
+    if (!bw_number_set_add(&full->early, directory, &is_new))
+        return bw_error_no_memory();
+    if (!is_new)
+        return NULL;
+    BW_TRY(bw_inode_read(sender->sent->fs, &sender->sent->subvolume->tree, directory, &inode));
+    full->temporary.length = 0;
+    BW_TRY(bw_send_temporary_name(sender, directory, inode.generation, &full->temporary));
+    return bw_send_make(sender, &full->temporary, directory, &inode);
+}
+
+static struct bw_error *path_of_name(struct bw_sender *sender, const struct name *name,
+                                     struct bw_buffer *path)
+{
+    struct full *full = sender->order;
+    if (name->directory > sender->current.number)
+        BW_TRY(make_early(sender, name->directory));
+    BW_TRY(find_folder(sender, name->directory, path));
+    return bw_send_path_add(path, full->text.data + name->at, name->length);
+}
+
+/* Gives the current inode a name: the first one replaces the temporary name. */
+static struct bw_error *give_name(struct bw_sender *sender, const struct name *name)
+{
+    struct full *full = sender->order;
+    struct bw_send_inode *current = &sender->current;
+    BW_TRY(path_of_name(sender, name, &full->other));
+    if (!full->placed) {
+        full->temporary.length = 0;
+        BW_TRY(bw_send_temporary_name(sender, current->number, current->inode.generation,
+                                      &full->temporary));
+        bw_send_command_to(sender, BW_COMMAND_RENAME, &full->temporary, BW_ATTRIBUTE_PATH_TO,
+                           &full->other);
+        full->placed = true;
+        current->path.length = 0;
+        bw_buffer_append(&current->path, full->other.data, full->other.length);
+    } else {
+        bw_send_command_to(sender, BW_COMMAND_LINK, &full->other, BW_ATTRIBUTE_PATH_LINK,
+                           &current->path);
+    }
+    bw_send_note_undo(sender, &full->other);
+    return name->directory < current->number ? let_wait(full, name->directory) : NULL;
+}
+
+/* Ends an inode that got no name: what was made under its temporary name is removed. */
+static struct bw_error *remove_unplaced(struct bw_sender *sender)
+{
+    struct full *full = sender->order;
+    const struct bw_send_inode *current = &sender->current;
+    full->temporary.length = 0;
+    BW_TRY(bw_send_temporary_name(sender, current->number, current->inode.generation,
+                                  &full->temporary));
+    bw_send_command_at(sender, S_ISDIR(current->inode.mode) ? BW_COMMAND_RMDIR : BW_COMMAND_UNLINK,
+                       &full->temporary);
+    full->has_inode = false;
+    return bw_send_lose(sender, bw_error_create(BW_ERROR_CORRUPT,
+                                                "inode %" PRIu64 " of subvolume %" PRIu64
+                                                " is left out: it has no path",
+                                                current->number, sender->sent->subvolume->tree.id));
+}
+
+/* Gives the current inode all its names, when no more of them can come. */
+static struct bw_error *place(struct bw_sender *sender)
+{
+    struct full *full = sender->order;
+    const uint64_t number = sender->current.number;
+    if (full->progress > number || !full->has_inode)
+        return NULL;
+    for (size_t i = 0; i < full->name_count; i++) {
+        struct bw_error *error = give_name(sender, &full->names[i]);
+        if (error)
+            BW_TRY(
+                bw_send_lose(sender, bw_error_prefix(error, "a name of inode %" PRIu64, number)));
+    }
+    full->name_count = full->text.length = 0;
+    full->progress = number + 1;
+    if (!full->placed)
+        return remove_unplaced(sender);
+    return bw_send_cut(sender);
+}
+
+/* Inodes. */
+
+static struct bw_error *end_inode(struct bw_sender *sender)
+{
+    struct full *full = sender->order;
+    const struct bw_send_inode *current = &sender->current;
+    BW_TRY(place(sender));
+    if (!full->has_inode)
+        return NULL;
+    full->has_inode = false;
+    const struct bw_send_part times = {.atime = current->inode.atime,
+                                       .mtime = current->inode.mtime,
+                                       .ctime = current->inode.ctime,
+                                       .otime = current->inode.otime};
+    if (S_ISREG(current->inode.mode) && current->written != current->inode.size)
+        bw_send_truncate(sender, current->inode.size);
+    bw_send_owner(sender);
+    bw_send_mode(sender);
+    bw_send_capability(sender);
+    if (S_ISDIR(current->inode.mode) && current->inode.size)
+        BW_TRY(let_wait(full, current->number));
+    else
+        bw_send_times(sender, &current->path, &times);
+    bw_send_end_inode(sender);
+    BW_TRY(send_oldest_times(sender));
+    return bw_send_cut(sender);
+}
+
+static struct bw_error *make_current(struct bw_sender *sender)
+{
+    struct full *full = sender->order;
+    const struct bw_send_inode *current = &sender->current;
+    if (S_ISDIR(current->inode.mode) && bw_number_set_has(&full->early, current->number))
+        return NULL;
+    full->temporary.length = 0;
+    BW_TRY(bw_send_temporary_name(sender, current->number, current->inode.generation,
+                                  &full->temporary));
+    struct bw_error *error =
+        bw_send_make(sender, &full->temporary, current->number, &current->inode);
+    full->has_inode = !error;
+    return error ? bw_send_lose(sender, error) : NULL;
+}
+
+/* An inode without links was deleted while it was open. */
+static struct bw_error *begin_inode(struct bw_sender *sender, const struct bw_item *item)
+{
+    struct full *full = sender->order;
+    struct bw_inode inode;
+    BW_TRY(end_inode(sender));
+    if (!bw_inode_decode(item, &inode))
+        return bw_send_lose(
+            sender,
+            bw_error_create(BW_ERROR_CORRUPT, "inode %" PRIu64 " is damaged", item->key.objectid));
+    const bool is_top = item->key.objectid == BW_SUBVOLUME_ROOT_INODE;
+    if (!inode.link_count && !is_top)
+        return NULL;
+    bw_send_set_inode(sender, item->key.objectid, &inode);
+    full->name_count = full->text.length = 0;
+    full->has_inode = true;
+    full->placed = is_top;
+    full->progress = item->key.objectid + is_top;
+    return is_top ? NULL : make_current(sender);
+}
+
+static struct bw_error *add_names(struct bw_sender *sender, const struct bw_item *item)
+{
+    struct full *full = sender->order;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_inode_ref ref;
+    if (item->key.objectid == BW_SUBVOLUME_ROOT_INODE)
+        return NULL;
+    while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
+        if (!bw_name_is_valid(ref.name, ref.name_length))
+            continue;
+        if (!BW_ARRAY_RESERVE(full->names, full->name_count, full->name_capacity))
+            return bw_error_no_memory();
+        full->names[full->name_count++] =
+            (struct name){ref.parent, full->text.length, ref.name_length};
+        bw_buffer_append(&full->text, ref.name, ref.name_length);
+    }
+    if (full->text.failed)
+        return bw_error_no_memory();
+    return bw_cursor_bad(&cursor)
+               ? bw_send_lose(sender, bw_error_create(BW_ERROR_CORRUPT,
+                                                      "a name of inode %" PRIu64 " is cut off",
+                                                      item->key.objectid))
+               : NULL;
+}
+
+static struct bw_error *send_item(struct bw_sender *sender, const struct bw_item *item)
+{
+    struct full *full = sender->order;
+    if (item->key.type == BW_INODE_ITEM)
+        return begin_inode(sender, item);
+    if (!full->has_inode || item->key.objectid != sender->current.number)
+        return NULL;
+    if (item->key.type == BW_INODE_REF || item->key.type == BW_INODE_EXTREF)
+        return add_names(sender, item);
+    BW_TRY(place(sender));
+    if (!full->has_inode)
+        return NULL;
+    if (item->key.type == BW_XATTR_ITEM)
+        return bw_send_xattr_item(sender, item);
+    if (item->key.type == BW_EXTENT_DATA && S_ISREG(sender->current.inode.mode))
+        return bw_send_extent_item(sender, item);
+    return NULL;
+}
+
+/* One item. */
+static struct bw_error *step(struct bw_sender *sender, bool *more)
+{
+    struct full *full = sender->order;
+    *more = bw_item_range_next(&full->range);
+    if (*more && full->range.error)
+        return bw_send_lose(sender, BW_TAKE(full->range.error));
+    if (*more)
+        return send_item(sender, &full->range.item);
+    if (full->range.failure)
+        return BW_TAKE(full->range.failure);
+    BW_TRY(end_inode(sender));
+    return send_all_times(sender);
+}
+
+struct bw_error *bw_send_full_begin(struct bw_sender *sender)
+{
+    struct full *full = calloc(1, sizeof *full);
+    if (!full)
+        return bw_error_no_memory();
+    sender->order = full;
+    sender->step = step;
+    sender->may_clash = true;
+    bw_item_range_begin(&full->range, &sender->sent->fs->reader, &sender->sent->subvolume->tree,
+                        (struct bw_key){BW_SUBVOLUME_ROOT_INODE, BW_INODE_ITEM, 0},
+                        (struct bw_key){BW_SEND_LAST_INODE, UINT8_MAX, UINT64_MAX});
+    return NULL;
+}
+
+void bw_send_full_end(struct bw_sender *sender)
+{
+    struct full *full = sender->order;
+    if (!full)
+        return;
+    bw_error_free(bw_item_range_end(&full->range, NULL));
+    bw_number_set_free(&full->early);
+    bw_buffer_free(&full->text);
+    bw_buffer_free(&full->temporary);
+    bw_buffer_free(&full->other);
+    bw_buffer_free(&full->folder_path);
+    free(full->names);
+    free(full->waiting);
+    free(full);
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The commands about one inode, and the contents of files: each range becomes a clone of what the
+ * receiver has, the stored bytes of a compressed extent, or data.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "ondisk/checksum.h"
+#include "fs/inode.h"
+#include "stream/sender.h"
+
+enum {
+    /* The largest sector size. Receivers may have another one than the sent file system. */
+    LARGEST_SECTOR = 64 << 10,
+};
+
+static const char capability[] = "security.capability";
+
+/* Commands. */
+
+size_t bw_send_command(struct bw_sender *sender, enum bw_send_command command,
+                       const struct bw_buffer *path)
+{
+    size_t at = bw_command_begin(sender->commands, command);
+    bw_attribute_add(sender->commands, BW_ATTRIBUTE_PATH, path->data, path->length);
+    return at;
+}
+
+void bw_send_command_end(struct bw_sender *sender, size_t at)
+{
+    bw_command_end(sender->commands, at);
+}
+
+void bw_send_command_to(struct bw_sender *sender, enum bw_send_command command,
+                        const struct bw_buffer *path, enum bw_send_attribute type,
+                        const struct bw_buffer *other)
+{
+    size_t at = bw_send_command(sender, command, path);
+    bw_attribute_add(sender->commands, type, other->data, other->length);
+    bw_send_command_end(sender, at);
+}
+
+void bw_send_command_at(struct bw_sender *sender, enum bw_send_command command,
+                        const struct bw_buffer *path)
+{
+    bw_send_command_end(sender, bw_send_command(sender, command, path));
+}
+
+/* Inodes. */
+
+static enum bw_send_command command_of(uint32_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFREG:
+        return BW_COMMAND_MKFILE;
+    case S_IFDIR:
+        return BW_COMMAND_MKDIR;
+    case S_IFLNK:
+        return BW_COMMAND_SYMLINK;
+    case S_IFIFO:
+        return BW_COMMAND_MKFIFO;
+    case S_IFSOCK:
+        return BW_COMMAND_MKSOCK;
+    default:
+        return BW_COMMAND_MKNOD;
+    }
+}
+
+/* A device number as programs know it, which is not how inodes store it. */
+static uint64_t device_of(const struct bw_inode *inode)
+{
+    const uint64_t major = bw_inode_major(inode), minor = bw_inode_minor(inode);
+    return (minor & 0xff) | major << 8 | (minor & ~UINT64_C(0xff)) << 12;
+}
+
+struct bw_error *bw_send_make(struct bw_sender *sender, const struct bw_buffer *path,
+                              uint64_t number, const struct bw_inode *inode)
+{
+    const enum bw_send_command command = command_of(inode->mode);
+    struct bw_buffer *to = sender->commands;
+    BW_AUTO_BUFFER struct bw_buffer target = {0};
+    if (command == BW_COMMAND_SYMLINK)
+        BW_TRY(bw_symlink_read(sender->sent->fs, &sender->sent->subvolume->tree, number, &target));
+    size_t at = bw_send_command(sender, command, path);
+    bw_attribute_add_number(to, BW_ATTRIBUTE_INO, number);
+    if (command == BW_COMMAND_SYMLINK) {
+        bw_attribute_add(to, BW_ATTRIBUTE_PATH_LINK, target.data, target.length);
+    } else if (command != BW_COMMAND_MKFILE && command != BW_COMMAND_MKDIR) {
+        bw_attribute_add_number(to, BW_ATTRIBUTE_RDEV, device_of(inode));
+        bw_attribute_add_number(to, BW_ATTRIBUTE_MODE, inode->mode);
+    }
+    bw_send_command_end(sender, at);
+    return NULL;
+}
+
+static bool is_named(const struct bw_xattr *xattr, const char *name)
+{
+    return xattr->name_length == strlen(name) && memcmp(xattr->name, name, xattr->name_length) == 0;
+}
+
+static void set_xattr(struct bw_sender *sender, const void *name, size_t name_length,
+                      const void *value, size_t value_length)
+{
+    size_t at = bw_send_command(sender, BW_COMMAND_SET_XATTR, &sender->current.path);
+    bw_attribute_add(sender->commands, BW_ATTRIBUTE_XATTR_NAME, name, name_length);
+    bw_attribute_add(sender->commands, BW_ATTRIBUTE_XATTR_DATA, value, value_length);
+    bw_send_command_end(sender, at);
+}
+
+void bw_send_set_inode(struct bw_sender *sender, uint64_t number, const struct bw_inode *inode)
+{
+    struct bw_send_inode *current = &sender->current;
+    current->number = number;
+    current->inode = *inode;
+    current->written = 0;
+    current->has_capability = false;
+    current->path.length = current->undo.length = 0;
+}
+
+void bw_send_note_undo(struct bw_sender *sender, const struct bw_buffer *path)
+{
+    struct bw_buffer *undo = &sender->current.undo;
+    if (sender->options.damage != BW_SEND_SKIP)
+        return;
+    size_t at = bw_command_begin(undo, BW_COMMAND_UNLINK);
+    bw_attribute_add(undo, BW_ATTRIBUTE_PATH, path->data, path->length);
+    bw_command_end(undo, at);
+}
+
+struct bw_error *bw_send_lose(struct bw_sender *sender, struct bw_error *error)
+{
+    if (sender->options.damage == BW_SEND_STOP || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_fs_report(sender->sent->fs, BW_DAMAGE, error);
+    sender->summary.lost++;
+    return NULL;
+}
+
+void bw_send_xattr(struct bw_sender *sender, const struct bw_xattr *xattr)
+{
+    /* An empty list: its version, and no entries. Receivers cannot set an attribute without. */
+    static const uint8_t empty_acl[] = {2, 0, 0, 0};
+    struct bw_send_inode *current = &sender->current;
+    bool is_acl = is_named(xattr, BW_ACL_ACCESS) || is_named(xattr, BW_ACL_DEFAULT);
+    if (is_named(xattr, capability)) { /* CHOWN would remove it */
+        current->has_capability = true;
+        current->capability.length = 0;
+        bw_buffer_append(&current->capability, xattr->value, xattr->value_length);
+    } else if (is_acl && !xattr->value_length) {
+        set_xattr(sender, xattr->name, xattr->name_length, empty_acl, sizeof empty_acl);
+    } else {
+        set_xattr(sender, xattr->name, xattr->name_length, xattr->value, xattr->value_length);
+    }
+}
+
+struct bw_error *bw_send_xattr_item(struct bw_sender *sender, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_xattr xattr;
+    while (bw_xattr_next(&cursor, &xattr))
+        bw_send_xattr(sender, &xattr);
+    if (bw_cursor_bad(&cursor))
+        BW_TRY(bw_send_lose(sender,
+                            bw_error_create(BW_ERROR_CORRUPT,
+                                            "an extended attribute of inode %" PRIu64 " is cut off",
+                                            item->key.objectid)));
+    return bw_send_cut(sender);
+}
+
+void bw_send_capability(struct bw_sender *sender)
+{
+    const struct bw_buffer *value = &sender->current.capability;
+    if (sender->current.has_capability)
+        set_xattr(sender, capability, strlen(capability), value->data, value->length);
+}
+
+void bw_send_times(struct bw_sender *sender, const struct bw_buffer *path,
+                   const struct bw_send_part *times)
+{
+    struct bw_buffer *to = sender->commands;
+    size_t at = bw_send_command(sender, BW_COMMAND_UTIMES, path);
+    bw_attribute_add_time(to, BW_ATTRIBUTE_ATIME, &times->atime);
+    bw_attribute_add_time(to, BW_ATTRIBUTE_MTIME, &times->mtime);
+    bw_attribute_add_time(to, BW_ATTRIBUTE_CTIME, &times->ctime);
+    if (sender->options.version >= 2)
+        bw_attribute_add_time(to, BW_ATTRIBUTE_OTIME, &times->otime);
+    bw_send_command_end(sender, at);
+}
+
+void bw_send_owner(struct bw_sender *sender)
+{
+    const struct bw_send_inode *current = &sender->current;
+    size_t at = bw_send_command(sender, BW_COMMAND_CHOWN, &current->path);
+    bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_UID, current->inode.uid);
+    bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_GID, current->inode.gid);
+    bw_send_command_end(sender, at);
+}
+
+void bw_send_mode(struct bw_sender *sender)
+{
+    const struct bw_send_inode *current = &sender->current;
+    if (S_ISLNK(current->inode.mode))
+        return;
+    size_t at = bw_send_command(sender, BW_COMMAND_CHMOD, &current->path);
+    bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_MODE, current->inode.mode & 07777);
+    bw_send_command_end(sender, at);
+}
+
+void bw_send_truncate(struct bw_sender *sender, uint64_t size)
+{
+    size_t at = bw_send_command(sender, BW_COMMAND_TRUNCATE, &sender->current.path);
+    bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_SIZE, size);
+    bw_send_command_end(sender, at);
+}
+
+/* Contents. */
+
+static void send_range_only(struct bw_sender *sender, uint64_t offset, uint64_t length)
+{
+    size_t at = bw_send_command(sender, BW_COMMAND_UPDATE_EXTENT, &sender->current.path);
+    bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_FILE_OFFSET, offset);
+    bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_SIZE, length);
+    bw_send_command_end(sender, at);
+}
+
+static uint64_t data_limit(const struct bw_sender *sender)
+{
+    return sender->options.version >= 2 ? BW_SEND_DATA : BW_SEND_DATA_V1;
+}
+
+/* Bytes that lie in the tree as they are. */
+static void write_inline(struct bw_sender *sender, const uint8_t *bytes, uint64_t offset,
+                         uint64_t length)
+{
+    const unsigned version = sender->options.version;
+    for (uint64_t done = 0, step; done < length; done += step) {
+        step = length - done < data_limit(sender) ? length - done : data_limit(sender);
+        size_t at = bw_send_command(sender, BW_COMMAND_WRITE, &sender->current.path);
+        bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_FILE_OFFSET, offset + done);
+        size_t data = bw_data_attribute_begin(sender->commands, version);
+        bw_buffer_append(sender->commands, bytes + done, (size_t)step);
+        bw_data_attribute_end(sender->commands, data, version);
+        bw_send_command_end(sender, at);
+    }
+}
+
+/* An inline extent as it is stored. */
+static void write_encoded_inline(struct bw_sender *sender, const struct bw_file_extent *extent,
+                                 const struct bw_encoded_range *range)
+{
+    size_t data;
+    size_t at = bw_send_encoded_begin(sender, extent, range, &sender->current.path,
+                                      sender->commands, &data);
+    bw_buffer_append(sender->commands, extent->inline_data, extent->inline_length);
+    bw_data_attribute_end(sender->commands, data, sender->options.version);
+    bw_send_command_end(sender, at);
+}
+
+/* Sends bytes of an extent as data; `skip`: where they begin in the decompressed extent. */
+static struct bw_error *send_data(struct bw_sender *sender, const struct bw_file_extent *extent,
+                                  uint64_t skip, uint64_t offset, uint64_t length)
+{
+    const struct bw_encoded_range range = {skip, offset, length};
+    const bool is_inline = extent->inline_data;
+    const uint64_t stored = is_inline ? extent->inline_length : extent->disk_num_bytes;
+    if (!length)
+        return NULL;
+    sender->summary.data += length;
+    if (sender->options.no_data) {
+        send_range_only(sender, offset, length);
+        return NULL;
+    }
+    bool encoded = sender->options.compressed && extent->compression != BW_COMPRESS_NONE &&
+                   stored <= length && stored <= BW_SEND_DATA;
+    if (encoded && !is_inline)
+        return bw_send_add_encoded(sender, extent, &range);
+    if (encoded)
+        write_encoded_inline(sender, extent, &range);
+    else if (is_inline && extent->compression == BW_COMPRESS_NONE && !sender->sent->fs->no_data)
+        write_inline(sender, extent->inline_data + skip, offset, length);
+    else
+        return bw_send_add_data(sender, offset, length);
+    return bw_send_cut(sender);
+}
+
+static void send_clone(struct bw_sender *sender, const struct bw_send_clone *clone,
+                       const struct bw_buffer *from, uint64_t offset, uint64_t length)
+{
+    struct bw_buffer *to = sender->commands;
+    size_t at = bw_command_begin(to, BW_COMMAND_CLONE);
+    bw_attribute_add_number(to, BW_ATTRIBUTE_FILE_OFFSET, offset);
+    bw_attribute_add_number(to, BW_ATTRIBUTE_CLONE_LEN, length);
+    bw_attribute_add(to, BW_ATTRIBUTE_PATH, sender->current.path.data, sender->current.path.length);
+    bw_attribute_add(to, BW_ATTRIBUTE_CLONE_UUID, clone->root->uuid, BW_UUID_SIZE);
+    bw_attribute_add_number(to, BW_ATTRIBUTE_CLONE_CTRANSID, clone->root->ctransid);
+    bw_attribute_add(to, BW_ATTRIBUTE_CLONE_PATH, from->data, from->length);
+    bw_attribute_add_number(to, BW_ATTRIBUTE_CLONE_OFFSET, clone->offset);
+    bw_send_command_end(sender, at);
+    sender->summary.cloned += length;
+}
+
+/*
+ * How many bytes of a source can be cloned. Receivers refuse a range that does not end at a sector,
+ * unless it is the end of both files; and a source of one sector at the beginning of a file may be
+ * inline there.
+ */
+static uint64_t cloneable(const struct bw_sender *sender, const struct bw_send_clone *clone,
+                          uint64_t offset, uint64_t length)
+{
+    const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;
+    const bool ends_file = offset + length == sender->current.inode.size;
+    if (clone->offset == 0 && length == sectorsize)
+        return 0;
+    if ((offset + length) % sectorsize && !(ends_file && clone->offset + length == clone->size))
+        return 0;
+    bool ends_source = clone->offset + length == clone->size && clone->size % LARGEST_SECTOR;
+    return ends_source && !ends_file ? length - length % LARGEST_SECTOR : length;
+}
+
+/* The receiver's file may be longer than the one that is sent; then a clone of its end fails. */
+static void shorten(struct bw_sender *sender, uint64_t offset, uint64_t length)
+{
+    const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;
+    if (sender->parent && (offset + length) % sectorsize)
+        bw_send_truncate(sender, offset);
+}
+
+/* Sends a range as a clone if there is a source; `*done` is the number of bytes cloned. */
+static struct bw_error *try_clone(struct bw_sender *sender, const struct bw_file_extent *extent,
+                                  uint64_t skip, uint64_t offset, uint64_t length, uint64_t *done,
+                                  uint64_t *tried)
+{
+    struct bw_send_clone clone;
+    *done = 0;
+    *tried = length;
+    BW_TRY(bw_send_find_clone(sender, extent, skip, length, &clone));
+    if (!clone.root)
+        return NULL;
+    *tried = clone.length;
+    *done = cloneable(sender, &clone, offset, clone.length);
+    if (!*done)
+        return NULL;
+    BW_AUTO_BUFFER struct bw_buffer from = {0};
+    const uint64_t progress = clone.root == sender->sent ? sender->current.number + 1 : UINT64_MAX;
+    BW_TRY(bw_send_path(sender, clone.root, clone.inode, sender->parent ? UINT64_MAX : progress,
+                        &from));
+    shorten(sender, offset, *done);
+    send_clone(sender, &clone, &from, offset, *done);
+    return bw_send_cut(sender);
+}
+
+struct bw_error *bw_send_extent(struct bw_sender *sender, const struct bw_file_extent *extent,
+                                uint64_t skip, uint64_t start, uint64_t end)
+{
+    for (uint64_t done, tried; start < end; start += tried, skip += tried) {
+        BW_TRY(try_clone(sender, extent, skip, start, end - start, &done, &tried));
+        BW_TRY(send_data(sender, extent, skip + done, start + done, tried - done));
+        sender->current.written = start + tried;
+    }
+    return NULL;
+}
+
+struct bw_error *bw_send_extent_item(struct bw_sender *sender, const struct bw_item *item)
+{
+    struct bw_file_extent extent;
+    const uint64_t size = sender->current.inode.size, start = item->key.offset;
+    struct bw_error *error =
+        bw_file_extent_decode(item, sender->sent->fs->superblock.sectorsize, &extent);
+    if (error)
+        return bw_send_lose(sender, bw_error_prefix(error, "inode %" PRIu64, item->key.objectid));
+    if (start >= size || extent.type == BW_FILE_EXTENT_PREALLOC ||
+        (!extent.inline_data && !extent.disk_bytenr))
+        return NULL;
+    const uint64_t left = size - start;
+    return bw_send_extent(sender, &extent, extent.offset, start,
+                          extent.num_bytes < left ? start + extent.num_bytes : size);
+}
