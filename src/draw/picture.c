@@ -105,7 +105,7 @@ static void label_subvolume(struct bw_fs *fs, uint64_t id, uint64_t bytes,
 static void label_owners(struct bw_picture *picture, struct bw_fs *fs)
 {
     static const char *const rest[] = {"other subvolumes", "trees of the file system",
-                                       "shared, or not known whose"};
+                                       "shared, or of unknown owner"};
     uint64_t sums[sizeof rest / sizeof *rest] = {0};
     char size[BW_SIZE_ROOM + 1];
     add_colors(picture, owner_colors, sizeof owner_colors / sizeof *owner_colors);

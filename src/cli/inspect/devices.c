@@ -102,7 +102,7 @@ const struct command cmd_devices = {
         "completely without the missing devices.\n",
     .examples = "  btrfs-walk devices a.img b.img               a table\n"
                 "  btrfs-walk devices -o devid,device --raw a.img    columns\n"
-                "  btrfs-walk devices --json a.img | jq .state  for programs\n",
+                "  btrfs-walk devices --json a.img | jq .device_state  for programs\n",
     .options = cmd_no_options,
     .record = "deviceinfo",
     .run = run,

@@ -235,7 +235,7 @@ const struct command cmd_picture = {
         "other colours: how much is used; the generation of the used blocks, from the oldest\n"
         "to the newest; or the subvolume that owns them, from the references in the extent\n"
         "tree.\n\n"
-        "The name of the file selects SVG or PNG. Without -o, the picture is text: coloured\n"
+        "The name of the file selects SVG or PNG. Without -f, the picture is text: coloured\n"
         "blocks if stdout is a terminal and NO_COLOR is not set; otherwise letters (D data, M\n"
         "metadata, S system, X mixed; lower case if at most half is used) or digits.\n\n"
         "--by heatmap draws the pixels of btrfs-heatmap: all devices along one curve,\n"
