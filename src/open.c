@@ -3,6 +3,8 @@
  * Opens a file system: the one place that composes the reader of fs/ with the parts that extend it.
  * rescue/ replaces superblocks, devices, the chunk tree and the root tree that are lost; history/
  * finds committed generations; recovery/ stands by for lost blocks; replay/ applies the log.
+ * If the images are send streams,
+ * stream/ makes a file system of them.
  *
  * The order of attempts for the chunk tree and the root tree of the present generation: the root in
  * the superblock; a backup root of the same generation, since the superblock may be wrong; a tree
@@ -16,6 +18,7 @@
 #include "recovery/recovery.h"
 #include "replay/replay.h"
 #include "rescue/rescue.h"
+#include "stream/source.h"
 
 /* Root blocks. */
 
@@ -166,8 +169,19 @@ static bool has_superblock(const struct bw_image_set *set)
     return false;
 }
 
+/* Streams are not applied yet: only their commands can be read. */
+static struct bw_error *open_streams(struct bw_fs *fs)
+{
+    fs->is_stream = true;
+    return fs->streams_as_is
+               ? NULL
+               : bw_error_create(BW_ERROR_UNSUPPORTED, "a send stream can only be dumped");
+}
+
 static struct bw_error *open_trees(struct bw_fs *fs, struct bw_image_set *set)
 {
+    if (bw_images_are_streams(set))
+        return open_streams(fs);
     if (fs->scan && !has_superblock(set))
         BW_TRY(bw_rescue_superblocks(fs, set));
     BW_TRY(bw_wire_graph(fs, set));

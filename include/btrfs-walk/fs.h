@@ -106,7 +106,12 @@ struct bw_fs_options {
      * devices or all metadata have to be searched while the file system is opened. May be NULL. */
     void (*searched)(void *context, uint64_t done, uint64_t total);
     void *searched_context; /**< passed to searched */
+    bool streams_as_is; /**< if the images are send streams: open the files only, for
+                           bw_stream_commands() and bw_stream_check() */
 };
+
+/** Whether the images are send streams, which are shown as a file system. */
+bool bw_fs_is_stream(const struct bw_fs *fs);
 
 /** The state of an open file system. */
 struct bw_fs_status {

@@ -714,6 +714,56 @@ struct bw_layertypeinfo {
     struct bw_records options; /**< their options */
 };
 
+/** Version 1, Evolving/Evolving/Common: a command of a send stream. */
+struct bw_commandinfo {
+    const char *device; /**< file of the stream */
+    uint64_t offset; /**< offset of the command in it */
+    uint64_t length; /**< bytes of its attributes */
+    uint64_t format_version; /**< version of the protocol */
+    const char *command; /**< name of the command, as in the output of 'btrfs receive --dump' */
+    struct bw_bytes subvolume_path; /**< name of the subvolume that is being sent */
+    struct bw_bytes path; /**< path in the subvolume; empty: its top directory */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    struct bw_bytes new_path; /**< new path of a renamed file */
+    /** target of a symbolic link; for a hard link, an existing path of the file */
+    struct bw_bytes target;
+    struct bw_bytes uuid; /**< UUID of the subvolume that begins */
+    uint64_t ctransid; /**< transaction that last changed that subvolume */
+    uint64_t inode; /**< inode number at the sender */
+    uint64_t size; /**< size of the file, or of a range of it */
+    uint64_t mode; /**< permissions, or type and permissions */
+    uint64_t uid; /**< id of the owner */
+    uint64_t gid; /**< id of the group */
+    uint64_t rdev_major; /**< major number of a device file */
+    uint64_t rdev_minor; /**< minor number of a device file */
+    int64_t atime; /**< time of the last access */
+    int64_t mtime; /**< time of the last change of the contents */
+    int64_t ctime; /**< time of the last change of the inode */
+    int64_t otime; /**< time of creation */
+    struct bw_bytes xattr; /**< name of an extended attribute */
+    struct bw_bytes value; /**< value of the extended attribute */
+    uint64_t file_offset; /**< offset in the file */
+    uint64_t data_length; /**< bytes of data in the command */
+    /** UUID of the parent, or of the subvolume that the data are cloned from */
+    struct bw_bytes clone_uuid;
+    uint64_t clone_ctransid; /**< transaction that last changed that subvolume */
+    struct bw_bytes clone_path; /**< path of the file that the data are cloned from */
+    uint64_t clone_file_offset; /**< offset in that file */
+    uint64_t clone_length; /**< cloned bytes */
+    uint64_t fallocate_mode; /**< mode of fallocate(2) */
+    uint64_t flags; /**< flags of the inode */
+    uint64_t unencoded_file_length; /**< bytes of the file that encoded data are for */
+    uint64_t unencoded_length; /**< bytes of encoded data after decoding */
+    uint64_t unencoded_offset; /**< offset of the file's bytes in the decoded data */
+    /** compression: 0 none, 1 zlib, 2 zstd, 3 to 7 LZO with sectors of 4 to 64 KiB */
+    uint64_t encoding;
+    uint64_t encryption; /**< encryption: always 0 */
+    uint64_t verity_algorithm; /**< hash algorithm of fs-verity */
+    uint64_t verity_block_size; /**< block size of fs-verity */
+    uint64_t verity_salt_length; /**< bytes of the salt */
+    uint64_t verity_signature_length; /**< bytes of the signature */
+};
+
 /** Version 1, Evolving/Evolving/Common: the record that --json-header writes first. */
 struct bw_headerinfo {
     const char *record; /**< always "header" */

@@ -111,6 +111,22 @@ struct bw_send_summary {
 struct bw_error *bw_send(const struct bw_send_side *side, const struct bw_send_options *options,
                          struct bw_send_summary *summary);
 
+/*
+ * Reading. bw_fs_open() opens streams like images. The functions here show the streams themselves.
+ */
+
+struct bw_commandinfo;
+
+/** Receives a command of a stream, a view that ends with the call; `absent` as in bw_rows_write().
+ * An error ends the iteration. */
+typedef struct bw_error *bw_command_taker(void *context, const struct bw_commandinfo *command,
+                                          uint64_t absent);
+
+/** Passes all commands of the streams to `take`, in the order of the files. A command with a wrong
+ * checksum or attribute is reported as damage, and skipped. Fails if a stream is cut off, or with
+ * the error of `take`; BW_ERROR_USAGE if the images are not send streams. */
+struct bw_error *bw_stream_commands(struct bw_fs *fs, bw_command_taker *take, void *context);
+
 #ifdef __cplusplus
 }
 #endif

@@ -82,9 +82,11 @@ struct bw_fs {
     void *searched_context;
     struct bw_generation_choice choice; /**< the historic root to open */
     bool is_past;                       /**< it is not the current generation */
-    bool is_remade; /**< the root tree was rebuilt, and leads to the trees of the last commit */
-    bool is_dump;   /**< read from a metadump of btrfs-image: see bw_image.is_dump */
-    bool no_data;   /**< read or restored from a metadump, which overwrites inline data */
+    bool is_remade;     /**< the root tree was rebuilt, and leads to the trees of the last commit */
+    bool is_stream;     /**< made of send streams; their extents need not be aligned */
+    bool streams_as_is; /**< bw_fs_options.streams_as_is */
+    bool is_dump;       /**< read from a metadump of btrfs-image: see bw_image.is_dump */
+    bool no_data;       /**< read or restored from a metadump, which overwrites inline data */
     atomic_uint_fast64_t damages;
     pthread_mutex_t lost_lock;
     struct bw_recovery recovery;
@@ -121,6 +123,12 @@ static inline struct bw_tree_reader bw_fs_name_reader(const struct bw_fs *fs)
     struct bw_tree_reader reader = fs->reader;
     reader.keeps_leaves = true;
     return reader;
+}
+
+/** The alignment of extents, for bw_file_extent_decode(): data in send streams begin anywhere. */
+static inline uint32_t bw_fs_alignment(const struct bw_fs *fs)
+{
+    return fs->is_stream ? 1 : fs->superblock.sectorsize;
 }
 
 /** Receives an item, which is valid until the call returns. */

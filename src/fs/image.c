@@ -15,6 +15,7 @@
 #include "fs/opening.h"
 #include "fs/superblock_log.h"
 #include "graph/identify.h"
+#include "ondisk/foreign.h"
 #include "ondisk/superblock.h"
 #include "xlators/layout/metadump.h"
 
@@ -399,6 +400,21 @@ static int wanted_copy(const struct bw_fs_options *options)
     }
 }
 
+/* Whether an image is a send stream. These bytes decide before all others, because the data in a
+ * stream may resemble a superblock or a partition table. */
+static bool is_stream(const struct bw_fs *fs, const struct bw_image *image)
+{
+    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+    char bytes[sizeof BW_STREAM_MAGIC];
+    struct bw_request request = {
+        .kind = BW_REQUEST_RAW, .length = sizeof bytes, .address = 0, .buffer = bytes};
+    if (bw_xlator_size(image->storage) < sizeof bytes)
+        return false;
+    bw_wind(&frame, image->storage, &request, 1);
+    BW_AUTO_ERROR struct bw_error *error = request.error;
+    return !error && memcmp(bytes, BW_STREAM_MAGIC, sizeof bytes) == 0;
+}
+
 /* Opens an image: reads its superblock, or its partition table if it is a disk with a btrfs. */
 static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
                                    const struct bw_fs_options *options, size_t index,
@@ -410,6 +426,12 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
     BW_TRY(name_image(image));
     BW_PROBE(fs->graph->probes, image__open, image,
              &(struct bw_image_event){image->path, bw_xlator_size(image->storage), index});
+    image->is_stream = is_stream(fs, image);
+    if (image->is_stream) {
+        image->is_foreign = true;
+        image->bad = bw_error_create(BW_ERROR_NOT_BTRFS, "it is a send stream");
+        return NULL;
+    }
     if (options->partition)
         BW_TRY(look_for_disk(fs, image, true));
     if (!image->disk || image->partition)

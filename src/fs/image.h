@@ -34,10 +34,11 @@ struct bw_image {
     bool is_unclaimed; /**< `bad`, but its tree blocks may show which device it is */
     bool is_claimed;   /**< its tree blocks have shown which device it is; without a superblock, its
                         * generation is unknown */
-    bool is_clone; /**< a disk of which nothing is read, because copies of its devices are read */
-    bool is_told;  /**< the chunk map has received its devid */
-    bool is_dump;  /**< a metadump of btrfs-image: tree blocks only, each at its logical address */
-    size_t index;  /**< index on the command line */
+    bool is_clone;  /**< a disk of which nothing is read, because copies of its devices are read */
+    bool is_told;   /**< the chunk map has received its devid */
+    bool is_stream; /**< a send stream */
+    bool is_dump;   /**< a metadump of btrfs-image: tree blocks only, each at its logical address */
+    size_t index;   /**< index on the command line */
 };
 
 struct bw_image_set {

@@ -88,6 +88,7 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *given, const struct 
     fs->reporter = options.reporter;
     fs->ignores_log = options.log == BW_LOG_IGNORE;
     fs->scan = options.scan;
+    fs->streams_as_is = options.streams_as_is;
     fs->searched = options.searched;
     fs->searched_context = options.searched_context;
     fs->choice = options.state;
@@ -148,6 +149,11 @@ void bw_fs_close(struct bw_fs *fs)
     bw_file_set_free(&fs->inputs);
     pthread_mutex_destroy(&fs->lost_lock);
     free(fs);
+}
+
+bool bw_fs_is_stream(const struct bw_fs *fs)
+{
+    return fs->is_stream;
 }
 
 struct bw_fs_status bw_fs_status(const struct bw_fs *fs)

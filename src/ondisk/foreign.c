@@ -58,8 +58,7 @@ static const struct {
            "give the image that was written along with it"),
     /* Dumps without data are read: see layout/metadump. */
     BEGINS(0, "_DUmP_v1", "a dump of btrfs-image with data", RESTORE),
-    BEGINS(0, "btrfs-stream\0", "a stream of btrfs send",
-           "'btrfs receive --dump' lists what it holds"),
+    BEGINS(0, BW_STREAM_MAGIC "\0", "a stream of btrfs send", NULL),
     SERVED(0, "\x1f\x8b\x08", "gzip-compressed", WITH("nbdkit") UNPACK("gunzip"), BW_HELPER_NBDKIT,
            "gzip"),
     BEGINS(0, "\x28\xb5\x2f\xfd", "zstd-compressed", UNPACK("unzstd")),

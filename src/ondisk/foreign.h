@@ -9,6 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** The first bytes of a send stream, with the NUL. */
+#define BW_STREAM_MAGIC "btrfs-stream"
+
 /** The programs that can serve the contents of an image of a foreign format. */
 enum bw_helper_program { BW_HELPER_NONE, BW_HELPER_QEMU, BW_HELPER_NBDKIT };
 

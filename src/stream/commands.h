@@ -9,9 +9,7 @@
 #define BW_STREAM_COMMANDS_H
 
 #include "base/endian.h"
-
-/** With its NUL. */
-#define BW_STREAM_MAGIC "btrfs-stream"
+#include "ondisk/foreign.h"
 
 /** The beginning of a stream. */
 struct bw_stream_header {

@@ -33,7 +33,6 @@ is_a xz 0 '\3757zXZ\0' 'xz-compressed'
 is_a bzip2 0 'BZh91AY&SY' 'bzip2-compressed'
 is_a "a dump with data" 0 '_DUmP_v1' \
     "a dump of btrfs-image with data: restore it with 'btrfs-image -r'"
-is_a "a stream" 0 'btrfs-stream\0\1' 'a stream of btrfs send'
 is_a tar 257 'ustar\0' 'a tar archive'
 is_a zip 0 'PK\3\4' 'a zip archive'
 is_a LUKS 0 'LUKS\272\276\0\1' "encrypted with LUKS: open it with 'cryptsetup open'"

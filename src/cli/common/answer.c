@@ -334,6 +334,23 @@ int cmd_answer_run(const struct cmd_common *common, const struct cmd_answer_plan
     return status;
 }
 
+int cmd_answer_run_in(const struct cmd_common *common, const struct cmd_answer_plan *plan,
+                      struct cmd_session *session)
+{
+    struct cmd_answer answer;
+    struct bw_error *error = cmd_answer_begin(&answer, common, plan);
+    int status = STATUS_CANNOT;
+    answer.session = *session;
+    if (!error) {
+        status = list(&answer);
+    } else {
+        cmd_fail(common, error);
+        cmd_close(common, session);
+    }
+    cmd_answer_free(&answer);
+    return status;
+}
+
 struct bw_error *cmd_answer_gather(const struct cmd_common *common,
                                    const struct cmd_session *session,
                                    const struct cmd_answer_plan *plan, struct bw_buffer *text)

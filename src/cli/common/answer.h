@@ -48,6 +48,10 @@ struct cmd_answer_plan {
 /** Opens the images, writes all records, and closes; returns the exit status. */
 int cmd_answer_run(const struct cmd_common *common, const struct cmd_answer_plan *plan);
 
+/** The same with an open session, which it closes. */
+int cmd_answer_run_in(const struct cmd_common *common, const struct cmd_answer_plan *plan,
+                      struct cmd_session *session);
+
 /** Appends to `text` what the command prints on a terminal. A table begins with a line of column
  * names; tabs separate its columns. The session stays open. */
 struct bw_error *cmd_answer_gather(const struct cmd_common *common,

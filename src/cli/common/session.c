@@ -192,6 +192,7 @@ static struct bw_fs_options options_for(const struct cmd_common *common, struct 
         .state = common->input.state,
         .servers = common->input.servers,
         .scan = common->input.scan,
+        .streams_as_is = common->input.streams_as_is,
     };
 }
 

@@ -5,9 +5,12 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/human.h"
+#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/stream.h"
 #include "btrfs-walk/tree.h"
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
+#include "cli/inspect/stream_text.h"
 
 struct numbers {
     uint64_t *values;
@@ -19,6 +22,7 @@ struct dump_state {
     struct bw_dump_options dump;
     struct bw_key first, last;
     bool breadth_first, has_range;
+    bool is_stream; /* the images are send streams */
 };
 
 static struct bw_error *add(struct numbers *numbers, uint64_t value)
@@ -103,9 +107,63 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     return NULL;
 }
 
+/* Send streams. */
+
+static struct bw_error *write_command(void *context, const struct bw_commandinfo *command,
+                                      uint64_t absent)
+{
+    return cmd_answer_write(context, command, sizeof *command, absent);
+}
+
+static struct bw_error *list_stream(struct cmd_answer *answer, void *context)
+{
+    (void)context;
+    return bw_stream_commands(answer->session.fs, write_command, answer);
+}
+
+static struct bw_error *print_command(struct cmd_answer *answer, const void *command,
+                                      uint64_t absent)
+{
+    (void)absent;
+    cmd_append_stream_command(&answer->text, command);
+    return NULL;
+}
+
+/* The options that select trees, blocks and keys do not apply to streams. */
+static struct bw_error *check_stream_options(const struct dump_state *dump)
+{
+    const bool selects = dump->trees.count || dump->blocks.count || dump->has_range;
+    return selects ? bw_error_create(BW_ERROR_USAGE, "send streams have no trees: --tree, --block "
+                                                     "and --key are for images")
+                   : NULL;
+}
+
+static int dump_streams(const struct cmd_common *common, struct cmd_session *session,
+                        struct dump_state *dump)
+{
+    dump->is_stream = true;
+    const struct cmd_answer_plan plan = {.record = cmd_record_of(&cmd_dump, dump),
+                                         .print = print_command,
+                                         .list = list_stream,
+                                         .context = dump};
+    struct bw_error *error = check_stream_options(dump);
+    if (!error)
+        return cmd_answer_run_in(common, &plan, session);
+    cmd_close(common, session);
+    return cmd_fail(common, error);
+}
+
 static int run(const struct cmd_common *common, void *state)
 {
     struct dump_state *dump = state;
+    struct cmd_common own = *common;
+    struct cmd_session session;
+    own.input.streams_as_is = true;
+    const int status = cmd_open(&own, &session);
+    if (status)
+        return status;
+    if (bw_fs_is_stream(session.fs))
+        return dump_streams(&own, &session, dump);
     const struct cmd_answer_plan plan = {.record = cmd_dump.record, .list = list, .context = dump};
     dump->dump.struct_size = sizeof dump->dump;
     dump->dump.depth_first &= !dump->breadth_first;
@@ -114,14 +172,14 @@ static int run(const struct cmd_common *common, void *state)
         dump->dump.first = &dump->first;
         dump->dump.last = &dump->last;
     }
-    return cmd_answer_run(common, &plan);
+    return cmd_answer_run_in(&own, &plan, &session);
 }
 
 const struct command cmd_dump = {
     .name = "dump",
     .topic = cmd_topic_structures,
     .operands = "IMAGE...",
-    .summary = "Prints trees and tree blocks, with every item decoded.",
+    .summary = "Prints trees and tree blocks, with every item decoded; or send streams.",
     .details =
         "\n"
         "The output has the lines, labels and order of 'btrfs inspect-internal dump-tree'.\n"
@@ -139,14 +197,20 @@ const struct command cmd_dump = {
         "Trees are printed as stored on disk, and the log as a separate tree. Only with\n"
         "--log=replay are subvolumes and checksums printed with the log replayed; blocks\n"
         "changed by the replay have addresses from 9223372036854775808 on, outside of all\n"
-        "devices.\n",
+        "devices.\n\n"
+        "Of a file of 'btrfs send', all commands are printed as 'btrfs receive --dump' does;\n"
+        "-o and --json print a row for each, with the columns of the record commandinfo.\n"
+        "Neither its parent nor other streams are needed.\n",
     .examples = "  btrfs-walk dump disk.img                        all trees\n"
                 "  btrfs-walk dump -t fs --key 257 disk.img        everything about an inode\n"
                 "  btrfs-walk dump -t chunk --json disk.img        for programs\n"
                 "  btrfs-walk dump -t fs -o key,size disk.img      columns\n"
-                "  btrfs-walk dump -b 30408704 --follow disk.img   a block and all below it\n",
+                "  btrfs-walk dump -b 30408704 --follow disk.img   a block and all below it\n"
+                "  btrfs-walk dump backup.send                     the commands of a send stream\n",
     .options = options,
     .record = "iteminfo",
+    .other_record = "commandinfo",
+    .other = CMD_AT(struct dump_state, is_stream, bool),
     .run = run,
     .state_size = sizeof(struct dump_state),
 };

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reading send streams: a window that moves over the stream, and the commands in it. */
+#include "stream/stream_reader.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/crc32c.h"
+
+enum { WINDOW = 1 << 20 };
+
+/* A command in the table. */
+struct command_rule {
+    const char *name;
+    unsigned version;
+    uint64_t required; /* a bit for each attribute */
+};
+
+#define A(NAME) (UINT64_C(1) << BW_ATTRIBUTE_##NAME)
+
+static const struct command_rule rules[BW_COMMAND_TYPES] = {
+#define COMMAND(number, NAME, name, version, required) [number] = {name, version, required},
+#include "stream/commands.def"
+};
+
+static const struct {
+    const char *name;
+    uint16_t size;
+} attribute_rules[BW_ATTRIBUTE_TYPES] = {
+#define ATTRIBUTE(number, NAME, size) [number] = {#NAME, size},
+#include "stream/commands.def"
+};
+
+static const uint64_t strings = A(XATTR_NAME) | A(PATH) | A(PATH_TO) | A(PATH_LINK) | A(CLONE_PATH);
+
+const char *bw_command_name(uint16_t type)
+{
+    return type < BW_COMMAND_TYPES ? rules[type].name : NULL;
+}
+
+unsigned bw_command_version(uint16_t type)
+{
+    return type < BW_COMMAND_TYPES ? rules[type].version : 0;
+}
+
+bool bw_stream_is_header(const void *bytes, size_t length)
+{
+    return length >= sizeof BW_STREAM_MAGIC &&
+           memcmp(bytes, BW_STREAM_MAGIC, sizeof BW_STREAM_MAGIC) == 0;
+}
+
+uint64_t bw_command_number(const struct bw_stream_command *command, enum bw_send_attribute type)
+{
+    const struct bw_stream_attribute *attribute = &command->attributes[type];
+    uint64_t value = 0;
+    for (uint32_t i = attribute->length < 8 ? attribute->length : 8; i-- > 0;)
+        value = value << 8 | attribute->data[i];
+    return value;
+}
+
+struct bw_stream_time bw_command_time(const struct bw_stream_command *command,
+                                      enum bw_send_attribute type)
+{
+    const struct bw_stream_attribute *attribute = &command->attributes[type];
+    struct bw_stream_time time = {.seconds = bw_put64(0)};
+    if (attribute->length == sizeof time)
+        memcpy(&time, attribute->data, sizeof time);
+    return time;
+}
+
+void bw_stream_reader_init(struct bw_stream_reader *reader, const struct bw_stream_source *source)
+{
+    *reader = (struct bw_stream_reader){.source = *source};
+}
+
+void bw_stream_reader_free(struct bw_stream_reader *reader)
+{
+    free(BW_TAKE(reader->window));
+}
+
+/* Errors. */
+
+static struct bw_error *fail(struct bw_stream_reader *reader, enum bw_stream_fault fault,
+                             struct bw_error *error)
+{
+    reader->fault = fault;
+    reader->can_continue = fault == BW_STREAM_CHECKSUM || fault == BW_STREAM_ATTRIBUTE;
+    return error;
+}
+
+static struct bw_error *cut_off(struct bw_stream_reader *reader)
+{
+    return fail(reader, BW_STREAM_CUT_OFF,
+                bw_error_create(BW_ERROR_CORRUPT,
+                                "the stream is cut off: it ends at %" PRIu64
+                                ", within the command at %" PRIu64,
+                                reader->source.size, reader->offset));
+}
+
+/* The window. */
+
+static struct bw_error *grow(struct bw_stream_reader *reader, size_t length)
+{
+    const size_t capacity = length < WINDOW ? WINDOW : length;
+    if (capacity <= reader->capacity)
+        return NULL;
+    uint8_t *grown = malloc(capacity);
+    if (!grown)
+        return fail(reader, BW_STREAM_UNREADABLE, bw_error_no_memory());
+    free(reader->window);
+    reader->window = grown;
+    reader->capacity = capacity;
+    reader->filled = 0;
+    return NULL;
+}
+
+/* Gets `length` bytes at the offset of the reader, which are within the stream. */
+static struct bw_error *look(struct bw_stream_reader *reader, size_t length, const uint8_t **bytes)
+{
+    const uint64_t skip = reader->offset - reader->start;
+    *bytes = NULL;
+    if (reader->offset < reader->start || skip > reader->filled || reader->filled - skip < length) {
+        BW_TRY(grow(reader, length));
+        const uint64_t left = reader->source.size - reader->offset;
+        const size_t wanted = left < reader->capacity ? (size_t)left : reader->capacity;
+        struct bw_error *error = reader->source.read(reader->source.context, reader->offset,
+                                                     reader->window, (uint32_t)wanted);
+        reader->start = reader->offset;
+        reader->filled = error ? 0 : wanted;
+        if (error)
+            return fail(reader, BW_STREAM_UNREADABLE, error);
+    }
+    *bytes = reader->window + (reader->offset - reader->start);
+    return NULL;
+}
+
+/* Headers of streams. */
+
+static struct bw_error *read_header(struct bw_stream_reader *reader)
+{
+    const uint64_t left = reader->source.size - reader->offset;
+    const uint8_t *bytes = NULL;
+    if (left >= sizeof(struct bw_stream_header))
+        BW_TRY(look(reader, sizeof(struct bw_stream_header), &bytes));
+    if (!bytes || !bw_stream_is_header(bytes, sizeof(struct bw_stream_header)))
+        return fail(reader, BW_STREAM_NO_HEADER,
+                    bw_error_create(BW_ERROR_CORRUPT, "there is no send stream at %" PRIu64,
+                                    reader->offset));
+    const uint32_t version = bw_get32(((const struct bw_stream_header *)bytes)->version);
+    if (version == 0 || version > BW_SEND_MAX_VERSION)
+        return fail(reader, BW_STREAM_VERSION,
+                    bw_error_create(BW_ERROR_UNSUPPORTED,
+                                    "the send stream at %" PRIu64 " has version %" PRIu32,
+                                    reader->offset, version));
+    reader->version = version;
+    reader->ended = false;
+    reader->offset += sizeof(struct bw_stream_header);
+    return NULL;
+}
+
+/* Commands. */
+
+/* The checksum covers the header with a checksum of zero. */
+static uint32_t checksum_of(const uint8_t *bytes, uint32_t length)
+{
+    struct bw_command_header header;
+    memcpy(&header, bytes, sizeof header);
+    header.crc = bw_put32(0);
+    return bw_crc32c(bw_crc32c(0, &header, sizeof header), bytes + sizeof header, length);
+}
+
+static struct bw_error *bad_attribute(const struct bw_stream_command *command, uint16_t type,
+                                      const char *what)
+{
+    return bw_error_create(BW_ERROR_CORRUPT, "command %s at %" PRIu64 ": %s %s",
+                           rules[command->type].name, command->offset, attribute_rules[type].name,
+                           what);
+}
+
+static struct bw_error *check_attribute(const struct bw_stream_command *command, uint16_t type)
+{
+    const struct bw_stream_attribute *attribute = &command->attributes[type];
+    const uint16_t size = attribute_rules[type].size;
+    if (size && attribute->length != size)
+        return bad_attribute(command, type, "has a wrong size");
+    if (strings >> type & 1 && memchr(attribute->data, 0, attribute->length))
+        return bad_attribute(command, type, "contains a NUL");
+    return NULL;
+}
+
+static struct bw_error *cut_attribute(const struct bw_stream_command *command)
+{
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "command %s at %" PRIu64 ": an attribute is longer than the command",
+                           rules[command->type].name, command->offset);
+}
+
+/* Reads the attribute at `at`, and moves `at` after it. */
+static struct bw_error *read_attribute(const struct bw_stream_reader *reader,
+                                       struct bw_stream_command *command, const uint8_t *bytes,
+                                       uint32_t *at)
+{
+    const struct bw_attribute_header *header = (const void *)(bytes + *at);
+    uint32_t left = command->length - *at, length;
+    if (left < sizeof header->type)
+        return cut_attribute(command);
+    const uint16_t type = bw_get16(header->type);
+    if (type == 0 || type >= BW_ATTRIBUTE_TYPES)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "command %s at %" PRIu64 ": unknown attribute %u",
+                               rules[command->type].name, command->offset, type);
+    const bool is_rest = reader->version >= 2 && type == BW_ATTRIBUTE_DATA;
+    const uint32_t head = is_rest ? sizeof header->type : sizeof *header;
+    if (left < head)
+        return cut_attribute(command);
+    left -= head;
+    length = is_rest ? left : bw_get16(header->length);
+    if (length > left)
+        return cut_attribute(command);
+    const uint32_t data = *at + head;
+    command->attributes[type] = (struct bw_stream_attribute){
+        bytes + data, length, command->offset + sizeof(struct bw_command_header) + data};
+    *at = data + length;
+    return check_attribute(command, type);
+}
+
+static struct bw_error *read_attributes(const struct bw_stream_reader *reader,
+                                        struct bw_stream_command *command, const uint8_t *bytes)
+{
+    if (!bw_command_name(command->type))
+        return NULL;
+    for (uint32_t at = 0; at < command->length;)
+        BW_TRY(read_attribute(reader, command, bytes, &at));
+    const uint64_t required = rules[command->type].required;
+    for (uint16_t type = 1; type < BW_ATTRIBUTE_TYPES; type++)
+        if (required >> type & 1 && !command->attributes[type].data)
+            return bad_attribute(command, type, "is missing");
+    return NULL;
+}
+
+/* Reads the header of a command, and makes sure that the stream has all its bytes. */
+static struct bw_error *read_command_header(struct bw_stream_reader *reader,
+                                            struct bw_stream_command *command)
+{
+    const uint64_t left = reader->source.size - reader->offset;
+    const struct bw_command_header *header;
+    const uint8_t *bytes;
+    if (left == 0)
+        return fail(reader, BW_STREAM_CUT_OFF,
+                    bw_error_create(BW_ERROR_CORRUPT,
+                                    "the stream is cut off: it ends at %" PRIu64 ", without END",
+                                    reader->offset));
+    if (left < sizeof *header)
+        return cut_off(reader);
+    BW_TRY(look(reader, sizeof *header, &bytes));
+    header = (const void *)bytes;
+    *command = (struct bw_stream_command){.offset = reader->offset,
+                                          .length = bw_get32(header->length),
+                                          .type = bw_get16(header->command)};
+    if (command->length > left - sizeof *header)
+        return cut_off(reader);
+    if (command->length > BW_LONGEST_COMMAND)
+        return fail(reader, BW_STREAM_TOO_LONG,
+                    bw_error_create(BW_ERROR_UNSUPPORTED,
+                                    "the command at %" PRIu64 " has %" PRIu32
+                                    " bytes, more than the limit of 64 MiB",
+                                    command->offset, command->length));
+    return NULL;
+}
+
+static struct bw_error *read_command(struct bw_stream_reader *reader,
+                                     struct bw_stream_command *command)
+{
+    const uint8_t *bytes;
+    BW_TRY(read_command_header(reader, command));
+    BW_TRY(look(reader, sizeof(struct bw_command_header) + command->length, &bytes));
+    const struct bw_command_header *header = (const void *)bytes;
+    reader->offset += sizeof *header + command->length;
+    reader->ended = command->type == BW_COMMAND_END;
+    if (bw_get32(header->crc) != checksum_of(bytes, command->length))
+        return fail(reader, BW_STREAM_CHECKSUM,
+                    bw_error_create(BW_ERROR_CORRUPT,
+                                    "checksum mismatch of the command at %" PRIu64,
+                                    command->offset));
+    struct bw_error *error = read_attributes(reader, command, bytes + sizeof *header);
+    return error ? fail(reader, BW_STREAM_ATTRIBUTE, error) : NULL;
+}
+
+struct bw_error *bw_stream_next(struct bw_stream_reader *reader, struct bw_stream_command *command,
+                                bool *got)
+{
+    *got = false;
+    if (reader->version == 0 || (reader->ended && reader->offset < reader->source.size))
+        BW_TRY(read_header(reader));
+    if (reader->ended)
+        return NULL;
+    BW_TRY(read_command(reader, command));
+    *got = true;
+    return NULL;
+}
