@@ -11,7 +11,7 @@
 
 /* Advice that only a program built with libnbd can use. */
 #ifdef BW_NBD
-#define WITH(helper) "with " helper " installed it is read as it is; or "
+#define WITH(helper) "install " helper " to read it directly, or "
 #else
 #define WITH(helper) ""
 #endif
@@ -19,7 +19,7 @@
 #define UNPACK(program) "unpack it first, with '" program "'"
 #define CONVERT         WITH("qemu-nbd") "convert it with 'qemu-img convert -O raw'"
 #define RESTORE         "restore it with 'btrfs-image -r'"
-#define FORENSIC        "show its contents with ewfmount, and read what that shows"
+#define FORENSIC        "mount it with ewfmount, and read the file below that mount"
 
 /* A format and the bytes it begins with, which may hold NUL, at an offset. */
 #define SERVED(offset, magic, name, advice, helper, driver) \
@@ -55,9 +55,9 @@ static const struct {
     BEGINS(0, "\x3a\xff\x26\xed", "an Android sparse image", "convert it with simg2img"),
     BEGINS(0, "partclone-image", "a partclone image", "restore it with 'partclone.restore'"),
     BEGINS(0, "# Mapfile. Created by GNU ddrescue", "a map file of ddrescue",
-           "give the image that was written along with it"),
+           "give the image that ddrescue wrote with it"),
     /* Dumps without data are read: see layout/metadump. */
-    BEGINS(0, "_DUmP_v1", "a dump of btrfs-image with data", RESTORE),
+    BEGINS(0, "_DUmP_v1", "a metadump of btrfs-image with data", RESTORE),
     BEGINS(0, BW_STREAM_MAGIC "\0", "a stream of btrfs send", NULL),
     SERVED(0, "\x1f\x8b\x08", "gzip-compressed", WITH("nbdkit") UNPACK("gunzip"), BW_HELPER_NBDKIT,
            "gzip"),

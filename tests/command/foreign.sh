@@ -22,17 +22,17 @@ is_a() {
 }
 
 is_a qcow2 0 'QFI\373\0\0\0\3' \
-    "a qcow2 image: (with qemu-nbd installed it is read as it is; or )?convert it with 'qemu-img "
+    "a qcow2 image: (install qemu-nbd to read it directly, or )?convert it with 'qemu-img "
 is_a vmdk 0 'KDMV\1' 'a vmdk image: .*convert'
 is_a vdi 64 '\177\020\332\276' 'a vdi image: .*convert'
 is_a vhdx 0 'vhdxfile' 'a vhdx image: .*convert'
 is_a vhd 0 'conectix' 'a vhd image: .*convert'
-is_a gzip 0 '\037\213\010' "gzip-compressed: (with nbdkit .*; or )?unpack it first, with 'gunzip'"
+is_a gzip 0 '\037\213\010' "gzip-compressed: (install nbdkit .*, or )?unpack it first, with 'gunzip'"
 is_a zstd 0 '\050\265\057\375' "zstd-compressed: unpack it first, with 'unzstd'"
 is_a xz 0 '\3757zXZ\0' 'xz-compressed'
 is_a bzip2 0 'BZh91AY&SY' 'bzip2-compressed'
 is_a "a dump with data" 0 '_DUmP_v1' \
-    "a dump of btrfs-image with data: restore it with 'btrfs-image -r'"
+    "a metadump of btrfs-image with data: restore it with 'btrfs-image -r'"
 is_a tar 257 'ustar\0' 'a tar archive'
 is_a zip 0 'PK\3\4' 'a zip archive'
 is_a LUKS 0 'LUKS\272\276\0\1' "encrypted with LUKS: open it with 'cryptsetup open'"
