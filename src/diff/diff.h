@@ -60,6 +60,12 @@ struct bw_diff_range {
     uint64_t start, end;
 };
 
+/** A list of such ranges, ascending. All zeros is none. */
+struct bw_diff_ranges {
+    struct bw_diff_range *items;
+    size_t count, capacity;
+};
+
 /** An entry of a nested subvolume that only one tree has. */
 struct bw_nested_entry {
     uint64_t id, directory;
@@ -109,7 +115,9 @@ struct bw_diff {
     struct bw_touched_list touched; /**< not by path */
     struct bw_diff_rows rows;
     struct bw_diff_content *content;
-    struct bw_buffer filter; /**< options.path with a '/' before it and none after it */
+    struct bw_diff_ranges *ranges; /**< collects the ranges of contents that differ, or may differ;
+                                      NULL: they are only counted */
+    struct bw_buffer filter;       /**< options.path with a '/' before it and none after it */
     struct bw_diff_summary summary;
 };
 
@@ -144,6 +152,10 @@ struct bw_error *bw_diff_file_read(struct bw_diff_tree *tree, uint64_t number,
 
 /** Compares the trees of the subvolumes. Fails only if memory runs out. */
 struct bw_error *bw_touched_find(struct bw_diff *diff);
+
+/** Adds what lies in directories whose numbers have gone to other ones, even if it is the same in
+ * both trees: it is in another directory. */
+struct bw_error *bw_touched_add_moved(struct bw_diff *diff);
 
 /** The record of an inode; NULL if it is the same in both trees. */
 const struct bw_touched *bw_touched_get(const struct bw_touched_list *list, uint64_t number);
@@ -202,6 +214,11 @@ struct bw_diff_result {
 /** Compares two files of the same type. `touched`: the parts that need comparing; NULL: all. */
 struct bw_error *bw_diff_compare(struct bw_diff *diff, const struct bw_diff_file files[2],
                                  const struct bw_touched *touched, struct bw_diff_result *result);
+
+/** Compares only the contents, up to the size of the smaller file. */
+struct bw_error *bw_diff_compare_contents(struct bw_diff *diff, const struct bw_diff_file files[2],
+                                          const struct bw_touched *touched,
+                                          struct bw_diff_result *result);
 
 /** Frees what that has kept; NULL is allowed. */
 void bw_diff_content_free(struct bw_diff_content *content);

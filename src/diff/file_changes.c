@@ -49,6 +49,7 @@ struct bw_diff_content {
     uint32_t sectorsize;
     uint64_t size;                  /* of the shorter file: nothing after it is compared */
     uint8_t zero_sum[BW_CSUM_SIZE]; /* of a sector of zeros */
+    struct bw_diff_ranges *ranges;  /* collects what differs; may be NULL */
 };
 
 /* How a range compares. */
@@ -89,6 +90,23 @@ void bw_diff_content_free(struct bw_diff_content *content)
     free(content);
 }
 
+/* Notes a range that differs, or may differ. */
+static struct bw_error *add_range(struct bw_diff_content *content, uint64_t start, uint64_t end)
+{
+    struct bw_diff_ranges *ranges = content->ranges;
+    if (!ranges)
+        return NULL;
+    struct bw_diff_range *last = ranges->count ? &ranges->items[ranges->count - 1] : NULL;
+    if (last && start <= last->end) {
+        last->end = end > last->end ? end : last->end;
+        return NULL;
+    }
+    if (!BW_ARRAY_RESERVE(ranges->items, ranges->count, ranges->capacity))
+        return bw_error_no_memory();
+    ranges->items[ranges->count++] = (struct bw_diff_range){start, end};
+    return NULL;
+}
+
 /* Reading. */
 
 static struct bw_error *store_part(void *context, const struct bw_data_part *part)
@@ -111,16 +129,19 @@ static struct bw_error *store_part(void *context, const struct bw_data_part *par
     return NULL;
 }
 
-/* Counts the bytes of sectors that differ. */
-static uint64_t count_different(const struct bw_diff_content *content, size_t length)
+/* Counts the bytes of sectors that differ, of those that were read at `start`. */
+static struct bw_error *count_different(struct bw_diff_content *content, uint64_t start,
+                                        size_t length, uint64_t *bytes)
 {
-    uint64_t bytes = 0;
+    *bytes = 0;
     for (size_t at = 0; at < length; at += content->sectorsize) {
         size_t step = (size_t)least(length - at, content->sectorsize);
-        if (memcmp(content->halves[0].bytes + at, content->halves[1].bytes + at, step) != 0)
-            bytes += step;
+        if (memcmp(content->halves[0].bytes + at, content->halves[1].bytes + at, step) == 0)
+            continue;
+        *bytes += step;
+        BW_TRY(add_range(content, start + at, start + at + step));
     }
-    return bytes;
+    return NULL;
 }
 
 /* Compares the bytes of at most a chunk. */
@@ -138,9 +159,10 @@ static struct bw_error *read_both(struct bw_diff_content *content, uint64_t star
     }
     if (content->halves[0].bad || content->halves[1].bad) {
         result->unknown |= BW_CHANGE_CONTENT;
-        return NULL;
+        return add_range(content, start, start + length);
     }
-    uint64_t different = count_different(content, (size_t)length);
+    uint64_t different;
+    BW_TRY(count_different(content, start, (size_t)length, &different));
     result->bytes += different;
     result->changes |= different ? BW_CHANGE_CONTENT : 0;
     return NULL;
@@ -249,6 +271,18 @@ static struct bw_error *compare_stored(struct bw_diff_content *content, enum ver
     return NULL;
 }
 
+/* Notes the sectors whose checksums differ. */
+static struct bw_error *add_different_sums(struct bw_diff_content *content, uint64_t offset,
+                                           uint64_t length)
+{
+    const struct half *a = &content->halves[0], *b = &content->halves[1];
+    const uint32_t size = a->checksums.size, sectorsize = content->sectorsize;
+    for (uint64_t i = 0; content->ranges && i < length / sectorsize; i++)
+        if (memcmp(a->sums + i * size, b->sums + i * size, size) != 0)
+            BW_TRY(add_range(content, offset + i * sectorsize, offset + (i + 1) * sectorsize));
+    return NULL;
+}
+
 /* Compares plain data and holes. */
 static struct bw_error *compare_plain(struct bw_diff_content *content, uint64_t *length,
                                       uint64_t *different, enum verdict *verdict)
@@ -267,7 +301,7 @@ static struct bw_error *compare_plain(struct bw_diff_content *content, uint64_t 
     if (decided)
         *verdict = *different ? DIFFERENT : EQUAL;
     *length = decided ? decided : content->sectorsize;
-    return NULL;
+    return *different ? add_different_sums(content, a->offset, decided) : NULL;
 }
 
 /* Compares the beginnings of both pieces; `*length` is cut to the range that this decides. */
@@ -307,7 +341,7 @@ static struct bw_error *compare_step(struct bw_diff *diff, uint64_t *length,
     enum verdict verdict = OPEN;
     if (a->kind == BW_EXTENT_BAD || b->kind == BW_EXTENT_BAD) {
         result->unknown |= BW_CHANGE_CONTENT;
-        return NULL;
+        return add_range(content, a->offset, a->offset + *length);
     }
     BW_TRY(compare_unread(diff, length, &different, &verdict));
     result->bytes += different;
@@ -316,7 +350,7 @@ static struct bw_error *compare_step(struct bw_diff *diff, uint64_t *length,
         return NULL;
     if (diff->options.reading == BW_DIFF_READ_NEVER && !(is_in_tree(a) && is_in_tree(b))) {
         result->unknown |= BW_CHANGE_CONTENT;
-        return NULL;
+        return add_range(content, a->offset, a->offset + *length);
     }
     *length = least(*length, CHUNK);
     return read_both(content, a->offset, *length, result);
@@ -381,6 +415,7 @@ static struct bw_error *compare_ranges(struct bw_diff *diff, const struct bw_dif
         diff->content->halves[side].file = bw_data_file_of(&place, &files[side].inode);
     }
     diff->content->size = least(files[0].inode.size, files[1].inode.size);
+    diff->content->ranges = diff->ranges;
     for (size_t i = 0; i < count && ranges[i].start < diff->content->size; i++)
         BW_TRY(compare_range(diff, files, ranges[i], result));
     return NULL;
@@ -495,9 +530,9 @@ static unsigned compare_inodes(const struct bw_inode *a, const struct bw_inode *
     return changes;
 }
 
-static struct bw_error *compare_contents(struct bw_diff *diff, const struct bw_diff_file files[2],
-                                         const struct bw_touched *touched,
-                                         struct bw_diff_result *result)
+struct bw_error *bw_diff_compare_contents(struct bw_diff *diff, const struct bw_diff_file files[2],
+                                          const struct bw_touched *touched,
+                                          struct bw_diff_result *result)
 {
     const struct bw_touched_list *list = &diff->touched;
     const struct bw_diff_range all = {0, UINT64_MAX};
@@ -520,7 +555,7 @@ struct bw_error *bw_diff_compare(struct bw_diff *diff, const struct bw_diff_file
     };
     if (!touched || touched->flags & BW_TOUCHED_XATTRS)
         BW_TRY(compare_xattrs(files, result));
-    BW_TRY(compare_contents(diff, files, touched, result));
+    BW_TRY(bw_diff_compare_contents(diff, files, touched, result));
     if (result->changes & BW_CHANGE_CONTENT)
         result->unknown &= ~(unsigned)BW_CHANGE_CONTENT;
     if (S_ISLNK(files[1].inode.mode))

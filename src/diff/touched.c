@@ -155,6 +155,82 @@ struct bw_error *bw_touched_find(struct bw_diff *diff)
     return error;
 }
 
+/* Numbers that are being collected. */
+struct numbers {
+    uint64_t *items;
+    size_t count, capacity;
+};
+
+static struct bw_error *add_entry(void *context, const struct bw_item *item)
+{
+    struct numbers *numbers = context;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    if (!bw_dir_entry_next(&cursor, &entry) || entry.location.type != BW_INODE_ITEM)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(numbers->items, numbers->count, numbers->capacity))
+        return bw_error_no_memory();
+    numbers->items[numbers->count++] = entry.location.objectid;
+    return NULL;
+}
+
+static struct bw_error *collect_entries(struct bw_diff *diff, struct numbers *numbers)
+{
+    struct bw_diff_tree *tree = &diff->trees[1];
+    for (size_t i = 0; i < diff->touched.count; i++) {
+        const struct bw_touched *touched = &diff->touched.items[i];
+        if (touched->flags & BW_TOUCHED_REPLACED)
+            BW_TRY(bw_diff_items(tree, &tree->directories,
+                                 (struct bw_key){touched->number, BW_DIR_INDEX, 0},
+                                 (struct bw_key){touched->number, BW_DIR_INDEX, UINT64_MAX},
+                                 add_entry, numbers, &tree->lost));
+    }
+    return NULL;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return left < right ? -1 : left > right;
+}
+
+/* Merges numbers, which are sorted, into a list. */
+static struct bw_error *merge(struct bw_touched_list *list, const struct numbers *numbers)
+{
+    const size_t most = list->count + numbers->count;
+    struct bw_touched *merged = calloc(most, sizeof *merged);
+    size_t count = 0;
+    if (!merged)
+        return bw_error_no_memory();
+    for (size_t i = 0, j = 0; i < list->count || j < numbers->count;) {
+        const bool is_ours =
+            i < list->count && (j == numbers->count || list->items[i].number <= numbers->items[j]);
+        const size_t range = i < list->count ? list->items[i].range : list->range_count;
+        const uint64_t number = is_ours ? list->items[i].number : numbers->items[j];
+        if (!count || merged[count - 1].number != number)
+            merged[count++] = is_ours ? list->items[i] : (struct bw_touched){number, range, 0};
+        i += is_ours;
+        j += !is_ours;
+    }
+    free(list->items);
+    list->items = merged;
+    list->count = count;
+    list->capacity = most;
+    return NULL;
+}
+
+struct bw_error *bw_touched_add_moved(struct bw_diff *diff)
+{
+    struct numbers numbers = {0};
+    struct bw_error *error = collect_entries(diff, &numbers);
+    if (!error && numbers.count) {
+        qsort(numbers.items, numbers.count, sizeof *numbers.items, by_number);
+        error = merge(&diff->touched, &numbers);
+    }
+    free(numbers.items);
+    return error;
+}
+
 const struct bw_touched *bw_touched_get(const struct bw_touched_list *list, uint64_t number)
 {
     size_t at = BW_FIRST_INDEX(i, list->count, list->items[i].number >= number);

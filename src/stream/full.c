@@ -35,6 +35,7 @@ struct full {
     uint64_t progress;  /* inodes before it have their places */
     bool has_inode;     /* the current inode is sent */
     bool placed;        /* it has got its names */
+    bool is_damaged;    /* its items are lost in part; its contents are already sent */
     struct name *names; /* of the current inode, before it is placed */
     size_t name_count, name_capacity;
     struct bw_buffer text; /* the names */
@@ -222,7 +223,7 @@ static struct bw_error *end_inode(struct bw_sender *sender)
                                        .mtime = current->inode.mtime,
                                        .ctime = current->inode.ctime,
                                        .otime = current->inode.otime};
-    if (S_ISREG(current->inode.mode) && current->written != current->inode.size)
+    if (S_ISREG(current->inode.mode) && current->size_there != current->inode.size)
         bw_send_truncate(sender, current->inode.size);
     bw_send_owner(sender);
     bw_send_mode(sender);
@@ -268,6 +269,7 @@ static struct bw_error *begin_inode(struct bw_sender *sender, const struct bw_it
     full->name_count = full->text.length = 0;
     full->has_inode = true;
     full->placed = is_top;
+    full->is_damaged = false;
     full->progress = item->key.objectid + is_top;
     return is_top ? NULL : make_current(sender);
 }
@@ -311,9 +313,25 @@ static struct bw_error *send_item(struct bw_sender *sender, const struct bw_item
         return NULL;
     if (item->key.type == BW_XATTR_ITEM)
         return bw_send_xattr_item(sender, item);
-    if (item->key.type == BW_EXTENT_DATA && S_ISREG(sender->current.inode.mode))
+    if (item->key.type == BW_EXTENT_DATA && S_ISREG(sender->current.inode.mode) &&
+        !full->is_damaged)
         return bw_send_extent_item(sender, item);
     return NULL;
+}
+
+/* After a loss in the tree, the rest of the current file is read as data, which tells what of it is
+ * lost. */
+static struct bw_error *send_rest(struct bw_sender *sender)
+{
+    struct full *full = sender->order;
+    const struct bw_send_inode *current = &sender->current;
+    if (!full->has_inode || full->is_damaged || !S_ISREG(current->inode.mode))
+        return NULL;
+    BW_TRY(place(sender));
+    full->is_damaged = true;
+    return full->has_inode && current->written < current->inode.size
+               ? bw_send_plain(sender, current->written, current->inode.size - current->written)
+               : NULL;
 }
 
 /* One item. */
@@ -321,8 +339,10 @@ static struct bw_error *step(struct bw_sender *sender, bool *more)
 {
     struct full *full = sender->order;
     *more = bw_item_range_next(&full->range);
-    if (*more && full->range.error)
-        return bw_send_lose(sender, BW_TAKE(full->range.error));
+    if (*more && full->range.error) {
+        BW_TRY(bw_send_lose(sender, BW_TAKE(full->range.error)));
+        return send_rest(sender);
+    }
     if (*more)
         return send_item(sender, &full->range.item);
     if (full->range.failure)

@@ -1,12 +1,727 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Incremental streams. */
+/*
+ * An incremental stream: from the parent, which the receiver has, to the sent subvolume. A file is
+ * the same in both if its inode number and the generation of its inode are equal. What differs is
+ * collected first; then the stream goes through stages, after each of which the paths that the next
+ * one uses are certain:
+ *
+ *   1. park: what has lost its names moves to a temporary name in the top directory; other names
+ *      that are gone are removed. After this, no moved directory is inside another one, and no name
+ *      is in the way.
+ *   2. remove: deleted directories, the deepest first. Everything in them was parked or removed.
+ *   3. place: parked inodes get their new names, new inodes are made, directories from the top
+ * down.
+ *   4. contents: attributes and contents, under the final paths.
+ *   5. times of directories, whose entries do not change any more.
+ *
+ * The kernel does all this in one pass, which takes less memory, and needs the path of each inode
+ * at every point of the stream. Receivers get the same result.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/compare.h"
+#include "data/file_extents.h"
+#include "diff/diff.h"
 #include "stream/sender.h"
+
+enum kind {
+    SURVIVES,
+    DELETED,
+    NEW,
+};
+
+/* A name, in one of the trees. */
+struct name {
+    uint64_t directory;
+    size_t at; /* in the bytes of names */
+    uint16_t length;
+};
+
+/* An inode that differs. A number that has gone to another file has two. */
+struct change {
+    uint64_t number, generation;
+    size_t touched;             /* its number among the differing inodes */
+    size_t names, lost, gained; /* its names begin here: first the lost ones, then the gained */
+    size_t kept;                /* a name that it has in both; SIZE_MAX: none */
+    unsigned depth;
+    uint8_t kind;
+    bool is_directory, is_parked;
+};
+
+struct incremental {
+    struct bw_diff diff;
+    struct change *changes; /* by number; DELETED before NEW */
+    size_t count, capacity;
+    struct bw_map before, after; /* number of an inode to its change in that tree */
+    struct name *names;
+    size_t name_count, name_capacity;
+    struct bw_buffer bytes;         /* of the names */
+    size_t *removed, removed_count; /* deleted directories, the deepest first */
+    size_t *placed, placed_count; /* what gains names: directories from the top down, then files */
+    bool has_parked;
+    unsigned stage;
+    size_t at, steps; /* in the stage */
+    struct bw_buffer path, other;
+    struct bw_xattr_reader *xattrs[2];
+    struct bw_extent_cursor cursor;
+    struct bw_diff_ranges ranges;
+};
+
+static struct incremental *order_of(const struct bw_sender *sender)
+{
+    return sender->order;
+}
+
+/* Collecting. */
+
+static bool is_replaced(const struct incremental *order, uint64_t number)
+{
+    const struct bw_touched *touched = bw_touched_get(&order->diff.touched, number);
+    return touched && touched->flags & BW_TOUCHED_REPLACED;
+}
+
+static struct bw_error *add_name(struct incremental *order, const struct bw_diff_names *from,
+                                 size_t number, size_t *result)
+{
+    const struct bw_diff_name *name = &from->items[number];
+    if (!BW_ARRAY_RESERVE(order->names, order->name_count, order->name_capacity))
+        return bw_error_no_memory();
+    *result = order->name_count;
+    order->names[order->name_count++] =
+        (struct name){name->parent, order->bytes.length, name->length};
+    bw_buffer_append(&order->bytes, from->bytes.data + name->bytes, name->length);
+    return order->bytes.failed ? bw_error_no_memory() : NULL;
+}
+
+/* The order of two names. Those in a directory whose number has gone to another one differ. */
+static int compare_names(const struct incremental *order, const struct bw_diff_names *a, size_t i,
+                         const struct bw_diff_names *b, size_t j)
+{
+    const struct bw_diff_name *left = &a->items[i], *right = &b->items[j];
+    if (left->parent != right->parent)
+        return left->parent < right->parent ? -1 : 1;
+    if (is_replaced(order, left->parent))
+        return -1;
+    return bw_compare_bytes(a->bytes.data + left->bytes, left->length, b->bytes.data + right->bytes,
+                            right->length);
+}
+
+/* Which names of an inode. */
+enum { LOST = -1, KEPT = 0, GAINED = 1 };
+
+/* Adds the names that only the parent has, both have, or only the sent subvolume has; at most
+ * `limit`. */
+static struct bw_error *add_names(struct incremental *order, const struct bw_diff_names names[2],
+                                  int wanted, size_t limit, size_t *count)
+{
+    size_t at;
+    *count = 0;
+    for (size_t i = 0, j = 0; *count < limit && (i < names[0].count || j < names[1].count);) {
+        int which = i == names[0].count   ? GAINED
+                    : j == names[1].count ? LOST
+                                          : compare_names(order, &names[0], i, &names[1], j);
+        which = which < 0 ? LOST : which > 0 ? GAINED : KEPT;
+        if (which == wanted) {
+            BW_TRY(add_name(order, &names[wanted == GAINED], wanted == GAINED ? j : i, &at));
+            ++*count;
+        }
+        i += which <= 0;
+        j += which >= 0;
+    }
+    return NULL;
+}
+
+static struct bw_error *add_change(struct incremental *order, enum kind kind,
+                                   const struct bw_diff_file *file,
+                                   const struct bw_diff_names names[2], size_t touched)
+{
+    struct change change = {
+        .number = file->number,
+        .generation = file->inode.generation,
+        .touched = touched,
+        .names = order->name_count,
+        .kind = (uint8_t)kind,
+        .is_directory = S_ISDIR(file->inode.mode),
+    };
+    size_t kept;
+    BW_TRY(add_names(order, names, LOST, SIZE_MAX, &change.lost));
+    BW_TRY(add_names(order, names, GAINED, SIZE_MAX, &change.gained));
+    BW_TRY(add_names(order, names, KEPT, 1, &kept));
+    change.kept = kept ? order->name_count - 1 : SIZE_MAX;
+    if (!BW_ARRAY_RESERVE(order->changes, order->count, order->capacity) ||
+        (kind != NEW && !bw_map_put(&order->before, change.number, (uint32_t)order->count)) ||
+        (kind != DELETED && !bw_map_put(&order->after, change.number, (uint32_t)order->count)))
+        return bw_error_no_memory();
+    order->changes[order->count++] = change;
+    return NULL;
+}
+
+static bool is_same_file(const struct bw_diff_file files[2])
+{
+    return files[0].exists && files[1].exists &&
+           (files[0].number == BW_SUBVOLUME_ROOT_INODE ||
+            (files[0].inode.generation == files[1].inode.generation &&
+             !((files[0].inode.mode ^ files[1].inode.mode) & S_IFMT)));
+}
+
+static struct bw_error *collect_one(struct bw_sender *sender, size_t touched,
+                                    struct bw_diff_names names[2])
+{
+    struct incremental *order = order_of(sender);
+    const struct bw_diff_names none = {0};
+    const uint64_t number = order->diff.touched.items[touched].number;
+    struct bw_diff_file files[2];
+    bool lost = false;
+    for (unsigned side = 0; side < 2; side++) {
+        struct bw_diff_tree *tree = &order->diff.trees[side];
+        BW_TRY(bw_diff_file_read(tree, number, &files[side]));
+        names[side].count = names[side].bytes.length = 0;
+        if (files[side].exists && number != BW_SUBVOLUME_ROOT_INODE)
+            BW_TRY(bw_diff_names_read(tree, number, &names[side]));
+        lost |= files[side].lost || names[side].lost;
+    }
+    if (lost)
+        return bw_send_lose(sender, bw_error_create(BW_ERROR_CORRUPT,
+                                                    "inode %" PRIu64
+                                                    " is left as it was: parts of it are lost",
+                                                    number));
+    if (is_same_file(files))
+        return add_change(order, SURVIVES, &files[1], names, touched);
+    if (files[0].exists)
+        BW_TRY(add_change(order, DELETED, &files[0], (struct bw_diff_names[]){names[0], none},
+                          touched));
+    return files[1].exists ? add_change(order, NEW, &files[1],
+                                        (struct bw_diff_names[]){none, names[1]}, touched)
+                           : NULL;
+}
+
+static struct bw_error *collect(struct bw_sender *sender)
+{
+    struct incremental *order = order_of(sender);
+    struct bw_diff_names names[2] = {{0}};
+    struct bw_error *error = bw_touched_find(&order->diff);
+    if (!error)
+        error = bw_touched_add_moved(&order->diff);
+    if (!error && (order->diff.trees[0].lost || order->diff.trees[1].lost))
+        error = bw_send_lose(sender,
+                             bw_error_create(BW_ERROR_CORRUPT, "parts of the subvolumes are lost, "
+                                                               "so some differences are unknown"));
+    for (size_t i = 0; !error && i < order->diff.touched.count; i++)
+        error = collect_one(sender, i, names);
+    bw_diff_names_free(&names[0]);
+    bw_diff_names_free(&names[1]);
+    return error;
+}
+
+/* Paths. */
+
+static struct bw_error *append_name(const struct incremental *order, size_t number,
+                                    struct bw_buffer *path)
+{
+    const struct name *name = &order->names[number];
+    return bw_send_path_add(path, order->bytes.data + name->at, name->length);
+}
+
+/* The path of a directory of the parent while its inodes are being parked. */
+static struct bw_error *present_path(struct bw_sender *sender, uint64_t directory, unsigned depth,
+                                     struct bw_buffer *path)
+{
+    const struct incremental *order = order_of(sender);
+    struct bw_send_root *root = sender->parent;
+    if (!depth)
+        path->length = 0;
+    if (directory == BW_SUBVOLUME_ROOT_INODE)
+        return NULL;
+    if (depth > BW_SEND_PATH_MAX / 2)
+        return bw_error_create(BW_ERROR_CORRUPT, "directory %" PRIu64 " is in itself", directory);
+    const uint32_t change = bw_map_get(&order->before, directory);
+    if (change != UINT32_MAX && order->changes[change].is_parked)
+        return bw_send_temporary_name(sender, directory, order->changes[change].generation, path);
+    const struct bw_send_part *part;
+    BW_TRY(bw_send_part_of(root, directory, &part));
+    BW_TRY(present_path(sender, part->parent, depth + 1, path));
+    BW_TRY(bw_send_part_of(root, directory, &part));
+    return bw_send_path_add(path, root->names.data + part->name, part->name_length);
+}
+
+static struct bw_error *present_path_of_name(struct bw_sender *sender, size_t number,
+                                             struct bw_buffer *path)
+{
+    const struct incremental *order = order_of(sender);
+    BW_TRY(present_path(sender, order->names[number].directory, 0, path));
+    return append_name(order, number, path);
+}
+
+static struct bw_error *final_path_of_name(struct bw_sender *sender, size_t number,
+                                           struct bw_buffer *path)
+{
+    const struct incremental *order = order_of(sender);
+    BW_TRY(bw_send_path(sender, sender->sent, order->names[number].directory, UINT64_MAX, path));
+    return append_name(order, number, path);
+}
+
+static unsigned depth_of(const struct bw_buffer *path)
+{
+    unsigned depth = 0;
+    for (size_t i = 0; i < path->length; i++)
+        depth += path->data[i] == '/';
+    return depth;
+}
+
+/* Parking. */
+
+static struct bw_error *park_name(struct bw_sender *sender, struct change *change, size_t number)
+{
+    struct incremental *order = order_of(sender);
+    BW_TRY(present_path_of_name(sender, number, &order->path));
+    if (change->kind == DELETED || change->kept != SIZE_MAX || number != change->names) {
+        bw_send_command_at(sender, BW_COMMAND_UNLINK, &order->path);
+        return NULL;
+    }
+    order->other.length = 0;
+    BW_TRY(bw_send_temporary_name(sender, change->number, change->generation, &order->other));
+    bw_send_command_to(sender, BW_COMMAND_RENAME, &order->path, BW_ATTRIBUTE_PATH_TO,
+                       &order->other);
+    change->is_parked = order->has_parked = true;
+    return NULL;
+}
+
+static struct bw_error *park(struct bw_sender *sender, size_t at)
+{
+    struct change *change = &order_of(sender)->changes[at];
+    if (change->kind == DELETED && change->is_directory)
+        return NULL;
+    for (size_t i = 0; i < change->lost; i++)
+        BW_TRY(park_name(sender, change, change->names + i));
+    return NULL;
+}
+
+/* Removing directories. */
+
+static int by_depth(const void *a, const void *b, void *context)
+{
+    const struct change *changes = context;
+    const struct change *left = &changes[*(const size_t *)a], *right = &changes[*(const size_t *)b];
+    if (left->is_directory != right->is_directory)
+        return left->is_directory ? -1 : 1;
+    if (left->depth != right->depth)
+        return left->depth < right->depth ? -1 : 1;
+    return left->number < right->number ? -1 : left->number > right->number;
+}
+
+static struct bw_error *sort_removed(struct bw_sender *sender)
+{
+    struct incremental *order = order_of(sender);
+    for (size_t i = 0; i < order->count; i++) {
+        struct change *change = &order->changes[i];
+        if (change->kind != DELETED || !change->is_directory)
+            continue;
+        BW_TRY(present_path(sender, change->number, 0, &order->path));
+        change->depth = depth_of(&order->path);
+        order->removed[order->removed_count++] = i;
+    }
+    qsort_r(order->removed, order->removed_count, sizeof *order->removed, by_depth, order->changes);
+    return NULL;
+}
+
+static struct bw_error *remove_directory(struct bw_sender *sender, size_t at)
+{
+    struct incremental *order = order_of(sender);
+    const size_t number = order->removed[order->removed_count - 1 - at]; /* the deepest first */
+    BW_TRY(present_path(sender, order->changes[number].number, 0, &order->path));
+    bw_send_command_at(sender, BW_COMMAND_RMDIR, &order->path);
+    return NULL;
+}
+
+/* Placing. */
+
+static struct bw_error *sort_placed(struct bw_sender *sender)
+{
+    struct incremental *order = order_of(sender);
+    for (size_t i = 0; i < order->count; i++) {
+        struct change *change = &order->changes[i];
+        if (!change->gained)
+            continue;
+        if (change->is_directory) {
+            BW_TRY(bw_send_path(sender, sender->sent, change->number, UINT64_MAX, &order->path));
+            change->depth = depth_of(&order->path);
+        }
+        order->placed[order->placed_count++] = i;
+    }
+    qsort_r(order->placed, order->placed_count, sizeof *order->placed, by_depth, order->changes);
+    return NULL;
+}
+
+static struct bw_error *make_new(struct bw_sender *sender, const struct change *change,
+                                 const struct bw_buffer *path)
+{
+    struct bw_diff_file file;
+    BW_TRY(bw_diff_file_read(&order_of(sender)->diff.trees[1], change->number, &file));
+    return bw_send_make(sender, path, change->number, &file.inode);
+}
+
+/* Gives an inode its first name: a kept one, or the first gained one. */
+static struct bw_error *place_first(struct bw_sender *sender, struct change *change, size_t *others,
+                                    struct bw_buffer *path)
+{
+    struct incremental *order = order_of(sender);
+    const size_t first = change->names + change->lost;
+    const bool is_kept = change->kept != SIZE_MAX;
+    *others = is_kept ? first : first + 1;
+    BW_TRY(final_path_of_name(sender, is_kept ? change->kept : first, path));
+    if (is_kept)
+        return NULL;
+    if (change->kind == NEW)
+        return make_new(sender, change, path);
+    order->other.length = 0;
+    BW_TRY(bw_send_temporary_name(sender, change->number, change->generation, &order->other));
+    bw_send_command_to(sender, BW_COMMAND_RENAME, &order->other, BW_ATTRIBUTE_PATH_TO, path);
+    change->is_parked = false;
+    return NULL;
+}
+
+static struct bw_error *place(struct bw_sender *sender, size_t at)
+{
+    struct incremental *order = order_of(sender);
+    struct change *change = &order->changes[order->placed[at]];
+    size_t others;
+    BW_TRY(place_first(sender, change, &others, &order->path));
+    for (; others < change->names + change->lost + change->gained; others++) {
+        BW_TRY(final_path_of_name(sender, others, &order->other));
+        bw_send_command_to(sender, BW_COMMAND_LINK, &order->other, BW_ATTRIBUTE_PATH_LINK,
+                           &order->path);
+    }
+    return NULL;
+}
+
+/* Attributes. */
+
+static const struct bw_xattr *find_xattr(const struct bw_xattr *list, size_t count,
+                                         const struct bw_xattr *wanted)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i].name_length == wanted->name_length &&
+            memcmp(list[i].name, wanted->name, wanted->name_length) == 0)
+            return &list[i];
+    return NULL;
+}
+
+static bool has_value(const struct bw_xattr *a, const struct bw_xattr *b)
+{
+    return a && a->value_length == b->value_length &&
+           (!a->value_length || memcmp(a->value, b->value, a->value_length) == 0);
+}
+
+static void remove_xattr(struct bw_sender *sender, const struct bw_xattr *xattr)
+{
+    size_t at = bw_send_command(sender, BW_COMMAND_REMOVE_XATTR, &sender->current.path);
+    bw_attribute_add(sender->commands, BW_ATTRIBUTE_XATTR_NAME, xattr->name, xattr->name_length);
+    bw_send_command_end(sender, at);
+}
+
+/* A capability is sent again in any case, because other commands may remove it. */
+static bool is_capability(const struct bw_xattr *xattr)
+{
+    static const char name[] = "security.capability";
+    return xattr->name_length == strlen(name) && memcmp(xattr->name, name, strlen(name)) == 0;
+}
+
+static struct bw_error *send_xattrs(struct bw_sender *sender, const struct change *change)
+{
+    struct incremental *order = order_of(sender);
+    const struct bw_xattr *lists[2] = {NULL};
+    size_t counts[2] = {0};
+    for (unsigned side = change->kind == NEW; side < 2; side++) {
+        const struct bw_place place = {.subvolume = order->diff.trees[side].subvolume,
+                                       .inode = change->number};
+        BW_TRY(bw_xattr_reader_read(order->xattrs[side], &place, &lists[side], &counts[side]));
+    }
+    for (size_t i = 0; i < counts[0]; i++)
+        if (!find_xattr(lists[1], counts[1], &lists[0][i]))
+            remove_xattr(sender, &lists[0][i]);
+    for (size_t i = 0; i < counts[1]; i++) {
+        const struct bw_xattr *xattr = &lists[1][i];
+        if (is_capability(xattr) || !has_value(find_xattr(lists[0], counts[0], xattr), xattr))
+            bw_send_xattr(sender, xattr);
+    }
+    return NULL;
+}
+
+/* Contents. */
+
+static struct bw_file_extent extent_of(const struct bw_extent_piece *piece)
+{
+    const struct bw_extent *extent = &piece->extent;
+    return (struct bw_file_extent){
+        .generation = extent->generation,
+        .ram_bytes = extent->ram_bytes,
+        .compression = extent->compression,
+        .disk_bytenr = extent->logical,
+        .disk_num_bytes = extent->stored,
+        .inline_data = piece->inline_data,
+        .inline_length = piece->inline_length,
+    };
+}
+
+/* Sends a piece of the current file. Where the receiver has other bytes, holes are zeros. */
+static struct bw_error *send_piece(struct bw_sender *sender, const struct bw_extent_piece *piece,
+                                   bool is_new)
+{
+    const struct bw_extent *extent = &piece->extent;
+    const uint64_t end = extent->offset + extent->length;
+    if (bw_extent_is_data(extent)) {
+        const struct bw_file_extent file_extent = extent_of(piece);
+        return bw_send_extent(sender, &file_extent, extent->extent_offset, extent->offset, end);
+    }
+    if (extent->kind == BW_EXTENT_BAD || (!is_new && sender->options.version < 2))
+        return bw_send_plain(sender, extent->offset, extent->length);
+    if (!is_new)
+        bw_send_punch(sender, extent->offset, extent->length);
+    return NULL;
+}
+
+/* Sends a range of the current file. Pieces may end after the file. */
+static struct bw_error *send_range(struct bw_sender *sender, uint64_t start, uint64_t end,
+                                   bool is_new)
+{
+    struct incremental *order = order_of(sender);
+    const struct bw_place place = {.subvolume = sender->sent->subvolume,
+                                   .inode = sender->current.number};
+    const struct bw_data_file file = bw_data_file_of(&place, &sender->current.inode);
+    struct bw_extent_piece piece;
+    bool got = true;
+    bw_extents_seek(&order->cursor, &file, start, end);
+    for (;;) {
+        BW_TRY(bw_extents_next(&order->cursor, &piece, &got));
+        if (!got)
+            return NULL;
+        bw_error_free(BW_TAKE(piece.extent.error));
+        if (piece.extent.length > end - piece.extent.offset)
+            piece.extent.length = end - piece.extent.offset;
+        BW_TRY(send_piece(sender, &piece, is_new));
+    }
+}
+
+/* What was added to a file begins with the rest of a sector, so that it can be cloned. */
+static struct bw_error *send_differing_ranges(struct bw_sender *sender, const struct change *change,
+                                              const struct bw_diff_file files[2])
+{
+    struct incremental *order = order_of(sender);
+    const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;
+    const uint64_t before = files[0].inode.size, size = files[1].inode.size;
+    struct bw_diff_result result = {0};
+    order->ranges.count = 0;
+    BW_TRY(bw_diff_compare_contents(&order->diff, files,
+                                    &order->diff.touched.items[change->touched], &result));
+    for (size_t i = 0; i < order->ranges.count; i++) {
+        const struct bw_diff_range *range = &order->ranges.items[i];
+        const uint64_t end = range->end + (sectorsize - range->end % sectorsize) % sectorsize;
+        BW_TRY(send_range(sender, range->start, end < size ? end : size, false));
+    }
+    return size > before ? send_range(sender, before - before % sectorsize, size, true) : NULL;
+}
+
+static struct bw_error *send_contents(struct bw_sender *sender, const struct change *change,
+                                      const struct bw_diff_file files[2])
+{
+    struct bw_send_inode *current = &sender->current;
+    const uint64_t size = current->inode.size;
+    if (!S_ISREG(current->inode.mode))
+        return NULL;
+    if (change->kind == NEW) {
+        BW_TRY(send_range(sender, 0, size, true));
+    } else {
+        current->size_there = files[0].inode.size;
+        BW_TRY(send_differing_ranges(sender, change, files));
+    }
+    if (current->size_there != size)
+        bw_send_truncate(sender, size);
+    return NULL;
+}
+
+/* With BW_SEND_SKIP, the names under which the current inode may have to be removed again. */
+static struct bw_error *note_names(struct bw_sender *sender)
+{
+    struct incremental *order = order_of(sender);
+    struct bw_diff_names names = {0};
+    if (sender->options.damage != BW_SEND_SKIP || !S_ISREG(sender->current.inode.mode))
+        return NULL;
+    struct bw_error *error =
+        bw_diff_names_read(&order->diff.trees[1], sender->current.number, &names);
+    for (size_t i = 0; !error && i < names.count; i++) {
+        const struct bw_diff_name *name = &names.items[i];
+        error = bw_send_path(sender, sender->sent, name->parent, UINT64_MAX, &order->path);
+        if (!error)
+            error = bw_send_path_add(&order->path, names.bytes.data + name->bytes, name->length);
+        if (!error)
+            bw_send_note_undo(sender, &order->path);
+    }
+    bw_diff_names_free(&names);
+    return error;
+}
+
+/* One inode that exists at last. */
+static struct bw_error *send_inode(struct bw_sender *sender, size_t at)
+{
+    struct incremental *order = order_of(sender);
+    const struct change *change = &order->changes[at];
+    struct bw_diff_file files[2] = {{0}};
+    if (change->kind == DELETED)
+        return NULL;
+    for (unsigned side = change->kind == NEW; side < 2; side++)
+        BW_TRY(bw_diff_file_read(&order->diff.trees[side], change->number, &files[side]));
+    const struct bw_inode *old = &files[0].inode, *inode = &files[1].inode;
+    bw_send_set_inode(sender, change->number, inode);
+    BW_TRY(bw_send_path(sender, sender->sent, change->number, UINT64_MAX, &sender->current.path));
+    BW_TRY(note_names(sender));
+    BW_TRY(send_xattrs(sender, change));
+    BW_TRY(send_contents(sender, change, files));
+    const bool owner = change->kind == NEW || old->uid != inode->uid || old->gid != inode->gid;
+    if (owner)
+        bw_send_owner(sender);
+    if (owner || old->mode != inode->mode)
+        bw_send_mode(sender);
+    bw_send_capability(sender);
+    if (!change->is_directory)
+        bw_send_times(sender, &sender->current.path,
+                      &(struct bw_send_part){.atime = inode->atime,
+                                             .mtime = inode->mtime,
+                                             .ctime = inode->ctime,
+                                             .otime = inode->otime});
+    bw_send_end_inode(sender);
+    return NULL;
+}
+
+static struct bw_error *send_directory_times(struct bw_sender *sender, uint64_t number)
+{
+    struct incremental *order = order_of(sender);
+    struct bw_diff_file file;
+    BW_TRY(bw_diff_file_read(&order->diff.trees[1], number, &file));
+    BW_TRY(bw_send_path(sender, sender->sent, number, UINT64_MAX, &order->path));
+    bw_send_times(sender, &order->path,
+                  &(struct bw_send_part){.atime = file.inode.atime,
+                                         .mtime = file.inode.mtime,
+                                         .ctime = file.inode.ctime,
+                                         .otime = file.inode.otime});
+    return NULL;
+}
+
+/* The top directory had parked inodes in it, even if it is the same in both. */
+static struct bw_error *send_times(struct bw_sender *sender, size_t at)
+{
+    const struct incremental *order = order_of(sender);
+    const bool is_top = at == order->count;
+    if (is_top && order->has_parked &&
+        bw_map_get(&order->after, BW_SUBVOLUME_ROOT_INODE) == UINT32_MAX)
+        return send_directory_times(sender, BW_SUBVOLUME_ROOT_INODE);
+    if (is_top || order->changes[at].kind == DELETED || !order->changes[at].is_directory)
+        return NULL;
+    return send_directory_times(sender, order->changes[at].number);
+}
+
+/* Stages. */
+
+static struct bw_error *begin_removing(struct bw_sender *sender, size_t *count)
+{
+    BW_TRY(sort_removed(sender));
+    *count = order_of(sender)->removed_count;
+    return NULL;
+}
+
+static struct bw_error *begin_placing(struct bw_sender *sender, size_t *count)
+{
+    BW_TRY(sort_placed(sender));
+    *count = order_of(sender)->placed_count;
+    return NULL;
+}
+
+static struct bw_error *begin_inodes(struct bw_sender *sender, size_t *count)
+{
+    *count = order_of(sender)->count;
+    return NULL;
+}
+
+static struct bw_error *begin_times(struct bw_sender *sender, size_t *count)
+{
+    *count = order_of(sender)->count + 1;
+    return NULL;
+}
+
+static const struct stage {
+    struct bw_error *(*begin)(struct bw_sender *sender, size_t *count);
+    struct bw_error *(*step)(struct bw_sender *sender, size_t at);
+} stages[] = {
+    {begin_inodes, park},       {begin_removing, remove_directory}, {begin_placing, place},
+    {begin_inodes, send_inode}, {begin_times, send_times},
+};
+
+enum { STAGES = sizeof stages / sizeof *stages };
+
+static struct bw_error *step(struct bw_sender *sender, bool *more)
+{
+    struct incremental *order = order_of(sender);
+    while (order->at == order->steps && order->stage < STAGES) {
+        order->at = order->steps = 0;
+        BW_TRY(stages[order->stage++].begin(sender, &order->steps));
+    }
+    *more = order->at < order->steps;
+    if (!*more)
+        return NULL;
+    struct bw_error *error = stages[order->stage - 1].step(sender, order->at++);
+    if (error)
+        BW_TRY(bw_send_lose(sender, error));
+    return bw_send_cut(sender);
+}
+
 struct bw_error *bw_send_incremental_begin(struct bw_sender *sender)
 {
-    (void)sender;
-    return bw_error_create(BW_ERROR_UNSUPPORTED, "not yet");
+    struct incremental *order = calloc(1, sizeof *order);
+    if (!order)
+        return bw_error_no_memory();
+    sender->order = order;
+    sender->step = step;
+    sender->may_clash = true;
+    struct bw_send_root *const roots[2] = {sender->parent, sender->sent};
+    for (unsigned side = 0; side < 2; side++) {
+        bw_diff_tree_init(&order->diff.trees[side],
+                          &(struct bw_diff_side){roots[side]->fs, roots[side]->subvolume});
+        BW_TRY(bw_xattr_reader_create(roots[side]->fs, &order->xattrs[side]));
+    }
+    bw_extents_init(&order->cursor, sender->sent->fs);
+    order->diff.shared = true;
+    order->diff.ranges = &order->ranges;
+    BW_TRY(collect(sender));
+    order->removed = calloc(order->count + 1, sizeof *order->removed);
+    order->placed = calloc(order->count + 1, sizeof *order->placed);
+    return order->removed && order->placed ? NULL : bw_error_no_memory();
 }
+
 void bw_send_incremental_end(struct bw_sender *sender)
 {
-    (void)sender;
+    struct incremental *order = sender->order;
+    if (!order)
+        return;
+    for (unsigned side = 0; side < 2; side++) {
+        bw_diff_tree_free(&order->diff.trees[side]);
+        bw_xattr_reader_destroy(order->xattrs[side]);
+    }
+    bw_touched_free(&order->diff.touched);
+    bw_diff_content_free(order->diff.content);
+    bw_extents_free(&order->cursor);
+    bw_map_free(&order->before);
+    bw_map_free(&order->after);
+    bw_buffer_free(&order->bytes);
+    bw_buffer_free(&order->path);
+    bw_buffer_free(&order->other);
+    free(order->changes);
+    free(order->names);
+    free(order->removed);
+    free(order->placed);
+    free(order->ranges.items);
+    free(order);
 }

@@ -115,7 +115,7 @@ void bw_send_set_inode(struct bw_sender *sender, uint64_t number, const struct b
     struct bw_send_inode *current = &sender->current;
     current->number = number;
     current->inode = *inode;
-    current->written = 0;
+    current->written = current->size_there = 0;
     current->has_capability = false;
     current->path.length = current->undo.length = 0;
 }
@@ -211,6 +211,7 @@ void bw_send_mode(struct bw_sender *sender)
 
 void bw_send_truncate(struct bw_sender *sender, uint64_t size)
 {
+    sender->current.size_there = size;
     size_t at = bw_send_command(sender, BW_COMMAND_TRUNCATE, &sender->current.path);
     bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_SIZE, size);
     bw_send_command_end(sender, at);
@@ -286,6 +287,34 @@ static struct bw_error *send_data(struct bw_sender *sender, const struct bw_file
     return bw_send_cut(sender);
 }
 
+/* The current file was written up to here. */
+static void grow(struct bw_sender *sender, uint64_t end)
+{
+    struct bw_send_inode *current = &sender->current;
+    current->written = end;
+    current->size_there = current->size_there > end ? current->size_there : end;
+}
+
+struct bw_error *bw_send_plain(struct bw_sender *sender, uint64_t offset, uint64_t length)
+{
+    grow(sender, offset + length);
+    if (sender->options.no_data) {
+        send_range_only(sender, offset, length);
+        return NULL;
+    }
+    return bw_send_add_data(sender, offset, length);
+}
+
+void bw_send_punch(struct bw_sender *sender, uint64_t offset, uint64_t length)
+{
+    const uint32_t punch_and_keep_size = 3;
+    size_t at = bw_send_command(sender, BW_COMMAND_FALLOCATE, &sender->current.path);
+    bw_attribute_add_number32(sender->commands, BW_ATTRIBUTE_FALLOCATE_MODE, punch_and_keep_size);
+    bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_FILE_OFFSET, offset);
+    bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_SIZE, length);
+    bw_send_command_end(sender, at);
+}
+
 static void send_clone(struct bw_sender *sender, const struct bw_send_clone *clone,
                        const struct bw_buffer *from, uint64_t offset, uint64_t length)
 {
@@ -358,7 +387,7 @@ struct bw_error *bw_send_extent(struct bw_sender *sender, const struct bw_file_e
     for (uint64_t done, tried; start < end; start += tried, skip += tried) {
         BW_TRY(try_clone(sender, extent, skip, start, end - start, &done, &tried));
         BW_TRY(send_data(sender, extent, skip + done, start + done, tried - done));
-        sender->current.written = start + tried;
+        grow(sender, start + tried);
     }
     return NULL;
 }
@@ -369,8 +398,10 @@ struct bw_error *bw_send_extent_item(struct bw_sender *sender, const struct bw_i
     const uint64_t size = sender->current.inode.size, start = item->key.offset;
     struct bw_error *error =
         bw_file_extent_decode(item, sender->sent->fs->superblock.sectorsize, &extent);
-    if (error)
-        return bw_send_lose(sender, bw_error_prefix(error, "inode %" PRIu64, item->key.objectid));
+    if (error) { /* reading it tells what is wrong */
+        bw_error_free(error);
+        return start < size ? bw_send_plain(sender, start, 1) : NULL;
+    }
     if (start >= size || extent.type == BW_FILE_EXTENT_PREALLOC ||
         (!extent.inline_data && !extent.disk_bytenr))
         return NULL;

@@ -140,6 +140,7 @@ struct bw_send_inode {
     struct bw_inode inode;
     struct bw_buffer path;       /**< at this point of the stream */
     uint64_t written;            /**< end of the last range that was written */
+    uint64_t size_there;         /**< its size at the receiver */
     struct bw_buffer capability; /**< value of security.capability, which comes last */
     bool has_capability;
     struct bw_buffer undo; /**< with BW_SEND_SKIP: commands that remove it again */
@@ -198,6 +199,12 @@ struct bw_error *bw_send_xattr_item(struct bw_sender *sender, const struct bw_it
  * from `skip` on: as clones, or as data. */
 struct bw_error *bw_send_extent(struct bw_sender *sender, const struct bw_file_extent *extent,
                                 uint64_t skip, uint64_t start, uint64_t end);
+
+/** Sends a range of the current file as data, whatever it is: zeros for a hole. */
+struct bw_error *bw_send_plain(struct bw_sender *sender, uint64_t offset, uint64_t length);
+
+/** FALLOCATE: makes a range of the current file a hole. */
+void bw_send_punch(struct bw_sender *sender, uint64_t offset, uint64_t length);
 
 /** The same for an item of the current file. Holes and space never written are not sent. */
 struct bw_error *bw_send_extent_item(struct bw_sender *sender, const struct bw_item *item);
