@@ -153,10 +153,6 @@ struct bw_error *bw_diff_file_read(struct bw_diff_tree *tree, uint64_t number,
 /** Compares the trees of the subvolumes. Fails only if memory runs out. */
 struct bw_error *bw_touched_find(struct bw_diff *diff);
 
-/** Adds what lies in directories whose numbers have gone to other ones, even if it is the same in
- * both trees: it is in another directory. */
-struct bw_error *bw_touched_add_moved(struct bw_diff *diff);
-
 /** The record of an inode; NULL if it is the same in both trees. */
 const struct bw_touched *bw_touched_get(const struct bw_touched_list *list, uint64_t number);
 

@@ -245,19 +245,22 @@ static struct bw_error *measure(struct bw_sender *sender, struct bw_send_root *r
     return NULL;
 }
 
-/* Whether the receiver has the bytes of a place in the sent subvolume at this point. */
+/* Whether the receiver has the bytes of a place in the sent subvolume at this point: of the current
+ * file, those before `offset`. */
 static bool is_sent(const struct bw_sender *sender, const struct place *place, uint64_t skip,
-                    uint64_t length)
+                    uint64_t offset, uint64_t length)
 {
     const struct bw_send_inode *current = &sender->current;
+    const uint64_t end = place->base + skip + length;
     if (sender->options.damage == BW_SEND_SKIP)
         return false;
     return place->inode < current->number ||
-           (place->inode == current->number && place->base + skip + length <= current->written);
+           (place->inode == current->number && end <= current->written && end <= offset);
 }
 
 struct bw_error *bw_send_find_clone(struct bw_sender *sender, const struct bw_file_extent *extent,
-                                    uint64_t skip, uint64_t length, struct bw_send_clone *clone)
+                                    uint64_t skip, uint64_t offset, uint64_t length,
+                                    struct bw_send_clone *clone)
 {
     struct bw_send_clones *clones = sender->clones;
     *clone = (struct bw_send_clone){.length = length};
@@ -271,7 +274,7 @@ struct bw_error *bw_send_find_clone(struct bw_sender *sender, const struct bw_fi
         for (size_t i = 0; i < clones->count && best < length; i++) {
             struct bw_send_root *root = &sender->roots[r];
             struct bw_send_clone found;
-            if (root == sender->sent && !is_sent(sender, &clones->places[i], skip, length))
+            if (root == sender->sent && !is_sent(sender, &clones->places[i], skip, offset, length))
                 continue;
             BW_TRY(measure(sender, root, &clones->places[i], extent, skip, &found));
             if (!found.root || found.length <= best)

@@ -79,6 +79,84 @@ static struct incremental *order_of(const struct bw_sender *sender)
 
 /* Collecting. */
 
+/* Numbers that are being collected. */
+struct numbers {
+    uint64_t *items;
+    size_t count, capacity;
+};
+
+static struct bw_error *add_entry(void *context, const struct bw_item *item)
+{
+    struct numbers *numbers = context;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    if (!bw_dir_entry_next(&cursor, &entry) || entry.location.type != BW_INODE_ITEM)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(numbers->items, numbers->count, numbers->capacity))
+        return bw_error_no_memory();
+    numbers->items[numbers->count++] = entry.location.objectid;
+    return NULL;
+}
+
+static struct bw_error *collect_entries(struct bw_diff *diff, struct numbers *numbers)
+{
+    struct bw_diff_tree *tree = &diff->trees[1];
+    for (size_t i = 0; i < diff->touched.count; i++) {
+        const struct bw_touched *touched = &diff->touched.items[i];
+        if (touched->flags & BW_TOUCHED_REPLACED)
+            BW_TRY(bw_diff_items(tree, &tree->directories,
+                                 (struct bw_key){touched->number, BW_DIR_INDEX, 0},
+                                 (struct bw_key){touched->number, BW_DIR_INDEX, UINT64_MAX},
+                                 add_entry, numbers, &tree->lost));
+    }
+    return NULL;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return left < right ? -1 : left > right;
+}
+
+/* Merges numbers, which are sorted, into a list. */
+static struct bw_error *merge(struct bw_touched_list *list, const struct numbers *numbers)
+{
+    const size_t most = list->count + numbers->count;
+    struct bw_touched *merged = calloc(most, sizeof *merged);
+    size_t count = 0;
+    if (!merged)
+        return bw_error_no_memory();
+    for (size_t i = 0, j = 0; i < list->count || j < numbers->count;) {
+        const bool is_ours =
+            i < list->count && (j == numbers->count || list->items[i].number <= numbers->items[j]);
+        const size_t range = i < list->count ? list->items[i].range : list->range_count;
+        const uint64_t number = is_ours ? list->items[i].number : numbers->items[j];
+        if (!count || merged[count - 1].number != number)
+            merged[count++] = is_ours ? list->items[i] : (struct bw_touched){number, range, 0};
+        i += is_ours;
+        j += !is_ours;
+    }
+    free(list->items);
+    list->items = merged;
+    list->count = count;
+    list->capacity = most;
+    return NULL;
+}
+
+/* Adds what lies in directories whose numbers have gone to other ones: even if it is the same in
+ * both trees, it is in another directory. */
+static struct bw_error *add_moved(struct bw_diff *diff)
+{
+    struct numbers numbers = {0};
+    struct bw_error *error = collect_entries(diff, &numbers);
+    if (!error && numbers.count) {
+        qsort(numbers.items, numbers.count, sizeof *numbers.items, by_number);
+        error = merge(&diff->touched, &numbers);
+    }
+    free(numbers.items);
+    return error;
+}
+
 static bool is_replaced(const struct incremental *order, uint64_t number)
 {
     const struct bw_touched *touched = bw_touched_get(&order->diff.touched, number);
@@ -206,7 +284,7 @@ static struct bw_error *collect(struct bw_sender *sender)
     struct bw_diff_names names[2] = {{0}};
     struct bw_error *error = bw_touched_find(&order->diff);
     if (!error)
-        error = bw_touched_add_moved(&order->diff);
+        error = add_moved(&order->diff);
     if (!error && (order->diff.trees[0].lost || order->diff.trees[1].lost))
         error = bw_send_lose(sender,
                              bw_error_create(BW_ERROR_CORRUPT, "parts of the subvolumes are lost, "
@@ -515,6 +593,7 @@ static struct bw_error *send_differing_ranges(struct bw_sender *sender, const st
     const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;
     const uint64_t before = files[0].inode.size, size = files[1].inode.size;
     struct bw_diff_result result = {0};
+    uint64_t added = before - before % sectorsize;
     order->ranges.count = 0;
     BW_TRY(bw_diff_compare_contents(&order->diff, files,
                                     &order->diff.touched.items[change->touched], &result));
@@ -522,8 +601,9 @@ static struct bw_error *send_differing_ranges(struct bw_sender *sender, const st
         const struct bw_diff_range *range = &order->ranges.items[i];
         const uint64_t end = range->end + (sectorsize - range->end % sectorsize) % sectorsize;
         BW_TRY(send_range(sender, range->start, end < size ? end : size, false));
+        added = end > added ? end : added;
     }
-    return size > before ? send_range(sender, before - before % sectorsize, size, true) : NULL;
+    return size > before && size > added ? send_range(sender, added, size, true) : NULL;
 }
 
 static struct bw_error *send_contents(struct bw_sender *sender, const struct change *change,

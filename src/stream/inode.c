@@ -365,13 +365,13 @@ static struct bw_error *try_clone(struct bw_sender *sender, const struct bw_file
     struct bw_send_clone clone;
     *done = 0;
     *tried = length;
-    BW_TRY(bw_send_find_clone(sender, extent, skip, length, &clone));
+    BW_TRY(bw_send_find_clone(sender, extent, skip, offset, length, &clone));
     if (!clone.root)
         return NULL;
-    *tried = clone.length;
     *done = cloneable(sender, &clone, offset, clone.length);
     if (!*done)
         return NULL;
+    *tried = clone.length;
     BW_AUTO_BUFFER struct bw_buffer from = {0};
     const uint64_t progress = clone.root == sender->sent ? sender->current.number + 1 : UINT64_MAX;
     BW_TRY(bw_send_path(sender, clone.root, clone.inode, sender->parent ? UINT64_MAX : progress,

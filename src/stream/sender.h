@@ -88,10 +88,11 @@ struct bw_send_clone {
     uint64_t size; /**< of the file */
 };
 
-/** Finds the longest range that has the bytes of an extent from `skip` bytes of its own on, at most
- * `length`; clone->root is NULL if there is none. */
+/** Finds the longest range that has the bytes of an extent from `skip` on, at most `length`, for
+ * `offset` of the current file; clone->root is NULL if there is none. */
 struct bw_error *bw_send_find_clone(struct bw_sender *sender, const struct bw_file_extent *extent,
-                                    uint64_t skip, uint64_t length, struct bw_send_clone *clone);
+                                    uint64_t skip, uint64_t offset, uint64_t length,
+                                    struct bw_send_clone *clone);
 
 struct bw_send_clones;
 struct bw_error *bw_send_clones_create(struct bw_send_clones **clones);
