@@ -135,6 +135,26 @@ query '[".B " + p["name"] for p in t["probes"]] + [".SS " + r["name"] for r in t
     lacks btrfs-walk-probes.7
 holds "the manual has all probes: $(head -n 3 "$WORK/lacks")" [ ! -s "$WORK/lacks" ]
 
+# Every column that an example in --help names, after -o or for jq.
+cat > "$WORK/examples.py" << 'END'
+import json, re, subprocess, sys
+tables, program = json.load(open(sys.argv[1])), sys.argv[2]
+columns = {}
+for command in tables["commands"]:
+    text = subprocess.run([program, command["name"], "-o", "help"], capture_output=True, text=True)
+    columns[command["name"]] = re.findall(r"^(\w+) ", text.stdout, re.M)
+for command in tables["commands"]:
+    for line in command["examples"].split("\n"):
+        called = line.split()[1:2] + [command["name"]]
+        known = columns[called[0] if called[0] in columns else called[-1]]
+        named = re.findall(r" -o ([a-z_,]+)| jq (?:-r )?[.]([a-z_]+)", line)
+        for column in ",".join(one or other for one, other in named).split(","):
+            if column and column not in known:
+                print(column, "in:", line.strip())
+END
+is "columns in examples that do not exist" \
+    "$(python3 "$WORK/examples.py" "$WORK/tables" "$PROGRAM")" ""
+
 # Every option, in the page of its command or in that of the program, and in --help=all.
 cat > "$WORK/options.py" << 'END'
 import json, re, sys

@@ -18,7 +18,7 @@ at_most() {
     fi
 }
 at_most 14 "comments" . src include
-at_most 17 "documentation" --docs . docs README.md CONTRIBUTING.md src/README.md
+at_most 10 "documentation" --docs . docs README.md CONTRIBUTING.md src/README.md
 at_most 5 "strings" --strings . src include
 printf '%s\n' '/* What is told of it anew. */' '/* Reads the next superblock. */' > "$WORK/a.c"
 is "a marked comment" "$(scripts/prose "$WORK" .)" '1 of 2 (50.0 %)'

@@ -197,7 +197,7 @@ const struct command cmd_sum = {
         "--subvol. Each line is a hash, two spaces and an absolute path, as 'sha256sum -c',\n"
         "'b2sum -c', 'md5sum -c', 'xxh64sum -c' and 'check --manifest' expect. Files that\n"
         "cannot be read completely are named on stderr and get no line. Holes are hashed as\n"
-        "zeros, which takes hours for a file of several TiB, however little of it is stored;\n"
+        "zeros, which takes hours for a file of several TiB, even if little of it is stored;\n"
         "--size -2T excludes files larger than one TiB. Files with more than 16 TiB of holes\n"
         "are not hashed.\n",
     .examples = "  btrfs-walk sum disk.img                           all files\n"

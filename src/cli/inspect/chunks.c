@@ -23,7 +23,7 @@ struct list {
 
 static const struct cmd_option options[] = {
     {0, "by", "WORD",
-     "chunk: a line for each chunk (default); device: one for each stripe and hole of the devices",
+     "chunk: a line for each chunk (default); device: one for each stripe and gap of the devices",
      CMD_WORD(struct chunks_state, by, orders)},
     {0},
 };
@@ -130,14 +130,14 @@ const struct command cmd_chunks = {
     .summary = "Lists the chunks, how full they are, and where they are.",
     .details =
         "\n"
-        "For each chunk, prints its logical address and length, its type, its RAID profile,\n"
-        "how much of it is used, and DEVICE:OFFSET of each of its stripes. With --by device,\n"
-        "each line is a range of a device: a stripe of a chunk, or the space between stripes.\n\n"
-        "Used bytes are counted once, however many copies there are. On zoned devices, space\n"
-        "that cannot be written again before a zone reset is not counted, because only a\n"
-        "mounted file system keeps track of it.\n",
+        "For each chunk, prints its logical address and length, its type, its RAID profile, how\n"
+        "much of it is used, and DEVID:OFFSET of each of its stripes. With --by device, each\n"
+        "line is a range of a device: a stripe of a chunk, or the space between stripes.\n\n"
+        "Used bytes are counted once, not for each copy. On zoned devices, space that cannot be\n"
+        "written again before a zone reset is not counted, because only a mounted file system\n"
+        "keeps track of it.\n",
     .examples = "  btrfs-walk chunks disk.img                           a table\n"
-                "  btrfs-walk chunks --by device disk.img               with the holes\n"
+                "  btrfs-walk chunks --by device disk.img               also the gaps\n"
                 "  btrfs-walk chunks --json disk.img | jq .stripes      for programs\n"
                 "  btrfs-walk chunks -o logical,chunk_type,used disk.img      columns\n",
     .options = options,

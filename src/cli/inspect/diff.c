@@ -63,15 +63,15 @@ static const struct cmd_option options[] = {
     {0, "other", "IMAGE", "B is in this other image (repeatable: one for each device)",
      .take = store_other},
     {0, "content", "WORD",
-     "read data to compare them: where checksums cannot tell (needed, the default), never, or "
-     "always",
+     "read data to compare them: only if checksums are not enough (needed, the default), never, "
+     "or always",
      CMD_WORD(struct diff_state, reading, readings)},
     {0, "by-path", NULL, "compare path by path, even if A and B have a common origin",
      CMD_FLAG(struct diff_state, by_path)},
     {0, "only", "LETTERS",
      "list only these changes: added (A), deleted (D), modified (M), renamed (R), ...",
      .take = store_only, .offset = CMD_AT(struct diff_state, only, const char *)},
-    {0, "stat", NULL, "also the bytes of content that differ, and on stderr how much in all",
+    {0, "stat", NULL, "also print the number of differing bytes, and the totals on stderr",
      CMD_FLAG(struct diff_state, stat)},
     {'0', "null", NULL, "end each field of a line with NUL, and do not escape names",
      CMD_FLAG(struct diff_state, null_terminated)},

@@ -603,13 +603,13 @@ const struct command cmd_info = {
     .summary = "Prints an overview: size, profiles, features, devices, state.",
     .details =
         "\n"
-        "Reads only the superblocks, the chunk tree and the root tree. The date is the time\n"
-        "of the last change in any subvolume. The state is healthy; degraded, if devices are\n"
-        "missing or missed transactions; incomplete, if chunks in use cannot be read\n"
-        "completely without the missing devices; damaged, if a part of these trees is lost;\n"
-        "or unreadable, if only the superblock can be read. For a disk, its partitions are\n"
-        "listed as well. \"Log tree\" shows whether there is a log and whether it was replayed;\n"
-        "'btrfs-walk log' lists its changes.\n",
+        "Reads only the superblocks, the chunk tree and the root tree. The date is the time of\n"
+        "the last change in any subvolume. The state is healthy; degraded, if devices are\n"
+        "missing or missed transactions; incomplete, if chunks in use cannot be read completely\n"
+        "without the missing devices; damaged, if a part of these trees is lost; or unreadable,\n"
+        "if only the superblock can be read. For a disk, its partitions are listed, too. \"Log\n"
+        "tree\" shows whether there is a log and whether it was replayed; 'btrfs-walk log'\n"
+        "lists its changes.\n",
     .examples = "  btrfs-walk info disk.img                 one screen\n"
                 "  btrfs-walk info --json a.img b.img | jq -r .state\n"
                 "                                           for programs\n",

@@ -862,7 +862,7 @@ const struct command cmd_ls = {
     "several --name options, at least one). Directories without selected entries are\n"
     "omitted.\n",
     .examples = "  btrfs-walk ls disk.img                  the top directory\n"
-                "  btrfs-walk ls -la disk.img /users/me     one directory, all columns\n"
+                "  btrfs-walk ls -la disk.img /users/me    one directory, all columns\n"
                 "  btrfs-walk ls -lt --names disk.img /etc  the newest first\n"
                 "  btrfs-walk ls --json disk.img /etc      all details of each entry\n"
                 "  btrfs-walk ls -R --subvol @ disk.img    all of one subvolume\n"

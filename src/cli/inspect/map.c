@@ -327,12 +327,12 @@ const struct command cmd_map = {
     .summary = "Translates logical addresses to device offsets, or back.",
     .details =
         "\n"
-        "For each logical ADDRESS, prints the device and offset of each copy and, for RAID5\n"
-        "and RAID6, of the parity blocks P and Q of its row, and for how many bytes this\n"
-        "mapping is valid. With +LENGTH, the whole range is mapped, in pieces. With --devid,\n"
-        "ADDRESS is an offset on that device and is translated to a logical address. If it\n"
-        "has none, the answer is its kind: a superblock, reserved (the first MiB),\n"
-        "unallocated, or unused: allocated to a chunk, but without data.\n\n"
+        "For each logical ADDRESS, prints the device and offset of each copy and, for RAID5 and\n"
+        "RAID6, of the parity blocks P and Q of its row, and for how many bytes this mapping is\n"
+        "valid. With +LENGTH, the whole range is mapped, in pieces. With --devid, ADDRESS is an\n"
+        "offset on that device and is translated to a logical address. An offset without a\n"
+        "logical address is a superblock, reserved (the first MiB), unallocated, or unused:\n"
+        "allocated to a chunk, but without data.\n\n"
         "An ADDRESS is a decimal number with an optional K, M, G, T, P or E, or 0x and\n"
         "hexadecimal digits. Further devices follow IMAGE; if --graph names the images, all\n"
         "operands are addresses.\n",

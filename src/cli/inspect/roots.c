@@ -29,7 +29,7 @@ struct roots {
 
 static const struct cmd_option options[] = {
     CMD_GROUP(cmd_generations_options, struct roots_state, states),
-    {0, "trees", NULL, "list the trees of each state", CMD_FLAG(struct roots_state, trees)},
+    {0, "trees", NULL, "list the trees of each root", CMD_FLAG(struct roots_state, trees)},
     {'j', "threads", "N", "scan with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct roots_state, threads)},
     {0},
@@ -166,16 +166,15 @@ const struct command cmd_roots = {
     .details =
         "\n"
         "The root tree of a transaction stays on the disk until other data overwrite it. The\n"
-        "superblock names the last four root trees; the others are found by reading all\n"
-        "metadata chunks. That scan runs if there are at most 64 GiB of them, or with --scan.\n"
-        "Each line is a historic root: its generation; the newest time in its list of\n"
-        "subvolumes; where it was found; whether its transaction was committed; and whether\n"
-        "its tree blocks are complete, or how many are missing. Of the missing blocks, some\n"
-        "may be trimmed: they contain zeros. A subvolume is readable if its root block is\n"
-        "intact.\n\n"
-        "With --generation N, or --tree-root ADDRESS@N, other commands read that generation.\n"
-        "A transaction may write several root trees and abandon all but the last; they have\n"
-        "the same generation.\n",
+        "superblock contains the addresses of the last four; a scan of all metadata chunks\n"
+        "finds the others. The scan runs if there are at most 64 GiB of metadata chunks, or\n"
+        "with --scan. Each line is a historic root: its generation; the newest time in its list\n"
+        "of subvolumes; where it was found; whether its transaction was committed; and whether\n"
+        "its tree blocks are complete, or how many are missing. Missing blocks that contain\n"
+        "zeros were trimmed. A subvolume is readable if its root block is intact.\n\n"
+        "With --generation N, or --tree-root ADDRESS@N, other commands read that generation. A\n"
+        "transaction may write several root trees and abandon all but the last; they have the\n"
+        "same generation.\n",
     .examples = "  btrfs-walk roots disk.img                      list historic roots\n"
                 "  btrfs-walk roots --trees disk.img              and their trees\n"
                 "  btrfs-walk roots --index disk.idx disk.img     the next time without a scan\n"

@@ -211,7 +211,7 @@ const struct command cmd_space = {
     .examples = "  btrfs-walk space disk.img                               a table\n"
                 "  btrfs-walk space --free-if /old,/older disk.img         space freed together\n"
                 "  btrfs-walk space --shared disk.img                      sets that share data\n"
-                "  btrfs-walk space -o exclusive,path disk.img | sort -n   in bytes\n",
+                "  btrfs-walk space -o exclusive,subvolume_path disk.img | sort -n\n",
     .options = options,
     .record = "shareinfo",
     .run = run,

@@ -177,16 +177,16 @@ const struct command cmd_subvolumes = {
     .summary = "Lists the subvolumes and snapshots of a file system.",
     .details =
         "\n"
-        "Subvolumes are sorted by id, the top-level subvolume (id 5) first. Paths begin at\n"
-        "the top-level subvolume. The columns include everything that 'btrfs subvolume list\n"
-        "-apcuqR' prints: parent is its 'parent' and 'top level', generation its 'gen',\n"
-        "otransid its 'cgen'. Subvolumes that are being deleted have no path and are listed\n"
-        "only with --deleted.\n",
+        "Subvolumes are sorted by id, the top-level subvolume (id 5) first. Paths begin at the\n"
+        "top-level subvolume. The columns include everything that 'btrfs subvolume list\n"
+        "-apcuqR' prints: parent_subvolume is its 'parent' and 'top level', generation its\n"
+        "'gen', otransid its 'cgen'. Subvolumes that are being deleted have no path and are\n"
+        "listed only with --deleted.\n",
     .examples = "  btrfs-walk subvolumes disk.img                       a table\n"
                 "  btrfs-walk subvolumes --tree disk.img                as a tree\n"
                 "  btrfs-walk subvolumes -o subvolume,subvolume_path --snapshots disk.img    "
                 "snapshots only\n"
-                "  btrfs-walk subvolumes --json disk.img | jq .path     all that is known\n",
+                "  btrfs-walk subvolumes --json disk.img | jq .uuid     for programs\n",
     .options = options,
     .record = "subvolinfo",
     .run = run,

@@ -297,15 +297,14 @@ const struct command cmd_tree_stats = {
         "\n"
         "Each tree is read completely. The output and its numbers are those of 'btrfs\n"
         "inspect-internal tree-stats', followed by the fill of the leaves and the number of\n"
-        "items of each type. Distances are differences of logical addresses. A seek is\n"
-        "counted where a block does not directly follow the previous block of the same node.\n"
-        "The time is an estimate for a hard disk that seeks in 8 ms and reads 160 MB per\n"
-        "second. The columns of --items are tree, type, number, items and "
-        "bytes.\n",
+        "items of each type. Distances are differences of logical addresses. A seek is counted\n"
+        "where a block does not directly follow the previous block of the same node. The time\n"
+        "is an estimate for a hard disk that seeks in 8 ms and reads 160 MB per second. --items\n"
+        "has other columns: tree, key_type_name, items and bytes.\n",
     .examples = "  btrfs-walk tree-stats disk.img                      root, extent, csum, fs\n"
                 "  btrfs-walk tree-stats -b -t 256 -t uuid disk.img    other trees\n"
                 "  btrfs-walk tree-stats --items -t fs disk.img        items by type\n"
-                "  btrfs-walk tree-stats -o name,bytes,fill disk.img   columns\n",
+                "  btrfs-walk tree-stats -o tree_name,bytes,fill_percent disk.img   columns\n",
     .options = options,
     .record = "treeinfo",
     .other_record = "itemsinfo",

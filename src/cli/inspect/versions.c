@@ -148,13 +148,13 @@ const struct command cmd_versions = {
     .summary = "Lists the versions of a file in older generations.",
     .details =
         "\n"
-        "The blocks of each transaction stay on the disk until other data overwrite them.\n"
-        "Each row is a version, the newest first: the file was the same from generation\n"
-        "\"first\" to \"generation\". If a generation has no file at PATH, the file is searched\n"
-        "for under other names. \"changes\" lists the differences from the previous version,\n"
-        "which is the next row. The contents are read and verified against the checksums of\n"
-        "that generation: all ranges are valid (verified), some are lost (partly), all are lost\n"
-        "(lost), or the file has no checksums and may contain anything "
+        "The blocks of each transaction stay on the disk until other data overwrite them. Each\n"
+        "row is a version, the newest first. It lasted from the generation in the column\n"
+        "first_generation to the one in generation. If a generation has no file at PATH, the\n"
+        "file is searched for under other names. \"changes\" lists the differences from the\n"
+        "previous version, which is the next row. The contents are read and verified against\n"
+        "the checksums of that generation: all ranges are valid (verified), some are lost\n"
+        "(partly), all are lost (lost), or the file has no checksums and may contain anything\n"
         "(unverified).\n",
     .examples = "  btrfs-walk versions disk.img /etc/fstab\n"
                 "  btrfs-walk cat --generation 1234 disk.img /etc/fstab    one of them\n"

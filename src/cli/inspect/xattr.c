@@ -393,14 +393,14 @@ const struct command cmd_xattr = {
     .summary = "Prints the extended attributes of files.",
     .details = CMD_PATHS_DETAILS
     "The format is that of getfattr: name=\"text\", or hexadecimal if the value is not\n"
-    "text; setfattr --restore reads it. Comments repeat access control lists in words. -d\n"
-    "prints the same as getfattr -d, except that control characters are always written as\n"
-    "\\ooo. Links in a directory are not followed.\n",
+    "text; setfattr --restore reads it. Comments explain access control lists. -d prints\n"
+    "the same as getfattr -d, except that control characters are always written as \\ooo.\n"
+    "Links in a directory are not followed.\n",
     .examples =
         "  btrfs-walk xattr disk.img /users/me/file          all attributes of a file\n"
         "  btrfs-walk xattr -R -m '^security' disk.img /     SELinux labels and capabilities\n"
         "  btrfs-walk xattr -dR disk.img / > attributes      for setfattr --restore\n"
-        "  btrfs-walk xattr --json disk.img / | jq .name    the names, for programs\n",
+        "  btrfs-walk xattr --json disk.img / | jq .xattr   the names, for programs\n",
     .options = options,
     .record = "xattrinfo",
     .run = run,

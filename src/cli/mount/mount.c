@@ -35,8 +35,8 @@ static const struct cmd_option options[] = {
      "allow other users to use the mount, within the permissions of the files; needs root, or "
      "user_allow_other in /etc/fuse.conf",
      CMD_FLAG(struct mount_state, allow_other)},
-    {0, "uid", "UID", "show all files as those of this user", CMD_TEXT(struct mount_state, user)},
-    {0, "gid", "GID", "show all files as those of this group", CMD_TEXT(struct mount_state, group)},
+    {0, "uid", "UID", "show all files as owned by this user", CMD_TEXT(struct mount_state, user)},
+    {0, "gid", "GID", "show all files as owned by this group", CMD_TEXT(struct mount_state, group)},
     {0},
 };
 
