@@ -76,6 +76,8 @@ struct bw_send_options {
                      received */
     bool no_header, no_end; /**< omit the header or the last command: for several subvolumes in one
                                stream */
+    const char *name;       /**< under which the receiver makes the subvolume: one component of
+                               a path; NULL: its own */
     enum bw_send_damage damage; /**< if it is not BW_SEND_STOP, bw_send() uses a random UUID */
     unsigned threads;           /**< as in struct bw_stream */
     /** Receives the next bytes of the stream, a view that ends with the call. Never called by two

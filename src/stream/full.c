@@ -358,11 +358,10 @@ struct bw_error *bw_send_full_begin(struct bw_sender *sender)
         return bw_error_no_memory();
     sender->order = full;
     sender->step = step;
-    sender->may_clash = true;
     bw_item_range_begin(&full->range, &sender->sent->fs->reader, &sender->sent->subvolume->tree,
                         (struct bw_key){BW_SUBVOLUME_ROOT_INODE, BW_INODE_ITEM, 0},
                         (struct bw_key){BW_SEND_LAST_INODE, UINT8_MAX, UINT64_MAX});
-    return NULL;
+    return bw_send_find_clashes(sender);
 }
 
 void bw_send_full_end(struct bw_sender *sender)

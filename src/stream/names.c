@@ -115,6 +115,27 @@ struct bw_error *bw_send_part_of(struct bw_send_root *root, uint64_t inode,
 
 /* Temporary names. */
 
+static bool is_like_temporary(const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    return bw_dir_entry_next(&cursor, &entry) && entry.name_length > 1 && entry.name[0] == 'o' &&
+           entry.name[1] >= '0' && entry.name[1] <= '9';
+}
+
+struct bw_error *bw_send_find_clashes(struct bw_sender *sender)
+{
+    struct bw_send_root *root = sender->sent;
+    struct bw_item_range *range = &root->parts_range;
+    bw_item_range_restart(range, &root->fs->reader, &root->subvolume->tree,
+                          (struct bw_key){BW_SUBVOLUME_ROOT_INODE, BW_DIR_INDEX, 0},
+                          (struct bw_key){BW_SUBVOLUME_ROOT_INODE, BW_DIR_INDEX, UINT64_MAX});
+    sender->may_clash = false;
+    while (!sender->may_clash && bw_item_range_next(range))
+        sender->may_clash = range->error || is_like_temporary(&range->item);
+    return bw_item_range_stop(range, NULL);
+}
+
 /* Whether the top directory of a subvolume has an entry of that name. */
 static struct bw_error *has_entry(struct bw_send_root *root, const char *name, size_t length,
                                   bool *found)

@@ -91,16 +91,22 @@ static struct bw_error *add_roots(struct bw_sender *sender, const struct bw_send
 }
 
 /* The top-level subvolume has no name of its own. */
+static struct bw_buffer name_of(const struct bw_sender *sender)
+{
+    const struct bw_send_root *sent = sender->sent;
+    const char *name = sender->options.name ? sender->options.name : "toplevel";
+    size_t length = strlen(name);
+    if (!sender->options.name && sent->subvolume->name_length) {
+        name = bw_subvolume_name(&sent->fs->subvolumes, sent->subvolume);
+        length = sent->subvolume->name_length;
+    }
+    return (struct bw_buffer){.data = (char *)(uintptr_t)name, .length = length};
+}
+
 static void begin(struct bw_sender *sender)
 {
     const struct bw_send_root *sent = sender->sent, *parent = sender->parent;
-    const struct bw_subvolume_table *table = &sent->fs->subvolumes;
-    const struct bw_buffer name = {
-        .data = sent->subvolume->name_length
-                    ? (char *)(uintptr_t)bw_subvolume_name(table, sent->subvolume)
-                    : (char[]){"toplevel"},
-        .length = sent->subvolume->name_length ? sent->subvolume->name_length : strlen("toplevel"),
-    };
+    const struct bw_buffer name = name_of(sender);
     if (!sender->options.no_header)
         bw_stream_begin(sender->commands, sender->options.version);
     size_t at = bw_send_command(sender, parent ? BW_COMMAND_SNAPSHOT : BW_COMMAND_SUBVOL, &name);

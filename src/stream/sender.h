@@ -62,6 +62,10 @@ struct bw_error *bw_send_part_of(struct bw_send_root *root, uint64_t inode,
 struct bw_error *bw_send_part_add(struct bw_send_root *root, struct bw_send_part part,
                                   const void *name);
 
+/** Finds out whether any entry of the top directory may be like a temporary name, so that each of
+ * these has to be looked up. */
+struct bw_error *bw_send_find_clashes(struct bw_sender *sender);
+
 /** Appends the temporary name of an inode, by which it is in the top directory until it gets its
  * place. */
 struct bw_error *bw_send_temporary_name(struct bw_sender *sender, uint64_t inode,

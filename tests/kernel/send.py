@@ -206,7 +206,7 @@ def is_alike(ours, theirs):
     around the contents have to be."""
     if ours == theirs:
         return True
-    if all(command != CLONE for command, _ in commands(theirs)):
+    if not any(command == CLONE for stream in (ours, theirs) for command, _ in commands(stream)):
         return False
     return ([c for c in commands(ours) if c[0] not in CONTENTS] ==
             [c for c in commands(theirs) if c[0] not in CONTENTS])

@@ -4,8 +4,11 @@
  */
 #include "btrfs-walk/stream.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -16,11 +19,11 @@
 #include "cli/export/export.h"
 
 struct send_state {
-    const char *file, *parent;
+    const char *file, *folder, *parent;
     const char **sources;
     size_t source_count, source_capacity;
     uint64_t version;
-    bool has_version, compressed, no_data, joined;
+    bool has_version, compressed, no_data, joined, recursive;
     unsigned on_error, threads;
 };
 
@@ -48,6 +51,13 @@ static struct bw_error *store_version(void *target, const struct cmd_option *opt
 static const struct cmd_option options[] = {
     {'f', "file", "FILE", "write to this file instead of stdout",
      CMD_TEXT(struct send_state, file)},
+    {'C', "directory", "FOLDER",
+     "write a file for each subvolume into this folder, numbered in the order of receiving",
+     CMD_TEXT(struct send_state, folder)},
+    {'R', "recursive", NULL,
+     "also send all snapshots, and the subvolumes inside, each as a difference if it has a "
+     "relative",
+     CMD_FLAG(struct send_state, recursive)},
     {'p', "parent", "SUBVOLUME", "send only what differs from this one, which the receiver has",
      CMD_TEXT(struct send_state, parent)},
     {'c', "clone-source", "SUBVOLUME",
@@ -77,6 +87,7 @@ struct subvolume {
     struct bw_subvolume_info info;
     uint8_t uuid[BW_UUID_SIZE]; /* that the stream has given it */
     bool is_sent;
+    char *name; /* for the receiver, if its own is not unique; NULL: its own */
 };
 
 struct sending {
@@ -84,40 +95,124 @@ struct sending {
     const struct cmd_common *common;
     struct bw_fs *fs;
     struct cmd_output_file file;
-    struct subvolume *all; /* those to send, then the sources, then the parent */
-    size_t send_count, count;
+    int folder, descriptor; /* with -C: the folder, and the file that is being written */
+    struct subvolume *all;  /* those to send, then the sources, then the parent */
+    size_t send_count, count, capacity;
 };
+
+static struct bw_error *add_subvolume(struct sending *sending, struct subvolume subvolume)
+{
+    BW_TRY(bw_subvolume_get(subvolume.side.fs, subvolume.side.subvolume, &subvolume.info));
+    if (!BW_ARRAY_RESERVE(sending->all, sending->count, sending->capacity))
+        return bw_error_no_memory();
+    sending->all[sending->count++] = subvolume;
+    return NULL;
+}
 
 static struct bw_error *find_subvolume(struct sending *sending, const char *text)
 {
-    struct subvolume *found = &sending->all[sending->count++];
-    BW_TRY(cmd_find_subvolume(sending->common, sending->fs, text, &found->past,
-                              &found->side.subvolume));
-    found->side.fs = found->past ? found->past : sending->fs;
-    return bw_subvolume_get(found->side.fs, found->side.subvolume, &found->info);
+    struct subvolume found = {0};
+    struct bw_error *error =
+        cmd_find_subvolume(sending->common, sending->fs, text, &found.past, &found.side.subvolume);
+    found.side.fs = found.past ? found.past : sending->fs;
+    if (!error)
+        error = add_subvolume(sending, found);
+    if (error)
+        bw_fs_close(found.past);
+    return error;
 }
 
-static struct bw_error *find_all(struct sending *sending)
-{
-    const struct send_state *state = sending->state;
-    sending->send_count = sending->common->path_count;
-    sending->all = calloc(sending->send_count + state->source_count + 1, sizeof *sending->all);
-    if (!sending->all)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < sending->send_count; i++)
-        BW_TRY(find_subvolume(sending, sending->common->paths[i]));
-    for (size_t i = 0; i < state->source_count; i++)
-        BW_TRY(find_subvolume(sending, state->sources[i]));
-    return state->parent ? find_subvolume(sending, state->parent) : NULL;
-}
-
-/* Parents. */
+/* Snapshots, and subvolumes inside. */
 
 static bool is_same_uuid(const uint8_t a[BW_UUID_SIZE], const uint8_t b[BW_UUID_SIZE])
 {
     static const uint8_t zeros[BW_UUID_SIZE];
     return memcmp(a, b, BW_UUID_SIZE) == 0 && memcmp(a, zeros, BW_UUID_SIZE) != 0;
 }
+
+/* Whether a subvolume is a snapshot of one that is already in the list, or inside it. */
+static bool belongs_to_list(const struct sending *sending, const struct bw_subvolume_info *info)
+{
+    bool belongs = false;
+    for (size_t i = 0; i < sending->count; i++) {
+        const struct bw_subvolume_info *other = &sending->all[i].info;
+        if (other->id == info->id)
+            return false;
+        belongs |= info->parent == other->id || is_same_uuid(info->parent_uuid, other->uuid);
+    }
+    return belongs && !info->is_deleted;
+}
+
+/* In the order of their last changes, so that a snapshot comes before what was changed after it. */
+static int by_transaction(const void *a, const void *b)
+{
+    const struct bw_subvolume_info *left = &((const struct subvolume *)a)->info,
+                                   *right = &((const struct subvolume *)b)->info;
+    if (left->ctransid != right->ctransid)
+        return left->ctransid < right->ctransid ? -1 : 1;
+    return left->id < right->id ? -1 : left->id > right->id;
+}
+
+static struct bw_error *add_relatives(struct sending *sending)
+{
+    for (size_t before = 0; before != sending->count;) {
+        before = sending->count;
+        for (const struct bw_subvolume *next = NULL;
+             (next = bw_subvolume_next(sending->fs, next));) {
+            struct bw_subvolume_info info;
+            BW_TRY(bw_subvolume_get(sending->fs, next, &info));
+            if (belongs_to_list(sending, &info))
+                BW_TRY(add_subvolume(
+                    sending, (struct subvolume){.side = {.fs = sending->fs, .subvolume = next}}));
+        }
+    }
+    qsort(sending->all, sending->count, sizeof *sending->all, by_transaction);
+    return NULL;
+}
+
+static bool has_name(const struct subvolume *a, const struct subvolume *b)
+{
+    return a->info.name_length == b->info.name_length && a->info.name_length &&
+           memcmp(a->info.name, b->info.name, a->info.name_length) == 0;
+}
+
+/* Receivers make all subvolumes in one folder. Those whose names are not unique, as of Snapper's
+ * snapshots, get the names of their paths, with '-' in place of '/'. */
+static struct bw_error *name_apart(struct sending *sending)
+{
+    for (size_t i = 0; i < sending->count; i++) {
+        struct subvolume *subvolume = &sending->all[i];
+        bool unique = true;
+        size_t length;
+        for (size_t j = 0; j < sending->count; j++)
+            unique &= i == j || !has_name(subvolume, &sending->all[j]);
+        if (unique)
+            continue;
+        BW_TRY(bw_subvolume_path(subvolume->side.fs, subvolume->side.subvolume, &subvolume->name,
+                                 &length));
+        memmove(subvolume->name, subvolume->name + 1, length);
+        for (char *at = subvolume->name; *at; at++)
+            *at = *at == '/' ? '-' : *at;
+    }
+    return NULL;
+}
+
+static struct bw_error *find_all(struct sending *sending)
+{
+    const struct send_state *state = sending->state;
+    for (size_t i = 0; i < sending->common->path_count; i++)
+        BW_TRY(find_subvolume(sending, sending->common->paths[i]));
+    if (state->recursive)
+        BW_TRY(add_relatives(sending));
+    if (sending->count > 1)
+        BW_TRY(name_apart(sending));
+    sending->send_count = sending->count;
+    for (size_t i = 0; i < state->source_count; i++)
+        BW_TRY(find_subvolume(sending, state->sources[i]));
+    return state->parent ? find_subvolume(sending, state->parent) : NULL;
+}
+
+/* Parents. */
 
 /* Whether one is a snapshot of the other, or both are snapshots of a third. */
 static bool are_related(const struct bw_subvolume_info *a, const struct bw_subvolume_info *b)
@@ -130,6 +225,11 @@ static uint64_t distance(const struct subvolume *a, const struct subvolume *b)
 {
     return a->info.ctransid > b->info.ctransid ? a->info.ctransid - b->info.ctransid
                                                : b->info.ctransid - a->info.ctransid;
+}
+
+static bool is_same(const struct subvolume *a, const struct subvolume *b)
+{
+    return a->side.fs == b->side.fs && a->side.subvolume == b->side.subvolume;
 }
 
 /* Whether the receiver has a subvolume when `sent` comes. */
@@ -145,7 +245,7 @@ static const struct subvolume *find_parent(const struct sending *sending,
     const struct subvolume *best = NULL;
     for (size_t i = 0; i < sending->count; i++) {
         const struct subvolume *other = &sending->all[i];
-        if (other != sent && is_there(sending, i) && are_related(&other->info, &sent->info) &&
+        if (!is_same(other, sent) && is_there(sending, i) && are_related(&other->info, &sent->info) &&
             (!best || distance(other, sent) < distance(best, sent)))
             best = other;
     }
@@ -158,7 +258,9 @@ static struct bw_error *write_bytes(void *context, const void *bytes, size_t len
 {
     struct sending *sending = context;
     cmd_progress_add(length);
-    return cmd_output_file_add(&sending->file, bytes, length);
+    return sending->state->folder
+               ? cmd_write_file(sending->descriptor, sending->state->folder, bytes, length)
+               : cmd_output_file_add(&sending->file, bytes, length);
 }
 
 static const char *reason_of(enum bw_send_reason reason)
@@ -207,24 +309,29 @@ static struct bw_send_options options_of(const struct send_state *state)
     };
 }
 
-static struct bw_error *send_one(struct sending *sending, size_t number,
-                                 struct bw_send_side *sources)
+/* Sources of clones are the parent and those that were sent last: each is looked into for each
+ * extent with several references. */
+enum { MOST_SOURCES = 16 };
+
+static struct bw_error *send_one(struct sending *sending, size_t number)
 {
     const struct send_state *state = sending->state;
     struct subvolume *sent = &sending->all[number];
     const struct subvolume *parent = NULL;
+    struct bw_send_side sources[MOST_SOURCES];
     struct bw_send_options how = options_of(state);
     struct bw_send_summary summary;
-    const bool incremental = state->parent || state->source_count;
+    const bool incremental = state->parent || state->source_count || state->recursive;
     if (state->parent)
         parent = &sending->all[sending->count - 1];
     else if (incremental)
         parent = find_parent(sending, sent);
-    for (size_t i = 0; i < sending->count && incremental; i++)
+    for (size_t i = sending->count; incremental && i-- > 0 && how.source_count < MOST_SOURCES;)
         if (i != number && is_there(sending, i))
             sources[how.source_count++] = sending->all[i].side;
     how.parent = parent ? &parent->side : NULL;
     how.sources = sources;
+    how.name = sent->name;
     how.no_header = state->joined && number;
     how.no_end = state->joined && number + 1 < sending->send_count;
     how.context = sending;
@@ -236,6 +343,28 @@ static struct bw_error *send_one(struct sending *sending, size_t number,
     return NULL;
 }
 
+/* Sends one subvolume into a file of its own, which is removed if it is not completed. */
+static struct bw_error *send_to_folder(struct sending *sending, size_t number)
+{
+    const struct subvolume *sent = &sending->all[number];
+    BW_AUTO_BUFFER struct bw_buffer name = {0};
+    const int length = (int)(sent->name ? strlen(sent->name) : sent->info.name_length);
+    bw_buffer_format(&name, "%04zu-%.*s.btrfs%c", number + 1, length,
+                     sent->name ? sent->name : sent->info.name, '\0');
+    if (name.failed)
+        return bw_error_no_memory();
+    sending->descriptor =
+        openat(sending->folder, name.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (sending->descriptor < 0)
+        return bw_error_from_errno(errno, "%s/%s", sending->state->folder, name.data);
+    struct bw_error *error = send_one(sending, number);
+    if (close(sending->descriptor) && !error)
+        error = bw_error_from_errno(errno, "%s/%s", sending->state->folder, name.data);
+    if (error)
+        unlinkat(sending->folder, name.data, 0);
+    return error;
+}
+
 static void expect(const struct sending *sending)
 {
     uint64_t bytes = 0;
@@ -244,21 +373,63 @@ static void expect(const struct sending *sending)
     cmd_progress_expect(bytes);
 }
 
-static struct bw_error *send_all(struct sending *sending)
+static struct bw_error *check_usage(const struct sending *sending)
 {
-    BW_TRY(find_all(sending));
-    if (isatty(cmd_output_file_descriptor(&sending->file)))
+    const struct send_state *state = sending->state;
+    if (state->folder && (state->file || state->joined))
+        return bw_error_create(BW_ERROR_USAGE, "-C excludes -f and -e");
+    if (state->recursive && state->parent)
+        return bw_error_create(BW_ERROR_USAGE, "--recursive chooses parents itself: omit -p");
+    if (state->on_error == CMD_ON_ERROR_SKIP && (state->recursive || state->source_count))
+        return bw_error_create(BW_ERROR_USAGE, "--on-error=skip makes streams that no other stream "
+                                               "can be based on: use zero");
+    if (!state->folder && isatty(cmd_output_file_descriptor(&sending->file)))
         return bw_error_create(
             BW_ERROR_USAGE,
             "refusing to write a stream to a terminal; redirect stdout, or use -f FILE");
-    BW_AUTO_FREE struct bw_send_side *sources = calloc(sending->count, sizeof *sources);
-    if (!sources)
-        return bw_error_no_memory();
-    BW_TRY(cmd_output_file_start(&sending->file));
+    return NULL;
+}
+
+static struct bw_error *send_all(struct sending *sending)
+{
+    BW_TRY(check_usage(sending));
+    BW_TRY(find_all(sending));
+    if (!sending->state->folder)
+        BW_TRY(cmd_output_file_start(&sending->file));
     expect(sending);
     for (size_t i = 0; i < sending->send_count; i++)
-        BW_TRY(send_one(sending, i, sources));
+        BW_TRY(sending->state->folder ? send_to_folder(sending, i) : send_one(sending, i));
     return NULL;
+}
+
+/* Opens the file or the folder, before the sandbox is entered. */
+static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
+{
+    struct sending *sending = context;
+    const char *folder = sending->state->folder;
+    if (!folder)
+        return cmd_output_file_open(&sending->file, planned);
+    if (mkdir(folder, 0777) && errno != EEXIST)
+        return bw_error_from_errno(errno, "%s", folder);
+    sending->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return sending->folder < 0 ? bw_error_from_errno(errno, "%s", folder) : NULL;
+}
+
+/* Closes everything; returns whether there was damage in older generations. */
+static bool close_all(struct sending *sending)
+{
+    bool damaged = false;
+    for (size_t i = 0; i < sending->count; i++) {
+        struct subvolume *subvolume = &sending->all[i];
+        damaged |= subvolume->past && bw_fs_status(subvolume->past).damages;
+        bw_fs_close(subvolume->past);
+        free(subvolume->name);
+    }
+    free(sending->all);
+    free(sending->state->sources);
+    if (sending->folder >= 0)
+        close(sending->folder);
+    return damaged;
 }
 
 static int run(const struct cmd_common *common, void *settings)
@@ -266,28 +437,25 @@ static int run(const struct cmd_common *common, void *settings)
     const struct send_state *state = settings;
     struct sending sending = {.state = state,
                               .common = common,
+                              .folder = -1,
                               .file = {.common = common, .name = state->file, .descriptor = -1}};
     struct cmd_common writing = *common;
     struct cmd_session session;
-    writing.writing.open_outputs = cmd_output_file_open;
-    writing.writing.outputs = &sending.file;
+    writing.writing.open_outputs = open_outputs;
+    writing.writing.outputs = &sending;
+    writing.writing.folder = state->folder;
     int status = cmd_open(&writing, &session);
     if (status) {
         bw_error_free(cmd_output_file_close(&sending.file, NULL));
+        close_all(&sending);
         return status;
     }
     sending.fs = session.fs;
     struct bw_error *error = cmd_output_file_close(&sending.file, send_all(&sending));
     int answer = error ? cmd_fail_answer(common, error) : STATUS_OK;
-    bool past_damaged = false;
-    for (size_t i = 0; i < sending.count; i++) {
-        past_damaged |= sending.all[i].past && bw_fs_status(sending.all[i].past).damages;
-        bw_fs_close(sending.all[i].past);
-    }
-    free(sending.all);
-    free(state->sources);
+    bool damaged = close_all(&sending);
     status = cmd_close(common, &session);
-    return answer ? answer : past_damaged ? STATUS_PARTIAL : status;
+    return answer ? answer : damaged ? STATUS_PARTIAL : status;
 }
 
 const struct command cmd_send = {
@@ -312,6 +480,7 @@ const struct command cmd_send = {
         "  btrfs-walk send disk.img snapshots/1 | btrfs receive /mnt      a whole snapshot\n"
         "  btrfs-walk send -p snapshots/1 disk.img snapshots/2 > 2.btrfs  what has changed\n"
         "  btrfs-walk send --compressed-data disk.img 256 > 256.btrfs     without decompressing\n"
+        "  btrfs-walk send -R -C backup disk.img @          a subvolume with all its snapshots\n"
         "  btrfs-walk send --on-error=skip disk.img @ | btrfs receive /mnt\n"
         "                                                      what can be read\n"
         "  btrfs-walk send -f home.btrfs disk.img home@1234    as of transaction 1234\n",
