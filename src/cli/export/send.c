@@ -245,7 +245,8 @@ static const struct subvolume *find_parent(const struct sending *sending,
     const struct subvolume *best = NULL;
     for (size_t i = 0; i < sending->count; i++) {
         const struct subvolume *other = &sending->all[i];
-        if (!is_same(other, sent) && is_there(sending, i) && are_related(&other->info, &sent->info) &&
+        if (!is_same(other, sent) && is_there(sending, i) &&
+            are_related(&other->info, &sent->info) &&
             (!best || distance(other, sent) < distance(best, sent)))
             best = other;
     }
