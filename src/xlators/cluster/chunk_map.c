@@ -506,13 +506,11 @@ const struct bw_xlator_class bw_cluster_chunk_map_class = {
         "devices that store it, and reads it there. It supports every profile: single, DUP, "
         "RAID0, RAID1 with two, three or four copies, RAID10, RAID5 and RAID6. A read that "
         "crosses a stripe boundary is split. If a device is missing, or stale because it missed "
-        "writes, another copy is read, or the bytes are computed from parity. If a copy is "
-        "present but bad, features/verify asks for the next one. On a file system with the "
-        "raid-stripe-tree feature, that tree says where file data are stored.\n"
-        "\n"
+        "writes, the layer reads another copy, or computes the bytes from parity. If a copy is "
+        "present but bad, features/verify requests the next one. With the raid-stripe-tree "
+        "feature, the location of file data comes from that tree.\n\n"
         "Every graph needs exactly one such layer. The layers below it are the devices of the "
-        "file system, in any order. The list of chunks is read from the image when it is opened, "
-        "so there is nothing to configure.",
+        "file system, in any order. The list of chunks comes from the image.",
     .above = BW_ADDRESS_LOGICAL,
     .below = BW_ADDRESS_DEVICE,
     .minimum_children = 1,

@@ -122,12 +122,10 @@ const struct bw_xlator_class bw_cluster_remap_class = {
     .type = "cluster/remap",
     .description = "finds extents that relocation has moved (remap-tree feature)",
     .page =
-        "On a file system with the remap-tree feature, a balance moves data without changing the "
-        "addresses that point at it. The remap tree records the new location of each range. This "
-        "layer holds that list and reads each range from its current location.\n"
-        "\n"
-        "If the image has the feature, the layer is inserted above cluster/chunk-map and reads "
-        "the list from the image. Other images do not need it.",
+        "On a file system with the remap-tree feature, a balance moves data without changing "
+        "the addresses that point at it. The remap tree records the new location of each range. "
+        "This layer reads each range from its current location.\n\n"
+        "The default graph contains it above cluster/chunk-map if the image has the feature.",
     BW_ONE_CHILD(BW_ADDRESS_LOGICAL),
     .private_size = sizeof(struct remap),
     .takes = BW_TAKES(BW_CONTROL_MOVED_RANGE),

@@ -171,20 +171,17 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Counts the reads that pass. For each kind of read it counts the calls (batches), requests, "
-    "bytes and errors, the sizes of the requests and the durations of the calls. The report is "
-    "written when the graph is closed; a statedump has the same numbers at any time.\n"
-    "\n"
-    "Use it to find out where time is spent: the difference between two places is the time of the "
-    "layers between them. A call costs only two readings of the clock, so the layer can be "
-    "inserted in every place at once.\n"
-    "\n"
-    "    btrfs-walk --insert debug/io-stats@node-cache --insert debug/io-stats@device-1 "
-    "image.img\n"
-    "    btrfs-walk --insert debug/io-stats@verify,format=json,file=stats.json image.img\n"
-    "\n"
-    "Sizes and times are shown by powers of two: a line counts the values from its own up to the "
-    "next. A batch of several kinds is counted as a call of the kind of its first request.\n";
+    "Counts the reads that pass. For each kind of read it counts the calls (batches), "
+    "requests, bytes and errors, the sizes of the requests and the durations of the calls. "
+    "The report is written when the graph is closed; a statedump has the same numbers at "
+    "any time.\n\n"
+    "Use it to find out where time is spent: the difference between two places is the time "
+    "of the layers between them. A call costs only two readings of the clock, so the layer "
+    "can be inserted in every place at once.\n\n"
+    "    btrfs-walk --insert debug/io-stats@node-cache --insert debug/io-stats@device-1 image.img\n"
+    "    btrfs-walk --insert debug/io-stats@verify,format=json,file=stats.json image.img\n\n"
+    "Histograms have powers of two as their steps. A batch of several kinds is counted as a "
+    "call of the kind of its first request.\n";
 
 const struct bw_xlator_class bw_debug_io_stats_class = {
     .type = "debug/io-stats",

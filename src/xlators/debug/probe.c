@@ -34,21 +34,18 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Changes nothing. Every call of a layer fires the probes fop-wind and fop-unwind with the "
-    "name of the layer, so this layer shows the calls at its place under its own name: reads, "
-    "mappings of addresses (map) and read-ahead (advise), with their times and errors.\n"
-    "\n"
-    "Use it to compare the requests above a layer with the requests below it. This counts both "
-    "sides of the cache:\n"
-    "\n"
+    "Changes nothing. Every call of a layer fires the probes fop-wind and fop-unwind with "
+    "the name of the layer, so this layer shows the calls at its place under its own name: "
+    "reads, mappings of addresses (map) and read-ahead (advise), with their times and "
+    "errors.\n\n"
+    "Use it to compare the requests above a layer with the requests below it. This counts "
+    "both sides of the cache:\n\n"
     "    btrfs-walk --insert debug/probe@node-cache --insert debug/probe@read-ahead "
-    "--probe-stats=xlator image.img\n"
-    "\n"
-    "A call is a batch of requests: fop-unwind has their number, and the address and kind of the "
-    "first. With each=on the layer below is called once for each request, so that each request "
-    "has its own events there, with its own address, time and call number; their parent is the "
-    "call of this layer. The layers below then cannot sort or join the requests of a batch, and a "
-    "run takes longer.\n";
+    "--probe-stats=xlator image.img\n\n"
+    "A call is a batch of requests: fop-unwind has their number, and the address and kind "
+    "of the first. With each=on, the layer below is called once for each request, so that "
+    "each request has separate events there, whose parent is the call of this layer. The "
+    "layers below then cannot sort or join the requests of a batch, and a run takes longer.\n";
 
 const struct bw_xlator_class bw_debug_probe_class = {
     .type = "debug/probe",

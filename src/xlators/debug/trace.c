@@ -146,20 +146,18 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Writes a line for each request (>) and each reply (<): the name of the volume, the kind of "
-    "read, address and length in bytes, and the copy. The line of a request for a tree block also "
-    "has the owner, level and generation expected by its parent. The line of a reply ends with ok "
-    "or with the error. Lines are indented by the depth of the call. All lines of a batch are "
-    "written at once, so that threads do not mix their lines within it.\n"
-    "\n"
-    "Use it to see the requests of a layer to the layer below it, and their order. Addresses are "
-    "logical if this layer is above the chunk map, and offsets on one device below it.\n"
-    "\n"
+    "Writes a line for each request (>) and each reply (<): the name of the volume, the "
+    "kind of read, address and length in bytes, and the copy. The line of a request for a "
+    "tree block also has the owner, level and generation expected by its parent. The line "
+    "of a reply ends with ok or with the error. Lines are indented by the depth of the "
+    "call. The lines of a batch are never mixed with lines of other threads.\n\n"
+    "Use it to see the requests of a layer to the layer below it, and their order. "
+    "Addresses are logical if this layer is above the chunk map, and offsets on one device "
+    "below it.\n\n"
     "    btrfs-walk --insert debug/trace@verify,kind=tree-block image.img\n"
-    "    btrfs-walk --insert debug/trace@device-1,file=device-1.trace image.img\n"
-    "\n"
-    "With operations=all, mappings of addresses (map) and read-ahead (advise) are written as "
-    "well; kind does not apply to them.\n";
+    "    btrfs-walk --insert debug/trace@device-1,file=device-1.trace image.img\n\n"
+    "With operations=all, it also writes mappings of addresses (map) and read-ahead "
+    "(advise); kind does not apply to them.\n";
 
 const struct bw_xlator_class bw_debug_trace_class = {
     .type = "debug/trace",

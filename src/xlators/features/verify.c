@@ -565,18 +565,14 @@ const struct bw_xlator_class bw_features_verify_class = {
     .type = "features/verify",
     .description = "verifies tree blocks and file data, and tries their other copies",
     .page =
-        "This layer passes only the requested tree block. It verifies the checksum, the fsid, the "
-        "address, and the level, owner, generation and first key that the parent block contains. "
-        "If a copy is bad, it reads the next one, and finally the copy computed from parity. With "
-        "-v, bad copies that were replaced are reported.\n"
-        "\n"
+        "For each tree block, this layer verifies the checksum, the fsid, the address, and the "
+        "level, owner, generation and first key that the parent block contains. If a copy is "
+        "bad, it reads the next one, and finally the copy computed from parity. -v reports bad "
+        "copies that were replaced.\n\n"
         "If no copy is good, the read fails. The message lists every copy, its location and its "
-        "error. File data with checksums are handled in the same way, sector by sector: a sector "
-        "that is bad in one copy may be good in another.\n"
-        "\n"
+        "error. File data with checksums are verified in the same way, sector by sector.\n\n"
         "To test detection, insert a layer that corrupts reads below this one. To bypass "
-        "detection, insert it above:\n"
-        "\n"
+        "detection, insert it above:\n\n"
         "    btrfs-walk --insert debug/error-gen@chunk-map disk.img\n",
     BW_ONE_CHILD(BW_ADDRESS_LOGICAL),
     .private_size = sizeof(struct bw_verify),

@@ -179,14 +179,11 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 }
 
 static const char page[] =
-    "Joins several devices into one: the bytes of each device follow the bytes of the previous "
-    "one.\n"
-    "\n"
-    "Use it for an image that was split into parts. If an image has the name of a first part "
-    "(disk.img.001, disk.img.aa), and is shorter than the file system or the partition table in "
-    "it, then the program finds the parts with the following names and inserts this layer. For "
-    "parts with other names, describe it in a volfile:\n"
-    "\n"
+    "Joins several devices into one: the bytes of each device follow the bytes of the "
+    "previous one.\n\n"
+    "The default graph contains it for the parts of a split image, if the image has the "
+    "name of a first part (disk.img.001, disk.img.aa) and is shorter than the file system "
+    "or disk in it. For parts with other names, write a volfile:\n\n"
     "    volume device-1\n"
     "        type layout/concat\n"
     "        subvolumes part-1 part-2 part-3\n"

@@ -436,19 +436,17 @@ static void show(struct bw_xlator *xlator, struct bw_json *json)
 }
 
 static const char page[] =
-    "Shows a metadump of btrfs-image as a device. A metadump contains the tree blocks of a file "
-    "system, from all its devices, but no file contents. Developers ask for it in bug reports.\n"
-    "\n"
-    "You need not insert this layer: the program adds it to an image that starts with the magic "
-    "number of a metadump. Compressed metadumps need no preparation: the layer decompresses a "
-    "piece when a read needs it, and keeps the last few pieces in memory.\n"
-    "\n"
+    "Shows a metadump of btrfs-image as a device. A metadump contains the tree blocks of a "
+    "file system, from all its devices, but no file contents. Developers ask for it in bug "
+    "reports.\n\n"
+    "The default graph contains it for an image that begins with the magic number of a "
+    "metadump. If the metadump is compressed, the layer decompresses only the pieces that "
+    "are read.\n\n"
     "    btrfs-image -c9 /dev/sdb1 dump.bti\n"
-    "    btrfs-walk dump.bti\n"
-    "\n"
-    "On the device that this layer shows, everything is stored at its logical address, in one "
-    "copy. So the devices, offsets and copies that commands print for a metadump differ from "
-    "those on the original file system.\n";
+    "    btrfs-walk dump.bti\n\n"
+    "On the device that this layer shows, everything is stored at its logical address, in "
+    "one copy. So the devices, offsets and copies that commands print for a metadump differ "
+    "from those on the original file system.\n";
 
 const struct bw_xlator_class bw_layout_metadump_class = {
     .type = "layout/metadump",

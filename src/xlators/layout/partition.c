@@ -51,17 +51,13 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Shows a partition of the disk below as a separate disk. libblkid reads the partition table, "
-    "GPT or MBR. If the first header of a GPT is damaged, its second one is used. Logical "
-    "partitions of an MBR are numbered from 5 on. Sectors of 512 bytes and of 4 KiB are "
-    "distinguished.\n"
-    "\n"
-    "You need not insert this layer: an image without a superblock at its beginning is searched "
-    "for partitions with btrfs file systems, and --partition selects one of them. In a volfile, "
-    "or to put layers below it, insert it yourself:\n"
-    "\n"
-    "    btrfs-walk --insert layout/partition@device-1,partition=2 whole-disk.img\n"
-    "\n"
+    "Shows a partition of the disk below as a separate disk. libblkid reads the partition "
+    "table, GPT or MBR. If the first header of a GPT is damaged, its second one is used. "
+    "Logical partitions of an MBR are numbered from 5 on. Sectors have 512 bytes or 4 KiB.\n\n"
+    "The default graph contains it for an image without a superblock that has a partition "
+    "with a btrfs file system; --partition selects one of several. To put layers below it, "
+    "insert it yourself:\n\n"
+    "    btrfs-walk --insert layout/partition@device-1,partition=2 whole-disk.img\n\n"
     "A partition that extends beyond the end of the image is cut off there, with a warning.\n";
 
 const struct bw_xlator_class bw_layout_partition_class = {

@@ -109,19 +109,17 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Shows a part of the device below as a whole device: a read at address A becomes a read at "
-    "offset + A. Nothing outside of that part can be read.\n"
-    "\n"
-    "Use it for a file system that begins neither where the image begins nor where a partition "
-    "does: after a header of another format, or in a partition whose table is lost. Insert it "
-    "above the storage layer of the image; the option --offset does that for all images.\n"
-    "\n"
+    "Shows a part of the device below as a whole device: a read at address A becomes a read "
+    "at offset + A. Nothing outside of that part can be read.\n\n"
+    "Use it for a file system that begins neither at the start of the image nor at the "
+    "start of a partition: after a header of another format, or if the partition table is "
+    "lost. Insert it above the storage layer of the image; the option --image-offset does "
+    "that for all images.\n\n"
     "    btrfs-walk --insert layout/window@device-1,offset=1M disk.img\n"
-    "    btrfs-walk --offset 1M disk.img\n"
-    "\n"
-    "Give the length as well if the bytes after the window must not be mistaken for a part of the "
-    "file system. A window that extends beyond the end of the device is refused; omit the length "
-    "for an image that was cut off.\n";
+    "    btrfs-walk --image-offset 1M disk.img\n\n"
+    "Give the length as well if the bytes after the window must not be mistaken for a part "
+    "of the file system. A window that extends beyond the end of the device is refused; "
+    "omit the length for an image that was cut off.\n";
 
 const struct bw_xlator_class bw_layout_window_class = {
     .type = "layout/window",

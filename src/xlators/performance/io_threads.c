@@ -169,22 +169,17 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Splits a batch of reads into as many parts as there are threads, and passes them to the "
-    "layer below in parallel. The batch is complete when all its parts are. A batch of one "
-    "request is passed on directly, and so is every batch if no thread can be started.\n"
-    "\n"
-    "It helps above a layer that is slow, serves one request at a time, and does not support "
-    "read-ahead, such as a plug-in that contacts a server. Above a debug/delay-gen, a walk with "
-    "one thread becomes three to four times as fast with 4 threads, and eight times as fast with "
-    "16; a walk with -j 8 becomes three times as fast with 16 threads.\n"
-    "\n"
-    "    btrfs-walk --insert performance/io-threads@device-1,threads=16 disk.img\n"
-    "\n"
-    "It does not help above storage/file, where the kernel performs the read-ahead. It made no "
-    "difference on a local disk. On a slow FUSE file system it took between half and one and a "
-    "half times the time, while -j 8 alone was nearly always faster. Above features/verify the "
-    "threads share the computation of checksums, which saves a tenth of the time where -j 2 saves "
-    "nearly half. So try -j first.\n";
+    "Splits a batch of reads into as many parts as there are threads, and passes them to "
+    "the layer below in parallel. The batch is complete when all its parts are. A batch of "
+    "one request is passed on directly, and so is every batch if no thread can be started.\n\n"
+    "It helps above a layer that is slow, serves one request at a time, and does not "
+    "support read-ahead, such as a plug-in that contacts a server. Above a debug/delay-gen, "
+    "a walk with one thread becomes three to four times as fast with 4 threads, and eight "
+    "times as fast with 16.\n\n"
+    "    btrfs-walk --insert performance/io-threads@device-1,threads=16 disk.img\n\n"
+    "It does not help above storage/file, where the kernel performs the read-ahead. Above "
+    "features/verify, the threads share the computation of checksums, but -j saves more "
+    "time. So try -j first.\n";
 
 const struct bw_xlator_class bw_performance_io_threads_class = {
     .type = "performance/io-threads",

@@ -273,16 +273,12 @@ static const struct bw_option options[] = {
 const struct bw_xlator_class bw_performance_node_cache_class = {
     .type = "performance/node-cache",
     .description = "caches the upper blocks of trees",
-    .page =
-        "A walk reads the upper blocks of the trees repeatedly, and all other blocks only once. "
-        "This layer keeps the upper blocks in memory, already verified, so it belongs above "
-        "features/verify. Leaves are not cached, so that a long walk does not evict the upper "
-        "blocks.\n"
-        "\n"
-        "The default is enough for most images. Give it more memory for a file system of many "
-        "terabytes on a slow disk, and none to measure the layers below:\n"
-        "\n"
-        "    btrfs-walk --xlator-option node-cache.size=64M disk.img\n",
+    .page = "A walk reads the upper blocks of the trees repeatedly, and the leaves only once. This "
+            "layer keeps only the upper blocks in memory, already verified, so it belongs above "
+            "features/verify.\n\n"
+            "The default is enough for most images. Give it more memory for a file system of many "
+            "terabytes on a slow disk, and none to measure the layers below:\n\n"
+            "    btrfs-walk --xlator-option node-cache.size=64M disk.img\n",
     BW_ONE_CHILD(BW_ADDRESS_LOGICAL),
     .private_size = sizeof(struct node_cache),
     .options = options,

@@ -55,13 +55,11 @@ const struct bw_xlator_class bw_performance_read_ahead_class = {
     .type = "performance/read-ahead",
     .description = "merges read-ahead ranges",
     .page =
-        "A walk announces the tree blocks that it will read next. This layer sorts the announced "
-        "ranges by address and joins adjacent ones, so that the layers below, and finally the "
-        "kernel, receive a few long ranges. Reads themselves pass unchanged.\n"
-        "\n"
-        "A disk that has to move its head reads a small gap faster than it skips it. For such a "
-        "disk set a gap; for a solid-state disk leave it at 0:\n"
-        "\n"
+        "A walk announces the tree blocks that it will read next. This layer sorts the "
+        "announced ranges by address and joins adjacent ones, so that the layers below, and "
+        "finally the kernel, receive a few long ranges. Reads themselves pass unchanged.\n\n"
+        "A hard disk reads a small gap faster than it skips it. For a hard disk, set a gap; for "
+        "an SSD, leave it at 0:\n\n"
         "    btrfs-walk --xlator-option read-ahead.gap=128K /dev/sdb1\n",
     BW_ONE_CHILD(BW_ADDRESS_LOGICAL),
     .options = options,

@@ -236,10 +236,11 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Reads the bytes of one image file or block device, at the bottom of the graph. The file is "
-    "opened read-only. Its access time does not change if its owner runs the program. A batch of "
-    "reads is sorted by offset, and neighbouring reads become one system call. Once reads have "
-    "missed the page cache, the layer requests read-ahead from the kernel.\n";
+    "Reads the bytes of one image file or block device, at the bottom of the graph. The "
+    "file is opened read-only. Its access time does not change if its owner runs the "
+    "program. A batch of reads is sorted by offset, and neighbouring reads become one "
+    "system call. If reads miss the page cache, the layer requests read-ahead from the "
+    "kernel.\n";
 
 const struct bw_xlator_class bw_storage_file_class = {
     .type = "storage/file",

@@ -304,21 +304,18 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Reads the bytes of an image from an NBD server, or from a helper program that serves an "
-    "image in another format. The default graph contains this layer if an image is given as the "
-    "address of a server, a container like qcow2, or a compressed image:\n"
-    "\n"
+    "Reads the bytes of an image from an NBD server, or from a helper program that serves "
+    "an image in another format. The default graph contains this layer if an image is given "
+    "as the address of a server, a container like qcow2, or a compressed image:\n\n"
     "    btrfs-walk nbd://server/disk\n"
-    "    btrfs-walk disk.qcow2\n"
-    "\n"
-    "A batch of reads is sorted by offset, and neighbours become one read. The layer sends all "
-    "requests before it waits for the first reply, and several threads share one connection. It "
-    "respects the server's limits for the size and alignment of reads.\n"
-    "\n"
-    "If the connection is lost, the layer connects again, with a warning. If that fails, all "
-    "further reads fail at once. They also fail if a server is silent for the whole timeout, "
-    "unless it has replied on that connection before. A helper that has ended is not started "
-    "again. The limits apply to the image, in all graphs that read it.\n";
+    "    btrfs-walk disk.qcow2\n\n"
+    "A batch of reads is sorted by offset, and neighbours become one read. The layer sends "
+    "all requests before it waits for the first reply, and several threads share one "
+    "connection. It respects the server's limits for the size and alignment of reads.\n\n"
+    "If the connection is lost, the layer connects again, with a warning. If that fails, "
+    "all further reads fail at once. They also fail if a server is silent for the whole "
+    "timeout, unless it has replied on that connection before. A helper that has ended is "
+    "not started again.\n";
 
 const struct bw_xlator_class bw_storage_nbd_class = {
     .type = "storage/nbd",
