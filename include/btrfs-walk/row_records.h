@@ -368,7 +368,7 @@ struct bw_logchange {
 struct bw_quotainfo {
     const char *quota_mode; /**< none, off, full or simple */
     const char *quota_state; /**< consistent, rescanning, inconsistent, or unknown */
-    uint64_t generation; /**< transaction that wrote the state */
+    uint64_t generation; /**< transaction that wrote the status */
     uint64_t enable_generation; /**< generation from which on simple quotas count extents */
     uint64_t rescan_logical; /**< logical address that a rescan has reached */
     uint64_t flags; /**< BTRFS_QGROUP_STATUS_FLAG_* flags */
@@ -446,15 +446,15 @@ struct bw_placeinfo {
 /** Version 2, Evolving/Evolving/Common: the use of a range of addresses. */
 struct bw_ownerinfo {
     /** data: of a file; metadata: a tree block that a file depends on; block: a tree block;
-     *  hidden: of an extent, but in no file; free, unused, outside; on a device also
-     *  superblock, reserved, unallocated, parity */
+     *  hidden: of an extent, but shown by no file; free, unused, outside; on a device
+     *  also superblock, reserved, unallocated, parity */
     const char *kind;
     uint64_t logical; /**< logical address; absent without one */
     uint64_t length; /**< bytes from there on */
     uint64_t extent_logical; /**< address of the extent or tree block that this is part of */
     uint64_t tree; /**< id of the subvolume or other tree */
     uint64_t inode; /**< number of the file in the tree */
-    /** offset in the file; for compressed data, offset of the whole compressed piece */
+    /** offset in the file; for compressed data, offset of the compressed extent's range */
     uint64_t file_offset;
     uint64_t file_length; /**< bytes of the file from that offset on */
     struct bw_bytes path; /**< one of the paths of the file; absent if it has none */
@@ -599,11 +599,11 @@ struct bw_diffinfo {
 struct bw_deletedinfo {
     /** recoverable contents: verified, unverified, partly or lost; absent if data were not read */
     const char *recoverable;
-    uint64_t generation; /**< generation of the last state that contained it */
-    uint64_t tree_root; /**< logical address of the root tree of that state */
-    int64_t changed; /**< last change in that state */
+    uint64_t generation; /**< last generation that contains it */
+    uint64_t tree_root; /**< logical address of the root tree of that generation */
+    int64_t changed; /**< last change in that generation */
     const char *type; /**< file, directory, subvolume, symlink, ... */
-    struct bw_bytes path; /**< path in that state */
+    struct bw_bytes path; /**< path in that generation */
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
     uint64_t size; /**< size; absent for directories */
     int64_t mtime; /**< last modification of the contents */
@@ -615,10 +615,10 @@ struct bw_deletedinfo {
 
 /** Version 2, Evolving/Evolving/Common: a version of a file. */
 struct bw_versioninfo {
-    uint64_t generation; /**< generation of the newest state that has it */
-    uint64_t first_generation; /**< generation of the oldest state that has it */
-    uint64_t tree_root; /**< logical address of the root tree of the newest state */
-    int64_t changed; /**< last change in the newest state */
+    uint64_t generation; /**< newest generation that contains it */
+    uint64_t first_generation; /**< oldest generation that contains it */
+    uint64_t tree_root; /**< logical address of the root tree of the newest generation */
+    int64_t changed; /**< last change in the newest generation */
     /** recoverable contents: verified, unverified, partly or lost; absent if data were not read */
     const char *recoverable;
     const char *type; /**< file, directory, symlink, ... */
@@ -628,13 +628,13 @@ struct bw_versioninfo {
     struct bw_names changes;
     struct bw_names unknown; /**< attributes that could not be compared */
     uint64_t replaced; /**< whether the previous version was another file of that name */
-    struct bw_bytes path; /**< path in the newest state */
+    struct bw_bytes path; /**< path in the newest generation */
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
     uint64_t subvolume; /**< id of the subvolume it is in */
     uint64_t inode; /**< inode number in that subvolume */
 };
 
-/** Version 2, Evolving/Evolving/Common: a current or older state of the file system. */
+/** Version 2, Evolving/Evolving/Common: a current or older generation of the file system. */
 struct bw_stateinfo {
     uint64_t generation; /**< transaction that wrote it */
     int64_t changed; /**< time of the last change in its subvolumes; absent if unknown */
@@ -653,9 +653,9 @@ struct bw_stateinfo {
     uint64_t chunk_root; /**< logical address of its chunk tree; absent if it is the current one */
 };
 
-/** Version 2, Evolving/Evolving/Common: a tree of a state. */
+/** Version 2, Evolving/Evolving/Common: a tree of a generation. */
 struct bw_statetreeinfo {
-    uint64_t generation; /**< transaction that wrote the state */
+    uint64_t generation; /**< generation of its root tree */
     uint64_t tree_root; /**< logical address of the root of its root tree */
     uint64_t tree; /**< id of the tree */
     const char *tree_name; /**< its name, or the id again */

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154 # the variables are those of scripts/bench
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The commands that scripts/bench compares.  Each takes the name of an image.
+# The commands that scripts/bench compares. Each accepts the name of an image.
 
 image() {
 	printf '%s/%s.img' "$images" "$1"
@@ -19,7 +19,7 @@ list_subvolumes() {
 	"$walk" subvolumes --json "$(image "$1")"
 }
 
-# Counting and timing at every edge of the graph.
+# Counts and times the calls at every edge of the graph.
 walk_with_io_stats() {
 	"$walk" --insert 'debug/io-stats@*,file=/dev/null' "$(image "$1")"
 }
@@ -36,7 +36,7 @@ floor_of_names() {
 	"$build/bench/floor" "$work/$1.names" "$(image "$1")"
 }
 
-# These lie scattered: on a cold image the kernel has to be told ahead.
+# These blocks are scattered: on a cold image, the kernel needs read-ahead requests.
 cold_floor_of_names() {
 	"$build/bench/floor" -a $((16 << 20)) "$work/$1.names" "$(image "$1")"
 }
@@ -45,7 +45,7 @@ columns() {
 	"$walk" -o path,size,mtime "$(image "$1")"
 }
 
-# All members, as they are by default.
+# All members, which is the default.
 json() {
 	"$walk" --json "$(image "$1")"
 }
@@ -54,7 +54,7 @@ chunks() {
 	"$walk" chunks --json "$(image "$1")"
 }
 
-# The mount is part of the time: who wants a list of files has to pay it.
+# The time includes the mount, because a list of files requires it.
 mount_and_find() {
 	local status=0
 	mount -t btrfs -o loop,ro "$(image "$1")" "$work/mnt"
@@ -96,7 +96,7 @@ read_image() {
 	dd if="$(image "$1")" of=/dev/null bs=1M
 }
 
-# Of these and the following, both sides find the files themselves.
+# In these and the following commands, both sides find the files themselves.
 cat_all() {
 	"$walk" -0 "$(image "$1")" | xargs -0 "$walk" cat "$(image "$1")"
 }
@@ -113,7 +113,7 @@ extract_all() {
 	"$walk" extract -C "$target/new" "$(image "$1")"
 }
 
-# on_mount NAME COMMAND...: in a fresh mount, which is part of the time, too.
+# on_mount NAME COMMAND...: in a new mount; the time includes mounting.
 on_mount() {
 	local status=0
 	mount -t btrfs -o loop,ro "$(image "$1")" "$work/mnt"
@@ -130,7 +130,7 @@ mount_and_cat() {
 	on_mount "$1" each_file cat
 }
 
-# on_our_mount NAME COMMAND...: the same by btrfs-walk.
+# on_our_mount NAME COMMAND...: the same on a mount by btrfs-walk.
 on_our_mount() {
 	local status=0
 	"$walk" mount -q --background "$(image "$1")" "$work/mnt"
@@ -147,7 +147,7 @@ our_mount_and_cat() {
 	on_our_mount "$1" each_file cat
 }
 
-# GNU tar reads no file when it sees that it writes to /dev/null; this is as good a sink.
+# GNU tar does not read files if it writes to /dev/null directly.
 mount_and_tar() {
 	on_mount "$1" tar -c -f /dev/zero .
 }
@@ -188,7 +188,7 @@ mount_and_compsize() {
 	on_mount "$1" compsize -b .
 }
 
-# The data only, while extract restores everything.
+# Only the data; extract also restores attributes.
 restore_all() {
 	mkdir "$target/new"
 	btrfs restore "$(image "$1")" "$target/new"
@@ -202,7 +202,7 @@ send_on_mount() {
 	on_mount "$1" send_snapshots
 }
 
-# The reader goes when it has seen the end of the stream, which send takes for an error.
+# The reader ends at the end of the stream, which send reports as an error.
 send_snapshots() {
 	(set +o pipefail; btrfs send -q --no-data -p before after | btrfs receive --dump)
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Adds up what gcov says: lines.py LEAST MISSED < JSON documents of gcov, one a line."""
+"""Adds up the counts of gcov: lines.py LEAST MISSED < JSON documents of gcov, one per line."""
 import collections
 import json
 import sys

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Fixtures about what is in a tree, and the trees used by other fixtures.
+# Fixtures about directory trees, and the directory trees that other fixtures use.
 
 # shellcheck disable=SC2154 # mnt, dev and file belong to make-fixtures
 
-# small_tree DIR: some 20 files of every common shape.
+# small_tree DIR: makes some 20 files of every common shape.
 small_tree() {
 	local top=$1 i
 	mkdir -p "$top/docs/letters" "$top/source/library" "$top/empty"
@@ -20,9 +20,8 @@ small_tree() {
 	printf 'at the top\n' > "$top/top-file"
 }
 
-# wide_tree DIR [DIRECTORIES [FILES [BYTES]]]: a tree whose metadata fills
-# many blocks and all the same compresses well: the contents are stored inline
-# in the leaves.
+# wide_tree DIR [DIRECTORIES [FILES [BYTES]]]: makes files whose metadata fills many blocks but
+# compresses well: the contents are stored inline in the leaves.
 wide_tree() {
 	local top=$1 i j dirs=${2-8} files=${3-50} bytes=${4-1500} line
 	for ((i = 0; i < dirs; i++)); do
@@ -34,7 +33,7 @@ wide_tree() {
 	done
 }
 
-# names_tree DIR: names which are hard on a program that prints them.
+# names_tree DIR: makes names that are hard to print.
 names_tree() {
 	python3 - "$1" << 'PYTHON'
 import os, socket, stat, sys
@@ -74,9 +73,8 @@ os.mkdir(b"kinds/directory")
 PYTHON
 }
 
-# Pairs of names with the same hash in the key of their DIR_ITEM, so that both
-# share one item.  The pair of equal length also collides in the key of an
-# INODE_EXTREF, whatever the directory.
+# Pairs of names with the same hash in the key of their DIR_ITEM, so that both share one item. The
+# pair of equal length also collides in the key of an INODE_EXTREF, in any directory.
 collision_tree() {
 	mkdir "$1/collisions" "$1/collisions/hash-1271c1a4-name" \
 		"$1/collisions/links"
@@ -96,8 +94,8 @@ collision_tree() {
 	rm "$1/collisions/hash-126c51a1-name"
 }
 
-# links_tree DIR: one inode with so many names in two directories that they
-# do not fit in INODE_REF items; and directories older than their parents.
+# links_tree DIR: makes an inode with too many names in two directories for INODE_REF items, and
+# directories older than their parents.
 links_tree() {
 	local top=$1 i long
 	printf -v long '%0190d' 0
@@ -122,7 +120,7 @@ links_tree() {
 	mv "$top/youngest/renamed/file" "$top/youngest/renamed/other-name"
 }
 
-# data_tree DIR: file contents of every kind.
+# data_tree DIR: makes file contents of every kind.
 data_tree() {
 	mkdir "$1/data"
 	truncate -s 1M "$1/data/only-hole"
@@ -169,7 +167,7 @@ make_empty() {
 	format
 }
 
-# make_format OPTION...: small and wide tree with these options of mkfs.btrfs.
+# make_format OPTION...: the small and the wide tree, with these options of mkfs.btrfs.
 make_format() {
 	devices 1 128M
 	format "$@"

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Fixtures about block group profiles: how chunks lie on the devices.
+# Fixtures about block group profiles: the positions of chunks on the devices.
 
 # shellcheck disable=SC2154 # mnt, dev and file belong to make-fixtures
 # shellcheck disable=SC2034 # absent, check and others are read there
 
-# make_profile PROFILE DEVICES [SIZE]: the profile for data and metadata.
+# make_profile PROFILE DEVICES [SIZE]: a file system with this profile for data and metadata.
 make_profile() {
 	devices "$2" "${3-128M}"
 	format -m "$1" -d "$1"
@@ -27,8 +27,8 @@ make_mixed() {
 	super_has MIXED_GROUPS
 }
 
-# make_degraded NAME INDEX...: the images of another fixture with some of them
-# missing, which the redundancy makes good for.
+# make_degraded NAME INDEX...: the images of another fixture without some devices, all of whose
+# contents the others have.
 make_degraded() {
 	images=$1
 	absent=${*:2}
@@ -46,8 +46,7 @@ make_degraded() {
 		die "$name: the kernel does not find everything"
 }
 
-# make_insufficient NAME INDEX...: the same with more missing than can be made
-# good for.
+# make_insufficient NAME INDEX...: the same with too many missing devices.
 make_insufficient() {
 	images=$1
 	about "devices-from: $1"
@@ -66,7 +65,7 @@ make_insufficient() {
 	recorded=yes
 }
 
-# count_unreadable: how many bytes, and of how many files, the kernel cannot read, by sectors.
+# count_unreadable: prints the number of bytes and files that the kernel cannot read, by sectors.
 count_unreadable() {
 	python3 - "$mnt" <<-'PYTHON'
 	import os, stat, sys
@@ -93,7 +92,7 @@ count_unreadable() {
 	PYTHON
 }
 
-# One device of four: all metadata, and a quarter of the data of RAID5.
+# One device of four, with all metadata and a quarter of the data of RAID5, is missing.
 make_incomplete() {
 	local i
 	devices 4 256M
@@ -120,7 +119,7 @@ make_incomplete() {
 	unset 'file[2]' 'file[3]' 'file[4]'
 }
 
-# whole NAME: the paths recorded for another fixture.
+# whole NAME: uses the paths recorded for another fixture.
 whole() {
 	if [[ -e $fixtures/$1/paths0 ]]; then
 		cat "$fixtures/$1/paths0"
@@ -129,9 +128,8 @@ whole() {
 	fi
 }
 
-# Chunks of several profiles together, as an interrupted conversion leaves
-# them.  For that, more than one block group of metadata is needed: fill the
-# first one, then delete most of it again.
+# Chunks of several profiles, as after an interrupted conversion. This requires more than one block
+# group of metadata: fill the first one, then delete most of it again.
 make_conversion() {
 	local i
 	devices "$3" 256M
@@ -152,7 +150,6 @@ make_conversion() {
 	dump_has "type METADATA\\|${2^^}\$"
 }
 
-# Devices added and removed, so that device ids start at 2 and have gaps.
 make_device_gaps() {
 	devices 4 256M
 	format -m raid1 -d raid1

@@ -1,13 +1,13 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Fixtures about variants of the format: old defaults, optional features,
-# changed identities, seed devices.
+# Fixtures about variants of the format: old defaults, optional features, changed UUIDs, seed
+# devices.
 
 # shellcheck disable=SC2154 # mnt, dev and file belong to make-fixtures
 # shellcheck disable=SC2034 # check, lead and others are read there
 
-# make_old NODESIZE: as a file system of the year 2012 or 2013.
+# make_old NODESIZE: a file system like those of 2012 and 2013.
 make_old() {
 	devices 1 128M
 	format --nodesize "$1" -O '^extref,^skinny-metadata,^no-holes' \
@@ -24,9 +24,8 @@ make_old() {
 	super_has '^incompat_flags[[:space:]]+0x[0-9a-f]*[01]$'
 }
 
-# The kernel keeps a space cache, a file in the tree of roots, only for block
-# groups of 100 MiB and more, and it makes such only on larger devices. What is
-# free in many small pieces becomes bitmaps.
+# The kernel keeps a space cache, a file in the root tree, only for block groups of 100 MiB and
+# more, which it makes only on larger devices. It stores fragmented free space as bitmaps.
 make_space_cache() {
 	local i
 	devices 1 1200M
@@ -72,7 +71,7 @@ make_quota() {
 	tree_has quota 'QGROUP_LIMIT'
 }
 
-# btrfs-progs 6.2 can not make a block group tree, see block-group-tree.py.
+# btrfs-progs 6.2 cannot make a block group tree, see block-group-tree.py.
 make_block_group_tree() {
 	devices 1 128M
 	format -m single -R quota
@@ -92,7 +91,7 @@ make_block_group_tree() {
 	tree_has 11 'BLOCK_GROUP_ITEM'
 }
 
-# The program of btrfs-progs 6.2 does not know simple quotas: call the kernel.
+# btrfs-progs 6.2 does not support simple quotas: call the kernel directly.
 make_simple_quota() {
 	devices 1 128M
 	format
@@ -126,7 +125,7 @@ make_converted() {
 	tree_has root 'name ext2_saved'
 }
 
-# make_new_uuid DEVICES OPTION...: let btrfstune change the identity.
+# make_new_uuid DEVICES OPTION...: btrfstune changes the UUID.
 make_new_uuid() {
 	devices "$1" 128M
 	format
@@ -146,7 +145,7 @@ make_metadata_uuid() {
 	super_has METADATA_UUID
 }
 
-# A read-only seed device and a new device which holds the changes.
+# A read-only seed device and a new device with the changes.
 make_sprout() {
 	devices 1 128M
 	format
@@ -159,7 +158,7 @@ make_sprout() {
 	sprout first
 }
 
-# sprout NAME: add a device to the seed devices there are, and make changes.
+# sprout NAME: adds a device to the existing seed devices, and makes changes.
 sprout() {
 	attach
 	devices 1 128M
@@ -183,8 +182,8 @@ make_sprout_twice() {
 	sprout second
 }
 
-# make_seed_alone NAME INDEX...: only the seed devices of another fixture: an
-# older tree, in itself complete.
+# make_seed_alone NAME INDEX...: only the seed devices of another fixture: an older, complete file
+# system.
 make_seed_alone() {
 	images=$1
 	about "devices-from: $1"
@@ -196,7 +195,7 @@ make_seed_alone() {
 	record ""
 }
 
-# Zones emulated on a device which has none.
+# Emulated zones on a device without zones.
 make_zoned() {
 	devices 1 1280M
 	format -O zoned -m single -d single
@@ -232,7 +231,7 @@ make_shrunk_rootdir() {
 	rm -r "$work/root"
 }
 
-# The file system is made smaller than the device and chunks have to move.
+# Shrinks the file system below the size of the device, so chunks have to move.
 make_resized_down() {
 	devices 1 512M
 	format

@@ -129,8 +129,8 @@ make_deep() {
 	detach
 }
 
-# All that a list of subvolumes tells apart: read-only, snapshot, received,
-# default, in each other, and one whose deletion has begun.
+# All kinds of subvolumes that a list distinguishes: read-only, snapshot, received, default, nested,
+# and one whose deletion has begun.
 make_subvolume_kinds() {
 	local fd
 	live_store
@@ -160,7 +160,7 @@ make_subvolume_kinds() {
 	tree_has root 'ORPHAN ORPHAN_ITEM'
 }
 
-# The tree that `first` is of, below $live.
+# Makes the files of `first`, below $live.
 fill_first() {
 	local i
 	mkdir -p "$live/docs/deep" "$live/gone/below" "$live/many" "$live/again"
@@ -188,7 +188,7 @@ fill_first() {
 	subvolume "$live/nested-gone"
 }
 
-# From there to `second`.
+# Makes the changes from `first` to `second`.
 change_everything() {
 	mv "$live/docs" "$live/papers"
 	printf 'two\n' >> "$live/papers/small"
@@ -221,8 +221,8 @@ change_everything() {
 	subvolume "$live/nested-new"
 }
 
-# What `diff` compares: between `first` and `second` everything that can become of
-# a name and of a file, from there to `third` only places on disk.
+# For `diff`: between `first` and `second`, every kind of change of names and files; from `second`
+# to `third`, only changed positions on disk.
 make_differences() {
 	local live=$mnt/live
 	devices 1 128M
@@ -292,7 +292,7 @@ fixture differences 'three snapshots, with changes of all kinds, and of places a
 fixture quota-groups 'quota groups in each other, with limits' \
 	make_quota_groups
 
-# A layout of distributions, with owners that the image itself has names for, and all that ls and
+# A layout as made by distributions, with an /etc/passwd for its owners, and everything that ls and
 # stat show.
 people_tree() {
 	local n
@@ -332,8 +332,8 @@ people_tree() {
 	chmod 640 "$1/@home/ada/size-20.dat"
 }
 
-# What ls and stat say, with the names of the image: its files are put over those of the machine,
-# where no other process sees them.
+# The output of ls and stat with the names in the image: its /etc/passwd and /etc/group are mounted
+# over those of the machine, visible only to this process.
 people_answers() {
 	local line
 	export TZ=UTC LC_ALL=C.UTF-8 TIME_STYLE=full-iso

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Fixtures of file systems which were not unmounted in peace: images copied
-# while mounted, as after a power failure, and devices which missed writes.
+# Fixtures of file systems that were not unmounted: images copied while mounted, as after a power
+# failure, and devices that missed writes.
 
 # shellcheck disable=SC2154 # mnt, dev and file belong to make-fixtures
 # shellcheck disable=SC2034 # check, lead and others are read there
 
-# Files created, renamed and deleted after the last commit, and made safe by
-# fsync: all that is only in the log trees.
+# Files created, renamed and deleted after the last commit, followed by fsync: these changes are
+# only in the log trees.
 make_log_tree() {
 	live_store
 	devices 1 128M
@@ -40,7 +40,7 @@ PYTHON
 	about 'stderr: the log tree has data fsynced .* is ignored'
 }
 
-# Files which are deleted but still open, and one with no name from the start.
+# Files that are deleted but still open, and one that never had a name.
 make_orphans() {
 	local fd
 	live_store
@@ -75,7 +75,7 @@ PYTHON
 	tree_has 5 'ORPHAN ORPHAN_ITEM'
 }
 
-# snapper NUMBER TYPE DATE DESCRIPTION: a snapshot of @ as Snapper makes it.
+# snapper NUMBER TYPE DATE DESCRIPTION: makes a snapshot of @ like Snapper.
 snapper() {
 	mkdir "$mnt/@snapshots/$1"
 	quiet btrfs subvolume snapshot -r "$mnt/@" "$mnt/@snapshots/$1/snapshot"
@@ -85,7 +85,7 @@ snapper() {
 	sync -f "$mnt"
 }
 
-# The machine of someone who uses snapshots. The documentation of problems shows it.
+# A laptop with snapshots, which docs/problems shows.
 make_laptop() {
 	local i top=$mnt/@ home=$mnt/@home/anna
 	live_store
@@ -131,8 +131,8 @@ make_laptop() {
 	keep_copy
 }
 
-# What was deleted in three transactions, of which the states are left: `gone` has
-# the hashes of all files as they were first. One file is open at the end.
+# Files deleted in three transactions, all of whose generations still exist. `gone` has the hashes
+# of all files in the first one. One file is open at the end.
 make_gone() {
 	local fd top=$mnt/top
 	live_store
@@ -183,15 +183,15 @@ make_gone() {
 	tree_has 5 'ORPHAN ORPHAN_ITEM'
 }
 
-# The generation and the address of the root tree that the superblock names.
+# Prints the generation and the address of the root tree in the superblock.
 committed_root() {
 	dd if="${dev[lead]}" bs=4096 skip=16 count=1 iflag=direct status=none |
 		od -A n -t u8 -w16 -j 72 -N 16 | awk '{print $1, $2}'
 }
 
 # With quotas, a transaction that makes a snapshot writes all trees, then the directory entry of the
-# snapshot, then what has changed once more: two complete root trees have its generation.
-# `committed` has the roots that the superblock named after each commit.
+# snapshot, then the changed blocks once more: two complete root trees have its generation.
+# `committed` has the roots in the superblock after each commit.
 make_snapshots_with_quotas() {
 	local i
 	live_store
@@ -213,8 +213,8 @@ make_snapshots_with_quotas() {
 	keep_copy
 }
 
-# States before a balance, which have chunks that were removed since; a path with two files, one
-# after the other, that are deleted; and a file which is another btrfs.
+# Generations before a balance, with chunks that were removed since; two files that had the same
+# path one after the other, both deleted; and a file that is another btrfs image.
 make_past() {
 	live_store
 	devices 1 192M
@@ -240,8 +240,7 @@ make_past() {
 	rm -r "$work/inner" "$work/inside"
 }
 
-# A deleted subvolume which the cleaner has not begun with, because a file in
-# it is open.
+# A deleted subvolume that the cleaner has not started to drop, because a file in it is open.
 make_deletion_pending() {
 	local fd
 	live_store
@@ -262,9 +261,8 @@ make_deletion_pending() {
 	dump_has 'ORPHAN ORPHAN_ITEM 256'
 }
 
-# A deleted subvolume whose tree the cleaner has dropped in part.  That is a
-# matter of the right moment: take many copies, keep the first one that shows
-# it.
+# A deleted subvolume whose tree the cleaner has dropped in part. This requires the right moment:
+# make many copies, and keep the first one in this state.
 make_deletion_begun() {
 	local try
 	live_store
@@ -290,7 +288,7 @@ make_deletion_begun() {
 	dump_has 'refs 0( |$)'
 }
 
-# many_copies COUNT: copies of the first image as fast as possible.
+# many_copies COUNT: copies the first image as fast as possible.
 many_copies() {
 	local i
 	rm -f "$store"/many-*.img
@@ -300,8 +298,8 @@ many_copies() {
 	done
 }
 
-# first_copy REGEX: choose the first of these copies whose tree of roots shows
-# this; fails if there is none.
+# first_copy REGEX: chooses the first of these copies with a matching root tree; fails if none
+# matches.
 first_copy() {
 	local i
 	for ((i = 0; ; i++)); do
@@ -316,8 +314,7 @@ first_copy() {
 	done
 }
 
-# Trees of a running relocation: a balance, with many snapshots to keep it
-# busy.
+# The trees of a running balance, with many snapshots to keep it busy.
 make_relocation() {
 	local i
 	live_store
@@ -346,7 +343,7 @@ make_relocation() {
 	tree_has root 'TREE_RELOC ROOT_ITEM'
 }
 
-# changes DIR: change a small_tree thoroughly.
+# changes DIR: changes a small_tree thoroughly.
 changes() {
 	rm "$1/docs/letters/01.txt" "$1/source/library/part-02.c"
 	mv "$1/docs/letters" "$1/source/letters-moved"
@@ -354,8 +351,8 @@ changes() {
 	wide_tree "$1" 2 40
 }
 
-# make_stale INDEX [PROFILE DEVICES]: the device INDEX missed some commits,
-# and is then present again, out of date.
+# make_stale INDEX [PROFILE DEVICES]: the device INDEX missed some commits, and is then present
+# again.
 make_stale() {
 	local i options=degraded,subvolid=5 profile=${2-raid1} count=${3-2}
 	devices "$count" 256M

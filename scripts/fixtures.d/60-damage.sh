@@ -1,20 +1,20 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Fixtures of images which were damaged on purpose after they were made.
+# Fixtures of images that are damaged on purpose.
 
 # shellcheck disable=SC2154 # mnt, dev and file belong to make-fixtures
 # shellcheck disable=SC2034 # check, lead and others are read there
 
 superblocks=(65536 67108864 274877906944)
 
-# wipe INDEX OFFSET LENGTH: zeros into an image.
+# wipe INDEX OFFSET LENGTH: writes zeros into an image.
 wipe() {
 	fallocate --punch-hole --offset "$2" --length "$3" "${file[$1]}"
 }
 
-# stripes TYPE STRIPE: the device id, offset and length of one stripe of all
-# the chunks of a type, from the chunk tree.
+# stripes TYPE STRIPE: prints the device id, offset and length of one stripe of all chunks of a
+# type, from the chunk tree.
 stripes() {
 	dump_tree -t chunk
 	awk -v type="$1" -v stripe="$2" '
@@ -23,8 +23,8 @@ stripes() {
 	' "$work/dump"
 }
 
-# wipe_stripes TYPE STRIPE: destroy these (of single, DUP and RAID1 chunks,
-# where a stripe is as long as its chunk).
+# wipe_stripes TYPE STRIPE: destroys these (in single, DUP and RAID1 chunks, where a stripe is as
+# long as its chunk).
 wipe_stripes() {
 	local id offset length count=0
 	stripes "$1" "$2" > "$work/stripes"
@@ -35,12 +35,12 @@ wipe_stripes() {
 	((count > 0)) || die "$name: no stripes to destroy"
 }
 
-# settled: unmounted, answer recorded, images ready to be damaged.
+# settled: unmounts, and records the expected results before the images are damaged.
 settled() {
 	record ""
 }
 
-# make_superblock COPY: destroy one copy of the superblock.
+# make_superblock COPY: destroys one copy of the superblock.
 make_superblock() {
 	devices 1 128M
 	format
@@ -52,7 +52,7 @@ make_superblock() {
 	[[ $1 != 0 ]] || about 'stderr: superblock'
 }
 
-# A superblock with a wrong checksum looks right but for that.
+# Only the checksum of the superblock is wrong.
 make_superblock_bits() {
 	devices 1 128M
 	format
@@ -66,7 +66,7 @@ make_superblock_bits() {
 	about 'stderr: superblock'
 }
 
-# Nothing left to start from.
+# All superblocks are lost.
 make_superblocks_gone() {
 	devices 1 128M
 	format
@@ -82,8 +82,8 @@ make_superblocks_gone() {
 	: > "$out/at-least0"
 }
 
-# make_copy_lost PROFILE DEVICES TYPE STRIPE: one copy of the metadata or of
-# the system chunk is gone, the other copy is whole.
+# make_copy_lost PROFILE DEVICES TYPE STRIPE: one copy of the metadata or of the system chunk is
+# lost, the other copy is complete.
 make_copy_lost() {
 	devices "$2" 128M
 	format -m "$1" -d single
@@ -95,8 +95,8 @@ make_copy_lost() {
 	wipe_stripes "$3" "$4"
 }
 
-# In each copy another half of the metadata is gone: all of it is there only
-# if the copies are chosen block by block.
+# Each copy has lost another half of the metadata, so the reader has to choose the copy for each
+# block.
 make_copies_alternate() {
 	local id offset length i
 	devices 1 128M
@@ -117,8 +117,8 @@ make_copies_alternate() {
 	done
 }
 
-# make_lost_writes STRIPE: one copy of the metadata is that of an older commit:
-# its blocks have correct checksums, but are out of date.
+# make_lost_writes STRIPE: one copy of the metadata is from an older commit: its blocks are
+# outdated, but their checksums are correct.
 make_lost_writes() {
 	local id offset length i
 	devices 1 128M
@@ -150,14 +150,14 @@ make_lost_writes() {
 	rm "$work/older.img"
 }
 
-# root_of TREE: the logical address of its root block.
+# root_of TREE: prints the logical address of its root block.
 root_of() {
 	dump_tree -t "$1"
 	awk '$1 == "leaf" || $1 == "node" { print $2; exit }' "$work/dump"
 }
 
-# leaf_of TREE NUMBER TYPE: the logical address of one of the leaves which have
-# items of this type, counted from 0.
+# leaf_of TREE NUMBER TYPE: prints the logical address of a leaf with items of this type, counted
+# from 0.
 leaf_of() {
 	dump_tree -t "$1"
 	awk -v n="$2" -v type="$3" '
@@ -166,7 +166,7 @@ leaf_of() {
 			print leaf; exit }' "$work/dump"
 }
 
-# wipe_block LOGICAL: destroy a block whose only copy is on the first device.
+# wipe_block LOGICAL: destroys a block whose only copy is on the first device.
 wipe_block() {
 	local physical
 	physical=$(btrfs-map-logical -l "$1" "${file[1]}" 2> "$work/log" |
@@ -179,8 +179,7 @@ wipe_block() {
 	fi
 }
 
-# make_lost_leaf NODESIZE NUMBER TYPE: a leaf of the top level's file tree is
-# gone, see leaf_of.
+# make_lost_leaf NODESIZE NUMBER TYPE: a leaf of the top-level subvolume is lost, see leaf_of.
 make_lost_leaf() {
 	local leaf
 	nodesize=$1
@@ -218,7 +217,7 @@ safe = []
 for path, (inode, kind) in entries.items():
     if kind != b"f":
         continue
-    # The file and all the directories above it, none of them in the leaf.
+    # Neither the file nor any directory above it is in the leaf.
     above = [b"/"]
     parts = path.split(b"/")[1:]
     above += [b"/" + b"/".join(parts[:i]) for i in range(1, len(parts) + 1)]
@@ -240,8 +239,8 @@ PYTHON
 	about 'stderr: .'
 }
 
-# make_lost_root TREE: the root block of a tree is gone, with metadata single.
-# For the trees which a reader of paths does not need, that is no loss.
+# make_lost_root TREE: the root block of a tree is lost, with single metadata. Some of these trees
+# are not needed to list paths.
 make_lost_root() {
 	local tree=$1
 	[[ $tree != free-space ]] || tree=10
@@ -275,7 +274,7 @@ make_lost_root() {
 	fi
 }
 
-# The image ends before the file system does.
+# The image is shorter than the file system.
 make_truncated() {
 	devices 1 128M
 	format

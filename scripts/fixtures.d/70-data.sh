@@ -1,14 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Fixtures about the contents of files: how extents lie in them, and sectors
-# of which one copy, or all of them, are bad.
+# Fixtures about the contents of files: shapes of extents, and sectors with one or all copies bad.
 
 # shellcheck disable=SC2154 # mnt, dev and file belong to make-fixtures
 # shellcheck disable=SC2034 # check, lead and others are read there
 
-# pattern WORD BYTES: contents in which each sector differs from all others,
-# and which compress well all the same.
+# pattern WORD BYTES: prints contents that compress well although all sectors differ.
 pattern() {
 	python3 -c '
 import sys
@@ -20,20 +18,20 @@ for i in range((size + 4095) // 4096):
 ' "$1" "$2"
 }
 
-# overwrite FILE BLOCK COUNT: other contents for blocks of 4 KiB, and on disk.
+# overwrite FILE BLOCK COUNT: overwrites blocks of 4 KiB, and syncs.
 overwrite() {
 	pattern "over-$2" $(($3 * 4096)) | dd of="$1" bs=4096 seek="$2" \
 		conv=notrunc,fsync iflag=fullblock status=none
 }
 
-# packed FILE KIND: a new file that is compressed.
+# packed FILE KIND: makes a compressed file.
 packed() {
 	: > "$1"
 	quiet btrfs property set "$1" compression "$2"
 }
 
-# Clones of parts of extents, compressed ones too, and extents of which only
-# the begin, the middle or the end is still in use.
+# Clones of parts of extents, also of compressed ones, and extents of which only the beginning, the
+# middle or the end is still in use.
 make_clones() {
 	local kind
 	devices 1 128M
@@ -72,8 +70,8 @@ PYTHON
 	tree_has 5 'extent data offset [1-9]'
 }
 
-# make_shapes OPTION...: holes, space set aside, contents in the tree, ends
-# anywhere in a sector, sizes of more than a TiB, and files without checksums.
+# make_shapes OPTION...: holes, preallocated space, contents in the tree, files that end inside a
+# sector, sizes of more than a TiB, and files without checksums.
 make_shapes() {
 	local i
 	devices 1 128M
@@ -130,7 +128,7 @@ make_shapes() {
 	tree_has 5 'type 2 \(prealloc\)'
 }
 
-# make_compressed_checksum CHECKSUM: the fixture `compressed` with another.
+# make_compressed_checksum CHECKSUM: the fixture `compressed` with another checksum.
 make_compressed_checksum() {
 	local kind
 	devices 1 128M
@@ -147,16 +145,16 @@ make_compressed_checksum() {
 	tree_has 5 'compression 3'
 }
 
-# logical FILE BLOCK: where a block of an uncompressed file, or any block of
-# what is stored of a compressed one, begins.
+# logical FILE BLOCK: prints the logical address of a block of an uncompressed file, or of a stored
+# block of a compressed one.
 logical() {
 	filefrag -b4096 -v "$1" | tr -d '.:' | awk -v block="$2" '
 		$1 ~ /^[0-9]+$/ && block >= $2 && block <= $3 {
 			print ($4 + (/encoded/ ? 0 : block - $2)) * 4096 }'
 }
 
-# spoil_later LOGICAL WHERE PROFILE: notes the places of a sector: on a mirror
-# ("mirror-N"), or on the devices with these indexes ("N,N").
+# spoil_later LOGICAL WHERE PROFILE: records the positions of a sector: on a mirror ("mirror-N"), or
+# on the devices with these indexes ("N,N").
 spoil_later() {
 	local i mirror offset device
 	btrfs-map-logical -l "$1" -b 4096 "${dev[1]}" 2> "$work/log" |
@@ -174,7 +172,7 @@ spoil_later() {
 	done < "$work/mirrors"
 }
 
-# spoil: does it, in the finished images.
+# spoil: overwrites the recorded positions in the finished images.
 spoil() {
 	local i offset
 	[[ -s $work/spoil ]] || die "$name: nothing to spoil"
@@ -186,8 +184,8 @@ spoil() {
 	rm "$work/spoil"
 }
 
-# make_bad_copy PROFILE DEVICES WHERE: every fourth sector of the data is bad
-# there (see spoil_later), and good elsewhere, or to be computed.
+# make_bad_copy PROFILE DEVICES WHERE: every fourth sector of the data is bad there (see
+# spoil_later), but has another good copy or parity.
 make_bad_copy() {
 	local block first
 	devices "$2" 256M
@@ -216,7 +214,7 @@ make_bad_copy() {
 	rm -f "$work/spoil"
 }
 
-# Sectors that are bad in all the copies there are: one.
+# Bad sectors without another copy.
 make_bad_data() {
 	local kind
 	devices 1 128M

@@ -1,15 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Fixtures about features that few kernels have.  They take a kernel with
-# CONFIG_BTRFS_EXPERIMENTAL, CONFIG_BLK_DEV_ZONED and null_blk, or
-# CONFIG_FS_VERITY, and for the raid stripe tree a mkfs.btrfs that was
-# configured with --enable-experimental.
+# Fixtures about features that few kernels have. They require a kernel with
+# CONFIG_BTRFS_EXPERIMENTAL, CONFIG_BLK_DEV_ZONED and null_blk, or CONFIG_FS_VERITY. The raid stripe
+# tree also requires a mkfs.btrfs that was configured with --enable-experimental.
 
 # shellcheck disable=SC2154 # mnt, dev and file belong to make-fixtures
 # shellcheck disable=SC2034 # recorded and others are read there
 
-# make_stripe_tree PROFILE DEVICES METADATA: data whose places the tree tells.
+# make_stripe_tree PROFILE DEVICES METADATA: data whose locations are in the stripe tree.
 make_stripe_tree() {
 	local i
 	devices "$2" 256M
@@ -34,8 +33,8 @@ make_stripe_tree() {
 	tree_has 12 'RAID_STRIPE'
 }
 
-# zoned_devices COUNT SIZE ZONE: further devices that have zones of so many
-# MiB.  What was never written reads as ones there.
+# zoned_devices COUNT SIZE ZONE: adds devices with zones of ZONE MiB. Unwritten sectors read as
+# ones.
 zoned_devices() {
 	local i folder n=${#dev[@]}
 	for ((i = n + 1; i <= n + $1; i++)); do
@@ -52,8 +51,8 @@ zoned_devices() {
 	done
 }
 
-# keep_zoned: end with copies of the zoned devices.  They could not be mounted
-# from loop devices, so the answers are those of the mount that there is.
+# keep_zoned: ends with copies of the zoned devices. Loop devices cannot mount them, so the expected
+# results come from the existing mount.
 keep_zoned() {
 	local i
 	list "$mnt" > "$out/paths0"
@@ -83,14 +82,13 @@ with open(sys.argv[1], "rb") as device, open(sys.argv[2], "wb") as image:
 	recorded=yes
 }
 
-# magic_at OFFSET: whether a superblock of the first device is there.
+# magic_at OFFSET: whether the first device has a superblock at the offset.
 magic_at() {
 	[[ $(dd if="${file[1]}" bs=1 skip=$(($1 + 64)) count=8 status=none) == _BHRfS_M ]]
 }
 
-# make_zoned_devices COMMITS DEVICES OPTION...: with so many superblocks in the
-# log.  From the 17th on there is an old one where devices without zones have
-# theirs.
+# make_zoned_devices COMMITS DEVICES OPTION...: a file system with COMMITS superblocks in the log.
+# From the 17th on, an old one is at the offset of the superblock of devices without zones.
 make_zoned_devices() {
 	local i
 	zoned_devices "$2" 256 4
@@ -114,7 +112,8 @@ make_zoned_devices() {
 	[[ $1 -lt 17 ]] || magic_at 65536 || die "$name: no old superblock"
 }
 
-# make_global_roots COUNT: so many trees of extents, checksums and free space.
+# make_global_roots COUNT: a file system with COUNT extent trees, checksum trees and free space
+# trees.
 make_global_roots() {
 	local i
 	devices 1 256M

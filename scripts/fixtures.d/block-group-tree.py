@@ -2,12 +2,11 @@
 #
 # usage: python3 block-group-tree.py IMAGE
 #
-# Give a file system the feature block-group-tree, for want of a mkfs.btrfs
-# that can: the block group items move from the extent tree into the one leaf
-# of the quota tree, which becomes the block group tree.  The image has to be
-# small (each tree concerned is one leaf), with single metadata, checksums
-# crc32c, a free space tree and quotas.  The kernel and "btrfs check" accept
-# the result.
+# Adds the feature block-group-tree to a file system, which btrfs-progs 6.2 cannot do: moves the
+# block group items from the extent tree into the one leaf of the quota tree, which becomes the
+# block group tree. The image has to be small (each of these trees is one leaf), with single
+# metadata, checksums crc32c, a free space tree and quotas. The kernel and "btrfs check" accept the
+# result.
 
 import re
 import struct

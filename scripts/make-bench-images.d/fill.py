@@ -26,7 +26,7 @@ def skeleton(top, outer, inner):
             os.makedirs("%s/section-%03d/group-%03d" % (top, i, j))
 
 def tree(top, outer, inner, files):
-    """outer * inner directories with so many files in each."""
+    """Makes outer * inner directories with `files` files in each."""
     number = 0
     for i in range(outer):
         for j in range(inner):
@@ -39,7 +39,7 @@ def tree(top, outer, inner, files):
             os.close(fd)
 
 def longnames(top):
-    """Every file gets four names, each in another directory."""
+    """Makes files with four names, each in another directory."""
     dirs = []
     for i in range(200):
         path = "%s/directory-with-long-names-%03d" % (top, i)
@@ -71,7 +71,7 @@ def subvolumes(top, count):
         os.close(fd)
 
 def history(top, snapshots):
-    """A subvolume that changes in one place at a time, and snapshots of it."""
+    """Makes a subvolume with small changes, and a snapshot after each change."""
     fcntl.ioctl(opendir(top), SUBVOL_CREATE, bytearray(struct.pack("=q4088s", 0, b"origin")))
     tree(top + "/origin", 20, 30, 100)
     os.sync()
@@ -84,13 +84,13 @@ def history(top, snapshots):
             struct.pack("=qQQ32x4040s", origin, 0, 0, b"snapshot-%05d" % number)))
 
 def noise(key, length):
-    """Bytes that do not get shorter."""
+    """Returns bytes that cannot be compressed."""
     return hashlib.shake_128(key).digest(length)
 
 WORDS = [noise(b"word %d" % i, 1 + i % 7).hex().encode() for i in range(256)]
 
 def piece(number, at, length, compressible):
-    """Some of the content of a file: noise, or words between noise, which get half as long."""
+    """Returns contents: noise, or words between noise, which compress to half of their size."""
     key = b"%d at %d" % (number, at)
     if not compressible:
         return noise(key, length)
@@ -135,7 +135,7 @@ def tenth(top):
                 number += 1
 
 def changes(top):
-    """Every fifth of the changes is of one kind: longer, shorter, gone, renamed, new."""
+    """Makes five kinds of changes in turn: longer, shorter, deleted, renamed, new."""
     for i, number in enumerate(random.Random(5).sample(range(1000000), 1000)):
         group = number // 50
         path = "%s/section-%03d/group-%03d/item-%07d.txt" % (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Finds what can be changed in a line of C, without parsing it: comments and strings are left out,
-and what does not compile, or compiles to the same code, is no mutant."""
+"""Finds possible changes of a line of C, without parsing it. Ignores comments and strings, and
+mutants that do not compile or compile to the same code."""
 import re
 
 SWAPS = {
@@ -24,7 +24,7 @@ SKIPPED = re.compile(r"^\s*(#|\*|/\*|//|\}|\{)|_Static_assert|static_assert|__at
 
 
 def needs_sanitizer(kind, line, after):
-    """Whether only memory that leaks, or that there is none of, could tell: CI runs all tests with
+    """Whether only a memory leak or a lack of memory could show the change: CI runs all tests with
     sanitizers."""
     frees = re.search(r"\b\w*(free|close|destroy)\w*\(", line if kind == "statement" else after)
     return bool(frees and kind in ("statement", "condition")
@@ -32,8 +32,8 @@ def needs_sanitizer(kind, line, after):
 
 
 def means_the_same(line, changed):
-    """Whether a change is none by its shape: memory for two where one is asked for, or for one
-    more, the lesser of two numbers if they are equal, and the size of what only has a sign."""
+    """Whether a change has no effect: a larger allocation, another choice of two equal numbers, or
+    another number of which only the sign counts."""
     lesser = r"(\b[\w>.\-]+) ([<>])=? ([\w>.\-]+) \? (\1 : \3|\3 : \1);"
     was, now = re.search(lesser, line), re.search(lesser, changed)
     more = re.search(r"(?<=alloc\()(1(?=, )|.*\+ (\(size_t\))?1(?=[,)]))", line)
