@@ -72,8 +72,7 @@ enum bw_finding_known {
 /** Something that is wrong, or worth knowing. */
 struct bw_finding {
     const struct bw_finding_code *code;
-    const char *message; /**< the problem as a sentence, without the addresses in the members below
-                          */
+    const char *message; /**< the problem, without the addresses in the members below */
     unsigned known;      /**< bits of enum bw_finding_known */
     bool repairable;     /**< another copy, or parity, is good */
     uint64_t tree;       /**< id of the tree it is in */
@@ -87,12 +86,12 @@ struct bw_finding {
     uint64_t file_offset;         /**< where in the file the range begins, in bytes */
     const struct bw_bytes *paths; /**< absolute paths of the files it touches, raw bytes */
     size_t path_count;
-    uint64_t more_paths;      /**< how many there are beyond those listed */
-    uint64_t more_subvolumes; /**< number of subvolumes that share the affected range, beyond those
-                                 of the paths */
-    uint64_t file_length; /**< affected bytes of the file; of compressed data, all bytes of the file
-                             in the damaged extent */
-    uint64_t reserved[5]; /**< zeros: room for more members */
+    uint64_t more_paths;      /**< number of further paths */
+    uint64_t more_subvolumes; /**< number of further subvolumes that share the affected range,
+                                 without a path here */
+    uint64_t file_length;     /**< affected bytes of the file; for compressed data, all bytes of the
+                                 file in the damaged extent */
+    uint64_t reserved[5];     /**< zeros: room for more members */
 };
 
 /** Receives a finding, a view that ends with the call. An error ends the check and is returned. */

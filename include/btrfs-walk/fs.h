@@ -25,24 +25,24 @@ extern "C" {
 
 /*
  * The choice of a generation. Blocks are never overwritten in place, so tree blocks of older
- * transactions remain on the disk until something else is written there. Each of these generations
- * is a file system of its own, with its own root tree and chunk tree. Missing parts of an older
- * generation are damage; they are never replaced by parts of another generation.
+ * transactions remain on the disk until their space is reused. Each of these generations has its
+ * own root tree and chunk tree, and can be opened like a separate file system. Missing parts of an
+ * older generation are damage; they are never replaced by parts of another generation.
  */
 
-/** How many older states the superblock names. */
+/** Number of backup roots in the superblock. */
 enum { BW_GENERATION_BACKUPS = 4 };
 
-/** The choice of a state. All zeros: the present one. At most one of `generation`, `tree_root` and
- * `backup` may be set. */
+/** The choice of a generation. All zeros: the current one. At most one of `generation`, `tree_root`
+ * and `backup` may be set. */
 struct bw_generation_choice {
     uint64_t generation;           /**< the transaction that committed it */
     uint64_t tree_root;            /**< logical address of the root of its root tree */
-    uint64_t tree_root_generation; /**< that root must have it, if this is not 0 */
+    uint64_t tree_root_generation; /**< required generation of that root; 0: any */
     uint64_t chunk_root; /**< logical address of the root of its chunk tree; 0: the chunk tree that
                             the superblock records for this generation, otherwise the current one */
-    /** One of the backup roots of the superblock, from 1 on: it is one more than the number that
-     * `btrfs inspect-internal dump-super --full` prints. */
+    /** A backup root in the superblock, counted from 1: one more than the number that `btrfs
+     * inspect-internal dump-super --full` prints. */
     unsigned backup;
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
@@ -50,14 +50,14 @@ struct bw_generation_choice {
 /** An open file system. */
 struct bw_fs;
 
-/** Which superblock copy to use. Zero is the best one, so copy 0 alone has another number. (Version
- * 0.2.0 had -1 for the best one, which is still accepted.) */
+/** The superblock copy to use. Zero selects the best one, so copy 0 has another number. (-1, the
+ * value of 0.2.0 for the best one, is still accepted.) */
 enum {
     BW_ANY_SUPERBLOCK_COPY = 0, /**< the newest good one */
     BW_SUPERBLOCK_COPY_1 = 1,
     BW_SUPERBLOCK_COPY_2 = 2,
     BW_SUPERBLOCK_COPY_0 = 3,
-    BW_SUPERBLOCK_NUMBERS = 3, /**< how many there can be */
+    BW_SUPERBLOCK_NUMBERS = 3, /**< the greatest number of copies */
 };
 
 /** Handling of a log tree, which contains changes that fsync(2) wrote after the last committed
@@ -67,9 +67,8 @@ enum bw_log_mode {
     BW_LOG_IGNORE, /**< show the last transaction, as the mount option rescue=nologreplay */
 };
 
-/** How to open a file system. All zeros but the size and the paths is the best way: every member
- * that is set rules something out, or asks for something that costs more. The same is true of all
- * option structures. */
+/** How to open a file system. In all structures with options, zero is the best value of every
+ * member except the size and the input. */
 struct bw_fs_options {
     size_t struct_size;       /**< sizeof(struct bw_fs_options) */
     const char *const *paths; /**< image files, block devices or addresses of servers (servers.h),
@@ -79,35 +78,33 @@ struct bw_fs_options {
     const struct bw_graph_options *graph; /**< NULL: the default graph */
     struct bw_probes *probes; /**< probes and their consumers (probe.h), which must outlive the file
                                  system; NULL: none */
-    /** Called before the first image is opened, but for connections to servers, when it is known
-     * which files will be read: outputs
-     * can be opened and checked with bw_fs_is_input(), and consumers added to `probes`. An error
-     * that it returns ends the opening. May be NULL. */
+    /** Called before the first image is opened, but after connecting to servers, when the files to
+     * read are known. It can open outputs, check them with bw_fs_is_input(), and add consumers to
+     * `probes`. An error ends the opening. May be NULL. */
     struct bw_error *(*planned)(void *context, const struct bw_fs *fs);
     void *planned_context;       /**< passed to planned */
     struct bw_reporter reporter; /**< receives warnings and reports of damage; its context must
                                     outlive the file system, its function may be NULL */
-    /** Which partition of a disk the file system is in: its number, name or UUID, or the label or
-     * UUID of the file system in it. That partition is read, of the first disk that has it, and for
-     * each other device of the file system a partition of any disk. Of several that claim to be the
-     * same other device, the one with the generation of the chosen partition is read. NULL: the
-     * only file system in any partition, and only of images that are none themselves. */
+    /** The partition of a disk with the file system: its number, name or UUID, or the label or UUID
+     * of the file system in it. The first disk with such a partition counts. Other devices of the
+     * file system may be partitions of any disk; if two partitions are the same device, the one
+     * with the generation of the chosen partition is read. NULL: the only file system in any
+     * partition, if the image itself is not a file system. */
     const char *partition;
-    uint64_t offset; /**< where each image, or the disk that it is of, begins in its file, in bytes
-                      */
-    enum bw_log_mode log;              /**< what to do about a log tree */
-    struct bw_generation_choice state; /**< which state is opened; an older one has no log tree */
+    uint64_t offset;                   /**< offset of each image, or of its disk, in its file */
+    enum bw_log_mode log;              /**< handling of a log tree */
+    struct bw_generation_choice state; /**< the generation to open; older ones have no log tree */
     /** If the superblocks or the tree roots are lost: search the whole devices for replacements. */
     bool scan;
-    struct bw_servers *servers; /**< connections and helpers of images that are no plain files, to
-                                   be used and added to; must outlive the file system. NULL: its
-                                   own, without helpers */
-    /** Told now and then, from any thread, how many bytes of how many have been read, if the whole
-     * devices or all metadata have to be searched while the file system is opened. May be NULL. */
+    struct bw_servers *servers; /**< connections and helpers for images that are not plain files;
+                                   must outlive the file system. NULL: only connections to servers,
+                                   no helpers */
+    /** Called repeatedly, from any thread, if opening the file system has to search whole devices
+     * or all metadata. `done` and `total` are bytes. May be NULL. */
     void (*searched)(void *context, uint64_t done, uint64_t total);
     void *searched_context; /**< passed to searched */
-    bool streams_as_is; /**< if the images are send streams: open the files only, for
-                           bw_stream_commands() and bw_stream_check() */
+    bool streams_as_is;     /**< if the images are send streams: open the files only, for
+                               bw_stream_commands() and bw_stream_check() */
 };
 
 /** Whether the images are send streams, which are shown as a file system. */
@@ -119,7 +116,7 @@ struct bw_fs_status {
     size_t unused_images;   /**< images that do not belong to the file system, or have no good
                                superblock; a second image of the same device does not count */
     bool log_tree;          /**< there is a log tree: changes that were fsynced, not committed */
-    bool log_replayed;      /**< those changes are shown, as far as the log can be read */
+    bool log_replayed;      /**< functions show these changes, as far as the log can be read */
     uint64_t damages;       /**< messages of severity BW_DAMAGE so far */
     uint64_t reserved[4];   /**< zeros: room for more members */
 };
@@ -131,9 +128,9 @@ struct bw_fs_status {
  * Errors: BW_ERROR_SYSTEM if an image cannot be opened; BW_ERROR_NOT_BTRFS if none has a good
  * superblock; BW_ERROR_AMBIGUOUS if there are several file systems in partitions and none is
  * chosen, or several partitions are the same device; BW_ERROR_UNSUPPORTED for features that this
- * library cannot read; BW_ERROR_CORRUPT if neither the present chunk or root tree nor an older one
- * can be read, or the state that was chosen cannot; BW_ERROR_USAGE if the options are wrong or the
- * graph cannot be built.
+ * library cannot read; BW_ERROR_CORRUPT if neither the current chunk or root tree nor an older one
+ * can be read, or the chosen generation cannot be read; BW_ERROR_USAGE if the options are wrong or
+ * the graph cannot be built.
  */
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs);
 
@@ -146,7 +143,7 @@ struct bw_error *bw_fs_open_images(const struct bw_fs_options *options, struct b
 /** Closes a file system, after everything that was opened from it; NULL is allowed. */
 void bw_fs_close(struct bw_fs *fs);
 
-/** The present state. Later reads may find more damage. */
+/** The current status. Later reads may find more damage. */
 struct bw_fs_status bw_fs_status(const struct bw_fs *fs);
 
 /** Reads the superblocks again and compares them with those found by bw_fs_open(). If a mount or a
@@ -156,25 +153,24 @@ struct bw_fs_status bw_fs_status(const struct bw_fs *fs);
 struct bw_error *bw_fs_find_change(const struct bw_fs *fs);
 
 /** Sends a message to the reporter of the file system, as the library does, and counts it in its
- * status: for callers that find part of an answer missing. Takes the error. Safe from any thread.
- */
+ * status: for callers whose output is incomplete. Consumes the error. Safe from any thread. */
 void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *error);
 
-/** How many bytes of the images have been read so far. */
+/** Number of bytes read from the images so far. */
 uint64_t bw_fs_bytes_read(const struct bw_fs *fs);
 
 /** The approximate number of bytes of all tree blocks, from the items of the root tree; with
  * `subvolumes`, of subvolumes only. Shared blocks count for each subvolume, but the sum never
- * exceeds the used bytes of the file system. For estimating how long reading takes: damage is
- * skipped and not reported. */
+ * exceeds the used bytes of the file system. For estimates of the reading time: damage is skipped
+ * and not reported. */
 uint64_t bw_fs_tree_bytes(struct bw_fs *fs, bool subvolumes);
 
-/** The same of some trees, by their ids (not NULL); the root tree itself is not counted. */
+/** The same for some trees, by their ids (not NULL); the root tree itself is not counted. */
 uint64_t bw_fs_tree_bytes_of(struct bw_fs *fs, const uint64_t *trees, size_t count);
 
 /** A copy of a superblock. Sizes are in bytes, addresses are logical. */
 struct bw_superblock_info {
-    uint64_t offset;     /**< where it lies on its device */
+    uint64_t offset;     /**< offset on its device */
     uint64_t generation; /**< transaction that wrote it */
     uint64_t flags;
     uint64_t root, chunk_root, log_root; /**< root blocks; log_root is 0 if there is no log tree */
@@ -186,9 +182,9 @@ struct bw_superblock_info {
     uint64_t compat_ro_flags, incompat_flags;
     enum bw_checksum_type checksum_type;
     uint8_t fsid[BW_UUID_SIZE];
-    uint8_t metadata_uuid[BW_UUID_SIZE]; /**< what tree blocks carry; usually the fsid */
+    uint8_t metadata_uuid[BW_UUID_SIZE]; /**< the UUID in tree blocks; usually the fsid */
     char label[257];                     /**< raw bytes, ends with NUL */
-    uint64_t devid;                      /**< of the device it lies on */
+    uint64_t devid;                      /**< of its device */
     uint64_t device_bytes;               /**< size of that device */
     uint8_t device_uuid[BW_UUID_SIZE];
     uint64_t reserved[8]; /**< zeros: room for more members */
@@ -201,7 +197,7 @@ const char *bw_compat_ro_name(unsigned bit);
 /** Name of a bit of bw_superblock_info.flags ("seeding"); NULL if it has none. */
 const char *bw_super_flag_name(unsigned bit);
 
-/** How many images were given. */
+/** The number of images. */
 size_t bw_fs_image_count(const struct bw_fs *fs);
 
 /** The file of an image, which belongs to the file system. */
@@ -219,25 +215,25 @@ struct bw_error *bw_fs_read_superblock(struct bw_fs *fs, size_t image, unsigned 
 /** Bytes of a superblock. */
 enum { BW_SUPERBLOCK_BYTES = 4096 };
 
-/** Reads the same copy as it lies on the image, good or not; `offset` is set to its place.
+/** Reads the bytes of the same copy, valid or not; sets `offset` to its position.
  * BW_ERROR_NOT_FOUND as above, or the error of the read. */
 struct bw_error *bw_fs_copy_superblock(struct bw_fs *fs, size_t image, unsigned copy,
                                        uint8_t bytes[BW_SUPERBLOCK_BYTES], uint64_t *offset);
 
-/** Checks one as opening does; errors as bw_fs_read_superblock(). `copy` is its number. */
+/** Checks a superblock like bw_fs_open(); errors as bw_fs_read_superblock(). `copy` is its number.
+ */
 struct bw_error *bw_superblock_check(const uint8_t bytes[BW_SUPERBLOCK_BYTES], unsigned copy);
 
 /** Whether a file or block device contains a superblock of btrfs, by its magic only: the rest may
- * be invalid. `offset`: where the image begins in it. `fsid` is set to the fsid of the file system.
- * For callers that need to know, before anything is opened, which files are images of the same file
- * system. */
+ * be invalid. `offset` is the offset of the image in the file. Sets `fsid`. For callers that have
+ * to recognize images of the same file system before they open it. */
 bool bw_file_holds_superblock(const char *path, uint64_t offset, uint8_t fsid[BW_UUID_SIZE]);
 
 /** The state of a device. */
 enum bw_device_state {
     BW_DEVICE_PRESENT,
     BW_DEVICE_STALE,   /**< present, but it missed transactions that others have */
-    BW_DEVICE_MISSING, /**< the file system has it, and no image of it was given */
+    BW_DEVICE_MISSING, /**< no image of it was given */
 };
 
 /** "present", "stale" or "missing". */
@@ -249,13 +245,13 @@ struct bw_device_info {
     enum bw_device_state state;
     const char *path;     /**< of its image, as long as the file system; NULL if it is missing */
     uint64_t total_bytes; /**< its size; 0 if unknown */
-    uint64_t bytes_used;  /**< bytes allocated to chunks; 0 if nothing tells its size */
+    uint64_t bytes_used;  /**< bytes allocated to chunks; 0 if unknown */
     uint64_t generation;  /**< of its superblock; 0 if it is missing */
     uint8_t uuid[BW_UUID_SIZE]; /**< zeros if unknown */
     uint64_t image_bytes;       /**< size of its image; 0 if it is missing */
-    bool seed;            /**< it belongs to the file system that this one has sprouted from */
-    uint64_t partition;   /**< which one of the image it is; 0: the image is no disk */
-    uint64_t reserved[1]; /**< zeros: room for more members */
+    bool seed;                  /**< it is a seed device of this file system */
+    uint64_t partition;         /**< number of the partition; 0: the image is not a disk */
+    uint64_t reserved[1];       /**< zeros: room for more members */
 };
 
 /** Receives a device; the view ends with the call. An error ends the iteration and is returned. */

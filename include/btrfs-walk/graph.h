@@ -22,17 +22,16 @@ extern "C" {
 /*
  * The layers (translators, "xlators") of the read pipeline.
  *
- * Every layer has the same operation table, a table of options, private state and children. A
- * request is handed down with bw_wind(); a layer that does not care about an operation leaves it
- * out of its table, and the operation goes on to its only child.
+ * Every layer has the same table of operations, a table of options, private state and children. A
+ * layer calls its children with bw_wind(). An operation that a layer does not implement is passed
+ * to its only child.
  *
- * This header is all that a layer needs, and its complete documentation: the layers that are built
- * in use nothing else of the framework. A layer of your own is a shared object CATEGORY/NAME.so,
- * found under the directories of BTRFS_WALK_XLATOR_PATH (separated by colons), then under the
- * library's own directory
+ * This header is the complete documentation for layers; the built-in layers use nothing else of the
+ * framework. A layer of your own is a shared object CATEGORY/NAME.so below a directory in
+ * BTRFS_WALK_XLATOR_PATH (separated by colons) or below the library's own directory
  * (`pkg-config --variable=xlatordir btrfs-walk`). It exports one object of type struct
- * bw_xlator_api, named bw_xlator_api, and needs no library: the functions below come from the
- * program that loads it.
+ * bw_xlator_api, named bw_xlator_api, and needs no library: the program that loads it contains the
+ * functions below.
  *
  *     static const struct bw_xlator_class my_class = {.type = "toys/my", ...};
  *     BW_XLATOR_EXPORT(my_class);
@@ -40,35 +39,36 @@ extern "C" {
  *     cc -shared -fPIC $(pkg-config --cflags btrfs-walk) -o toys/my.so my.c
  *     BTRFS_WALK_XLATOR_PATH=. btrfs-walk --insert toys/my@verify image.img
  *
- * Life: options are checked against the class's table before a layer is made. `init` reads them.
- * Its children are made by then, but only those below cluster/chunk-map can be read already: its
- * map is filled later, by messages to the operation `control`. `fini` runs before the children's.
- * Both run in one thread. All other operations may run in several threads at once, so private state
- * that changes needs a lock or atomics.
+ * Life cycle: the framework checks the options against the table of the class, makes the layer, and
+ * calls `init`. The children exist by then, but above cluster/chunk-map they cannot be read yet,
+ * because messages to the operation `control` fill its map later. `fini` runs before the `fini` of
+ * the children. Both run in one thread. All other operations may run in several threads at once, so
+ * private state that changes needs a lock or atomics.
  *
- * Requests: `read` gets a batch of any length, of one kind or several, and answers every request
- * before it returns: bytes in `buffer`, or an error in `error`, which is NULL on the way down. It
- * winds to its children as often as it likes, with the caller's own requests if nothing in them has
- * to change, otherwise with copies (bw_wind_copies()). A layer that repeats a failed request frees
- * its error first. One request that fails says nothing about the others.
+ * Requests: `read` gets a batch of any length, of one or several kinds. Before it returns, it
+ * completes every request: with bytes in `buffer`, or with an error in `error`, which is NULL when
+ * the request arrives. It may call its children any number of times, with the same requests if it
+ * need not change them, otherwise with copies (bw_wind_copies()). A layer that repeats a failed
+ * request frees its error first. Each request of a batch can fail separately.
  *
- * Errors are made with bw_error_create() and handed up as they come; bw_wind() notes which layer an
- * error was born in and which it came through. A layer that asks several children or copies adds
- * what failed as causes of the error it makes of them.
+ * Errors: make them with bw_error_create(), and return the errors of children unchanged; bw_wind()
+ * records the layer in which an error occurred and the layers through which it passed. A layer that
+ * tries several children or copies makes one error, with their errors as its causes.
  *
- * Taking the place of a built-in layer: which layer knows the checksum type, the chunks or the
- * moved ranges is a matter of the messages it takes, not of its name. A graph has one layer with
- * logical addresses above and device addresses below it, and that one is its chunk map.
- * tests/plugin/single.c of the source is a chunk map for the profile single.
+ * Replacing a built-in layer: the checksum type, the chunks and the moved ranges are sent to every
+ * layer that accepts these messages, regardless of its name. A graph has exactly one layer with
+ * logical addresses above and device addresses below: its chunk map. tests/plugin/single.c in the
+ * source is a chunk map for the profile single.
  *
- * Addresses: a layer says in its class what they mean above and below it. One that leaves them
- * alone has BW_ADDRESS_ANY twice and fits anywhere. Every byte that comes from below is hostile;
- * only above features/verify is a tree block what its parent promised.
+ * Addresses: the class of a layer declares the address spaces above and below it. A layer that does
+ * not translate addresses has BW_ADDRESS_ANY for both and can be inserted anywhere. Every byte from
+ * below may be hostile. Only above features/verify does a tree block match the pointer in its
+ * parent.
  *
- * Nothing is printed and nothing is written, except where an option of type BW_OPTION_OUTPUT says
- * so. tests/plugin/rot13.c of the source is a complete example.
+ * A layer prints and writes nothing, except to an option of type BW_OPTION_OUTPUT.
+ * tests/plugin/rot13.c in the source is a complete example.
  *
- * The idea comes from GlusterFS, which answers later. Here the call returns the answer.
+ * The design comes from GlusterFS, but calls are synchronous.
  */
 
 struct bw_graph;
@@ -79,8 +79,8 @@ enum bw_request_kind {
     BW_REQUEST_SUPER,      /**< a superblock copy */
     BW_REQUEST_TREE_BLOCK, /**< one metadata block */
     BW_REQUEST_DATA,       /**< file data as stored */
-    BW_REQUEST_RAW,        /**< bytes without a meaning of their own: the other stripes of a parity
-                              rebuild, and the pieces of a block that does not lie in one piece */
+    BW_REQUEST_RAW, /**< other bytes: the stripes needed to rebuild data from parity, and the parts
+                       of a block that crosses a stripe boundary */
     BW_REQUEST_KINDS,
 };
 
@@ -101,29 +101,26 @@ static inline bool bw_request_kind_selected(uint64_t choice, enum bw_request_kin
 /** Address spaces. Addresses are logical above the cluster layers, and offsets on one device below
  * them. */
 enum bw_address_space {
-    BW_ADDRESS_NONE, /**< nothing: what a storage layer has below it */
+    BW_ADDRESS_NONE, /**< none: below a storage layer */
     BW_ADDRESS_DEVICE,
     BW_ADDRESS_LOGICAL,
     BW_ADDRESS_ANY, /**< the same above and below: the address space above the only child */
 };
 
-/** The claims that the pointer to a tree block makes about the block. */
+/** The properties of a tree block according to the pointer in its parent. */
 struct bw_tree_block_expectation {
-    uint64_t owner;          /**< id of the tree the block is read for */
+    uint64_t owner;          /**< id of the tree for which the block is read */
     uint64_t generation;     /**< transaction that wrote it, exactly */
-    struct bw_key first_key; /**< its first key; checked if has_first_key, otherwise the least there
-                                may be */
+    struct bw_key first_key; /**< its first key if has_first_key, otherwise a lower limit */
     struct bw_key end_key;   /**< all its keys are less than this; all zero: no limit */
     uint8_t level;           /**< 0 for a leaf */
     bool has_first_key;      /**< false for the root block of a tree */
-    bool lenient; /**< accept wrong first and unordered keys: recovery would rather have a doubtful
-                     block */
+    bool lenient;            /**< for recovery: accept a wrong first key and unordered keys */
 };
 
-/** Known facts about file data before they are read. */
+/** The checksums of file data that are read. */
 struct bw_data_expectation {
-    const uint8_t *checksums; /**< of each sector in turn, as long as the file system's checksums
-                                 are */
+    const uint8_t *checksums; /**< of all sectors, one after the other */
     uint32_t sectorsize;      /**< bytes; address and length of the request are multiples of it */
 };
 
@@ -131,9 +128,9 @@ struct bw_data_expectation {
 struct bw_request {
     enum bw_request_kind kind;
     uint8_t copy;     /**< copy to read, counted from 1; 0: any */
-    bool keep;        /**< worth keeping in a cache: it will be read again */
+    bool keep;        /**< keep it in a cache: it will be read again */
     uint32_t length;  /**< bytes; at least 1 */
-    uint64_t address; /**< in the address space the asked layer has above it */
+    uint64_t address; /**< in the address space above the called layer */
     void *buffer;     /**< `length` bytes of the caller's; undefined after a failure */
     const struct bw_tree_block_expectation *expectation; /**< for tree blocks; may be NULL for other
                                                             kinds */
@@ -141,30 +138,30 @@ struct bw_request {
                                                checked */
 
     struct bw_error *error; /**< reply: NULL on success; owned by the caller */
-    bool rebuilt; /**< reply: some of the bytes were computed from parity; false before. Whether
-                     they are right only a checksum tells */
+    bool rebuilt; /**< reply: some bytes were computed from parity, and only a checksum can verify
+                     them; false before */
 };
 
-/** Answers a request with the reply to a copy of it, which a layer has handed down in its place. */
+/** Completes a request with the reply to a copy of it. */
 static inline void bw_request_answer(struct bw_request *request, const struct bw_request *copy)
 {
     request->error = copy->error;
     request->rebuilt |= copy->rebuilt;
 }
 
-/** Where one copy of a range lies. */
+/** The location of one copy of a range. */
 struct bw_location {
     uint64_t devid;
     uint64_t offset; /**< on that device, in bytes */
     bool present;    /**< whether the device was given */
     bool rebuilt; /**< the copy is computed from the other stripes of the row; devid and offset are
-                     of the parity it takes: P for copy 2, Q for others */
+                     the location of the parity that is used: P for copy 2, Q for others */
 };
 
-/** Reply of `map`: how many copies there are, and where the wanted one lies. */
+/** Reply of `map`: the number of copies, and the location of the requested one. */
 struct bw_map_reply {
     unsigned copies;             /**< number of copies, rebuilt ones included; at least 1 */
-    struct bw_location location; /**< of the copy asked for */
+    struct bw_location location; /**< of the requested copy */
     uint32_t length; /**< length for which the location is valid, in bytes; at most the requested
                         length. If no chunk contains the address: the length of the gap, and the
                         only member that is set */
@@ -176,14 +173,15 @@ struct bw_range {
     uint64_t length;
 };
 
-/** The way one request has come; lives on the stack of the caller that starts it. */
+/** The call that a layer belongs to, and through it the calls above; on the stack of the caller. */
 struct bw_frame {
     const struct bw_frame *parent; /**< frame of the layer above; NULL at the top */
     unsigned depth;                /**< 0 at the top */
-    uint64_t call;                 /**< number of the call, which the records of probes carry */
+    uint64_t call;                 /**< number of the call, as in the records of probes */
     struct bw_frame_clock *clock;  /**< for the library's own use: adds up the time of the layers
                                       below */
-    bool metadata; /**< reads tree blocks: their places are known without reading a tree */
+    bool metadata; /**< the call reads tree blocks, whose locations do not depend on the raid stripe
+                      tree */
 };
 
 /** Kinds of checksums. Source: BTRFS_CSUM_TYPE_* in the kernel's uapi/linux/btrfs_tree.h. */
@@ -203,7 +201,7 @@ struct bw_stripe_info {
     uint8_t device_uuid[16];
 };
 
-/** A chunk: a range of logical addresses, and where it lies. */
+/** A chunk: a range of logical addresses, and its locations. */
 struct bw_chunk_info {
     uint64_t logical, length;
     uint64_t type;       /**< BW_GROUP_* */
@@ -217,7 +215,7 @@ struct bw_chunk_info {
  * `control`. */
 enum bw_control_kind {
     BW_CONTROL_FILE_SYSTEM, /**< facts of the superblock; before the first tree block is read */
-    BW_CONTROL_DEVICE,      /**< which device a child of the chunk map is; one message a child */
+    BW_CONTROL_DEVICE, /**< the device of a child of the chunk map; one message for each child */
     BW_CONTROL_CHUNK, /**< a chunk: first the chunks in the superblock, through which the chunk tree
                          is read, then the chunks of the chunk tree */
     BW_CONTROL_MOVED_RANGE,   /**< a range that relocation has moved (remap-tree feature) */
@@ -233,9 +231,9 @@ enum bw_control_kind {
 struct bw_control_file_system {
     enum bw_checksum_type checksum_type;
     uint32_t nodesize, sectorsize; /**< bytes */
-    const uint8_t (*ids)[16]; /**< ids that tree blocks may carry: the metadata uuid of the file
-                                 system, then the ids of its seed devices */
-    size_t id_count;          /**< at least 1 */
+    const uint8_t (*ids)[16];      /**< ids that tree blocks may have: the metadata uuid of the file
+                                      system, then the ids of its seed devices */
+    size_t id_count;               /**< at least 1 */
     bool dumped; /**< btrfs-image wrote the tree blocks, and gave them a CRC-32C instead of
                     checksum_type; both are valid */
 };
@@ -248,16 +246,16 @@ struct bw_control_device {
     bool stale; /**< the device missed writes: read it only as a last resort */
 };
 
-/** BW_CONTROL_MOVED_RANGE: logical addresses from..from+length-1 now lie at logical address `to`.
- * The ranges must ascend and not overlap; a layer refuses others with BW_ERROR_CORRUPT. */
+/** BW_CONTROL_MOVED_RANGE: the contents of logical addresses from..from+length-1 are now at logical
+ * address `to`. The ranges must be ascending and must not overlap; a layer refuses others with
+ * BW_ERROR_CORRUPT. */
 struct bw_moved_range {
     uint64_t from, length, to;
 };
 
 enum { BW_STRIPE_PLACES = 4 /**< as many as RAID1C4 has copies */ };
 
-/** A range of logical addresses in the raid stripe tree, all of which lies at each of the places.
- */
+/** A range of logical addresses in the raid stripe tree. Each of the places has a copy of it. */
 struct bw_stripe_extent {
     uint64_t logical, length; /**< logical + length does not overflow; length is not 0 */
     uint16_t count;           /**< of places; not 0 */
@@ -267,8 +265,8 @@ struct bw_stripe_extent {
     } places[BW_STRIPE_PLACES];
 };
 
-/** BW_CONTROL_STRIPE_SOURCE: from now on, the source says where file data lie in the chunks whose
- * profile leaves that open. It stays valid as long as the layer. */
+/** BW_CONTROL_STRIPE_SOURCE: the source of the locations of file data in chunks with a raid stripe
+ * tree. It remains valid as long as the layer. */
 struct bw_stripe_source {
     /** Finds the extent that contains a logical address. If there is no such extent, or it is lost,
      * the function returns an error, which is valid for extent->length bytes. Safe from any thread.
@@ -291,62 +289,60 @@ struct bw_control {
     };
 };
 
-/** The operations of a layer. `read` must answer all requests before it returns. NULL members are
- * passed on.
- */
+/** The operations of a layer. `read` must complete all requests before it returns. An operation
+ * that is NULL is passed to the child. */
 struct bw_xlator_operations {
-    /** Takes the options, prepares the private state. Called once, children first. */
+    /** Reads the options and prepares the private state. Called once, after the children's. */
     struct bw_error *(*init)(struct bw_xlator *xlator);
-    /** Releases what the private state holds. Also called if init failed. */
+    /** Releases the resources of the private state. Also called if `init` failed. */
     void (*fini)(struct bw_xlator *xlator);
-    /** Answers `count` requests; may be called by several threads at once. */
+    /** Completes `count` requests; may be called by several threads at once. */
     void (*read)(const struct bw_frame *frame, struct bw_xlator *xlator,
                  struct bw_request *requests, size_t count);
-    /** Logical address to device. Reads nothing but, where one says where data lie, the raid stripe
-     * tree. `copy` is counted from 1. */
+    /** Maps a logical address to a device. Reads nothing, except the raid stripe tree if the file
+     * system has one. `copy` is counted from 1. */
     struct bw_error *(*map)(const struct bw_frame *frame, struct bw_xlator *xlator,
                             uint64_t address, uint32_t length, unsigned copy,
                             struct bw_map_reply *reply);
-    /** Says that ranges will be read soon, in this copy (0: any). A hint: it cannot fail. */
+    /** Announces ranges that will be read soon, in this copy (0: any). It cannot fail. */
     void (*advise)(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count, unsigned copy);
-    /** For layers with device addresses above: how many bytes there are. Storage layers need it. */
+    /** For layers with device addresses above: the number of bytes. Required in storage layers. */
     uint64_t (*size)(struct bw_xlator *xlator);
-    /** Likewise: the next address that may hold anything but zeros; UINT64_MAX if none does. */
+    /** For the same layers: the next address that may contain anything except zeros; UINT64_MAX if
+     * there are only zeros. */
     uint64_t (*next_stored)(struct bw_xlator *xlator, uint64_t address);
-    /** Takes a message of a kind that the class lists in `takes`. Every layer of the graph that
-     * takes the kind gets it once, those below first. Called in one thread, while no other thread
-     * reads. An error ends the opening or, for a chunk or a moved range of a tree, is reported as
-     * damage. A message replaces an earlier one about the same thing: a chunk one at the same
-     * logical address. */
+    /** Handles a message of a kind in the class's `takes`. Every layer with this kind gets the
+     * message once, lower layers first. Called in one thread, while no other thread reads. An error
+     * ends the opening or, for a chunk or a moved range of a tree, is reported as damage. A message
+     * replaces an earlier one about the same object, such as a chunk at the same logical address.
+     */
     struct bw_error *(*control)(struct bw_xlator *xlator, const struct bw_control *control);
-    /** Adds the interesting part of the private state to the open object of a statedump; NULL:
-     * nothing. May run while others read. */
+    /** Adds private state to the open object of a statedump; NULL: nothing. May run while other
+     * threads read. */
     void (*dump)(struct bw_xlator *xlator, struct bw_json *json);
 };
 
-/** Types of option values. Each has a form as text and, but for the last three, one as a number. */
+/** Types of option values. A value is a text and, except for the last three types, also a number.
+ */
 enum bw_option_type {
     BW_OPTION_BOOL,    /**< on, yes, true, 1, or off, no, false, 0; the number is 0 or 1 */
     BW_OPTION_INTEGER, /**< decimal, 0 to 2^64-1 */
     BW_OPTION_SIZE, /**< bytes; an integer with an optional K, M, G, T, P or E (powers of 1024) */
     BW_OPTION_PERCENT, /**< 0 to 100 with up to four decimals, `%` optional; in units of 1/10000
                           percent */
-    BW_OPTION_TIME, /**< an integer with ns, us, ms, s, m or h; the unit may only lack for 0. In ns
-                     */
-    BW_OPTION_ENUM, /**< one of `choices`; the number is its index there */
-    BW_OPTION_STRING, /**< any text */
-    BW_OPTION_PATH,   /**< a file that is read */
-    BW_OPTION_OUTPUT, /**< a file that is written (appended to), `-` for stderr; never one of the
-                         images */
+    BW_OPTION_TIME,    /**< an integer with ns, us, ms, s, m or h (not needed for 0); in ns */
+    BW_OPTION_ENUM,    /**< one of `choices`; the number is its index there */
+    BW_OPTION_STRING,  /**< any text */
+    BW_OPTION_PATH,    /**< a file that is read */
+    BW_OPTION_OUTPUT,  /**< a file to append to, `-` for stderr; never one of the images */
 };
 
 /** Percentages as numbers: this is 100 percent. */
 #define BW_PERCENT_100 UINT64_C(1000000)
 
-/** An option as data: validation, help and documentation are made from it. The table ends with a
- * NULL name.
- */
+/** An option: the source of its validation, help and documentation. The table ends with a NULL
+ * name. */
 struct bw_option {
     const char *name; /**< lower case letters, digits and hyphens */
     enum bw_option_type type;
@@ -357,38 +353,37 @@ struct bw_option {
     const char *const *choices; /**< for BW_OPTION_ENUM: ends with NULL */
 };
 
-/** A type of layer: everything the framework knows about it before one is made. */
+/** A type of layer. */
 struct bw_xlator_class {
     const char *type;        /**< "category/name", of lower case letters, digits and hyphens */
     const char *description; /**< one line: a phrase, no capital, no full stop */
-    const char *page; /**< what it does and when to use it: paragraphs separated by an empty line, a
-                         line that begins with four spaces is an example. Shown by `btrfs-walk
+    const char *page; /**< what it does and when to use it: paragraphs separated by empty lines;
+                         lines that begin with four spaces are examples. Printed by `btrfs-walk
                          xlators TYPE` */
-    enum bw_address_space above, below; /**< both BW_ADDRESS_ANY or neither; below NONE: no children
-                                         */
+    enum bw_address_space above, below; /**< BW_ADDRESS_ANY: both; below NONE: no children */
     unsigned minimum_children, maximum_children;
     size_t private_size; /**< bytes of private state: allocated, as zeros, before `init`, and freed
                             after `fini` */
-    unsigned takes;      /**< BW_TAKES() of the kinds of messages that `control` takes */
+    unsigned takes;      /**< BW_TAKES() of the kinds of messages that `control` handles */
     const struct bw_option *options; /**< may be NULL */
     struct bw_xlator_operations operations;
 };
 
-/** Members of a class: addresses mean the same above and below, and there is exactly one child. */
+/** Members of a class with the same address space above and below, and exactly one child. */
 #define BW_ONE_CHILD(space) \
     .above = (space), .below = (space), .minimum_children = 1, .maximum_children = 1
 
-/** Raised with every change to this header, error.h, record.h or format.h that a layer would have
- * to be rebuilt for. */
+/** Increased with every change of this header, error.h, record.h or format.h after which layers
+ * must be rebuilt. */
 #define BW_XLATOR_ABI 6
 
 /** The object that a shared object exports under the name bw_xlator_api. Its first two members
  * never change. */
 struct bw_xlator_api {
-    uint32_t abi; /**< BW_XLATOR_ABI of the header it was built with; any other number is refused */
-    uint32_t size;                        /**< of this structure */
-    const struct bw_xlator_class *xlator; /**< its `type` must be the name the object was found by
-                                           */
+    uint32_t abi;  /**< BW_XLATOR_ABI of the header with which the layer was built; any other number
+                      is refused */
+    uint32_t size; /**< of this structure */
+    const struct bw_xlator_class *xlator; /**< its `type` must match the file name */
 };
 
 /** Exports a class as the one layer of a shared object. */
@@ -406,25 +401,25 @@ struct bw_counters {
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
-/** Hands requests to a layer; the only place that counts, and that notes on an error which layers
- * it was born in and came through. Without a layer (NULL) all requests fail. `parent` is the frame
- * that the layer was given, itself and not a copy. */
+/** Passes requests to a layer, updates the counters, and records in errors the layer in which they
+ * occurred and the layers through which they passed. Without a layer (NULL), all requests fail.
+ * `parent` is the frame that the caller was given, not a copy of it. */
 void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_request *requests,
              size_t count);
-/** Asks a layer (or the first below it that answers) for a mapping. */
+/** Requests a mapping from a layer, or from the first below it that implements `map`. */
 struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator,
                              uint64_t address, uint32_t length, unsigned copy,
                              struct bw_map_reply *reply);
 /**
- * Hands copies of requests to the first child, as many at a time as the stack has room for, and
- * answers the requests with the replies. `change` adapts a copy; false: it has answered the request
- * itself, and the copy is not handed down.
+ * Passes copies of requests to the first child, some at a time, and completes the requests with the
+ * replies. `change` adapts a copy. If it returns false, it has completed the request itself, and
+ * the copy is not passed on.
  */
 void bw_wind_copies(const struct bw_frame *parent, struct bw_xlator *xlator,
                     struct bw_request *requests, size_t count,
                     bool (*change)(const struct bw_frame *frame, struct bw_xlator *xlator,
                                    struct bw_request *request, struct bw_request *copy));
-/** Gives a hint to a layer (or the first below it that takes hints). */
+/** Announces reads to a layer, or to the first below it that implements `advise`. */
 void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator,
                     const struct bw_range *ranges, size_t count, unsigned copy);
 
@@ -436,19 +431,19 @@ const char *bw_xlator_name(const struct bw_xlator *xlator);
 const char *bw_xlator_type(const struct bw_xlator *xlator);
 /** Number of children. */
 size_t bw_xlator_child_count(const struct bw_xlator *xlator);
-/** A child; NULL if there are not so many. */
+/** A child; NULL if the index is too large. */
 struct bw_xlator *bw_xlator_child(const struct bw_xlator *xlator, size_t index);
-/** Value of an option, as given or its default. A name that is not in the class's table gives "",
- * and a warning to the user. */
+/** The value of an option, or its default. If the name is not in the class's table, returns "" and
+ * reports a warning. */
 const char *bw_xlator_option_text(const struct bw_xlator *xlator, const char *name);
 /** The same as a number; see enum bw_option_type for the units. */
 uint64_t bw_xlator_option_number(const struct bw_xlator *xlator, const char *name);
 /** Number of bytes that a layer with device addresses can read: its own `size`, or the size of its
  * only child. */
 uint64_t bw_xlator_size(struct bw_xlator *xlator);
-/** As `next_stored`. */
+/** Calls `next_stored`. */
 uint64_t bw_xlator_next_stored(struct bw_xlator *xlator, uint64_t address);
-/** Tells the user something, once; takes the error. Safe from any thread. */
+/** Reports a message, once; consumes the error. Safe from any thread. */
 void bw_xlator_report(const struct bw_xlator *xlator, enum bw_severity severity,
                       struct bw_error *error);
 /** Counters so far of one kind. */
@@ -461,9 +456,8 @@ struct bw_fs_options;
 enum bw_graph_edit_kind {
     BW_EDIT_OPTION, /**< "NAME.KEY=VALUE": NAME is a volume, a type, or a pattern for names of
                        volumes */
-    BW_EDIT_INSERT, /**< "TYPE@VOLUME[,KEY=VALUE...]": a new layer above a volume, or above each
-                       that the type or pattern VOLUME fits; it is called after both: "trace@verify"
-                     */
+    BW_EDIT_INSERT, /**< "TYPE@VOLUME[,KEY=VALUE...]": a new layer above each volume that matches
+                       the name, type or pattern VOLUME; its name combines both: "trace@verify" */
 };
 
 /** One change, as text. */
@@ -476,12 +470,11 @@ struct bw_graph_edit {
 struct bw_graph_options {
     size_t struct_size; /**< sizeof(struct bw_graph_options) */
     /**
-     * A volfile (the grammar of GlusterFS); NULL: the default graph. The paths of the images come
-     * from the volfile, or, if any are given besides, take the place of those in its storage
-     * volumes, in order.
+     * A volfile (the grammar of GlusterFS); NULL: the default graph. Paths of images, if there are
+     * any, replace the paths in its storage volumes, in order.
      */
     const char *file;
-    const struct bw_graph_edit *edits; /**< made in order */
+    const struct bw_graph_edit *edits; /**< applied in order */
     size_t edit_count;
     /** Directories with layers in shared objects, separated by colons; NULL: the environment's
      * BTRFS_WALK_XLATOR_PATH, then the library's own directory. */
@@ -490,11 +483,11 @@ struct bw_graph_options {
 
 /** How to print a graph. */
 enum bw_graph_format {
-    BW_GRAPH_VOLFILE, /**< can be given back as bw_graph_options.file */
+    BW_GRAPH_VOLFILE, /**< valid as bw_graph_options.file */
     BW_GRAPH_DOT,     /**< for Graphviz */
 };
 
-/** Receives text in pieces; an error it returns ends the printing and is what the caller gets. */
+/** Receives text in pieces; an error ends the printing and is returned to the caller. */
 typedef struct bw_error *bw_consumer(void *context, const char *text, size_t length);
 
 /** Opens the images and builds the graph, but reads no tree: enough to print the graph. Close the
@@ -512,8 +505,8 @@ struct bw_rows_stream;
  * BW_ERROR_USAGE if the rows are of another record. */
 struct bw_error *bw_fs_write_layers(const struct bw_fs *fs, struct bw_rows_stream *stream);
 
-/** Writes the state of the file system and of each layer (options in force, what it holds,
- * counters) as one JSON object. May be called from any thread, also while others read. */
+/** Writes the state of the file system and of each layer (options, private state, counters) as one
+ * JSON object. May be called from any thread, even while others read. */
 struct bw_error *bw_fs_statedump(const struct bw_fs *fs, bw_consumer *consume, void *context);
 
 /** Whether a file, identified by its stat(), is one of the input files: an image, used or not, or
@@ -521,24 +514,24 @@ struct bw_error *bw_fs_statedump(const struct bw_fs *fs, bw_consumer *consume, v
 bool bw_fs_is_input(const struct bw_fs *fs, const struct stat *status);
 
 /**
- * Calls for each file that is opened by name after bw_fs_options.planned was called: those that
- * are read, as far as they exist, and those that layers write to (`written`). So a program can
- * confine itself to these. An error of `take` ends it and is the result.
+ * Calls `take` for each file that will be opened by name after bw_fs_options.planned was called:
+ * existing files to read, and files to which layers write (`written`). So a program can confine
+ * itself to these files. An error of `take` ends the calls and is returned.
  */
 struct bw_error *
 bw_fs_files(const struct bw_fs *fs,
             struct bw_error *(*take)(void *context, const char *path, bool written), void *context);
 
 /**
- * Opens a file to write to that is no image: a report, a trace, a statedump. It is created if it
- * does not exist; `append`: writing begins at its end, otherwise at its beginning. BW_ERROR_USAGE
- * if it is a block device or holds a btrfs superblock. Ask bw_fs_is_input() as well if a file
- * system is open. The caller closes `*descriptor`.
+ * Opens an output file: a report, a trace, a statedump. It is created if it does not exist. With
+ * `append`, writing begins at its end, otherwise at its beginning. BW_ERROR_USAGE if it is a block
+ * device or contains a btrfs superblock. If a file system is open, also call bw_fs_is_input(). The
+ * caller closes `*descriptor`.
  */
 struct bw_error *bw_output_file_open(const char *path, bool append, int *descriptor);
 
-/** The types of layers that exist: those built in, and those in shared objects, which are loaded
- * when they are first asked for. Not for use by several threads at once. */
+/** The types of layers: the built-in ones, and the ones in shared objects, which are loaded at
+ * their first use. Not for several threads at once. */
 struct bw_registry;
 
 /** Opens the types of layers. `path` lists directories with shared objects, separated by colons;
@@ -546,7 +539,7 @@ struct bw_registry;
  * BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_registry_open(const char *path, struct bw_registry **registry);
 
-/** Unloads the shared objects, and with them all classes found in them. NULL is allowed. */
+/** Unloads the shared objects; their classes become invalid. NULL is allowed. */
 void bw_registry_close(struct bw_registry *registry);
 
 /** Finds a type ("features/verify"); `*found` is valid until the registry is closed.
@@ -567,8 +560,8 @@ struct bw_error *bw_registry_each(struct bw_registry *registry, bw_type_visitor 
 /** The name of an option type: "size". */
 const char *bw_option_type_name(enum bw_option_type type);
 
-/** Which values an option allows, as text: "0 to 1T", "on, off", "any, data"; "" if any text is.
- * Freed by the caller with free(); NULL if memory ran out. */
+/** The allowed values of an option, as text: "0 to 1T", "on, off", "any, data"; "" if any text is
+ * allowed. Freed by the caller with free(); NULL if memory ran out. */
 char *bw_option_range(const struct bw_option *option);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Probes: named points of the pipeline that can be observed without root, at no cost while nobody
- * does. A consumer selects probes and receives a record for each of their events.
+ * Probes: named points of the pipeline that can be observed without root. An unobserved probe costs
+ * almost nothing. A consumer selects probes and receives a record for each of their events.
  *
  *     struct bw_probes *probes;
  *     struct bw_probe_consumer consumer = {.take = mine};
@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-/** Room for a flag a probe; there are fewer. */
+/** Upper limit of the number of probes. */
 enum { BW_PROBES_MAX = 32 };
 
 struct bw_xlate;
@@ -143,7 +143,7 @@ void bw_probe_printer_flush(struct bw_probe_printer *printer);
  * p50 and p99 are estimated from a histogram with a bucket for each power of two. A sum that does
  * not fit 64 bits is shown as 18446744073709551615.
  *
- * As JSON, the report is one object in one line; members that a probe cannot have are left out:
+ * As JSON, the report is one object in one line; members that a probe cannot have are omitted:
  *
  *     {"mode":"probe","probes":[{"probe":"dev-read-done","share_permille":1000,"total_ns":7,
  *      "count":2,"errors":0,"bytes":8192,"min_ns":3,"avg_ns":3,"max_ns":4,"p50_ns":3,"p99_ns":4,
@@ -171,8 +171,9 @@ struct bw_error *bw_probe_stats_report(const struct bw_probe_stats *stats, bool 
                                        void *context);
 
 /**
- * Filters: which events another consumer gets. A filter is parsed once and checked against each
- * probe that it is for; evaluating it allocates nothing, and any number of threads may do it.
+ * Filters: conditions on the events that a consumer gets. A filter is parsed once and checked
+ * against each probe that it is for; evaluating it allocates nothing, and any number of threads may
+ * do it.
  *
  *     filter:  filter || filter      filter && filter      ! filter      ( filter )
  *              MEMBER OPERATOR VALUE
@@ -188,11 +189,11 @@ struct bw_error *bw_probe_stats_report(const struct bw_probe_stats *stats, bool 
  * times.
  *
  * Texts: == != and ~ !~ for patterns with `*`, `?`, `[a-z]`, `[!a-z]` and `[:alpha:]`. A value is a
- * word, in which all bytes stand for themselves, or is in double quotes, with \" \\ \n \r \t \xHH.
- * A text that looks like a number needs quotes, and so do white space and ( ) & | < > = ~ ". An id
- * of sixteen bytes is compared in its written form, with hyphens and small letters.
+ * word without escapes, or a text in double quotes, with \" \\ \n \r \t \xHH. A text that looks
+ * like a number needs quotes, and so do white space and ( ) & | < > = ~ ". An id of sixteen bytes
+ * is compared in its written form, with hyphens and small letters.
  *
- * `!=` and `!~` hold for a member without a value, nothing else does.
+ * For a member without a value, only `!=` and `!~` are true.
  */
 struct bw_filter;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The records of probes as structures: what a consumer gets (struct bw_probe_event), and what arg0
- * of a USDT site points to. A member is zero if the probe has no translation for it, or if it is
- * lazy and nobody has selected it. btrfs-walk/row_records.h tells how records may change.
+ * The records of probes as structures. Consumers get them in struct bw_probe_event, and arg0 of a
+ * USDT site points to one. A member is zero if the probe does not fill it, or if it is lazy and no
+ * consumer has selected it. docs/library.md describes how records may change.
  *
  * Made by scripts/make-docs. Change src/record/records.def.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The records of commands as structures: what rows are made of (btrfs-walk/record.h), one each.
- * btrfs-walk/row_records.h tells how records may change.
+ * The records of commands as structures: each row (btrfs-walk/record.h) is written from one.
+ * docs/library.md describes how records may change.
  *
  * Made by scripts/make-docs. Change src/record/records.def.
  */

@@ -117,8 +117,8 @@ struct bw_device_place {
 };
 
 /** Finds the use of a device at an offset; `length` (at least 1) limits place->length. Reads
- * nothing, except the raid stripe tree for data that it maps. If stripes overlap, the one that
- * begins last counts. BW_ERROR_NOT_FOUND if the device does not exist. */
+ * nothing, except the raid stripe tree for data that it maps. If stripes overlap, the last one
+ * counts. BW_ERROR_NOT_FOUND if the device does not exist. */
 struct bw_error *bw_device_map_find(const struct bw_device_map *map, uint64_t devid,
                                     uint64_t offset, uint64_t length,
                                     struct bw_device_place *place);
@@ -323,10 +323,10 @@ struct bw_owner {
     uint64_t tree; /**< id of the tree: a subvolume, or another tree with data; of a BW_OWNER_BLOCK,
                       the tree that the block was written for */
     uint64_t inode;  /**< in that tree; for data and metadata only */
-    uint64_t offset; /**< data: offset in the file, in bytes. Of a compressed extent, the offset of
-                        the whole piece of the file */
+    uint64_t offset; /**< data: offset in the file, in bytes; for a compressed extent, of the range
+                        that the extent stores */
     uint64_t file_length;                 /**< data: bytes of the file from there on */
-    const struct bw_subvolume *subvolume; /**< NULL: the tree is none */
+    const struct bw_subvolume *subvolume; /**< NULL: the tree is not a subvolume */
     struct bw_bytes path; /**< absolute path, raw bytes; data is NULL if it is not known, as in
                                a subvolume that is being deleted */
     uint8_t level;        /**< metadata and blocks: level of the block; 0 is a leaf */

@@ -34,12 +34,12 @@ $structures
 #endif
 """)
 PROBE_RECORDS = """\
-The records of probes as structures: what a consumer gets (struct bw_probe_event), and what arg0
- * of a USDT site points to. A member is zero if the probe has no translation for it, or if it is
- * lazy and nobody has selected it. btrfs-walk/row_records.h tells how records may change."""
+The records of probes as structures. Consumers get them in struct bw_probe_event, and arg0 of a
+ * USDT site points to one. A member is zero if the probe does not fill it, or if it is lazy and no
+ * consumer has selected it. docs/library.md describes how records may change."""
 ROW_RECORDS = """\
-The records of commands as structures: what rows are made of (btrfs-walk/record.h), one each.
- * btrfs-walk/row_records.h tells how records may change."""
+The records of commands as structures: each row (btrfs-walk/record.h) is written from one.
+ * docs/library.md describes how records may change."""
 
 
 def comment(text, indent, short):
