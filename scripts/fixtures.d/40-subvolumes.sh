@@ -363,3 +363,95 @@ make_people() {
 
 fixture people 'a layout of distributions: @ and @home, users and groups, files of all kinds' \
 	make_people
+
+# Three snapshots with all that a stream can contain, and all kinds of differences between them.
+sent_first() {
+	local i
+	mkdir -p "$1"/{turn/a/b/c/d,gone/below,swap,later,types,o257-7-0}
+	for i in turn/a turn/a/b turn/a/b/c turn/a/b/c/d gone gone/below; do
+		printf '%s' "$i" > "$1/$i/file"
+	done
+	for i in 1 2 3 4; do
+		seq $((i * 3000)) > "$1/swap/$i"
+		head -c $((i * 5001)) /dev/urandom > "$1/types/random-$i"
+	done
+	cp --reflink=always "$1/types/random-4" "$1/types/clone"
+	ln "$1/swap/1" "$1/later/link"
+	ln "$1/swap/1" "$1/gone/link"
+	ln -s ../nowhere "$1/types/symbolic"
+	mkfifo "$1/types/fifo"
+	mknod "$1/types/character" c 300 70000
+	mknod "$1/types/block" b 7 3
+	python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' \
+		"$1/types/socket"
+	truncate -s 300000 "$1/types/hole"
+	printf middle | dd of="$1/types/hole" bs=1 seek=150000 conv=notrunc status=none
+	fallocate -l 65536 "$1/types/allocated"
+	: > "$1/types/empty"
+	setfattr -n user.note -v first "$1/swap/2"
+	setfattr -n user.top -v first "$1"
+	setfacl -m u:5:r "$1/swap/3"
+	cp /bin/true "$1/types/capable"
+	truncate -s 5000 "$1/types/capable"
+	chown 1000:100 "$1/types/capable"
+	setcap cap_net_raw+ep "$1/types/capable"
+	chmod 4711 "$1/swap/4"
+	mkdir "$1/late"
+	mv "$1/types/random-1" "$1/late/"
+	for i in $(seq 70); do
+		mkdir "$1/late/$i"
+		printf '%s' "$i" > "$1/late/$i/file"
+	done
+	mv "$1/late/70" "$1/seventy"
+	mv "$1/late" "$1/seventy/"
+}
+
+sent_second() {
+	local a=$1/turn/a
+	mv "$a/b/c/d" "$1/turn/d"
+	mv "$a/b/c" "$1/turn/d/c"
+	mv "$a/b" "$1/turn/d/c/b"
+	mv "$a" "$1/turn/d/c/b/a"
+	rm -r "$1/gone"
+	mkdir "$1/gone"
+	printf again > "$1/gone/again"
+	mv "$1/swap/1" "$1/swap/0"
+	mv "$1/swap/2" "$1/swap/1"
+	mv "$1/swap/0" "$1/swap/2"
+	rm "$1/types/fifo"
+	mkdir "$1/types/fifo"
+	printf more >> "$1/swap/3"
+	truncate -s 4000 "$1/types/random-4"
+	printf changed | dd of="$1/types/hole" bs=1 seek=8192 conv=notrunc status=none
+	fallocate -p -o 4096 -l 8192 "$1/types/random-3"
+	setfattr -n user.note -v second "$1/swap/1"
+	setfattr -x user.top "$1"
+	chown 0:0 "$1/types/capable"
+	setcap cap_chown+ep "$1/types/capable"
+	ln "$1/types/empty" "$1/swap/empty"
+	rm "$1/later/link"
+	chmod 600 "$1/swap/4"
+	rmdir "$1/o257-7-0"
+	: > "$1/o258-7-0"
+}
+
+make_streams() {
+	devices 1 128M
+	format -m single
+	attach compress=zstd
+	quiet btrfs subvolume create "$mnt/live"
+	sent_first "$mnt/live"
+	sync -f "$mnt"
+	quiet btrfs subvolume snapshot -r "$mnt/live" "$mnt/first"
+	sent_second "$mnt/live"
+	sync -f "$mnt"
+	quiet btrfs subvolume snapshot -r "$mnt/live" "$mnt/second"
+	seq 3 > "$mnt/live/types/random-2"
+	rm -r "$mnt/live/seventy"
+	sync -f "$mnt"
+	quiet btrfs subvolume snapshot -r "$mnt/live" "$mnt/third"
+	quiet btrfs subvolume delete -c "$mnt/live"
+	detach
+}
+
+fixture streams 'snapshots with all that a send stream can contain' make_streams

@@ -20,7 +20,7 @@
 #include "stream/sender.h"
 
 enum {
-    WAITING = 64, /* directories whose times wait, when an inode has ended */
+    WAITING = 64, /* directories whose times wait */
 };
 
 /* A name of the current inode. */
@@ -309,6 +309,7 @@ static struct bw_error *send_item(struct bw_sender *sender, const struct bw_item
     if (item->key.type == BW_INODE_REF || item->key.type == BW_INODE_EXTREF)
         return add_names(sender, item);
     BW_TRY(place(sender));
+    BW_TRY(send_oldest_times(sender));
     if (!full->has_inode)
         return NULL;
     if (item->key.type == BW_XATTR_ITEM)

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The send command: full streams equal those of the kernel, incremental ones name only what differs,
+# and unreadable data are handled as requested. tests/kernel/send.py receives streams of random
+# histories.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" streams laptop bad-data || exit 1
+image=$BUILD/fixtures/streams/dev1.img
+bad=$BUILD/fixtures/bad-data/dev1.img
+laptop=$BUILD/fixtures/laptop/dev1.img
+dumped() { "$PROGRAM" dump "$WORK/out" > "$WORK/dump" 2>&1; }
+dump_has() { dumped && grep -qE -- "$1" "$WORK/dump"; }
+dump_lacks() { dumped && ! grep -qE -- "$1" "$WORK/dump"; }
+commands() { dumped && cut -d ' ' -f 1 "$WORK/dump" | sort | uniq -c | tr -s ' \n' ' '; }
+
+# Full streams have the hashes that are recorded of `btrfs send`.
+for expected in "$ROOT"/fixtures/*/streams; do
+    name=$(basename "$(dirname "$expected")")
+    "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "$name" || exit 1
+    while read -r hash option path; do
+        got=$("$PROGRAM" send "$option" "$BUILD/fixtures/$name"/dev*.img "$path" 2>&1 | sha256sum)
+        is "$option $name $path, as the kernel sends it" "${got%% *}" "$hash"
+    done < "$expected"
+done
+
+# Incremental streams.
+expect "what differs" 0 - send -p first "$image" second
+holds "a snapshot of the parent" dump_has '^snapshot +\./second .*parent_uuid='
+holds "directories that are turned inside out" dump_has 'rename .*/o261-7-0 +dest=./second/turn/d$'
+holds "a number that has gone to a directory" dump_has 'mkdir +\./second/types/fifo'
+holds "an attribute that is gone" dump_has 'remove_xattr +\./second/ +name=user.top'
+holds "the capability again, after the owner" dump_has 'set_xattr .*capable +name=security.capab'
+holds "only the sectors that differ" dump_has 'write +\./second/types/hole +offset=8192 len=4096'
+holds "nothing of files that are the same" dump_lacks 'seventy|random-2'
+expect "in protocol 2" 0 - send -p first --proto 2 "$image" second
+holds "holes are punched" dump_has 'fallocate +\./second/types/random-3 .*offset=4096 len=8192'
+expect "back to the parent" 0 - send -p second "$image" first
+holds "a fifo" dump_has 'mkfifo +\./first/types/fifo'
+expect "the nearest of several sources is the parent" 0 - \
+    send -c first -c second "$image" third
+holds "it is the second" dump_has "parent_uuid=$("$PROGRAM" subvolumes -o uuid,subvolume_path \
+    "$image" | awk '$2 == "/second" { print $1 }')"
+expect "no contents" 0 - send --no-data -p first "$image" second
+holds "ranges in their place" dump_has 'update_extent +\./second/swap/3 '
+holds "no data" dump_lacks '^write'
+
+# Several subvolumes.
+expect "one after the other" 0 - send "$image" first second
+is "two ends" "$(dumped && grep -c '^subvol ' "$WORK/dump")" 2
+"$PROGRAM" send -e -c first -c second "$image" second third > "$WORK/out"
+is "in one stream" "$(dumped && grep -c '^snapshot ' "$WORK/dump")" 2
+expect "a subvolume with its snapshots" 0 - send -R -C "$WORK/folder" "$laptop" @
+holds "a file for each" test -s "$WORK/folder/0001-@snapshots-1-snapshot.btrfs"
+holds "in the order of their changes" test -s "$WORK/folder/0003-@.btrfs"
+cat "$WORK/folder"/* > "$WORK/out"
+holds "as a difference from a snapshot" dump_has '^snapshot +\./@ '
+expect "files in the folder stay" 1 'File exists' send -R -C "$WORK/folder" "$laptop" @
+rm "$WORK/folder"/*
+expect "all into one file" 0 - send -R -f "$WORK/all" "$laptop" @
+cp "$WORK/all" "$WORK/out"
+holds "in the same order" dump_has '^snapshot +\./@ '
+
+# Identities.
+expect "a writable subvolume" 0 'sent under a new UUID: it is writable' send -v "$laptop" @
+expect "a read-only one" 0 - send "$image" first
+holds "keeps its UUID" dump_has "^subvol .*uuid=$("$PROGRAM" subvolumes -o uuid,subvolume_path \
+    "$image" | awk '$2 == "/first" { print $1 }')"
+expect "an older generation" 0 'sent under a new UUID' send -v "$laptop" @home@14
+
+# Damage.
+expect "unreadable data" 1 'no good copy' send "$bad" 5
+holds "leave the stream without its end" bash -c "! '$PROGRAM' check '$WORK/out'"
+expect "zeros in their place" 1 'no good copy' send --on-error=zero "$bad" 5
+zeros=$(commands)
+expect "files left out" 1 'no good copy' send --on-error=skip "$bad" 5
+holds "they are removed again" dump_has '^unlink'
+expect "the same, compressed" 1 'no good copy' send --on-error=skip --compressed-data "$bad" 5
+holds "they are removed, too" dump_has '^unlink'
+[ -n "$zeros" ] && pass || fail "no commands with zeros"
+
+# Usage.
+expect "no subvolume given" 2 'no subvolume given' send "$image"
+expect "a subvolume that does not exist" 2 'no subvolume' send "$image" missing
+expect "a parent that does not exist" 2 'no subvolume' send -p missing "$image" first
+expect "its own parent" 2 'its own parent' send -p first "$image" first
+expect "a protocol that does not exist" 2 'proto' send --proto 9 "$image" first
+expect "compressed data in protocol 1" 2 'protocol 2' send --proto 1 --compressed-data "$image" first
+expect "a folder and a file" 2 'excludes' send -C "$WORK/x" -f "$WORK/y" "$image" first
+expect "a parent for many" 2 'omit -p' send -R -p first "$image" second
+expect "based on what may be left out" 2 'use zero' send -R --on-error=skip "$image" second
+if have_terminal; then
+    script -qec "'$PROGRAM' send '$image' first" /dev/null > "$WORK/out" 2>&1 < /dev/null
+    holds "no stream on a terminal" out_has 'refusing to write a stream to a terminal'
+else
+    skip script "a terminal"
+fi
+finish
