@@ -86,7 +86,8 @@ expect "a subvolume that does not exist" 2 'no subvolume' send "$image" missing
 expect "a parent that does not exist" 2 'no subvolume' send -p missing "$image" first
 expect "its own parent" 2 'its own parent' send -p first "$image" first
 expect "a protocol that does not exist" 2 'proto' send --proto 9 "$image" first
-expect "compressed data in protocol 1" 2 'protocol 2' send --proto 1 --compressed-data "$image" first
+expect "compressed data in protocol 1" 2 "protocol 2" \
+    send --proto 1 --compressed-data "$image" first
 expect "a folder and a file" 2 'excludes' send -C "$WORK/x" -f "$WORK/y" "$image" first
 expect "a parent for many" 2 'omit -p' send -R -p first "$image" second
 expect "based on what may be left out" 2 'use zero' send -R --on-error=skip "$image" second
