@@ -22,7 +22,7 @@ import glob, os, re, sys
 headers = {os.path.basename(path): re.sub(r"/\*.*?\*/", "", open(path).read(), flags=re.S)
            for path in glob.glob(sys.argv[1] + "/include/btrfs-walk/*.h")}
 everything = "".join(headers.values())
-fixed = set(re.findall(r"\bbw_\w+", re.search(r"never change, because.*?\n\n(.*?)\n\n",
+fixed = set(re.findall(r"\bbw_\w+", re.search(r"never change:\n\n(.*?)\n\n",
                                               open(sys.argv[1] + "/docs/library.md").read(),
                                               re.S)[1]))
 structures = {}
@@ -37,7 +37,7 @@ for name, members in sorted(structures.items()):
         print(name)
 print(*(name for name in sorted(fixed) if name not in structures), sep="\n", end="")
 END
-is "structures that cannot grow" "$(python3 "$WORK/structures.py" "$ROOT")" ""
+is "structures that cannot grow" "$(python3 "$WORK/structures.py" "$ROOT" || echo failed)" ""
 
 if ! have abidiff; then
     skip abidiff "types and functions"
