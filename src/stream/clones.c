@@ -175,7 +175,7 @@ static struct bw_error *start(struct bw_sender *sender)
     return bw_item_range_stop(&clones->range, NULL);
 }
 
-/* Finds the places of an extent. Without the extent tree there are none. */
+/* Finds where an extent is used. If the extent tree is unreadable, nothing is found. */
 static struct bw_error *find_places(struct bw_sender *sender, uint64_t bytenr)
 {
     struct bw_send_clones *clones = sender->clones;

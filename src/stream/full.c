@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A full stream, in the order of the kernel: the items of the subvolume by their keys, in one pass.
- * So an inode may come before a directory that has it. Then the directory is made early, under its
- * temporary name, and gets its place when its own inode comes.
+ * A full stream, in the order in which the kernel writes it: one pass over the items of the
+ * subvolume in key order. The inode of a file may precede that of the directory which contains it.
+ * In that case, the directory is created early under a temporary name, and renamed when its own
+ * inode is reached.
  *
- * The times of a directory are sent when no more of its entries are expected soon: the directories
- * that were used last wait. All this keeps to what the kernel does, so that streams can be compared
- * byte by byte.
+ * The times of a directory are sent after its last entry. As in the kernel, the 64 directories used
+ * most recently wait. Streams can therefore be compared with those of the kernel byte by byte.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static struct bw_error *send_directory_times(struct bw_sender *sender, uint64_t 
     return bw_send_cut(sender);
 }
 
-/* Makes a directory the one that was used last. */
+/* Moves a directory to the end of the queue, or adds it. */
 static struct bw_error *let_wait(struct full *full, uint64_t directory)
 {
     size_t at = 0;
@@ -103,7 +103,8 @@ static struct bw_error *send_all_times(struct bw_sender *sender)
 
 /* Names. */
 
-/* Sets `path` to that of a directory. The last one is kept, for its files follow one another. */
+/* Sets `path` to that of a directory. The result is cached because the files of a directory usually
+ * follow each other. */
 static struct bw_error *find_folder(struct bw_sender *sender, uint64_t directory,
                                     struct bw_buffer *path)
 {
@@ -172,7 +173,7 @@ static struct bw_error *give_name(struct bw_sender *sender, const struct name *n
     return name->directory < current->number ? let_wait(full, name->directory) : NULL;
 }
 
-/* Ends an inode that got no name: what was made under its temporary name is removed. */
+/* Removes an inode for which no path was found from its temporary name. */
 static struct bw_error *remove_unplaced(struct bw_sender *sender)
 {
     struct full *full = sender->order;
@@ -320,8 +321,8 @@ static struct bw_error *send_item(struct bw_sender *sender, const struct bw_item
     return NULL;
 }
 
-/* After a loss in the tree, the rest of the current file is read as data, which tells what of it is
- * lost. */
+/* After a loss in the tree, reads the rest of the current file as data, so that the reader reports
+ * the lost ranges. */
 static struct bw_error *send_rest(struct bw_sender *sender)
 {
     struct full *full = sender->order;

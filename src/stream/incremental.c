@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An incremental stream: from the parent, which the receiver has, to the sent subvolume. A file is
- * the same in both if its inode number and the generation of its inode are equal. What differs is
- * collected first; then the stream goes through stages, after each of which the paths that the next
- * one uses are certain:
+ * An incremental stream: the differences between the parent, which the receiver has, and the sent
+ * subvolume. A file is the same in both if its inode number and the generation of its inode are
+ * equal. The differences are collected first. The stream then has stages; each one ends in a state
+ * in which the paths used by the next are known:
  *
- *   1. park: what has lost its names moves to a temporary name in the top directory; other names
- *      that are gone are removed. After this, no moved directory is inside another one, and no name
- *      is in the way.
- *   2. remove: deleted directories, the deepest first. Everything in them was parked or removed.
- *   3. place: parked inodes get their new names, new inodes are made, directories from the top
- * down.
- *   4. contents: attributes and contents, under the final paths.
- *   5. times of directories, whose entries do not change any more.
+ * - Park: inodes without any of their old names move to temporary names in the top directory; other
+ *   lost names are removed. After this, no moved directory contains another one, and all new names
+ *   are free.
+ * - Remove deleted directories, the deepest first. They are empty after the first stage.
+ * - Place: parked inodes get their new names, and new inodes are created, directories from the top
+ *   down.
+ * - Contents: attributes and contents, under the final paths.
+ * - Times of directories, whose entries no longer change.
  *
- * The kernel does all this in one pass, which takes less memory, and needs the path of each inode
- * at every point of the stream. Receivers get the same result.
+ * The kernel does all this in one pass. It needs less memory, but has to compute the path of every
+ * inode at every point of the stream. The results are the same.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -143,8 +143,8 @@ static struct bw_error *merge(struct bw_touched_list *list, const struct numbers
     return NULL;
 }
 
-/* Adds what lies in directories whose numbers have gone to other ones: even if it is the same in
- * both trees, it is in another directory. */
+/* Adds the entries of directories whose inode numbers were reused. Even if the items of an entry
+ * are equal in both trees, it is in another directory. */
 static struct bw_error *add_moved(struct bw_diff *diff)
 {
     struct numbers numbers = {0};
@@ -585,7 +585,7 @@ static struct bw_error *send_range(struct bw_sender *sender, uint64_t start, uin
     }
 }
 
-/* What was added to a file begins with the rest of a sector, so that it can be cloned. */
+/* The part of a file beyond its old size starts at a sector boundary, so that it can be cloned. */
 static struct bw_error *send_differing_ranges(struct bw_sender *sender, const struct change *change,
                                               const struct bw_diff_file files[2])
 {

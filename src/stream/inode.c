@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The commands about one inode, and the contents of files: each range becomes a clone of what the
- * receiver has, the stored bytes of a compressed extent, or data.
+ * The commands for one inode. Each range of its contents is sent as a clone of data that the
+ * receiver has, as the stored bytes of a compressed extent, or as data.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static enum bw_send_command command_of(uint32_t mode)
     }
 }
 
-/* A device number as programs know it, which is not how inodes store it. */
+/* Device numbers are encoded differently in inodes and in system calls. */
 static uint64_t device_of(const struct bw_inode *inode)
 {
     const uint64_t major = bw_inode_major(inode), minor = bw_inode_minor(inode);
@@ -232,7 +232,7 @@ static uint64_t data_limit(const struct bw_sender *sender)
     return sender->options.version >= 2 ? BW_SEND_DATA : BW_SEND_DATA_V1;
 }
 
-/* Bytes that lie in the tree as they are. */
+/* Writes uncompressed bytes of an inline extent. */
 static void write_inline(struct bw_sender *sender, const uint8_t *bytes, uint64_t offset,
                          uint64_t length)
 {
@@ -248,7 +248,7 @@ static void write_inline(struct bw_sender *sender, const uint8_t *bytes, uint64_
     }
 }
 
-/* An inline extent as it is stored. */
+/* Writes an inline extent without decompressing it. */
 static void write_encoded_inline(struct bw_sender *sender, const struct bw_file_extent *extent,
                                  const struct bw_encoded_range *range)
 {
@@ -349,7 +349,8 @@ static uint64_t cloneable(const struct bw_sender *sender, const struct bw_send_c
     return ends_source && !ends_file ? length - length % LARGEST_SECTOR : length;
 }
 
-/* The receiver's file may be longer than the one that is sent; then a clone of its end fails. */
+/* The file of the receiver may be longer than the one that is sent, and a range that does not end
+ * at a sector boundary can only be cloned to the end of a file. */
 static void shorten(struct bw_sender *sender, uint64_t offset, uint64_t length)
 {
     const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;
@@ -398,7 +399,7 @@ struct bw_error *bw_send_extent_item(struct bw_sender *sender, const struct bw_i
     const uint64_t size = sender->current.inode.size, start = item->key.offset;
     struct bw_error *error =
         bw_file_extent_decode(item, sender->sent->fs->superblock.sectorsize, &extent);
-    if (error) { /* reading it tells what is wrong */
+    if (error) { /* the reader reports the reason */
         bw_error_free(error);
         return start < size ? bw_send_plain(sender, start, 1) : NULL;
     }

@@ -44,8 +44,8 @@ struct bw_send_jobs {
     struct bw_buffer output;
     bool began;         /* the commands of the job being delivered are written */
     size_t write, data; /* where in the output the WRITE begins that is being filled */
-    uint64_t filled;    /* bytes of data in it; 0: there is none */
-    bool bad;           /* the file of the last data is left out */
+    uint64_t filled;    /* bytes of data in that WRITE; 0: none is open */
+    bool bad;           /* the current file is left out */
     uint64_t lost;
 };
 
@@ -346,8 +346,8 @@ static struct bw_error *write_data(struct bw_sender *sender, const struct bw_sen
     return NULL;
 }
 
-/* Something of a file cannot be read. With BW_SEND_SKIP, it is removed at the receiver, and what
- * follows about it is not written. */
+/* Handles an unreadable range. With BW_SEND_SKIP, the receiver removes the file, and all further
+ * commands for it are omitted. */
 static struct bw_error *handle_bad(struct bw_sender *sender, const struct bw_send_job *job,
                                    uint64_t offset, uint64_t length, const struct bw_error *error)
 {

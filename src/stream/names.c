@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Paths in a stream. A path is followed from directory to directory upwards; what is known about
- * directories is kept, up to a limit. While a stream is being received, a directory that has not
- * got its place yet has a temporary name in the top directory, which is made of its inode number,
- * its generation, and a number that makes it unique.
+ * Paths in a stream, composed from the names of directories, which are cached up to a limit. While
+ * the stream is received, a directory that is not in its place yet has a temporary name in the top
+ * directory: its inode number, its generation, and a number that makes the name unique.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -90,7 +90,7 @@ static struct bw_error *add_roots(struct bw_sender *sender, const struct bw_send
     return NULL;
 }
 
-/* The top-level subvolume has no name of its own. */
+/* The name under which the receiver creates the subvolume. The top-level subvolume has none. */
 static struct bw_buffer name_of(const struct bw_sender *sender)
 {
     const struct bw_send_root *sent = sender->sent;

@@ -28,7 +28,7 @@ struct bw_sender;
 
 /* Names (names.c). */
 
-/** What is known about an inode with a name: about a directory, for paths. */
+/** A directory, as a part of paths. */
 struct bw_send_part {
     uint64_t number, generation;
     uint64_t parent; /**< inode of the directory with its first name; itself: the top directory */
@@ -37,7 +37,7 @@ struct bw_send_part {
     struct timespec atime, ctime, mtime, otime;
 };
 
-/** A subvolume that takes part: the sent one, the parent, or a source of clones. */
+/** A subvolume: the one that is sent, the parent, or a source of clones. */
 struct bw_send_root {
     struct bw_fs *fs;
     const struct bw_subvolume *subvolume;
@@ -92,8 +92,8 @@ struct bw_send_clone {
     uint64_t size; /**< of the file */
 };
 
-/** Finds the longest range that has the bytes of an extent from `skip` on, at most `length`, for
- * `offset` of the current file; clone->root is NULL if there is none. */
+/** Finds the longest range with the bytes that an extent has from `skip` on, at most `length`
+ * bytes, for `offset` of the current file. clone->root is NULL if there is none. */
 struct bw_error *bw_send_find_clone(struct bw_sender *sender, const struct bw_file_extent *extent,
                                     uint64_t skip, uint64_t offset, uint64_t length,
                                     struct bw_send_clone *clone);
@@ -112,7 +112,7 @@ void bw_send_jobs_destroy(struct bw_send_jobs *jobs);
 /** Adds a range of the current file: WRITE commands with its bytes follow the commands so far. */
 struct bw_error *bw_send_add_data(struct bw_sender *sender, uint64_t offset, uint64_t length);
 
-/** A range of a file whose bytes are sent as they are stored. */
+/** A range of a file that is sent compressed. */
 struct bw_encoded_range {
     uint64_t skip; /**< where they begin in the decompressed extent */
     uint64_t offset, length;
@@ -160,7 +160,7 @@ struct bw_sender {
     struct bw_send_summary summary;
     struct bw_send_inode current;
     struct bw_buffer *commands; /**< of the current job: commands are appended here */
-    /** Does some more; `*more` false: nothing is left. */
+    /** Appends further commands; `*more` is false after the last. */
     struct bw_error *(*step)(struct bw_sender *sender, bool *more);
     void *order; /**< of full.c or incremental.c */
     struct bw_send_clones *clones;
@@ -200,12 +200,12 @@ void bw_send_xattr(struct bw_sender *sender, const struct bw_xattr *xattr);
 /** The same for all attributes of an item. */
 struct bw_error *bw_send_xattr_item(struct bw_sender *sender, const struct bw_item *item);
 
-/** Sends the range of the current file from `start` to `end`, whose bytes are those of an extent
- * from `skip` on: as clones, or as data. */
+/** Sends the range of the current file from `start` to `end`, whose bytes begin at `skip` in the
+ * extent, as clones or as data. */
 struct bw_error *bw_send_extent(struct bw_sender *sender, const struct bw_file_extent *extent,
                                 uint64_t skip, uint64_t start, uint64_t end);
 
-/** Sends a range of the current file as data, whatever it is: zeros for a hole. */
+/** Sends a range of the current file as data, even if it is a hole. */
 struct bw_error *bw_send_plain(struct bw_sender *sender, uint64_t offset, uint64_t length);
 
 /** FALLOCATE: makes a range of the current file a hole. */
@@ -224,7 +224,8 @@ void bw_send_mode(struct bw_sender *sender);
 void bw_send_truncate(struct bw_sender *sender, uint64_t size);
 void bw_send_capability(struct bw_sender *sender);
 
-/** Reports that something is left out; an error if that is not allowed. Consumes `error`. */
+/** Reports that something is left out, and consumes `error`. With BW_SEND_STOP, returns it instead.
+ */
 struct bw_error *bw_send_lose(struct bw_sender *sender, struct bw_error *error);
 
 /* The orders. */

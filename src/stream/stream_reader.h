@@ -26,7 +26,7 @@ struct bw_stream_source {
     uint64_t size;
 };
 
-/** What is wrong with a stream; see bw_stream_next(). */
+/** Reasons for an error of bw_stream_next(). */
 enum bw_stream_fault {
     BW_STREAM_NONE,
     BW_STREAM_UNREADABLE, /**< the source failed, or memory ran out */
