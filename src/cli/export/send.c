@@ -55,13 +55,15 @@ static const struct cmd_option options[] = {
      "write a file for each subvolume into this folder, numbered in the order of receiving",
      CMD_TEXT(struct send_state, folder)},
     {'R', "recursive", NULL,
-     "also send all snapshots, and the subvolumes inside, each as a difference if it has a "
-     "relative",
+     "also send all snapshots and nested subvolumes, as differences where possible",
      CMD_FLAG(struct send_state, recursive)},
-    {'p', "parent", "SUBVOLUME", "send only what differs from this one, which the receiver has",
+    {'p', "parent", "SUBVOLUME",
+     "send only the differences from this subvolume, which the "
+     "receiver has",
      CMD_TEXT(struct send_state, parent)},
     {'c', "clone-source", "SUBVOLUME",
-     "the receiver has this one, too: clone from it; the best of several becomes the parent",
+     "clone data from this subvolume, which the receiver also has; the best one becomes the "
+     "parent",
      .take = store_source},
     {'e', "joined", NULL, "write several subvolumes as one stream, with one header and one end",
      CMD_FLAG(struct send_state, joined)},
@@ -69,11 +71,10 @@ static const struct cmd_option options[] = {
      .take = store_version},
     {0, "compressed-data", NULL, "send compressed data as they are stored; implies --proto 2",
      CMD_FLAG(struct send_state, compressed)},
-    {0, "no-data", NULL, "send no contents of files: only which ranges of them have changed",
+    {0, "no-data", NULL, "send only the changed ranges of files, without their contents",
      CMD_FLAG(struct send_state, no_data)},
     {0, "on-error", "WORD",
-     "at unreadable data: stop (fail, the default), write zeros (zero), or leave the file out "
-     "(skip)",
+     "at unreadable data: stop (fail, the default), write zeros (zero), or skip the file (skip)",
      CMD_WORD(struct send_state, on_error, cmd_on_error_words)},
     {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct send_state, threads)},
@@ -467,23 +468,22 @@ const struct command cmd_send = {
     .details =
         "\n"
         "A SUBVOLUME is a path from the top-level subvolume, or an id; NAME@N is subvolume NAME\n"
-        "as of transaction N, if that is still on the disk. The result is what `btrfs send`\n"
-        "writes: a stream with everything or, with -p or -c, with what differs from a subvolume\n"
-        "that the receiver has got before. Subvolumes nested in it are not part of it. Blocks\n"
-        "that a subvolume shares with its parent are not read, and shared extents become "
-        "clones.\n\n"
-        "Writable subvolumes and older states are sent under a new UUID, because the UUID of a\n"
-        "subvolume must stand for unchanging contents. In one command, a later SUBVOLUME can\n"
-        "have an earlier one as its parent.\n\n"
-        "If contents cannot be read, the stream ends without its last command, so a receiver\n"
-        "rejects it; --on-error=zero and --on-error=skip complete it.\n",
+        "as of transaction N, if that is still on the disk. The output is a stream like that of\n"
+        "`btrfs send`: with -p or -c, it contains only the differences from a subvolume that\n"
+        "the receiver already has. Nested subvolumes are not included. Blocks shared with the\n"
+        "parent are not read, and shared extents become clones.\n\n"
+        "Writable subvolumes and older generations get a new UUID in the stream, because a\n"
+        "receiver assumes that the contents of a UUID never change. A SUBVOLUME can have an\n"
+        "earlier SUBVOLUME of the same command as its parent.\n\n"
+        "If contents are unreadable, the stream ends without its last command, so that a\n"
+        "receiver rejects it; with --on-error=zero or --on-error=skip, the stream is complete.\n",
     .examples =
         "  btrfs-walk send disk.img snapshots/1 | btrfs receive /mnt      a whole snapshot\n"
         "  btrfs-walk send -p snapshots/1 disk.img snapshots/2 > 2.btrfs  what has changed\n"
         "  btrfs-walk send --compressed-data disk.img 256 > 256.btrfs     without decompressing\n"
         "  btrfs-walk send -R -C backup disk.img @          a subvolume with all its snapshots\n"
         "  btrfs-walk send --on-error=skip disk.img @ | btrfs receive /mnt\n"
-        "                                                      what can be read\n"
+        "                                                      without unreadable files\n"
         "  btrfs-walk send -f home.btrfs disk.img home@1234    as of transaction 1234\n",
     .options = options,
     .run = run,
