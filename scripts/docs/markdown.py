@@ -59,7 +59,7 @@ def probe_tables(tables):
 
 def record_table(tables, record):
     probes = [probe for probe in tables["probes"] if probe["record"] == record["name"]]
-    heads = ["member", "type", "shown as", "lazy", "stability", "not with", "what it is"]
+    heads = ["member", "type", "shown as", "lazy", "stability", "not with", "meaning"]
     if not probes:
         heads.remove("not with")
     text = f"\n### {record['name']}\n\n{escaped(record['documentation'])}; version "
@@ -97,7 +97,7 @@ def item_types(items):
         text += f"\n## {item['type']}\n\nType {item['number']}: {escaped(item['description'])}.\n"
         rows = item_members(item["members"])
         if rows:
-            text += "\n" + row("member", "type", "only of", "what it is") + row(*["---"] * 4) + rows
+            text += "\n" + row("member", "type", "only in", "meaning") + row(*["---"] * 4) + rows
     return text
 
 

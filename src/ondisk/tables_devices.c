@@ -10,7 +10,7 @@
 
 static const struct bw_member stripe_members[] = {
     BW_NUMBER(stripe, devid, "device"),
-    BW_NUMBER(stripe, offset, "where the stripe begins on it, in bytes"),
+    BW_NUMBER(stripe, offset, "offset of the stripe on the device, in bytes"),
     BW_FIELD_AS("dev_uuid", stripe, device_uuid, BYTES, UUID, "uuid of the device"),
 };
 static BW_STRUCTURE(stripe, sizeof(struct bw_disk_stripe), "a part of a chunk on one device",
@@ -20,16 +20,16 @@ static BW_STRUCTURE(stripe, sizeof(struct bw_disk_stripe), "a part of a chunk on
 static const struct bw_member chunk_members[] = {
     BW_NUMBER(chunk, length, "bytes of logical addresses"),
     BW_NUMBER(chunk, owner, "2, the extent tree"),
-    BW_NUMBER(chunk, stripe_length, "bytes on one device before the next one follows"),
+    BW_NUMBER(chunk, stripe_length, "bytes of a stripe before the next device follows"),
     BW_NAMED(chunk, type, FLAGS, bw_group_flags, "type and profile"),
     BW_NUMBER(chunk, io_align, "unused"),
     BW_NUMBER(chunk, io_width, "unused"),
-    BW_NUMBER(chunk, sector_size, "smallest unit of reading, in bytes"),
-    BW_NUMBER(chunk, stripe_count, "how many stripes there are"),
+    BW_NUMBER(chunk, sector_size, "smallest unit of a read, in bytes"),
+    BW_NUMBER(chunk, stripe_count, "number of stripes"),
     BW_NUMBER(chunk, sub_stripes, "copies in RAID10: 2"),
     BW_COUNTED_LIST("stripes", chunk, stripe_count, bw_structure_stripe, "where it lies"),
 };
-BW_STRUCTURE(chunk, sizeof(struct bw_disk_chunk), "a range of logical addresses, and where it lies",
+BW_STRUCTURE(chunk, sizeof(struct bw_disk_chunk), "a range of logical addresses, and its stripes",
              "\n\t\tlength {length} owner {owner} stripe_len {stripe_length} type {type}"
              "\n\t\tio_align {io_align} io_width {io_width} sector_size {sector_size}"
              "\n\t\tnum_stripes {stripe_count} sub_stripes {sub_stripes}{stripes}");
@@ -40,7 +40,7 @@ static const struct bw_member device_item_members[] = {
     BW_NUMBER(device_item, bytes_used, "bytes allocated to chunks"),
     BW_NUMBER(device_item, io_align, "unused"),
     BW_NUMBER(device_item, io_width, "unused"),
-    BW_NUMBER(device_item, sector_size, "smallest unit of reading, in bytes"),
+    BW_NUMBER(device_item, sector_size, "smallest unit of a read, in bytes"),
     BW_NUMBER(device_item, type, "unused"),
     BW_NUMBER(device_item, generation, "unused"),
     BW_NUMBER(device_item, start_offset, "unused"),
@@ -75,10 +75,11 @@ BW_STATIC_STRUCTURE_OF(raid_stride, sizeof(struct bw_disk_raid_stride),
                        "a copy or part of the data",
                        "\n\t\t\tstripe {@index} devid {devid} physical {physical}",
                        BW_NUMBER(raid_stride, devid, "device"),
-                       BW_NUMBER(raid_stride, physical, "where the data begin on it, in bytes"));
+                       BW_NUMBER(raid_stride, physical,
+                                 "offset of the data on the device, in bytes"));
 
-BW_STRUCTURE_OF(raid_stripe, 0, "where data lie whose address and length the key tells",
-                "{strides}", BW_LIST("strides", bw_structure_raid_stride, "where they lie"));
+BW_STRUCTURE_OF(raid_stripe, 0, "location of the data whose address and length are in the key",
+                "{strides}", BW_LIST("strides", bw_structure_raid_stride, "locations"));
 
 static const struct bw_value_names replace_modes =
     BW_NAMES(NULL, "UNKNOWN.", {0, "ALWAYS", false}, {1, "AVOID", false});
@@ -87,10 +88,10 @@ static const struct bw_value_names replace_states =
              {2, "FINISHED", false}, {3, "CANCELED", false}, {4, "SUSPENDED", false});
 
 static const struct bw_member device_replace_members[] = {
-    BW_FIELD(device_replace, source_devid, I64, NUMBER, "device that is replaced"),
+    BW_FIELD(device_replace, source_devid, I64, NUMBER, "id of the replaced device"),
     BW_NUMBER(device_replace, cursor_left, "start of the copied range"),
     BW_NUMBER(device_replace, cursor_right, "end of the copied range"),
-    BW_NAMED(device_replace, reading_mode, WORD, replace_modes, "whether the old device is read"),
+    BW_NAMED(device_replace, reading_mode, WORD, replace_modes, "use of the old device"),
     BW_NAMED(device_replace, state, WORD, replace_states, "progress of the replacement"),
     BW_NUMBER(device_replace, write_errors, "errors so far"),
     BW_NUMBER(device_replace, uncorrectable_read_errors, "errors so far"),
@@ -98,7 +99,7 @@ static const struct bw_member device_replace_members[] = {
     BW_FIELD(device_replace, time_stopped, I64, TIME, "end"),
 };
 BW_STRUCTURE(device_replace, sizeof(struct bw_disk_device_replace),
-             "the last replacement of a device, or the one under way",
+             "the last replacement of a device, or the current one",
              "\n\t\tsrc devid {source_devid} cursor left {cursor_left} cursor right {cursor_right} "
              "mode {reading_mode}"
              "\n\t\tstate {state} write errors {write_errors} uncorrectable read errors "
@@ -113,7 +114,7 @@ static const struct bw_member device_stats_members[] = {
     BW_NUMBER(device_stats, read_errors, "failed reads"),
     BW_NUMBER(device_stats, flush_errors, "failed flushes"),
     BW_NUMBER(device_stats, corruption_errors, "bad checksums"),
-    BW_NUMBER(device_stats, generation_errors, "blocks of a wrong generation"),
+    BW_NUMBER(device_stats, generation_errors, "blocks with a wrong generation"),
 };
 static BW_STRUCTURE(
     device_stats, sizeof(struct bw_disk_device_stats), "errors of a device",
@@ -132,7 +133,7 @@ static size_t choose_persistent(struct bw_part *part)
 static const struct bw_structure *const persistent_items[] = {
     &bw_structure_device_stats, &bw_structure_unknown_persistent, NULL};
 
-BW_STRUCTURE_OF(persistent, 0, "an item that stays",
+BW_STRUCTURE_OF(persistent, 0, "a persistent item",
                 "\n\t\tpersistent item objectid {@objectid} offset {@offset}{...}",
                 BW_CHOICE(persistent_items, choose_persistent, "by the object id of the key"));
 
@@ -140,17 +141,17 @@ static const struct bw_member balance_args_members[] = {
     BW_NUMBER(balance_args, profiles, "profiles to balance"),
     BW_NUMBER(balance_args, devid, "device to balance"),
     BW_NUMBER(balance_args, target, "profile to convert to"),
-    BW_NUMBER(balance_args, flags, "which of the arguments are set"),
-    BW_NUMBER(balance_args, usage_min, "least use, in percent"),
-    BW_NUMBER(balance_args, usage_max, "greatest use, in percent"),
+    BW_NUMBER(balance_args, flags, "the set arguments"),
+    BW_NUMBER(balance_args, usage_min, "minimum usage, in percent"),
+    BW_NUMBER(balance_args, usage_max, "maximum usage, in percent"),
     BW_NUMBER(balance_args, pstart, "start of the range on the device"),
     BW_NUMBER(balance_args, pend, "end of that range"),
     BW_NUMBER(balance_args, vstart, "start of the range of addresses"),
     BW_NUMBER(balance_args, vend, "end of that range"),
-    BW_NUMBER(balance_args, limit_min, "least number of chunks"),
-    BW_NUMBER(balance_args, limit_max, "greatest number of chunks"),
-    BW_NUMBER(balance_args, stripes_min, "least number of stripes"),
-    BW_NUMBER(balance_args, stripes_max, "greatest number of stripes"),
+    BW_NUMBER(balance_args, limit_min, "minimum number of chunks"),
+    BW_NUMBER(balance_args, limit_max, "maximum number of chunks"),
+    BW_NUMBER(balance_args, stripes_min, "minimum number of stripes"),
+    BW_NUMBER(balance_args, stripes_max, "maximum number of stripes"),
 };
 static BW_STRUCTURE(balance_args, sizeof(struct bw_disk_balance_args), "arguments of a balance",
                     "\n\t\tprofiles {profiles} devid {devid} target {target} flags {flags}"
@@ -184,7 +185,7 @@ static size_t choose_temporary(struct bw_part *part)
 static const struct bw_structure *const temporary_items[] = {&bw_structure_balance,
                                                              &bw_structure_unknown_temporary, NULL};
 
-BW_STRUCTURE_OF(temporary, 0, "an operation that is under way",
+BW_STRUCTURE_OF(temporary, 0, "an operation in progress",
                 "\n\t\ttemporary item objectid {@objectid} offset {@offset}{...}",
                 BW_CHOICE(temporary_items, choose_temporary, "by the object id of the key"));
 

@@ -13,16 +13,15 @@ static const struct bw_member root_item_v2_members[] = {
     BW_FIELD(root_item, uuid, BYTES, UUID, "uuid of the subvolume"),
     BW_FIELD(root_item, parent_uuid, BYTES, UUID,
              "uuid of the subvolume that this is a snapshot of"),
-    BW_FIELD(root_item, received_uuid, BYTES, UUID,
-             "uuid of the subvolume that this was received from"),
+    BW_FIELD(root_item, received_uuid, BYTES, UUID, "uuid of the subvolume at the sender"),
     BW_NUMBER(root_item, change_transid, "transaction of the last change"),
     BW_NUMBER(root_item, origin_transid, "transaction of the creation"),
-    BW_NUMBER(root_item, send_transid, "transaction of the subvolume that was sent"),
+    BW_NUMBER(root_item, send_transid, "transaction of the subvolume at the sender"),
     BW_NUMBER(root_item, receive_transid, "transaction of receiving"),
     BW_FIELD(root_item, ctime, I64, TIME, "last change"),
-    BW_FIELD(root_item, otime, I64, TIME, "creation"),
-    BW_FIELD(root_item, stime, I64, TIME, "sending"),
-    BW_FIELD(root_item, rtime, I64, TIME, "receiving"),
+    BW_FIELD(root_item, otime, I64, TIME, "time of creation"),
+    BW_FIELD(root_item, stime, I64, TIME, "time of sending"),
+    BW_FIELD(root_item, rtime, I64, TIME, "time of receiving"),
 };
 static BW_STRUCTURE(root_item_v2, sizeof(struct bw_disk_root_item), "since 2012",
                     "\n\t\tuuid {uuid}"
@@ -54,8 +53,8 @@ static const struct bw_member root_item_members[] = {
     BW_NUMBER(root_item, last_snapshot, "transaction of the last snapshot"),
     BW_NAMED(root_item, flags, FLAGS, bw_root_flags, "flags"),
     BW_NUMBER(root_item, reference_count, "0 if it is being deleted"),
-    BW_FIELD(root_item, drop_progress, KEY, TEXT, "how far the deletion has come"),
-    BW_NUMBER(root_item, drop_level, "level that it has come to"),
+    BW_FIELD(root_item, drop_progress, KEY, TEXT, "key that the deletion has reached"),
+    BW_NUMBER(root_item, drop_level, "level that the deletion has reached"),
     BW_NUMBER(root_item, level, "level of the root block"),
     BW_NUMBER(root_item, generation_v2, "the generation again, if the following members are valid"),
     BW_CHOICE(roots, choose_root, "if both generations are the same"),
@@ -91,7 +90,7 @@ BW_STATIC_STRUCTURE_OF(uuid_entry, sizeof(struct bw_disk_uuid_entry), "a subvolu
                        "\n\t\tsubvol_id {subvolume}",
                        BW_NUMBER(uuid_entry, subvolume, "id of the subvolume"));
 
-BW_STRUCTURE_OF(uuid, 0, "the subvolumes of a uuid, which is the key", "{subvolumes}",
+BW_STRUCTURE_OF(uuid, 0, "the subvolumes with the uuid in the key", "{subvolumes}",
                 BW_LIST("subvolumes", bw_structure_uuid_entry, "their ids"));
 
 BW_STRUCTURE_OF(string, 0, "a text, for tests", "\n\t\titem data {data}",
@@ -122,9 +121,9 @@ static size_t choose_qgroup_state(struct bw_part *part)
 
 static const struct bw_member qgroup_status_members[] = {
     BW_NUMBER(qgroup_status, version, "version of the format: 1"),
-    BW_NUMBER(qgroup_status, generation, "transaction that the numbers are of"),
+    BW_NUMBER(qgroup_status, generation, "transaction of the numbers"),
     BW_NAMED(qgroup_status, flags, FLAGS, bw_qgroup_flags, "state of the quotas"),
-    BW_NUMBER(qgroup_status, rescan, "how far a rescan has come"),
+    BW_NUMBER(qgroup_status, rescan, "address that a rescan has reached"),
     BW_CHOICE(qgroup_states, choose_qgroup_state, "if quotas are simple"),
 };
 BW_STRUCTURE_FROM(qgroup_status, offsetof(struct bw_disk_qgroup_status, enable_generation),
@@ -133,7 +132,7 @@ BW_STRUCTURE_FROM(qgroup_status, offsetof(struct bw_disk_qgroup_status, enable_g
                   "{...}");
 
 static const struct bw_member qgroup_info_members[] = {
-    BW_NUMBER(qgroup_info, generation, "transaction that the numbers are of"),
+    BW_NUMBER(qgroup_info, generation, "transaction of the numbers"),
     BW_NUMBER(qgroup_info, referenced, "bytes in use"),
     BW_NUMBER(qgroup_info, referenced_compressed, "the same number"),
     BW_NUMBER(qgroup_info, exclusive, "bytes that no other subvolume uses"),
@@ -145,7 +144,7 @@ BW_STRUCTURE(qgroup_info, sizeof(struct bw_disk_qgroup_info), "use of space by a
              "\n\t\texclusive {exclusive} exclusive_compressed {exclusive_compressed}");
 
 static const struct bw_member qgroup_limit_members[] = {
-    BW_FIELD(qgroup_limit, flags, U64, HEX, "which limits are set"),
+    BW_FIELD(qgroup_limit, flags, U64, HEX, "the limits that are set"),
     BW_FIELD(qgroup_limit, max_referenced, I64, NUMBER, "limit in bytes"),
     BW_FIELD(qgroup_limit, max_exclusive, I64, NUMBER, "limit in bytes"),
     BW_FIELD(qgroup_limit, reserved_referenced, I64, NUMBER, "unused"),
@@ -171,7 +170,7 @@ static const struct bw_member inode_item_members[] = {
     BW_NUMBER(inode_item, generation, "transaction that created the inode"),
     BW_NUMBER(inode_item, transid, "transaction that last changed it"),
     BW_NUMBER(inode_item, size, "bytes of the contents, or of a directory's names"),
-    BW_NUMBER(inode_item, bytes, "bytes that the contents take up"),
+    BW_NUMBER(inode_item, bytes, "bytes allocated for the contents"),
     BW_NUMBER(inode_item, block_group, "unused"),
     BW_FIELD(inode_item, mode, U64, OCTAL, "type and permissions"),
     BW_NUMBER(inode_item, link_count, "hard links"),
@@ -180,10 +179,10 @@ static const struct bw_member inode_item_members[] = {
     BW_NUMBER(inode_item, device, "number of a device file"),
     BW_NUMBER(inode_item, sequence, "version, for NFS"),
     BW_NAMED(inode_item, flags, FLAGS, bw_inode_flags, "flags, as chattr sets them"),
-    BW_FIELD(inode_item, atime, I64, TIME, "last access"),
+    BW_FIELD(inode_item, atime, I64, TIME, "time of the last access"),
     BW_FIELD(inode_item, ctime, I64, TIME, "last change of the inode"),
     BW_FIELD(inode_item, mtime, I64, TIME, "last change of the contents"),
-    BW_FIELD(inode_item, otime, I64, TIME, "creation"),
+    BW_FIELD(inode_item, otime, I64, TIME, "time of creation"),
 };
 BW_STRUCTURE(inode_item, sizeof(struct bw_disk_inode_item), "a file, directory or other inode",
              "\n\t\tgeneration {generation} transid {transid} size {size} nbytes {bytes}"
@@ -214,7 +213,7 @@ static const struct bw_member inode_extref_members[] = {
 static BW_STRUCTURE(inode_extref, sizeof(struct bw_disk_inode_extref), "a name of an inode",
                     "\n\t\tindex {index} parent {parent} namelen {name_length} name: {name}");
 
-BW_STRUCTURE_OF(inode_extrefs, 0, "names of an inode that have the same hash", "{names}",
+BW_STRUCTURE_OF(inode_extrefs, 0, "names of an inode with the same hash", "{names}",
                 BW_LIST("names", bw_structure_inode_extref, "names"));
 
 static const struct bw_value_names entry_types =
@@ -226,7 +225,7 @@ static const struct bw_value_names entry_types =
 static const struct bw_member dir_entry_members[] = {
     BW_FIELD(dir_item, location, KEY, TEXT, "key of the inode or subvolume"),
     BW_NAMED(dir_item, type, WORD, entry_types, "type of the file"),
-    BW_NUMBER(dir_item, transid, "transaction that made the entry"),
+    BW_NUMBER(dir_item, transid, "transaction that created the entry"),
     BW_NUMBER(dir_item, data_length, "bytes of an attribute's value"),
     BW_NUMBER(dir_item, name_length, "bytes of the name"),
     BW_NAME(dir_item, "the name"),
@@ -254,7 +253,7 @@ BW_STRUCTURE_OF(verity_descriptor, sizeof(struct bw_disk_verity_descriptor),
                 BW_NUMBER(verity_descriptor, size, "bytes of the descriptor"),
                 BW_NUMBER(verity_descriptor, encryption, "unused"));
 
-BW_STRUCTURE_OF(bytes, 0, "a piece of the data that fs-verity stores for a file", "{data}",
+BW_STRUCTURE_OF(bytes, 0, "a part of the fs-verity data of a file", "{data}",
                 BW_REST("data", "the bytes of the item"));
 
 /* File extents. */
@@ -280,21 +279,21 @@ BW_STATIC_STRUCTURE_OF(
     "{compression:number} ({compression})",
     BW_COMPUTED("inline_size", U64, NUMBER, compute_inline_size, "bytes stored in the item"),
     BW_NUMBER(file_extent, ram_bytes, "bytes in memory"),
-    BW_NAMED(file_extent, compression, WORD, compressions, "how the bytes are compressed"));
+    BW_NAMED(file_extent, compression, WORD, compressions, "compression of the bytes"));
 
 #define ON_DISK                                                                         \
     BW_NUMBER(file_extent, disk_bytenr, "logical address of the extent; 0 for a hole"), \
         BW_NUMBER(file_extent, disk_num_bytes, "bytes of the extent on disk"),          \
-        BW_NUMBER(file_extent, offset, "where in the extent these contents begin"),     \
+        BW_NUMBER(file_extent, offset, "offset of these contents in the extent"),       \
         BW_NUMBER(file_extent, num_bytes, "bytes of the contents"),                     \
-        BW_NUMBER(file_extent, ram_bytes, "bytes of the whole extent in memory")
+        BW_NUMBER(file_extent, ram_bytes, "bytes of the extent, decompressed")
 #define ON_DISK_TEXT(word)                                            \
     "\n\t\t" word " data disk byte {disk_bytenr} nr {disk_num_bytes}" \
     "\n\t\t" word " data offset {offset} nr {num_bytes}"
 
 static const struct bw_member regular_extent_members[] = {
     ON_DISK,
-    BW_NAMED(file_extent, compression, WORD, compressions, "how the bytes are compressed"),
+    BW_NAMED(file_extent, compression, WORD, compressions, "compression of the bytes"),
 };
 static BW_STRUCTURE(
     regular_extent, sizeof(struct bw_disk_file_extent), "contents on disk",
@@ -318,7 +317,7 @@ static const struct bw_structure *const extents[] = {
 
 static const struct bw_member file_extent_members[] = {
     BW_NUMBER(file_extent, generation, "transaction that wrote the extent"),
-    BW_NAMED(file_extent, type, WORD, extent_types, "where the contents are"),
+    BW_NAMED(file_extent, type, WORD, extent_types, "storage of the contents"),
     BW_NUMBER(file_extent, encryption, "unused"),
     BW_NUMBER(file_extent, other_encoding, "unused"),
     BW_CHOICE(extents, choose_extent, "by the type"),
@@ -365,7 +364,7 @@ static const struct bw_value_names extent_flags =
 BW_STATIC_STRUCTURE_OF(inline_root, sizeof(struct bw_disk_inline_reference), "TREE_BLOCK_REF",
                        "\n\t\ttree block backref root {root:tree}",
                        BW_FIELD_AS("root", inline_reference, offset, U64, NUMBER,
-                                   "tree that has the block"));
+                                   "tree that contains the block"));
 
 BW_STATIC_STRUCTURE_OF(inline_parent, sizeof(struct bw_disk_inline_reference), "SHARED_BLOCK_REF",
                        "\n\t\tshared block backref parent {parent}",
@@ -375,11 +374,11 @@ BW_STATIC_STRUCTURE_OF(inline_parent, sizeof(struct bw_disk_inline_reference), "
 static const struct bw_member extent_data_ref_members[] = {
     BW_NUMBER(extent_data_ref, root, "subvolume that uses the extent"),
     BW_NUMBER(extent_data_ref, objectid, "inode that uses it"),
-    BW_NUMBER(extent_data_ref, offset, "offset in the file, minus the offset in the extent"),
-    BW_NUMBER(extent_data_ref, count, "how many of its items use it so"),
+    BW_NUMBER(extent_data_ref, offset, "offset in the file minus the offset in the extent"),
+    BW_NUMBER(extent_data_ref, count, "number of its items with this reference"),
 };
 BW_STRUCTURE(
-    extent_data_ref, sizeof(struct bw_disk_extent_data_ref), "a file that uses an extent",
+    extent_data_ref, sizeof(struct bw_disk_extent_data_ref), "a reference of a file to an extent",
     "\n\t\textent data backref root {root:tree} objectid {objectid} offset {offset} count {count}");
 
 BW_STATIC_STRUCTURE_OF(inline_data, sizeof(struct bw_disk_inline_data_ref), "EXTENT_DATA_REF",
@@ -392,7 +391,7 @@ BW_STATIC_STRUCTURE_OF(inline_shared_data, sizeof(struct bw_disk_inline_shared_d
                        "SHARED_DATA_REF", "\n\t\tshared data backref parent {parent} count {count}",
                        BW_NUMBER(inline_shared_data_ref, parent,
                                  "logical address of the leaf that uses the extent"),
-                       BW_NUMBER(inline_shared_data_ref, count, "how many of its items use it"));
+                       BW_NUMBER(inline_shared_data_ref, count, "number of its items that use it"));
 
 BW_STATIC_STRUCTURE_OF(inline_owner, sizeof(struct bw_disk_inline_reference), "EXTENT_OWNER_REF",
                        "\n\t\textent owner root {root}",
@@ -422,14 +421,14 @@ static const struct bw_value_names reference_types = BW_NAMES(
 
 BW_STATIC_STRUCTURE_OF(inline_reference, sizeof(uint8_t), "a reference to the extent", "{...}",
                        BW_NAMED(inline_reference, type, WORD, reference_types,
-                                "what kind of reference it is"),
+                                "kind of the reference"),
                        BW_CHOICE(inline_references, choose_reference, "by the type"));
 
 #define REFERENCES BW_LIST("inline_references", bw_structure_inline_reference, "references")
 #define EXTENT_MEMBERS                                                       \
-    BW_NUMBER(extent_item, references, "how many references there are"),     \
+    BW_NUMBER(extent_item, references, "number of references"),              \
         BW_NUMBER(extent_item, generation, "transaction that allocated it"), \
-        BW_NAMED(extent_item, flags, FLAGS, extent_flags, "what it is used for")
+        BW_NAMED(extent_item, flags, FLAGS, extent_flags, "use of the extent")
 #define EXTENT_TEXT "\n\t\trefs {references} gen {generation} flags {flags}"
 
 /* A tree block has its first key and level between the item and the references. */
@@ -465,16 +464,16 @@ BW_STRUCTURE_OF(metadata_item, sizeof(struct bw_disk_extent_item), "a tree block
                         .kind = BW_READ_KEY_OFFSET),
                 REFERENCES);
 
-BW_EMPTY_STRUCTURE(tree_block_ref, "a tree that has a block: the offset of the key",
+BW_EMPTY_STRUCTURE(tree_block_ref, "a tree that contains a block: the offset of the key",
                    "\n\t\ttree block backref");
 
-BW_EMPTY_STRUCTURE(shared_block_ref, "a node that points to a block: the offset of the key",
+BW_EMPTY_STRUCTURE(shared_block_ref, "a node that refers to a block: the offset of the key",
                    "\n\t\tshared block backref");
 
 BW_STRUCTURE_OF(shared_data_ref, sizeof(struct bw_disk_shared_data_ref),
                 "a leaf that uses an extent: the offset of the key",
                 "\n\t\tshared data backref count {count}",
-                BW_NUMBER(shared_data_ref, count, "how many of the leaf's items use it"));
+                BW_NUMBER(shared_data_ref, count, "number of the leaf's items that use it"));
 
 BW_EMPTY_STRUCTURE(extent_ref_v0, "a reference, in file systems before 2009",
                    "\n\t\textent ref v0 (deprecated)");
@@ -491,8 +490,8 @@ const struct bw_value_names bw_group_flags = BW_NAMES(
 BW_STATIC_STRUCTURE_OF(
     block_group_v2, sizeof(struct bw_disk_block_group_v2), "with a remap tree",
     "\n\t\tremap_bytes {remap_bytes} identity_remap_count {identity_remap_count}",
-    BW_NUMBER(block_group_v2, remap_bytes, "bytes that were moved here from other block groups"),
-    BW_NUMBER(block_group_v2, identity_remap_count, "ranges that have not been moved yet"));
+    BW_NUMBER(block_group_v2, remap_bytes, "bytes moved here from other block groups"),
+    BW_NUMBER(block_group_v2, identity_remap_count, "ranges that are not yet moved"));
 
 static const struct bw_structure *const block_groups[] = {&bw_structure_block_group_v2, NULL};
 
@@ -503,19 +502,19 @@ static size_t choose_block_group(struct bw_part *part)
 
 static const struct bw_member block_group_members[] = {
     BW_NUMBER(block_group, used, "bytes in use"),
-    BW_NUMBER(block_group, chunk_objectid, "256, or the number of the tree of extents"),
+    BW_NUMBER(block_group, chunk_objectid, "256, or the number of the extent tree"),
     BW_NAMED(block_group, flags, FLAGS, bw_group_flags, "type and profile"),
     BW_CHOICE(block_groups, choose_block_group, "if the file system has a remap tree"),
 };
 BW_STRUCTURE(block_group, sizeof(struct bw_disk_block_group),
-             "a range of addresses that is used for one thing",
+             "a range of addresses for data, metadata or system blocks",
              "\n\t\tblock group used {used} chunk_objectid {chunk_objectid} flags {flags}{...}");
 
 BW_STRUCTURE_OF(free_space_info, sizeof(struct bw_disk_free_space_info),
                 "free space of a block group",
                 "\n\t\tfree space info extent count {extent_count} flags {flags}",
                 BW_NUMBER(free_space_info, extent_count, "free ranges of the block group"),
-                BW_NUMBER(free_space_info, flags, "1: they are kept as bitmaps"));
+                BW_NUMBER(free_space_info, flags, "1: stored as bitmaps"));
 
 BW_EMPTY_STRUCTURE(free_space_extent, "a free range, which the key describes",
                    "\n\t\tfree space extent");
@@ -535,9 +534,9 @@ BW_STRUCTURE(free_space_header, sizeof(struct bw_disk_free_space_header),
              "\n\t\tlocation key {location}"
              "\n\t\tcache generation {generation} entries {entries} bitmaps {bitmaps}");
 
-BW_EMPTY_STRUCTURE(nothing, "the key says all", "");
+BW_EMPTY_STRUCTURE(nothing, "no contents: the key has all information", "");
 
 BW_STRUCTURE_OF(remap, sizeof(struct bw_disk_remap), "a range that was moved",
                 "\n\t\taddress {address}",
                 BW_NUMBER(remap, address,
-                          "new address of the range; in a REMAP_BACKREF the old one"));
+                          "new address of the range; in a REMAP_BACKREF the old address"));
