@@ -540,7 +540,7 @@ static struct bw_error *add_inline(struct bw_data_fetch *fetch, const struct bw_
     uint8_t *bytes = bw_data_block_take(block, (size_t)extent->length);
     struct bw_error *error = NULL;
     if (fetch->fs->no_data)
-        error = bw_error_create(BW_ERROR_NOT_FOUND, "a dump of btrfs-image has no data");
+        error = bw_error_create(BW_ERROR_NOT_FOUND, "a metadump of btrfs-image has no data");
     else if (extent->compression == BW_COMPRESS_NONE)
         memcpy(bytes, piece->inline_data + extent->extent_offset, (size_t)extent->length);
     else

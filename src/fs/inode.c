@@ -142,7 +142,7 @@ struct bw_error *bw_symlink_read(const struct bw_fs *fs, const struct bw_tree *t
     struct bw_item_range range;
     if (fs->no_data)
         return bw_error_create(BW_ERROR_NOT_FOUND,
-                               "a dump of btrfs-image has no targets of symbolic links");
+                               "a metadump of btrfs-image has no targets of symbolic links");
     bw_item_range_begin(&range, &fs->reader, tree, key, key);
     bool found = bw_item_range_next(&range);
     struct bw_error *error = found && range.error ? BW_TAKE(range.error) : NULL;

@@ -196,7 +196,7 @@ static const struct bw_option *own_option(const struct bw_xlator *xlator, const 
     if (!option)
         bw_xlator_report(xlator, BW_WARNING,
                          bw_error_create(BW_ERROR_USAGE,
-                                         "%s asks for an option %s that it does not have",
+                                         "%s reads an option %s that it does not define",
                                          xlator->type->type, name));
     return option;
 }

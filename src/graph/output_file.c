@@ -43,7 +43,7 @@ static struct bw_error *refuse_image(const char *path, const struct stat *status
                                path);
     if (S_ISREG(status->st_mode) && status->st_size > 0 && bw_file_holds_superblock(path, 0, fsid))
         return bw_error_create(BW_ERROR_USAGE,
-                               "%s holds a btrfs superblock: an image is never written to", path);
+                               "%s contains a btrfs superblock: images are never written to", path);
     return NULL;
 }
 

@@ -196,7 +196,7 @@ static const char *read_facts(const struct libnbd *nbd, struct nbd_handle *handl
         facts->minimum = least > LARGEST_MINIMUM ? 0 : (uint32_t)least;
     facts->maximum = most <= 0 || most > USUAL_MAXIMUM ? USUAL_MAXIMUM : (uint32_t)most;
     if (facts->maximum < SMALLEST_MAXIMUM || !facts->minimum || facts->maximum < facts->minimum)
-        return "the server says nonsense about the size of reads";
+        return "the server reports impossible sizes of reads";
     facts->maximum -= facts->maximum % facts->minimum;
     facts->size -= facts->size % facts->minimum;
     return NULL;

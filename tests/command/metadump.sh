@@ -53,7 +53,7 @@ expect "a tree of a dump" 0 - dump -t fs raid10-4.bti
 cp out dumped
 expect "a tree of the image" 0 - dump -t fs "$BUILD/fixtures/raid10-4"/dev*.img
 holds "the same" cmp dumped out
-expect "contents are not there" 1 'a dump of btrfs-image has no data' sum raid10-4.bti
+expect "contents are not there" 1 'a metadump of btrfs-image has no data' sum raid10-4.bti
 holds "but those of empty files" out_has '^e3b0c44298fc1c149afbf4c8996fb924'
 holds "and nothing else" [ "$(grep -vc '^e3b0c44' out)" -eq 0 ]
 link=$("$PROGRAM" ls -R -o path,type "$BUILD/fixtures/subvolumes/dev1.img" 2> err |

@@ -23,7 +23,7 @@ const struct bw_finding_code check_manifest_codes[CHECK_MANIFEST_CODES] = {
                        "a file of the list does not exist"},
     [CHECK_EXTRA] = {"manifest-extra", "manifest", BW_FINDING_ERROR, "a file is not in the list"},
     [CHECK_CHANGED] = {"manifest-changed", "manifest", BW_FINDING_ERROR,
-                       "a file is not as the list says"},
+                       "a file differs from the list"},
 };
 
 const struct bw_finding_code *check_code(size_t number)

@@ -130,7 +130,7 @@ static void report_unverifiable(const struct deleting *deleting)
     if (deleting->unverified && !deleting->common->messages.quiet)
         fprintf(stderr,
                 "btrfs-walk: note: %" PRIu64
-                " file%s no checksums, and may hold anything now: --extract takes %s only with "
+                " file%s no checksums, and may contain anything: --extract includes %s only with "
                 "--unverified\n",
                 deleting->unverified, deleting->unverified == 1 ? " has" : "s have",
                 deleting->unverified == 1 ? "it" : "them");

@@ -389,8 +389,7 @@ const struct command cmd_tar = {
     .examples = "  btrfs-walk tar disk.img | tar -x -C /mnt --xattrs --acls    everything\n"
                 "  btrfs-walk tar disk.img /users/joe | zstd > joe.tar.zst      a directory\n"
                 "  btrfs-walk tar -f etc.tar --subvol @ disk.img /etc          of a subvolume\n"
-                "  btrfs-walk tar --on-error=zero disk.img > all.tar           what is left of a "
-                "damaged one\n"
+                "  btrfs-walk tar --on-error=zero disk.img > all.tar           the readable files\n"
                 "  btrfs-walk tar --format mtree disk.img                      a manifest\n",
     .options = options,
     .run = run,

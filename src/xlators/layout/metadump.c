@@ -259,7 +259,7 @@ static struct bw_error *not_there(const struct bw_request *request)
 {
     const bool data = request->kind == BW_REQUEST_DATA;
     return bw_error_create(BW_ERROR_NOT_FOUND,
-                           data ? "a dump of btrfs-image has no data: nothing at %" PRIu64
+                           data ? "a metadump of btrfs-image has no data: nothing at %" PRIu64
                                 : "the metadump lacks the block at %" PRIu64,
                            request->address);
 }
