@@ -232,14 +232,14 @@ const struct command cmd_check = {
         "errors; with --tolerate repairable, only errors that no other copy can repair count.\n"
         "SIGINT and SIGTERM end the check; it prints the findings so far and exits with\n"
         "status 8.\n",
-    .examples = "  btrfs-walk check disk.img                              all metadata\n"
-                "  btrfs-walk check --data a.img b.img                    a scrub of two devices\n"
-                "  btrfs-walk check --quick disk.img && echo good         in a script\n"
-                "  btrfs-walk check -o code,paths,message disk.img        columns\n"
-                "  btrfs-walk check --json disk.img | jq .code            for programs\n"
-                "  btrfs-walk check --report junit=check.xml disk.img     for CI\n"
-                "  btrfs-walk tar --format mtree disk.img > list          save the current state\n"
-                "  btrfs-walk check --manifest list disk.img              compare it later\n",
+    .examples = "  btrfs-walk check disk.img                           all metadata\n"
+                "  btrfs-walk check --data a.img b.img                 a scrub of two devices\n"
+                "  btrfs-walk check --quick disk.img && echo good      in a script\n"
+                "  btrfs-walk check -o code,paths,message disk.img     columns\n"
+                "  btrfs-walk check --json disk.img | jq .code         for programs\n"
+                "  btrfs-walk check --report junit=check.xml disk.img  for CI\n"
+                "  btrfs-walk tar --format mtree disk.img > list       save the current state\n"
+                "  btrfs-walk check --manifest list disk.img           compare it later\n",
     .options = options,
     .record = "findinginfo",
     .meanings = meanings,

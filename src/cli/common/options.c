@@ -745,9 +745,9 @@ const struct command cmd_help = {
     .details =
         "\n'btrfs-walk help COMMAND' and 'btrfs-walk COMMAND --help' print the same. The topics\n"
         "are images, columns, filters, layers and general.\n",
-    .examples = "  btrfs-walk help                              list all commands\n"
-                "  btrfs-walk help check                        what check does, and its options\n"
-                "  btrfs-walk help images                       what IMAGE can be\n",
+    .examples = "  btrfs-walk help         list all commands\n"
+                "  btrfs-walk help check   what check does, and its options\n"
+                "  btrfs-walk help images  what IMAGE can be\n",
     .options = options,
     .meanings = meanings,
     .run = run,

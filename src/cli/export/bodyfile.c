@@ -136,9 +136,8 @@ const struct command cmd_bodyfile = {
         "reads them. The MD5 is always 0. The inode number is preceded by the id of the\n"
         "subvolume: 257-1234. In names, control characters and bytes that would end a field\n"
         "are written as \\ooo.\n",
-    .examples =
-        "  btrfs-walk bodyfile disk.img > body                       everything\n"
-        "  btrfs-walk bodyfile disk.img /home | mactime -b - -d      a timeline of a directory\n",
+    .examples = "  btrfs-walk bodyfile disk.img > body                   everything\n"
+                "  btrfs-walk bodyfile disk.img /home | mactime -b - -d  a timeline\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct bodyfile_state),

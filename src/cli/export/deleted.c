@@ -441,10 +441,10 @@ const struct command cmd_deleted = {
         "unless --unverified is given. If several files were deleted at the same path, the\n"
         "newest complete one keeps the name; the suffix .~GENERATION~ is added to the "
         "others.\n",
-    .examples = "  btrfs-walk deleted disk.img /users/joe                        list them\n"
-                "  btrfs-walk deleted --extract DEST disk.img /users/joe         restore them\n"
+    .examples = "  btrfs-walk deleted disk.img /users/joe                      list them\n"
+                "  btrfs-walk deleted --extract DEST disk.img /users/joe       restore them\n"
                 "  btrfs-walk deleted --since 1234 --name '*.odt' --json disk.img\n"
-                "  btrfs-walk cat --generation 1233 disk.img /users/joe/notes    one of them\n",
+                "  btrfs-walk cat --generation 1233 disk.img /users/joe/notes  one of them\n",
     .options = options,
     .record = "deletedinfo",
     .run = run,

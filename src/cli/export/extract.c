@@ -49,13 +49,13 @@ const struct command cmd_extract = {
         "--skip-existing continues an interrupted extraction. With --on-error=zero, a file\n"
         "whose inode is lost is restored from its remaining extents, with a made-up owner,\n"
         "mode and times.\n",
-    .examples = "  btrfs-walk extract -C /mnt/new disk.img                  everything\n"
-                "  btrfs-walk extract -C . disk.img /users/joe               a directory\n"
-                "  btrfs-walk extract -C joe --relative disk.img /users/joe  its contents\n"
-                "  btrfs-walk extract --preserve --subvol @ -C /mnt/new disk.img  a root file "
-                "system\n"
-                "  btrfs-walk extract -C . --name '*.jpg' disk.img          some files\n"
-                "  btrfs-walk extract -C /mnt/new --skip-existing disk.img  continue\n",
+    .examples =
+        "  btrfs-walk extract -C /mnt/new disk.img                   everything\n"
+        "  btrfs-walk extract -C . disk.img /users/joe               a directory\n"
+        "  btrfs-walk extract -C joe --relative disk.img /users/joe  its contents\n"
+        "  btrfs-walk extract --preserve --subvol @ -C /mnt/new disk.img  a root file system\n"
+        "  btrfs-walk extract -C . --name '*.jpg' disk.img           some files\n"
+        "  btrfs-walk extract -C /mnt/new --skip-existing disk.img   continue\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct extract_settings),

@@ -478,13 +478,13 @@ const struct command cmd_send = {
         "If contents are unreadable, the stream ends without its last command, so that a\n"
         "receiver rejects it; with --on-error=zero or --on-error=skip, the stream is complete.\n",
     .examples =
-        "  btrfs-walk send disk.img snapshots/1 | btrfs receive /mnt      a whole snapshot\n"
+        "  btrfs-walk send disk.img snapshots/1 | btrfs receive /mnt  a whole snapshot\n"
         "  btrfs-walk send -p snapshots/1 disk.img snapshots/2 > 2.btrfs  what has changed\n"
-        "  btrfs-walk send --compressed-data disk.img 256 > 256.btrfs     without decompressing\n"
-        "  btrfs-walk send -R -C backup disk.img @          a subvolume with all its snapshots\n"
+        "  btrfs-walk send --compressed-data disk.img 256 > 256.btrfs  without decompressing\n"
+        "  btrfs-walk send -R -C backup disk.img @     a subvolume with all its snapshots\n"
         "  btrfs-walk send --on-error=skip disk.img @ | btrfs receive /mnt\n"
-        "                                                      without unreadable files\n"
-        "  btrfs-walk send -f home.btrfs disk.img home@1234    as of transaction 1234\n",
+        "                                              without unreadable files\n"
+        "  btrfs-walk send -f home.btrfs disk.img home@1234  as of transaction 1234\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct send_state),

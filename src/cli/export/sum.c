@@ -200,13 +200,12 @@ const struct command cmd_sum = {
         "zeros, which takes hours for a file of several TiB, even if little of it is stored;\n"
         "--size -2T excludes files larger than one TiB. Files with more than 16 TiB of holes\n"
         "are not hashed.\n",
-    .examples = "  btrfs-walk sum disk.img                           all files\n"
-                "  btrfs-walk sum disk.img /users/joe                 a directory\n"
-                "  btrfs-walk sum --subvol @ disk.img > before       for a later comparison\n"
-                "  btrfs-walk sum --algorithm md5 disk.img /etc      another hash\n"
-                "  btrfs-walk sum --json disk.img                    for programs\n"
-                "  btrfs-walk sum --relative disk.img | (cd /mnt && sha256sum -c)  verify a "
-                "copy\n",
+    .examples = "  btrfs-walk sum disk.img                                 all files\n"
+                "  btrfs-walk sum disk.img /users/joe                      a directory\n"
+                "  btrfs-walk sum --subvol @ disk.img > before             for a later comparison\n"
+                "  btrfs-walk sum --algorithm md5 disk.img /etc            another hash\n"
+                "  btrfs-walk sum --json disk.img                          for programs\n"
+                "  btrfs-walk sum --relative disk.img | (cd /mnt && sha256sum -c)  verify a copy\n",
     .options = options,
     .record = "suminfo",
     .run = run,

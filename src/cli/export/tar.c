@@ -386,11 +386,11 @@ const struct command cmd_tar = {
         "With --on-error=zero, a file whose inode is lost is restored from its remaining\n"
         "extents, with a made-up owner, mode and times. Files with more than 16 TiB of holes\n"
         "have no hash in a manifest.\n",
-    .examples = "  btrfs-walk tar disk.img | tar -x -C /mnt --xattrs --acls    everything\n"
-                "  btrfs-walk tar disk.img /users/joe | zstd > joe.tar.zst      a directory\n"
-                "  btrfs-walk tar -f etc.tar --subvol @ disk.img /etc          of a subvolume\n"
-                "  btrfs-walk tar --on-error=zero disk.img > all.tar           the readable files\n"
-                "  btrfs-walk tar --format mtree disk.img                      a manifest\n",
+    .examples = "  btrfs-walk tar disk.img | tar -x -C /mnt --xattrs --acls  everything\n"
+                "  btrfs-walk tar disk.img /users/joe | zstd > joe.tar.zst   a directory\n"
+                "  btrfs-walk tar -f etc.tar --subvol @ disk.img /etc        of a subvolume\n"
+                "  btrfs-walk tar --on-error=zero disk.img > all.tar         damaged files, too\n"
+                "  btrfs-walk tar --format mtree disk.img                    a manifest\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct tar_state),

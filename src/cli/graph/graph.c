@@ -61,10 +61,10 @@ const struct command cmd_graph = {
         "'trace@verify'. A comma in a value is written '\\,'. Sizes take K, M, G, T, P or E;\n"
         "times take ns, us, ms, s, m or h. '-' as a file to write is stderr; --graph - reads\n"
         "stdin.\n",
-    .examples = "  btrfs-walk graph disk.img > disk.vol              save it for editing\n"
-                "  btrfs-walk --graph disk.vol                       list the files through it\n"
+    .examples = "  btrfs-walk graph disk.img > disk.vol           save it for editing\n"
+                "  btrfs-walk --graph disk.vol                    list the files through it\n"
                 "  btrfs-walk graph --format dot disk.img | dot -Tsvg > graph.svg\n"
-                "  btrfs-walk graph -o layer,layer_type disk.img     a list of the layers\n"
+                "  btrfs-walk graph -o layer,layer_type disk.img  a list of the layers\n"
                 "  btrfs-walk graph --insert debug/trace@verify disk.img\n",
     .options = options,
     .record = "layerinfo",

@@ -192,9 +192,9 @@ const struct command cmd_xlators = {
         "A layer (translator, xlator) is one stage of the read path. TYPE is its category and\n"
         "name. You can add layers as shared objects CATEGORY/NAME.so in the directories\n"
         "listed in BTRFS_WALK_XLATOR_PATH. No image is read.\n",
-    .examples = "  btrfs-walk xlators                           list all types\n"
-                "  btrfs-walk xlators features/verify           what it does, and its options\n"
-                "  btrfs-walk xlators --json | jq .options         all options, for programs\n",
+    .examples = "  btrfs-walk xlators                       list all types\n"
+                "  btrfs-walk xlators features/verify       what it does, and its options\n"
+                "  btrfs-walk xlators --json | jq .options  all options, for programs\n",
     .options = options,
     .record = "layertypeinfo",
     .meanings = meanings,

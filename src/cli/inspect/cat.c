@@ -185,10 +185,10 @@ const struct command cmd_cat = {
         "good one, or rebuilt from parity. Ranges without a good copy are listed on stderr.\n"
         "With --on-error=zero|skip, a file whose inode is lost ends at the end of its last\n"
         "extent. If stdout is a file, holes stay holes.\n",
-    .examples = "  btrfs-walk cat disk.img /etc/fstab                       one file\n"
-                "  btrfs-walk cat disk.img /var/lib/db > db                 with its holes\n"
-                "  btrfs-walk cat --on-error=zero disk.img /a > a           a damaged file\n"
-                "  btrfs-walk cat --offset 1M --length 4K disk.img /a       a part\n",
+    .examples = "  btrfs-walk cat disk.img /etc/fstab                  one file\n"
+                "  btrfs-walk cat disk.img /var/lib/db > db            with its holes\n"
+                "  btrfs-walk cat --on-error=zero disk.img /a > a      a damaged file\n"
+                "  btrfs-walk cat --offset 1M --length 4K disk.img /a  a part\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct cat_state),

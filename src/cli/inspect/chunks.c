@@ -136,10 +136,10 @@ const struct command cmd_chunks = {
         "Used bytes are counted once, not for each copy. On zoned devices, space that cannot be\n"
         "written again before a zone reset is not counted, because only a mounted file system\n"
         "keeps track of it.\n",
-    .examples = "  btrfs-walk chunks disk.img                           a table\n"
-                "  btrfs-walk chunks --by device disk.img               also the gaps\n"
-                "  btrfs-walk chunks --json disk.img | jq .stripes      for programs\n"
-                "  btrfs-walk chunks -o logical,chunk_type,used disk.img      columns\n",
+    .examples = "  btrfs-walk chunks disk.img                             a table\n"
+                "  btrfs-walk chunks --by device disk.img                 also the gaps\n"
+                "  btrfs-walk chunks --json disk.img | jq .stripes        for programs\n"
+                "  btrfs-walk chunks -o logical,chunk_type,used disk.img  columns\n",
     .options = options,
     .record = "spaceinfo",
     .run = run,

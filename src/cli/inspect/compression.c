@@ -190,11 +190,11 @@ const struct command cmd_compression = {
         "referenced than stored, extents have been partly overwritten; if more, they are\n"
         "shared. Subvolumes are entered. Copies, parity and metadata are not counted.\n\n"
         "With filters, only files that meet them are counted.\n",
-    .examples = "  btrfs-walk compression disk.img             all files\n"
-                "  btrfs-walk compression --raw disk.img /var  exact numbers\n"
-                "  btrfs-walk compression --name '*.log' disk.img      some files\n"
-                "  btrfs-walk compression -o compression,percent disk.img     columns\n"
-                "  btrfs-walk compression --json disk.img | jq .disk   for programs\n",
+    .examples = "  btrfs-walk compression disk.img                         all files\n"
+                "  btrfs-walk compression --raw disk.img /var              exact numbers\n"
+                "  btrfs-walk compression --name '*.log' disk.img          some files\n"
+                "  btrfs-walk compression -o compression,percent disk.img  columns\n"
+                "  btrfs-walk compression --json disk.img | jq .disk       for programs\n",
     .options = options,
     .record = "compressioninfo",
     .run = run,

@@ -100,8 +100,8 @@ const struct command cmd_devices = {
         "image. A device is stale if it missed transactions that other devices have, for\n"
         "example while it was disconnected. A message reports if chunks cannot be read\n"
         "completely without the missing devices.\n",
-    .examples = "  btrfs-walk devices a.img b.img               a table\n"
-                "  btrfs-walk devices -o devid,device --raw a.img    columns\n"
+    .examples = "  btrfs-walk devices a.img b.img                      a table\n"
+                "  btrfs-walk devices -o devid,device --raw a.img      columns\n"
                 "  btrfs-walk devices --json a.img | jq .device_state  for programs\n",
     .options = cmd_no_options,
     .record = "deviceinfo",

@@ -351,11 +351,11 @@ const struct command cmd_diff = {
         "extended attributes and links. Contents are equal if their bytes are equal, even if\n"
         "they are stored in different places. Checksums are compared first; the data are read\n"
         "only where checksums do not decide it.\n",
-    .examples = "  btrfs-walk diff disk.img snapshots/1 home          changes since a snapshot\n"
-                "  btrfs-walk diff disk.img home@1234                      since transaction 1234\n"
-                "  btrfs-walk diff -0 -o path --only AM disk.img 257 258   for a backup\n"
+    .examples = "  btrfs-walk diff disk.img snapshots/1 home              since a snapshot\n"
+                "  btrfs-walk diff disk.img home@1234                     since transaction 1234\n"
+                "  btrfs-walk diff -0 -o path --only AM disk.img 257 258  for a backup\n"
                 "  btrfs-walk diff --json disk.img 257 258 /etc | jq .changes\n"
-                "  btrfs-walk diff --other copy.img disk.img / /      an image and its copy\n",
+                "  btrfs-walk diff --other copy.img disk.img / /          an image and its copy\n",
     .options = options,
     .record = "diffinfo",
     .run = run,

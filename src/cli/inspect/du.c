@@ -162,12 +162,12 @@ const struct command cmd_du = {
         "not printed still count.\n\n"
         "Only data are counted, not metadata, and sizes are those before compression:\n"
         "'compression' shows the stored size, 'qgroups' the numbers of quotas.\n",
-    .examples = "  btrfs-walk du disk.img /home              a directory\n"
-                "  btrfs-walk du -s disk.img /snap/1 /snap/2  a line each\n"
-                "  btrfs-walk du --raw --maxdepth 1 disk.img  exact numbers of the top directory\n"
-                "  btrfs-walk du --name '*.iso' disk.img      only some files\n"
-                "  btrfs-walk du -o exclusive,path --type f disk.img | sort -n    what to delete "
-                "first\n",
+    .examples =
+        "  btrfs-walk du disk.img /home               a directory\n"
+        "  btrfs-walk du -s disk.img /snap/1 /snap/2  a line each\n"
+        "  btrfs-walk du --raw --maxdepth 1 disk.img  exact numbers of the top directory\n"
+        "  btrfs-walk du --name '*.iso' disk.img      only some files\n"
+        "  btrfs-walk du -o exclusive,path --type f disk.img | sort -n  what to delete first\n",
     .options = options,
     .record = "duinfo",
     .run = run,

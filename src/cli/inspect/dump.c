@@ -201,12 +201,12 @@ const struct command cmd_dump = {
         "For a file of 'btrfs send', prints all commands as 'btrfs receive --dump' does; -o and\n"
         "--json print a row for each, with the columns of the record commandinfo. Neither its\n"
         "parent nor other streams are needed.\n",
-    .examples = "  btrfs-walk dump disk.img                        all trees\n"
-                "  btrfs-walk dump -t fs --key 257 disk.img        everything about an inode\n"
-                "  btrfs-walk dump -t chunk --json disk.img        for programs\n"
-                "  btrfs-walk dump -t fs -o key,size disk.img      columns\n"
-                "  btrfs-walk dump -b 30408704 --follow disk.img   a block and all below it\n"
-                "  btrfs-walk dump backup.send                     the commands of a send stream\n",
+    .examples = "  btrfs-walk dump disk.img                       all trees\n"
+                "  btrfs-walk dump -t fs --key 257 disk.img       everything about an inode\n"
+                "  btrfs-walk dump -t chunk --json disk.img       for programs\n"
+                "  btrfs-walk dump -t fs -o key,size disk.img     columns\n"
+                "  btrfs-walk dump -b 30408704 --follow disk.img  a block and all below it\n"
+                "  btrfs-walk dump backup.send                    the commands of a send stream\n",
     .options = options,
     .record = "iteminfo",
     .other_record = "commandinfo",

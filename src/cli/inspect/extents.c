@@ -353,8 +353,8 @@ const struct command cmd_extents = {
     "bytes on disk, and DEVID:OFFSET for each copy. If an extent spans several stripes,\n"
     "DEVID:OFFSET+LENGTH covers all its copies and parity on that device; --json prints\n"
     "each stripe. All numbers are bytes.\n",
-    .examples = "  btrfs-walk extents disk.img /var/lib/db                  a table\n"
-                "  btrfs-walk extents --json disk.img /a | jq .extents      for programs\n",
+    .examples = "  btrfs-walk extents disk.img /var/lib/db              a table\n"
+                "  btrfs-walk extents --json disk.img /a | jq .extents  for programs\n",
     .options = options,
     .record = "contentinfo",
     .run = run,

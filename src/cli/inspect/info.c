@@ -610,9 +610,8 @@ const struct command cmd_info = {
         "if only the superblock can be read. For a disk, its partitions are listed, too. \"Log\n"
         "tree\" shows whether there is a log and whether it was replayed; 'btrfs-walk log'\n"
         "lists its changes.\n",
-    .examples = "  btrfs-walk info disk.img                 one screen\n"
-                "  btrfs-walk info --json a.img b.img | jq -r .state\n"
-                "                                           for programs\n",
+    .examples = "  btrfs-walk info disk.img                        one screen\n"
+                "  btrfs-walk info --json disk.img | jq -r .state  for programs\n",
     .options = cmd_no_options,
     .record = "volumeinfo",
     .run = run,

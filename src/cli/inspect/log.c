@@ -474,9 +474,9 @@ const struct command cmd_log = {
         "A renamed directory is listed once, without its entries. Times are seconds since\n"
         "1970, modes are octal. Data that were written in place (nodatacow) are the same with\n"
         "and without the log and are not listed.\n",
-    .examples = "  btrfs-walk log disk.img                     a table\n"
-                "  btrfs-walk log -o change,path disk.img      columns\n"
-                "  btrfs-walk log --json disk.img              for programs\n",
+    .examples = "  btrfs-walk log disk.img                 a table\n"
+                "  btrfs-walk log -o change,path disk.img  columns\n"
+                "  btrfs-walk log --json disk.img          for programs\n",
     .options = cmd_no_options,
     .record = "logchange",
     .run = run,

@@ -861,12 +861,12 @@ const struct command cmd_ls = {
     "With -R, the filters of find(1) select entries: those that meet all filters (of\n"
     "several --name options, at least one). Directories without selected entries are\n"
     "omitted.\n",
-    .examples = "  btrfs-walk ls disk.img                  the top directory\n"
-                "  btrfs-walk ls -la disk.img /users/me    one directory, all columns\n"
+    .examples = "  btrfs-walk ls disk.img                   the top directory\n"
+                "  btrfs-walk ls -la disk.img /users/me     one directory, all columns\n"
                 "  btrfs-walk ls -lt --names disk.img /etc  the newest first\n"
-                "  btrfs-walk ls --json disk.img /etc      all details of each entry\n"
-                "  btrfs-walk ls -R --subvol @ disk.img    all of one subvolume\n"
-                "  btrfs-walk ls -lR --size +1M disk.img   files larger than a mebibyte\n",
+                "  btrfs-walk ls --json disk.img /etc       all details of each entry\n"
+                "  btrfs-walk ls -R --subvol @ disk.img     all of one subvolume\n"
+                "  btrfs-walk ls -lR --size +1M disk.img    files larger than a mebibyte\n",
     .options = options,
     .record = "fileinfo",
     .run = run,

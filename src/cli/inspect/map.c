@@ -336,9 +336,9 @@ const struct command cmd_map = {
         "An ADDRESS is a decimal number with an optional K, M, G, T, P or E, or 0x and\n"
         "hexadecimal digits. Further devices follow IMAGE; if --graph names the images, all\n"
         "operands are addresses.\n",
-    .examples = "  btrfs-walk map disk.img 30408704                   its copies\n"
-                "  btrfs-walk map a.img b.img c.img 0x6500000+1M         each piece of a range\n"
-                "  btrfs-walk map --devid 1 disk.img 64M              a device offset\n",
+    .examples = "  btrfs-walk map disk.img 30408704               its copies\n"
+                "  btrfs-walk map a.img b.img c.img 0x6500000+1M  each piece of a range\n"
+                "  btrfs-walk map --devid 1 disk.img 64M          a device offset\n",
     .options = options,
     .record = "placeinfo",
     .run = run,

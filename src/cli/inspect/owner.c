@@ -440,10 +440,10 @@ const struct command cmd_owner = {
         "that is being deleted, or belongs to the file system itself. The log is ignored,\n"
         "unless --log=replay is given.\n",
     .examples =
-        "  btrfs-walk owner disk.img 13631488                    users of this byte\n"
-        "  btrfs-walk owner --extent disk.img 0xd00000+64K       all users of the extents\n"
-        "  btrfs-walk owner --bad-map rescue.map disk.img        files hit by bad sectors\n"
-        "  btrfs-walk owner --bad-map rescue.map -o path disk.img | sort -u   files to restore\n",
+        "  btrfs-walk owner disk.img 13631488               users of this byte\n"
+        "  btrfs-walk owner --extent disk.img 0xd00000+64K  all users of the extents\n"
+        "  btrfs-walk owner --bad-map rescue.map disk.img   files hit by bad sectors\n"
+        "  btrfs-walk owner --bad-map rescue.map -o path disk.img | sort -u  files to restore\n",
     .options = options,
     .record = "ownerinfo",
     .run = run,

@@ -242,11 +242,11 @@ const struct command cmd_picture = {
         "coloured by how full each chunk is. --sort logical equals its --sort virtual: chunks\n"
         "sorted by address, then unallocated space.\n",
     .examples =
-        "  btrfs-walk picture disk.img                            in the terminal\n"
-        "  btrfs-walk picture -f map.svg a.img b.img c.img        a square for each device\n"
-        "  btrfs-walk picture --by age -f age.png disk.img        old and new data\n"
-        "  btrfs-walk picture --by owner disk.img                 colours by subvolume\n"
-        "  btrfs-walk picture --by heatmap -f heat.png disk.img   as btrfs-heatmap draws it\n",
+        "  btrfs-walk picture disk.img                      in the terminal\n"
+        "  btrfs-walk picture -f map.svg a.img b.img c.img  a square for each device\n"
+        "  btrfs-walk picture --by age -f age.png disk.img  old and new data\n"
+        "  btrfs-walk picture --by owner disk.img           colours by subvolume\n"
+        "  btrfs-walk picture --by heatmap -f heat.png disk.img  as btrfs-heatmap draws it\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct picture_state),

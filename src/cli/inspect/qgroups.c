@@ -178,9 +178,9 @@ const struct command cmd_qgroups = {
         "--status prints the mode (none, off, full, simple), the state (consistent,\n"
         "rescanning, inconsistent) and the generation; with --json, all "
         "details.\n",
-    .examples = "  btrfs-walk qgroups disk.img                      a table\n"
-                "  btrfs-walk qgroups -o qgroup,referenced disk.img     two columns, in bytes\n"
-                "  btrfs-walk qgroups --status --json disk.img      are the numbers consistent?\n",
+    .examples = "  btrfs-walk qgroups disk.img                       a table\n"
+                "  btrfs-walk qgroups -o qgroup,referenced disk.img  two columns, in bytes\n"
+                "  btrfs-walk qgroups --status --json disk.img       are the numbers consistent?\n",
     .options = options,
     .record = "qgroupinfo",
     .other_record = "quotainfo",

@@ -65,8 +65,8 @@ const struct command cmd_readlink = {
     .operands = "IMAGE PATH...",
     .summary = "Prints the targets of symbolic links.",
     .details = CMD_PATHS_DETAILS,
-    .examples = "  btrfs-walk readlink disk.img /etc/os-release          one link\n"
-                "  btrfs-walk readlink --json disk.img /etc/os-release   for programs\n",
+    .examples = "  btrfs-walk readlink disk.img /etc/os-release         one link\n"
+                "  btrfs-walk readlink --json disk.img /etc/os-release  for programs\n",
     .options = options,
     .record = "linkinfo",
     .run = run,

@@ -175,10 +175,10 @@ const struct command cmd_roots = {
         "With --generation N, or --tree-root ADDRESS@N, other commands read that generation. A\n"
         "transaction may write several root trees and abandon all but the last; they have the\n"
         "same generation.\n",
-    .examples = "  btrfs-walk roots disk.img                      list historic roots\n"
-                "  btrfs-walk roots --trees disk.img              and their trees\n"
-                "  btrfs-walk roots --index disk.idx disk.img     the next time without a scan\n"
-                "  btrfs-walk ls --generation 17 disk.img /       one of them\n",
+    .examples = "  btrfs-walk roots disk.img                   list historic roots\n"
+                "  btrfs-walk roots --trees disk.img           and their trees\n"
+                "  btrfs-walk roots --index disk.idx disk.img  the next time without a scan\n"
+                "  btrfs-walk ls --generation 17 disk.img /    one of them\n",
     .options = options,
     .record = "stateinfo",
     .other_record = "statetreeinfo",

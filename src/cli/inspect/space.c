@@ -208,9 +208,9 @@ const struct command cmd_space = {
         "being deleted counts with the bytes that nothing else references. If blocks are\n"
         "lost, a message names the affected subvolumes: their numbers are lower bounds, and\n"
         "the exit status is 1.\n",
-    .examples = "  btrfs-walk space disk.img                               a table\n"
-                "  btrfs-walk space --free-if /old,/older disk.img         space freed together\n"
-                "  btrfs-walk space --shared disk.img                      sets that share data\n"
+    .examples = "  btrfs-walk space disk.img                        a table\n"
+                "  btrfs-walk space --free-if /old,/older disk.img  space freed together\n"
+                "  btrfs-walk space --shared disk.img               sets that share data\n"
                 "  btrfs-walk space -o exclusive,subvolume_path disk.img | sort -n\n",
     .options = options,
     .record = "shareinfo",

@@ -376,9 +376,9 @@ const struct command cmd_stat = {
     "The directives of --format are those of stat(1); times are in UTC. User and group\n"
     "names are those in the image. %d is the id of the subvolume; %m and %C exist only on\n"
     "a mount and are '?'.\n",
-    .examples = "  btrfs-walk stat disk.img /etc/passwd                one file\n"
-                "  btrfs-walk stat -c '%A %U %s %y %N' disk.img /etc   in a custom format\n"
-                "  btrfs-walk stat --json disk.img /a /b | jq .flags   for programs\n",
+    .examples = "  btrfs-walk stat disk.img /etc/passwd               one file\n"
+                "  btrfs-walk stat -c '%A %U %s %y %N' disk.img /etc  in a custom format\n"
+                "  btrfs-walk stat --json disk.img /a /b | jq .flags  for programs\n",
     .options = options,
     .record = "statinfo",
     .run = run,

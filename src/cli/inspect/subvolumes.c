@@ -182,11 +182,11 @@ const struct command cmd_subvolumes = {
         "-apcuqR' prints: parent_subvolume is its 'parent' and 'top level', generation its\n"
         "'gen', otransid its 'cgen'. Subvolumes that are being deleted have no path and are\n"
         "listed only with --deleted.\n",
-    .examples = "  btrfs-walk subvolumes disk.img                       a table\n"
-                "  btrfs-walk subvolumes --tree disk.img                as a tree\n"
-                "  btrfs-walk subvolumes -o subvolume,subvolume_path --snapshots disk.img    "
-                "snapshots only\n"
-                "  btrfs-walk subvolumes --json disk.img | jq .uuid     for programs\n",
+    .examples =
+        "  btrfs-walk subvolumes disk.img                    a table\n"
+        "  btrfs-walk subvolumes --tree disk.img             as a tree\n"
+        "  btrfs-walk subvolumes -o subvolume,subvolume_path --snapshots disk.img  snapshots only\n"
+        "  btrfs-walk subvolumes --json disk.img | jq .uuid  for programs\n",
     .options = options,
     .record = "subvolinfo",
     .run = run,

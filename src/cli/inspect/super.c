@@ -201,10 +201,10 @@ const struct command cmd_super = {
     .details = "\n"
                "The output has the format of 'btrfs inspect-internal dump-super -fa'. Errors in a\n"
                "copy, and differences between copies, are reported on stderr.\n",
-    .examples = "  btrfs-walk super disk.img                              all copies\n"
-                "  btrfs-walk super -i 1 disk.img                         one of them\n"
-                "  btrfs-walk super -o device,copy,generation a.img b.img   columns\n"
-                "  btrfs-walk super --json a.img b.img | jq .label        for programs\n",
+    .examples = "  btrfs-walk super disk.img                               all copies\n"
+                "  btrfs-walk super -i 1 disk.img                          one of them\n"
+                "  btrfs-walk super -o device,copy,generation a.img b.img  columns\n"
+                "  btrfs-walk super --json a.img b.img | jq .label         for programs\n",
     .options = options,
     .record = "superblockinfo",
     .meanings = meanings,

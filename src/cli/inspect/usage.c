@@ -263,9 +263,9 @@ const struct command cmd_usage = {
         "and the statfs(2) values are omitted, because only a mounted file system has them.\n"
         "With mixed block groups, free space is therefore overestimated by the size of the\n"
         "global reserve.\n",
-    .examples = "  btrfs-walk usage disk.img                              with units\n"
-                "  btrfs-walk usage -b a.img b.img c.img                  in bytes\n"
-                "  btrfs-walk usage --json disk.img | jq .overall.used    for programs\n",
+    .examples = "  btrfs-walk usage disk.img                            with units\n"
+                "  btrfs-walk usage -b a.img b.img c.img                in bytes\n"
+                "  btrfs-walk usage --json disk.img | jq .overall.used  for programs\n",
     .options = cmd_no_options,
     .record = "usageinfo",
     .run = run,

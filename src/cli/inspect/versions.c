@@ -157,7 +157,7 @@ const struct command cmd_versions = {
         "(partly), all are lost (lost), or the file has no checksums and may contain anything\n"
         "(unverified).\n",
     .examples = "  btrfs-walk versions disk.img /etc/fstab\n"
-                "  btrfs-walk cat --generation 1234 disk.img /etc/fstab    one of them\n"
+                "  btrfs-walk cat --generation 1234 disk.img /etc/fstab  one of them\n"
                 "  btrfs-walk versions -o generation,size --raw disk.img /etc/fstab\n",
     .options = options,
     .record = "versioninfo",

@@ -396,11 +396,10 @@ const struct command cmd_xattr = {
     "text; setfattr --restore reads it. Comments explain access control lists. -d prints\n"
     "the same as getfattr -d, except that control characters are always written as \\ooo.\n"
     "Links in a directory are not followed.\n",
-    .examples =
-        "  btrfs-walk xattr disk.img /users/me/file          all attributes of a file\n"
-        "  btrfs-walk xattr -R -m '^security' disk.img /     SELinux labels and capabilities\n"
-        "  btrfs-walk xattr -dR disk.img / > attributes      for setfattr --restore\n"
-        "  btrfs-walk xattr --json disk.img / | jq .xattr   the names, for programs\n",
+    .examples = "  btrfs-walk xattr disk.img /users/me/file       all attributes of a file\n"
+                "  btrfs-walk xattr -R -m '^security' disk.img /  SELinux labels and capabilities\n"
+                "  btrfs-walk xattr -dR disk.img / > attributes   for setfattr --restore\n"
+                "  btrfs-walk xattr --json disk.img / | jq .xattr  the names\n",
     .options = options,
     .record = "xattrinfo",
     .run = run,

@@ -253,9 +253,9 @@ const struct command cmd_mount = {
         "who mounts can use DIR, and may read everything in it. Devices and setuid bits have\n"
         "no effect. All subvolumes have the same device number; inode numbers are the\n"
         "original ones only in the subvolume at DIR.\n",
-    .examples = "  btrfs-walk mount disk.img /mnt/old               until Ctrl-C\n"
-                "  btrfs-walk mount --background disk.img ~/old     until fusermount3 -u ~/old\n"
-                "  btrfs-walk mount --subvol @home disk.img ~/old   one subvolume\n",
+    .examples = "  btrfs-walk mount disk.img /mnt/old              until Ctrl-C\n"
+                "  btrfs-walk mount --background disk.img ~/old    until fusermount3 -u ~/old\n"
+                "  btrfs-walk mount --subvol @home disk.img ~/old  one subvolume\n",
     .options = options,
     .meanings = meanings,
     .run = run,
