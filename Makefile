@@ -230,13 +230,13 @@ unit: $(TESTS) ## build and run the unit tests
 check: all $(TESTS) $(BUILD)/tests/worst-images ## run all tests (TIMES=1 names the slowest)
 	@BUILD=$(BUILD) scripts/run-tests $(TIMES:%=--times) $(TESTS) $(COMMAND_TESTS)
 
-check-long: check ## the same, and random and worst images for minutes
+check-long: check ## the same, and minutes of random and hostile images
 	WORST=1 BUILD=$(BUILD) bash tests/command/bounds.sh
 	$(SOAK) --rounds 5000 --seed $(or $(SEED),1)
 
 # kernel.py and history.py are modules of the others.
 KERNEL_TESTS := $(filter-out %/kernel.py %/history.py,$(wildcard tests/kernel/*.py))
-check-kernel: all ## compare with the kernel, at random (root; COUNT=, SEED=)
+check-kernel: all ## compare with the kernel on random file systems (root; COUNT=, SEED=)
 	@BUILD=$(BUILD) COUNT=$(or $(COUNT),2) $(SEED:%=SEED=%) scripts/run-tests $(KERNEL_TESTS)
 
 # Builds on all processors, unless -j limits them.
@@ -265,24 +265,24 @@ $(BUILD)/bench/chunk-image: $(BUILD)/bench/chunk-image.o $(SUPPORT_OBJECTS) $(EX
 docs: $(PROGRAM) ## update the pages in docs and the headers of records
 	scripts/make-docs $(PROGRAM) .
 
-abi: $(SHARED) ## describe the interface anew, after additions to it (needs libabigail)
+abi: $(SHARED) ## update the description of the interface, after additions (needs libabigail)
 	scripts/abi --update $(SHARED)
 
 # With BEFORE=, compares only two programs, which takes less than three minutes.
-bench: $(PROGRAM) $(BENCHES) ## measure against floor, kernel, btrfs restore; BEFORE=PROGRAM (root)
+bench: $(PROGRAM) $(BENCHES) ## run the benchmarks, or compare with BEFORE=PROGRAM (root)
 	BUILD=$(BUILD) $(if $(BEFORE),bench/compare.py $(BEFORE),scripts/bench)
 
-soak: $(SOAK) ## random images through random graphs with faults, for minutes (ROUNDS=, SEED=)
+soak: $(SOAK) ## read random images through failing graphs, for minutes (ROUNDS=, SEED=)
 	$(SOAK) --rounds $(or $(ROUNDS),20000) --seed $(or $(SEED),$$(date +%s))
 
 FUZZ_SECONDS ?= 60
 fuzz: ## run the fuzzers for a minute each (needs clang; FUZZ_SECONDS=, FUZZER=afl)
 	BUILD=$(BUILD) scripts/fuzz $(FUZZ_SECONDS)
 
-coverage: ## run all tests and count the lines of src that they run (needs gcov)
+coverage: ## run all tests and count the executed lines of src (needs gcov)
 	BUILD=$(BUILD) scripts/coverage
 
-mutate: ## change single lines of src and see whether the tests notice (N=, SEED=)
+mutate: ## change single lines of src, which the tests must detect (N=, SEED=)
 	BUILD=$(BUILD) SEED=$(or $(SEED),1) scripts/mutate $(or $(N),200)
 
 analyze: ## run clang-tidy, cppcheck and gcc -fanalyzer over src
@@ -318,7 +318,7 @@ install: all $(BUILD)/btrfs-walk.pc ## install under DESTDIR and PREFIX (BINDIR=
 	@install -d $(DESTDIR)$(XLATOR_DIRECTORY)
 	@echo 'Installed. Programs that use the shared library may need ldconfig.'
 
-uninstall: ## remove what install has put there
+uninstall: ## remove the installed files
 	rm -f $(foreach file,$(INSTALLED),$(call installed_path,$(file))) \
 	    $(DESTDIR)$(LIBDIR)/libbtrfs-walk.so
 	rmdir $(DESTDIR)$(XLATOR_DIRECTORY) $(DESTDIR)$(dir $(XLATOR_DIRECTORY)) \

@@ -18,8 +18,8 @@
 extern "C" {
 #endif
 
-/* Times have 64 bits. On machines of 32 bits, programs are built with -D_FILE_OFFSET_BITS=64 and
- * -D_TIME_BITS=64, as pkg-config tells. */
+/* Times have 64 bits. On 32-bit machines, build programs with -D_FILE_OFFSET_BITS=64 and
+ * -D_TIME_BITS=64; pkg-config prints these flags. */
 typedef char bw_times_have_64_bits[sizeof(time_t) == 8 ? 1 : -1];
 
 struct bw_fs;
@@ -37,8 +37,8 @@ enum { BW_UUID_SIZE = 16 };
  * uapi/linux/btrfs_tree.h. */
 struct bw_subvolume_info {
     uint64_t id;
-    uint64_t parent;    /**< id of the subvolume that contains its entry; 0: it has no entry, as the
-                             top-level one and deleted ones */
+    uint64_t parent;    /**< id of the subvolume that contains its entry; 0: no entry, as for the
+                           top-level one and deleted ones */
     uint64_t directory; /**< inode of the directory of that entry */
     const char *name;   /**< name of that entry, raw bytes, not terminated */
     size_t name_length;
@@ -55,19 +55,18 @@ struct bw_subvolume_info {
                                             not a snapshot */
     uint8_t received_uuid[BW_UUID_SIZE]; /**< UUID of the subvolume that it was received from;
                                             zeros: not received */
-    uint64_t root;                       /**< logical address of its root block; 0: replaying
-                                              the log has made it */
-    uint8_t level;                       /**< of its root block */
-    bool read_only, is_snapshot, is_deleted; /**< deleted ones may be gone in part */
+    uint64_t root; /**< logical address of its root block; 0: made by log replay */
+    uint8_t level; /**< of its root block */
+    bool read_only, is_snapshot, is_deleted; /**< deleted ones may be incomplete */
     bool is_default;                         /**< it is mounted by default */
-    const char *path;     /**< as bw_subvolume_path() gives it, not terminated; NULL if it has none;
-                               set by bw_fs_subvolumes() alone */
-    size_t path_length;   /**< bytes of `path` */
+    const char *path;   /**< as from bw_subvolume_path(), not terminated; NULL if it has none; only
+                           set by bw_fs_subvolumes() */
+    size_t path_length; /**< bytes of `path` */
     uint64_t reserved[6]; /**< zeros: room for more members */
 };
 
-/** Iterates: the subvolume with the next higher id, the first one after NULL; NULL after the last.
- * Subvolumes that are being deleted are among them. */
+/** Iterates over subvolumes by ascending id, including those that are being deleted. Returns the
+ * first one for NULL, and NULL after the last. */
 const struct bw_subvolume *bw_subvolume_next(const struct bw_fs *fs,
                                              const struct bw_subvolume *previous);
 
@@ -87,8 +86,8 @@ struct bw_error *bw_subvolume_by_name(struct bw_fs *fs, const char *text,
 struct bw_error *bw_subvolume_by_uuid(struct bw_fs *fs, const uint8_t uuid[BW_UUID_SIZE],
                                       const struct bw_subvolume **subvolume);
 
-/** Reads the facts about a subvolume. `info->name` belongs to the file system. Errors if its root
- * item cannot be read; the members that the file system keeps in memory are set even then. */
+/** Reads the facts about a subvolume. `info->name` belongs to the file system. Fails if its root
+ * item cannot be read; members that are in memory are set even then. */
 struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                   struct bw_subvolume_info *info);
 
@@ -96,27 +95,26 @@ struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *s
  */
 typedef struct bw_error *bw_subvolume_taker(void *context, const struct bw_subvolume_info *info);
 
-/** Passes on the facts about all subvolumes, by ascending id, including those that are being
- * deleted. That takes one pass over the root tree and, if `paths` is set, one step for each
- * directory on the path of a subvolume. Losses are reported; the path of a subvolume is NULL if it
- * cannot be found. */
+/** Calls `take` for all subvolumes, by ascending id, including those that are being deleted. Reads
+ * the root tree once and, if `paths` is set, the directories above subvolumes. Losses are reported;
+ * if the path of a subvolume cannot be found, it is NULL. */
 struct bw_error *bw_fs_subvolumes(struct bw_fs *fs, bool paths, bw_subvolume_taker *take,
                                   void *context);
 
 /**
- * The absolute path of its top directory from the top-level subvolume, without a '/' at its end but
- * for "/" itself. `*path` ends with a NUL that `*length` does not count, and is freed by the caller
- * with free(); `length` may be NULL. BW_ERROR_NOT_FOUND if the subvolume has no path,
- * BW_ERROR_CORRUPT if a directory on the way cannot be read.
+ * The absolute path of its top directory from the top-level subvolume. Only "/" itself ends with a
+ * '/'. `*path` ends with a NUL that `*length` does not count, and is freed by the caller with
+ * free(); `length` may be NULL. BW_ERROR_NOT_FOUND if the subvolume has no path, BW_ERROR_CORRUPT
+ * if a directory above it cannot be read.
  */
 struct bw_error *bw_subvolume_path(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                    char **path, size_t *length);
 
 /*
- * Quotas: how much subvolumes and groups of them use, and how much they may. Full quotas count what
- * each group reaches; simple ones count what the subvolumes of a group have allocated. All of it is
- * read from the quota tree. Source: struct btrfs_qgroup_*_item in the kernel's
- * uapi/linux/btrfs_tree.h.
+ * Quotas: the space that subvolumes and groups of them use, and its limits. Full quotas count the
+ * space that each group reaches; simple quotas count the space that the subvolumes of a group have
+ * allocated. Everything comes from the quota tree. Source: struct btrfs_qgroup_*_item in the
+ * kernel's uapi/linux/btrfs_tree.h.
  */
 
 struct bw_fs;
@@ -136,7 +134,7 @@ enum {
 /** The state of quotas as a whole. All zeros if the file system has none. */
 struct bw_quota_status {
     bool exists;                /**< there is a quota tree */
-    bool is_known;              /**< its status could be read: the next members mean something */
+    bool is_known;              /**< its status could be read: the next members are valid */
     bool enabled;               /**< the kernel keeps the numbers up to date */
     bool simple;                /**< simple quotas */
     bool rescanning;            /**< a rescan is recounting all numbers */
@@ -145,7 +143,7 @@ struct bw_quota_status {
     uint64_t generation;        /**< transaction that wrote the status */
     uint64_t flags;             /**< BW_QGROUP_STATUS_* */
     uint64_t rescan;            /**< logical address that a rescan has reached */
-    uint64_t enable_generation; /**< simple quotas: older extents are not counted; 0: not known */
+    uint64_t enable_generation; /**< simple quotas: older extents are not counted; 0: unknown */
     uint64_t reserved[4];       /**< zeros: room for more members */
 };
 
@@ -159,14 +157,14 @@ struct bw_qgroup_info {
                                              longer exists */
     bool is_counted;                      /**< the next five members are known */
     uint64_t generation;                  /**< transaction in which they were counted */
-    uint64_t referenced, referenced_compressed; /**< what the group reaches */
-    uint64_t exclusive, exclusive_compressed;   /**< what nothing but the group reaches */
+    uint64_t referenced, referenced_compressed; /**< space that the group reaches */
+    uint64_t exclusive, exclusive_compressed;   /**< space that only the group reaches */
     uint64_t limits;                            /**< BW_QGROUP_LIMITS_*, of the kernel's flags */
-    uint64_t max_referenced, max_exclusive;     /**< meaningful if `limits` has their bits */
+    uint64_t max_referenced, max_exclusive;     /**< valid if `limits` has their bits */
     uint64_t reserved_referenced, reserved_exclusive;
-    const uint64_t *members; /**< ids of the groups in it, ascending */
+    const uint64_t *members; /**< ids of its child groups, ascending */
     size_t member_count;
-    const uint64_t *parents; /**< ids of the groups that it is in, ascending */
+    const uint64_t *parents; /**< ids of its parent groups, ascending */
     size_t parent_count;
     const char *path; /**< path of the subvolume, as from bw_subvolume_path(), not terminated; NULL
                          if it has none, or paths were not requested */
@@ -180,16 +178,16 @@ struct bw_error *bw_fs_quota_status(struct bw_fs *fs, struct bw_quota_status *st
 /** Receives a group; the view ends with the call. An error ends the iteration and is returned. */
 typedef struct bw_error *bw_qgroup_taker(void *context, const struct bw_qgroup_info *qgroup);
 
-/** Passes all groups on, by ascending id; there are no groups without a quota tree. `paths`: with
- * the paths of subvolumes, as bw_fs_subvolumes(). Losses are reported. */
+/** Calls `take` for all groups, by ascending id; without a quota tree, there are none. `paths`:
+ * with the paths of subvolumes, as bw_fs_subvolumes(). Losses are reported. */
 struct bw_error *bw_fs_qgroups(struct bw_fs *fs, bool paths, bw_qgroup_taker *take, void *context);
 
 /*
- * The people of an image: the names that its own /etc/passwd and /etc/group give to owners and
- * groups. The files of the machine that reads the image are never looked at.
+ * User and group names from the image's own /etc/passwd and /etc/group. The files of this machine
+ * are never used.
  */
 
-/** Names and numbers. They do not change: any number of threads may use them. */
+/** Names and numbers. They never change, so several threads may use them. */
 struct bw_user_names;
 
 /**
@@ -209,11 +207,10 @@ struct bw_error *bw_user_names_open(struct bw_fs *fs, const struct bw_subvolume 
 /** Frees them; NULL is allowed. */
 void bw_user_names_close(struct bw_user_names *user_names);
 
-/** Where /etc/passwd was found: the path of the subvolume, as a prefix of paths ("" for the
- * top-level one). */
+/** The path of the subvolume with /etc/passwd, as a prefix of paths ("" for the top-level one). */
 const char *bw_user_names_place(const struct bw_user_names *user_names);
 
-/** The name of a user or a group; NULL if it has none, or `people` is NULL. */
+/** The name of a user or a group; NULL if it has none, or `user_names` is NULL. */
 const char *bw_user_names_user(const struct bw_user_names *user_names, uint32_t number);
 const char *bw_user_names_group(const struct bw_user_names *user_names, uint32_t number);
 

@@ -26,7 +26,7 @@ struct bw_entry {
     const char *path; /**< absolute from bw_walk_options.subvolume, or from the top-level subvolume;
                          raw bytes, not terminated; only "/" itself ends with a '/' */
     size_t path_length;
-    struct bw_place place;        /**< what it is */
+    struct bw_place place;        /**< the file */
     const struct bw_inode *inode; /**< NULL if it was not requested, or is lost (and reported) */
     bool no_compression; /**< for bw_rows_write_entry(): the file has no compression property */
 };
@@ -49,9 +49,9 @@ enum bw_walk_types {
 
 /** Order of the entries. Sorting keeps all of them in memory until the last one is known. */
 enum bw_walk_order {
-    BW_WALK_UNSORTED, /**< as the walk finds them: a directory before its contents */
+    BW_WALK_UNSORTED, /**< in the order of the walk: a directory before its contents */
     BW_WALK_BY_PATH,  /**< by the bytes of the path */
-    BW_WALK_BY_SIZE,  /**< smallest first, unknown sizes last; equal ones as the walk finds them */
+    BW_WALK_BY_SIZE,  /**< smallest first, unknown sizes last; equal ones unsorted */
     BW_WALK_BY_MTIME, /**< oldest first, otherwise like BW_WALK_BY_SIZE */
     BW_WALK_BY_NAME,  /**< by the bytes of the last name of the path */
     BW_WALK_BY_ATIME, /**< by other times and numbers, like BW_WALK_BY_SIZE */
@@ -61,17 +61,17 @@ enum bw_walk_order {
     BW_WALK_BY_TRANSID,
     BW_WALK_BY_INODE,
     BW_WALK_BY_LINKS,
-    BW_WALK_BY_BYTES, /**< allocated ones */
+    BW_WALK_BY_BYTES, /**< by allocated bytes */
     BW_WALK_BY_UID,
     BW_WALK_BY_GID,
 };
 
-/** Whether a walk enters the subvolumes below its start. Those it does not enter are listed as
- * directories that are empty. */
+/** Whether a walk enters nested subvolumes. Subvolumes that it does not enter are listed as empty
+ * directories. */
 enum bw_nested {
     BW_NESTED_DEFAULT, /**< enter them, as find(1) does on a mount, unless `subvolume` is given */
     BW_NESTED_ENTER,
-    BW_NESTED_SKIP, /**< stay in the subvolume that the start is in */
+    BW_NESTED_SKIP, /**< stay in the subvolume of the start */
 };
 
 /** Whether subvolumes are entered; `subvolume` is bw_walk_options.subvolume. */
@@ -84,20 +84,20 @@ static inline bool bw_nested_enters(unsigned nested, const char *subvolume)
  * `struct_size` and either `consume` or `visit`. */
 struct bw_walk_options {
     size_t struct_size; /**< sizeof(struct bw_walk_options) */
-    /** The subvolume at which all paths begin, given ones and those of entries, as if it was
-     * mounted: "default", an id, or an absolute path ("/256" is a path). Subvolumes nested in it
-     * are not entered; see `nested`. NULL: the top-level subvolume, with all others. */
+    /** The subvolume at which all paths begin, both `start` and the paths of entries, as on a mount
+     * of it: "default", an id, or an absolute path ("/256" is a path). Nested subvolumes are not
+     * entered; see `nested`. NULL: the top-level subvolume, with all others. */
     const char *subvolume;
     /**
-     * Where to start: the path of a directory or of a single file. Lists that file or everything
-     * below the directory. Symbolic links on the way are followed; one at the end is only if a '/'
-     * comes after it. NULL: start at the top.
+     * The path of a directory or a file, to list the directory with everything below it, or only
+     * the file. Symbolic links are followed, except at the end of a path without a trailing '/'.
+     * NULL: start at the top.
      */
     const char *start;
-    bool no_snapshots; /**< leave out the files of snapshots */
-    unsigned types;    /**< what to list: enum bw_walk_types; 0: BW_WALK_FILES */
+    bool no_snapshots; /**< exclude snapshots */
+    unsigned types;    /**< types to list: enum bw_walk_types; 0: BW_WALK_FILES */
     bool has_maxdepth; /**< whether `maxdepth` is used */
-    unsigned maxdepth; /**< how many directories to descend; 0 lists the start alone */
+    unsigned maxdepth; /**< greatest depth below the start; 0 lists only the start */
     /** Conditions that entries must meet (walk.h), unchanged during the walk; NULL: none. */
     const struct bw_selection *selection;
     enum bw_walk_order order;
@@ -119,12 +119,11 @@ struct bw_walk_options {
     void *context;     /**< passed to consume or visit */
     /** Reverse `order`. Unknown values still sort last. */
     bool reverse;
-    bool names; /**< in long lines, names of owners in place of numbers (subvolume.h) */
-    /** Of long lines: how times are written, as `ls --time-style` has it: "full-iso", "long-iso",
-     * "iso" or "+FORMAT". NULL: like full-iso, but without a zone. */
+    bool names; /**< in long lines, names of owners instead of numbers (subvolume.h) */
+    /** The format of times in long lines, as in `ls --time-style`: "full-iso", "long-iso", "iso" or
+     * "+FORMAT". NULL: like full-iso, but without a zone. */
     const char *time_style;
-    unsigned mindepth; /**< how many directories below the start the first entries are; 1 leaves out
-                          the start */
+    unsigned mindepth; /**< least depth below the start; 1 omits the start */
     unsigned nested;   /**< enum bw_nested */
 };
 
@@ -150,9 +149,9 @@ struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *options
                          struct bw_walk_summary *summary);
 
 /**
- * The absolute path of the place at which a walk with options->start starts, as entries have it.
- * `*path` ends with a NUL that `*length` does not count, and is freed by the caller with free();
- * `length` may be NULL. Errors as of bw_walk().
+ * The absolute path at which a walk with options->start starts, as in its entries. `*path` ends
+ * with a NUL that `*length` does not count, and is freed by the caller with free(); `length` may be
+ * NULL. Errors as of bw_walk().
  */
 struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_options *options,
                                     char **path, size_t *length);
@@ -184,10 +183,10 @@ void bw_selection_destroy(struct bw_selection *selection);
  *   "ipath" ignores case
  * - "regex", "iregex": an extended regular expression for the whole path, matched byte by byte;
  *   "iregex" ignores the case of ASCII
- * - "exclude": leave out files whose name or path matches this pattern, and for directories also
- *   everything in them, whatever else is selected
+ * - "exclude": omit files whose name or path matches this pattern, and for directories also
+ *   everything in them, regardless of other conditions
  * - "size": [+-]N in blocks of 512 bytes, or with a suffix c w b k M G T, or MiB or MB and the
- * like; rounded up as find does
+ *   like; rounded up as find does
  * - "newer", "newermt": modified after YYYY-MM-DD[ HH:MM[:SS[.N]]][Z|+HH:MM] (UTC by default), or
  *   @SECONDS; "newerat", "newerct", "newerBt": the same for the times of the last access, the last
  *   change of the inode, and the creation
@@ -205,19 +204,19 @@ void bw_selection_destroy(struct bw_selection *selection);
 struct bw_error *bw_selection_add(struct bw_selection *selection, const char *condition,
                                   const char *argument);
 
-/** Adds a condition on the type: one of enum bw_walk_types. Several add up. BW_ERROR_NO_MEMORY. */
+/** Adds a condition on the type: types of enum bw_walk_types. Several conditions of this kind are
+ * alternatives. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_selection_add_types(struct bw_selection *selection, unsigned types);
 
-/** Negates the condition that is added next, or the parentheses that are opened. A second call
- * takes back the first. */
+/** Negates the next condition or parentheses. A second call cancels the first. */
 struct bw_error *bw_selection_not(struct bw_selection *selection);
 
 /** Begins another set of conditions. BW_ERROR_USAGE if the set before it has none;
  * BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_selection_or(struct bw_selection *selection);
 
-/** Requires the names and types before it as well as those after it; without it, one of several
- * names or types is enough. Errors as bw_selection_or(). */
+/** Requires a match of the names and types before it, and of those after it; without it, one of
+ * several names or types is enough. Errors as bw_selection_or(). */
 struct bw_error *bw_selection_and(struct bw_selection *selection);
 
 /** Opens parentheses: everything up to bw_selection_close() is one condition. "exclude" applies
@@ -225,11 +224,11 @@ struct bw_error *bw_selection_and(struct bw_selection *selection);
  * BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_selection_open(struct bw_selection *selection);
 
-/** Closes them. BW_ERROR_USAGE if none are open, or there is no condition in them. */
+/** Closes parentheses. BW_ERROR_USAGE if none are open, or they contain no condition. */
 struct bw_error *bw_selection_close(struct bw_selection *selection);
 
-/** Makes sets of conditions without a type select these: a file is of such a type, or meets
- * conditions on its type. Returns all types that can be selected then. */
+/** Sets the types that sets of conditions without a type select. Returns all types that can then be
+ * selected. */
 unsigned bw_selection_default_types(struct bw_selection *selection, unsigned types);
 
 /** Looks up the names of "user" and "group" in an image (bw_user_names_open()), if there are such
@@ -240,22 +239,23 @@ struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_
                                       const struct bw_subvolume *from);
 
 /*
- * For programs that list directories by themselves. Of an entry that is not excluded, both the
- * name and the inode must be accepted. In these functions a NUL must follow the entry's path. They
- * may be called by several threads at once.
+ * For programs that list directories themselves. An entry is selected if it is not excluded, and if
+ * both its name and its inode are accepted. In these functions, a NUL must follow the entry's path.
+ * They may be called by several threads at once.
  */
 
 /** Whether an "exclude" condition matches: the entry is excluded, with everything below it. */
 bool bw_selection_excludes_entry(const struct bw_selection *selection,
                                  const struct bw_entry *entry);
 
-/** Whether an entry meets all conditions, but for "exclude", that need no inode. */
+/** Whether an entry meets all conditions that need no inode, except "exclude". */
 bool bw_selection_accepts_name(const struct bw_selection *selection, const struct bw_entry *entry);
 
 /** Whether there are conditions that need an inode. */
 bool bw_selection_needs_inode(const struct bw_selection *selection);
 
-/** Whether an entry meets those; false if there are any and entry->inode is NULL. */
+/** Whether an entry meets the conditions that need an inode; false if there are any and
+ * entry->inode is NULL. */
 bool bw_selection_accepts_inode(const struct bw_selection *selection, const struct bw_entry *entry);
 
 #ifdef __cplusplus
