@@ -114,6 +114,66 @@ struct bw_error *bw_send(const struct bw_send_side *side, const struct bw_send_o
                          struct bw_send_summary *summary);
 
 /*
+ * Receiving into a folder, without a stream of bytes in a file: bw_receiver_add() fits
+ * bw_send_options.write. On btrfs, subvolumes become subvolumes, snapshots become snapshots, and
+ * clones share extents; elsewhere, they become directories, hard links and copies.
+ *
+ * Nothing outside of the folder is made, changed or read, whatever the stream contains: paths are
+ * resolved below descriptors, and links are not followed. This needs Linux 5.6.
+ */
+
+/** Receives streams. One thread at a time may use it. */
+struct bw_receiver;
+
+/** How to receive. */
+struct bw_receiver_options {
+    size_t struct_size;  /**< sizeof(struct bw_receiver_options) */
+    int folder;          /**< descriptor of the folder in which subvolumes are made; the caller's */
+    int top;             /**< descriptor of the folder for a subvolume with the name "." */
+    bool link_snapshots; /**< where there are no snapshots, make hard links to unchanged files */
+    /** Receives the error if an attribute or a device node could not be restored, and consumes it.
+     * NULL: such an error ends the receiving. */
+    void (*missed)(void *context, struct bw_error *error);
+    void *context;
+};
+
+/** What was received. */
+struct bw_receiver_summary {
+    uint64_t subvolumes;  /**< number of subvolumes, with snapshots */
+    uint64_t written;     /**< bytes of contents that were written */
+    uint64_t cloned;      /**< bytes that share extents with other files */
+    uint64_t linked;      /**< number of files that are hard links to those of the parent */
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/** Creates a receiver, which the caller owns. */
+struct bw_error *bw_receiver_create(const struct bw_receiver_options *options,
+                                    struct bw_receiver **receiver);
+
+/** Whether the folder is on btrfs, so that snapshots can be made. */
+bool bw_receiver_makes_snapshots(const struct bw_receiver *receiver);
+
+/** Receives the next bytes of a stream, in pieces of any length; `receiver` is a struct
+ * bw_receiver. Several streams may follow each other. BW_ERROR_CORRUPT if the stream is invalid,
+ * BW_ERROR_SYSTEM if a system call fails, BW_ERROR_UNSUPPORTED for compressed data and for a
+ * snapshot that cannot be made. */
+struct bw_error *bw_receiver_add(void *receiver, const void *bytes, size_t length);
+
+/** Moves a subvolume that was received as `name` to a path below the folder `top`, and makes
+ * missing directories on the way. Their times stay as they are. */
+struct bw_error *bw_receiver_place(struct bw_receiver *receiver, const char *name,
+                                   const char *path);
+
+/** Makes a subvolume that was moved to `path` read-only, and records which one it was received
+ * from. On other file systems than btrfs nothing happens. */
+struct bw_error *bw_receiver_protect(struct bw_receiver *receiver, const char *path);
+
+void bw_receiver_summary(const struct bw_receiver *receiver, struct bw_receiver_summary *summary);
+
+/** Frees it; NULL is allowed. */
+void bw_receiver_destroy(struct bw_receiver *receiver);
+
+/*
  * Reading. bw_fs_open() opens streams like images. The functions here show the streams themselves.
  */
 

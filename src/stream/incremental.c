@@ -645,7 +645,14 @@ static struct bw_error *note_names(struct bw_sender *sender)
     return error;
 }
 
-/* One inode that exists at last. */
+/* Receivers set only the times of access and modification. */
+static bool has_times(const struct bw_inode *old, const struct bw_inode *inode)
+{
+    return old->mtime.tv_sec == inode->mtime.tv_sec && old->mtime.tv_nsec == inode->mtime.tv_nsec &&
+           old->atime.tv_sec == inode->atime.tv_sec && old->atime.tv_nsec == inode->atime.tv_nsec;
+}
+
+/* Sends an inode of the sent subvolume. */
 static struct bw_error *send_inode(struct bw_sender *sender, size_t at)
 {
     struct incremental *order = order_of(sender);
@@ -667,7 +674,8 @@ static struct bw_error *send_inode(struct bw_sender *sender, size_t at)
     if (owner || old->mode != inode->mode)
         bw_send_mode(sender);
     bw_send_capability(sender);
-    if (!change->is_directory)
+    if (!change->is_directory &&
+        (sender->current.is_changed || change->lost || change->gained || !has_times(old, inode)))
         bw_send_times(sender, &sender->current.path,
                       &(struct bw_send_part){.atime = inode->atime,
                                              .mtime = inode->mtime,

@@ -32,6 +32,7 @@ size_t bw_send_command(struct bw_sender *sender, enum bw_send_command command,
 void bw_send_command_end(struct bw_sender *sender, size_t at)
 {
     bw_command_end(sender->commands, at);
+    sender->current.is_changed = true;
 }
 
 void bw_send_command_to(struct bw_sender *sender, enum bw_send_command command,
@@ -116,7 +117,7 @@ void bw_send_set_inode(struct bw_sender *sender, uint64_t number, const struct b
     current->number = number;
     current->inode = *inode;
     current->written = current->size_there = 0;
-    current->has_capability = false;
+    current->has_capability = current->is_changed = false;
     current->path.length = current->undo.length = 0;
 }
 

@@ -146,7 +146,8 @@ struct bw_error *bw_send_cut(struct bw_sender *sender)
 
 static void set_file(struct bw_sender *sender, struct bw_send_job *job)
 {
-    const struct bw_send_inode *current = &sender->current;
+    struct bw_send_inode *current = &sender->current;
+    current->is_changed = true;
     const struct bw_place place = {.subvolume = sender->sent->subvolume, .inode = current->number};
     job->file = bw_data_file_of(&place, &current->inode);
     bw_buffer_append(&job->path, current->path.data, current->path.length);

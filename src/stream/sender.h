@@ -146,6 +146,7 @@ struct bw_send_inode {
     struct bw_buffer path;       /**< at this point of the stream */
     uint64_t written;            /**< end of the last range that was written */
     uint64_t size_there;         /**< its size at the receiver */
+    bool is_changed;             /**< there are commands for it */
     struct bw_buffer capability; /**< value of security.capability, which comes last */
     bool has_capability;
     struct bw_buffer undo; /**< with BW_SEND_SKIP: commands that remove it again */

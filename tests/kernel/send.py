@@ -100,11 +100,11 @@ class Source(Work):
     def rare_steps(self):
         return super().rare_steps() + [self.reuse_numbers]
 
-    def take_snapshot(self, name):
+    def take_snapshot(self, name, streams=True):
         self.snapshot_as(name)
         self.sync()
         self.trees[name] = kernel.read_tree(self.path(name))
-        for words, options in PROTOCOLS.items():
+        for words, options in PROTOCOLS.items() if streams else ():
             self.streams[name, words] = kernel.output("btrfs", "send", "-q", *options,
                                                       self.path(name))
 
@@ -129,7 +129,7 @@ def shown(tree):
 def link_groups(tree):
     groups = {}
     for path, entry in tree.items():
-        if entry["nlink"] > 1:
+        if entry["nlink"] > 1 and entry["mode"] & 0o170000 != 0o040000:
             groups.setdefault(entry["inode"], []).append(path)
     return sorted(sorted(group) for group in groups.values())
 

@@ -572,6 +572,17 @@ void cmd_sandbox_enter_maker(const struct cmd_common *common)
         close(files.rules);
 }
 
+void cmd_sandbox_enter_receiver(const struct cmd_common *common)
+{
+    struct files files = {.rules = -1};
+    int landlock = make_rules(&files, common->writing.folder);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (!landlock)
+        apply_rules(&files);
+    if (files.rules >= 0)
+        close(files.rules);
+}
+
 /* The reason why there is no sandbox; NULL if there is. valgrind runs within the process. */
 static const char *lacks_sandbox(const struct cmd_common *common)
 {

@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The extract command: files, folders or everything, into a folder. */
 #include "cli/export/extraction.h"
+#include "cli/export/extract_subvolumes.h"
+
+struct extract_state {
+    struct extract_settings extract; /* first, for the options of its groups */
+    bool subvolumes, link_snapshots;
+};
 
 static const struct cmd_option options[] = {
     {'C', "directory", "DEST", "write into this directory; it is created if it does not exist",
      CMD_TEXT(struct extract_settings, folder)},
+    {0, "subvolumes", NULL,
+     "keep subvolumes, snapshots and shared data; operands are subvolumes instead of paths",
+     CMD_FLAG(struct extract_state, subvolumes)},
+    {0, "link-snapshots", NULL,
+     "with --subvolumes where there are no snapshots: hard links to files that are the same",
+     CMD_FLAG(struct extract_state, link_snapshots)},
     {.group = extract_options},
     CMD_GROUP(cmd_naming_options, struct extract_settings, export),
     CMD_EXPORT_CHECKSUMS_OPTION(struct extract_settings),
@@ -21,10 +33,18 @@ static struct bw_error *extract_all(struct extract *extract, void *context)
 
 static int run(const struct cmd_common *common, void *settings)
 {
-    if (!((struct extract_settings *)settings)->folder)
-        return cmd_fail(common,
-                        bw_error_create(BW_ERROR_USAGE, "no target directory given; use -C DEST"));
-    return extract_run(common, settings, extract_all, NULL);
+    struct extract_state *state = settings;
+    struct extract_settings *extract = &state->extract;
+    const struct extract_subvolumes how = {extract->folder, state->link_snapshots,
+                                           extract->on_error, extract->export.walk.threads};
+    const char *wrong = !extract->folder ? "no target directory given; use -C DEST"
+                        : state->link_snapshots && !state->subvolumes
+                            ? "--link-snapshots needs --subvolumes"
+                            : NULL;
+    if (wrong)
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", wrong));
+    return state->subvolumes ? extract_subvolumes(common, &how)
+                             : extract_run(common, extract, extract_all, NULL);
 }
 
 const struct command cmd_extract = {
@@ -48,18 +68,25 @@ const struct command cmd_extract = {
         "extracted into it.\n\n"
         "--skip-existing continues an interrupted extraction. With --on-error=zero, a file\n"
         "whose inode is lost is restored from its remaining extents, with a made-up owner,\n"
-        "mode and times.\n",
+        "mode and times.\n\n"
+        "With --subvolumes, subvolumes stay subvolumes, snapshots stay snapshots, and data that\n"
+        "they share are stored once, if DEST is on btrfs. The operands are subvolumes, which\n"
+        "are extracted with their snapshots and the subvolumes inside them; without operands,\n"
+        "all are. Unreadable data are zeros, unless --on-error=fail is given. On other file\n"
+        "systems, subvolumes become directories; with --link-snapshots, files that are the\n"
+        "same in two snapshots are hard links, so changing one changes the other.\n",
     .examples =
         "  btrfs-walk extract -C /mnt/new disk.img                   everything\n"
         "  btrfs-walk extract -C . disk.img /users/joe               a directory\n"
         "  btrfs-walk extract -C joe --relative disk.img /users/joe  its contents\n"
         "  btrfs-walk extract --preserve --subvol @ -C /mnt/new disk.img  a root file system\n"
+        "  btrfs-walk extract --subvolumes -C /mnt/new disk.img      with all snapshots\n"
         "  btrfs-walk extract -C . --name '*.jpg' disk.img           some files\n"
         "  btrfs-walk extract -C /mnt/new --skip-existing disk.img   continue\n",
     .options = options,
     .run = run,
-    .state_size = sizeof(struct extract_settings),
-    .defaults = &(const struct extract_settings){.on_error = CMD_ON_ERROR_SKIP},
+    .state_size = sizeof(struct extract_state),
+    .defaults = &(const struct extract_state){.extract.on_error = CMD_ON_ERROR_SKIP},
     .takes_paths = true,
     .takes_list = true,
 };

@@ -17,6 +17,7 @@
 #include "cli/common/monitor.h"
 #include "cli/common/output.h"
 #include "cli/export/export.h"
+#include "cli/export/send_list.h"
 
 struct send_state {
     const char *file, *folder, *parent;
@@ -81,97 +82,30 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* A subvolume of the command line. */
-struct subvolume {
-    struct bw_send_side side;
-    struct bw_fs *past; /* its file system, if it is in an older generation */
-    struct bw_subvolume_info info;
-    uint8_t uuid[BW_UUID_SIZE]; /* that the stream has given it */
-    bool is_sent;
-    char *name; /* for the receiver, if its own is not unique; NULL: its own */
-};
-
 struct sending {
     const struct send_state *state;
     const struct cmd_common *common;
     struct bw_fs *fs;
     struct cmd_output_file file;
-    int folder, descriptor; /* with -C: the folder, and the file that is being written */
-    struct subvolume *all;  /* those to send, then the sources, then the parent */
-    size_t send_count, count, capacity;
+    int folder, descriptor;    /* with -C: the folder, and the file that is being written */
+    struct cmd_send_list list; /* those to send, then the sources, then the parent */
+    size_t send_count;
 };
-
-static struct bw_error *add_subvolume(struct sending *sending, struct subvolume subvolume)
-{
-    BW_TRY(bw_subvolume_get(subvolume.side.fs, subvolume.side.subvolume, &subvolume.info));
-    if (!BW_ARRAY_RESERVE(sending->all, sending->count, sending->capacity))
-        return bw_error_no_memory();
-    sending->all[sending->count++] = subvolume;
-    return NULL;
-}
 
 static struct bw_error *find_subvolume(struct sending *sending, const char *text)
 {
-    struct subvolume found = {0};
+    struct bw_fs *past;
+    const struct bw_subvolume *subvolume;
     struct bw_error *error =
-        cmd_find_subvolume(sending->common, sending->fs, text, &found.past, &found.side.subvolume);
-    found.side.fs = found.past ? found.past : sending->fs;
-    if (!error)
-        error = add_subvolume(sending, found);
-    if (error)
-        bw_fs_close(found.past);
-    return error;
-}
-
-/* Snapshots, and subvolumes inside. */
-
-static bool is_same_uuid(const uint8_t a[BW_UUID_SIZE], const uint8_t b[BW_UUID_SIZE])
-{
-    static const uint8_t zeros[BW_UUID_SIZE];
-    return memcmp(a, b, BW_UUID_SIZE) == 0 && memcmp(a, zeros, BW_UUID_SIZE) != 0;
-}
-
-/* Whether a subvolume is a snapshot of one that is already in the list, or inside it. */
-static bool belongs_to_list(const struct sending *sending, const struct bw_subvolume_info *info)
-{
-    bool belongs = false;
-    for (size_t i = 0; i < sending->count; i++) {
-        const struct bw_subvolume_info *other = &sending->all[i].info;
-        if (other->id == info->id)
-            return false;
-        belongs |= info->parent == other->id || is_same_uuid(info->parent_uuid, other->uuid);
+        cmd_find_subvolume(sending->common, sending->fs, text, &past, &subvolume);
+    if (error) {
+        bw_fs_close(past);
+        return error;
     }
-    return belongs && !info->is_deleted;
+    return cmd_send_list_add(&sending->list, past ? past : sending->fs, subvolume, past);
 }
 
-/* In the order of their last changes, so that a snapshot comes before what was changed after it. */
-static int by_transaction(const void *a, const void *b)
-{
-    const struct bw_subvolume_info *left = &((const struct subvolume *)a)->info,
-                                   *right = &((const struct subvolume *)b)->info;
-    if (left->ctransid != right->ctransid)
-        return left->ctransid < right->ctransid ? -1 : 1;
-    return left->id < right->id ? -1 : left->id > right->id;
-}
-
-static struct bw_error *add_relatives(struct sending *sending)
-{
-    for (size_t before = 0; before != sending->count;) {
-        before = sending->count;
-        for (const struct bw_subvolume *next = NULL;
-             (next = bw_subvolume_next(sending->fs, next));) {
-            struct bw_subvolume_info info;
-            BW_TRY(bw_subvolume_get(sending->fs, next, &info));
-            if (belongs_to_list(sending, &info))
-                BW_TRY(add_subvolume(
-                    sending, (struct subvolume){.side = {.fs = sending->fs, .subvolume = next}}));
-        }
-    }
-    qsort(sending->all, sending->count, sizeof *sending->all, by_transaction);
-    return NULL;
-}
-
-static bool has_name(const struct subvolume *a, const struct subvolume *b)
+static bool has_name(const struct cmd_sent *a, const struct cmd_sent *b)
 {
     return a->info.name_length == b->info.name_length && a->info.name_length &&
            memcmp(a->info.name, b->info.name, a->info.name_length) == 0;
@@ -181,12 +115,13 @@ static bool has_name(const struct subvolume *a, const struct subvolume *b)
  * snapshots, get the names of their paths, with '-' in place of '/'. */
 static struct bw_error *name_apart(struct sending *sending)
 {
-    for (size_t i = 0; i < sending->count; i++) {
-        struct subvolume *subvolume = &sending->all[i];
+    struct cmd_send_list *list = &sending->list;
+    for (size_t i = 0; i < list->count; i++) {
+        struct cmd_sent *subvolume = &list->items[i];
         bool unique = true;
         size_t length;
-        for (size_t j = 0; j < sending->count; j++)
-            unique &= i == j || !has_name(subvolume, &sending->all[j]);
+        for (size_t j = 0; j < list->count; j++)
+            unique &= i == j || !has_name(subvolume, &list->items[j]);
         if (unique)
             continue;
         BW_TRY(bw_subvolume_path(subvolume->side.fs, subvolume->side.subvolume, &subvolume->name,
@@ -201,57 +136,23 @@ static struct bw_error *name_apart(struct sending *sending)
 static struct bw_error *find_all(struct sending *sending)
 {
     const struct send_state *state = sending->state;
+    struct cmd_send_list *list = &sending->list;
     for (size_t i = 0; i < sending->common->path_count; i++)
         BW_TRY(find_subvolume(sending, sending->common->paths[i]));
-    if (state->recursive)
-        BW_TRY(add_relatives(sending));
-    if (sending->count > 1)
+    if (state->recursive) {
+        BW_TRY(cmd_send_list_add_relatives(list, sending->fs));
+        cmd_send_list_sort(list);
+    }
+    if (list->count > 1)
         BW_TRY(name_apart(sending));
-    sending->send_count = sending->count;
+    sending->send_count = list->count;
     for (size_t i = 0; i < state->source_count; i++)
         BW_TRY(find_subvolume(sending, state->sources[i]));
-    return state->parent ? find_subvolume(sending, state->parent) : NULL;
-}
-
-/* Parents. */
-
-/* Whether one is a snapshot of the other, or both are snapshots of a third. */
-static bool are_related(const struct bw_subvolume_info *a, const struct bw_subvolume_info *b)
-{
-    return is_same_uuid(a->parent_uuid, b->uuid) || is_same_uuid(b->parent_uuid, a->uuid) ||
-           is_same_uuid(a->parent_uuid, b->parent_uuid);
-}
-
-static uint64_t distance(const struct subvolume *a, const struct subvolume *b)
-{
-    return a->info.ctransid > b->info.ctransid ? a->info.ctransid - b->info.ctransid
-                                               : b->info.ctransid - a->info.ctransid;
-}
-
-static bool is_same(const struct subvolume *a, const struct subvolume *b)
-{
-    return a->side.fs == b->side.fs && a->side.subvolume == b->side.subvolume;
-}
-
-/* Whether the receiver has a subvolume when `sent` comes. */
-static bool is_there(const struct sending *sending, size_t number)
-{
-    return number >= sending->send_count || sending->all[number].is_sent;
-}
-
-/* The nearest relative that the receiver has; NULL: none. */
-static const struct subvolume *find_parent(const struct sending *sending,
-                                           const struct subvolume *sent)
-{
-    const struct subvolume *best = NULL;
-    for (size_t i = 0; i < sending->count; i++) {
-        const struct subvolume *other = &sending->all[i];
-        if (!is_same(other, sent) && is_there(sending, i) &&
-            are_related(&other->info, &sent->info) &&
-            (!best || distance(other, sent) < distance(best, sent)))
-            best = other;
-    }
-    return best;
+    if (state->parent)
+        BW_TRY(find_subvolume(sending, state->parent));
+    for (size_t i = sending->send_count; i < list->count; i++)
+        list->items[i].is_there = true;
+    return NULL;
 }
 
 /* Sending. */
@@ -281,7 +182,7 @@ static const char *reason_of(enum bw_send_reason reason)
 
 /* Tells why a stream has another UUID than the subvolume: a stream that has this one as its parent
  * can only be sent together with it. */
-static struct bw_error *tell_uuid(const struct sending *sending, const struct subvolume *sent)
+static struct bw_error *tell_uuid(const struct sending *sending, const struct cmd_sent *sent)
 {
     struct bw_send_identity identity;
     BW_TRY(bw_send_identity(sent->side.fs, sent->side.subvolume, &identity));
@@ -311,44 +212,27 @@ static struct bw_send_options options_of(const struct send_state *state)
     };
 }
 
-/* Sources of clones are the parent and those that were sent last: each is looked into for each
- * extent with several references. */
-enum { MOST_SOURCES = 16 };
-
 static struct bw_error *send_one(struct sending *sending, size_t number)
 {
     const struct send_state *state = sending->state;
-    struct subvolume *sent = &sending->all[number];
-    const struct subvolume *parent = NULL;
-    struct bw_send_side sources[MOST_SOURCES];
+    struct cmd_send_list *list = &sending->list;
     struct bw_send_options how = options_of(state);
-    struct bw_send_summary summary;
     const bool incremental = state->parent || state->source_count || state->recursive;
-    if (state->parent)
-        parent = &sending->all[sending->count - 1];
-    else if (incremental)
-        parent = find_parent(sending, sent);
-    for (size_t i = sending->count; incremental && i-- > 0 && how.source_count < MOST_SOURCES;)
-        if (i != number && is_there(sending, i))
-            sources[how.source_count++] = sending->all[i].side;
-    how.parent = parent ? &parent->side : NULL;
-    how.sources = sources;
-    how.name = sent->name;
     how.no_header = state->joined && number;
     how.no_end = state->joined && number + 1 < sending->send_count;
     how.context = sending;
-    BW_TRY(tell_uuid(sending, sent));
-    BW_TRY(bw_send(&sent->side, &how, &summary));
-    memcpy(sent->uuid, summary.uuid, sizeof sent->uuid);
-    sent->side.uuid = sent->uuid;
-    sent->is_sent = true;
-    return NULL;
+    BW_TRY(tell_uuid(sending, &list->items[number]));
+    return cmd_send_list_send(list, number, &how,
+                              state->parent ? &list->items[list->count - 1]
+                              : incremental ? cmd_send_list_parent(list, number)
+                                            : NULL,
+                              incremental);
 }
 
 /* Sends one subvolume into a file of its own, which is removed if it is not completed. */
 static struct bw_error *send_to_folder(struct sending *sending, size_t number)
 {
-    const struct subvolume *sent = &sending->all[number];
+    const struct cmd_sent *sent = &sending->list.items[number];
     BW_AUTO_BUFFER struct bw_buffer name = {0};
     const int length = (int)(sent->name ? strlen(sent->name) : sent->info.name_length);
     bw_buffer_format(&name, "%04zu-%.*s.btrfs%c", number + 1, length,
@@ -371,7 +255,7 @@ static void expect(const struct sending *sending)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < sending->send_count; i++)
-        bytes += sending->all[i].info.bytes_used;
+        bytes += sending->list.items[i].info.bytes_used;
     cmd_progress_expect(bytes);
 }
 
@@ -420,14 +304,7 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 /* Closes everything; returns whether there was damage in older generations. */
 static bool close_all(struct sending *sending)
 {
-    bool damaged = false;
-    for (size_t i = 0; i < sending->count; i++) {
-        struct subvolume *subvolume = &sending->all[i];
-        damaged |= subvolume->past && bw_fs_status(subvolume->past).damages;
-        bw_fs_close(subvolume->past);
-        free(subvolume->name);
-    }
-    free(sending->all);
+    bool damaged = cmd_send_list_free(&sending->list);
     free(sending->state->sources);
     if (sending->folder >= 0)
         close(sending->folder);

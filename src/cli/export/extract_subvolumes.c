@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Extraction of subvolumes. This process reads the image and sends each subvolume as a stream; a
+ * child process, which was started before the image was opened and can reach nothing but the
+ * folder, receives them. On btrfs, it makes subvolumes and snapshots, and shares extents as the
+ * image does.
+ *
+ * All subvolumes are first received under their ids in a temporary folder, because a snapshot may
+ * be older than the subvolume that contains it. In the end, they are moved to their places.
+ */
+#include "cli/export/extract_subvolumes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/human.h"
+#include "cli/common/generations.h"
+#include "cli/common/monitor.h"
+#include "cli/common/sandbox.h"
+#include "cli/export/send_list.h"
+
+enum { LISTED = 5, LONGEST_FRAME = 1 << 20 };
+
+/* A message to the child: its length in bytes follows, then the bytes. */
+enum frame_kind {
+    FRAME_STREAM,  /* bytes of a stream */
+    FRAME_PLACE,   /* a name and a path, each with a NUL: moves a subvolume there */
+    FRAME_PROTECT, /* a path: makes that subvolume read-only */
+    FRAME_END,     /* the answer is a struct answer */
+};
+
+struct frame {
+    uint32_t kind, length;
+};
+
+struct answer {
+    struct bw_receiver_summary summary;
+    uint64_t missed;
+};
+
+struct extraction {
+    const struct cmd_common *common;
+    const struct extract_subvolumes *settings;
+    struct bw_fs *fs;
+    struct cmd_send_list list;
+    bool snapshots; /* the receiver makes snapshots, or trees of links */
+    int channel;    /* to the child; -1: none */
+    pid_t child;
+};
+
+/* The child. */
+
+struct receiving {
+    const struct cmd_common *common;
+    int top, folder;
+    char temporary[32]; /* name of `folder` in `top` */
+    struct bw_receiver *receiver;
+    uint64_t missed;
+};
+
+static void add_missed(void *context, struct bw_error *error)
+{
+    struct receiving *receiving = context;
+    if (receiving->missed++ < LISTED)
+        cmd_fail(receiving->common, error);
+    else
+        bw_error_free(error);
+}
+
+/* Reads all bytes; false at the end of the channel. */
+static bool read_all(int channel, void *bytes, size_t length)
+{
+    for (size_t done = 0; done < length;) {
+        ssize_t got = read(channel, (char *)bytes + done, length - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        done += (size_t)got;
+    }
+    return true;
+}
+
+static bool write_all(int channel, const void *bytes, size_t length)
+{
+    for (size_t done = 0; done < length;) {
+        ssize_t got = send(channel, (const char *)bytes + done, length - done, MSG_NOSIGNAL);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        done += (size_t)got;
+    }
+    return true;
+}
+
+static struct bw_error *handle(struct receiving *receiving, struct frame frame, char *bytes)
+{
+    bytes[frame.length] = '\0';
+    switch (frame.kind) {
+    case FRAME_STREAM:
+        return bw_receiver_add(receiving->receiver, bytes, frame.length);
+    case FRAME_PLACE:
+        return bw_receiver_place(receiving->receiver, bytes, bytes + strlen(bytes) + 1);
+    case FRAME_PROTECT:
+        return bw_receiver_protect(receiving->receiver, bytes);
+    default:
+        return NULL;
+    }
+}
+
+/* Removes the temporary folder, and keeps the times of the one around it. */
+static void remove_temporary(const struct receiving *receiving)
+{
+    struct stat status;
+    bool known = fstat(receiving->top, &status) == 0;
+    if (unlinkat(receiving->top, receiving->temporary, AT_REMOVEDIR) == 0 && known)
+        futimens(receiving->top, (struct timespec[]){status.st_atim, status.st_mtim});
+}
+
+static int receive(struct receiving *receiving, int channel)
+{
+    BW_AUTO_FREE char *bytes = malloc(LONGEST_FRAME + 1);
+    struct bw_error *error = bytes ? NULL : bw_error_no_memory();
+    struct frame frame = {.kind = FRAME_STREAM};
+    while (!error && frame.kind != FRAME_END && read_all(channel, &frame, sizeof frame) &&
+           frame.length <= LONGEST_FRAME && read_all(channel, bytes, frame.length))
+        error = handle(receiving, frame, bytes);
+    struct answer answer = {.missed = receiving->missed};
+    bw_receiver_summary(receiving->receiver, &answer.summary);
+    remove_temporary(receiving);
+    bw_receiver_destroy(receiving->receiver);
+    if (error)
+        return cmd_fail_answer(receiving->common, error);
+    write_all(channel, &answer, sizeof answer);
+    return STATUS_OK;
+}
+
+static void run_child(struct receiving *receiving, int channel)
+{
+    cmd_ignore_exit_signals();
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    if (cmd_sandbox_is_on(receiving->common))
+        cmd_sandbox_enter_receiver(receiving->common);
+    _exit(receive(receiving, channel));
+}
+
+/* Opens the folder, making it if it does not exist, and a temporary one in it. */
+static struct bw_error *open_folders(struct receiving *receiving, const char *folder)
+{
+    if (mkdir(folder, 0777) && errno != EEXIST)
+        return bw_error_from_errno(errno, "%s", folder);
+    receiving->top = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (receiving->top < 0)
+        return bw_error_from_errno(errno, "%s", folder);
+    snprintf(receiving->temporary, sizeof receiving->temporary, ".btrfs-walk-%d", (int)getpid());
+    if (mkdirat(receiving->top, receiving->temporary, 0700))
+        return bw_error_from_errno(errno, "%s/%s", folder, receiving->temporary);
+    receiving->folder =
+        openat(receiving->top, receiving->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return receiving->folder < 0 ? bw_error_from_errno(errno, "%s/%s", folder, receiving->temporary)
+                                 : NULL;
+}
+
+static struct bw_error *start_child(struct extraction *extraction, struct receiving *receiving)
+{
+    int channel[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel))
+        return bw_error_from_errno(errno, "cannot make a socket");
+    pid_t child = fork();
+    if (child == 0) {
+        close(channel[0]);
+        run_child(receiving, channel[1]);
+    }
+    const int problem = errno;
+    close(channel[1]);
+    extraction->channel = channel[0];
+    extraction->child = child;
+    return child < 0 ? bw_error_from_errno(problem, "cannot start a process") : NULL;
+}
+
+/* Before the sandbox is entered. */
+static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
+{
+    struct extraction *extraction = context;
+    const struct extract_subvolumes *settings = extraction->settings;
+    struct receiving receiving = {.common = extraction->common, .top = -1, .folder = -1};
+    (void)planned;
+    BW_TRY(open_folders(&receiving, settings->folder));
+    const struct bw_receiver_options how = {.struct_size = sizeof how,
+                                            .folder = receiving.folder,
+                                            .top = receiving.top,
+                                            .link_snapshots = settings->link_snapshots,
+                                            .missed = add_missed,
+                                            .context = &receiving};
+    BW_TRY(bw_receiver_create(&how, &receiving.receiver));
+    extraction->snapshots =
+        settings->link_snapshots || bw_receiver_makes_snapshots(receiving.receiver);
+    struct bw_error *error = start_child(extraction, &receiving);
+    bw_receiver_destroy(receiving.receiver);
+    close(receiving.top);
+    close(receiving.folder);
+    return error;
+}
+
+/* Sending. */
+
+/* After an error of the child, which has reported it. */
+static struct bw_error *child_has_ended(void)
+{
+    return bw_error_create(BW_ERROR_STOPPED, "the extraction ended early");
+}
+
+static struct bw_error *send_frame(const struct extraction *extraction, enum frame_kind kind,
+                                   const void *bytes, size_t length)
+{
+    const struct frame frame = {kind, (uint32_t)length};
+    return write_all(extraction->channel, &frame, sizeof frame) &&
+                   write_all(extraction->channel, bytes, length)
+               ? NULL
+               : child_has_ended();
+}
+
+static struct bw_error *send_bytes(void *context, const void *bytes, size_t length)
+{
+    const struct extraction *extraction = context;
+    cmd_progress_add(length);
+    for (size_t done = 0, step; done < length; done += step) {
+        step = length - done < LONGEST_FRAME ? length - done : LONGEST_FRAME;
+        BW_TRY(send_frame(extraction, FRAME_STREAM, (const char *)bytes + done, step));
+    }
+    return NULL;
+}
+
+/* Whether a subvolume is received into the folder itself. */
+static bool is_top(const struct cmd_sent *sent)
+{
+    return sent->info.id == BW_TOP_SUBVOLUME;
+}
+
+static struct bw_error *add_all(struct extraction *extraction)
+{
+    const struct bw_subvolume *next = NULL;
+    while ((next = bw_subvolume_next(extraction->fs, next))) {
+        struct bw_subvolume_info info;
+        BW_TRY(bw_subvolume_get(extraction->fs, next, &info));
+        if (!info.is_deleted)
+            BW_TRY(cmd_send_list_add(&extraction->list, extraction->fs, next, NULL));
+    }
+    return NULL;
+}
+
+static struct bw_error *find_all(struct extraction *extraction)
+{
+    const struct cmd_common *common = extraction->common;
+    struct cmd_send_list *list = &extraction->list;
+    for (size_t i = 0; i < common->path_count; i++) {
+        const struct bw_subvolume *subvolume;
+        BW_TRY(bw_subvolume_by_name(extraction->fs, common->paths[i], &subvolume));
+        BW_TRY(cmd_send_list_add(list, extraction->fs, subvolume, NULL));
+    }
+    BW_TRY(common->path_count ? cmd_send_list_add_relatives(list, extraction->fs)
+                              : add_all(extraction));
+    cmd_send_list_sort(list);
+    for (size_t i = 0; i < list->count; i++) {
+        struct cmd_sent *sent = &list->items[i];
+        if (asprintf(&sent->name, is_top(sent) ? "." : "%" PRIu64, sent->info.id) < 0) {
+            sent->name = NULL;
+            return bw_error_no_memory();
+        }
+    }
+    return NULL;
+}
+
+static void expect(const struct extraction *extraction)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < extraction->list.count; i++)
+        bytes += extraction->list.items[i].info.bytes_used;
+    cmd_progress_expect(bytes);
+}
+
+static struct bw_error *send_all(struct extraction *extraction)
+{
+    const struct extract_subvolumes *settings = extraction->settings;
+    struct cmd_send_list *list = &extraction->list;
+    const struct bw_send_options how = {
+        .struct_size = sizeof how,
+        .version = 2,
+        .damage = settings->on_error == CMD_ON_ERROR_FAIL ? BW_SEND_STOP : BW_SEND_ZERO,
+        .threads = settings->threads,
+        .write = send_bytes,
+        .context = extraction,
+    };
+    expect(extraction);
+    for (size_t i = 0; i < list->count; i++) {
+        const bool differs = extraction->snapshots && !is_top(&list->items[i]);
+        BW_TRY(cmd_send_list_send(list, i, &how, differs ? cmd_send_list_parent(list, i) : NULL,
+                                  extraction->snapshots));
+    }
+    return NULL;
+}
+
+/* Moving to the final places. */
+
+struct destination {
+    const struct cmd_sent *sent;
+    char *path;
+};
+
+static int by_depth(const void *a, const void *b)
+{
+    const char *left = ((const struct destination *)a)->path,
+               *right = ((const struct destination *)b)->path;
+    return (strlen(left) > strlen(right)) - (strlen(left) < strlen(right));
+}
+
+/* A subvolume without a path, whose entry is lost, keeps its id as its name. */
+static struct bw_error *find_destination(const struct cmd_sent *sent, struct destination *to)
+{
+    BW_AUTO_FREE char *path = NULL;
+    struct bw_error *error = bw_subvolume_path(sent->side.fs, sent->side.subvolume, &path, NULL);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    *to = (struct destination){sent, strdup(error ? sent->name : path + 1)};
+    bw_error_free(error);
+    return to->path ? NULL : bw_error_no_memory();
+}
+
+static struct bw_error *place(const struct extraction *extraction, const struct destination *to)
+{
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    bw_buffer_append(&text, to->sent->name, strlen(to->sent->name) + 1);
+    bw_buffer_append(&text, to->path, strlen(to->path) + 1);
+    return text.failed ? bw_error_no_memory()
+                       : send_frame(extraction, FRAME_PLACE, text.data, text.length);
+}
+
+/* Subvolumes around others come first; they become read-only when everything is in its place. */
+static struct bw_error *place_all(struct extraction *extraction)
+{
+    const struct cmd_send_list *list = &extraction->list;
+    struct destination *all = calloc(list->count + 1, sizeof *all);
+    struct bw_error *error = all ? NULL : bw_error_no_memory();
+    size_t count = 0;
+    for (size_t i = 0; i < list->count && !error; i++)
+        if (list->items[i].is_there && !is_top(&list->items[i]))
+            error = find_destination(&list->items[i], &all[count++]);
+    if (!error && count)
+        qsort(all, count, sizeof *all, by_depth);
+    for (size_t i = 0; i < count && !error; i++)
+        error = place(extraction, &all[i]);
+    for (size_t i = 0; i < count && !error; i++)
+        if (all[i].sent->info.read_only)
+            error = send_frame(extraction, FRAME_PROTECT, all[i].path, strlen(all[i].path) + 1);
+    for (size_t i = 0; i < count; i++)
+        free(all[i].path);
+    free(all);
+    return error;
+}
+
+/* The end. */
+
+static void print_sizes(const struct extraction *extraction, const struct answer *answer)
+{
+    const struct bw_receiver_summary *summary = &answer->summary;
+    char written[BW_SIZE_ROOM] = {0}, cloned[BW_SIZE_ROOM] = {0};
+    if (extraction->common->messages.quiet)
+        return;
+    bw_write_size(written, summary->written, false);
+    bw_write_size(cloned, summary->cloned, false);
+    fprintf(stderr,
+            "btrfs-walk: %" PRIu64 " subvolume%s: %s written, %s shared, %" PRIu64
+            " hard link%s between snapshots\n",
+            summary->subvolumes, bw_plural(summary->subvolumes), written, cloned, summary->linked,
+            bw_plural(summary->linked));
+    if (answer->missed > LISTED)
+        fprintf(stderr, "btrfs-walk: and %" PRIu64 " more that could not be restored\n",
+                answer->missed - LISTED);
+}
+
+/* Waits for the child; returns its status. */
+static int end_child(struct extraction *extraction, bool complete)
+{
+    struct answer answer = {0};
+    int status = 0;
+    if (extraction->child <= 0)
+        return STATUS_OK;
+    bool answered = complete && read_all(extraction->channel, &answer, sizeof answer);
+    close(extraction->channel);
+    while (waitpid(extraction->child, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (answered)
+        print_sizes(extraction, &answer);
+    if (!WIFEXITED(status) || WEXITSTATUS(status))
+        return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_PARTIAL;
+    return answer.missed ? STATUS_PARTIAL : STATUS_OK;
+}
+
+/* What was received before an error is moved to its place, too. */
+static struct bw_error *extract_all(struct extraction *extraction)
+{
+    struct bw_error *error = find_all(extraction);
+    if (!error)
+        error = send_all(extraction);
+    if (!error || error->code != BW_ERROR_STOPPED)
+        error = bw_error_first(error, place_all(extraction));
+    if (!error || error->code != BW_ERROR_STOPPED)
+        error = bw_error_first(error, send_frame(extraction, FRAME_END, "", 0));
+    return error;
+}
+
+int extract_subvolumes(const struct cmd_common *common, const struct extract_subvolumes *settings)
+{
+    struct cmd_common writing = *common;
+    struct extraction extraction = {.common = &writing, .settings = settings, .channel = -1};
+    struct cmd_session session;
+    writing.writing.folder = settings->folder;
+    writing.writing.open_outputs = open_outputs;
+    writing.writing.outputs = &extraction;
+    int status = cmd_open(&writing, &session);
+    if (status) {
+        if (extraction.channel >= 0)
+            end_child(&extraction, false);
+        return status;
+    }
+    extraction.fs = session.fs;
+    struct bw_error *error = extract_all(&extraction);
+    const bool stopped = error && error->code == BW_ERROR_STOPPED;
+    cmd_progress_end();
+    int child = end_child(&extraction, !stopped);
+    int answer = STATUS_OK;
+    if (stopped)
+        bw_error_free(error);
+    else if (error)
+        answer = cmd_fail_answer(common, error);
+    cmd_send_list_free(&extraction.list);
+    status = cmd_close(common, &session);
+    return answer ? answer : child ? child : stopped ? STATUS_PARTIAL : status;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The list of subvolumes to send. */
+#include "cli/export/send_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "btrfs-walk/fs.h"
+
+/* Clone sources besides the parent. For each extent with several references, all of them are
+ * searched. */
+enum { MOST_SOURCES = 16 };
+
+struct bw_error *cmd_send_list_add(struct cmd_send_list *list, struct bw_fs *fs,
+                                   const struct bw_subvolume *subvolume, struct bw_fs *past)
+{
+    struct cmd_sent sent = {.side = {.fs = fs, .subvolume = subvolume}, .past = past};
+    struct bw_error *error = bw_subvolume_get(fs, subvolume, &sent.info);
+    if (!error && !BW_ARRAY_RESERVE(list->items, list->count, list->capacity))
+        error = bw_error_no_memory();
+    if (error)
+        bw_fs_close(past);
+    else
+        list->items[list->count++] = sent;
+    return error;
+}
+
+static bool is_same_uuid(const uint8_t a[BW_UUID_SIZE], const uint8_t b[BW_UUID_SIZE])
+{
+    static const uint8_t zeros[BW_UUID_SIZE];
+    return memcmp(a, b, BW_UUID_SIZE) == 0 && memcmp(a, zeros, BW_UUID_SIZE) != 0;
+}
+
+/* Whether a subvolume is a snapshot of one in the list, or inside one, and not in the list itself.
+ */
+static bool belongs_to(const struct cmd_send_list *list, const struct bw_subvolume_info *info)
+{
+    bool belongs = false;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct bw_subvolume_info *other = &list->items[i].info;
+        if (other->id == info->id)
+            return false;
+        belongs |= info->parent == other->id || is_same_uuid(info->parent_uuid, other->uuid);
+    }
+    return belongs && !info->is_deleted;
+}
+
+struct bw_error *cmd_send_list_add_relatives(struct cmd_send_list *list, struct bw_fs *fs)
+{
+    for (size_t before = SIZE_MAX; before != list->count;) {
+        const struct bw_subvolume *next = NULL;
+        before = list->count;
+        while ((next = bw_subvolume_next(fs, next))) {
+            struct bw_subvolume_info info;
+            BW_TRY(bw_subvolume_get(fs, next, &info));
+            if (belongs_to(list, &info))
+                BW_TRY(cmd_send_list_add(list, fs, next, NULL));
+        }
+    }
+    return NULL;
+}
+
+static int by_transaction(const void *a, const void *b)
+{
+    const struct bw_subvolume_info *left = &((const struct cmd_sent *)a)->info,
+                                   *right = &((const struct cmd_sent *)b)->info;
+    if (left->ctransid != right->ctransid)
+        return left->ctransid < right->ctransid ? -1 : 1;
+    return left->id < right->id ? -1 : left->id > right->id;
+}
+
+void cmd_send_list_sort(struct cmd_send_list *list)
+{
+    if (list->count)
+        qsort(list->items, list->count, sizeof *list->items, by_transaction);
+}
+
+/* Whether one is a snapshot of the other, or both are snapshots of a third. */
+static bool are_related(const struct bw_subvolume_info *a, const struct bw_subvolume_info *b)
+{
+    return is_same_uuid(a->parent_uuid, b->uuid) || is_same_uuid(b->parent_uuid, a->uuid) ||
+           is_same_uuid(a->parent_uuid, b->parent_uuid);
+}
+
+static uint64_t distance(const struct cmd_sent *a, const struct cmd_sent *b)
+{
+    return a->info.ctransid > b->info.ctransid ? a->info.ctransid - b->info.ctransid
+                                               : b->info.ctransid - a->info.ctransid;
+}
+
+static bool is_same(const struct cmd_sent *a, const struct cmd_sent *b)
+{
+    return a->side.fs == b->side.fs && a->side.subvolume == b->side.subvolume;
+}
+
+const struct cmd_sent *cmd_send_list_parent(const struct cmd_send_list *list, size_t number)
+{
+    const struct cmd_sent *sent = &list->items[number], *best = NULL;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct cmd_sent *other = &list->items[i];
+        if (other->is_there && !is_same(other, sent) && are_related(&other->info, &sent->info) &&
+            (!best || distance(other, sent) < distance(best, sent)))
+            best = other;
+    }
+    return best;
+}
+
+struct bw_error *cmd_send_list_send(struct cmd_send_list *list, size_t number,
+                                    const struct bw_send_options *options,
+                                    const struct cmd_sent *parent, bool share)
+{
+    struct cmd_sent *sent = &list->items[number];
+    struct bw_send_side sources[MOST_SOURCES];
+    struct bw_send_options how = *options;
+    struct bw_send_summary summary;
+    for (size_t i = list->count; share && i-- > 0 && how.source_count < MOST_SOURCES;)
+        if (i != number && list->items[i].is_there)
+            sources[how.source_count++] = list->items[i].side;
+    how.parent = parent ? &parent->side : NULL;
+    how.sources = sources;
+    how.name = sent->name;
+    BW_TRY(bw_send(&sent->side, &how, &summary));
+    memcpy(sent->uuid, summary.uuid, sizeof sent->uuid);
+    sent->side.uuid = sent->uuid;
+    sent->is_there = true;
+    return NULL;
+}
+
+bool cmd_send_list_free(struct cmd_send_list *list)
+{
+    bool damaged = false;
+    for (size_t i = 0; i < list->count; i++) {
+        struct cmd_sent *sent = &list->items[i];
+        damaged |= sent->past && bw_fs_status(sent->past).damages;
+        bw_fs_close(sent->past);
+        free(sent->name);
+    }
+    free(list->items);
+    *list = (struct cmd_send_list){0};
+    return damaged;
+}

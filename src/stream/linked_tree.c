@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Trees of hard links. */
+#include "stream/linked_tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum {
+    NAMES = 64 << 10, /* bytes of names of attributes that are copied at once */
+    TARGET = 4096,
+};
+
+/* The name of a file that is being copied. */
+static const char temporary[] = ".btrfs-walk-copy";
+
+static struct bw_error *failed(const char *what, const char *name)
+{
+    return bw_error_from_errno(errno, "%s %s", what, name);
+}
+
+static void cleanup_directory(DIR **directory)
+{
+    if (*directory)
+        closedir(*directory);
+}
+
+/* Opens a directory to list it. */
+static DIR *list(int directory, const char *name)
+{
+    int descriptor = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *listing = descriptor < 0 ? NULL : fdopendir(descriptor);
+    if (!listing && descriptor >= 0)
+        close(descriptor);
+    return listing;
+}
+
+/* The next entry; NULL at the end. */
+static const char *next_name(DIR *listing)
+{
+    const struct dirent *entry;
+    while ((entry = readdir(listing)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            return entry->d_name;
+    return NULL;
+}
+
+/* Attributes. */
+
+static void copy_xattr(const char *from, const char *to, const char *name)
+{
+    char value[NAMES];
+    ssize_t length = lgetxattr(from, name, value, sizeof value);
+    if (length >= 0 && lsetxattr(to, name, value, (size_t)length, 0) < 0)
+        errno = 0; /* as with the first tree, where the receiver has reported it */
+}
+
+/* Copies all attributes of a file, as far as the user may set them. */
+static void copy_attributes(int from, const char *name, int to, const char *new_name,
+                            const struct stat *status)
+{
+    char one[PATH_MAX], other[PATH_MAX], names[NAMES];
+    snprintf(one, sizeof one, "/proc/self/fd/%d/%s", from, name);
+    snprintf(other, sizeof other, "/proc/self/fd/%d/%s", to, new_name);
+    bool owned = fchownat(to, new_name, status->st_uid, status->st_gid, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!S_ISLNK(status->st_mode))
+        fchmodat(to, new_name, status->st_mode & (owned ? 07777 : 0777), AT_SYMLINK_NOFOLLOW);
+    ssize_t length = llistxattr(one, names, sizeof names);
+    for (ssize_t at = 0; at < length; at += (ssize_t)strlen(names + at) + 1)
+        copy_xattr(one, other, names + at);
+    utimensat(to, new_name, (struct timespec[]){status->st_atim, status->st_mtim},
+              AT_SYMLINK_NOFOLLOW);
+}
+
+/* Copies of files. */
+
+static struct bw_error *copy_bytes(int from, int to, const char *name)
+{
+    if (ioctl(to, FICLONE, from) == 0)
+        return NULL;
+    for (off_t at = 0;;) {
+        const off_t data = lseek(from, at, SEEK_DATA);
+        if (data < 0)
+            return errno == ENXIO ? NULL : failed("cannot copy", name);
+        off_t hole = lseek(from, data, SEEK_HOLE), source = data, target = data;
+        while (source < hole) {
+            ssize_t got = copy_file_range(from, &source, to, &target, (size_t)(hole - source), 0);
+            if (got <= 0)
+                return got ? failed("cannot copy", name) : NULL;
+        }
+        at = hole;
+    }
+}
+
+static struct bw_error *copy_regular(int directory, const char *name, const struct stat *status)
+{
+    struct bw_error *error = NULL;
+    int from = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int to = openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (from < 0 || to < 0 || ftruncate(to, status->st_size))
+        error = failed("cannot copy", name);
+    if (!error)
+        error = copy_bytes(from, to, name);
+    if (from >= 0)
+        close(from);
+    if (to >= 0)
+        close(to);
+    return error;
+}
+
+/* Makes a copy of a file under the temporary name, beside it. */
+static struct bw_error *copy_file(int directory, const char *name, const struct stat *status)
+{
+    char target[TARGET] = {0};
+    int problem = 0;
+    unlinkat(directory, temporary, 0); /* from an attempt that failed */
+    if (S_ISREG(status->st_mode))
+        BW_TRY(copy_regular(directory, name, status));
+    else if (S_ISLNK(status->st_mode))
+        problem = readlinkat(directory, name, target, sizeof target - 1) < 0 ||
+                  symlinkat(target, directory, temporary);
+    else
+        problem = mknodat(directory, temporary, status->st_mode, status->st_rdev);
+    if (problem)
+        return failed("cannot copy", name);
+    copy_attributes(directory, name, directory, temporary, status);
+    return NULL;
+}
+
+/* Making a tree. */
+
+static struct bw_error *make_tree(struct bw_linked_tree *tree, int from, const char *name, int to,
+                                  const char *new_name);
+
+static struct bw_error *link_entry(struct bw_linked_tree *tree, int from, int to, const char *name)
+{
+    struct stat status;
+    if (fstatat(from, name, &status, AT_SYMLINK_NOFOLLOW))
+        return failed("cannot link", name);
+    if (S_ISDIR(status.st_mode))
+        return make_tree(tree, from, name, to, name);
+    tree->links++;
+    return linkat(from, name, to, name, 0) ? failed("cannot link", name) : NULL;
+}
+
+static struct bw_error *make_tree(struct bw_linked_tree *tree, int from, const char *name, int to,
+                                  const char *new_name)
+{
+    struct stat status;
+    const char *entry;
+    struct bw_error *error = NULL;
+    if (fstatat(from, name, &status, AT_SYMLINK_NOFOLLOW) || mkdirat(to, new_name, 0700))
+        return failed("cannot make", new_name);
+    __attribute__((cleanup(cleanup_directory))) DIR *old = list(from, name);
+    __attribute__((cleanup(cleanup_directory))) DIR *new = list(to, new_name);
+    if (!old || !new)
+        return failed("cannot open", new_name);
+    while (!error && (entry = next_name(old)))
+        error = link_entry(tree, dirfd(old), dirfd(new), entry);
+    copy_attributes(from, name, to, new_name, &status);
+    return error;
+}
+
+struct bw_error *bw_linked_tree_make(struct bw_linked_tree *tree, int from, int folder,
+                                     const char *name)
+{
+    bw_number_set_free(&tree->own);
+    return make_tree(tree, from, ".", folder, name);
+}
+
+/* Changing files. */
+
+static struct bw_error *note(struct bw_number_set *set, int directory, const char *name)
+{
+    struct stat status;
+    bool is_new;
+    if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW))
+        return errno == ENOENT ? NULL : failed("cannot read", name); /* was not made */
+    return bw_number_set_add(set, status.st_ino, &is_new) ? NULL : bw_error_no_memory();
+}
+
+struct bw_error *bw_linked_tree_add(struct bw_linked_tree *tree, int directory, const char *name)
+{
+    return note(&tree->own, directory, name);
+}
+
+struct bw_error *bw_linked_tree_add_link(struct bw_linked_tree *tree, int directory,
+                                         const char *name)
+{
+    return note(&tree->named, directory, name);
+}
+
+/* The times of directories do not change when a file takes the place of its original. */
+
+static void keep_times(int directory, const struct stat *status)
+{
+    futimens(directory, (struct timespec[]){status->st_atim, status->st_mtim});
+}
+
+/* Puts links to a file in the place of all names that an inode has below a directory. */
+static struct bw_error *replace_below(int directory, const char *name, ino_t inode, int from)
+{
+    const char *entry;
+    struct bw_error *error = NULL;
+    __attribute__((cleanup(cleanup_directory))) DIR *listing = list(directory, name);
+    if (!listing)
+        return failed("cannot open", name);
+    const int below = dirfd(listing);
+    struct stat before;
+    if (fstat(below, &before))
+        return failed("cannot read", name);
+    while (!error && (entry = next_name(listing))) {
+        struct stat status;
+        if (fstatat(below, entry, &status, AT_SYMLINK_NOFOLLOW))
+            error = failed("cannot read", entry);
+        else if (S_ISDIR(status.st_mode))
+            error = replace_below(below, entry, inode, from);
+        else if (status.st_ino == inode &&
+                 (unlinkat(below, entry, 0) || linkat(from, temporary, below, entry, 0)))
+            error = failed("cannot link", entry);
+    }
+    keep_times(below, &before);
+    return error;
+}
+
+static struct bw_error *replace(struct bw_linked_tree *tree, int top, int directory,
+                                const char *name, const struct stat *status)
+{
+    BW_TRY(copy_file(directory, name, status));
+    BW_TRY(note(&tree->own, directory, temporary));
+    if (!bw_number_set_has(&tree->named, status->st_ino))
+        return renameat(directory, temporary, directory, name) ? failed("cannot replace", name)
+                                                               : NULL;
+    BW_TRY(note(&tree->named, directory, temporary));
+    struct bw_error *error = replace_below(top, ".", status->st_ino, directory);
+    if (unlinkat(directory, temporary, 0) && !error)
+        error = failed("cannot remove", temporary);
+    return error;
+}
+
+struct bw_error *bw_linked_tree_own(struct bw_linked_tree *tree, int top, int directory,
+                                    const char *name)
+{
+    struct stat status, before;
+    if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW))
+        return errno == ENOENT ? NULL : failed("cannot read", name);
+    if (S_ISDIR(status.st_mode) || bw_number_set_has(&tree->own, status.st_ino))
+        return NULL;
+    if (fstat(directory, &before))
+        return failed("cannot read the directory of", name);
+    struct bw_error *error = replace(tree, top, directory, name, &status);
+    keep_times(directory, &before);
+    return error;
+}
+
+void bw_linked_tree_free(struct bw_linked_tree *tree)
+{
+    bw_number_set_free(&tree->own);
+    bw_number_set_free(&tree->named);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Snapshots where the file system has none: a copy of a directory tree whose files are hard links
+ * to those of the original. Before a file in the copy is changed, a file of its own takes its
+ * place.
+ */
+#ifndef BW_STREAM_LINKED_TREE_H
+#define BW_STREAM_LINKED_TREE_H
+
+#include "base/number_set.h"
+#include "btrfs-walk/error.h"
+
+/** The trees of a receiver. All zeros is the state before the first one. */
+struct bw_linked_tree {
+    struct bw_number_set own;   /**< inodes that only the last tree has */
+    struct bw_number_set named; /**< inodes with several names in a tree */
+    uint64_t links;             /**< number of hard links between trees */
+};
+
+/** Makes the directory `name` in `folder`, with links to all files of the directory `from`. */
+struct bw_error *bw_linked_tree_make(struct bw_linked_tree *tree, int from, int folder,
+                                     const char *name);
+
+/** Notes a new file of the last tree. */
+struct bw_error *bw_linked_tree_add(struct bw_linked_tree *tree, int directory, const char *name);
+
+/** Notes another name of a file. */
+struct bw_error *bw_linked_tree_add_link(struct bw_linked_tree *tree, int directory,
+                                         const char *name);
+
+/** Makes sure that a file of the last tree, whose top is `top`, can be changed without changing
+ * another tree. */
+struct bw_error *bw_linked_tree_own(struct bw_linked_tree *tree, int top, int directory,
+                                    const char *name);
+
+void bw_linked_tree_free(struct bw_linked_tree *tree);
+
+#endif

@@ -1,0 +1,823 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Receiving: each command becomes a system call in the folder of its subvolume. The directory of
+ * the last path and the file that was written last stay open.
+ *
+ * Paths come from a stream, so they are hostile: directories are opened below the folder of the
+ * subvolume without following links, and everything else is done by the last name alone.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/btrfs.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/struct_size.h"
+#include "ondisk/items.h"
+#include "btrfs-walk/stream.h"
+#include "stream/linked_tree.h"
+#include "stream/stream_reader.h"
+
+enum { COPY = 1 << 20 }; /* bytes copied at once where a clone is not possible */
+
+/* A subvolume that was received. */
+struct received {
+    uint8_t uuid[BW_UUID_SIZE];
+    uint64_t ctransid;
+    char *name; /* path below the folder, until it is placed; then below the top */
+    bool placed;
+};
+
+/* The last name of a path, and the directory that contains it. */
+struct place {
+    int directory;
+    char name[BW_NAME_MAX + 1];
+    const struct bw_stream_attribute *path;
+};
+
+struct bw_receiver {
+    struct bw_receiver_options options;
+    bool is_btrfs;
+    struct bw_receiver_summary summary;
+    struct received *received; /* the last one is being received */
+    size_t count, capacity;
+    int top;       /* the folder of the current subvolume; -1: none */
+    int directory; /* that was opened last; -1: none */
+    struct bw_buffer directory_path;
+    int file; /* that was opened last; -1: none */
+    struct bw_buffer file_path;
+    struct bw_linked_tree linked;
+    uint64_t omitted; /* device nodes that could not be made */
+
+    struct bw_stream_reader reader;
+    struct bw_buffer pending; /* bytes that are not a whole command yet */
+    uint64_t start;           /* of these bytes in the stream */
+};
+
+static struct bw_error *failed(const char *what, const struct bw_stream_attribute *path)
+{
+    return bw_error_from_errno(errno, "%s %.*s", what, (int)path->length,
+                               path->data ? (const char *)path->data : "");
+}
+
+/* Opening. */
+
+static int open_below(int directory, const char *path, uint64_t flags)
+{
+    const struct open_how how = {.flags = flags | O_CLOEXEC,
+                                 .resolve =
+                                     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+    return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+}
+
+static void close_file(struct bw_receiver *receiver)
+{
+    if (receiver->file >= 0)
+        close(receiver->file);
+    receiver->file = -1;
+}
+
+static void close_directory(struct bw_receiver *receiver)
+{
+    if (receiver->directory >= 0)
+        close(receiver->directory);
+    receiver->directory = -1;
+}
+
+static bool is_path(const struct bw_buffer *path, const void *bytes, size_t length)
+{
+    return path->length == length && (!length || memcmp(path->data, bytes, length) == 0);
+}
+
+/* Opens the directory that contains the last name of a path of the current subvolume. */
+static struct bw_error *enter(struct bw_receiver *receiver, const struct bw_stream_attribute *path,
+                              struct place *place)
+{
+    const char *text = (const char *)path->data;
+    const char *slash = path->length ? memrchr(text, '/', path->length) : NULL;
+    const size_t length = slash ? (size_t)(slash - text) : 0;
+    const char *name = slash ? slash + 1 : text;
+    const size_t name_length = path->length - (slash ? length + 1 : 0);
+    *place = (struct place){.directory = receiver->top, .name = ".", .path = path};
+    if (receiver->top < 0)
+        return bw_error_create(BW_ERROR_CORRUPT, "a command before the first subvolume");
+    if (!path->length)
+        return NULL;
+    if (!bw_name_is_valid((const uint8_t *)name, name_length) || memchr(text, '\0', path->length))
+        return bw_error_create(BW_ERROR_CORRUPT, "an invalid path");
+    memcpy(place->name, name, name_length);
+    place->name[name_length] = '\0';
+    if (!length)
+        return NULL;
+    if (receiver->directory < 0 || !is_path(&receiver->directory_path, text, length)) {
+        close_directory(receiver);
+        receiver->directory_path.length = 0;
+        bw_buffer_append(&receiver->directory_path, text, length);
+        bw_buffer_append_byte(&receiver->directory_path, '\0');
+        if (receiver->directory_path.failed)
+            return bw_error_no_memory();
+        receiver->directory_path.length--;
+        receiver->directory =
+            open_below(receiver->top, receiver->directory_path.data, O_RDONLY | O_DIRECTORY);
+        if (receiver->directory < 0)
+            return failed("cannot open the directory of", path);
+    }
+    place->directory = receiver->directory;
+    return NULL;
+}
+
+/* Makes sure that changing a file does not change one of another subvolume. */
+static struct bw_error *own(struct bw_receiver *receiver, const struct place *place)
+{
+    if (!receiver->options.link_snapshots || receiver->is_btrfs)
+        return NULL;
+    return bw_linked_tree_own(&receiver->linked, receiver->top, place->directory, place->name);
+}
+
+/* Opens the file of a path for writing, unless it is open. */
+static struct bw_error *open_file(struct bw_receiver *receiver,
+                                  const struct bw_stream_attribute *path)
+{
+    struct place place;
+    if (receiver->file >= 0 && is_path(&receiver->file_path, path->data, path->length))
+        return NULL;
+    close_file(receiver);
+    BW_TRY(enter(receiver, path, &place));
+    BW_TRY(own(receiver, &place));
+    receiver->file =
+        openat(place.directory, place.name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (receiver->file < 0)
+        return failed("cannot write", path);
+    receiver->file_path.length = 0;
+    bw_buffer_append(&receiver->file_path, path->data, path->length);
+    return receiver->file_path.failed ? bw_error_no_memory() : NULL;
+}
+
+/* Subvolumes. */
+
+static struct received *find_received(struct bw_receiver *receiver, const uint8_t *uuid)
+{
+    for (size_t i = receiver->count; i-- > 0;)
+        if (memcmp(receiver->received[i].uuid, uuid, BW_UUID_SIZE) == 0)
+            return &receiver->received[i];
+    return NULL;
+}
+
+static int open_received(const struct bw_receiver *receiver, const struct received *received)
+{
+    return open_below(received->placed ? receiver->options.top : receiver->options.folder,
+                      received->name, O_RDONLY | O_DIRECTORY);
+}
+
+static struct bw_error *end_subvolume(struct bw_receiver *receiver)
+{
+    close_file(receiver);
+    close_directory(receiver);
+    if (receiver->top >= 0 && receiver->top != receiver->options.top)
+        close(receiver->top);
+    receiver->top = -1;
+    return NULL;
+}
+
+static struct bw_error *make_subvolume(struct bw_receiver *receiver, const char *name)
+{
+    struct btrfs_ioctl_vol_args_v2 arguments = {0};
+    if (!receiver->is_btrfs)
+        return mkdirat(receiver->options.folder, name, 0755)
+                   ? bw_error_from_errno(errno, "cannot make %s", name)
+                   : NULL;
+    memcpy(arguments.name, name, strlen(name));
+    return ioctl(receiver->options.folder, BTRFS_IOC_SUBVOL_CREATE_V2, &arguments)
+               ? bw_error_from_errno(errno, "cannot make the subvolume %s", name)
+               : NULL;
+}
+
+static struct bw_error *make_snapshot(struct bw_receiver *receiver, const char *name,
+                                      const struct received *parent)
+{
+    struct btrfs_ioctl_vol_args_v2 arguments = {0};
+    struct bw_error *error = NULL;
+    int from = open_received(receiver, parent);
+    if (from < 0)
+        return bw_error_from_errno(errno, "cannot open %s", parent->name);
+    arguments.fd = from;
+    memcpy(arguments.name, name, strlen(name));
+    if (receiver->is_btrfs) {
+        if (ioctl(receiver->options.folder, BTRFS_IOC_SNAP_CREATE_V2, &arguments))
+            error = bw_error_from_errno(errno, "cannot make the snapshot %s", name);
+    } else if (receiver->options.link_snapshots) {
+        error = bw_linked_tree_make(&receiver->linked, from, receiver->options.folder, name);
+    } else {
+        error = bw_error_create(BW_ERROR_UNSUPPORTED, "%s: snapshots need btrfs", name);
+    }
+    close(from);
+    return error;
+}
+
+/* Adds a subvolume to the list. */
+static struct bw_error *add_received(struct bw_receiver *receiver,
+                                     const struct bw_stream_command *command, const char *name)
+{
+    struct received received = {.ctransid = bw_command_number(command, BW_ATTRIBUTE_CTRANSID)};
+    memcpy(received.uuid, command->attributes[BW_ATTRIBUTE_UUID].data, BW_UUID_SIZE);
+    received.name = strdup(name);
+    if (!received.name ||
+        !BW_ARRAY_RESERVE(receiver->received, receiver->count, receiver->capacity)) {
+        free(received.name);
+        return bw_error_no_memory();
+    }
+    receiver->received[receiver->count++] = received;
+    return NULL;
+}
+
+static struct bw_error *begin_subvolume(struct bw_receiver *receiver,
+                                        const struct bw_stream_command *command)
+{
+    const struct bw_stream_attribute *path = &command->attributes[BW_ATTRIBUTE_PATH];
+    char name[BW_NAME_MAX + 1] = {0};
+    const struct received *parent = NULL;
+    BW_TRY(end_subvolume(receiver));
+    const bool is_top = path->length == 1 && *path->data == '.';
+    if (!is_top && !bw_name_is_valid(path->data, path->length))
+        return bw_error_create(BW_ERROR_CORRUPT, "an invalid name of a subvolume");
+    memcpy(name, path->data, path->length);
+    if (command->type == BW_COMMAND_SNAPSHOT) {
+        parent = find_received(receiver, command->attributes[BW_ATTRIBUTE_CLONE_UUID].data);
+        if (!parent || is_top)
+            return bw_error_create(BW_ERROR_NOT_FOUND, "%s: its parent was not received", name);
+    }
+    if (!is_top)
+        BW_TRY(parent ? make_snapshot(receiver, name, parent) : make_subvolume(receiver, name));
+    BW_TRY(add_received(receiver, command, name));
+    receiver->summary.subvolumes++;
+    receiver->top = is_top ? receiver->options.top
+                           : open_below(receiver->options.folder, name, O_RDONLY | O_DIRECTORY);
+    receiver->received[receiver->count - 1].placed = is_top;
+    return receiver->top < 0 ? bw_error_from_errno(errno, "cannot open %s", name) : NULL;
+}
+
+/* Names. */
+
+static struct bw_error *made(struct bw_receiver *receiver, const struct place *place)
+{
+    if (receiver->options.link_snapshots && !receiver->is_btrfs)
+        return bw_linked_tree_add(&receiver->linked, place->directory, place->name);
+    return NULL;
+}
+
+static struct bw_error *make_file(struct bw_receiver *receiver, const struct place *place)
+{
+    close_file(receiver);
+    receiver->file = openat(place->directory, place->name,
+                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (receiver->file < 0)
+        return failed("cannot make", place->path);
+    receiver->file_path.length = 0;
+    bw_buffer_append(&receiver->file_path, place->path->data, place->path->length);
+    return receiver->file_path.failed ? bw_error_no_memory() : NULL;
+}
+
+static dev_t device_of(uint64_t number)
+{
+    return makedev((unsigned)(number >> 8) & 0xfff,
+                   (unsigned)((number & 0xff) | (number >> 12 & 0xfff00)));
+}
+
+static struct bw_error *make_node(struct bw_receiver *receiver, const struct place *place,
+                                  const struct bw_stream_command *command)
+{
+    const uint32_t mode = command->type == BW_COMMAND_MKFIFO ? S_IFIFO
+                          : command->type == BW_COMMAND_MKSOCK
+                              ? S_IFSOCK
+                              : (uint32_t)bw_command_number(command, BW_ATTRIBUTE_MODE) & S_IFMT;
+    const uint64_t device = bw_command_number(command, BW_ATTRIBUTE_RDEV);
+    if (mode != S_IFIFO && mode != S_IFSOCK && mode != S_IFCHR && mode != S_IFBLK)
+        return bw_error_create(BW_ERROR_CORRUPT, "a node of an unknown type");
+    if (mknodat(place->directory, place->name, mode | 0600, device_of(device)) == 0)
+        return NULL;
+    if (errno != EPERM || !receiver->options.missed)
+        return failed("cannot make", place->path);
+    receiver->omitted++;
+    receiver->options.missed(receiver->options.context, failed("cannot make", place->path));
+    return NULL;
+}
+
+static struct bw_error *make_symlink(const struct place *place,
+                                     const struct bw_stream_command *command)
+{
+    const struct bw_stream_attribute *link = &command->attributes[BW_ATTRIBUTE_PATH_LINK];
+    BW_AUTO_FREE char *target = strndup((const char *)link->data, link->length);
+    if (!target)
+        return bw_error_no_memory();
+    return symlinkat(target, place->directory, place->name) ? failed("cannot make", place->path)
+                                                            : NULL;
+}
+
+static struct bw_error *make(struct bw_receiver *receiver, const struct bw_stream_command *command)
+{
+    struct place place;
+    struct bw_error *error = NULL;
+    BW_TRY(enter(receiver, &command->attributes[BW_ATTRIBUTE_PATH], &place));
+    if (command->type == BW_COMMAND_MKFILE)
+        error = make_file(receiver, &place);
+    else if (command->type == BW_COMMAND_MKDIR)
+        error =
+            mkdirat(place.directory, place.name, 0700) ? failed("cannot make", place.path) : NULL;
+    else if (command->type == BW_COMMAND_SYMLINK)
+        error = make_symlink(&place, command);
+    else
+        error = make_node(receiver, &place, command);
+    return error || command->type == BW_COMMAND_MKDIR ? error : made(receiver, &place);
+}
+
+/* Renames and links a file. */
+static struct bw_error *move(struct bw_receiver *receiver, const struct bw_stream_command *command)
+{
+    const bool links = command->type == BW_COMMAND_LINK;
+    struct place from, to;
+    BW_TRY(enter(receiver, &command->attributes[links ? BW_ATTRIBUTE_PATH_LINK : BW_ATTRIBUTE_PATH],
+                 &from));
+    const int directory = dup(from.directory);
+    if (directory < 0)
+        return failed("cannot open", from.path);
+    struct bw_error *error = enter(
+        receiver, &command->attributes[links ? BW_ATTRIBUTE_PATH : BW_ATTRIBUTE_PATH_TO], &to);
+    if (!error && links) {
+        if (linkat(directory, from.name, to.directory, to.name, 0))
+            error = failed("cannot make the link", to.path);
+        else if (receiver->options.link_snapshots && !receiver->is_btrfs)
+            error = bw_linked_tree_add_link(&receiver->linked, to.directory, to.name);
+    } else if (!error && renameat(directory, from.name, to.directory, to.name)) {
+        error = failed("cannot rename", from.path);
+    }
+    close(directory);
+    if (!links) { /* a directory may have moved */
+        close_directory(receiver);
+        close_file(receiver);
+    }
+    return error;
+}
+
+static struct bw_error *remove_name(struct bw_receiver *receiver,
+                                    const struct bw_stream_command *command)
+{
+    const int flags = command->type == BW_COMMAND_RMDIR ? AT_REMOVEDIR : 0;
+    struct place place;
+    close_file(receiver);
+    BW_TRY(enter(receiver, &command->attributes[BW_ATTRIBUTE_PATH], &place));
+    struct bw_error *error =
+        unlinkat(place.directory, place.name, flags) ? failed("cannot remove", place.path) : NULL;
+    if (flags)
+        close_directory(receiver);
+    return error;
+}
+
+/* Contents. */
+
+static struct bw_error *write_bytes(struct bw_receiver *receiver, const uint8_t *bytes,
+                                    size_t length, uint64_t offset)
+{
+    for (size_t done = 0; done < length;) {
+        ssize_t got = pwrite(receiver->file, bytes + done, length - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return bw_error_from_errno(errno, "cannot write %.*s", (int)receiver->file_path.length,
+                                       receiver->file_path.data);
+        done += (size_t)got;
+    }
+    return NULL;
+}
+
+static struct bw_error *write_data(struct bw_receiver *receiver,
+                                   const struct bw_stream_command *command)
+{
+    const struct bw_stream_attribute *data = &command->attributes[BW_ATTRIBUTE_DATA];
+    const uint64_t offset = bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET);
+    BW_TRY(open_file(receiver, &command->attributes[BW_ATTRIBUTE_PATH]));
+    receiver->summary.written += data->length;
+    return write_bytes(receiver, data->data, data->length, offset);
+}
+
+/* Copies a range of a file where it cannot be cloned. */
+static struct bw_error *copy_range(struct bw_receiver *receiver, int from, uint64_t source,
+                                   uint64_t offset, uint64_t length)
+{
+    BW_AUTO_FREE uint8_t *bytes = malloc(COPY);
+    if (!bytes)
+        return bw_error_no_memory();
+    receiver->summary.written += length;
+    for (uint64_t done = 0; done < length;) {
+        const size_t wanted = length - done < COPY ? (size_t)(length - done) : COPY;
+        ssize_t got = pread(from, bytes, wanted, (off_t)(source + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return bw_error_create(BW_ERROR_CORRUPT, "the source of a clone is too short");
+        BW_TRY(write_bytes(receiver, bytes, (size_t)got, offset + done));
+        done += (uint64_t)got;
+    }
+    return NULL;
+}
+
+/* Opens the source of a clone. */
+static struct bw_error *open_source(struct bw_receiver *receiver,
+                                    const struct bw_stream_command *command, int *from)
+{
+    const struct bw_stream_attribute *path = &command->attributes[BW_ATTRIBUTE_CLONE_PATH];
+    const struct received *received =
+        find_received(receiver, command->attributes[BW_ATTRIBUTE_CLONE_UUID].data);
+    BW_AUTO_FREE char *text = strndup((const char *)path->data, path->length);
+    if (!text)
+        return bw_error_no_memory();
+    if (!received)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "the source of a clone was not received");
+    const bool is_current = received == &receiver->received[receiver->count - 1];
+    int top = is_current ? receiver->top : open_received(receiver, received);
+    *from = top < 0 ? -1 : open_below(top, text, O_RDONLY | O_NONBLOCK);
+    const int problem = errno;
+    if (!is_current && top >= 0)
+        close(top);
+    errno = problem;
+    return *from < 0 ? failed("cannot open", path) : NULL;
+}
+
+static struct bw_error *clone_range(struct bw_receiver *receiver,
+                                    const struct bw_stream_command *command)
+{
+    struct file_clone_range range = {
+        .src_offset = bw_command_number(command, BW_ATTRIBUTE_CLONE_OFFSET),
+        .src_length = bw_command_number(command, BW_ATTRIBUTE_CLONE_LEN),
+        .dest_offset = bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET),
+    };
+    int from;
+    BW_TRY(open_file(receiver, &command->attributes[BW_ATTRIBUTE_PATH]));
+    BW_TRY(open_source(receiver, command, &from));
+    range.src_fd = from;
+    struct bw_error *error = NULL;
+    if (ioctl(receiver->file, FICLONERANGE, &range) == 0)
+        receiver->summary.cloned += range.src_length;
+    else
+        error = copy_range(receiver, from, range.src_offset, range.dest_offset, range.src_length);
+    close(from);
+    return error;
+}
+
+static struct bw_error *punch(struct bw_receiver *receiver, const struct bw_stream_command *command)
+{
+    static const uint8_t zeros[COPY / 16];
+    const uint64_t offset = bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET),
+                   length = bw_command_number(command, BW_ATTRIBUTE_SIZE);
+    const int mode = (int)bw_command_number(command, BW_ATTRIBUTE_FALLOCATE_MODE);
+    BW_TRY(open_file(receiver, &command->attributes[BW_ATTRIBUTE_PATH]));
+    if (fallocate(receiver->file, mode, (off_t)offset, (off_t)length) == 0)
+        return NULL;
+    if (errno != EOPNOTSUPP)
+        return failed("cannot punch a hole into", &command->attributes[BW_ATTRIBUTE_PATH]);
+    struct bw_error *error = NULL;
+    for (uint64_t done = 0, step; done < length && !error; done += step) {
+        step = length - done < sizeof zeros ? length - done : sizeof zeros;
+        error = write_bytes(receiver, zeros, (size_t)step, offset + done);
+    }
+    return error;
+}
+
+static struct bw_error *truncate_file(struct bw_receiver *receiver,
+                                      const struct bw_stream_command *command)
+{
+    const struct bw_stream_attribute *path = &command->attributes[BW_ATTRIBUTE_PATH];
+    BW_TRY(open_file(receiver, path));
+    return ftruncate(receiver->file, (off_t)bw_command_number(command, BW_ATTRIBUTE_SIZE))
+               ? failed("cannot truncate", path)
+               : NULL;
+}
+
+/* Attributes. */
+
+/* Whether an attribute means something only to btrfs. */
+static bool is_property(const struct bw_stream_command *command)
+{
+    static const char prefix[] = "btrfs.";
+    const struct bw_stream_attribute *name = &command->attributes[BW_ATTRIBUTE_XATTR_NAME];
+    return name->length >= strlen(prefix) && memcmp(name->data, prefix, strlen(prefix)) == 0;
+}
+
+/* Extended attributes have no calls with a directory and a name. */
+static int change_xattr(const struct place *place, const struct bw_stream_command *command)
+{
+    const struct bw_stream_attribute *given = &command->attributes[BW_ATTRIBUTE_XATTR_NAME],
+                                     *value = &command->attributes[BW_ATTRIBUTE_XATTR_DATA];
+    char path[BW_NAME_MAX + 64], name[BW_NAME_MAX + 1] = {0};
+    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", place->directory, place->name);
+    if (given->length > BW_NAME_MAX) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(name, given->data, given->length);
+    return command->type == BW_COMMAND_SET_XATTR
+               ? lsetxattr(path, name, value->data, value->length, 0)
+               : lremovexattr(path, name);
+}
+
+static struct timespec time_of(const struct bw_stream_command *command, enum bw_send_attribute type)
+{
+    const struct bw_stream_time time = bw_command_time(command, type);
+    return (struct timespec){(time_t)bw_get64(time.seconds), (long)bw_get32(time.nanoseconds)};
+}
+
+static int change(const struct place *place, const struct bw_stream_command *command)
+{
+    const struct timespec times[2] = {time_of(command, BW_ATTRIBUTE_ATIME),
+                                      time_of(command, BW_ATTRIBUTE_MTIME)};
+    switch (command->type) {
+    case BW_COMMAND_CHMOD:
+        return fchmodat(place->directory, place->name,
+                        (mode_t)bw_command_number(command, BW_ATTRIBUTE_MODE) & 07777,
+                        AT_SYMLINK_NOFOLLOW);
+    case BW_COMMAND_CHOWN:
+        return fchownat(place->directory, place->name,
+                        (uid_t)bw_command_number(command, BW_ATTRIBUTE_UID),
+                        (gid_t)bw_command_number(command, BW_ATTRIBUTE_GID), AT_SYMLINK_NOFOLLOW);
+    case BW_COMMAND_UTIMES:
+        return utimensat(place->directory, place->name, times, AT_SYMLINK_NOFOLLOW);
+    default:
+        return change_xattr(place, command);
+    }
+}
+
+/* A time of access alone is no reason to copy a file that is linked to the parent's. */
+static bool keeps_link(const struct bw_receiver *receiver, const struct place *place,
+                       const struct bw_stream_command *command)
+{
+    struct stat status;
+    if (!receiver->options.link_snapshots || receiver->is_btrfs ||
+        command->type != BW_COMMAND_UTIMES ||
+        fstatat(place->directory, place->name, &status, AT_SYMLINK_NOFOLLOW) ||
+        S_ISDIR(status.st_mode))
+        return false;
+    const struct timespec mtime = time_of(command, BW_ATTRIBUTE_MTIME);
+    return mtime.tv_sec == status.st_mtim.tv_sec && mtime.tv_nsec == status.st_mtim.tv_nsec;
+}
+
+static struct bw_error *change_attribute(struct bw_receiver *receiver,
+                                         const struct bw_stream_command *command)
+{
+    struct place place;
+    BW_TRY(enter(receiver, &command->attributes[BW_ATTRIBUTE_PATH], &place));
+    if (keeps_link(receiver, &place, command))
+        return NULL;
+    BW_TRY(own(receiver, &place));
+    if (change(&place, command) == 0 || (!receiver->is_btrfs && is_property(command)))
+        return NULL;
+    struct bw_error *error = failed("cannot restore an attribute of", place.path);
+    if (!receiver->options.missed)
+        return error;
+    receiver->options.missed(receiver->options.context, error);
+    return NULL;
+}
+
+/* Commands. */
+
+static struct bw_error *apply(struct bw_receiver *receiver, const struct bw_stream_command *command)
+{
+    switch (command->type) {
+    case BW_COMMAND_SUBVOL:
+    case BW_COMMAND_SNAPSHOT:
+        return begin_subvolume(receiver, command);
+    case BW_COMMAND_MKFILE:
+    case BW_COMMAND_MKDIR:
+    case BW_COMMAND_MKNOD:
+    case BW_COMMAND_MKFIFO:
+    case BW_COMMAND_MKSOCK:
+    case BW_COMMAND_SYMLINK:
+        return make(receiver, command);
+    case BW_COMMAND_RENAME:
+    case BW_COMMAND_LINK:
+        return move(receiver, command);
+    case BW_COMMAND_UNLINK:
+    case BW_COMMAND_RMDIR:
+        return remove_name(receiver, command);
+    case BW_COMMAND_WRITE:
+        return write_data(receiver, command);
+    case BW_COMMAND_CLONE:
+        return clone_range(receiver, command);
+    case BW_COMMAND_TRUNCATE:
+        return truncate_file(receiver, command);
+    case BW_COMMAND_FALLOCATE:
+        return punch(receiver, command);
+    case BW_COMMAND_CHMOD:
+    case BW_COMMAND_CHOWN:
+    case BW_COMMAND_UTIMES:
+    case BW_COMMAND_SET_XATTR:
+    case BW_COMMAND_REMOVE_XATTR:
+        return change_attribute(receiver, command);
+    case BW_COMMAND_END:
+        return end_subvolume(receiver);
+    case BW_COMMAND_FILEATTR:
+    case BW_COMMAND_ENABLE_VERITY:
+        return NULL;
+    default:
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "the command %s is not supported",
+                               bw_command_name(command->type) ? bw_command_name(command->type)
+                                                              : "of a later protocol");
+    }
+}
+
+/* Names of device nodes that were not made are missing afterwards. */
+static struct bw_error *tolerate(struct bw_receiver *receiver, struct bw_error *error)
+{
+    if (!error || !receiver->omitted || error->system != ENOENT)
+        return error;
+    bw_error_free(error);
+    return NULL;
+}
+
+/* Whether a whole command is pending, with the header of a stream before it. */
+static bool is_whole(const struct bw_receiver *receiver)
+{
+    const struct bw_buffer *pending = &receiver->pending;
+    const bool begins = receiver->reader.version == 0 || receiver->reader.ended;
+    const size_t at = (size_t)(receiver->reader.offset - receiver->start) +
+                      (begins ? sizeof(struct bw_stream_header) : 0);
+    if (pending->length < at + sizeof(struct bw_command_header))
+        return false;
+    const struct bw_command_header *header = (const void *)(pending->data + at);
+    return pending->length - at - sizeof *header >= bw_get32(header->length);
+}
+
+static struct bw_error *read_pending(void *context, uint64_t offset, void *buffer, uint32_t length)
+{
+    const struct bw_receiver *receiver = context;
+    memcpy(buffer, receiver->pending.data + (offset - receiver->start), length);
+    return NULL;
+}
+
+struct bw_error *bw_receiver_add(void *context, const void *bytes, size_t length)
+{
+    struct bw_receiver *receiver = context;
+    struct bw_buffer *pending = &receiver->pending;
+    bw_buffer_append(pending, bytes, length);
+    if (pending->failed)
+        return bw_error_no_memory();
+    while (is_whole(receiver)) {
+        struct bw_stream_command command;
+        bool got;
+        receiver->reader.source.size = receiver->start + pending->length;
+        BW_TRY(bw_stream_next(&receiver->reader, &command, &got));
+        BW_TRY(tolerate(receiver, apply(receiver, &command)));
+    }
+    const size_t used = (size_t)(receiver->reader.offset - receiver->start);
+    memmove(pending->data, pending->data + used, pending->length - used);
+    pending->length -= used;
+    receiver->start += used;
+    return NULL;
+}
+
+/* Places. */
+
+/* Opens the directory that will contain a path, and makes what is missing on the way. */
+static struct bw_error *make_way(int top, const char *path, int *directory)
+{
+    *directory = dup(top);
+    for (const char *slash; *directory >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
+        char name[BW_NAME_MAX + 1] = {0};
+        if (!bw_name_is_valid((const uint8_t *)path, (size_t)(slash - path)))
+            errno = EINVAL;
+        else
+            memcpy(name, path, (size_t)(slash - path));
+        if (*name && mkdirat(*directory, name, 0755) && errno != EEXIST)
+            *name = '\0';
+        int next = *name ? open_below(*directory, name, O_RDONLY | O_DIRECTORY) : -1;
+        const int problem = errno;
+        close(*directory);
+        errno = problem;
+        *directory = next;
+    }
+    return *directory < 0 ? bw_error_from_errno(errno, "cannot open the directory of %s", path)
+                          : NULL;
+}
+
+struct bw_error *bw_receiver_place(struct bw_receiver *receiver, const char *name, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *last = slash ? slash + 1 : path;
+    struct received *received = NULL;
+    struct stat status;
+    int directory;
+    for (size_t i = 0; i < receiver->count; i++)
+        if (strcmp(receiver->received[i].name, name) == 0 && !receiver->received[i].placed)
+            received = &receiver->received[i];
+    if (!received)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "%s was not received", name);
+    BW_TRY(make_way(receiver->options.top, path, &directory));
+    struct bw_error *error = NULL;
+    if (fstat(directory, &status) ||
+        renameat2(receiver->options.folder, name, directory, last, RENAME_NOREPLACE))
+        error = bw_error_from_errno(errno, "cannot move a subvolume to %s", path);
+    else
+        futimens(directory, (struct timespec[]){status.st_atim, status.st_mtim});
+    close(directory);
+    char *copy = strdup(path);
+    if (!copy)
+        return bw_error_first(error, bw_error_no_memory());
+    free(received->name);
+    received->name = copy;
+    received->placed = true;
+    return error;
+}
+
+static struct bw_error *protect(const struct received *received, int subvolume)
+{
+    struct btrfs_ioctl_received_subvol_args arguments = {.stransid = received->ctransid};
+    uint64_t flags = 0;
+    memcpy(arguments.uuid, received->uuid, BW_UUID_SIZE);
+    if (ioctl(subvolume, BTRFS_IOC_SET_RECEIVED_SUBVOL, &arguments) && errno != EPERM)
+        return bw_error_from_errno(errno, "%s: cannot set its received UUID", received->name);
+    if (ioctl(subvolume, BTRFS_IOC_SUBVOL_GETFLAGS, &flags))
+        return bw_error_from_errno(errno, "%s: cannot read its flags", received->name);
+    flags |= BTRFS_SUBVOL_RDONLY;
+    return ioctl(subvolume, BTRFS_IOC_SUBVOL_SETFLAGS, &flags)
+               ? bw_error_from_errno(errno, "%s: cannot be made read-only", received->name)
+               : NULL;
+}
+
+struct bw_error *bw_receiver_protect(struct bw_receiver *receiver, const char *path)
+{
+    for (size_t i = 0; i < receiver->count && receiver->is_btrfs; i++) {
+        const struct received *received = &receiver->received[i];
+        if (!received->placed || strcmp(received->name, path) != 0)
+            continue;
+        int subvolume = open_received(receiver, received);
+        if (subvolume < 0)
+            return bw_error_from_errno(errno, "cannot open %s", path);
+        struct bw_error *error = protect(received, subvolume);
+        close(subvolume);
+        return error;
+    }
+    return NULL;
+}
+
+/* Beginning and end. */
+
+struct bw_error *bw_receiver_create(const struct bw_receiver_options *options,
+                                    struct bw_receiver **result)
+{
+    struct statfs status;
+    struct bw_receiver *receiver = calloc(1, sizeof *receiver);
+    if (!receiver)
+        return bw_error_no_memory();
+    receiver->top = receiver->directory = receiver->file = -1;
+    struct bw_error *error = BW_TAKE_OPTIONS(&receiver->options, options);
+    if (!error && fstatfs(receiver->options.folder, &status))
+        error = bw_error_from_errno(errno, "the folder");
+    if (error) {
+        free(receiver);
+        return error;
+    }
+    receiver->is_btrfs = status.f_type == BTRFS_SUPER_MAGIC;
+    bw_stream_reader_init(&receiver->reader, &(struct bw_stream_source){read_pending, receiver, 0});
+    *result = receiver;
+    return NULL;
+}
+
+bool bw_receiver_makes_snapshots(const struct bw_receiver *receiver)
+{
+    return receiver->is_btrfs;
+}
+
+void bw_receiver_summary(const struct bw_receiver *receiver, struct bw_receiver_summary *summary)
+{
+    *summary = receiver->summary;
+    summary->linked = receiver->linked.links;
+}
+
+void bw_receiver_destroy(struct bw_receiver *receiver)
+{
+    if (!receiver)
+        return;
+    bw_error_free(end_subvolume(receiver));
+    for (size_t i = 0; i < receiver->count; i++)
+        free(receiver->received[i].name);
+    free(receiver->received);
+    bw_stream_reader_free(&receiver->reader);
+    bw_linked_tree_free(&receiver->linked);
+    bw_buffer_free(&receiver->directory_path);
+    bw_buffer_free(&receiver->file_path);
+    bw_buffer_free(&receiver->pending);
+    free(receiver);
+}

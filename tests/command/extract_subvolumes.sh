@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# extract --subvolumes where there are no snapshots: every subvolume is a directory with the right
+# files. tests/kernel/extract_subvolumes.py compares everything, also on btrfs.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" streams subvolumes bad-data || exit 1
+image=$BUILD/fixtures/streams/dev1.img
+bad=$BUILD/fixtures/bad-data/dev1.img
+
+# matches FIXTURE FOLDER: whether the regular files in a folder are those of a fixture.
+matches() {
+    local expected=$ROOT/fixtures/$1/sums0
+    { [ -e "$expected" ] && cat "$expected" || zstd -dqc "$expected.zst"; } > "$WORK/expected"
+    (cd "$2" && find . -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 sha256sum -z) |
+        sed -z 's,  ,  /,' > "$WORK/got"
+    cmp "$WORK/got" "$WORK/expected"
+}
+
+# Owners, device nodes and some attributes can only be restored by root, or not on this file system.
+extract() { "$PROGRAM" extract --subvolumes "$@" > "$WORK/out" 2> "$WORK/err"; [ $? -le 1 ]; }
+
+holds "all subvolumes" extract -C "$WORK/all" "$image"
+holds "are there" matches streams "$WORK/all"
+holds "with links between snapshots" extract --link-snapshots -C "$WORK/linked" "$image"
+holds "they are there, too" matches streams "$WORK/linked"
+is "a file that is the same in all is stored once" \
+    "$(stat -c %i "$WORK/linked"/{first,second,third}/types/random-1* \
+        "$WORK/linked"/{first,second}/seventy/late/random-1 2> "$WORK/holds" | sort -u | wc -l)" 1
+is "one that has changed is not" \
+    "$(stat -c %i "$WORK/linked"/{first,second}/swap/3 | sort -u | wc -l)" 2
+is "hard links within a snapshot" \
+    "$(stat -c %i "$WORK/linked/first/swap/1" "$WORK/linked/first/later/link" | sort -u | wc -l)" 1
+holds "a message with sizes" grep -qE '4 subvolumes: .* written, .* hard links' "$WORK/err"
+holds "one subvolume" extract -C "$WORK/one" "$image" second
+is "alone" "$(ls "$WORK/one")" second
+holds "nested subvolumes" extract -C "$WORK/nested" "$BUILD/fixtures/subvolumes/dev1.img"
+holds "at their places" matches subvolumes "$WORK/nested"
+is "nothing is left over" "$(find "$WORK/all" "$WORK/nested" -name '.btrfs-walk*' | wc -l)" 0
+
+expect "unreadable data" 1 'no good copy' extract --subvolumes -C "$WORK/bad" "$bad"
+holds "are zeros" test -s "$WORK/bad/bad"
+expect "or the end" 1 'no good copy' extract --subvolumes --on-error=fail -C "$WORK/bad2" "$bad"
+expect "files that exist stay" 1 'File exists' extract --subvolumes -C "$WORK/all" "$image"
+expect "no folder" 2 'no target directory' extract --subvolumes "$image"
+expect "links need subvolumes" 2 'needs --subvolumes' extract --link-snapshots -C "$WORK/x" "$image"
+expect "a subvolume that does not exist" 2 'no subvolume' \
+    extract --subvolumes -C "$WORK/x" "$image" missing
+finish
