@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/btrfs.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
@@ -33,7 +34,7 @@
 #include "stream/linked_tree.h"
 #include "stream/stream_reader.h"
 
-enum { COPY = 1 << 20 }; /* bytes copied at once where a clone is not possible */
+enum { ZEROS = 64 << 10 }; /* bytes written at once where a hole is not possible */
 
 /* A subvolume that was received. */
 struct received {
@@ -418,19 +419,19 @@ static struct bw_error *write_data(struct bw_receiver *receiver,
 static struct bw_error *copy_range(struct bw_receiver *receiver, int from, uint64_t source,
                                    uint64_t offset, uint64_t length)
 {
-    BW_AUTO_FREE uint8_t *bytes = malloc(COPY);
-    if (!bytes)
-        return bw_error_no_memory();
+    off_t in = (off_t)source, out = (off_t)offset;
     receiver->summary.written += length;
-    for (uint64_t done = 0; done < length;) {
-        const size_t wanted = length - done < COPY ? (size_t)(length - done) : COPY;
-        ssize_t got = pread(from, bytes, wanted, (off_t)(source + done));
+    while (length) {
+        ssize_t got = copy_file_range(from, &in, receiver->file, &out,
+                                      length < SSIZE_MAX ? (size_t)length : SSIZE_MAX, 0);
         if (got < 0 && errno == EINTR)
             continue;
-        if (got <= 0)
+        if (got < 0)
+            return bw_error_from_errno(errno, "cannot copy to %.*s",
+                                       (int)receiver->file_path.length, receiver->file_path.data);
+        if (!got)
             return bw_error_create(BW_ERROR_CORRUPT, "the source of a clone is too short");
-        BW_TRY(write_bytes(receiver, bytes, (size_t)got, offset + done));
-        done += (uint64_t)got;
+        length -= (uint64_t)got;
     }
     return NULL;
 }
@@ -480,7 +481,7 @@ static struct bw_error *clone_range(struct bw_receiver *receiver,
 
 static struct bw_error *punch(struct bw_receiver *receiver, const struct bw_stream_command *command)
 {
-    static const uint8_t zeros[COPY / 16];
+    static const uint8_t zeros[ZEROS];
     const uint64_t offset = bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET),
                    length = bw_command_number(command, BW_ATTRIBUTE_SIZE);
     const int mode = (int)bw_command_number(command, BW_ATTRIBUTE_FALLOCATE_MODE);
