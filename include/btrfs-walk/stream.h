@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/** A subvolume that takes part in a stream. */
+/** A subvolume: the sent one, the parent, or a clone source. */
 struct bw_send_side {
     struct bw_fs *fs;
     const struct bw_subvolume *subvolume;
@@ -43,11 +43,10 @@ enum bw_send_reason {
 
 /** The identity of a subvolume in streams. */
 struct bw_send_identity {
-    uint8_t uuid[BW_UUID_SIZE]; /**< that of the subvolume which it was received from, if it was
-                                   received; otherwise its own */
+    uint8_t uuid[BW_UUID_SIZE]; /**< the received UUID if there is one; otherwise its own UUID */
     uint64_t ctransid;          /**< transaction of its last change */
-    enum bw_send_reason reason; /**< BW_SEND_OWN: the receiver may be told this UUID. Otherwise
-                                   bw_send() uses a random one */
+    enum bw_send_reason reason; /**< BW_SEND_OWN: streams use this UUID. Otherwise, bw_send() uses a
+                                   random one */
     uint64_t reserved[2];       /**< zeros: room for more members */
 };
 
@@ -55,7 +54,7 @@ struct bw_send_identity {
 struct bw_error *bw_send_identity(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                   struct bw_send_identity *identity);
 
-/** What to do with contents that cannot be read. */
+/** How to handle unreadable contents. */
 enum bw_send_damage {
     BW_SEND_STOP, /**< fail */
     BW_SEND_ZERO, /**< write zeros, and report it */
@@ -71,9 +70,9 @@ struct bw_send_options {
                                            The parent need not be among them */
     size_t source_count;
     unsigned version; /**< of the protocol: 1 or 2; 0: 1 */
-    bool compressed;  /**< send compressed extents as they are stored; needs protocol 2 */
-    bool no_data; /**< name the ranges with data instead of sending them; such a stream cannot be
-                     received */
+    bool compressed; /**< send compressed extents without decompressing them; requires protocol 2 */
+    bool no_data;    /**< name the ranges with data instead of sending them; such a stream cannot be
+                        received */
     bool no_header, no_end; /**< omit the header or the last command: for several subvolumes in one
                                stream */
     const char *name;       /**< under which the receiver makes the subvolume: one component of
@@ -86,7 +85,7 @@ struct bw_send_options {
     void *context;
 };
 
-/** What was sent. */
+/** The results of sending. */
 struct bw_send_summary {
     uint8_t uuid[BW_UUID_SIZE]; /**< the identity that the stream gives the subvolume */
     uint64_t ctransid;
@@ -137,12 +136,12 @@ struct bw_receiver_options {
     void *context;
 };
 
-/** What was received. */
+/** The results of receiving. */
 struct bw_receiver_summary {
     uint64_t subvolumes;  /**< number of subvolumes, with snapshots */
     uint64_t written;     /**< bytes of contents that were written */
     uint64_t cloned;      /**< bytes that share extents with other files */
-    uint64_t linked;      /**< number of files that are hard links to those of the parent */
+    uint64_t linked;      /**< number of hard links to unchanged files of the parent */
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
@@ -159,8 +158,8 @@ bool bw_receiver_makes_snapshots(const struct bw_receiver *receiver);
  * snapshot that cannot be made. */
 struct bw_error *bw_receiver_add(void *receiver, const void *bytes, size_t length);
 
-/** Moves a subvolume that was received as `name` to a path below the folder `top`, and makes
- * missing directories on the way. Their times stay as they are. */
+/** Moves the subvolume received as `name` to a path below the folder `top`, and creates missing
+ * directories. The times of existing directories do not change. */
 struct bw_error *bw_receiver_place(struct bw_receiver *receiver, const char *name,
                                    const char *path);
 

@@ -103,8 +103,8 @@ static struct bw_error *send_all_times(struct bw_sender *sender)
 
 /* Names. */
 
-/* Sets `path` to that of a directory. The result is cached because the files of a directory usually
- * follow each other. */
+/* Sets `path` to that of a directory. The last result is cached, because consecutive files are
+ * often in the same directory. */
 static struct bw_error *find_folder(struct bw_sender *sender, uint64_t directory,
                                     struct bw_buffer *path)
 {

@@ -350,8 +350,8 @@ static uint64_t cloneable(const struct bw_sender *sender, const struct bw_send_c
     return ends_source && !ends_file ? length - length % LARGEST_SECTOR : length;
 }
 
-/* The file of the receiver may be longer than the one that is sent, and a range that does not end
- * at a sector boundary can only be cloned to the end of a file. */
+/* The receiver's file may be longer. A range that does not end at a sector boundary can be cloned
+ * only to the end of a file, so the file is truncated first. */
 static void shorten(struct bw_sender *sender, uint64_t offset, uint64_t length)
 {
     const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;

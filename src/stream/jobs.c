@@ -45,7 +45,7 @@ struct bw_send_jobs {
     bool began;         /* the commands of the job being delivered are written */
     size_t write, data; /* where in the output the WRITE begins that is being filled */
     uint64_t filled;    /* bytes of data in that WRITE; 0: none is open */
-    bool bad;           /* the current file is left out */
+    bool bad;           /* skip all commands for the current file */
     uint64_t lost;
 };
 

@@ -118,7 +118,7 @@ static struct bw_error *copy_regular(int directory, const char *name, const stru
     return error;
 }
 
-/* Makes a copy of a file under the temporary name, beside it. */
+/* Copies a file to the temporary name in the same directory. */
 static struct bw_error *copy_file(int directory, const char *name, const struct stat *status)
 {
     char target[TARGET] = {0};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Snapshots where the file system has none: a copy of a directory tree whose files are hard links
- * to those of the original. Before a file in the copy is changed, a file of its own takes its
- * place.
+ * Replaces snapshots on file systems without them: a copy of a directory tree whose files are hard
+ * links to the originals. A file is copied before its first change.
  */
 #ifndef BW_STREAM_LINKED_TREE_H
 #define BW_STREAM_LINKED_TREE_H

@@ -691,7 +691,7 @@ struct bw_error *bw_receiver_add(void *context, const void *bytes, size_t length
 
 /* Places. */
 
-/* Opens the directory that will contain a path, and makes what is missing on the way. */
+/* Opens the parent directory of a path, and creates missing directories. */
 static struct bw_error *make_way(int top, const char *path, int *directory)
 {
     *directory = dup(top);

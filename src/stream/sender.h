@@ -37,7 +37,7 @@ struct bw_send_part {
     struct timespec atime, ctime, mtime, otime;
 };
 
-/** A subvolume: the one that is sent, the parent, or a source of clones. */
+/** A subvolume: the sent one, the parent, or a clone source. */
 struct bw_send_root {
     struct bw_fs *fs;
     const struct bw_subvolume *subvolume;
@@ -92,8 +92,8 @@ struct bw_send_clone {
     uint64_t size; /**< of the file */
 };
 
-/** Finds the longest range with the bytes that an extent has from `skip` on, at most `length`
- * bytes, for `offset` of the current file. clone->root is NULL if there is none. */
+/** Finds the longest range that contains the bytes of an extent from `skip` on, at most `length`
+ * bytes, to clone it to `offset` of the current file. clone->root is NULL if there is none. */
 struct bw_error *bw_send_find_clone(struct bw_sender *sender, const struct bw_file_extent *extent,
                                     uint64_t skip, uint64_t offset, uint64_t length,
                                     struct bw_send_clone *clone);
@@ -225,8 +225,7 @@ void bw_send_mode(struct bw_sender *sender);
 void bw_send_truncate(struct bw_sender *sender, uint64_t size);
 void bw_send_capability(struct bw_sender *sender);
 
-/** Reports that something is left out, and consumes `error`. With BW_SEND_STOP, returns it instead.
- */
+/** Reports a loss, and consumes `error`. With BW_SEND_STOP, returns it instead. */
 struct bw_error *bw_send_lose(struct bw_sender *sender, struct bw_error *error);
 
 /* The orders. */

@@ -408,7 +408,7 @@ static int end_child(struct extraction *extraction, bool complete)
     return answer.missed ? STATUS_PARTIAL : STATUS_OK;
 }
 
-/* What was received before an error is moved to its place, too. */
+/* After an error, the complete subvolumes are still moved to their places. */
 static struct bw_error *extract_all(struct extraction *extraction)
 {
     struct bw_error *error = find_all(extraction);

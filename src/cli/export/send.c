@@ -229,7 +229,7 @@ static struct bw_error *send_one(struct sending *sending, size_t number)
                               incremental);
 }
 
-/* Sends one subvolume into a file of its own, which is removed if it is not completed. */
+/* Sends one subvolume to a separate file, and removes the file after an error. */
 static struct bw_error *send_to_folder(struct sending *sending, size_t number)
 {
     const struct cmd_sent *sent = &sending->list.items[number];

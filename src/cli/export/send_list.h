@@ -28,7 +28,7 @@ struct bw_error *cmd_send_list_add(struct cmd_send_list *list, struct bw_fs *fs,
 /** Adds all snapshots of the subvolumes in the list, and the subvolumes inside them. */
 struct bw_error *cmd_send_list_add_relatives(struct cmd_send_list *list, struct bw_fs *fs);
 
-/** Sorts by the last changes, so that a snapshot precedes what was changed after it. */
+/** Sorts by the transaction of the last change: snapshots precede later states of their origin. */
 void cmd_send_list_sort(struct cmd_send_list *list);
 
 /** The nearest relative of a subvolume that the receiver has; NULL: none. */
