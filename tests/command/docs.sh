@@ -155,6 +155,20 @@ END
 is "columns in examples that do not exist" \
     "$(python3 "$WORK/examples.py" "$WORK/tables" "$PROGRAM")" ""
 
+# Members of records that the pages name, such as fopinfo.call.
+cat > "$WORK/members.py" << 'END'
+import json, pathlib, re, sys
+tables, docs = json.load(open(sys.argv[1])), pathlib.Path(sys.argv[2])
+known = {record["name"]: [member["name"] for member in record["members"]]
+         for record in tables["records"]}
+for page in sorted(docs.rglob("*.md")):
+    for record, member in re.findall(r"`([a-z]+info)[.](\w+)`", page.read_text()):
+        if member not in known.get(record, []):
+            print(f"{page.name}: {record}.{member}")
+END
+is "members in pages that do not exist" \
+    "$(python3 "$WORK/members.py" "$WORK/tables" "$ROOT/docs")" ""
+
 # Every option, in the page of its command or in that of the program, and in --help=all.
 cat > "$WORK/options.py" << 'END'
 import json, re, sys
