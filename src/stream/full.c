@@ -89,7 +89,8 @@ static struct bw_error *send_oldest_times(struct bw_sender *sender)
     while (!error && full->waiting_count - sent > WAITING)
         error = send_directory_times(sender, full->waiting[sent++]);
     full->waiting_count -= sent;
-    memmove(full->waiting, full->waiting + sent, full->waiting_count * sizeof *full->waiting);
+    if (sent)
+        memmove(full->waiting, full->waiting + sent, full->waiting_count * sizeof *full->waiting);
     return error;
 }
 
