@@ -452,7 +452,7 @@ struct bw_ownerinfo {
     uint64_t logical; /**< logical address; absent without one */
     uint64_t length; /**< bytes from there on */
     uint64_t extent_logical; /**< address of the extent or tree block that this is part of */
-    uint64_t tree; /**< id of the subvolume or other tree */
+    uint64_t tree; /**< id of the tree that uses it: a subvolume or another tree */
     uint64_t inode; /**< number of the file in the tree */
     /** offset in the file; for compressed data, offset of the compressed extent's range */
     uint64_t file_offset;
@@ -465,6 +465,7 @@ struct bw_ownerinfo {
     uint64_t offset; /**< offset on that device */
     /** for bad sectors: 1 if another copy, or parity, is good; absent without a list of them */
     uint64_t repairable;
+    uint64_t subvolume; /**< id of the subvolume; absent if the tree is not a subvolume */
 };
 
 /** Version 2, Evolving/Evolving/Common: a tree: its size, and the location of its blocks. */

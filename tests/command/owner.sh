@@ -53,6 +53,8 @@ block 31703040 16384 267 level 0 (256 INODE_ITEM 0)" ]
 expect "JSON" 0 - owner --json "$(image subvolumes)" 31703040 31834112
 holds "a block in JSON" out_has \
     '"kind":"block".*"extent_logical":31834112,"tree":1,"level":0,"key":'
+holds "only a subvolume has the member" [ "$(grep -o '"tree":[0-9]*\|"subvolume":[0-9]*' \
+    "$WORK/out" | sort -u | tr '\n' ' ')" = '"subvolume":267 "tree":1 "tree":267 ' ]
 expect "a lost leaf" 1 'tree block 5480448' owner -o inode,path "$(image lost-leaf-inodes)" 5484000
 holds "named by directories" out_is $'354\t/dir-2/file-9\n355\t/dir-2/file-10
 356\t/dir-2/file-11\n-\t-'

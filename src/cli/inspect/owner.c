@@ -7,7 +7,9 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/search.h"
+#include "btrfs-walk/format.h"
 #include "btrfs-walk/space.h"
+#include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
 #include "btrfs-walk/tree.h"
@@ -137,7 +139,8 @@ static uint64_t absent_members(unsigned lack, bool has_key)
 {
     uint64_t absent = 0;
     if (lack & NO_EXTENT)
-        absent |= BW_MEMBER(ownerinfo, extent_logical) | BW_MEMBER(ownerinfo, tree);
+        absent |= BW_MEMBER(ownerinfo, extent_logical) | BW_MEMBER(ownerinfo, tree) |
+                  BW_MEMBER(ownerinfo, subvolume);
     if (lack & NO_FILE)
         absent |= BW_MEMBER(ownerinfo, inode);
     if (lack & NO_OFFSET)
@@ -161,6 +164,11 @@ static struct bw_bytes path_of(const struct asking *asking, const struct bw_owne
                : (struct bw_bytes){"/", 1};
 }
 
+static bool is_subvolume(uint64_t tree)
+{
+    return tree == BW_TOP_SUBVOLUME || (tree >= BW_FIRST_SUBVOLUME && tree <= BW_LAST_SUBVOLUME);
+}
+
 static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
 {
     const struct asking *asking = context;
@@ -171,6 +179,7 @@ static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
         .length = owner->length,
         .extent_logical = owner->extent,
         .tree = owner->tree,
+        .subvolume = owner->tree,
         .inode = owner->inode,
         .file_offset = owner->offset,
         .file_length = owner->file_length,
@@ -182,6 +191,7 @@ static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
     };
     return write_row(context, &row,
                      (asking->state->bad_map ? 0 : BW_MEMBER(ownerinfo, repairable)) | no_device |
+                         (is_subvolume(owner->tree) ? 0 : BW_MEMBER(ownerinfo, subvolume)) |
                          absent_members(lacks[owner->kind], owner->has_key));
 }
 
