@@ -197,20 +197,32 @@ static struct bw_error *find_places(struct bw_sender *sender, uint64_t bytenr)
     return NULL;
 }
 
-/* The item of a file that contains an offset. */
-static struct bw_error *find_item(struct bw_send_root *root, uint64_t inode, uint64_t offset,
-                                  struct bw_item *item)
+/* A piece of a file. */
+struct piece {
+    uint64_t offset; /* in the file */
+    bool found;
+    struct bw_file_extent extent;
+};
+
+/* Finds the piece of a file that contains an offset. What cannot be read is no piece. */
+static struct bw_error *find_piece(struct bw_send_root *root, uint64_t inode, uint64_t offset,
+                                   struct piece *piece)
 {
     struct bw_item_range *range = &root->extents_range;
     const uint64_t furthest = 128u << 20; /* no extent is longer */
-    *item = (struct bw_item){0};
+    *piece = (struct piece){0};
     bw_item_range_restart(
         range, &root->fs->reader, &root->subvolume->tree,
         (struct bw_key){inode, BW_EXTENT_DATA, offset > furthest ? offset - furthest : 0},
         (struct bw_key){inode, BW_EXTENT_DATA, offset});
-    while (bw_item_range_next(range))
-        if (!range->error)
-            *item = range->item;
+    while (bw_item_range_next(range)) {
+        if (range->error)
+            continue;
+        BW_AUTO_ERROR struct bw_error *bad =
+            bw_file_extent_decode(&range->item, root->fs->superblock.sectorsize, &piece->extent);
+        piece->found = !bad;
+        piece->offset = range->item.key.offset;
+    }
     return bw_item_range_stop(range, NULL);
 }
 
@@ -219,24 +231,20 @@ static struct bw_error *measure(struct bw_sender *sender, struct bw_send_root *r
                                 const struct place *place, const struct bw_file_extent *wanted,
                                 uint64_t skip, struct bw_send_clone *clone)
 {
-    struct bw_item item;
-    struct bw_file_extent extent;
+    struct piece piece;
+    const struct bw_file_extent *extent = &piece.extent;
     *clone = (struct bw_send_clone){.inode = place->inode, .offset = place->base + skip};
-    BW_TRY(find_item(root, place->inode, clone->offset, &item));
-    if (!item.data)
-        return NULL;
-    BW_AUTO_ERROR struct bw_error *bad =
-        bw_file_extent_decode(&item, sender->sent->fs->superblock.sectorsize, &extent);
-    if (bad || extent.type != BW_FILE_EXTENT_REGULAR || extent.disk_bytenr != wanted->disk_bytenr ||
-        clone->offset >= item.key.offset + extent.num_bytes ||
-        item.key.offset - extent.offset != place->base)
+    BW_TRY(find_piece(root, place->inode, clone->offset, &piece));
+    const uint64_t end = piece.offset + extent->num_bytes;
+    if (!piece.found || extent->type != BW_FILE_EXTENT_REGULAR ||
+        extent->disk_bytenr != wanted->disk_bytenr || clone->offset >= end ||
+        piece.offset - extent->offset != place->base)
         return NULL;
     struct bw_inode inode;
     BW_AUTO_ERROR struct bw_error *lost =
         bw_inode_read(root->fs, &root->subvolume->tree, place->inode, &inode);
     if (lost || clone->offset >= inode.size)
         return lost && lost->code == BW_ERROR_NO_MEMORY ? BW_TAKE(lost) : NULL;
-    const uint64_t end = item.key.offset + extent.num_bytes;
     clone->length = (end < inode.size ? end : inode.size) - clone->offset;
     clone->size = inode.size;
     const uint64_t differing = inode.flags ^ sender->current.inode.flags;
