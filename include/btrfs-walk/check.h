@@ -95,7 +95,7 @@ struct bw_finding {
 };
 
 /** Receives a finding, a view that ends with the call. An error ends the check and is returned. */
-typedef struct bw_error *bw_finding_taker(void *context, const struct bw_finding *finding);
+typedef struct bw_error *bw_finding_visitor(void *context, const struct bw_finding *finding);
 
 /** How far a check is. */
 struct bw_check_progress {
@@ -114,7 +114,7 @@ struct bw_check_options {
     bool all;           /**< hand out every finding, and all paths; otherwise 20 of a code in a
                              pass, with 20 paths each */
     unsigned threads;   /**< 0: one for each processor, at most 8 */
-    bw_finding_taker *take; /**< receives findings, in the order of the passes; from the calling
+    bw_finding_visitor *visit; /**< receives findings, in the order of the passes; from the calling
                                thread. May be NULL */
     /** Called now and then, from any thread, but never twice at once; returns false to stop the
      * check. May be NULL. */
@@ -149,7 +149,7 @@ struct bw_check_summary {
  * they are on disk.
  *
  * Damage is not an error of this function. Errors: BW_ERROR_STOPPED if options->progress returned
- * false; the error of options->take; BW_ERROR_USAGE if the options are wrong.
+ * false; the error of options->visit; BW_ERROR_USAGE if the options are wrong.
  */
 struct bw_error *bw_check(struct bw_fs *fs, const struct bw_check_options *options,
                           struct bw_check_summary **summary);

@@ -78,7 +78,8 @@ struct bw_difference {
 
 /** Receives a difference, a view that ends with the call. An error ends the comparison and is
  * returned. */
-typedef struct bw_error *bw_difference_taker(void *context, const struct bw_difference *difference);
+typedef struct bw_error *bw_difference_visitor(void *context,
+                                               const struct bw_difference *difference);
 
 /** When contents are read to be compared, which is not needed where extents are shared. */
 enum bw_diff_reading {
@@ -94,7 +95,7 @@ struct bw_diff_side {
     const struct bw_subvolume *subvolume;
 };
 
-/** How to compare. All zeros but the size and `take`: everything, in the best way. */
+/** How to compare. All zeros but the size and `visit`: everything, in the best way. */
 struct bw_diff_options {
     size_t struct_size; /**< sizeof(struct bw_diff_options) */
     const char *path;   /**< only files at or below this path, before or after; NULL: everything */
@@ -102,7 +103,7 @@ struct bw_diff_options {
     bool states; /**< both file systems were opened from the same images, as states of one: what
                     they share is not read */
     enum bw_diff_reading reading;
-    bw_difference_taker *take;
+    bw_difference_visitor *visit;
     void *context;
 };
 
@@ -124,7 +125,7 @@ struct bw_diff_summary {
  * threads may use both file systems at the same time.
  *
  * Damage is not an error of this function: it goes to the reporter of the file system, and files
- * of unknown state are never reported as added or deleted. Errors: the error of options->take;
+ * of unknown state are never reported as added or deleted. Errors: the error of options->visit;
  * BW_ERROR_USAGE if the options are wrong; BW_ERROR_NO_MEMORY.
  */
 struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff_side *after,

@@ -64,15 +64,15 @@ struct bw_data_part {
 };
 
 /** Receives a part, which ends with the call. An error ends the reading and is returned. */
-typedef struct bw_error *bw_data_taker(void *context, const struct bw_data_part *part);
+typedef struct bw_error *bw_data_visitor(void *context, const struct bw_data_part *part);
 
 /**
- * Reads a range of a file, cut at the file's size, and calls `take` for its parts, in file order
- * and without gaps. Unreadable parts have the kind BW_DATA_BAD. Except for errors of `take`, it
+ * Reads a range of a file, cut at the file's size, and calls `visit` for its parts, in file order
+ * and without gaps. Unreadable parts have the kind BW_DATA_BAD. Except for errors of `visit`, it
  * fails only if memory runs out.
  */
 struct bw_error *bw_file_read_parts(struct bw_file *file, uint64_t offset, uint64_t length,
-                                    bw_data_taker *take, void *context);
+                                    bw_data_visitor *visit, void *context);
 
 /** Kinds of extents. */
 enum bw_extent_kind {
@@ -141,7 +141,7 @@ struct bw_error *bw_file_count_extents(struct bw_fs *fs, const struct bw_place *
  * about 2 MiB, with several small files in a task. Worker threads read and decompress. The results
  * are delivered in the order of the files and of the offsets in them:
  *
- *     next() --> tasks --> workers: read, or work() --> in order: take(), finish()
+ *     next() --> tasks --> workers: read, or work() --> in order: visit(), finish()
  *
  * The results and their order do not depend on the number of threads. Memory depends only on the
  * number of threads. Holes take no time.
@@ -192,17 +192,17 @@ struct bw_stream {
 
     /**
      * Processes a whole file in a worker thread, which can read it with bw_data_read(). Only for
-     * files whose range has at most `work_limit` bytes; these are not delivered to `take`. Called
-     * by several threads at once. NULL: all files are delivered to `take`.
+     * files whose range has at most `work_limit` bytes; these are not delivered to `visit`. Called
+     * by several threads at once. NULL: all files are delivered to `visit`.
      */
     struct bw_error *(*work)(void *context, struct bw_data_reader *reader,
                              const struct bw_stream_file *file);
-    uint64_t work_limit; /**< bytes; 0: 32 MiB, or any number if `take` is NULL */
+    uint64_t work_limit; /**< bytes; 0: 32 MiB, or any number if `visit` is NULL */
 
     /** Receives a part of a file, in order: never called by two threads at once, but not always by
      * the same one. The part ends with the call. */
-    struct bw_error *(*take)(void *context, const struct bw_stream_file *file,
-                             const struct bw_data_part *part);
+    struct bw_error *(*visit)(void *context, const struct bw_stream_file *file,
+                              const struct bw_data_part *part);
 
     /**
      * Ends a file: called once for each file from `next`, in order, after its last part or its
@@ -225,7 +225,8 @@ struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *stream)
 
 /** Reads a range of a file, as bw_file_read_parts(). */
 struct bw_error *bw_data_read(struct bw_data_reader *reader, const struct bw_data_file *file,
-                              uint64_t offset, uint64_t length, bw_data_taker *take, void *context);
+                              uint64_t offset, uint64_t length, bw_data_visitor *visit,
+                              void *context);
 
 /** Lists the extents of files without reading them. One thread at a time may use it. */
 struct bw_extent_reader;

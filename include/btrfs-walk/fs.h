@@ -255,17 +255,17 @@ struct bw_device_info {
 };
 
 /** Receives a device; the view ends with the call. An error ends the iteration and is returned. */
-typedef struct bw_error *bw_device_taker(void *context, const struct bw_device_info *device);
+typedef struct bw_error *bw_device_visitor(void *context, const struct bw_device_info *device);
 
 /** Passes all devices on, missing ones included, by ascending id. Unreadable parts of the chunk
  * tree are reported. */
-struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_taker *take, void *context);
+struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_visitor *visit, void *context);
 
 /** Receives a chunk; the view ends with the call. An error ends the iteration and is returned. */
-typedef struct bw_error *bw_chunk_taker(void *context, const struct bw_chunk_info *chunk);
+typedef struct bw_error *bw_chunk_visitor(void *context, const struct bw_chunk_info *chunk);
 
 /** Passes all chunks on, by ascending address. Unreadable parts of the chunk tree are reported. */
-struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_taker *take, void *context);
+struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_visitor *visit, void *context);
 
 /** How much of a chunk the given devices can provide. */
 enum bw_chunk_condition {

@@ -514,13 +514,14 @@ struct bw_error *bw_fs_statedump(const struct bw_fs *fs, bw_consumer *consume, v
 bool bw_fs_is_input(const struct bw_fs *fs, const struct stat *status);
 
 /**
- * Calls `take` for each file that will be opened by name after bw_fs_options.planned was called:
+ * Calls `visit` for each file that will be opened by name after bw_fs_options.planned was called:
  * existing files to read, and files to which layers write (`written`). So a program can confine
- * itself to these files. An error of `take` ends the calls and is returned.
+ * itself to these files. An error of `visit` ends the calls and is returned.
  */
-struct bw_error *
-bw_fs_files(const struct bw_fs *fs,
-            struct bw_error *(*take)(void *context, const char *path, bool written), void *context);
+struct bw_error *bw_fs_files(const struct bw_fs *fs,
+                             struct bw_error *(*visit)(void *context, const char *path,
+                                                       bool written),
+                             void *context);
 
 /**
  * Opens an output file: a report, a trace, a statedump. It is created if it does not exist. With

@@ -133,13 +133,13 @@ struct bw_error *bw_history_find(const struct bw_history *history, uint64_t gene
                                  size_t *state);
 
 /** Receives a tree; the view ends with the call. An error ends the iteration and is returned. */
-typedef struct bw_error *bw_generation_tree_taker(void *context,
-                                                  const struct bw_generation_tree *tree);
+typedef struct bw_error *bw_generation_tree_visitor(void *context,
+                                                    const struct bw_generation_tree *tree);
 
-/** Calls `take` for the root tree of a generation, its chunk tree, and the trees in its root tree,
+/** Calls `visit` for the root tree of a generation, its chunk tree, and the trees in its root tree,
  * as far as it can be read. */
 struct bw_error *bw_history_trees(struct bw_history *history, size_t state,
-                                  bw_generation_tree_taker *take, void *context);
+                                  bw_generation_tree_visitor *visit, void *context);
 
 /** Opens a generation as a file system. `options` are the options with which the file system was
  * opened; their `state` is ignored. The caller owns `*fs`. */
@@ -299,7 +299,7 @@ struct bw_version {
 };
 
 /** Receives a version. An error ends the search and is returned. */
-typedef struct bw_error *bw_version_taker(void *context, const struct bw_version *version);
+typedef struct bw_error *bw_version_visitor(void *context, const struct bw_version *version);
 
 /** The file, and the function that receives its versions. */
 struct bw_versions_options {
@@ -312,7 +312,7 @@ struct bw_versions_options {
     size_t state_count;
     const char *path; /**< from `subvolume`; a link at its end is not followed */
     bool all;         /**< report each generation as a version, even if nothing differs */
-    bw_version_taker *take;
+    bw_version_visitor *visit;
     void *context;
     /** Called before each generation is opened, with its number, counted from 1. May be NULL. */
     void (*progress)(void *context, size_t number, size_t count);
@@ -322,12 +322,12 @@ struct bw_versions_options {
 };
 
 /**
- * Calls `take` for the versions of a file, the newest first. If a generation has no file at the
+ * Calls `visit` for the versions of a file, the newest first. If a generation has no file at the
  * path, the file is searched by its subvolume, its inode number and the generation of its inode.
  * Contents are compared by extents and checksums, and read only if these are not enough.
  *
  * Losses in older generations are not reported. BW_ERROR_NOT_FOUND if no generation contains the
- * file; BW_ERROR_USAGE if the options are wrong; the error of `take`; BW_ERROR_NO_MEMORY.
+ * file; BW_ERROR_USAGE if the options are wrong; the error of `visit`; BW_ERROR_NO_MEMORY.
  */
 struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_options *options);
 
@@ -343,11 +343,11 @@ struct bw_log_inode {
 };
 
 /** Receives an inode; the view ends with the call. An error ends the iteration and is returned. */
-typedef struct bw_error *bw_log_inode_taker(void *context, const struct bw_log_inode *inode);
+typedef struct bw_error *bw_log_inode_visitor(void *context, const struct bw_log_inode *inode);
 
-/** Calls `take` for these inodes, by ascending subvolume and number, once for each. There are none
+/** Calls `visit` for these inodes, by ascending subvolume and number, once for each. There are none
  * unless the log was replayed (struct bw_fs_status). */
-struct bw_error *bw_log_inodes(const struct bw_fs *fs, bw_log_inode_taker *take, void *context);
+struct bw_error *bw_log_inodes(const struct bw_fs *fs, bw_log_inode_visitor *visit, void *context);
 
 #ifdef __cplusplus
 }

@@ -52,15 +52,15 @@ struct bw_partition_table {
 };
 
 /** Receives a table; the view ends with the call. An error ends the search and is returned. */
-typedef struct bw_error *bw_table_taker(void *context, const struct bw_partition_table *table);
+typedef struct bw_error *bw_table_visitor(void *context, const struct bw_partition_table *table);
 
 /**
- * Calls `take` for the partition table of each image that has one, in the order of the images. The
+ * Calls `visit` for the partition table of each image that has one, in the order of the images. The
  * options are those of bw_fs_open(); `partition` is ignored, and the images need not contain a file
  * system. An image with a primary superblock of btrfs counts as a file system, so it has no table.
  * Errors as bw_fs_open().
  */
-struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_table_taker *take,
+struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_table_visitor *visit,
                                      void *context);
 
 /*

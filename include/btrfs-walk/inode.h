@@ -179,11 +179,11 @@ struct bw_inode_name {
 };
 
 /** Receives a name; the view ends with the call. An error ends the iteration and is returned. */
-typedef struct bw_error *bw_inode_name_taker(void *context, const struct bw_inode_name *name);
+typedef struct bw_error *bw_inode_name_visitor(void *context, const struct bw_inode_name *name);
 
 /** Hands out all names of an inode, in the order of their keys. Losses are reported. */
 struct bw_error *bw_inode_names(struct bw_fs *fs, const struct bw_place *place,
-                                bw_inode_name_taker *take, void *context);
+                                bw_inode_name_visitor *visit, void *context);
 
 /**
  * The absolute path of a file from the top-level subvolume, by the first of its names. `*path` ends
@@ -211,11 +211,11 @@ struct bw_xattr {
 
 /** Receives an attribute; the view ends with the call. An error ends the iteration and is returned.
  */
-typedef struct bw_error *bw_xattr_taker(void *context, const struct bw_xattr *xattr);
+typedef struct bw_error *bw_xattr_visitor(void *context, const struct bw_xattr *xattr);
 
 /** Hands out the extended attributes of a file, in the order of a mount. Losses are reported. */
 struct bw_error *bw_inode_xattrs(struct bw_fs *fs, const struct bw_place *place,
-                                 bw_xattr_taker *take, void *context);
+                                 bw_xattr_visitor *visit, void *context);
 
 /** Reads the attributes of many files; it remembers its position in the tree, so that inodes in
  * ascending order cost no search each. One thread at a time may use one. */

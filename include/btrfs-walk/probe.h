@@ -4,7 +4,7 @@
  * almost nothing. A consumer selects probes and receives a record for each of their events.
  *
  *     struct bw_probes *probes;
- *     struct bw_probe_consumer consumer = {.take = mine};
+ *     struct bw_probe_consumer consumer = {.visit = mine};
  *     bw_probes_create(&probes);
  *     bw_probes_select("block-*,!block-verify", consumer.selected);
  *     bw_probes_add(probes, &consumer);
@@ -62,7 +62,7 @@ struct bw_probe_event {
 /** A consumer of events. */
 struct bw_probe_consumer {
     /** Takes an event; may be called by several threads at once. */
-    void (*take)(struct bw_probe_consumer *consumer, const struct bw_probe_event *event);
+    void (*visit)(struct bw_probe_consumer *consumer, const struct bw_probe_event *event);
     bool selected[BW_PROBES_MAX]; /**< by number of the probe */
     /** By number of the probe: lazy members that it wants. */
     uint64_t lazy[BW_PROBES_MAX];

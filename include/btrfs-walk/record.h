@@ -67,8 +67,8 @@ struct bw_names {
 /** Receives records, one after the other. */
 struct bw_record_sink {
     /** `absent` as in bw_rows_write(); an error ends the list, which returns it. */
-    struct bw_error *(*take)(struct bw_record_sink *sink, const void *record, size_t size,
-                             uint64_t absent);
+    struct bw_error *(*visit)(struct bw_record_sink *sink, const void *record, size_t size,
+                              uint64_t absent);
     uint64_t reserved[2]; /**< zeros: room for more members */
 };
 

@@ -336,7 +336,7 @@ struct bw_owner {
 };
 
 /** Receives an owner, a view that ends with the call. An error ends the search and is returned. */
-typedef struct bw_error *bw_owner_taker(void *context, const struct bw_owner *owner);
+typedef struct bw_error *bw_owner_visitor(void *context, const struct bw_owner *owner);
 
 /** The ranges, and how to search. */
 struct bw_owner_options {
@@ -348,7 +348,7 @@ struct bw_owner_options {
     bool no_paths;       /**< do not look for paths: each owner comes once, without one */
     bool no_extent_tree; /**< read all trees in any case */
     const struct bw_subvolume *subvolume; /**< only owners in this one; NULL: in all */
-    bw_owner_taker *take;                 /**< receives owners */
+    bw_owner_visitor *visit;              /**< receives owners */
     void *context;
 };
 
@@ -358,7 +358,7 @@ struct bw_owner_options {
  * set, only data and metadata.
  *
  * Unreadable parts are reported. Files that depend on a lost leaf are found by their names in
- * directories. BW_ERROR_USAGE if a range is empty or wraps; the error of `take`.
+ * directories. BW_ERROR_USAGE if a range is empty or wraps; the error of `visit`.
  */
 struct bw_error *bw_owners_find(struct bw_fs *fs, const struct bw_owner_options *options);
 
@@ -454,11 +454,11 @@ struct bw_error *bw_shares_of(const struct bw_shares *shares, const uint64_t *id
                               struct bw_shares_sum *sum);
 
 /** Receives a set; the view ends with the call. An error ends the iteration and is returned. */
-typedef struct bw_error *bw_shared_set_taker(void *context, const struct bw_shared_set *set);
+typedef struct bw_error *bw_shared_set_visitor(void *context, const struct bw_shared_set *set);
 
 /** Hands out all sets, those with the most bytes first, and of those with as many the ones with the
  * lowest id. Subvolumes that share nothing with others are sets as well. */
-struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_taker *take,
+struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_visitor *visit,
                                 void *context);
 
 /*
@@ -493,7 +493,7 @@ struct bw_du_entry {
 };
 
 /** Receives an entry. An error ends the work and is returned. */
-typedef struct bw_error *bw_du_taker(void *context, const struct bw_du_entry *entry);
+typedef struct bw_error *bw_du_visitor(void *context, const struct bw_du_entry *entry);
 
 /** The files to count, and the function that receives the result. */
 struct bw_du_options {
@@ -505,8 +505,8 @@ struct bw_du_options {
     const struct bw_selection *selection;
     bool has_maxdepth; /**< whether `maxdepth` is used */
     unsigned maxdepth; /**< deeper entries are counted, but not handed out */
-    bw_du_taker *take;
-    void *context;     /**< passed to `take` */
+    bw_du_visitor *visit;
+    void *context;     /**< passed to `visit` */
     unsigned mindepth; /**< entries less deep are counted, but not handed out */
     unsigned nested;   /**< enum bw_nested (walk.h): whether subvolumes below `start` are entered */
 };
@@ -517,7 +517,7 @@ struct bw_du_options {
  * under the first of them. All entries are kept in memory until the trees have been read.
  *
  * Losses are reported, and make the sizes lower bounds. BW_ERROR_NOT_FOUND if the start does not
- * exist, BW_ERROR_USAGE if the options are wrong, BW_ERROR_NO_MEMORY, or the error of `take`.
+ * exist, BW_ERROR_USAGE if the options are wrong, BW_ERROR_NO_MEMORY, or the error of `visit`.
  */
 struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *options);
 

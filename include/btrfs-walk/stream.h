@@ -180,13 +180,13 @@ struct bw_commandinfo;
 
 /** Receives a command of a stream, a view that ends with the call; `absent` as in bw_rows_write().
  * An error ends the iteration. */
-typedef struct bw_error *bw_command_taker(void *context, const struct bw_commandinfo *command,
-                                          uint64_t absent);
+typedef struct bw_error *bw_command_visitor(void *context, const struct bw_commandinfo *command,
+                                            uint64_t absent);
 
-/** Passes all commands of the streams to `take`, in the order of the files. A command with a wrong
+/** Passes all commands of the streams to `visit`, in the order of the files. A command with a wrong
  * checksum or attribute is reported as damage, and skipped. Fails if a stream is cut off, or with
- * the error of `take`; BW_ERROR_USAGE if the images are not send streams. */
-struct bw_error *bw_stream_commands(struct bw_fs *fs, bw_command_taker *take, void *context);
+ * the error of `visit`; BW_ERROR_USAGE if the images are not send streams. */
+struct bw_error *bw_stream_commands(struct bw_fs *fs, bw_command_visitor *visit, void *context);
 
 #ifdef __cplusplus
 }

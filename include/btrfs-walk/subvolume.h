@@ -93,12 +93,12 @@ struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *s
 
 /** Receives a subvolume; the view ends with the call. An error ends the iteration and is returned.
  */
-typedef struct bw_error *bw_subvolume_taker(void *context, const struct bw_subvolume_info *info);
+typedef struct bw_error *bw_subvolume_visitor(void *context, const struct bw_subvolume_info *info);
 
-/** Calls `take` for all subvolumes, by ascending id, including those that are being deleted. Reads
+/** Calls `visit` for all subvolumes, by ascending id, including those that are being deleted. Reads
  * the root tree once and, if `paths` is set, the directories above subvolumes. Losses are reported;
  * if the path of a subvolume cannot be found, it is NULL. */
-struct bw_error *bw_fs_subvolumes(struct bw_fs *fs, bool paths, bw_subvolume_taker *take,
+struct bw_error *bw_fs_subvolumes(struct bw_fs *fs, bool paths, bw_subvolume_visitor *visit,
                                   void *context);
 
 /**
@@ -176,11 +176,12 @@ struct bw_qgroup_info {
 struct bw_error *bw_fs_quota_status(struct bw_fs *fs, struct bw_quota_status *status);
 
 /** Receives a group; the view ends with the call. An error ends the iteration and is returned. */
-typedef struct bw_error *bw_qgroup_taker(void *context, const struct bw_qgroup_info *qgroup);
+typedef struct bw_error *bw_qgroup_visitor(void *context, const struct bw_qgroup_info *qgroup);
 
-/** Calls `take` for all groups, by ascending id; without a quota tree, there are none. `paths`:
+/** Calls `visit` for all groups, by ascending id; without a quota tree, there are none. `paths`:
  * with the paths of subvolumes, as bw_fs_subvolumes(). Losses are reported. */
-struct bw_error *bw_fs_qgroups(struct bw_fs *fs, bool paths, bw_qgroup_taker *take, void *context);
+struct bw_error *bw_fs_qgroups(struct bw_fs *fs, bool paths, bw_qgroup_visitor *visit,
+                               void *context);
 
 /*
  * User and group names from the image's own /etc/passwd and /etc/group. The files of this machine

@@ -27,13 +27,13 @@
 struct reading {
     struct bw_check *check;
     uint64_t done; /* ranges before this have been handed out */
-    bw_summed_taker *take;
+    bw_summed_visitor *take;
     void *context;
 };
 
 /* Hands out a range chunk by chunk. */
 static struct bw_error *hand_out(const struct bw_check *check, uint64_t logical, uint64_t end,
-                                 const uint8_t *checksums, bw_summed_taker *take, void *context)
+                                 const uint8_t *checksums, bw_summed_visitor *take, void *context)
 {
     const struct bw_superblock *superblock = &check->fs->superblock;
     const size_t size = bw_checksum_size(superblock->checksum_type);
@@ -54,7 +54,7 @@ static struct bw_error *hand_out(const struct bw_check *check, uint64_t logical,
 }
 
 struct bw_error *bw_summed_item(const struct bw_check *check, const struct bw_item *item,
-                                uint64_t *done, bw_summed_taker *take, void *context)
+                                uint64_t *done, bw_summed_visitor *take, void *context)
 {
     const struct bw_superblock *superblock = &check->fs->superblock;
     const size_t size = bw_checksum_size(superblock->checksum_type);
@@ -78,7 +78,7 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_taker *take, void *context)
+struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_visitor *take, void *context)
 {
     const struct bw_checksum_trees *trees = &check->fs->checksum_trees;
     for (size_t i = 0; i < trees->count; i++) {

@@ -16,18 +16,18 @@ struct bw_summed {
 };
 
 /** Receives a range. An error ends the reading. */
-typedef struct bw_error *bw_summed_taker(void *context, const struct bw_summed *range);
+typedef struct bw_error *bw_summed_visitor(void *context, const struct bw_summed *range);
 
 /**
  * Passes on the ranges described by an EXTENT_CSUM item, from `*done` on, which then moves to its
  * end; does nothing for other items. Ranges outside of all chunks are skipped.
  */
 struct bw_error *bw_summed_item(const struct bw_check *check, const struct bw_item *item,
-                                uint64_t *done, bw_summed_taker *take, void *context);
+                                uint64_t *done, bw_summed_visitor *take, void *context);
 
 /** Passes on the ranges of all checksum trees, of each in ascending order and without overlap. Lost
  * parts of the trees are skipped. */
-struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_taker *take, void *context);
+struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_visitor *take, void *context);
 
 /*
  * Ranges of data that are bad in a copy. Many threads find them sector by sector; adjacent ones are
@@ -74,7 +74,7 @@ struct bw_data_check;
 /** Begins; NULL if memory runs out. */
 struct bw_data_check *bw_data_check_begin(struct bw_check *check);
 
-/** Takes a range: a bw_summed_taker. The ranges ascend. */
+/** Takes a range: a bw_summed_visitor. The ranges ascend. */
 struct bw_error *bw_data_check_take(void *context, const struct bw_summed *range);
 
 /** Ends, and reports the rest unless `error` is set; returns `error` or one of memory. NULL is

@@ -433,7 +433,7 @@ static struct bw_error *search_owners(struct naming *naming)
     const struct bw_owner_options options = {.struct_size = sizeof options,
                                              .ranges = naming->ranges,
                                              .count = naming->searched_count,
-                                             .take = on_owner,
+                                             .visit = on_owner,
                                              .context = naming};
     return bw_owners_search(naming->check->fs, &options, &hooks);
 }
@@ -585,7 +585,7 @@ static struct bw_error *hand_out_one(const struct bw_check_options *options,
 {
     location->finding.paths = location->paths;
     location->finding.path_count = location->path_count;
-    return options->take(options->context, &location->finding);
+    return options->visit(options->context, &location->finding);
 }
 
 /* Hands out a finding or, if it is about several files, one for each of them. */
@@ -611,9 +611,9 @@ struct bw_error *bw_findings_flush(struct bw_check *check)
     struct bw_error *error = NULL;
     if (findings->count)
         qsort(findings->waiting, findings->count, sizeof *findings->waiting, by_location);
-    if (check->options->take && findings->count)
+    if (check->options->visit && findings->count)
         error = find_paths(check, findings->waiting, findings->count);
-    for (size_t i = 0; !error && check->options->take && i < findings->count; i++)
+    for (size_t i = 0; !error && check->options->visit && i < findings->count; i++)
         error = hand_out(check, &findings->waiting[i]);
     for (unsigned code = 0; code < BW_CODES; code++)
         findings->counts[code].hidden += findings->in_pass[code];

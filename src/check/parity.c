@@ -41,14 +41,14 @@ struct bw_parity_row {
 };
 
 /* Receives rows, ascending within a chunk. An error ends the reading. */
-typedef struct bw_error *bw_parity_taker(void *context, const struct bw_parity_row *rows,
-                                         size_t count);
+typedef struct bw_error *bw_parity_visitor(void *context, const struct bw_parity_row *rows,
+                                           size_t count);
 
 enum { WINDOW = 4096 /* rows that are handed out together */ };
 
 struct gathering {
     struct bw_check *check;
-    bw_parity_taker *take;
+    bw_parity_visitor *take;
     void *context;
     struct bw_parity_row rows[WINDOW];
     size_t count;
@@ -152,7 +152,7 @@ static bool has_parity(const struct bw_check *check)
  * Hands out the rows that hold tree blocks or, if data are checked, data with checksums. Columns
  * that hold neither may never have been written, and then their parity means nothing.
  */
-static struct bw_error *parity_rows(struct bw_check *check, bw_parity_taker *take, void *context)
+static struct bw_error *parity_rows(struct bw_check *check, bw_parity_visitor *take, void *context)
 {
     if (!has_parity(check))
         return NULL;

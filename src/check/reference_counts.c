@@ -79,7 +79,7 @@ void bw_count_reference(struct bw_check *check, const struct bw_reference *refer
 }
 
 void bw_check_references_of(struct bw_check *check, const struct bw_node *node, uint32_t first_slot,
-                            bw_reference_taker *take, void *context)
+                            bw_reference_visitor *take, void *context)
 {
     const struct bw_disk_header *header = (const void *)node->block;
     const bool by_address =

@@ -55,7 +55,7 @@ const struct bw_inode *bw_file_inode(const struct bw_file *file)
 }
 
 struct bw_error *bw_file_read_parts(struct bw_file *file, uint64_t offset, uint64_t length,
-                                    bw_data_taker *take, void *context)
+                                    bw_data_visitor *take, void *context)
 {
     if (!file->reader)
         BW_TRY(bw_data_reader_create(file->fs, &file->reader));

@@ -689,7 +689,7 @@ struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_dat
     return NULL;
 }
 
-static struct bw_error *take_parts(const struct bw_data_block *block, bw_data_taker *take,
+static struct bw_error *take_parts(const struct bw_data_block *block, bw_data_visitor *take,
                                    void *context)
 {
     for (size_t i = 0; i < block->count; i++)
@@ -698,7 +698,8 @@ static struct bw_error *take_parts(const struct bw_data_block *block, bw_data_ta
 }
 
 struct bw_error *bw_data_read(struct bw_data_reader *reader, const struct bw_data_file *file,
-                              uint64_t offset, uint64_t length, bw_data_taker *take, void *context)
+                              uint64_t offset, uint64_t length, bw_data_visitor *take,
+                              void *context)
 {
     struct bw_error *error = NULL;
     uint64_t end =

@@ -184,7 +184,7 @@ static struct bw_error *deliver_parts(const struct bw_stream *stream, const stru
                                       const struct entry *entry, size_t last)
 {
     for (size_t part = entry->part; part < last && !entry->work; part++)
-        BW_TRY(stream->take(stream->context, &entry->file, &slot->block.parts[part]));
+        BW_TRY(stream->visit(stream->context, &entry->file, &slot->block.parts[part]));
     return NULL;
 }
 
@@ -349,7 +349,7 @@ struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *given)
     struct bw_stream stream;
     BW_TRY(BW_TAKE_OPTIONS(&stream, given));
     if (!stream.work_limit)
-        stream.work_limit = stream.take ? WORK_LIMIT : UINT64_MAX;
+        stream.work_limit = stream.visit ? WORK_LIMIT : UINT64_MAX;
     unsigned threads = bw_pool_workers(stream.threads);
     struct state state = {.fs = fs, .stream = &stream, .blocks = threads + MORE_BLOCKS};
     state.size = state.blocks + MORE_TASKS;

@@ -154,7 +154,7 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
 {
     struct bw_diff diff = {.options.struct_size = sizeof diff.options};
     BW_TRY(BW_TAKE_OPTIONS(&diff.options, options));
-    if (!diff.options.take)
+    if (!diff.options.visit)
         return bw_error_create(BW_ERROR_USAGE, "no callback was given");
     bw_diff_tree_init(&diff.trees[0], before);
     bw_diff_tree_init(&diff.trees[1], after);

@@ -132,7 +132,7 @@ void bw_diff_tree_free(struct bw_diff_tree *tree);
 /** Passes the items in a range of keys, both included, to `take`. `*lost` is set if some of them
  * may be lost, which is reported. Fails if `take` does, or memory runs out. */
 struct bw_error *bw_diff_items(struct bw_diff_tree *tree, struct bw_leaf_finder *finder,
-                               struct bw_key first, struct bw_key last, bw_item_taker *take,
+                               struct bw_key first, struct bw_key last, bw_item_visitor *take,
                                void *context, bool *lost);
 
 /** An inode of one tree. */

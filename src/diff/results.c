@@ -215,7 +215,7 @@ static struct bw_error *hand_out(struct bw_diff *diff, const struct bw_diff_row 
         .bytes = row->bytes,
     };
     count(&diff->summary, row);
-    return diff->options.take(diff->options.context, &difference);
+    return diff->options.visit(diff->options.context, &difference);
 }
 
 struct bw_error *bw_diff_rows_hand_out(struct bw_diff *diff)

@@ -35,7 +35,7 @@ void bw_diff_tree_free(struct bw_diff_tree *tree)
 /* Passes on the items of the finder's leaf. */
 static struct bw_error *give_items(struct bw_diff_tree *tree, const struct bw_leaf_finder *finder,
                                    const struct bw_key *first, const struct bw_key *last,
-                                   bw_item_taker *take, void *context, bool *lost)
+                                   bw_item_visitor *take, void *context, bool *lost)
 {
     const struct bw_node *leaf = &finder->leaf;
     uint32_t slot = finder->ordered ? bw_node_count_until(leaf, first) : 0;
@@ -61,7 +61,7 @@ static struct bw_error *give_items(struct bw_diff_tree *tree, const struct bw_le
 }
 
 struct bw_error *bw_diff_items(struct bw_diff_tree *tree, struct bw_leaf_finder *finder,
-                               struct bw_key first, struct bw_key last, bw_item_taker *take,
+                               struct bw_key first, struct bw_key last, bw_item_visitor *take,
                                void *context, bool *lost)
 {
     const struct bw_key no_limit = BW_KEY_MAX;

@@ -152,7 +152,7 @@ static struct bw_error *add_chunk_or_report_device(void *context, const struct b
 
 struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, enum bw_bootstrap_devices devices)
 {
-    static bw_item_taker *const takers[] = {
+    static bw_item_visitor *const takers[] = {
         [BW_DEVICES_IGNORED] = add_chunk_item,
         [BW_DEVICES_FOUND] = add_chunk_or_match_device,
         [BW_DEVICES_MISSING] = add_chunk_or_report_device,

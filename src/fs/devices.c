@@ -91,8 +91,8 @@ struct bw_error *bw_fs_copy_superblock(struct bw_fs *fs, size_t image, unsigned 
 /* An iteration over items of the chunk tree. */
 struct iteration {
     struct bw_fs *fs;
-    bw_device_taker *take_device;
-    bw_chunk_taker *take_chunk;
+    bw_device_visitor *take_device;
+    bw_chunk_visitor *take_chunk;
     void *context;
 };
 
@@ -132,7 +132,7 @@ const char *bw_device_state_name(enum bw_device_state state)
     return state == BW_DEVICE_PRESENT ? "present" : state == BW_DEVICE_STALE ? "stale" : "missing";
 }
 
-struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_taker *take, void *context)
+struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_visitor *take, void *context)
 {
     struct iteration iteration = {.fs = fs, .take_device = take, .context = context};
     return bw_fs_items(fs, &fs->chunk_tree, (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, 0},
@@ -158,7 +158,7 @@ static struct bw_error *take_chunk(void *context, const struct bw_item *item)
     return error;
 }
 
-struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_taker *take, void *context)
+struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_visitor *take, void *context)
 {
     struct iteration iteration = {.fs = fs, .take_chunk = take, .context = context};
     return bw_fs_items(fs, &fs->chunk_tree, (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, 0},

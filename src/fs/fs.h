@@ -20,7 +20,7 @@ struct bw_stripe_tree;
 struct bw_dir_entry;
 
 /** Receives a name as a directory entry, valid until the call returns. Returns an error to stop. */
-typedef struct bw_error *bw_name_taker(void *context, const struct bw_dir_entry *entry);
+typedef struct bw_error *bw_name_visitor(void *context, const struct bw_dir_entry *entry);
 
 /** Replacements for lost blocks, provided by recovery/. All zeros: no recovery. */
 struct bw_recovery {
@@ -30,7 +30,7 @@ struct bw_recovery {
      * too. Skips unreadable items. Callable from any thread, but not from `take`. Returns the error
      * of `take`, or BW_ERROR_NO_MEMORY. */
     struct bw_error *(*names)(void *context, const struct bw_subvolume *subvolume,
-                              uint64_t directory, bw_name_taker *take, void *taker);
+                              uint64_t directory, bw_name_visitor *take, void *taker);
     void (*destroy)(struct bw_recovery *recovery);
     void *context; /**< for `names` */
 };
@@ -44,7 +44,7 @@ struct bw_checksum_trees {
 
 /** Set by callers that need the partition tables instead of a file system. */
 struct bw_table_visit {
-    bw_table_taker *take;
+    bw_table_visitor *take;
     void *context;
 };
 
@@ -132,18 +132,18 @@ static inline uint32_t bw_fs_alignment(const struct bw_fs *fs)
 }
 
 /** Receives an item, which is valid until the call returns. */
-typedef struct bw_error *bw_item_taker(void *context, const struct bw_item *item);
+typedef struct bw_error *bw_item_visitor(void *context, const struct bw_item *item);
 
 /** Passes the items in a range of keys, inclusive, to `take`. Reports and skips lost items. Returns
  * the error of `take`, or BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,
-                             struct bw_key last, bw_item_taker *take, void *context);
+                             struct bw_key last, bw_item_visitor *take, void *context);
 
 /** Passes all items of a tree to `take`, reading many leaves at once. Reports lost blocks, and
  * errors of `take`, and continues. `name` is the name of the tree in messages. Fails only if memory
  * runs out. */
 struct bw_error *bw_fs_scan(struct bw_fs *fs, const struct bw_tree *tree, const char *name,
-                            bw_item_taker *take, void *context);
+                            bw_item_visitor *take, void *context);
 
 /** Calls bw_find_leaf(), and reports lost blocks. */
 struct bw_error *bw_fs_find_leaf(struct bw_fs *fs, struct bw_leaf_finder *finder,

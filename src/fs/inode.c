@@ -57,7 +57,7 @@ struct bw_error *bw_lookup_number(struct bw_fs *fs, const struct bw_subvolume *s
 /* An iteration over the names of an inode. */
 struct names {
     struct bw_fs *fs;
-    bw_inode_name_taker *take;
+    bw_inode_name_visitor *take;
     void *context;
 };
 
@@ -80,7 +80,7 @@ static struct bw_error *take_names(void *context, const struct bw_item *item)
 }
 
 struct bw_error *bw_inode_names(struct bw_fs *fs, const struct bw_place *place,
-                                bw_inode_name_taker *take, void *context)
+                                bw_inode_name_visitor *take, void *context)
 {
     const struct bw_tree_reader reader = bw_fs_name_reader(fs);
     struct names names = {fs, take, context};

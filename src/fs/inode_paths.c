@@ -162,7 +162,7 @@ static struct bw_error *find_directory(struct bw_inode_paths *paths, uint64_t in
 
 struct bw_error *bw_inode_paths_join(struct bw_inode_paths *paths,
                                      const struct bw_subvolume *subvolume, uint64_t directory,
-                                     const void *name, size_t length, bw_path_taker *take,
+                                     const void *name, size_t length, bw_path_visitor *take,
                                      void *context)
 {
     struct bw_buffer *path = &paths->path;
@@ -180,7 +180,7 @@ struct bw_error *bw_inode_paths_join(struct bw_inode_paths *paths,
 struct naming {
     struct bw_inode_paths *paths;
     const struct bw_subvolume *subvolume;
-    bw_path_taker *take;
+    bw_path_visitor *take;
     void *context;
 };
 
@@ -193,7 +193,7 @@ static struct bw_error *take_name(void *context, const struct bw_inode_name *nam
 
 struct bw_error *bw_inode_paths_list(struct bw_inode_paths *paths,
                                      const struct bw_subvolume *subvolume, uint64_t inode,
-                                     bw_path_taker *take, void *context)
+                                     bw_path_visitor *take, void *context)
 {
     const struct bw_place place = {.subvolume = subvolume, .inode = inode};
     struct naming naming = {paths, subvolume, take, context};

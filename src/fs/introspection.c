@@ -38,7 +38,7 @@ bool bw_fs_is_input(const struct bw_fs *fs, const struct stat *status)
 }
 
 /* The arguments of bw_fs_files(). */
-struct file_taker {
+struct file_visitor {
     struct bw_error *(*take)(void *context, const char *path, bool written);
     void *context;
 };
@@ -46,7 +46,7 @@ struct file_taker {
 static struct bw_error *take_output(void *context, const struct bw_xlator *layer,
                                     const struct bw_option *option, const char *path)
 {
-    const struct file_taker *taker = context;
+    const struct file_visitor *taker = context;
     (void)layer;
     (void)option;
     return taker->take(taker->context, path, true);
@@ -56,7 +56,7 @@ struct bw_error *
 bw_fs_files(const struct bw_fs *fs,
             struct bw_error *(*take)(void *context, const char *path, bool written), void *context)
 {
-    struct file_taker taker = {take, context};
+    struct file_visitor taker = {take, context};
     for (size_t i = 0; i < fs->inputs.count; i++) {
         const char *path = bw_file_set_path(&fs->inputs, i);
         if (path)

@@ -110,7 +110,7 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *given, const struct 
     return error;
 }
 
-struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_table_taker *take,
+struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_table_visitor *take,
                                      void *context)
 {
     const struct bw_table_visit visit = {take, context};

@@ -152,7 +152,7 @@ struct delivery {
     struct bw_subvolume_paths *paths; /* NULL: without paths */
     struct bw_buffer path;
     uint64_t *others; /* the other groups of one group's relations */
-    bw_qgroup_taker *take;
+    bw_qgroup_visitor *take;
     void *context;
 };
 
@@ -211,7 +211,8 @@ static struct bw_error *deliver_all(struct delivery *delivery, const struct piec
     return NULL;
 }
 
-struct bw_error *bw_fs_qgroups(struct bw_fs *fs, bool wanted, bw_qgroup_taker *take, void *context)
+struct bw_error *bw_fs_qgroups(struct bw_fs *fs, bool wanted, bw_qgroup_visitor *take,
+                               void *context)
 {
     struct pieces pieces = {.fs = fs};
     struct bw_subvolume_paths paths = {0};

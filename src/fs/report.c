@@ -72,7 +72,7 @@ struct bw_error *bw_fs_find_leaf(struct bw_fs *fs, struct bw_leaf_finder *finder
 }
 
 struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,
-                             struct bw_key last, bw_item_taker *take, void *context)
+                             struct bw_key last, bw_item_visitor *take, void *context)
 {
     struct bw_item_range range;
     struct bw_error *error = NULL;
@@ -89,7 +89,7 @@ struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struc
 struct scan {
     struct bw_fs *fs;
     const char *name;
-    bw_item_taker *take;
+    bw_item_visitor *take;
     void *context;
 };
 
@@ -121,7 +121,7 @@ static struct bw_error *lose_block(void *context, const struct bw_block_pointer 
 }
 
 struct bw_error *bw_fs_scan(struct bw_fs *fs, const struct bw_tree *tree, const char *name,
-                            bw_item_taker *take, void *context)
+                            bw_item_visitor *take, void *context)
 {
     struct scan own = {fs, name, take, context};
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = lose_block,

@@ -134,7 +134,7 @@ struct listing {
     struct bw_fs *fs;
     struct bw_subvolume_paths *paths; /* NULL: without paths */
     struct bw_buffer path;
-    bw_subvolume_taker *take;
+    bw_subvolume_visitor *take;
     void *context;
 };
 
@@ -155,7 +155,7 @@ static struct bw_error *list_item(void *context, const struct bw_item *item)
     return listing->take(listing->context, &info);
 }
 
-struct bw_error *bw_fs_subvolumes(struct bw_fs *fs, bool wanted, bw_subvolume_taker *take,
+struct bw_error *bw_fs_subvolumes(struct bw_fs *fs, bool wanted, bw_subvolume_visitor *take,
                                   void *context)
 {
     struct bw_subvolume_paths paths = {0};

@@ -22,7 +22,7 @@ static void complain(struct bw_fs *fs, uint64_t tree, uint64_t inode, const char
 }
 
 static struct bw_error *take_xattrs(struct bw_fs *fs, uint64_t tree, const struct bw_item *item,
-                                    bw_xattr_taker *take, void *context)
+                                    bw_xattr_visitor *take, void *context)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_xattr xattr;
@@ -37,7 +37,7 @@ static struct bw_error *take_xattrs(struct bw_fs *fs, uint64_t tree, const struc
 struct reading {
     struct bw_fs *fs;
     uint64_t tree;
-    bw_xattr_taker *take;
+    bw_xattr_visitor *take;
     void *context;
 };
 
@@ -48,7 +48,7 @@ static struct bw_error *collect_item(void *context, const struct bw_item *item)
 }
 
 struct bw_error *bw_inode_xattrs(struct bw_fs *fs, const struct bw_place *place,
-                                 bw_xattr_taker *take, void *context)
+                                 bw_xattr_visitor *take, void *context)
 {
     const struct bw_tree *tree = &place->subvolume->tree;
     struct reading reading = {fs, tree->id, take, context};

@@ -196,13 +196,13 @@ struct bw_error *bw_volfile_parse(struct bw_graph *graph, const char *source, co
  */
 struct bw_error *bw_graph_check(struct bw_graph *graph, struct bw_file_set *inputs);
 
-typedef struct bw_error *bw_graph_file_taker(void *context, const struct bw_xlator *layer,
-                                             const struct bw_option *option, const char *path);
+typedef struct bw_error *bw_graph_file_visitor(void *context, const struct bw_xlator *layer,
+                                               const struct bw_option *option, const char *path);
 
 /** Calls `take` for each file in an option of this type in validated layers: BW_OPTION_PATH, or
  * BW_OPTION_OUTPUT, except stderr. Returns the first error of `take`. */
 struct bw_error *bw_graph_files(const struct bw_graph *graph, enum bw_option_type wanted,
-                                bw_graph_file_taker *take, void *context);
+                                bw_graph_file_visitor *take, void *context);
 
 /** Validates a single layer, whose children have been validated, except for the files that it would
  * write. */

@@ -208,7 +208,7 @@ static bool state_has_root(const struct bw_history *history, uint64_t tree,
 
 struct reading {
     struct bw_history *history;
-    bw_generation_tree_taker *take;
+    bw_generation_tree_visitor *take;
     void *context;
     struct timespec *newest;
 };
@@ -279,7 +279,7 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
  * is set to the newest time of a change in its subvolumes. */
 static struct bw_error *visit_state_trees(struct bw_history *history,
                                           const struct bw_history_entry *state,
-                                          bw_generation_tree_taker *take, void *context,
+                                          bw_generation_tree_visitor *take, void *context,
                                           struct timespec *newest)
 {
     struct reading reading = {history, take, context, newest};
@@ -564,7 +564,7 @@ const struct bw_generation_info *bw_history_entry(const struct bw_history *histo
 }
 
 struct bw_error *bw_history_trees(struct bw_history *history, size_t state,
-                                  bw_generation_tree_taker *take, void *context)
+                                  bw_generation_tree_visitor *take, void *context)
 {
     return visit_state_trees(history, &history->states[state], take, context, NULL);
 }

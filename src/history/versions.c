@@ -156,7 +156,7 @@ static struct bw_error *pass_version(struct searching *searching, const struct b
     version->unknown = result->unknown;
     version->replaced = older && !is_same_file(older, version);
     version->renamed = older && is_renamed(older, version);
-    return searching->options.take(searching->options.context, version);
+    return searching->options.visit(searching->options.context, version);
 }
 
 /* Handles a generation that has the file: it belongs to the current version, or ends it. */
@@ -218,7 +218,7 @@ struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_opt
     };
     struct bw_versions_options *ours = &searching.options;
     BW_TRY(BW_TAKE_OPTIONS(ours, options));
-    if (!ours->take || !ours->path)
+    if (!ours->visit || !ours->path)
         return bw_error_create(BW_ERROR_USAGE, "no path or no callback was given");
     const struct bw_subvolume *from = bw_subvolume_by_id(present, BW_TOP_SUBVOLUME);
     if (ours->subvolume)

@@ -490,7 +490,7 @@ static struct bw_error *hand_out(struct du *du, const struct bw_listed_file *fil
         return NULL;
     if (options->selection && !sums->files && entry.depth)
         return NULL;
-    return options->take(options->context, &entry);
+    return options->visit(options->context, &entry);
 }
 
 static struct bw_error *finish(struct du *du, const struct bw_listed_file *file,
@@ -561,7 +561,7 @@ struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
 {
     struct bw_du_options options;
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
-    if (!options.take)
+    if (!options.visit)
         return bw_error_create(BW_ERROR_USAGE, "no callback was given");
     struct du du = {.fs = fs, .options = &options};
     struct bw_error *error = count(&du);

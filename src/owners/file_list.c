@@ -43,7 +43,7 @@ struct level {
 struct lister {
     struct bw_fs *fs;
     const struct bw_file_list_options *options;
-    bw_file_batch_taker *take;
+    bw_file_batch_visitor *take;
     void *context;
     struct bw_directory *directory; /* one handle for all */
     struct level *levels;
@@ -468,7 +468,7 @@ static struct bw_error *list(struct lister *lister)
 }
 
 struct bw_error *bw_file_list(struct bw_fs *fs, const struct bw_file_list_options *options,
-                              bw_file_batch_taker *take, void *context)
+                              bw_file_batch_visitor *take, void *context)
 {
     struct lister lister = {.fs = fs, .options = options, .take = take, .context = context};
     struct bw_error *error = list(&lister);

@@ -16,7 +16,7 @@
 struct naming {
     struct bw_fs *fs;
     struct bw_inode_paths *paths;
-    bw_lost_name_taker *take;
+    bw_lost_name_visitor *take;
     void *context;
     struct bw_query_ranges all;    /* inodes of all subvolumes */
     struct bw_query_ranges inodes; /* inodes of the current subvolume; the numbers are indexes into
@@ -150,7 +150,7 @@ static int by_subvolume(const void *first, const void *second)
 
 struct bw_error *bw_lost_inodes_name(struct bw_fs *fs, struct bw_inode_paths *paths,
                                      struct bw_lost_inodes *lost, size_t count,
-                                     bw_lost_name_taker *take, void *context)
+                                     bw_lost_name_visitor *take, void *context)
 {
     struct naming naming = {.fs = fs, .paths = paths, .take = take, .context = context};
     if (count)

@@ -72,7 +72,7 @@ static struct bw_error *give_path(void *context, const char *path, size_t length
     struct giving *giving = context;
     giving->given = true;
     giving->owner->path = (struct bw_bytes){path, length};
-    return giving->options->take(giving->options->context, giving->owner);
+    return giving->options->visit(giving->options->context, giving->owner);
 }
 
 /* Names may be lost only if something is. */
@@ -110,5 +110,5 @@ struct bw_error *bw_owner_give(struct bw_owner_search *search, struct bw_owner *
         return NULL;
     return wanted && may_have_lost_names(search->fs, owner)
                ? bw_owner_postpone(search, owner, owner->inode, owner->inode)
-               : options->take(options->context, owner);
+               : options->visit(options->context, owner);
 }

@@ -107,8 +107,8 @@ struct bw_error *bw_owner_postpone(struct bw_owner_search *search, const struct 
                                    uint64_t first, uint64_t last);
 
 /** Receives a path of an inode; NULL: the only one of a range has none. */
-typedef struct bw_error *bw_lost_name_taker(void *context, const struct bw_lost_inodes *lost,
-                                            uint64_t inode, const char *path, size_t length);
+typedef struct bw_error *bw_lost_name_visitor(void *context, const struct bw_lost_inodes *lost,
+                                              uint64_t inode, const char *path, size_t length);
 
 /**
  * Finds the names of inodes whose own items may be lost, in the directories of their subvolumes.
@@ -117,6 +117,6 @@ typedef struct bw_error *bw_lost_name_taker(void *context, const struct bw_lost_
  */
 struct bw_error *bw_lost_inodes_name(struct bw_fs *fs, struct bw_inode_paths *paths,
                                      struct bw_lost_inodes *lost, size_t count,
-                                     bw_lost_name_taker *take, void *context);
+                                     bw_lost_name_visitor *take, void *context);
 
 #endif

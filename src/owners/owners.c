@@ -117,7 +117,7 @@ static struct bw_error *give_inodes_below(struct descent *descent,
     const struct bw_owner_hooks *hooks = descent->search->hooks;
     const struct bw_owner_options *options = descent->search->options;
     if (hooks && !hooks->accepts(options->context, &inodes.owner))
-        return options->take(options->context, &inodes.owner);
+        return options->visit(options->context, &inodes.owner);
     const struct bw_scan scan = {.first = pointer->expectation.first_key,
                                  .last = key_before(pointer->expectation.end_key),
                                  .adopt = true,
@@ -334,7 +334,7 @@ static struct bw_error *give_lost(void *context, const struct bw_lost_inodes *lo
         return NULL;
     owner.inode = inode;
     owner.path = (struct bw_bytes){path, length};
-    return search->options->take(search->options->context, &owner);
+    return search->options->visit(search->options->context, &owner);
 }
 
 /* Tree blocks. */
@@ -378,7 +378,7 @@ static struct bw_error *give_blocks(struct bw_owner_search *search)
                                        .level = block->level,
                                        .has_key = block->has_key,
                                        .key = block->key};
-        BW_TRY(search->options->take(search->options->context, &owner));
+        BW_TRY(search->options->visit(search->options->context, &owner));
         if (!bw_range_set_add(&search->shown, owner.logical, owner.logical + owner.length))
             return bw_error_no_memory();
     }
@@ -426,7 +426,7 @@ static struct bw_error *give_rest(struct rest *rest, struct bw_owner *before,
         before->length += piece->length;
         return NULL;
     }
-    struct bw_error *error = before->length ? options->take(options->context, before) : NULL;
+    struct bw_error *error = before->length ? options->visit(options->context, before) : NULL;
     *before = *piece;
     return error;
 }

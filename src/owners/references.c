@@ -152,7 +152,7 @@ struct source {
     const struct bw_node *node;
     uint64_t bytenr, owner;
     bool shared;
-    bw_reference_taker *take;
+    bw_reference_visitor *take;
     void *context;
 };
 
@@ -199,7 +199,7 @@ static void give_pointers(const struct source *source, uint32_t first_slot)
 }
 
 void bw_references_of_block(const struct bw_node *node, uint32_t first_slot, bool by_address,
-                            bw_reference_taker *take, void *context)
+                            bw_reference_visitor *take, void *context)
 {
     const struct bw_disk_header *header = (const void *)node->block;
     const struct source source = {

@@ -802,7 +802,7 @@ static size_t list_ranges(const struct bw_shares *shares, uint32_t set,
 /* There is room for `shares->count` elements in both. */
 static struct bw_error *give_set(const struct bw_shares *shares, const struct bucket *bucket,
                                  struct bw_root_range *indices, struct bw_subvolume_range *ranges,
-                                 bw_shared_set_taker *take, void *context)
+                                 bw_shared_set_visitor *take, void *context)
 {
     struct bw_shared_set set = {.bytes = bucket->bytes,
                                 .ranges = ranges,
@@ -816,7 +816,7 @@ static struct bw_error *give_set(const struct bw_shares *shares, const struct bu
     return take(context, &set);
 }
 
-struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_taker *take,
+struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_visitor *take,
                                 void *context)
 {
     const size_t room = shares->count + (size_t)1;

@@ -582,14 +582,14 @@ static void forward_matching(struct bw_probe_consumer *consumer, const struct bw
     if (filter->typed[event->probe->number] &&
         bw_condition_evaluate(&filter->condition, evaluate_test,
                               &(struct question){filter->tests, event}))
-        filter->inner->take(filter->inner, event);
+        filter->inner->visit(filter->inner, event);
 }
 
 struct bw_probe_consumer *bw_filter_before(struct bw_filter *filter,
                                            struct bw_probe_consumer *inner)
 {
     filter->inner = inner;
-    filter->consumer.take = forward_matching;
+    filter->consumer.visit = forward_matching;
     memcpy(filter->consumer.selected, inner->selected, sizeof inner->selected);
     for (unsigned i = 0; i < BW_PROBES_MAX; i++)
         filter->consumer.lazy[i] = inner->lazy[i] | filter->members[i];

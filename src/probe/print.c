@@ -157,7 +157,7 @@ struct bw_error *bw_probe_printer_create(const struct bw_probe_printer_options *
     if (!printer)
         return bw_error_no_memory();
     printer->options = options;
-    printer->consumer.take = print_event;
+    printer->consumer.visit = print_event;
     memcpy(printer->consumer.selected, selected, sizeof printer->consumer.selected);
     pthread_mutex_init(&printer->lock, NULL);
     struct bw_error *error = bw_event_format_init(options.json, selected, &printer->format);

@@ -176,7 +176,7 @@ static void deliver(struct bw_probes *probes, unsigned number, const struct bw_x
                                          .time = bw_probes_now(probes)};
     for (struct bw_probe_consumer *consumer = probes->first; consumer; consumer = consumer->next)
         if (consumer->selected[number])
-            consumer->take(consumer, &event);
+            consumer->visit(consumer, &event);
 }
 
 #define PROBE(id, name, record_name, translator, primary, secondary, grain, documentation)    \

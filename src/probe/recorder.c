@@ -335,7 +335,7 @@ static struct bw_error *prepare_recorder(struct bw_recorder *recorder, const cha
     unsigned count;
     const struct bw_probe *table = bw_probe_table(&count);
     bool *recorded = recorder->consumer.selected;
-    recorder->consumer.take = record_event;
+    recorder->consumer.visit = record_event;
     for (unsigned i = 0; i < count; i++)
         recorded[i] = table[i].coarse || (selected && selected[i]);
     if (recorder->descriptor >= 0)

@@ -148,7 +148,7 @@ static struct bw_error *watch_probes(struct bw_probe_stats *stats, const bool *s
     for (unsigned i = 0; i < count; i++)
         if (!selected || selected[i])
             BW_TRY(add_probe(stats, &probes[i]));
-    stats->consumer.take = count_event;
+    stats->consumer.visit = count_event;
     return NULL;
 }
 
@@ -220,7 +220,7 @@ static void count_call(struct bw_probe_consumer *consumer, const struct bw_probe
 
 static void watch_layers(struct bw_probe_stats *stats)
 {
-    stats->consumer.take = count_call;
+    stats->consumer.visit = count_call;
     stats->consumer.selected[BW_PROBE_fop__unwind] = true;
     stats->consumer.lazy[BW_PROBE_fop__unwind] =
         UINT64_C(1) << BW_fopinfo_bytes | UINT64_C(1) << BW_fopinfo_errors;

@@ -466,7 +466,7 @@ static char *write_nested(const struct bw_row *row, const void *value, char *at)
     const struct bw_records *records = value;
     const struct bw_column *column = row->column;
     struct long_row *long_row = (struct long_row *)row->buffer;
-    struct nested nested = {{.take = append_nested}, column->nested, long_row, false};
+    struct nested nested = {{.visit = append_nested}, column->nested, long_row, false};
     if (!records->list)
         return column->optional ? at : bw_row_absent(row, at);
     struct bw_buffer *buffer = bw_row_buffer(row, bw_row_lead(row, at));

@@ -146,7 +146,7 @@ static size_t first_to(const struct tree_names *names, uint64_t directory)
 struct naming {
     uint64_t directory;
     struct bw_dir_entry entry;
-    bw_name_taker *take;
+    bw_name_visitor *take;
     void *context;
 };
 
@@ -219,7 +219,7 @@ static struct bw_error *name_subvolumes(const struct bw_fs *fs, uint64_t parent,
 }
 
 struct bw_error *bw_name_index_read(void *context, const struct bw_subvolume *subvolume,
-                                    uint64_t directory, bw_name_taker *take, void *taker)
+                                    uint64_t directory, bw_name_visitor *take, void *taker)
 {
     struct bw_name_index *index = context;
     const struct tree_names *names = NULL;

@@ -100,7 +100,7 @@ struct bw_error *bw_name_index_create(struct bw_fs *fs, struct bw_name_index **i
 void bw_name_index_destroy(struct bw_name_index *index);
 /** As bw_recovery.names; the context is the struct bw_name_index. */
 struct bw_error *bw_name_index_read(void *index, const struct bw_subvolume *subvolume,
-                                    uint64_t directory, bw_name_taker *take, void *taker);
+                                    uint64_t directory, bw_name_visitor *take, void *taker);
 
 /* Names whose directory entries are lost (lost_names.c). */
 

@@ -188,7 +188,7 @@ struct bw_error *bw_replay(struct bw_fs *fs)
 
 /* The inodes that the replay has changed. */
 
-struct bw_error *bw_log_inodes(const struct bw_fs *fs, bw_log_inode_taker *take, void *context)
+struct bw_error *bw_log_inodes(const struct bw_fs *fs, bw_log_inode_visitor *take, void *context)
 {
     for (size_t i = 0; i < fs->logged_count; i++)
         BW_TRY(take(context, &fs->logged[i]));

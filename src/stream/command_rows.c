@@ -123,7 +123,7 @@ static void fill_names(struct filling *filling)
 
 /* The streams of a file system. */
 struct listing {
-    bw_command_taker *take;
+    bw_command_visitor *take;
     void *context;
     struct bw_buffer subvolume; /* name of the current one */
     const char *device;
@@ -177,7 +177,7 @@ static struct bw_error *read_stream(struct bw_fs *fs, struct bw_stream_reader *r
     return NULL;
 }
 
-struct bw_error *bw_stream_commands(struct bw_fs *fs, bw_command_taker *take, void *context)
+struct bw_error *bw_stream_commands(struct bw_fs *fs, bw_command_visitor *take, void *context)
 {
     struct listing listing = {.take = take, .context = context};
     struct bw_error *error =

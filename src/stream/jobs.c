@@ -463,7 +463,7 @@ struct bw_error *bw_send_run(struct bw_sender *sender)
         .next = next_job,
         .work = sender->options.compressed ? read_job : NULL,
         .work_limit = BW_SEND_DATA,
-        .take = deliver_part,
+        .visit = deliver_part,
         .finish = finish_job,
         .held = held_bytes,
         .context = sender,

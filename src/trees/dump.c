@@ -33,13 +33,13 @@ struct dump_tree {
 };
 
 /* Receives a tree; a view that ends with the call. An error ends the iteration. */
-typedef struct bw_error *tree_taker(void *context, const struct dump_tree *tree);
+typedef struct bw_error *tree_visitor(void *context, const struct dump_tree *tree);
 
 struct iteration {
     struct bw_fs *fs;
     const uint64_t *id; /* the only one wanted; NULL: all */
     bool replayed;      /* with the changes of the log */
-    tree_taker *take;
+    tree_visitor *take;
     void *context;
 };
 
@@ -130,7 +130,7 @@ static struct bw_error *give_roots(struct iteration *iteration, const struct bw_
 /* Passes on the trees of an id, or all of them if `id` is NULL; with `replayed`, after the replay
  * of the log. Reports unreadable roots. */
 static struct bw_error *each_tree(struct bw_fs *fs, const uint64_t *id, bool replayed,
-                                  tree_taker *take, void *context)
+                                  tree_visitor *take, void *context)
 {
     struct iteration iteration = {fs, id, replayed, take, context};
     const struct bw_tree remap = {BW_REMAP_TREE, fs->superblock.remap_root, 0};

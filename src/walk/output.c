@@ -107,7 +107,7 @@ void bw_entry_read(const char **bytes, struct bw_walked_file *file, struct bw_in
  * the output of the tasks after it that have already finished.
  */
 
-void bw_output_init(struct bw_ordered_output *output, bw_bytes_taker *consume, void *context)
+void bw_output_init(struct bw_ordered_output *output, bw_bytes_visitor *consume, void *context)
 {
     memset(output, 0, sizeof *output);
     output->consume = consume;
@@ -375,7 +375,7 @@ static size_t find_texts(const struct bw_buffer *bytes, const char **places)
     return count;
 }
 
-struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bool reverse, bw_bytes_taker *consume,
+struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bool reverse, bw_bytes_visitor *consume,
                                void *context)
 {
     const size_t count = find_texts(sorted, NULL);

@@ -27,10 +27,10 @@ enum {
 };
 
 /** Takes text, or records. */
-typedef struct bw_error *bw_bytes_taker(void *context, const char *bytes, size_t length);
+typedef struct bw_error *bw_bytes_visitor(void *context, const char *bytes, size_t length);
 
 struct bw_ordered_output {
-    bw_bytes_taker *consume;
+    bw_bytes_visitor *consume;
     void *context;
     pthread_mutex_t lock;
     pthread_cond_t moved;
@@ -49,7 +49,7 @@ struct bw_ordered_output {
 };
 
 /** Starts; everything goes to `consume`. */
-void bw_output_init(struct bw_ordered_output *output, bw_bytes_taker *consume, void *context);
+void bw_output_init(struct bw_ordered_output *output, bw_bytes_visitor *consume, void *context);
 
 /** Releases the memory; returns the first error there was. The caller owns it. */
 struct bw_error *bw_output_destroy(struct bw_ordered_output *output);
@@ -122,7 +122,7 @@ bool bw_order_is_known(enum bw_walk_order order);
 struct bw_error *bw_sorted_take(void *sorted, const char *bytes, size_t length);
 
 /** Passes everything on in its order, some texts of the inner writer at a time; then frees it. */
-struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bool reverse, bw_bytes_taker *consume,
+struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bool reverse, bw_bytes_visitor *consume,
                                void *context);
 
 #endif

@@ -203,7 +203,7 @@ static void read_streamed(struct data_image *image, const struct bw_stream_file 
         bw_stream_run(image->fs, &(struct bw_stream){.struct_size = sizeof(struct bw_stream),
                                                      .threads = threads,
                                                      .next = next,
-                                                     .take = take_streamed,
+                                                     .visit = take_streamed,
                                                      .finish = finish,
                                                      .context = &reading}));
     assert_int_equal(result->finished, 1);

@@ -19,16 +19,16 @@ static inline void receive_event(struct bw_probe_consumer *consumer,
 
 static inline bool filter_matches(struct bw_filter *filter, const struct bw_probe_event *event)
 {
-    struct filter_receiver receiver = {.consumer = {.take = receive_event}};
+    struct filter_receiver receiver = {.consumer = {.visit = receive_event}};
     struct bw_probe_consumer *filtered = bw_filter_before(filter, &receiver.consumer);
-    filtered->take(filtered, event);
+    filtered->visit(filtered, event);
     return receiver.received;
 }
 
 /** The members of a probe's record that a filter reads. */
 static inline uint64_t filter_members(struct bw_filter *filter, unsigned probe)
 {
-    struct bw_probe_consumer receiver = {.take = receive_event};
+    struct bw_probe_consumer receiver = {.visit = receive_event};
     return bw_filter_before(filter, &receiver)->lazy[probe];
 }
 

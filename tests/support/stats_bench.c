@@ -30,7 +30,7 @@ void stats_fire(struct bw_probe_stats *stats, enum bw_probe_number number, const
     const struct bw_probe_event event = {
         .probe = probe, .record = record, .members = wanted & bw_probe_members(probe)};
     assert_true(consumer->selected[number]);
-    consumer->take(consumer, &event);
+    consumer->visit(consumer, &event);
 }
 
 /* The sum of all numbers of a name in a report. */

@@ -75,7 +75,7 @@ static struct bw_error *check_all(struct check *check, const struct bw_error *wh
                                             .data = settings->data,
                                             .all = settings->all,
                                             .threads = settings->threads,
-                                            .take = check_on_finding,
+                                            .visit = check_on_finding,
                                             .progress = check_show_progress,
                                             .context = check};
     struct bw_fs *fs = check->session.fs;

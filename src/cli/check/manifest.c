@@ -451,7 +451,7 @@ static struct bw_error *compare_files(struct comparison *comparison)
                                      .next = next_file,
                                      .work = hash_part,
                                      .work_limit = CMD_HASHING_LIMIT,
-                                     .take = on_part,
+                                     .visit = on_part,
                                      .finish = on_file_end,
                                      .context = comparison};
     BW_TRY(find_top(comparison, settings->subvolume));

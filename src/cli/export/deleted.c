@@ -233,7 +233,7 @@ static struct bw_error *list_state(struct deleting *deleting)
         .struct_size = sizeof stream,
         .threads = deleting->settings->extract.export.walk.threads,
         .next = next,
-        .take = handle_part,
+        .visit = handle_part,
         .finish = finish,
         .context = deleting,
         .held = cmd_export_held,

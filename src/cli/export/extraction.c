@@ -605,7 +605,7 @@ static struct bw_error *extract_files(struct extract *extract)
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = extract->export.settings->walk.threads,
                                      .next = next_file,
-                                     .take = write_part,
+                                     .visit = write_part,
                                      .finish = finish_entry,
                                      .context = extract,
                                      .held = cmd_export_held};

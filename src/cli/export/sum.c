@@ -157,7 +157,7 @@ static struct bw_error *sum_files(struct sum *sum)
                                      .next = next,
                                      .work = work,
                                      .work_limit = CMD_HASHING_LIMIT,
-                                     .take = hash_part,
+                                     .visit = hash_part,
                                      .finish = finish,
                                      .context = sum,
                                      .held = cmd_export_held};

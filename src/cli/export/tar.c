@@ -300,7 +300,7 @@ static struct bw_error *write_archive(const struct tar_state *state, struct tar 
                                      .next = next_file,
                                      .work = tar->format == BW_ARCHIVE_MTREE ? hash_file : NULL,
                                      .work_limit = CMD_HASHING_LIMIT,
-                                     .take = write_part,
+                                     .visit = write_part,
                                      .finish = finish_file,
                                      .context = tar,
                                      .held = cmd_export_held};

@@ -101,7 +101,7 @@ static struct bw_error *list_options(void *context, struct bw_record_sink *sink)
                                                .description = option->description};
         if (!range)
             return bw_error_no_memory();
-        BW_TRY(sink->take(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
     }
     return NULL;
 }

@@ -145,7 +145,7 @@ static struct bw_error *write_files(struct cat *cat)
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = cat->state->threads,
                                      .next = next,
-                                     .take = write_part,
+                                     .visit = write_part,
                                      .finish = finish,
                                      .context = cat};
     cat->files = calloc(cat->paths.common->path_count + 1, sizeof *cat->files);

@@ -268,7 +268,7 @@ static struct bw_error *compare(struct diffing *diffing)
         .by_path = state->by_path,
         .states = !diffing->other,
         .reading = (enum bw_diff_reading)state->reading,
-        .take = write_difference,
+        .visit = write_difference,
         .context = diffing,
     };
     BW_TRY(find_sides(diffing, sides));

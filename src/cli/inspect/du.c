@@ -103,7 +103,7 @@ static struct bw_error *list_path(struct du *du, const char *path)
         .selection = selection->selection,
         .has_maxdepth = du->state->summarize || selection->has_maxdepth,
         .maxdepth = du->state->summarize ? 0 : selection->maxdepth,
-        .take = write_entry,
+        .visit = write_entry,
         .context = du,
         .mindepth = du->state->summarize ? 0 : selection->mindepth,
     };

@@ -197,7 +197,7 @@ static struct bw_error *print_extent(struct bw_record_sink *sink, const void *re
 static struct bw_error *print_table(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
     const struct bw_contentinfo *row = record;
-    struct table table = {{.take = print_extent}, answer, 0};
+    struct table table = {{.visit = print_extent}, answer, 0};
     struct bw_buffer *text = &answer->text;
     (void)absent;
     (answer->output.at_once ? bw_escape_append : bw_buffer_append)(text, row->path.data,
@@ -228,7 +228,7 @@ static struct bw_error *list_some(const struct copies *copies, bool parity,
         const struct bw_copyinfo row = {
             .devid = place.devid, .offset = place.offset, .missing = !place.present};
         if (place.rebuilt == parity)
-            BW_TRY(sink->take(sink, &row, sizeof row, 0));
+            BW_TRY(sink->visit(sink, &row, sizeof row, 0));
     }
     return NULL;
 }
@@ -264,7 +264,7 @@ static struct bw_error *list_places(void *context, struct bw_record_sink *sink)
             row.copies = (struct bw_records){list_copies, &copies};
         if (has_parity(places->answer, &copies.part))
             row.parity = (struct bw_records){list_parity, &copies};
-        BW_TRY(sink->take(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
     }
     return NULL;
 }
@@ -293,7 +293,7 @@ static struct bw_error *write_extent(const struct answer *answer, const struct b
     else
         absent |= BW_MEMBER(extentinfo, extent_logical) | BW_MEMBER(extentinfo, extent_stored) |
                   BW_MEMBER(extentinfo, extent_length) | BW_MEMBER(extentinfo, extent_offset);
-    return sink->take(sink, &row, sizeof row, absent);
+    return sink->visit(sink, &row, sizeof row, absent);
 }
 
 static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)

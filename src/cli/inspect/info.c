@@ -101,7 +101,7 @@ static struct bw_error *list_profiles(void *context, struct bw_record_sink *sink
                                            .profile = group->profile,
                                            .size = group->bytes,
                                            .chunks = group->chunks};
-        BW_TRY(sink->take(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
     }
     return NULL;
 }
@@ -127,10 +127,10 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
                  sizeof device->uuid},
         .device = {device->path, device->path ? strlen(device->path) : 0},
     };
-    return sink->take(sink, &row, sizeof row,
-                      BW_MEMBER(deviceinfo, generation) | BW_MEMBER(deviceinfo, partition) |
-                          BW_MEMBER(deviceinfo, incomplete_chunks) |
-                          (device->total_bytes ? 0 : unsized));
+    return sink->visit(sink, &row, sizeof row,
+                       BW_MEMBER(deviceinfo, generation) | BW_MEMBER(deviceinfo, partition) |
+                           BW_MEMBER(deviceinfo, incomplete_chunks) |
+                           (device->total_bytes ? 0 : unsized));
 }
 
 static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
@@ -211,7 +211,7 @@ static struct bw_error *list_problems(void *context, struct bw_record_sink *sink
     for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++) {
         const struct bw_probleminfo row = {.severity = names[info->problems[i].severity],
                                            .message = info->problems[i].error->message};
-        BW_TRY(sink->take(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
     }
     return NULL;
 }
@@ -468,8 +468,8 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
 {
     struct lines profiles = *lines, devices = *lines;
     struct info *info = row->disks.context;
-    profiles.sink.take = append_profile;
-    devices.sink.take = append_device;
+    profiles.sink.visit = append_profile;
+    devices.sink.visit = append_device;
     append_superblock(lines, row);
     if (info->opened) {
         BW_TRY(row->profiles.list(info, &profiles.sink));

@@ -355,7 +355,7 @@ static struct bw_error *ask(struct asking *asking)
     struct bw_owner_options owners = {.struct_size = sizeof owners,
                                       .whole_extents = state->extent,
                                       .no_extent_tree = state->scan,
-                                      .take = write_owner,
+                                      .visit = write_owner,
                                       .context = asking};
     const bool by_device = state->devid || state->bad_map;
     if (state->subvolume)

@@ -252,7 +252,7 @@ static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
         .lzo = extents->compressions[BW_COMPRESS_LZO],
         .zstd = extents->compressions[BW_COMPRESS_ZSTD],
     };
-    return sink->take(sink, &row, sizeof row, 0);
+    return sink->visit(sink, &row, sizeof row, 0);
 }
 
 static void fill_inode(struct bw_statinfo *row, const struct bw_inode *inode)

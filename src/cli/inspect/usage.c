@@ -159,7 +159,7 @@ static struct bw_error *list_overall(void *context, struct bw_record_sink *sink)
         .incomplete_chunks = usage->incomplete_chunks,
         .complete = usage->complete,
     };
-    return sink->take(sink, &row, sizeof row, 0);
+    return sink->visit(sink, &row, sizeof row, 0);
 }
 
 /* A group and its index. */
@@ -176,7 +176,7 @@ static struct bw_error *list_allocations(void *context, struct bw_record_sink *s
         const struct bw_allocationinfo row = {.devid = device->info.devid,
                                               .size = device->by_group[group->number]};
         if (row.size)
-            BW_TRY(sink->take(sink, &row, sizeof row, 0));
+            BW_TRY(sink->visit(sink, &row, sizeof row, 0));
     }
     return NULL;
 }
@@ -198,7 +198,7 @@ static struct bw_error *list_groups(void *context, struct bw_record_sink *sink)
             .complete = group->complete,
             .devices = {list_allocations, &(struct group){usage, i}},
         };
-        BW_TRY(sink->take(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
     }
     return NULL;
 }
@@ -219,7 +219,7 @@ static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
             .unallocated = device->unallocated,
             .slack = device->slack,
         };
-        BW_TRY(sink->take(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
     }
     return NULL;
 }

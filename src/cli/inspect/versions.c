@@ -109,7 +109,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
         .state_count = states.count,
         .path = path.data,
         .all = state->all,
-        .take = write_version,
+        .visit = write_version,
         .context = versions,
         .progress = cmd_progress_state,
         .subvolume = state->subvolume,

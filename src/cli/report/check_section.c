@@ -27,7 +27,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
         .struct_size = sizeof wanted,
         .quick = report->settings->check == REPORT_CHECK_QUICK,
         .threads = report->settings->threads,
-        .take = check_on_finding,
+        .visit = check_on_finding,
         .progress = show_progress,
         .context = &check,
     };

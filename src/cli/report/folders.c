@@ -182,7 +182,7 @@ struct bw_error *report_folders(struct report *report)
     const struct bw_du_options wanted = {.struct_size = sizeof wanted,
                                          .has_maxdepth = true,
                                          .maxdepth = DEPTH,
-                                         .take = add_folder,
+                                         .visit = add_folder,
                                          .context = &all};
     for (size_t i = 0; i < sizeof all.pending / sizeof *all.pending; i++)
         all.pending[i] = NONE;

@@ -120,7 +120,7 @@ static void check(const struct iw_image *image, struct bw_buffer *text)
     struct bw_check_summary *summary = NULL;
     struct report_log log = {0};
     const struct bw_check_options options = {
-        .struct_size = sizeof options, .threads = 2, .take = take, .context = text};
+        .struct_size = sizeof options, .threads = 2, .visit = take, .context = text};
     expect_success(open_image(image, &log, &fs));
     expect_success(bw_check(fs, &options, &summary));
     bw_check_summary_free(summary);

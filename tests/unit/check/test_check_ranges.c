@@ -53,7 +53,7 @@ static void make_bed_of(struct bed *bed, struct iw_image *image)
     *bed = (struct bed){.image = image};
     bed->data = first_data_chunk(image)->logical;
     expect_success(open_image(image, &bed->log, &bed->fs));
-    bed->options = (struct bw_check_options){.take = take_finding, .all = true, .context = bed};
+    bed->options = (struct bw_check_options){.visit = take_finding, .all = true, .context = bed};
     bed->check = (struct bw_check){.fs = bed->fs, .options = &bed->options};
     expect_success(bw_check_begin(&bed->check));
 }

@@ -27,7 +27,7 @@ static void expect(struct iw_image *image, const char *findings)
     struct bw_check_summary *summary = NULL;
     struct report_log log = {0};
     const struct bw_check_options options = {
-        .struct_size = sizeof options, .threads = 2, .take = take, .context = &text};
+        .struct_size = sizeof options, .threads = 2, .visit = take, .context = &text};
     expect_success(open_image(image, &log, &fs));
     expect_success(bw_check(fs, &options, &summary));
     bw_check_summary_free(summary);

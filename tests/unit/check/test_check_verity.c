@@ -122,7 +122,7 @@ static void expect(const struct tree *tree, unsigned missing_piece, const char *
     struct bw_check_summary *summary = NULL;
     struct report_log log = {0};
     const struct bw_check_options options = {
-        .struct_size = sizeof options, .data = true, .threads = 2, .take = take, .context = &text};
+        .struct_size = sizeof options, .data = true, .threads = 2, .visit = take, .context = &text};
     struct iw_image *image = write(tree, missing_piece);
     iw_superblock_edit(image, IW_ALL_DEVICES, IW_ALL_COPIES, set_feature, NULL, true);
     expect_success(open_image(image, &log, &fs));

@@ -120,7 +120,7 @@ static struct bw_error *run(const struct data_image *image, unsigned thread_coun
                                      .next = next,
                                      .work = whole,
                                      .work_limit = limit,
-                                     .take = take,
+                                     .visit = take,
                                      .finish = finish,
                                      .context = job};
     return bw_stream_run(image->fs, &stream);
@@ -242,7 +242,7 @@ static void test_blocks_are_used_again(void **state)
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = 1,
                                      .next = next_of_one,
-                                     .take = take_any,
+                                     .visit = take_any,
                                      .finish = end_one,
                                      .context = &job};
     assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);

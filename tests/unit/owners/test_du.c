@@ -25,7 +25,7 @@ static struct taken count(struct bw_fs *fs, const char *start)
 {
     struct taken taken = {.entries = 0};
     const struct bw_du_options options = {
-        .struct_size = sizeof options, .start = start, .take = take, .context = &taken};
+        .struct_size = sizeof options, .start = start, .visit = take, .context = &taken};
     expect_success(bw_du(fs, &options));
     return taken;
 }
@@ -190,7 +190,7 @@ static void test_options(void **state)
     data_image_plain(image, 0, 0, SECTOR);
     data_image_open(image, NULL);
     expect_error(bw_du(image->fs, &options), BW_ERROR_USAGE, "no callback was given");
-    options.take = take;
+    options.visit = take;
     options.start = "/none";
     expect_error(bw_du(image->fs, &options), BW_ERROR_NOT_FOUND, NULL);
     expect_error(bw_compression_open(image->fs, &wrong, &sums), BW_ERROR_USAGE, NULL);

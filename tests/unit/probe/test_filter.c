@@ -362,7 +362,7 @@ static void count_event(struct bw_probe_consumer *consumer, const struct bw_prob
 static void test_filtered_consumer(void **state)
 {
     (void)state;
-    struct counter counter = {.consumer = {.take = count_event}};
+    struct counter counter = {.consumer = {.visit = count_event}};
     expect_success(bw_probes_select("block-read-done", counter.consumer.selected));
     counter.consumer.lazy[BW_PROBE_block__read__done] = UINT64_C(1) << BW_blockinfo_bytes;
     expect_success(create("block-read-done", "items > 100"));
@@ -374,7 +374,7 @@ static void test_filtered_consumer(void **state)
     for (unsigned items = 0; items < 200; items++) {
         const struct bw_blockinfo record = {.items = items};
         const struct bw_probe_event event = event_of(BW_PROBE_block__read__done, &record);
-        filtered->take(filtered, &event);
+        filtered->visit(filtered, &event);
     }
     assert_int_equal(counter.count, 99);
 }

@@ -88,7 +88,7 @@ static void test_guard(void **state)
 {
     (void)state;
     struct bw_probes *probes;
-    struct counter counter = {.consumer = {.take = count}};
+    struct counter counter = {.consumer = {.visit = count}};
     const struct bw_cache_event event = {{.call = 7}, 4096, 2, 16384, 5};
     assert_null(bw_probes_create(&probes));
     bw_probes_set_clock(probes, fake_clock);
@@ -119,7 +119,7 @@ static void test_evicted_block_has_no_tree(void **state)
 {
     (void)state;
     struct bw_probes *probes;
-    struct counter counter = {.consumer = {.take = count}};
+    struct counter counter = {.consumer = {.visit = count}};
     const struct bw_cache_event event = {{.call = 7}, 4096, 2, 16384, 5};
     assert_null(bw_probes_create(&probes));
     assert_null(bw_probes_select("cache-evict", counter.consumer.selected));
@@ -135,7 +135,7 @@ static void test_lazy_members(void **state)
 {
     (void)state;
     struct bw_probes *probes;
-    struct counter first = {.consumer = {.take = count}}, second = first;
+    struct counter first = {.consumer = {.visit = count}}, second = first;
     const struct bw_key_event event = {
         {.call = 1}, 5, {256, BW_DIR_ITEM, 9}, {256, BW_DIR_ITEM, 9}};
     assert_null(bw_probes_create(&probes));

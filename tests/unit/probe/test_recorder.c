@@ -194,7 +194,7 @@ static void test_longest(void **state)
         }
         const struct bw_probe_event event = {
             .probe = &table[i], .record = &record, .members = UINT64_MAX, .time = UINT64_MAX};
-        consumer->take(consumer, &event);
+        consumer->visit(consumer, &event);
         assert_non_null(strstr(last_line(&bench), table[i].name));
         assert_true(bw_utf8_is_valid(bench.line, strlen(bench.line)));
         last_json(&bench);

@@ -450,7 +450,7 @@ static struct bw_error *list_allocations(void *context, struct bw_record_sink *s
 {
     for (uint64_t i = 1; i <= 2; i++) {
         const struct bw_allocationinfo row = {.devid = i, .size = *(const uint64_t *)context};
-        struct bw_error *error = sink->take(sink, &row, sizeof row, 0);
+        struct bw_error *error = sink->visit(sink, &row, sizeof row, 0);
         if (error)
             return error;
     }
@@ -462,7 +462,7 @@ static struct bw_error *list_groups(void *context, struct bw_record_sink *sink)
     const uint64_t only_devices = ~BW_MEMBER(usagegroupinfo, devices);
     for (uint64_t i = 0; i < *(const unsigned *)context; i++) {
         struct bw_usagegroupinfo row = {.devices = {list_allocations, &i}};
-        struct bw_error *error = sink->take(sink, &row, sizeof row, only_devices);
+        struct bw_error *error = sink->visit(sink, &row, sizeof row, only_devices);
         if (error)
             return error;
     }
@@ -472,7 +472,7 @@ static struct bw_error *list_groups(void *context, struct bw_record_sink *sink)
 static struct bw_error *list_device(void *context, struct bw_record_sink *sink)
 {
     const struct bw_usagedeviceinfo row = {.device = {context, strlen(context)}};
-    return sink->take(sink, &row, sizeof row, ~BW_MEMBER(usagedeviceinfo, device));
+    return sink->visit(sink, &row, sizeof row, ~BW_MEMBER(usagedeviceinfo, device));
 }
 
 static struct bw_error *append_piece(void *context, const char *bytes, size_t length)

@@ -38,7 +38,7 @@ struct probe_bench {
 static struct probe_bench *make_bench(const char *each)
 {
     struct probe_bench *bench = calloc(1, sizeof *bench);
-    bench->watcher.consumer.take = take;
+    bench->watcher.consumer.visit = take;
     expect_success(bw_probes_create(&bench->probes));
     expect_success(bw_probes_select("fop-*", bench->watcher.consumer.selected));
     bw_probes_add(bench->probes, &bench->watcher.consumer);
