@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain subvolumes raid5-3 lost-tree-extent \
-    lost-leaf-first raid0-5 || exit 1
+    lost-leaf-first lost-leaf-inodes raid0-5 || exit 1
 fixtures=$BUILD/fixtures
 plain=$fixtures/plain/dev1.img
 
@@ -71,6 +71,31 @@ cp "$WORK/page.html" "$WORK/hostile.html"
 # Damage, missing devices, wrong usage.
 page "a lost leaf" 1 'damage: ' --check quick "$fixtures/lost-leaf-first/dev1.img"
 holds "is said at the top" text_has 'Missing or unreliable parts'
+holds "without a full check, the files are unknown" grep -qF 'a complete check names them' \
+    "$WORK/text"
+page "lost inodes" 1 'damage: ' "$fixtures/lost-leaf-inodes/dev1.img"
+holds "the files come first" [ "$(grep -n -m 1 '<section' "$WORK/page.html" |
+    grep -c 'id="affected"')" = 1 ]
+holds "their number" text_has '3 files or directories'
+for file in 9 10 11; do
+    holds "a lost file" grep -qF \
+        "<code>/dir-2/file-$file</code>: its attributes, contents or names" "$WORK/page.html"
+done
+holds "the next command" text_has \
+    "btrfs-walk check --data $fixtures/lost-leaf-inodes/dev1.img"
+cp --sparse=always "$plain" "$WORK/it's lost.img"
+offset=$("$PROGRAM" owner -o logical,kind,path "$plain" 13631488+8M |
+    awk -F '\t' '$2 == "data" { print $1; exit }')
+victim=$("$PROGRAM" owner -o path "$plain" "$offset")
+# Data have the same offset on the only device as in logical addresses.
+holds "damaged data" dd if=/dev/urandom of="$WORK/it's lost.img" bs=4096 count=1 conv=notrunc \
+    seek="$((offset / 4096))" status=none
+page "without reading data" 0 - "$WORK/it's lost.img"
+page "with reading data" 1 'found 1 error' --check data "$WORK/it's lost.img"
+holds "the damaged file" grep -qF "<code>$victim</code>: 4.00KiB of the contents cannot be read" \
+    "$WORK/page.html"
+holds "quoted for a shell" text_has \
+    "btrfs-walk extract -C FOLDER '$WORK/it'\"'\"'s lost.img'"
 page "a lost extent tree" 1 'damage: ' "$fixtures/lost-tree-extent/dev1.img"
 holds "the rest is there" text_has 'Subvolumes and snapshots'
 page "a missing device" 0 'is missing' --check none "$fixtures"/raid5-3/dev[12].img

@@ -17,24 +17,39 @@ static bool show_progress(void *context, const struct bw_check_progress *progres
     return true;
 }
 
+/* The context of the check. */
+struct checking {
+    struct check check;
+    struct report_affected *affected;
+};
+
+static struct bw_error *on_finding(void *context, const struct bw_finding *finding)
+{
+    struct checking *checking = context;
+    report_add_affected(checking->affected, finding);
+    return check_on_finding(&checking->check, finding);
+}
+
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     static const struct check_settings settings;
     struct report *report = context;
-    struct check check = {
-        .common = answer->common, .settings = &settings, .stream = answer->stream};
+    struct checking checking = {
+        .check = {.common = answer->common, .settings = &settings, .stream = answer->stream},
+        .affected = &report->affected};
     const struct bw_check_options wanted = {
         .struct_size = sizeof wanted,
         .quick = report->settings->check == REPORT_CHECK_QUICK,
+        .data = report->settings->check == REPORT_CHECK_DATA,
         .threads = report->settings->threads,
-        .visit = check_on_finding,
+        .visit = on_finding,
         .progress = show_progress,
-        .context = &check,
+        .context = &checking,
     };
     cmd_progress_expect(0);
     struct bw_error *error = bw_check(answer->session.fs, &wanted, &report->summary);
-    answer->stream = check.stream;
-    bw_buffer_free(&check.message);
+    answer->stream = checking.check.stream;
+    bw_buffer_free(&checking.check.message);
     return error;
 }
 
@@ -74,6 +89,8 @@ static void append_result(struct report *report)
                   report->settings->check == REPORT_CHECK_QUICK
                       ? "The quick check: superblocks, chunk tree and root tree, one copy of each "
                         "block. The rest was not looked at."
+                  : report->settings->check == REPORT_CHECK_DATA
+                      ? "All metadata and data were checked, every copy of them."
                       : "All metadata were checked, every copy of them. Data were not read.");
 }
 

@@ -12,12 +12,12 @@
 #include "draw/markup.h"
 #include "export/hash.h"
 
-static const char *const checks[] = {"full", "quick", "none", NULL}; /* enum report_check */
+static const char *const checks[] = {"full", "quick", "none", "data", NULL}; /* enum report_check */
 
 static const struct cmd_option options[] = {
     {'f', "file", "FILE", "write the report to FILE (default: stdout)",
      CMD_TEXT(struct report_settings, file)},
-    {0, "check", "WORD", "extent of the check: full (default), quick or none",
+    {0, "check", "WORD", "extent of the check: full (default), quick, none, or data",
      CMD_WORD(struct report_settings, check, checks)},
     {'j', "threads", "N", "number of threads, 1 to 32 (default: processors, at most 8)",
      CMD_THREADS(struct report_settings, threads)},
@@ -161,6 +161,7 @@ static struct bw_error *make_page(struct report *report, struct bw_buffer *page)
     BW_TRY(make_sections(report));
     BW_TRY(append_head(page, report));
     append_header(page, report);
+    report_append_affected(report, page);
     append_problems(page, report);
     bw_buffer_append(page, report->body.data, report->body.length);
     bw_buffer_format(page,
@@ -200,6 +201,7 @@ static int run(const struct cmd_common *common, void *state)
     const int status = answer(&report, &file);
     bw_error_free(cmd_output_file_close(&file, NULL));
     bw_check_summary_free(report.summary);
+    report_free_affected(&report.affected);
     bw_buffer_free(&report.body);
     bw_buffer_free(&report.problems);
     return status;
@@ -216,8 +218,9 @@ const struct command cmd_report = {
         "output of 'info', 'usage', 'subvolumes', 'space', 'devices' and 'check', the\n"
         "pictures of 'picture' by type, fill, age and subvolume, and a treemap of the\n"
         "directories. It follows the light or dark mode of the browser and can be printed.\n"
-        "Parts that could not be read are listed at the top.\n\n"
-        "--check full verifies all metadata, as 'check' does; quick and none take less time.\n"
+        "A report about a damaged file system begins with the affected files.\n\n"
+        "--check full verifies all metadata, as 'check' does; quick and none take less time,\n"
+        "and data also verifies all data.\n"
         "If the check finds errors, the exit status is 1.\n",
     .examples = "  btrfs-walk report -f report.html disk.img              everything\n"
                 "  btrfs-walk report --check quick -f r.html a.img b.img  without a long check\n",

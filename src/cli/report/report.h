@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The report command: common declarations of its files. report.c is the command; it combines the
- * sections from sections.c, folders.c (the treemap) and check_section.c (the check). page.c writes
- * HTML, and style.c is the style of the page.
+ * sections from affected.c (affected files), sections.c, folders.c (the treemap) and
+ * check_section.c (the check). page.c writes HTML, and style.c is the style of the page.
  */
 #ifndef BW_CMD_REPORT_H
 #define BW_CMD_REPORT_H
@@ -11,7 +11,7 @@
 #include "btrfs-walk/check.h"
 #include "cli/inspect/plans.h"
 
-enum report_check { REPORT_CHECK_FULL, REPORT_CHECK_QUICK, REPORT_CHECK_NONE };
+enum report_check { REPORT_CHECK_FULL, REPORT_CHECK_QUICK, REPORT_CHECK_NONE, REPORT_CHECK_DATA };
 
 /** Settings of the options. */
 struct report_settings {
@@ -23,6 +23,40 @@ struct report_settings {
 enum {
     REPORT_PROBLEMS = 50, /**< number of messages shown */
     REPORT_ROWS = 500,    /**< rows shown of a table */
+    REPORT_FAULTS = 16,   /**< kinds of errors without files that are remembered */
+};
+
+/** What a file has lost. */
+enum report_loss {
+    REPORT_LOST_DATA = 1 << 0,
+    REPORT_LOST_METADATA = 1 << 1,
+    REPORT_CONTRADICTION = 1 << 2,
+};
+
+/** A file that errors affect. */
+struct report_file {
+    size_t path, length; /**< in `texts` */
+    unsigned losses;     /**< bits of enum report_loss */
+    uint64_t bytes;      /**< contents that cannot be read; 0: unknown */
+};
+
+/** An error that names no file. */
+struct report_fault {
+    const struct bw_finding_code *code;
+    bool has_tree;
+    uint64_t tree;
+    size_t message, length; /**< in `texts` */
+};
+
+/** The affected files. */
+struct report_affected {
+    struct report_file *files;
+    size_t count, capacity;
+    struct bw_buffer texts;
+    bool more;        /**< there are further files */
+    bool more_faults; /**< and further errors without files */
+    struct report_fault faults[REPORT_FAULTS];
+    size_t fault_count;
 };
 
 /** A report that is being made. */
@@ -35,6 +69,7 @@ struct report {
     struct bw_buffer problems;
     size_t problem_count;
     struct bw_check_summary *summary; /**< NULL: nothing was checked */
+    struct report_affected affected;
 };
 
 /** The style of the page. */
@@ -55,6 +90,14 @@ void report_table(struct bw_buffer *page, const struct cmd_answer_plan *plan,
 void report_lines(struct bw_buffer *page, const struct bw_buffer *lines);
 /** Appends a size with a unit. */
 void report_size(struct bw_buffer *page, uint64_t size);
+
+/* Affected files. */
+
+/** Adds the files of a finding, if it is an error that nothing repairs. */
+void report_add_affected(struct report_affected *affected, const struct bw_finding *finding);
+/** Appends the section about them; nothing if the file system is not damaged. */
+void report_append_affected(const struct report *report, struct bw_buffer *page);
+void report_free_affected(struct report_affected *affected);
 
 /* Sections. They report what is missing. */
 

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The beginning of a report about a damaged file system: the affected files, in words, and the
+ * commands to run next. The findings of the check name the files.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "base/human.h"
+#include "btrfs-walk/subvolume.h"
+#include "btrfs-walk/tree.h"
+#include "cli/report/report.h"
+#include "draw/markup.h"
+
+enum {
+    MOST_FILES = 1000, /* remembered */
+    SHOWN_FILES = 20,
+    SHOWN_FAULTS = 5,
+};
+
+static bool begins_with(const char *word, const char *prefix)
+{
+    return strncmp(word, prefix, strlen(prefix)) == 0;
+}
+
+static enum report_loss loss_of(const struct bw_finding *finding)
+{
+    const char *word = finding->code->word;
+    return begins_with(word, "data-")    ? REPORT_LOST_DATA
+           : begins_with(word, "block-") ? REPORT_LOST_METADATA
+                                         : REPORT_CONTRADICTION;
+}
+
+/* Returns the file, which is added if it is new; NULL if there are too many, or without memory. */
+static struct report_file *find_file(struct report_affected *affected, const struct bw_bytes *path)
+{
+    for (size_t i = 0; i < affected->count; i++) {
+        struct report_file *file = &affected->files[i];
+        if (file->length == path->length &&
+            memcmp(affected->texts.data + file->path, path->data, path->length) == 0)
+            return file;
+    }
+    if (affected->count >= MOST_FILES ||
+        !BW_ARRAY_RESERVE(affected->files, affected->count, affected->capacity))
+        return NULL;
+    const struct report_file file = {.path = affected->texts.length, .length = path->length};
+    bw_buffer_append(&affected->texts, path->data, path->length);
+    affected->files[affected->count] = file;
+    return affected->texts.failed ? NULL : &affected->files[affected->count++];
+}
+
+static bool is_subvolume(uint64_t tree)
+{
+    return tree == BW_TOP_SUBVOLUME || (tree >= BW_FIRST_SUBVOLUME && tree <= BW_LAST_SUBVOLUME);
+}
+
+/* Adds an error without a path: the first of each kind and tree. */
+static void add_fault(struct report_affected *affected, const struct bw_finding *finding)
+{
+    const bool has_tree = finding->known & BW_KNOWN_TREE;
+    const struct report_fault fault = {.code = finding->code,
+                                       .has_tree = has_tree,
+                                       .tree = has_tree ? finding->tree : 0,
+                                       .message = affected->texts.length,
+                                       .length = strlen(finding->message)};
+    affected->more |= has_tree && is_subvolume(finding->tree);
+    bool known = affected->fault_count == REPORT_FAULTS;
+    for (size_t i = 0; i < affected->fault_count; i++)
+        known |= affected->faults[i].code == fault.code && affected->faults[i].tree == fault.tree;
+    affected->more_faults |= known;
+    if (known)
+        return;
+    bw_buffer_append(&affected->texts, finding->message, fault.length);
+    affected->faults[affected->fault_count++] = fault;
+}
+
+void report_add_affected(struct report_affected *affected, const struct bw_finding *finding)
+{
+    if (finding->code->severity != BW_FINDING_ERROR || finding->repairable)
+        return;
+    for (size_t i = 0; i < finding->path_count; i++) {
+        struct report_file *file = find_file(affected, &finding->paths[i]);
+        if (!file) {
+            affected->more = true;
+            continue;
+        }
+        file->losses |= loss_of(finding);
+        /* each bad copy of the same bytes is a finding */
+        if (finding->known & BW_KNOWN_FILE_LENGTH && finding->copy <= 1)
+            file->bytes += finding->file_length;
+    }
+    if (!finding->path_count)
+        add_fault(affected, finding);
+    affected->more |= finding->more_paths || finding->more_subvolumes;
+}
+
+void report_free_affected(struct report_affected *affected)
+{
+    free(affected->files);
+    bw_buffer_free(&affected->texts);
+}
+
+/* Sentences. */
+
+static void append_loss(struct bw_buffer *page, const struct report_file *file)
+{
+    const char *before = ": ";
+    if (file->losses & REPORT_LOST_DATA) {
+        bw_buffer_format(page, "%s", before);
+        if (file->bytes)
+            report_size(page, file->bytes);
+        bw_buffer_format(page, "%s contents cannot be read", file->bytes ? " of the" : "parts of");
+        before = "; ";
+    }
+    if (file->losses & REPORT_LOST_METADATA) {
+        bw_buffer_format(page, "%sits attributes, contents or names may be lost", before);
+        before = "; ";
+    }
+    if (file->losses & REPORT_CONTRADICTION)
+        bw_buffer_format(page, "%sits metadata contradict each other", before);
+}
+
+static void append_files(struct bw_buffer *page, const struct report_affected *affected)
+{
+    bw_buffer_format(page, "<ul>\n");
+    for (size_t i = 0; i < affected->count && i < SHOWN_FILES; i++) {
+        struct bw_buffer BW_AUTO_BUFFER text = {0};
+        const struct report_file *file = &affected->files[i];
+        bw_escape_line(&text, affected->texts.data + file->path, file->length);
+        bw_buffer_format(page, "<li><code>");
+        bw_markup_text(page, text.data, text.length);
+        bw_buffer_format(page, "</code>");
+        append_loss(page, file);
+        bw_buffer_format(page, "</li>\n");
+    }
+    bw_buffer_format(page, "</ul>\n");
+    if (affected->count > SHOWN_FILES)
+        bw_buffer_format(page, "<p class=\"remark\">and %zu more</p>\n",
+                         affected->count - SHOWN_FILES);
+}
+
+/* The meaning of damage to a tree without files; "" if nothing can be said in general. */
+static const char *meaning_of(uint64_t tree)
+{
+    switch (tree) {
+    case BW_CSUM_TREE:
+        return " Some contents can be read, but not verified.";
+    case BW_EXTENT_TREE:
+    case BW_FREE_SPACE_TREE:
+    case BW_UUID_TREE:
+    case BW_QUOTA_TREE:
+        return " This tree is not needed to read files.";
+    case BW_ROOT_TREE:
+        return " Recent subvolumes and changes may be lost.";
+    default:
+        return is_subvolume(tree) ? " The paths of its files are not known." : "";
+    }
+}
+
+static void append_fault(struct bw_buffer *page, const struct report_affected *affected,
+                         const struct report_fault *fault)
+{
+    char name[BW_KEY_TEXT];
+    if (affected->texts.failed)
+        return;
+    bw_buffer_format(page, "<li>");
+    if (fault->has_tree)
+        bw_buffer_format(page, "%s: ", bw_tree_id_text(fault->tree, name));
+    bw_markup_bytes(page, affected->texts.data + fault->message, fault->length);
+    bw_buffer_format(page, ".%s</li>\n", fault->has_tree ? meaning_of(fault->tree) : "");
+}
+
+static void append_faults(struct bw_buffer *page, const struct report_affected *affected)
+{
+    if (!affected->fault_count)
+        return;
+    bw_buffer_format(page, "<p>%s</p>\n<ul>\n",
+                     affected->count ? "Other errors name no files:"
+                                     : "The errors that the check found name no files:");
+    for (size_t i = 0; i < affected->fault_count && i < SHOWN_FAULTS; i++)
+        append_fault(page, affected, &affected->faults[i]);
+    bw_buffer_format(page, "</ul>\n");
+    if (affected->fault_count > SHOWN_FAULTS || affected->more_faults)
+        report_remark(page, "The section about the check has more of them.");
+}
+
+/* Appends a word of a shell command, quoted if necessary. */
+static void append_word(struct bw_buffer *page, const char *word)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                "0123456789/._-+:=@%";
+    struct bw_buffer BW_AUTO_BUFFER text = {0};
+    const bool quoted = word[strspn(word, plain)] != '\0' || !*word;
+    bw_buffer_format(&text, "%s", quoted ? "'" : "");
+    for (; *word; word++)
+        if (*word == '\'')
+            bw_buffer_format(&text, "'\"'\"'");
+        else
+            bw_buffer_append_byte(&text, *word);
+    bw_buffer_format(&text, "%s", quoted ? "'" : "");
+    bw_markup_bytes(page, text.data, text.length);
+}
+
+static void append_command(const struct report *report, struct bw_buffer *page,
+                           const char *beginning, const char *end, const char *purpose)
+{
+    const struct bw_fs *fs = report->session.fs;
+    bw_buffer_format(page, "<li><code>btrfs-walk %s", beginning);
+    for (size_t i = 0; i < bw_fs_image_count(fs); i++) {
+        bw_buffer_format(page, "%s", i ? " -d " : " ");
+        append_word(page, bw_fs_image_path(fs, i));
+    }
+    bw_buffer_format(page, "%s</code> %s</li>\n", end, purpose);
+}
+
+static void append_next(const struct report *report, struct bw_buffer *page)
+{
+    const unsigned check = report->settings->check;
+    const bool lost = report->affected.count || report->affected.fault_count;
+    bw_buffer_format(page, "<p>Next:</p>\n<ul>\n");
+    if (check != REPORT_CHECK_DATA)
+        append_command(report, page, "check --data", "",
+                       check == REPORT_CHECK_FULL ? "also verifies the contents of all files"
+                                                  : "names all affected files");
+    if (lost || check == REPORT_CHECK_NONE || check == REPORT_CHECK_QUICK)
+        append_command(report, page, "extract -C FOLDER", "",
+                       "copies all readable files, and names the others");
+    if (report->affected.count)
+        append_command(report, page, "versions", " PATH", "lists older versions of a file");
+    bw_buffer_format(page, "</ul>\n");
+}
+
+/* Whether there are files that are not in the list. */
+static bool has_more(const struct report *report)
+{
+    bool more = report->affected.more;
+    for (size_t i = 0; report->summary && i < report->summary->count; i++)
+        more |= report->summary->counts[i].hidden &&
+                report->summary->counts[i].code->severity == BW_FINDING_ERROR;
+    return more;
+}
+
+/* A sentence about the number of files. */
+static void append_count(struct bw_buffer *page, const struct report_affected *affected, bool more)
+{
+    bw_buffer_format(page,
+                     "<p>Damage affects <strong class=\"bad\">%s%zu file%s or director%s</strong>. "
+                     "No good copy exists of these parts:</p>\n",
+                     more ? "at least " : "", affected->count, affected->count == 1 ? "" : "s",
+                     affected->count == 1 ? "y" : "ies");
+}
+
+/* A sentence about errors that a mounted file system repairs. */
+static void append_repairable(struct bw_buffer *page, const struct bw_check_summary *summary)
+{
+    if (!summary || !summary->repairable)
+        return;
+    bw_buffer_format(page, "<p>%s%" PRIu64 " error%s: another copy or parity is good. ",
+                     summary->repairable == summary->totals[BW_FINDING_ERROR]
+                         ? "Nothing is lost. Repairable are "
+                         : "Also repairable are ",
+                     summary->repairable, bw_plural(summary->repairable));
+    bw_buffer_format(page, "<code>btrfs scrub start</code> on the mounted file system writes the "
+                           "bad copies again.</p>\n");
+}
+
+void report_append_affected(const struct report *report, struct bw_buffer *page)
+{
+    const struct report_affected *affected = &report->affected;
+    if (!bw_fs_status(report->session.fs).damages)
+        return;
+    report_section(page, "affected", "Affected files");
+    if (affected->count) {
+        append_count(page, affected, has_more(report));
+        append_files(page, affected);
+    } else if (!affected->fault_count && !(report->summary && report->summary->repairable)) {
+        bw_buffer_format(page, "<p>Parts of the metadata cannot be read. The affected files are "
+                               "not known; a complete check names them.</p>\n");
+    }
+    append_faults(page, affected);
+    append_repairable(page, report->summary);
+    append_next(report, page);
+    report_section_end(page);
+}
