@@ -101,12 +101,9 @@ struct bw_walk_options {
     /** Conditions that entries must meet (walk.h), unchanged during the walk; NULL: none. */
     const struct bw_selection *selection;
     enum bw_walk_order order;
-    bool escape;     /**< write unprintable bytes, spaces and backslashes as `ls -b` does */
-    char terminator; /**< byte after each path, usually '\n' or 0 */
-    /** Write each file as a row of the record fileinfo (bw_rows_create()); NULL: write its path,
-     * subject to `escape` and `terminator`. */
+    /** How `consume` gets entries: rows of the record fileinfo (bw_rows_create()), for example with
+     * the style BW_ROWS_PATHS. NULL: paths, each with a NUL after it. */
     const struct bw_rows *rows;
-    bool long_lines;  /**< without rows: write lines in the format of `ls -l`, with times in UTC */
     unsigned threads; /**< threads that read, at most 32; 0: one per processor, at most 8 */
     /** Receives text: whole paths or rows, in order; never from two threads at once, but not always
      * from the same one. An error that it returns ends the walk and becomes the result of
@@ -119,10 +116,6 @@ struct bw_walk_options {
     void *context;     /**< passed to consume or visit */
     /** Reverse `order`. Unknown values still sort last. */
     bool reverse;
-    bool names; /**< in long lines, names of owners instead of numbers (subvolume.h) */
-    /** The format of times in long lines, as in `ls --time-style`: "full-iso", "long-iso", "iso" or
-     * "+FORMAT". NULL: like full-iso, but without a zone. */
-    const char *time_style;
     unsigned mindepth; /**< least depth below the start; 1 omits the start */
     unsigned nested;   /**< enum bw_nested */
 };

@@ -16,7 +16,7 @@
 enum {
     /** " NAME=VALUE" for each member. Values are single words; an absent value is "-", or omitted
      * if the member is lazy. For events; no terminator. */
-    BW_ROWS_WORDS = BW_ROWS_JSON_ARRAY + 1,
+    BW_ROWS_WORDS = BW_ROWS_LONG + 1,
     /** The template of a structure on disk. */
     BW_ROWS_STRUCTURE,
 };
@@ -37,6 +37,9 @@ const struct bw_record *bw_rows_record(const struct bw_rows *rows);
 
 /** Facts about a file that its row needs: BW_FILE_NEEDS_* flags, or 0 if the name is enough. */
 unsigned bw_rows_needs(const struct bw_rows *rows);
+
+/** Whether each row is a path and a terminator, as with NULL; sets how they are written. */
+bool bw_rows_are_paths(const struct bw_rows *rows, bool *escape, char *terminator);
 
 /** Appends the row of a file. */
 void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file *file,

@@ -10,7 +10,6 @@
 #include "btrfs-walk/walk.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
-#include "record/long_line.h"
 #include "record/rows.h"
 #include "walk/output.h"
 
@@ -20,37 +19,26 @@
 static void append_row(const struct bw_file_writer *writer, const struct bw_walked_file *file,
                        struct bw_buffer *text)
 {
-    bw_rows_append_file(writer->options->rows, file, text);
+    bw_rows_append_file(writer->rows, file, text);
 }
 
 static void append_path(const struct bw_file_writer *writer, const struct bw_walked_file *file,
                         struct bw_buffer *text)
 {
-    if (writer->options->escape)
+    if (writer->escape)
         bw_escape_append(text, file->path, file->path_length);
     else
         bw_buffer_append(text, file->path, file->path_length);
-    bw_buffer_append_byte(text, writer->options->terminator);
+    bw_buffer_append_byte(text, writer->terminator);
 }
 
-static void append_long(const struct bw_file_writer *writer, const struct bw_walked_file *file,
-                        struct bw_buffer *text)
+struct bw_file_writer bw_text_file_writer(const struct bw_rows *rows)
 {
-    bw_long_line_append(file, writer->times, text);
-    append_path(writer, file, text);
-}
-
-struct bw_file_writer bw_text_file_writer(const struct bw_walk_options *options)
-{
-    struct bw_file_writer writer = {.append = append_path, .is_path = true, .options = options};
-    if (options->rows) {
+    struct bw_file_writer writer = {.append = append_path, .rows = rows};
+    writer.is_path = bw_rows_are_paths(rows, &writer.escape, &writer.terminator);
+    if (!writer.is_path) {
         writer.append = append_row;
-        writer.is_path = false;
-        writer.needs = bw_rows_needs(options->rows);
-    } else if (options->long_lines) {
-        writer.append = append_long;
-        writer.is_path = false;
-        writer.needs = BW_FILE_NEEDS_INODE | (options->names ? BW_FILE_NEEDS_USER_NAMES : 0);
+        writer.needs = bw_rows_needs(rows);
     }
     return writer;
 }

@@ -12,7 +12,6 @@
 
 #include "base/buffer.h"
 #include "btrfs-walk/walk.h"
-#include "base/time_style.h"
 #include "btrfs-walk/subvolume.h"
 #include "record/file.h"
 
@@ -85,12 +84,13 @@ struct bw_file_writer {
     void (*append)(const struct bw_file_writer *writer, const struct bw_walked_file *file,
                    struct bw_buffer *text);
     unsigned needs; /**< BW_FILE_NEEDS_*: what must be known of a file */
-    /** It writes a path and a terminator, as the options say, and nothing else: tasks may do that
-     * themselves, without collecting files first. */
+    /** It writes a path and a terminator, and nothing else: tasks may do that themselves, without
+     * collecting files first. */
     bool is_path;
+    bool escape;                            /**< of a path */
+    char terminator;                        /**< the same */
     bool is_records;                        /**< it writes records for a visitor */
-    const struct bw_walk_options *options;  /**< for text; NULL for records */
-    const struct bw_time_style *times;      /**< of long lines; NULL: the default */
+    const struct bw_rows *rows;             /**< for text that is more than a path */
     const struct bw_user_names *user_names; /**< with BW_FILE_NEEDS_USER_NAMES; set before the walk
                                              */
     enum bw_walk_order order;               /**< of a writer that sorts */
@@ -99,8 +99,8 @@ struct bw_file_writer {
                                          */
 };
 
-/** Rows, long lines or paths, as the options say. They must outlive the writer. */
-struct bw_file_writer bw_text_file_writer(const struct bw_walk_options *options);
+/** Rows, which must outlive the writer; NULL: paths with a NUL after each. */
+struct bw_file_writer bw_text_file_writer(const struct bw_rows *rows);
 
 /** Records that bw_entry_read() reads; with `needs` inodes or without. */
 struct bw_file_writer bw_entry_file_writer(unsigned needs);

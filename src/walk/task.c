@@ -193,7 +193,7 @@ static void set_prefix(struct running_task *run, uint32_t directory)
 {
     const struct bw_task_scope *scope = run->scope;
     struct bw_buffer *prefix = &run->scratch->prefix, *raw = prefix;
-    const bool escape = run->method == WRITE_PATHS && scope->writer->options->escape;
+    const bool escape = run->method == WRITE_PATHS && scope->writer->escape;
     if (escape)
         raw = &run->scratch->raw;
     raw->length = prefix->length = 0;
@@ -371,11 +371,11 @@ static inline void write_path(struct running_task *run, const struct directory_r
         return;
     memcpy(text->data + text->length, prefix->data, prefix->length);
     text->length += prefix->length;
-    if (run->scope->writer->options->escape)
+    if (run->scope->writer->escape)
         bw_escape_append(text, entry->name, entry->name_length);
     else
         bw_buffer_append(text, entry->name, entry->name_length);
-    bw_buffer_append_byte(text, run->scope->writer->options->terminator);
+    bw_buffer_append_byte(text, run->scope->writer->terminator);
 }
 
 static inline void handle_entry(struct running_task *run, const struct directory_record *directory,

@@ -228,7 +228,7 @@ static struct bw_error *walk_sorted(struct bw_fs *fs, const struct bw_walk_optio
                           bw_sorted_end(&sorted, given->reverse, given->consume, given->context));
 }
 
-/* Uses `rows`, `long_lines`, `consume` and `context` of the options only for the writer. */
+/* Uses `rows`, `consume` and `context` of the options only for the writer. */
 static struct bw_error *walk_with(struct bw_fs *fs, const struct bw_walk_options *options,
                                   const struct bw_file_writer *writer,
                                   struct bw_walk_summary *summary)
@@ -254,17 +254,12 @@ static struct bw_error *walk_text(struct bw_fs *fs, const struct bw_walk_options
                                   struct bw_walk_summary *summary)
 {
     struct bw_user_names *user_names = NULL;
-    struct bw_time_style times;
     if (options->rows && bw_rows_record(options->rows) != &bw_fileinfo_record)
         return bw_error_create(BW_ERROR_USAGE, "a walk writes rows of the record %s, not %s",
                                bw_fileinfo_record.name, bw_rows_record(options->rows)->name);
-    if (options->time_style && !bw_time_style_parse(options->time_style, &times))
-        return bw_error_create(BW_ERROR_USAGE, "unknown time style %s (allowed: %s)",
-                               options->time_style, BW_TIME_STYLES);
-    struct bw_file_writer writer = bw_text_file_writer(options);
+    struct bw_file_writer writer = bw_text_file_writer(options->rows);
     BW_TRY(read_people(fs, options, &writer, &user_names));
     writer.user_names = user_names;
-    writer.times = options->time_style ? &times : NULL;
     struct bw_error *error = walk_with(fs, options, &writer, summary);
     bw_user_names_close(user_names);
     return error;

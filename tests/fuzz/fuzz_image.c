@@ -103,10 +103,21 @@ static const char *const subvolume_names[] = {
     "snapshot", "/", "no/such",
 };
 
+/* Lines with escaped paths, kept for all images. */
+static const struct bw_rows *escaped_paths(void)
+{
+    static struct bw_rows *rows;
+    const struct bw_rows_options options = {
+        .struct_size = sizeof options, .style = BW_ROWS_PATHS, .escape = true, .terminator = '\n'};
+    if (!rows)
+        bw_error_free(bw_rows_create("fileinfo", &options, &rows));
+    return rows;
+}
+
 static void walk(struct bw_fs *fs, const struct bw_walk_options *wanted, struct outcome *outcome)
 {
     struct bw_walk_options options = *wanted;
-    *outcome = (struct outcome){.terminator = options.terminator};
+    *outcome = (struct outcome){.terminator = options.rows ? '\n' : '\0'};
     options.struct_size = sizeof options;
     options.consume = consume;
     options.context = outcome;
@@ -232,8 +243,8 @@ static void walk_edited(const struct base_image *base, const uint8_t head[HEAD])
         paths[missing] = paths[--open_options.path_count];
     }
     options.no_snapshots = head[1] & OPTION_NO_SNAPSHOTS;
-    options.escape = head[1] & OPTION_ESCAPE;
-    options.terminator = options.escape ? '\n' : '\0';
+    if (head[1] & OPTION_ESCAPE)
+        options.rows = escaped_paths();
     if (head[1] & OPTION_ALL_TYPES) {
         static const char *const starts[] = {NULL, "/", "/directory", "high/moved"};
         options.types = BW_WALK_ALL;

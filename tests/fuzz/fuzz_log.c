@@ -239,10 +239,13 @@ static struct outcome look(struct log_image *image)
 {
     struct outcome outcome = {0}, dump = {0};
     struct bw_fs *fs;
+    const struct bw_rows_options lines = {
+        .struct_size = sizeof lines, .style = BW_ROWS_LONG, .terminator = '\n'};
+    struct bw_rows *rows = NULL;
+    bw_error_free(bw_rows_create("fileinfo", &lines, &rows));
     const struct bw_walk_options walk = {.struct_size = sizeof walk,
                                          .types = BW_WALK_ALL,
-                                         .long_lines = true,
-                                         .terminator = '\n',
+                                         .rows = rows,
                                          .threads = 1,
                                          .consume = consume,
                                          .context = &outcome};
@@ -253,6 +256,7 @@ static struct outcome look(struct log_image *image)
     bw_error_free(bw_walk(fs, &walk, NULL));
     bw_error_free(bw_dump_trees(fs, NULL, 0, &options, consume, &dump));
     bw_fs_close(fs);
+    bw_rows_destroy(rows);
     return outcome;
 }
 

@@ -181,7 +181,6 @@ struct walk_result walk_fs(struct bw_fs *fs, const struct bw_walk_options *optio
     struct walk_result result = {0};
     struct bw_walk_options with_consumer = *options;
     with_consumer.struct_size = sizeof with_consumer;
-    with_consumer.terminator = '\0';
     with_consumer.consume = collect;
     with_consumer.context = &result;
     result.error = bw_walk(fs, &with_consumer, &result.summary);

@@ -17,6 +17,8 @@
 #include "cli/common/selection.h"
 
 struct walk_state {
+    bool long_lines, names;
+    const char *time_style;
     struct bw_walk_options options;
     struct cmd_selection selection;
     bool null_terminated;
@@ -50,13 +52,13 @@ static const struct cmd_option options[] = {
     {'0', "print0", NULL, "end each path or row with a NUL byte instead of a newline",
      CMD_FLAG(struct walk_state, null_terminated)},
     {0, "long", NULL, "print lines like those of 'ls -l', with times in UTC and whole paths",
-     CMD_FLAG(struct walk_state, options.long_lines)},
+     CMD_FLAG(struct walk_state, long_lines)},
     {0, "names", NULL,
      "with --long, print names of users and groups, from the image, instead of numbers",
-     CMD_FLAG(struct walk_state, options.names)},
+     CMD_FLAG(struct walk_state, names)},
     {0, "time-style", "STYLE",
      "format of times with --long: full-iso, long-iso, iso, or +FORMAT as in date(1)",
-     CMD_TEXT(struct walk_state, options.time_style)},
+     CMD_TEXT(struct walk_state, time_style)},
     {0, "sort", "WORD",
      "sort in memory by this column, for example size, or -size: largest first; none: in the "
      "order of the walk (default)",
@@ -107,13 +109,13 @@ static struct bw_error *walk_to_stdout(struct bw_fs *fs, struct walk_state *walk
     struct cmd_output output = {.at_once = isatty(STDOUT_FILENO)};
     struct bw_rows_stream stream = {
         .rows = walk->options.rows, .consume = cmd_write, .context = &output};
-    walk->options.consume = stream.rows ? bw_rows_take : cmd_write;
-    walk->options.context = stream.rows ? (void *)&stream : &output;
+    walk->options.consume = bw_rows_take;
+    walk->options.context = &stream;
     struct bw_error *error = cmd_selection_prepare(&walk->selection, fs, walk->options.subvolume);
     cmd_progress_expect_trees(fs, true);
     if (!error)
         error = bw_walk(fs, &walk->options, summary);
-    if (stream.rows && !is_usage(error))
+    if (!is_usage(error))
         error = bw_error_first(error, bw_rows_end(&stream));
     return bw_error_first(error, cmd_flush(&output));
 }
@@ -137,24 +139,37 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
     return error ? cmd_fail_answer(common, error) : status;
 }
 
-/* Completes the options of the walk; creates the rows. */
-static struct bw_error *make_ready(const struct cmd_common *common, struct walk_state *walk,
-                                   struct bw_rows **rows)
+/* Creates rows: as -o and --json select, or paths, or long lines. */
+static struct bw_error *make_rows(const struct cmd_common *common, const struct walk_state *walk,
+                                  struct bw_rows **rows)
 {
-    bool terminal = !walk->null_terminated && isatty(STDOUT_FILENO);
-    walk->options.struct_size = sizeof walk->options;
-    walk->options.escape = terminal;
-    walk->options.terminator = walk->null_terminated ? '\0' : '\n';
-    cmd_selection_apply(&walk->selection, BW_WALK_FILES, &walk->options);
-    BW_TRY(cmd_answer_rows(&common->answer, cmd_walk.record, walk->options.terminator, terminal,
-                           rows));
-    walk->options.rows = *rows;
-    if (*rows && walk->options.long_lines)
+    const bool terminal = !walk->null_terminated && isatty(STDOUT_FILENO);
+    const struct bw_rows_options lines = {
+        .struct_size = sizeof lines,
+        .style = walk->long_lines ? BW_ROWS_LONG : BW_ROWS_PATHS,
+        .terminator = walk->null_terminated ? '\0' : '\n',
+        .escape = terminal,
+        .names = walk->names,
+        .time_style = walk->time_style,
+    };
+    BW_TRY(cmd_answer_rows(&common->answer, cmd_walk.record, lines.terminator, terminal, rows));
+    if (*rows && walk->long_lines)
         return bw_error_create(BW_ERROR_USAGE, "--long excludes -o and --json");
-    if (!walk->options.long_lines && (walk->options.names || walk->options.time_style))
+    if (!walk->long_lines && (walk->names || walk->time_style))
         return bw_error_create(BW_ERROR_USAGE,
                                "--names and --time-style are for --long; with -o and --json there "
                                "are the columns user and group, and --times");
+    return *rows ? NULL : bw_rows_create(cmd_walk.record, &lines, rows);
+}
+
+/* Completes the options of the walk. */
+static struct bw_error *make_ready(const struct cmd_common *common, struct walk_state *walk,
+                                   struct bw_rows **rows)
+{
+    walk->options.struct_size = sizeof walk->options;
+    cmd_selection_apply(&walk->selection, BW_WALK_FILES, &walk->options);
+    BW_TRY(make_rows(common, walk, rows));
+    walk->options.rows = *rows;
     if (walk->options.reverse && !walk->options.order)
         return bw_error_create(BW_ERROR_USAGE, "--reverse needs --sort");
     walk->options.reverse ^= walk->falls;

@@ -226,7 +226,7 @@ struct counter {
 static struct bw_error *count_calls(void *context, const char *paths, size_t length)
 {
     struct counter *counter = context;
-    counter->broken |= length == 0 || paths[0] != '/' || paths[length - 1] != '\n';
+    counter->broken |= length == 0 || paths[0] != '/' || paths[length - 1] != '\0';
     if (++counter->calls == counter->limit)
         return bw_error_create(BW_ERROR_STOPPED, "enough");
     return NULL;
@@ -240,7 +240,6 @@ static void test_consumer_stops(void **state)
         for (size_t limit = 1; limit < 40; limit += 4) {
             struct counter counter = {.limit = limit};
             struct bw_walk_options options = {.struct_size = sizeof options,
-                                              .terminator = '\n',
                                               .threads = threads,
                                               .consume = count_calls,
                                               .context = &counter};
@@ -266,11 +265,16 @@ static void test_escape(void **state)
     iw_subvolume(image, 256, FS, TOP, "sub volume", 0);
     iw_file(image, 256, TOP, "\x1b[31m");
     iw_write_memory(image);
-    struct walk_result result = walk_with(image, &(struct bw_walk_options){.escape = true});
+    const struct bw_rows_options paths = {
+        .struct_size = sizeof paths, .style = BW_ROWS_PATHS, .escape = true};
+    struct bw_rows *rows;
+    expect_success(bw_rows_create("fileinfo", &paths, &rows));
+    struct walk_result result = walk_with(image, &(struct bw_walk_options){.rows = rows});
     assert_int_equal(result.count, 2);
     assert_string_equal(result.paths[0], "/a\\ b/new\\nline");
     assert_string_equal(result.paths[1], "/sub\\ volume/\\033[31m");
     walk_result_free(&result);
+    bw_rows_destroy(rows);
     iw_destroy(image);
 }
 
