@@ -91,6 +91,22 @@ static void append_hatching(struct bw_buffer *text, unsigned side)
     bw_buffer_format(text, "\"/>\n");
 }
 
+/* Appends the caption, in letters small enough that it is not wider than the area. */
+static void append_area_caption(struct bw_buffer *text, const struct bw_picture *picture,
+                                size_t area)
+{
+    struct bw_buffer BW_AUTO_BUFFER caption = {0};
+    bw_picture_caption(&caption, picture, area);
+    text->failed |= caption.failed;
+    /* a letter is about 0.6 of its height wide */
+    const unsigned gap = gap_of(picture), length = (unsigned)caption.length + 1;
+    const unsigned widest = SIDE * 10 / (6 * length);
+    bw_buffer_format(text, "<text y=\"%u\" font-size=\"%u\">", SIDE + gap * 2 / 3,
+                     gap / 2 < widest ? gap / 2 : widest);
+    bw_buffer_append(text, caption.data, caption.length);
+    bw_buffer_format(text, "</text>");
+}
+
 static void append_area(struct bw_buffer *text, const struct bw_picture *picture, size_t area,
                         unsigned left, unsigned top)
 {
@@ -103,13 +119,11 @@ static void append_area(struct bw_buffer *text, const struct bw_picture *picture
                      picture->by == BW_DRAW_HEATMAP ? " style=\"fill:#000\"" : "",
                      (double)SIDE / side);
     append_cells(text, picture, area);
-    const unsigned gap = gap_of(picture);
     bw_buffer_format(text, "</g>");
     if (bw_picture_is_missing(picture, area))
         append_hatching(text, SIDE);
-    bw_buffer_format(text, "<text y=\"%u\" font-size=\"%u\">", SIDE + gap * 2 / 3, gap / 2);
-    bw_picture_caption(text, picture, area);
-    bw_buffer_format(text, "</text></g>\n");
+    append_area_caption(text, picture, area);
+    bw_buffer_format(text, "</g>\n");
 }
 
 static unsigned legend_lines(const struct bw_picture *picture)

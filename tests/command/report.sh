@@ -30,6 +30,11 @@ holds "sound" text_has 'no errors found'
 for folder in 'data, 644.00KiB, 7 files' 'docs, 20.00KiB, 9 files'; do
     holds "folders have names" grep -qF "<title>$folder</title>" "$WORK/page.html"
 done
+for file in plain reflink preallocated; do
+    size=$("$PROGRAM" du --iec -o total "$plain" "/data/$file")
+    holds "the large file $file has a box" grep -qE \
+        "<title>$file, $size</title>.*>$file</text><text [^>]*>$size</text></g>" "$WORK/page.html"
+done
 holds "and small" [ "$(wc -c < "$WORK/page.html")" -lt 100000 ]
 
 # Same numbers as the commands.

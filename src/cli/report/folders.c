@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The treemap of the report. Directories are visited after their contents; until then,
- * subdirectories wait in a list for each depth. Of these, the largest are drawn.
+ * subdirectories and large files wait in lists for each depth. Of these, the largest are drawn.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,16 +25,22 @@ enum {
     HEIGHT = 640,
     HEADING = 18, /* height of a line with a name */
     BORDER = 3,
-    LETTER = 7, /* approximate width of a character */
+    LETTER = 8, /* approximate width of a character */
+    /* Files smaller than this fraction of the used space are not remembered: they are too small to
+     * be drawn, or almost. */
+    SMALLEST_FILE = 2048,
 };
 
 static const char *const colors[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
                                      "#56b4e9", "#d55e00", "#8b6fc0", "#b5a300"};
 
+/* A directory or a file. */
 struct folder {
     uint64_t bytes, files;
     size_t name, name_length; /* in `names` */
-    uint32_t child, next;     /* the next of a list; NONE ends it */
+    size_t name_room;
+    uint32_t child, next; /* the next of a list; NONE ends it */
+    bool is_file;
 };
 
 enum { NONE = UINT32_MAX };
@@ -45,35 +51,113 @@ struct folders {
     struct bw_buffer names;
     uint32_t pending[DEPTH + 2]; /* for each depth, the list of directories whose parent is not
                                   * complete yet */
+    struct {
+        uint32_t first;
+        unsigned count;
+    } files[DEPTH + 2]; /* the same for the largest files, at most CHILDREN */
+    uint64_t smallest_file;
     struct bw_buffer *page;
     size_t boxes;
 };
 
-/* Collecting directories. */
+/* Collecting directories and files. */
 
-static struct bw_error *add_folder(void *context, const struct bw_du_entry *entry)
+static const char *name_of(const struct bw_du_entry *entry, size_t *length)
 {
-    struct folders *all = context;
-    const char *name = entry->path + entry->path_length;
-    if (entry->place.type != BW_FILE_DIRECTORY || entry->depth > DEPTH)
-        return NULL;
+    const char *const end = entry->path + entry->path_length;
+    const char *name = end;
     while (name > entry->path && name[-1] != '/')
         name--;
-    struct folder folder = {.bytes = entry->total,
-                            .files = entry->files,
-                            .name = all->names.length,
-                            .name_length = (size_t)(entry->path + entry->path_length - name),
-                            .child = all->pending[entry->depth + 1],
-                            .next = all->pending[entry->depth]};
-    all->pending[entry->depth + 1] = NONE;
-    if (!folder.bytes && entry->depth)
-        return NULL;
-    bw_buffer_append(&all->names, name, folder.name_length);
+    *length = (size_t)(end - name);
+    return name;
+}
+
+/* Writes the name over the previous one, if there is room. */
+static void set_name(struct folders *all, struct folder *folder, const struct bw_du_entry *entry)
+{
+    const char *name = name_of(entry, &folder->name_length);
+    if (folder->name_length <= folder->name_room) {
+        memcpy(all->names.data + folder->name, name, folder->name_length);
+        return;
+    }
+    folder->name = all->names.length;
+    folder->name_room = folder->name_length;
+    bw_buffer_append(&all->names, name, folder->name_length);
+}
+
+static struct bw_error *append_folder(struct folders *all, const struct bw_du_entry *entry,
+                                      struct folder folder)
+{
+    set_name(all, &folder, entry);
     if (!BW_ARRAY_RESERVE(all->folders, all->count, all->capacity) || all->names.failed ||
         all->count >= NONE)
         return bw_error_no_memory();
-    all->pending[entry->depth] = (uint32_t)all->count;
     all->folders[all->count++] = folder;
+    return NULL;
+}
+
+/* Replaces the smallest file of a list if this one is larger. */
+static void replace_file(struct folders *all, const struct bw_du_entry *entry)
+{
+    uint32_t least = all->files[entry->depth].first;
+    for (uint32_t i = least; i != NONE; i = all->folders[i].next)
+        if (all->folders[i].bytes < all->folders[least].bytes)
+            least = i;
+    if (entry->total <= all->folders[least].bytes)
+        return;
+    all->folders[least].bytes = entry->total;
+    set_name(all, &all->folders[least], entry);
+}
+
+static struct bw_error *add_file(struct folders *all, const struct bw_du_entry *entry)
+{
+    if (entry->total < all->smallest_file)
+        return NULL;
+    if (all->files[entry->depth].count == CHILDREN) {
+        replace_file(all, entry);
+        return NULL;
+    }
+    BW_TRY(append_folder(all, entry,
+                         (struct folder){.bytes = entry->total,
+                                         .files = 1,
+                                         .child = NONE,
+                                         .next = all->files[entry->depth].first,
+                                         .is_file = true}));
+    all->files[entry->depth].first = (uint32_t)(all->count - 1);
+    all->files[entry->depth].count++;
+    return NULL;
+}
+
+/* Takes the lists of a depth as one list: the files, then the directories. */
+static uint32_t take_children(struct folders *all, uint64_t depth)
+{
+    const uint32_t folders = all->pending[depth], first = all->files[depth].first;
+    uint32_t last = first;
+    while (last != NONE && all->folders[last].next != NONE)
+        last = all->folders[last].next;
+    if (last != NONE)
+        all->folders[last].next = folders;
+    all->pending[depth] = all->files[depth].first = NONE;
+    all->files[depth].count = 0;
+    return last == NONE ? folders : first;
+}
+
+static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry)
+{
+    struct folders *all = context;
+    if (entry->depth > DEPTH)
+        return NULL;
+    if (entry->place.type != BW_FILE_DIRECTORY)
+        return add_file(all, entry);
+    const uint32_t children = take_children(all, entry->depth + 1);
+    if (!entry->total && entry->depth)
+        return NULL;
+    BW_TRY(append_folder(all, entry,
+                         (struct folder){.bytes = entry->total,
+                                         .files = entry->files,
+                                         .child = children,
+                                         .next = all->pending[entry->depth]}));
+    all->pending[entry->depth] = (uint32_t)(all->count - 1);
     return NULL;
 }
 
@@ -94,6 +178,12 @@ static void append_name(struct folders *all, const struct folder *folder, size_t
         bw_buffer_format(all->page, "\u2026");
 }
 
+/* Begins a line of text in a box. */
+static void append_label(struct bw_buffer *page, const struct bw_box *box, unsigned bottom)
+{
+    bw_buffer_format(page, "<text x=\"%.1f\" y=\"%.1f\">", box->x + BORDER + 1, box->y + bottom);
+}
+
 static void append_box(struct folders *all, const struct folder *folder, const struct bw_box *box,
                        const char *color, unsigned depth)
 {
@@ -103,15 +193,23 @@ static void append_box(struct folders *all, const struct folder *folder, const s
     append_name(all, folder, 80);
     bw_buffer_format(page, ", ");
     report_size(page, folder->bytes);
+    if (!folder->is_file)
+        bw_buffer_format(page, ", %" PRIu64 " file%s", folder->files, bw_plural(folder->files));
     bw_buffer_format(page,
-                     ", %" PRIu64 " file%s</title><rect x=\"%.1f\" y=\"%.1f\" "
-                     "width=\"%.1f\" height=\"%.1f\" fill=\"%s\" fill-opacity=\"%s\"/>",
-                     folder->files, bw_plural(folder->files), box->x, box->y, box->width,
-                     box->height, color, depth ? ".25" : ".08");
+                     "</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
+                     "fill=\"%s\" fill-opacity=\"%s\"/>",
+                     box->x, box->y, box->width, box->height, color,
+                     folder->is_file ? ".5"
+                     : depth         ? ".25"
+                                     : ".08");
     if (letters >= 4 && box->height >= HEADING) {
-        bw_buffer_format(page, "<text x=\"%.1f\" y=\"%.1f\">", box->x + BORDER + 1,
-                         box->y + HEADING - 4);
+        append_label(page, box, HEADING - 4);
         append_name(all, folder, letters);
+        bw_buffer_format(page, "</text>");
+    }
+    if (folder->is_file && letters >= 10 && box->height >= 2 * HEADING) {
+        append_label(page, box, 2 * HEADING - 4);
+        report_size(page, folder->bytes);
         bw_buffer_format(page, "</text>");
     }
     bw_buffer_format(page, "</g>\n");
@@ -134,8 +232,8 @@ static size_t choose_children(const struct folders *all, const struct folder *fo
     return count;
 }
 
-/* Draws a directory and its children. The space of the other children remains empty, after those
- * drawn. */
+/* Draws a file, or a directory and its children. The space of the other children remains empty,
+ * after those drawn. */
 static void draw(struct folders *all, const struct folder *folder, struct bw_box box,
                  const char *color, unsigned depth)
 {
@@ -146,7 +244,7 @@ static void draw(struct folders *all, const struct folder *folder, struct bw_box
     if (box.width < LEAST || box.height < LEAST || all->boxes++ >= MOST_BOXES)
         return;
     append_box(all, folder, &box, color, depth);
-    if (box.width < 3 * HEADING || box.height < 2 * HEADING)
+    if (folder->is_file || box.width < 3 * HEADING || box.height < 2 * HEADING)
         return;
     const size_t count = choose_children(all, folder, chosen);
     double rest = (double)folder->bytes;
@@ -166,30 +264,32 @@ static void append_drawing(struct folders *all)
     const struct folder *top = &all->folders[all->pending[0]];
     bw_buffer_format(all->page,
                      "<div class=\"wide folders\"><svg viewBox=\"0 0 %d %d\" role=\"img\" "
-                     "aria-label=\"Treemap of directories\">\n",
+                     "aria-label=\"Treemap of directories and large files\">\n",
                      WIDTH, HEIGHT);
     draw(all, top, (struct bw_box){0, 0, WIDTH, HEIGHT}, "#8a8f98", 0);
     bw_buffer_format(all->page, "</svg></div>\n");
     report_remark(
         all->page,
-        "The area of a directory is proportional to the total size of its files. Data shared "
-        "by snapshots and copies count for each of them.");
+        "The area of a directory is proportional to the total size of its files. Large files have "
+        "boxes of a stronger colour; small ones are the rest of their directory. Data shared by "
+        "snapshots and copies count for each of them.");
 }
 
 struct bw_error *report_folders(struct report *report)
 {
-    struct folders all = {.page = &report->body};
+    struct folders all = {.page = &report->body,
+                          .smallest_file = report->super.bytes_used / SMALLEST_FILE + 1};
     const struct bw_du_options wanted = {.struct_size = sizeof wanted,
                                          .has_maxdepth = true,
                                          .maxdepth = DEPTH,
-                                         .visit = add_folder,
+                                         .visit = add_entry,
                                          .context = &all};
     for (size_t i = 0; i < sizeof all.pending / sizeof *all.pending; i++)
-        all.pending[i] = NONE;
+        all.pending[i] = all.files[i].first = NONE;
     cmd_progress_expect_trees(report->session.fs, true);
     struct bw_error *error = bw_du(report->session.fs, &wanted);
     if (!error && all.pending[0] != NONE && all.folders[all.pending[0]].bytes) {
-        report_section(&report->body, "folders", "Directories");
+        report_section(&report->body, "folders", "Directories and large files");
         append_drawing(&all);
         report_section_end(&report->body);
     }

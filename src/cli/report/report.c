@@ -216,9 +216,9 @@ const struct command cmd_report = {
         "\n"
         "The report is one HTML file without scripts or external resources. It contains the\n"
         "output of 'info', 'usage', 'subvolumes', 'space', 'devices' and 'check', the\n"
-        "pictures of 'picture' by type, fill, age and subvolume, and a treemap of the\n"
-        "directories. It follows the light or dark mode of the browser and can be printed.\n"
-        "A report about a damaged file system begins with the affected files.\n\n"
+        "pictures of 'picture' by type, fill, age and subvolume, and a treemap of directories\n"
+        "and large files. It follows the light or dark mode of the browser and can be\n"
+        "printed. A report about a damaged file system begins with the affected files.\n\n"
         "--check full verifies all metadata, as 'check' does; quick and none take less time,\n"
         "and data also verifies all data.\n"
         "If the check finds errors, the exit status is 1.\n",
