@@ -63,7 +63,7 @@ int main(int count, char **arguments)
     const struct bw_versions_options versions = {.struct_size = sizeof versions,
                                                  .images = &images,
                                                  .path = arguments[count - 1],
-                                                 .take = print_version,
+                                                 .visit = print_version,
                                                  .context = "version"};
     const struct bw_deleted_options options = {.struct_size = sizeof options, .images = &images};
     struct bw_deleted *deleted;
