@@ -49,7 +49,8 @@ struct bw_error *bw_editor_create(struct bw_tree_editor *editor,
                                   struct bw_block_memory *memory, const struct bw_tree *tree,
                                   uint64_t generation)
 {
-    *editor = (struct bw_tree_editor){*tree, *reader, memory, generation, NULL, NULL};
+    *editor = (struct bw_tree_editor){
+        .tree = *tree, .reader = *reader, .memory = memory, .generation = generation};
     editor->reader.memory = memory;
     editor->before = bw_block_buffer(reader, 1);
     editor->items =
@@ -61,6 +62,7 @@ void bw_editor_destroy(struct bw_tree_editor *editor)
 {
     free(editor->before);
     free(editor->items);
+    bw_buffer_free(&editor->scratch);
 }
 
 static uint32_t space_of(const struct bw_tree_editor *editor)
@@ -147,43 +149,63 @@ struct bw_error *bw_editor_create_empty(struct bw_tree_editor *editor,
     return new_block(editor, 0, &leaf, &editor->tree.root.bytenr);
 }
 
-/* Gets a block in memory: the block itself, or a copy of a block of the image, with its address. */
-static struct bw_error *get_editable(struct bw_tree_editor *editor,
-                                     const struct bw_block_pointer *pointer, uint8_t **block,
-                                     uint64_t *address)
+/* Whether a block in memory is part of this tree only. */
+static bool is_own(const struct bw_tree_editor *editor, uint64_t address)
+{
+    return (address - BW_MEMORY_START) / editor->memory->nodesize >= editor->shared;
+}
+
+/* Copies a block of the image, or one in memory that other trees share. */
+static struct bw_error *copy_block(struct bw_tree_editor *editor, const struct bw_node *node,
+                                   uint8_t **block, uint64_t *address)
+{
+    BW_TRY(new_block(editor, node->level, block, address));
+    memcpy(*block + sizeof(struct bw_disk_header), node->block + sizeof(struct bw_disk_header),
+           space_of(editor));
+    header_of(*block)->item_count = bw_put32(node->item_count);
+    return NULL;
+}
+
+/* Gets a block in memory, with its address: the block itself or, if it must not be changed but will
+ * be, a copy. Blocks of the image are always copied. */
+static struct bw_error *get_block(struct bw_tree_editor *editor,
+                                  const struct bw_block_pointer *pointer, bool changes,
+                                  uint8_t **block, uint64_t *address)
 {
     *address = pointer->bytenr;
     *block = bw_memory_block(editor->memory, pointer->bytenr);
-    if (*block)
+    if (*block && (!changes || is_own(editor, pointer->bytenr)))
         return NULL;
+    if (*block) {
+        const struct bw_node shared = view(editor, *block);
+        return copy_block(editor, &shared, block, address);
+    }
     BW_TRY(bw_block_read(&editor->reader, pointer, editor->before));
     const struct bw_node node = view(editor, editor->before);
     struct bw_error *error = check(&node);
     if (error)
         return bw_error_prefix(error, "tree block %" PRIu64, pointer->bytenr);
-    BW_TRY(new_block(editor, node.level, block, address));
-    memcpy(*block + sizeof(struct bw_disk_header), editor->before + sizeof(struct bw_disk_header),
-           space_of(editor));
-    header_of(*block)->item_count = bw_put32(node.item_count);
-    return NULL;
+    return copy_block(editor, &node, block, address);
 }
 
-static struct bw_error *own_root(struct bw_tree_editor *editor, uint8_t **block)
+static struct bw_error *get_root(struct bw_tree_editor *editor, bool changes, uint8_t **block)
 {
     const struct bw_block_pointer pointer = bw_tree_root_pointer(&editor->tree, false);
     uint64_t address;
-    BW_TRY(get_editable(editor, &pointer, block, &address));
+    BW_TRY(get_block(editor, &pointer, changes, block, &address));
+    if (address == pointer.bytenr)
+        return NULL;
     editor->tree.root.bytenr = address;
     editor->tree.root.generation = editor->generation;
     return NULL;
 }
 
-/* Descends to the leaf of a key; copies all blocks on the path. */
+/* Descends to the leaf of a key; `changes`: the path will be changed. */
 static struct bw_error *descend(struct bw_tree_editor *editor, const struct bw_key *key,
-                                struct path *path)
+                                bool changes, struct path *path)
 {
     uint8_t *block;
-    BW_TRY(own_root(editor, &block));
+    BW_TRY(get_root(editor, changes, &block));
     struct bw_block_pointer pointer = bw_tree_root_pointer(&editor->tree, false);
     for (uint8_t level = editor->tree.root.level; level > 0; level--) {
         const struct bw_node node = view(editor, block);
@@ -192,7 +214,9 @@ static struct bw_error *descend(struct bw_tree_editor *editor, const struct bw_k
         path->at[level].block = block;
         path->at[level].slot = slot;
         pointer = bw_tree_child_pointer(&pointer, &node, slot);
-        BW_TRY(get_editable(editor, &pointer, &block, &address));
+        BW_TRY(get_block(editor, &pointer, changes, &block, &address));
+        if (address == pointer.bytenr)
+            continue;
         set_pointer(&pointers_of(path->at[level].block)[slot], editor,
                     &pointer.expectation.first_key, address);
         pointer.bytenr = address;
@@ -225,7 +249,7 @@ static struct bw_error *find(struct bw_tree_editor *editor, const struct bw_key 
                              struct bw_item *item)
 {
     struct path path;
-    BW_TRY(descend(editor, key, &path));
+    BW_TRY(descend(editor, key, false, &path));
     const struct bw_node leaf = view(editor, path.at[0].block);
     const bool found = exact ? path.exact : !path.before_all;
     *item = found ? item_at(&leaf, path.at[0].slot) : (struct bw_item){.data = NULL};
@@ -251,7 +275,7 @@ struct bw_error *bw_edit_first(struct bw_tree_editor *editor, const struct bw_ke
     struct path path = {.end = *key};
     do {
         const struct bw_key from = path.end;
-        BW_TRY(descend(editor, &from, &path));
+        BW_TRY(descend(editor, &from, false, &path));
         const struct bw_node leaf = view(editor, path.at[0].block);
         *item = item_at(&leaf, path.at[0].slot + !(path.exact || path.before_all));
     } while (!item->data && bw_key_compare(&path.end, &no_limit) < 0);
@@ -437,7 +461,7 @@ struct bw_error *bw_edit_put(struct bw_tree_editor *editor, const struct bw_key 
     struct path path;
     if (size > bw_edit_room(editor))
         return bw_error_create(BW_ERROR_CORRUPT, "an item of %" PRIu32 " bytes fits no leaf", size);
-    BW_TRY(descend(editor, key, &path));
+    BW_TRY(descend(editor, key, true, &path));
     const struct bw_node leaf = view(editor, path.at[0].block);
     struct bw_item old;
     if (path.exact && bw_leaf_item(&leaf, path.at[0].slot, &old) && old.size == size) {
@@ -450,6 +474,6 @@ struct bw_error *bw_edit_put(struct bw_tree_editor *editor, const struct bw_key 
 struct bw_error *bw_edit_remove(struct bw_tree_editor *editor, const struct bw_key *key)
 {
     struct path path;
-    BW_TRY(descend(editor, key, &path));
+    BW_TRY(descend(editor, key, true, &path));
     return path.exact ? change_leaf(editor, &path, NULL) : NULL;
 }

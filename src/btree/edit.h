@@ -10,6 +10,7 @@
 #ifndef BW_BTREE_EDIT_H
 #define BW_BTREE_EDIT_H
 
+#include "base/buffer.h"
 #include "btree/block.h"
 
 /** A tree that is being changed. Only one thread at a time may use it. */
@@ -18,9 +19,12 @@ struct bw_tree_editor {
     struct bw_tree_reader reader;
     struct bw_block_memory *memory;
     uint64_t generation; /**< of new blocks */
+    size_t shared; /**< so many blocks in memory may be part of other trees: they are copied before
+                      a change, like blocks of the image */
     /* Private: a leaf before a change, and its items. */
     uint8_t *before;
     struct bw_item *items;
+    struct bw_buffer scratch; /* bytes of an item that is being made: see edit_names.h */
 };
 
 /** Starts with a tree. New blocks are stored in `memory`, which readers of the changed tree need.

@@ -29,7 +29,7 @@ static struct bw_error *delete_entry(struct bw_replay *replay, const struct bw_i
         return NULL;
     const struct bw_link link = {item->key.objectid, entry.location.objectid, item->key.offset,
                                  entry.name, entry.name_length};
-    BW_TRY(bw_replay_inode(replay, link.inode, &inode, &exists));
+    BW_TRY(bw_edit_inode(&replay->tree, link.inode, &inode, &exists));
     return exists ? bw_replay_unlink(replay, &link) : NULL;
 }
 
@@ -91,7 +91,7 @@ static struct bw_error *clear_dir_range(struct bw_replay *replay, const struct b
                                         bool by_name, uint8_t type, bool exists, bool *present)
 {
     struct bw_dir_entry entry;
-    BW_TRY(bw_replay_entry(replay, link, by_name, &entry));
+    BW_TRY(bw_edit_entry(&replay->tree, link, by_name, &entry));
     *present = entry.name;
     if (!entry.name || !exists)
         return NULL;
@@ -116,15 +116,15 @@ struct bw_error *bw_replay_dir_index(struct bw_replay *replay, const struct bw_i
         return NULL; /* logs do not create subvolumes */
     const struct bw_link link = {item->key.objectid, entry.location.objectid, item->key.offset,
                                  entry.name, entry.name_length};
-    BW_TRY(bw_replay_inode(replay, link.directory, &inode, &exists));
+    BW_TRY(bw_edit_inode(&replay->tree, link.directory, &inode, &exists));
     if (!exists)
         return bw_error_create(BW_ERROR_CORRUPT, "the directory does not exist");
-    BW_TRY(bw_replay_inode(replay, link.inode, &inode, &exists));
+    BW_TRY(bw_edit_inode(&replay->tree, link.inode, &inode, &exists));
     BW_TRY(clear_dir_range(replay, &link, true, entry.type, exists, &named));
     BW_TRY(clear_dir_range(replay, &link, false, entry.type, exists, &indexed));
     if (named || indexed || !exists || has_ref(replay, &link))
         return NULL;
-    BW_TRY(bw_replay_link(replay, &link, true));
+    BW_TRY(bw_edit_link(&replay->tree, &link, true));
     return entry.type == BW_FILE_DIRECTORY ? NULL : bw_replay_recount(replay, link.inode);
 }
 
@@ -356,7 +356,7 @@ struct bw_error *bw_replay_extent(struct bw_replay *replay, const struct bw_item
     uint64_t dropped;
     bool exists;
     BW_TRY(check(replay, item, &span));
-    BW_TRY(bw_replay_inode(replay, item->key.objectid, &inode, &exists));
+    BW_TRY(bw_edit_inode(&replay->tree, item->key.objectid, &inode, &exists));
     if (!exists)
         return bw_error_create(BW_ERROR_CORRUPT, "the inode does not exist");
     BW_TRY(bw_edit_find(&replay->tree, &item->key, &same));
@@ -367,7 +367,7 @@ struct bw_error *bw_replay_extent(struct bw_replay *replay, const struct bw_item
     BW_TRY(put_extent(replay, item, &span));
     inode.bytes =
         bw_put64(bw_get64(inode.bytes) - dropped + allocated((const void *)item->data, &span));
-    return bw_replay_set_inode(replay, item->key.objectid, &inode);
+    return bw_edit_set_inode(&replay->tree, item->key.objectid, &inode);
 }
 
 /*
@@ -388,7 +388,7 @@ static struct bw_error *delete_from_item(struct bw_replay *replay, const struct 
     for (const uint8_t *start = cursor.next; bw_dir_entry_next(&cursor, &entry);
          start = cursor.next)
         if (!logged || !bw_find_entry(logged, entry.name, entry.name_length, &same, &bytes))
-            return bw_replay_cut(replay, item, start, cursor.next);
+            return bw_edit_cut(&replay->tree, item, start, cursor.next);
     return NULL;
 }
 
@@ -431,17 +431,17 @@ static struct bw_error *overwrite(struct bw_replay *replay, uint64_t number,
 {
     struct bw_disk_inode_item old;
     bool exists, directory = is_type(new, S_IFDIR);
-    BW_TRY(bw_replay_inode(replay, number, &old, &exists));
+    BW_TRY(bw_edit_inode(&replay->tree, number, &old, &exists));
     if (exists && bw_get64(new->generation) == 0) {
         update_size_only(&old, new);
-        return bw_replay_set_inode(replay, number, &old);
+        return bw_edit_set_inode(&replay->tree, number, &old);
     }
     new->bytes = exists ? old.bytes : bw_put64(0);
     if (directory)
         new->size = exists &&is_type(&old, S_IFDIR) ? old.size : bw_put64(0);
     if (bw_get64(new->generation) == 0)
         new->generation = bw_put64(replay->tree.generation);
-    return bw_replay_set_inode(replay, number, new);
+    return bw_edit_set_inode(&replay->tree, number, new);
 }
 
 /* Removes extents beyond the end of a file; those that still exist are in the log. */
@@ -451,7 +451,7 @@ static struct bw_error *truncate_file(struct bw_replay *replay, uint64_t number)
     struct bw_disk_inode_item item;
     uint64_t dropped;
     bool exists;
-    BW_TRY(bw_replay_inode(replay, number, &item, &exists));
+    BW_TRY(bw_edit_inode(&replay->tree, number, &item, &exists));
     uint64_t size = bw_get64(item.size), over = size % sectorsize;
     if (size > INT64_MAX)
         return bw_error_create(BW_ERROR_CORRUPT, "invalid size of a file");
@@ -459,7 +459,7 @@ static struct bw_error *truncate_file(struct bw_replay *replay, uint64_t number)
         size += sectorsize - over;
     BW_TRY(drop_extents(replay, number, size, UINT64_MAX, &dropped));
     item.bytes = bw_put64(bw_get64(item.bytes) - dropped);
-    return bw_replay_set_inode(replay, number, &item);
+    return bw_edit_set_inode(&replay->tree, number, &item);
 }
 
 struct bw_error *bw_replay_inode_item(struct bw_replay *replay, const struct bw_item *item)
@@ -487,7 +487,7 @@ struct bw_error *bw_replay_inode_item(struct bw_replay *replay, const struct bw_
 static struct bw_error *exists_inode(struct bw_replay *replay, uint64_t inode, bool *exists)
 {
     struct bw_disk_inode_item item;
-    return bw_replay_inode(replay, inode, &item, exists);
+    return bw_edit_inode(&replay->tree, inode, &item, exists);
 }
 
 static bool is_same(const struct bw_dir_entry *entry, const struct bw_link *link)
@@ -502,11 +502,11 @@ static struct bw_error *is_linked(struct bw_replay *replay, const struct bw_link
                                   bool *linked)
 {
     struct bw_dir_entry entry;
-    BW_TRY(bw_replay_entry(replay, link, false, &entry));
+    BW_TRY(bw_edit_entry(&replay->tree, link, false, &entry));
     *linked = is_same(&entry, link);
     if (!*linked)
         return NULL;
-    BW_TRY(bw_replay_entry(replay, link, true, &entry));
+    BW_TRY(bw_edit_entry(&replay->tree, link, true, &entry));
     *linked = is_same(&entry, link);
     return NULL;
 }
@@ -573,7 +573,7 @@ static struct bw_error *add_link(struct bw_replay *replay, const struct bw_link 
     if (linked)
         return NULL;
     BW_TRY(clear(replay, link));
-    return bw_replay_link(replay, link, false);
+    return bw_edit_link(&replay->tree, link, false);
 }
 
 /* add_inode_ref() */
@@ -633,13 +633,13 @@ static struct bw_error *set_count(struct bw_replay *replay, uint64_t inode)
     struct bw_disk_inode_item item;
     uint32_t count = 0;
     bool exists;
-    BW_TRY(bw_replay_inode(replay, inode, &item, &exists));
+    BW_TRY(bw_edit_inode(&replay->tree, inode, &item, &exists));
     if (!exists)
         return NULL;
     BW_TRY(count_names(replay, inode, BW_INODE_REF, &count));
     BW_TRY(count_names(replay, inode, BW_INODE_EXTREF, &count));
     item.link_count = bw_put32(count);
-    BW_TRY(bw_replay_set_inode(replay, inode, &item));
+    BW_TRY(bw_edit_set_inode(&replay->tree, inode, &item));
     if (count)
         return NULL;
     if ((bw_get32(item.mode) & S_IFMT) == S_IFDIR)

@@ -14,7 +14,7 @@
 #define BW_REPLAY_REPLAY_H
 
 #include "base/buffer.h"
-#include "btree/edit.h"
+#include "btree/edit_names.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
 #include "fs/fs.h"
@@ -71,31 +71,12 @@ struct bw_replay {
     uint64_t reported;        /**< inode of the last message */
 };
 
-/** A name in a directory. */
-struct bw_link {
-    uint64_t directory, inode, index;
-    const uint8_t *name;
-    uint16_t length;
-};
-
 /** Replays all logs, unless the caller ignores them. Afterwards, fs->subvolumes and
  * fs->checksum_trees contain the roots of the changed trees. Items that cannot be applied are
  * reported as damage, and skipped. Fails only if memory runs out. */
 struct bw_error *bw_replay(struct bw_fs *fs);
 
 /* The subvolume (subvolume.c). */
-
-/** Reads an inode; sets `*exists`. */
-struct bw_error *bw_replay_inode(struct bw_replay *replay, uint64_t inode,
-                                 struct bw_disk_inode_item *item, bool *exists);
-
-/** Writes an inode back. */
-struct bw_error *bw_replay_set_inode(struct bw_replay *replay, uint64_t inode,
-                                     const struct bw_disk_inode_item *item);
-
-/** Removes bytes from an item; removes the item if none are left. */
-struct bw_error *bw_replay_cut(struct bw_replay *replay, const struct bw_item *item,
-                               const uint8_t *start, const uint8_t *end);
 
 /** Schedules an inode for counting its names at the end (link_to_fixup_dir). */
 struct bw_error *bw_replay_recount(struct bw_replay *replay, uint64_t inode);
@@ -105,32 +86,11 @@ struct bw_error *bw_replay_recount(struct bw_replay *replay, uint64_t inode);
 struct bw_error *bw_replay_try(struct bw_replay *replay, const struct bw_key *key,
                                struct bw_error *error);
 
-/** Finds a name in an item with directory entries or attributes; `bytes` is set to the bytes of the
- * entry. */
-bool bw_find_entry(const struct bw_item *item, const uint8_t *name, uint16_t length,
-                   struct bw_dir_entry *entry, struct bw_item *bytes);
-
-/** Finds a name of an inode in an INODE_REF or INODE_EXTREF. */
-bool bw_find_ref(const struct bw_item *item, uint64_t directory, const uint8_t *name,
-                 uint16_t length, struct bw_inode_ref *ref, struct bw_item *bytes);
-
-/** The key of a name's INODE_EXTREF. */
-struct bw_key bw_extref_key(const struct bw_link *link);
-
-/** Adds a name to a directory (btrfs_add_link) and, if `backwards`, to the inode. */
-struct bw_error *bw_replay_link(struct bw_replay *replay, const struct bw_link *link,
-                                bool backwards);
-
 /** Removes a name from a directory and from the inode (btrfs_unlink_inode). */
 struct bw_error *bw_replay_unlink(struct bw_replay *replay, const struct bw_link *link);
 
 /** Removes the entries of a directory with the name or the index of a link (drop_one_dir_item). */
 struct bw_error *bw_replay_drop(struct bw_replay *replay, const struct bw_link *link, bool by_name);
-
-/** Finds the directory entry with the name or the index of a link; `found->name` is NULL if there
- * is none. */
-struct bw_error *bw_replay_entry(struct bw_replay *replay, const struct bw_link *link, bool by_name,
-                                 struct bw_dir_entry *found);
 
 /* Applying the items of a log, each in its pass (apply.c). */
 
