@@ -19,6 +19,7 @@
 #include "replay/replay.h"
 #include "rescue/rescue.h"
 #include "stream/source.h"
+#include "stream/streams.h"
 
 /* Root blocks. */
 
@@ -169,19 +170,17 @@ static bool has_superblock(const struct bw_image_set *set)
     return false;
 }
 
-/* Streams are not applied yet: only their commands can be read. */
-static struct bw_error *open_streams(struct bw_fs *fs)
+/* Only the files of the streams, or a file system that is made of them. */
+static struct bw_error *open_streams(struct bw_fs *fs, struct bw_image_set *set)
 {
     fs->is_stream = true;
-    return fs->streams_as_is
-               ? NULL
-               : bw_error_create(BW_ERROR_UNSUPPORTED, "a send stream can only be dumped");
+    return fs->streams_as_is ? NULL : bw_streams_apply(fs, set);
 }
 
 static struct bw_error *open_trees(struct bw_fs *fs, struct bw_image_set *set)
 {
     if (bw_images_are_streams(set))
-        return open_streams(fs);
+        return open_streams(fs, set);
     if (fs->scan && !has_superblock(set))
         BW_TRY(bw_rescue_superblocks(fs, set));
     BW_TRY(bw_wire_graph(fs, set));

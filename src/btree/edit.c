@@ -22,10 +22,15 @@ static uint8_t *memory_add(struct bw_block_memory *memory, uint64_t *address)
     return block;
 }
 
+void bw_memory_cut(struct bw_block_memory *memory, size_t count)
+{
+    while (memory->count > count)
+        free(memory->blocks[--memory->count]);
+}
+
 void bw_memory_free(struct bw_block_memory *memory)
 {
-    for (size_t i = 0; i < memory->count; i++)
-        free(memory->blocks[i]);
+    bw_memory_cut(memory, 0);
     free(memory->blocks);
     *memory = (struct bw_block_memory){.nodesize = memory->nodesize};
 }

@@ -28,6 +28,9 @@ static inline uint8_t *bw_memory_block(const struct bw_block_memory *memory, uin
     return number < memory->count ? memory->blocks[number] : NULL;
 }
 
+/** Removes the blocks after the first `count`. */
+void bw_memory_cut(struct bw_block_memory *memory, size_t count);
+
 void bw_memory_free(struct bw_block_memory *memory);
 
 #endif

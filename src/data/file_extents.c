@@ -181,7 +181,7 @@ static void add_item(const struct bw_extent_cursor *cursor, uint32_t slot, uint6
     struct bw_file_extent extent;
     bool inside = bw_leaf_item(&cursor->finder.leaf, slot, &item);
     struct bw_error *error =
-        inside ? bw_file_extent_decode(&item, cursor->fs->superblock.sectorsize, &extent)
+        inside ? bw_file_extent_decode(&item, bw_fs_alignment(cursor->fs), &extent)
                : bw_error_create(BW_ERROR_CORRUPT,
                                  "extent of inode %" PRIu64 " at %" PRIu64 " lies outside its leaf",
                                  item.key.objectid, item.key.offset);

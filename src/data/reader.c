@@ -148,6 +148,11 @@ static void check_rebuilt(struct bw_fs *fs, const struct bw_data_file *file,
     bw_fs_report(fs, BW_WARNING, warning);
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Repeats a failed request sector by sector, because some sectors may be good. */
 static unsigned read_sectors(const struct bw_fs *fs, const struct bw_request *whole,
                              struct bw_request *sectors)
@@ -158,7 +163,7 @@ static unsigned read_sectors(const struct bw_fs *fs, const struct bw_request *wh
     for (uint32_t at = 0; at < whole->length; at += sectorsize, count++) {
         sectors[count] = *whole;
         sectors[count].address += at;
-        sectors[count].length = sectorsize;
+        sectors[count].length = (uint32_t)least(sectorsize, whole->length - at);
         sectors[count].buffer = (uint8_t *)whole->buffer + at;
         sectors[count].error = NULL;
         sectors[count].rebuilt = false;
@@ -336,11 +341,6 @@ static struct bw_request *add_request(struct bw_data_fetch *fetch, uint64_t logi
                                               .buffer = buffer,
                                               .data = checked ? &fetch->expectations[at] : NULL};
     return &fetch->requests[at];
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Adds the next request of an uncompressed piece, of which `length` bytes remain; or a bad part, if

@@ -51,7 +51,7 @@ static uint64_t end_of_extent(const struct bw_diff_tree *tree, const struct bw_i
     if (!item)
         return 0;
     BW_AUTO_ERROR struct bw_error *error =
-        bw_file_extent_decode(item, tree->fs->superblock.sectorsize, &extent);
+        bw_file_extent_decode(item, bw_fs_alignment(tree->fs), &extent);
     return error || __builtin_add_overflow(item->key.offset, extent.num_bytes, &end) ? UINT64_MAX
                                                                                      : end;
 }

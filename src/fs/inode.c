@@ -178,8 +178,7 @@ static struct bw_error *count_item(void *context, const struct bw_item *item)
     const struct counting *counting = context;
     struct bw_extent_count *count = counting->count;
     struct bw_file_extent extent;
-    struct bw_error *error =
-        bw_file_extent_decode(item, counting->fs->superblock.sectorsize, &extent);
+    struct bw_error *error = bw_file_extent_decode(item, bw_fs_alignment(counting->fs), &extent);
     if (error) {
         bw_fs_report(counting->fs, BW_DAMAGE, error);
         return NULL;

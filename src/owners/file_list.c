@@ -534,7 +534,7 @@ static struct bw_error *decode_extent(struct bw_extent_scan *scan, const struct 
 {
     struct bw_file_extent extent;
     struct bw_error *error =
-        inside ? bw_file_extent_decode(item, scan->fs->superblock.sectorsize, &extent)
+        inside ? bw_file_extent_decode(item, bw_fs_alignment(scan->fs), &extent)
                : bw_error_create(BW_ERROR_CORRUPT,
                                  "extent of inode %" PRIu64 " at %" PRIu64 " lies outside its leaf",
                                  item->key.objectid, item->key.offset);

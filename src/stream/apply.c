@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Applying the commands of a stream, one function for each. */
+#include "stream/apply.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "stream/source.h"
+
+enum { MOST_SUBVOLUMES = 1 << 16 }; /* each needs some tree blocks in memory */
+
+/* An image that is being applied. */
+struct applier {
+    struct bw_received_set *set;
+    struct bw_apply_result *result;
+    struct bw_stream_reader reader;
+    struct bw_stream_tree tree;   /* of the current subvolume */
+    bool is_open;                 /* there is a current subvolume, the last one of the set */
+    struct bw_stream_tree source; /* another subvolume, for clones */
+    size_t source_index;
+    bool has_source;
+    size_t image;
+    uint64_t base;
+    bool skips; /* commands until the next subvolume */
+};
+
+typedef struct bw_error *handler(struct applier *applier, const struct bw_stream_command *command);
+
+/* The set. */
+
+static uint64_t hash_of(const struct bw_received_set *set, const uint8_t *uuid)
+{
+    return bw_fs_name_hash(set->fs, 0, uuid, BW_UUID_SIZE);
+}
+
+const struct bw_received *bw_received_find(const struct bw_received_set *set,
+                                           const uint8_t uuid[BW_UUID_SIZE])
+{
+    const uint32_t index = bw_map_get(&set->by_uuid, hash_of(set, uuid));
+    return index < set->count && memcmp(set->items[index].uuid, uuid, BW_UUID_SIZE) == 0
+               ? &set->items[index]
+               : NULL;
+}
+
+static void cut_set(struct bw_received_set *set, size_t count)
+{
+    while (set->count > count)
+        free(set->items[--set->count].name);
+}
+
+void bw_received_free(struct bw_received_set *set)
+{
+    cut_set(set, 0);
+    free(set->items);
+    bw_map_free(&set->by_uuid);
+}
+
+/* Attributes of commands. */
+
+static struct bw_bytes text_of(const struct bw_stream_command *command, enum bw_send_attribute type)
+{
+    const struct bw_stream_attribute *attribute = &command->attributes[type];
+    return (struct bw_bytes){(const char *)attribute->data, attribute->length};
+}
+
+static struct bw_bytes path_of(const struct bw_stream_command *command)
+{
+    return text_of(command, BW_ATTRIBUTE_PATH);
+}
+
+static const uint8_t *uuid_of(const struct bw_stream_command *command, enum bw_send_attribute type)
+{
+    return command->attributes[type].data;
+}
+
+/* Subvolumes. */
+
+static struct bw_received *current(const struct applier *applier)
+{
+    return &applier->set->items[applier->set->count - 1];
+}
+
+/* Ends the current subvolume; `error`, which is reported, is why it is incomplete, or NULL. Fails
+ * only if memory has run out. */
+static struct bw_error *finish(struct applier *applier, struct bw_error *error)
+{
+    struct bw_fs *fs = applier->set->fs;
+    const char *device = fs->images[applier->image].name;
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (!applier->is_open) {
+        if (error)
+            bw_fs_report(fs, BW_DAMAGE, bw_error_prefix(error, "%s", device));
+        return NULL;
+    }
+    struct bw_received *subvolume = current(applier);
+    subvolume->tree = applier->tree.editor.tree;
+    subvolume->is_incomplete = error;
+    if (error)
+        bw_fs_report(
+            fs, BW_DAMAGE,
+            bw_error_prefix(error, "%s: subvolume %s is incomplete", device, subvolume->name));
+    bw_stream_tree_free(&applier->tree);
+    applier->is_open = false;
+    return NULL;
+}
+
+/* The subvolume that a command needs is not there yet. The error is not reported. */
+static struct bw_error *wait_for(struct applier *applier, const uint8_t *uuid)
+{
+    applier->result->is_waiting = true;
+    memcpy(applier->result->missing, uuid, BW_UUID_SIZE);
+    return bw_error_create(BW_ERROR_STOPPED, "waiting");
+}
+
+static struct bw_error *add_received(struct applier *applier,
+                                     const struct bw_stream_command *command)
+{
+    struct bw_received_set *set = applier->set;
+    const struct bw_bytes name = path_of(command);
+    const uint8_t *uuid = uuid_of(command, BW_ATTRIBUTE_UUID);
+    if (!bw_name_is_valid((const uint8_t *)name.data, name.length))
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid name of a subvolume");
+    if (set->count == MOST_SUBVOLUMES)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "the streams have too many subvolumes");
+    char *copy = strndup(name.data, name.length);
+    if (!copy || !BW_ARRAY_RESERVE(set->items, set->count, set->capacity) ||
+        !bw_map_put(&set->by_uuid, hash_of(set, uuid), (uint32_t)set->count)) {
+        free(copy);
+        return bw_error_no_memory();
+    }
+    struct bw_received *subvolume = &set->items[set->count];
+    *subvolume = (struct bw_received){
+        .tree.id = BW_FIRST_SUBVOLUME + set->count,
+        .transid = bw_command_number(command, BW_ATTRIBUTE_CTRANSID),
+        .name = copy,
+        .image = applier->image,
+    };
+    memcpy(subvolume->uuid, uuid, BW_UUID_SIZE);
+    set->count++;
+    return NULL;
+}
+
+/* Opens the tree of the newest subvolume: an empty one, or a copy of its parent's, whose blocks it
+ * shares. */
+static struct bw_error *open_tree(struct applier *applier, const struct bw_received *parent)
+{
+    struct bw_fs *fs = applier->set->fs;
+    const struct bw_received *subvolume = current(applier);
+    const uint64_t generation = applier->set->count;
+    applier->tree = (struct bw_stream_tree){.transid = subvolume->transid};
+    applier->is_open = true;
+    struct bw_tree_editor *editor = &applier->tree.editor;
+    if (!parent) {
+        BW_TRY(bw_editor_create_empty(editor, &fs->reader, &fs->memory, subvolume->tree.id,
+                                      generation));
+        editor->shared = fs->memory.count - 1;
+        return bw_stream_tree_begin(&applier->tree);
+    }
+    struct bw_tree tree = parent->tree;
+    tree.id = subvolume->tree.id;
+    BW_TRY(bw_editor_create(editor, &fs->reader, &fs->memory, &tree, generation));
+    editor->shared = fs->memory.count;
+    return NULL;
+}
+
+/* Whether a subvolume was read before; then the stream that has it again is not used. */
+static bool is_known(struct applier *applier, const struct bw_stream_command *command)
+{
+    struct bw_fs *fs = applier->set->fs;
+    const struct bw_received *known =
+        bw_received_find(applier->set, uuid_of(command, BW_ATTRIBUTE_UUID));
+    applier->skips = known;
+    if (known)
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_USAGE,
+                                     "%s: subvolume %s is not used: %s has the same one",
+                                     fs->images[applier->image].name, known->name,
+                                     fs->images[known->image].name));
+    return known;
+}
+
+static struct bw_error *on_subvol(struct applier *applier, const struct bw_stream_command *command)
+{
+    BW_TRY(finish(applier, NULL));
+    if (is_known(applier, command))
+        return NULL;
+    BW_TRY(add_received(applier, command));
+    return open_tree(applier, NULL);
+}
+
+static struct bw_error *on_snapshot(struct applier *applier,
+                                    const struct bw_stream_command *command)
+{
+    const uint8_t *uuid = uuid_of(command, BW_ATTRIBUTE_CLONE_UUID);
+    BW_TRY(finish(applier, NULL));
+    if (is_known(applier, command))
+        return NULL;
+    if (!bw_received_find(applier->set, uuid))
+        return wait_for(applier, uuid);
+    BW_TRY(add_received(applier, command));
+    memcpy(current(applier)->parent_uuid, uuid, BW_UUID_SIZE);
+    return open_tree(applier, bw_received_find(applier->set, uuid));
+}
+
+static struct bw_error *on_end(struct applier *applier, const struct bw_stream_command *command)
+{
+    (void)command;
+    return finish(applier, NULL);
+}
+
+/* Names. */
+
+static struct bw_error *make(struct applier *applier, const struct bw_stream_command *command,
+                             uint32_t mode, uint64_t device)
+{
+    return bw_stream_make(&applier->tree, path_of(command),
+                          bw_command_number(command, BW_ATTRIBUTE_INO), mode, device);
+}
+
+static struct bw_error *on_mkfile(struct applier *applier, const struct bw_stream_command *command)
+{
+    return make(applier, command, S_IFREG | 0600, 0);
+}
+
+static struct bw_error *on_mkdir(struct applier *applier, const struct bw_stream_command *command)
+{
+    return make(applier, command, S_IFDIR | 0700, 0);
+}
+
+static struct bw_error *on_mkfifo(struct applier *applier, const struct bw_stream_command *command)
+{
+    return make(applier, command, S_IFIFO | 0600, 0);
+}
+
+static struct bw_error *on_mksock(struct applier *applier, const struct bw_stream_command *command)
+{
+    return make(applier, command, S_IFSOCK | 0600, 0);
+}
+
+/* A stream has device numbers as struct stat has them, an inode has the kernel's own. */
+static struct bw_error *on_mknod(struct applier *applier, const struct bw_stream_command *command)
+{
+    const uint32_t mode = (uint32_t)bw_command_number(command, BW_ATTRIBUTE_MODE);
+    const uint64_t rdev = bw_command_number(command, BW_ATTRIBUTE_RDEV);
+    const uint64_t major = rdev >> 8 & 0xfff, minor = (rdev & 0xff) | (rdev >> 12 & 0xfff00);
+    if (!S_ISCHR(mode) && !S_ISBLK(mode) && !S_ISFIFO(mode) && !S_ISSOCK(mode))
+        return bw_error_create(BW_ERROR_CORRUPT, "mode %" PRIo32 " is not that of a device", mode);
+    return make(applier, command, mode & (S_IFMT | 07777), major << 20 | minor);
+}
+
+static struct bw_error *on_symlink(struct applier *applier, const struct bw_stream_command *command)
+{
+    return bw_stream_symlink(&applier->tree, path_of(command),
+                             bw_command_number(command, BW_ATTRIBUTE_INO),
+                             text_of(command, BW_ATTRIBUTE_PATH_LINK));
+}
+
+static struct bw_error *on_rename(struct applier *applier, const struct bw_stream_command *command)
+{
+    return bw_stream_rename(&applier->tree, path_of(command),
+                            text_of(command, BW_ATTRIBUTE_PATH_TO));
+}
+
+static struct bw_error *on_link(struct applier *applier, const struct bw_stream_command *command)
+{
+    return bw_stream_link(&applier->tree, path_of(command),
+                          text_of(command, BW_ATTRIBUTE_PATH_LINK));
+}
+
+static struct bw_error *on_unlink(struct applier *applier, const struct bw_stream_command *command)
+{
+    return bw_stream_unlink(&applier->tree, path_of(command));
+}
+
+static struct bw_error *on_rmdir(struct applier *applier, const struct bw_stream_command *command)
+{
+    return bw_stream_rmdir(&applier->tree, path_of(command));
+}
+
+/* Attributes. */
+
+static struct bw_error *on_set_xattr(struct applier *applier,
+                                     const struct bw_stream_command *command)
+{
+    return bw_stream_set_xattr(&applier->tree, path_of(command),
+                               text_of(command, BW_ATTRIBUTE_XATTR_NAME),
+                               text_of(command, BW_ATTRIBUTE_XATTR_DATA));
+}
+
+static struct bw_error *on_remove_xattr(struct applier *applier,
+                                        const struct bw_stream_command *command)
+{
+    return bw_stream_remove_xattr(&applier->tree, path_of(command),
+                                  text_of(command, BW_ATTRIBUTE_XATTR_NAME));
+}
+
+static struct bw_disk_timespec time_of(const struct bw_stream_command *command,
+                                       enum bw_send_attribute type)
+{
+    const struct bw_stream_time time = bw_command_time(command, type);
+    return (struct bw_disk_timespec){time.seconds, time.nanoseconds};
+}
+
+static void set_times(const struct bw_stream_command *command, struct bw_disk_inode_item *item)
+{
+    item->atime = time_of(command, BW_ATTRIBUTE_ATIME);
+    item->mtime = time_of(command, BW_ATTRIBUTE_MTIME);
+    item->ctime = time_of(command, BW_ATTRIBUTE_CTIME);
+    if (bw_command_has(command, BW_ATTRIBUTE_OTIME))
+        item->otime = time_of(command, BW_ATTRIBUTE_OTIME);
+}
+
+/* Data of streams have no checksums of their own: those of the commands were verified. */
+static bw_le64 flags_of(const struct bw_stream_command *command,
+                        const struct bw_disk_inode_item *item)
+{
+    const uint64_t flags = bw_command_number(command, BW_ATTRIBUTE_FILEATTR);
+    return bw_put64(S_ISREG(bw_get32(item->mode)) ? flags | BW_INODE_NODATASUM : flags);
+}
+
+/* CHMOD, CHOWN, UTIMES and FILEATTR. */
+static struct bw_error *on_attribute(struct applier *applier,
+                                     const struct bw_stream_command *command)
+{
+    struct bw_disk_inode_item item;
+    uint64_t inode;
+    BW_TRY(bw_stream_find(&applier->tree, path_of(command), &inode, &item));
+    const uint64_t mode = bw_command_number(command, BW_ATTRIBUTE_MODE);
+    if (command->type == BW_COMMAND_CHMOD)
+        item.mode = bw_put32((bw_get32(item.mode) & S_IFMT) | (uint32_t)(mode & 07777));
+    if (command->type == BW_COMMAND_CHOWN) {
+        item.uid = bw_put32((uint32_t)bw_command_number(command, BW_ATTRIBUTE_UID));
+        item.gid = bw_put32((uint32_t)bw_command_number(command, BW_ATTRIBUTE_GID));
+    }
+    if (command->type == BW_COMMAND_UTIMES)
+        set_times(command, &item);
+    if (command->type == BW_COMMAND_FILEATTR)
+        item.flags = flags_of(command, &item);
+    item.transid = bw_put64(applier->tree.transid);
+    return bw_edit_set_inode(&applier->tree.editor, inode, &item);
+}
+
+/* Contents. */
+
+/* Begins an extent of the data of a command. */
+static struct bw_disk_file_extent begin_extent(const struct applier *applier,
+                                               const struct bw_stream_command *command)
+{
+    const struct bw_stream_attribute *data = &command->attributes[BW_ATTRIBUTE_DATA];
+    return (struct bw_disk_file_extent){.generation = bw_put64(applier->tree.transid),
+                                        .ram_bytes = bw_put64(data->length),
+                                        .type = BW_FILE_EXTENT_REGULAR,
+                                        .disk_bytenr = bw_put64(applier->base + data->offset),
+                                        .disk_num_bytes = bw_put64(data->length)};
+}
+
+static struct bw_error *on_write(struct applier *applier, const struct bw_stream_command *command)
+{
+    const struct bw_disk_file_extent extent = begin_extent(applier, command);
+    const struct bw_stream_range range = {bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET),
+                                          command->attributes[BW_ATTRIBUTE_DATA].length};
+    return bw_stream_write(&applier->tree, path_of(command), &range, &extent);
+}
+
+/* The compressions of streams and of extents have different numbers. LZO compresses sectors; those
+ * of all streams must have the same size. */
+static struct bw_error *set_compression(struct applier *applier,
+                                        const struct bw_stream_command *command,
+                                        struct bw_disk_file_extent *extent)
+{
+    struct bw_received_set *set = applier->set;
+    const uint64_t number = bw_command_number(command, BW_ATTRIBUTE_COMPRESSION);
+    const uint32_t sectorsize =
+        number >= BW_ENCODED_LZO_4K ? UINT32_C(4096) << (number - BW_ENCODED_LZO_4K) : 0;
+    if (number >= BW_ENCODED_TYPES || bw_command_number(command, BW_ATTRIBUTE_ENCRYPTION))
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "unknown compression or encryption");
+    extent->compression = number == BW_ENCODED_NONE   ? BW_COMPRESS_NONE
+                          : number == BW_ENCODED_ZLIB ? BW_COMPRESS_ZLIB
+                          : number == BW_ENCODED_ZSTD ? BW_COMPRESS_ZSTD
+                                                      : BW_COMPRESS_LZO;
+    if (sectorsize && set->lzo_sectorsize && set->lzo_sectorsize != sectorsize)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "LZO with sectors of %" PRIu32 " bytes, after sectors of %" PRIu32,
+                               sectorsize, set->lzo_sectorsize);
+    if (sectorsize)
+        set->lzo_sectorsize = sectorsize;
+    return NULL;
+}
+
+static struct bw_error *on_encoded_write(struct applier *applier,
+                                         const struct bw_stream_command *command)
+{
+    struct bw_disk_file_extent extent = begin_extent(applier, command);
+    const uint64_t decoded = bw_command_number(command, BW_ATTRIBUTE_UNENCODED_LEN);
+    const uint64_t offset = bw_command_number(command, BW_ATTRIBUTE_UNENCODED_OFFSET);
+    const struct bw_stream_range range = {
+        bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET),
+        bw_command_number(command, BW_ATTRIBUTE_UNENCODED_FILE_LEN)};
+    BW_TRY(set_compression(applier, command, &extent));
+    if (decoded > BW_SEND_DATA || command->attributes[BW_ATTRIBUTE_DATA].length > BW_SEND_DATA ||
+        !command->attributes[BW_ATTRIBUTE_DATA].length)
+        return bw_error_create(BW_ERROR_CORRUPT, "encoded data of more than 128 KiB, or none");
+    if (offset > decoded || range.length > decoded - offset ||
+        (extent.compression == BW_COMPRESS_NONE &&
+         decoded > command->attributes[BW_ATTRIBUTE_DATA].length))
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "%" PRIu64 " bytes at %" PRIu64 " of %" PRIu64 " decoded bytes",
+                               range.length, offset, decoded);
+    extent.ram_bytes = bw_put64(decoded);
+    extent.offset = bw_put64(offset);
+    return bw_stream_write(&applier->tree, path_of(command), &range, &extent);
+}
+
+/* A stream that was sent without data has only ranges. Reading them fails, as no device has that
+ * address. */
+static struct bw_error *on_update_extent(struct applier *applier,
+                                         const struct bw_stream_command *command)
+{
+    const uint64_t nowhere = BW_MEMORY_START - (UINT64_C(1) << 62);
+    const struct bw_stream_range range = {bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET),
+                                          bw_command_number(command, BW_ATTRIBUTE_SIZE)};
+    const struct bw_disk_file_extent extent = {.generation = bw_put64(applier->tree.transid),
+                                               .ram_bytes = bw_put64(range.length),
+                                               .type = BW_FILE_EXTENT_REGULAR,
+                                               .disk_bytenr = bw_put64(nowhere),
+                                               .disk_num_bytes = bw_put64(range.length)};
+    return bw_stream_write(&applier->tree, path_of(command), &range, &extent);
+}
+
+static struct bw_error *on_truncate(struct applier *applier,
+                                    const struct bw_stream_command *command)
+{
+    return bw_stream_truncate(&applier->tree, path_of(command),
+                              bw_command_number(command, BW_ATTRIBUTE_SIZE));
+}
+
+/* Modes of fallocate(2). Space that is only reserved reads as zeros, like a hole. */
+static struct bw_error *on_fallocate(struct applier *applier,
+                                     const struct bw_stream_command *command)
+{
+    enum { KEEP_SIZE = 1, PUNCH_HOLE = 2, ZERO_RANGE = 16 };
+    const uint64_t mode = bw_command_number(command, BW_ATTRIBUTE_FALLOCATE_MODE);
+    struct bw_stream_range range = {bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET),
+                                    bw_command_number(command, BW_ATTRIBUTE_SIZE)};
+    const bool clears = mode & (PUNCH_HOLE | ZERO_RANGE);
+    if (mode & ~(uint64_t)(KEEP_SIZE | PUNCH_HOLE | ZERO_RANGE))
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "fallocate with mode %" PRIu64, mode);
+    if (!clears) {
+        range.offset += range.length;
+        range.length = 0;
+    }
+    return bw_stream_punch(&applier->tree, path_of(command), &range, !(mode & KEEP_SIZE));
+}
+
+/* Gets the tree that data are cloned from. */
+static struct bw_error *find_source(struct applier *applier, const uint8_t *uuid,
+                                    struct bw_stream_tree **tree)
+{
+    struct bw_fs *fs = applier->set->fs;
+    const struct bw_received *source = bw_received_find(applier->set, uuid);
+    *tree = &applier->tree;
+    if (source == current(applier))
+        return NULL;
+    if (!source)
+        return wait_for(applier, uuid);
+    const size_t index = (size_t)(source - applier->set->items);
+    *tree = &applier->source;
+    if (applier->has_source && applier->source_index == index)
+        return NULL;
+    if (applier->has_source)
+        bw_stream_tree_free(&applier->source);
+    applier->source = (struct bw_stream_tree){0};
+    applier->source_index = index;
+    applier->has_source = true;
+    return bw_editor_create(&applier->source.editor, &fs->reader, &fs->memory, &source->tree, 0);
+}
+
+static struct bw_error *on_clone(struct applier *applier, const struct bw_stream_command *command)
+{
+    const struct bw_stream_range range = {bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET),
+                                          bw_command_number(command, BW_ATTRIBUTE_CLONE_LEN)};
+    struct bw_stream_clone source = {
+        .path = text_of(command, BW_ATTRIBUTE_CLONE_PATH),
+        .offset = bw_command_number(command, BW_ATTRIBUTE_CLONE_OFFSET),
+        .budget = &applier->set->clones,
+    };
+    BW_TRY(find_source(applier, uuid_of(command, BW_ATTRIBUTE_CLONE_UUID), &source.tree));
+    return bw_stream_clone(&applier->tree, path_of(command), &range, &source);
+}
+
+/* The digests of fs-verity are not needed to read the file. */
+static struct bw_error *on_enable_verity(struct applier *applier,
+                                         const struct bw_stream_command *command)
+{
+    struct bw_disk_inode_item item;
+    uint64_t inode;
+    return bw_stream_find(&applier->tree, path_of(command), &inode, &item);
+}
+
+static handler *const handlers[BW_COMMAND_TYPES] = {
+    [BW_COMMAND_SUBVOL] = on_subvol,
+    [BW_COMMAND_SNAPSHOT] = on_snapshot,
+    [BW_COMMAND_MKFILE] = on_mkfile,
+    [BW_COMMAND_MKDIR] = on_mkdir,
+    [BW_COMMAND_MKNOD] = on_mknod,
+    [BW_COMMAND_MKFIFO] = on_mkfifo,
+    [BW_COMMAND_MKSOCK] = on_mksock,
+    [BW_COMMAND_SYMLINK] = on_symlink,
+    [BW_COMMAND_RENAME] = on_rename,
+    [BW_COMMAND_LINK] = on_link,
+    [BW_COMMAND_UNLINK] = on_unlink,
+    [BW_COMMAND_RMDIR] = on_rmdir,
+    [BW_COMMAND_SET_XATTR] = on_set_xattr,
+    [BW_COMMAND_REMOVE_XATTR] = on_remove_xattr,
+    [BW_COMMAND_WRITE] = on_write,
+    [BW_COMMAND_CLONE] = on_clone,
+    [BW_COMMAND_TRUNCATE] = on_truncate,
+    [BW_COMMAND_CHMOD] = on_attribute,
+    [BW_COMMAND_CHOWN] = on_attribute,
+    [BW_COMMAND_UTIMES] = on_attribute,
+    [BW_COMMAND_END] = on_end,
+    [BW_COMMAND_UPDATE_EXTENT] = on_update_extent,
+    [BW_COMMAND_FALLOCATE] = on_fallocate,
+    [BW_COMMAND_FILEATTR] = on_attribute,
+    [BW_COMMAND_ENCODED_WRITE] = on_encoded_write,
+    [BW_COMMAND_ENABLE_VERITY] = on_enable_verity,
+};
+
+/* The stream. */
+
+static bool begins_subvolume(const struct bw_stream_command *command)
+{
+    return command->type == BW_COMMAND_SUBVOL || command->type == BW_COMMAND_SNAPSHOT;
+}
+
+/* Unknown commands are ignored, as receivers do. */
+static struct bw_error *apply(struct applier *applier, const struct bw_stream_command *command)
+{
+    handler *function = command->type < BW_COMMAND_TYPES ? handlers[command->type] : NULL;
+    if (!function || (applier->skips && !begins_subvolume(command)))
+        return NULL;
+    if (!applier->is_open && !begins_subvolume(command) && command->type != BW_COMMAND_END)
+        return bw_error_create(BW_ERROR_CORRUPT, "command %s at %" PRIu64 " is in no subvolume",
+                               bw_command_name(command->type), command->offset);
+    struct bw_error *error = function(applier, command);
+    if (!error || applier->result->is_waiting || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    return bw_error_prefix(error, "command %s at %" PRIu64, bw_command_name(command->type),
+                           command->offset);
+}
+
+/* After a wrong command, continues with the next subvolume, if it can be found. */
+static struct bw_error *give_up(struct applier *applier, struct bw_error *error, bool *goes_on)
+{
+    *goes_on &= applier->reader.can_continue;
+    applier->skips = true;
+    return finish(applier, error);
+}
+
+static struct bw_error *apply_all(struct applier *applier)
+{
+    struct bw_stream_command command;
+    bool goes_on = true, got = true;
+    while (goes_on && got) {
+        struct bw_error *error = bw_stream_next(&applier->reader, &command, &got);
+        if (!error && got) {
+            applier->reader.can_continue = true;
+            error = apply(applier, &command);
+        }
+        if (applier->result->is_waiting)
+            return error;
+        if (error) {
+            got = true;
+            BW_TRY(give_up(applier, error, &goes_on));
+        }
+    }
+    return NULL;
+}
+
+struct bw_error *bw_apply_stream(struct bw_received_set *set, size_t image, uint64_t base,
+                                 struct bw_apply_result *result)
+{
+    const size_t before = set->count, blocks = set->fs->memory.count;
+    const struct bw_stream_source source = bw_image_stream(&set->fs->images[image]);
+    struct applier applier = {.set = set, .result = result, .image = image, .base = base};
+    *result = (struct bw_apply_result){0};
+    bw_stream_reader_init(&applier.reader, &source);
+    struct bw_error *error = apply_all(&applier);
+    if (applier.is_open)
+        bw_stream_tree_free(&applier.tree);
+    if (applier.has_source)
+        bw_stream_tree_free(&applier.source);
+    bw_stream_reader_free(&applier.reader);
+    if (!result->is_waiting)
+        return error;
+    bw_error_free(error);
+    cut_set(set, before);
+    bw_memory_cut(&set->fs->memory, blocks);
+    return NULL;
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A file system in memory that is made of send streams. Each image is a device, and one chunk of
+ * single data maps logical addresses to it, so extents are read from the stream. The trees are in
+ * memory: a chunk tree; a subvolume for each one in the streams; the top-level subvolume with their
+ * names; and the root tree.
+ */
+#include "stream/streams.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "ondisk/chunk.h"
+#include "stream/apply.h"
+#include "stream/source.h"
+
+enum {
+    NODESIZE = 16384,
+    CLONES = 4 << 20, /* extents that may be cloned, in addition to a number for the size */
+    CLONE_BYTES = 16, /* of the streams, for each further one */
+};
+
+/* Data begin here: an address of 0 would be a hole. Each image begins at a multiple of this. */
+#define STREAM_ALIGNMENT (UINT64_C(1) << 20)
+
+/* An image with streams. */
+struct source {
+    size_t image;
+    uint64_t base;    /* logical address of its first byte */
+    uint64_t transid; /* of its first subvolume */
+    bool is_done;
+    bool is_waiting; /* for a subvolume that no earlier stream had */
+    uint8_t missing[BW_UUID_SIZE];
+};
+
+struct making {
+    struct bw_fs *fs;
+    struct bw_image_set *images;
+    struct source *sources;
+    struct bw_received_set received;
+    uint64_t end; /* of the logical addresses */
+};
+
+/* The devices. */
+
+/* A device uuid that is the same each time, and different for each image. */
+static void name_device(struct bw_superblock *superblock, size_t image)
+{
+    superblock->device.devid = image + 1;
+    for (unsigned i = 0; i < BW_UUID_SIZE; i++)
+        superblock->device.uuid[i] = (uint8_t)((image + 1) >> 8 * (i % 8));
+}
+
+static void make_superblock(const struct making *making, size_t image)
+{
+    struct bw_image *to = &making->images->images[image];
+    const uint64_t size = bw_xlator_size(to->storage);
+    bw_error_free(BW_TAKE(to->bad));
+    to->superblock = (struct bw_superblock){.generation = 1,
+                                            .total_bytes = making->end,
+                                            .bytes_used = making->end,
+                                            .device_count = making->images->count,
+                                            .sectorsize = BW_MIN_SECTORSIZE,
+                                            .nodesize = NODESIZE,
+                                            .incompat_flags = BW_INCOMPAT_NO_HOLES,
+                                            .checksum_type = BW_CHECKSUM_CRC32C,
+                                            .device.total_bytes = size};
+    name_device(&to->superblock, image);
+}
+
+static struct bw_error *begin_sources(struct making *making)
+{
+    making->sources = calloc(making->images->count, sizeof *making->sources);
+    if (!making->sources)
+        return bw_error_no_memory();
+    making->end = STREAM_ALIGNMENT;
+    for (size_t i = 0; i < making->images->count; i++) {
+        const uint64_t size = bw_xlator_size(making->images->images[i].storage);
+        making->sources[i] = (struct source){.image = i, .base = making->end};
+        if (size > BW_MEMORY_START / 4 - making->end)
+            return bw_error_create(BW_ERROR_UNSUPPORTED, "the streams are too large");
+        making->end += (size + STREAM_ALIGNMENT - 1) / STREAM_ALIGNMENT * STREAM_ALIGNMENT;
+    }
+    for (size_t i = 0; i < making->images->count; i++)
+        make_superblock(making, i);
+    return NULL;
+}
+
+static struct bw_error *put_device(struct bw_tree_editor *tree, const struct bw_image *image)
+{
+    const struct bw_device_identity *device = &image->superblock.device;
+    const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->devid};
+    struct bw_disk_device_item item = {.devid = bw_put64(device->devid),
+                                       .total_bytes = bw_put64(device->total_bytes),
+                                       .bytes_used = bw_put64(device->total_bytes),
+                                       .sector_size = bw_put32(BW_MIN_SECTORSIZE)};
+    memcpy(item.uuid, device->uuid, BW_UUID_SIZE);
+    return bw_edit_put(tree, &key, &item, sizeof item);
+}
+
+static struct bw_error *put_chunk(struct bw_tree_editor *tree, const struct bw_image *image,
+                                  uint64_t logical)
+{
+    const struct bw_device_identity *device = &image->superblock.device;
+    const struct bw_key key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, logical};
+    const uint64_t sectors = (device->total_bytes + BW_MIN_SECTORSIZE - 1) / BW_MIN_SECTORSIZE;
+    struct {
+        struct bw_disk_chunk chunk;
+        struct bw_disk_stripe stripe;
+    } item = {{.length = bw_put64(sectors * BW_MIN_SECTORSIZE),
+               .owner = bw_put64(BW_EXTENT_TREE),
+               .stripe_length = bw_put64(BW_STRIPE_LENGTH),
+               .type = bw_put64(BW_GROUP_DATA),
+               .sector_size = bw_put32(BW_MIN_SECTORSIZE),
+               .stripe_count = bw_put16(1),
+               .sub_stripes = bw_put16(1)},
+              {.devid = bw_put64(device->devid)}};
+    memcpy(item.stripe.device_uuid, device->uuid, BW_UUID_SIZE);
+    return sectors ? bw_edit_put(tree, &key, &item, sizeof item) : NULL;
+}
+
+static struct bw_error *make_chunk_tree(struct making *making)
+{
+    struct bw_fs *fs = making->fs;
+    struct bw_tree_editor tree = {.memory = NULL};
+    struct bw_error *error = bw_editor_create_empty(&tree, &fs->reader, &fs->memory, BW_CHUNK_TREE,
+                                                    fs->superblock.generation);
+    for (size_t i = 0; !error && i < fs->image_count; i++)
+        error = put_device(&tree, &fs->images[i]);
+    for (size_t i = 0; !error && i < fs->image_count; i++)
+        error = put_chunk(&tree, &fs->images[making->sources[i].image], making->sources[i].base);
+    fs->chunk_tree = tree.tree;
+    bw_editor_destroy(&tree);
+    return error ? error : bw_bootstrap_chunks(fs, BW_DEVICES_FOUND);
+}
+
+/* Applying the streams, each after its parent. */
+
+/* Reads the first command of each stream, for the order. Errors are reported when the stream is
+ * applied. */
+static void read_transid(const struct making *making, struct source *source)
+{
+    const struct bw_stream_source bytes = bw_image_stream(&making->fs->images[source->image]);
+    struct bw_stream_reader reader;
+    struct bw_stream_command command;
+    bool got;
+    bw_stream_reader_init(&reader, &bytes);
+    BW_AUTO_ERROR struct bw_error *error = bw_stream_next(&reader, &command, &got);
+    if (!error && got)
+        source->transid = bw_command_number(&command, BW_ATTRIBUTE_CTRANSID);
+    bw_stream_reader_free(&reader);
+}
+
+static int by_transid(const void *a, const void *b)
+{
+    const struct source *first = a, *second = b;
+    if (first->transid != second->transid)
+        return first->transid < second->transid ? -1 : 1;
+    return (first->image > second->image) - (first->image < second->image);
+}
+
+static struct bw_error *apply_source(struct making *making, struct source *source, bool *progress)
+{
+    struct bw_apply_result result;
+    if (source->is_done ||
+        (source->is_waiting && !bw_received_find(&making->received, source->missing)))
+        return NULL;
+    BW_TRY(bw_apply_stream(&making->received, source->image, source->base, &result));
+    *progress |= !result.is_waiting;
+    source->is_done = !result.is_waiting;
+    source->is_waiting = result.is_waiting;
+    memcpy(source->missing, result.missing, BW_UUID_SIZE);
+    return NULL;
+}
+
+static struct bw_error *missing_subvolume(const struct making *making, const struct source *source)
+{
+    char uuid[37];
+    bw_uuid_text(source->missing, uuid);
+    return bw_error_create(BW_ERROR_NOT_FOUND,
+                           "%s needs the subvolume with UUID %s, which none of the streams has",
+                           making->fs->images[source->image].name, uuid);
+}
+
+/* Reports the streams whose parent or clone source is missing. Fails if nothing else is left. */
+static struct bw_error *report_missing(const struct making *making)
+{
+    for (size_t i = 0; i < making->images->count; i++) {
+        const struct source *source = &making->sources[i];
+        if (source->is_done)
+            continue;
+        if (!making->received.count)
+            return missing_subvolume(making, source);
+        bw_fs_report(making->fs, BW_DAMAGE, missing_subvolume(making, source));
+    }
+    return making->received.count
+               ? NULL
+               : bw_error_create(BW_ERROR_CORRUPT, "the streams contain no subvolume");
+}
+
+static struct bw_error *apply_streams(struct making *making)
+{
+    const size_t count = making->images->count;
+    bool progress = true;
+    making->received.clones = CLONES + making->end / CLONE_BYTES;
+    for (size_t i = 0; i < count; i++)
+        read_transid(making, &making->sources[i]);
+    qsort(making->sources, count, sizeof *making->sources, by_transid);
+    while (progress) {
+        progress = false;
+        for (size_t i = 0; i < count; i++)
+            BW_TRY(apply_source(making, &making->sources[i], &progress));
+    }
+    if (making->received.lzo_sectorsize)
+        making->fs->superblock.sectorsize = making->received.lzo_sectorsize;
+    return report_missing(making);
+}
+
+/* The top-level subvolume and the root tree. */
+
+/* The names of the subvolumes, and where they are. */
+struct top {
+    struct making *making;
+    struct bw_stream_tree tree;
+    struct bw_tree_editor roots;
+    struct bw_map numbers; /* hash of a name to the last number that was added to it */
+};
+
+/* Finds a name for a subvolume that is still free: NAME, NAME.2, NAME.3, ... */
+static struct bw_error *free_name(struct top *top, const char *name, char text[BW_NAME_MAX + 1])
+{
+    const size_t whole = strlen(name), length = whole < BW_NAME_MAX - 11 ? whole : BW_NAME_MAX - 11;
+    const uint64_t hash = bw_fs_name_hash(top->making->fs, 0, name, whole);
+    const uint32_t last = bw_map_get(&top->numbers, hash);
+    uint32_t number = last == UINT32_MAX ? 1 : last + 1;
+    struct bw_stream_place place = {.inode = 1};
+    memcpy(text, name, whole + 1);
+    for (; place.inode; number++) {
+        if (number > 1)
+            snprintf(text + length, 12, ".%" PRIu32, number);
+        BW_TRY(bw_stream_lookup(&top->tree, (struct bw_bytes){text, strlen(text)}, &place));
+    }
+    return bw_map_put(&top->numbers, hash, number - 1) ? NULL : bw_error_no_memory();
+}
+
+static struct bw_error *put_root(struct top *top, const struct bw_tree *tree,
+                                 const struct bw_received *subvolume)
+{
+    const struct bw_key key = {tree->id, BW_ROOT_ITEM, 0};
+    const uint64_t generation = top->roots.generation;
+    struct bw_disk_root_item item = {.generation = bw_put64(tree->root.generation),
+                                     .root_directory = bw_put64(BW_SUBVOLUME_ROOT_INODE),
+                                     .bytenr = bw_put64(tree->root.bytenr),
+                                     .last_snapshot = bw_put64(generation),
+                                     .reference_count = bw_put32(1),
+                                     .level = tree->root.level,
+                                     .generation_v2 = bw_put64(tree->root.generation)};
+    if (subvolume) {
+        item.flags = bw_put64(!subvolume->is_incomplete);
+        item.change_transid = item.send_transid = bw_put64(subvolume->transid);
+        memcpy(item.uuid, subvolume->uuid, BW_UUID_SIZE);
+        memcpy(item.received_uuid, subvolume->uuid, BW_UUID_SIZE);
+        memcpy(item.parent_uuid, subvolume->parent_uuid, BW_UUID_SIZE);
+    }
+    return bw_edit_put(&top->roots, &key, &item, sizeof item);
+}
+
+/* Adds the references between the top-level subvolume and another one. */
+static struct bw_error *put_refs(struct top *top, const struct bw_link *link)
+{
+    struct {
+        struct bw_disk_root_ref ref;
+        uint8_t name[BW_NAME_MAX];
+    } item = {{bw_put64(link->directory), bw_put64(link->index), bw_put16(link->length)}, {0}};
+    const struct bw_key up = {link->inode, BW_ROOT_BACKREF, BW_TOP_SUBVOLUME};
+    const struct bw_key down = {BW_TOP_SUBVOLUME, BW_ROOT_REF, link->inode};
+    const uint32_t size = (uint32_t)sizeof item.ref + link->length;
+    memcpy(item.name, link->name, link->length);
+    BW_TRY(bw_edit_put(&top->roots, &up, &item, size));
+    return bw_edit_put(&top->roots, &down, &item, size);
+}
+
+/* Adds the entries of a subvolume to the top directory. */
+static struct bw_error *put_entry(struct top *top, const struct bw_link *link)
+{
+    const struct bw_key keys[] = {
+        {link->directory, BW_DIR_ITEM, bw_name_hash(link->name, link->length)},
+        {link->directory, BW_DIR_INDEX, link->index}};
+    struct {
+        struct bw_disk_dir_item head;
+        uint8_t name[BW_NAME_MAX];
+    } item = {{.location = {.objectid = bw_put64(link->inode),
+                            .type = BW_ROOT_ITEM,
+                            .offset = bw_put64(UINT64_MAX)},
+               .name_length = bw_put16(link->length),
+               .type = BW_FILE_DIRECTORY},
+              {0}};
+    const uint32_t size = (uint32_t)sizeof item.head + link->length;
+    memcpy(item.name, link->name, link->length);
+    BW_TRY(bw_edit_append(&top->tree.editor, &keys[0], &item, size));
+    return bw_edit_put(&top->tree.editor, &keys[1], &item, size);
+}
+
+static struct bw_error *put_subvolume(struct top *top, size_t index)
+{
+    const struct bw_received *subvolume = &top->making->received.items[index];
+    char name[BW_NAME_MAX + 1];
+    BW_TRY(free_name(top, subvolume->name, name));
+    const struct bw_link link = {.directory = BW_SUBVOLUME_ROOT_INODE,
+                                 .inode = subvolume->tree.id,
+                                 .index = index + 2,
+                                 .name = (const uint8_t *)name,
+                                 .length = (uint16_t)strlen(name)};
+    BW_TRY(put_root(top, &subvolume->tree, subvolume));
+    BW_TRY(put_refs(top, &link));
+    return put_entry(top, &link);
+}
+
+static struct bw_error *put_top(struct top *top)
+{
+    struct bw_fs *fs = top->making->fs;
+    const uint64_t generation = fs->superblock.generation;
+    BW_TRY(bw_editor_create_empty(&top->tree.editor, &fs->reader, &fs->memory, BW_TOP_SUBVOLUME,
+                                  generation));
+    top->tree.editor.shared = fs->memory.count - 1;
+    BW_TRY(bw_editor_create_empty(&top->roots, &fs->reader, &fs->memory, BW_ROOT_TREE, generation));
+    top->roots.shared = top->tree.editor.shared;
+    BW_TRY(bw_stream_tree_begin(&top->tree));
+    for (size_t i = 0; i < top->making->received.count; i++)
+        BW_TRY(put_subvolume(top, i));
+    return put_root(top, &top->tree.editor.tree, NULL);
+}
+
+static struct bw_error *make_roots(struct making *making)
+{
+    struct top top = {.making = making};
+    struct bw_error *error = put_top(&top);
+    making->fs->root_tree = top.roots.tree;
+    bw_stream_tree_free(&top.tree);
+    bw_editor_destroy(&top.roots);
+    bw_map_free(&top.numbers);
+    return error;
+}
+
+/* The file system has the id of its first subvolume. */
+static struct bw_error *make(struct making *making)
+{
+    struct bw_fs *fs = making->fs;
+    BW_TRY(begin_sources(making));
+    BW_TRY(bw_wire_graph(fs, making->images));
+    fs->memory.nodesize = fs->reader.nodesize;
+    fs->reader.memory = &fs->memory;
+    BW_TRY(apply_streams(making));
+    fs->superblock.generation = fs->superblock.root.generation = making->received.count;
+    memcpy(fs->superblock.fsid, making->received.items[0].uuid, BW_UUID_SIZE);
+    memcpy(fs->superblock.metadata_uuid, fs->superblock.fsid, BW_UUID_SIZE);
+    BW_TRY(make_chunk_tree(making));
+    BW_TRY(make_roots(making));
+    return bw_subvolumes_load(fs);
+}
+
+struct bw_error *bw_streams_apply(struct bw_fs *fs, struct bw_image_set *set)
+{
+    struct making making = {.fs = fs, .images = set, .received.fs = fs};
+    struct bw_error *error = make(&making);
+    bw_received_free(&making.received);
+    free(making.sources);
+    return error;
+}
