@@ -149,4 +149,15 @@ expect "dates within" 0 - info -o changed --times=iso "$plain"
 holds "a date" out_has '^20[0-9-]*T[0-9:.]*Z$'
 expect "sizes of the text" 0 - info --raw "$plain"
 holds "are plain" out_has '^Size: *[0-9]+, [0-9]+ used'
+# The JSON that tests keep is compared with the schema, whichever record an option selects.
+mkdir "$WORK/wrong"
+refuses() {
+    tr '|' '\n' <<< "$1" > "$WORK/wrong/rows"
+    ! python3 "$ROOT/tests/support/validate_json.py" "$ROOT/docs/schema.json" "$WORK/wrong" \
+        > "$WORK/err" && grep -q 'is not in the schema\|no integer' "$WORK/err"
+}
+for kept in 'ls --json|{"pathh":"/a"}' 'space --shared --json=array|[|{"referenced":1}|]' \
+    'walk --json -0|{"path":"/a","size":"1"}' 'tree-stats --json --items|{"levels":1}'; do
+    holds "wrong JSON: ${kept%%|*}" refuses "$kept"
+done
 finish

@@ -16,7 +16,7 @@ lost=$BUILD/fixtures/lost-tree-fs/dev1.img
 half=$WORK/half.img
 cp --sparse=always "$BUILD/fixtures/dup/dev1.img" "$half"
 block=$("$PROGRAM" dump -t fs "$half" | sed -n '2s/^[a-z]* \([0-9]*\) .*/\1/p')
-offset=$("$PROGRAM" map --json -o offset,mirror "$half" "$block" | python3 -c 'import json, sys
+offset=$(run_json map --json -o offset,mirror "$half" "$block" | python3 -c 'import json, sys
 print(next(o["offset"] for o in map(json.loads, sys.stdin) if o["mirror"] == 2))')
 printf 'XXXX' | dd of="$half" bs=1 seek=$((offset + 200)) conv=notrunc status=none
 
@@ -54,7 +54,7 @@ holds "and told" grep -q 'cannot write to stdout' "$WORK/err"
 is "help on a full disk" $? 8
 
 # Warnings, when they set the exit status: a device is missing.
-"$PROGRAM" check --json "$BUILD/fixtures/raid1-2/dev1.img" > "$WORK/degraded" 2> "$WORK/err"
+run_json check --json "$BUILD/fixtures/raid1-2/dev1.img" > "$WORK/degraded" 2> "$WORK/err"
 if grep -q '"severity":"warning"' "$WORK/degraded"; then
     expect "warnings" 0 ' [1-9][0-9]* warning' check "$BUILD/fixtures/raid1-2/dev1.img"
     expect "warnings that count" 4 ' [1-9][0-9]* warning' check --strict \

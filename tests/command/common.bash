@@ -43,6 +43,26 @@ holds() {
 # is DESCRIPTION VALUE EXPECTED
 is() { if [ "$2" = "$3" ]; then pass; else fail "$1: '$2', not '$3'"; fi; }
 
+# keep_json ARGUMENTS... < OUTPUT: keeps the JSON of the program with these arguments, so that
+# `finish` can compare it with docs/schema.json. The first rows are enough.
+keep_json() {
+    mkdir -p "$WORK/kept" &&
+        { printf '%s\n' "$*" | tr '\n' ' ' && echo && head -n 300; } > "$(mktemp -p "$WORK/kept")"
+}
+
+# run_json ARGUMENTS...: runs the program, and keeps its JSON. Tests call it, or `expect`, instead
+# of the program if an argument is --json.
+run_json() {
+    local file status
+    file=$(mktemp -p "$WORK")
+    timeout 60 "$PROGRAM" "$@" > "$file" < /dev/null
+    status=$?
+    keep_json "$@" < "$file"
+    cat "$file"
+    rm "$file"
+    return "$status"
+}
+
 # expect DESCRIPTION STATUS REGEX ARGUMENTS...: runs the program. It must end with this status, and
 # stderr must match the expression; '-' means that stderr must be empty. Its output is in
 # $WORK/out and $WORK/err.
@@ -60,6 +80,7 @@ expect() {
     else
         pass
     fi
+    case " $* " in *' --json '* | *' --json='*) keep_json "$@" < "$WORK/out" ;; esac
 }
 
 # out_has REGEX: whether stdout of the last `expect` has such a line.
@@ -98,6 +119,10 @@ have_terminal() { have script && script -qec true /dev/null > /dev/null 2>&1 < /
 
 # finish: prints the summary line, and exits with the status.
 finish() {
+    if [ -d "$WORK/kept" ] && have python3; then
+        holds "JSON as in docs/schema.json" python3 "$ROOT/tests/support/validate_json.py" \
+            "$ROOT/docs/schema.json" "$WORK/kept"
+    fi
     printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
     [ "$failed" -eq 0 ]
     exit

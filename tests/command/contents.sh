@@ -99,7 +99,7 @@ if [ "$(spans /large | bytes_of)" = '3 602112' ]; then
 else
     fail "spans of raid0: $(spans /large)"
 fi
-"$PROGRAM" extents --json "${devices[@]}" "$image" /large > "$WORK/out"
+run_json extents --json "${devices[@]}" "$image" /large > "$WORK/out"
 if [ "$(grep -o '"logical":' "$WORK/out" | wc -l)" -eq 10 ] &&
     ! grep -q '"parity"' "$WORK/out"; then
     pass
@@ -119,7 +119,7 @@ if grep -qE '^[0-9]:[0-9]+,[0-9]:[0-9]+ \(parity\),[0-9]:[0-9]+ \(parity\)$' \
 else
     fail "parity of raid6: $(spans '/source/large.bin')"
 fi
-"$PROGRAM" extents --json "${devices[@]}" "$image" /source/large.bin > "$WORK/out"
+run_json extents --json "${devices[@]}" "$image" /source/large.bin > "$WORK/out"
 if grep -qE '"copies":\[\{[^]]*\}\],"parity":\[\{[^{}]*\},\{[^{}]*\}\]' "$WORK/out"; then
     pass
 else

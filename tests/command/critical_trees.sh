@@ -22,7 +22,7 @@ places() {
     local logical=$1 devices=() copy
     for copy in "${copies[@]:1}"; do devices+=(-d "$copy"); done
     [[ $1 != *[!0-9]* ]] ||
-        logical=$("$PROGRAM" super --json "${copies[0]}" | grep -o "\"$1\":[0-9]*" | head -n 1)
+        logical=$(run_json super --json "${copies[0]}" | grep -o "\"$1\":[0-9]*" | head -n 1)
     "$PROGRAM" map -o kind,offset,device "${devices[@]}" "${copies[0]}" "${logical##*:}" |
         awk -F '\t' '$1 != "Q" { print $3, $2 }'
 }

@@ -87,7 +87,7 @@ holds "rows of what is chosen" \
     [ "$("$PROGRAM" -o size,type,path --name 'l*.bin' --type f,l \
         "$plain")" = $'20000\tfile\t/source/large.bin' ]
 holds "JSON of it" grep -q '"path":"/kinds/fifo".*"type":"fifo"' \
-    <("$PROGRAM" --json --type p "$plain")
+    <(run_json --json --type p "$plain")
 holds "names cost no inodes" \
     [ "$("$PROGRAM" --name zz --summary "$plain" 2>&1 | sed 's/.*blocks, //;s/ bytes.*//')" -le \
     "$("$PROGRAM" --summary "$plain" 2>&1 > /dev/null | sed 's/.*blocks, //;s/ bytes.*//')" ]
@@ -112,10 +112,10 @@ holds "by time" sort -c -n <("$PROGRAM" --sort mtime -o mtime --type "$all" "$pl
 holds "nothing is lost" cmp <("$PROGRAM" -0 --sort mtime "$plain" | sort -z) \
     <("$PROGRAM" -0 "$plain" | sort -z)
 holds "an array stays one" \
-    [ "$("$PROGRAM" --sort size --json=array --name '0?.txt' "$plain" | tr -d '\n' |
+    [ "$(run_json --sort size --json=array --name '0?.txt' "$plain" | tr -d '\n' |
         grep -c '^\[{.*}\]$')" -eq 1 ]
 holds "an empty one, too" \
-    [ "$("$PROGRAM" --sort size --json=array --name none "$plain" | tr -d '\n')" = '[]' ]
+    [ "$(run_json --sort size --json=array --name none "$plain" | tr -d '\n')" = '[]' ]
 
 # Refusals.
 refused "invalid argument of --sort" --sort colour

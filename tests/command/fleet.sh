@@ -26,7 +26,7 @@ answers() { find "$1" -name '*.image.json' -size +0 | wc -l; }
 # A healthy image, a damaged one, and a file that is not an image.
 holds "an image" one-image results "images/b b.img"
 holds "its files" cmp results/images_b_b.img.files.json \
-    <("$PROGRAM" --json -o path,size,mtime,inode,subvolume "images/b b.img")
+    <(run_json --json -o path,size,mtime,inode,subvolume "images/b b.img")
 : > nothing.img
 holds "what is no image fails" [ "$(one-image results nothing.img; echo $?)" -ne 0 ]
 holds "and is told of" grep -q '^{"image":"nothing.img","status":2,"info":null}$' \

@@ -129,6 +129,6 @@ is "sorted" "$(grep / "$WORK/out" | paste -sd,)" '@home/bob/README,@/srv:,@home/
 expect "turned round" 0 - ls -r "$image" @home/bob @home/ada @/srv
 is "sorted" "$(grep / "$WORK/out" | paste -sd,)" '@home/bob:,@home/ada:,@/srv:'
 holds "properties in rows of ls are those of walk" cmp \
-    <("$PROGRAM" ls -R --type f --json "$BUILD/fixtures/data-shapes/dev1.img" | sort) \
-    <("$PROGRAM" --json "$BUILD/fixtures/data-shapes/dev1.img" | sort)
+    <(run_json ls -R --type f --json "$BUILD/fixtures/data-shapes/dev1.img" | sort) \
+    <(run_json --json "$BUILD/fixtures/data-shapes/dev1.img" | sort)
 finish

@@ -11,8 +11,8 @@ holds "images equal what a mount shows" "$ROOT/tests/kernel/log_replay.py" \
 # The same image without its log must show something else, or the comparison would not test the log.
 name=$(ls "$ROOT/fixtures/log-cuts"/*.img.zst | head -n 1)
 zstd -q -d --sparse "$name" -o "$WORK/image"
-"$PROGRAM" --log=ignore --json --type f,d,l "$WORK/image" > "$WORK/committed"
-"$PROGRAM" --json --type f,d,l "$WORK/image" > "$WORK/replayed"
+run_json --log=ignore --json --type f,d,l "$WORK/image" > "$WORK/committed"
+run_json --json --type f,d,l "$WORK/image" > "$WORK/replayed"
 holds "a log changes something" bash -c "! cmp -s '$WORK/committed' '$WORK/replayed'"
 
 zstd -q -d --sparse "$ROOT/fixtures/log-tree/dev1.img.zst" -o "$WORK/letters"

@@ -45,11 +45,11 @@ while IFS= read -r path; do
     expect "diff | diff PATH: $path" 0 - diff "$image" home-snapshot home "$path"
 done < "$WORK/out.list"
 image=$images/bad-data/dev1.img
-"$PROGRAM" check -q --data --json "$image" 2> /dev/null |
+run_json check -q --data --json "$image" 2> /dev/null |
     sed -n 's/.*"paths":\["\([^"]*\)".*/\1/p' | sort -u > "$WORK/out.list"
 each "check --json | stat" stat
 image=$images/log-tree/dev1.img
-"$PROGRAM" log --json "$image" | sed -n 's/.*"path":"\([^"]*\)".*/\1/p' | sort -u > "$WORK/out.list"
+run_json log --json "$image" | sed -n 's/.*"path":"\([^"]*\)".*/\1/p' | sort -u > "$WORK/out.list"
 while IFS= read -r path; do
     holds "log | stat, before or after: $path" eval "\"$PROGRAM\" stat -q --log=replay \"$image\" \
         \"$path\" || \"$PROGRAM\" stat -q --log=ignore \"$image\" \"$path\""

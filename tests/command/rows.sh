@@ -78,7 +78,7 @@ holds "only brackets" [ "$(cat "$WORK/out")" = $'[\n]' ]
 if have python3; then
     python() { python3 -c "import json, sys; $1" "${@:2}"; }
     valid() {
-        timeout 60 "$PROGRAM" "$@" > "$WORK/document" 2> "$WORK/err"
+        run_json "$@" > "$WORK/document" 2> "$WORK/err"
         [ $? -le 1 ] && python3 -m json.tool "$WORK/document"
     }
     holds "an array is one document" valid --json=array "$plain"
@@ -156,7 +156,7 @@ for folder in "$BUILD"/fixtures/*/; do
     "$PROGRAM" -0 -j 5 -o size,mtime,compression,path "$folder"dev*.img > "$WORK/out" 2> /dev/null
     holds "$name: any number of threads" cmp "$WORK/rows" "$WORK/out"
     cp "$WORK/paths" "$WORK/json/$name.paths"
-    "$PROGRAM" --json "$folder"dev*.img > "$WORK/json/$name.json" 2> /dev/null
+    run_json --json "$folder"dev*.img > "$WORK/json/$name.json" 2> /dev/null
 done
 if have python3; then
     python 'import base64, os

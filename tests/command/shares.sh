@@ -52,7 +52,7 @@ destroy() {
 root_of() { "$PROGRAM" dump -t "$1" "$clones" | awk '$1 == "leaf" { print $2; exit }'; }
 
 # Without the extent tree the answer is the same.
-"$PROGRAM" space --shared --json "$clones" > "$WORK/whole"
+run_json space --shared --json "$clones" > "$WORK/whole"
 destroy "$(root_of extent)"
 expect "without the extent tree" 1 'the extent tree ' space --shared --json "$WORK/image"
 holds "the same sets" diff "$WORK/whole" "$WORK/out"

@@ -61,10 +61,11 @@ if have python3; then
         devices=()
         for device in "$folder"dev*.img; do devices+=(-d "$device"); done
         image=${devices[1]}
-        timeout 60 "$PROGRAM" --json "${devices[@]:2}" "$image" 2> /dev/null > "$WORK/walked"
+        run_json --json "${devices[@]:2}" "$image" 2> /dev/null > "$WORK/walked"
         [ $? -eq 0 ] && [ -s "$WORK/walked" ] || continue
         timeout 60 "$PROGRAM" -0 "${devices[@]:2}" "$image" 2> /dev/null |
             xargs -0 "$PROGRAM" stat --json "${devices[@]:2}" "$image" > "$WORK/out" 2> "$WORK/err"
+        keep_json stat --json < "$WORK/out"
         holds "$name: the members of the walk" python3 -c '
 import json, sys
 read = lambda path: [json.loads(line) for line in open(path, encoding="utf-8", newline="\n")]

@@ -75,6 +75,10 @@ rule "no file of more than 900 lines" "$(edited | xargs -d '\n' wc -l |
 # One file called extents.c says what it is about, three do not.
 rule "no name of three files in src" \
     "$(find src -name '*.[ch]' -printf '%f\n' | sort | uniq -c | awk '$1 > 2 { print $2 }')"
+# Then the JSON is compared with docs/schema.json.
+rule "tests call run_json if they want JSON" \
+    "$(grep -n '"$PROGRAM" .*--json' tests/command/*.sh |
+    grep -v 'xargs\|answers\|blackbox\|structure.sh')"
 rule "no line of more than 100 columns in code" \
     "$(edited Makefile .ci src include tests scripts examples bench ':!*.md' |
     LC_ALL=C.UTF-8 xargs -d '\n' awk 'length > 100 { print FILENAME ":" FNR }')"

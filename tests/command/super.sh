@@ -47,7 +47,7 @@ holds "the magic" out_has "^magic			XXXXXXXX \[DON'T MATCH\]\$"
 expect "two file systems" 0 'belongs to another file system' super "$plain" \
     "$BUILD/fixtures/subvolumes/dev1.img"
 if have python3; then
-    generation=$("$PROGRAM" super --json -i 0 "$plain" | grep -oP '"generation":\K[0-9]+')
+    generation=$(run_json super --json -i 0 "$plain" | grep -oP '"generation":\K[0-9]+')
     cp --sparse=always "$BUILD/fixtures/subvolumes/dev1.img" "$WORK/second"
     holds "two file systems of one generation" change "$WORK/second" super 72 8 "$generation"
     expect "are two" 0 'second: superblock copy 0 belongs to another' super "$plain" "$WORK/second"

@@ -82,8 +82,8 @@ for name in os.listxattr(sys.argv[1]): os.removexattr(sys.argv[1], name)' "$WORK
     status=$?
     umount "$WORK/mount"
     holds "setfattr reads it" [ "$status" -eq 0 ]
-    "$PROGRAM" xattr --json "$WORK/copy" /file | sort > "$WORK/before"
-    "$PROGRAM" xattr --json "$WORK/image" /file | sort > "$WORK/after"
+    run_json xattr --json "$WORK/copy" /file | sort > "$WORK/before"
+    run_json xattr --json "$WORK/image" /file | sort > "$WORK/after"
     holds "and all is as before" cmp "$WORK/before" "$WORK/after"
     expect "ls" 0 - ls -l "$WORK/image"
     holds "a plus sign" out_has '^-rw-rwx---\+ 1 '
