@@ -9,11 +9,15 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "btrfs-walk/format.h"
 #include "btrfs-walk/fs.h"
 #include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/tree.h"
 
 enum { SCALE = 10, OWNERS = 8, OTHERS = OWNERS, TREES, SHARED };
+
+/* The opacity of allocated space that is not used. */
+static const double faint = 0.22, faint_without_type = 0.11;
 
 static const struct bw_color type_colors[BW_SPACE_KINDS] = {
     {0x00, 0x72, 0xb2}, {0xe6, 0x9f, 0x00}, {0xd5, 0x5e, 0x00}, {0xcc, 0x79, 0xa7}};
@@ -24,7 +28,7 @@ static const struct bw_color scale_colors[SCALE] = {
 static const struct bw_color owner_colors[] = {
     {0x00, 0x72, 0xb2}, {0xe6, 0x9f, 0x00}, {0x00, 0x9e, 0x73}, {0xcc, 0x79, 0xa7},
     {0x56, 0xb4, 0xe9}, {0xd5, 0x5e, 0x00}, {0x8b, 0x6f, 0xc0}, {0xb5, 0xa3, 0x00},
-    {0xa0, 0x7a, 0x55}, {0xb8, 0xc0, 0xc8}, {0x6f, 0x7c, 0x8c}};
+    {0xa0, 0x7a, 0x55}, {0xb0, 0x3a, 0x7c}, {0x6f, 0x7c, 0x8c}};
 /* The colours of btrfs-heatmap, for a black background. */
 static const struct bw_color heatmap_colors[BW_SPACE_KINDS] = {
     {0xff, 0xff, 0xff}, {0x00, 0x00, 0xff}, {0xff, 0x00, 0x33}, {0x99, 0xcc, 0xff}};
@@ -65,18 +69,25 @@ static void label_scale(struct bw_picture *picture)
     add_colors(picture, scale_colors, SCALE);
     picture->in_legend[0] = picture->in_legend[SCALE - 1] = true;
     if (picture->by == BW_DRAW_FILL) {
+        picture->in_legend[SCALE / 2] = true;
         snprintf(picture->labels[0], BW_PICTURE_LABEL, "allocated, nothing used");
+        snprintf(picture->labels[SCALE / 2], BW_PICTURE_LABEL, "about half used");
         snprintf(picture->labels[SCALE - 1], BW_PICTURE_LABEL, "all used");
         return;
     }
+    const uint64_t span = info->newest > info->oldest ? info->newest - info->oldest : 0;
+    picture->in_legend[SCALE / 2] = span >= SCALE - 1; /* each colour is a generation */
     snprintf(picture->labels[0], BW_PICTURE_LABEL, "oldest: generation %" PRIu64, info->oldest);
+    snprintf(picture->labels[SCALE / 2], BW_PICTURE_LABEL, "generation %" PRIu64,
+             info->oldest + span / (SCALE - 1) * (SCALE / 2) +
+                 span % (SCALE - 1) * (SCALE / 2) / (SCALE - 1));
     snprintf(picture->labels[SCALE - 1], BW_PICTURE_LABEL, "newest: generation %" PRIu64,
              info->newest);
 }
 
 static bool is_subvolume(uint64_t tree)
 {
-    return tree == BW_TOP_SUBVOLUME || (tree >= 256 && tree <= (uint64_t)-257);
+    return tree == BW_TOP_SUBVOLUME || (tree >= BW_FIRST_SUBVOLUME && tree <= BW_LAST_SUBVOLUME);
 }
 
 /* "/home (id 257), 1.50MiB"; long names are shortened between characters. */
@@ -134,14 +145,42 @@ static struct bw_error *note_missing(void *context, const struct bw_device_info 
     return NULL;
 }
 
-static void label_unallocated(struct bw_picture *picture)
+/* The space that has no colour: unallocated, and by age also what is not used. */
+static void label_ground(struct bw_picture *picture, uint64_t rest)
 {
-    uint64_t rest = picture->info->bytes;
     char size[BW_SIZE_ROOM + 1];
-    for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++)
-        rest -= rest < picture->info->allocated[kind] ? rest : picture->info->allocated[kind];
     if (rest)
-        snprintf(picture->unallocated, BW_PICTURE_LABEL, "unallocated, %s", size_text(size, rest));
+        snprintf(picture->unallocated, BW_PICTURE_LABEL, "%s, %s",
+                 picture->by == BW_DRAW_AGE ? "unused or unallocated" : "unallocated",
+                 size_text(size, rest));
+}
+
+/* The space that has a faint colour. */
+static void label_unused(struct bw_picture *picture, uint64_t bytes)
+{
+    char size[BW_SIZE_ROOM + 1];
+    const bool has_type = picture->by == BW_DRAW_TYPE;
+    if (!bytes || (!has_type && picture->by != BW_DRAW_OWNER))
+        return;
+    snprintf(picture->unused, BW_PICTURE_LABEL, "%sallocated, not used, %s",
+             has_type ? "faint: " : "", size_text(size, bytes));
+    picture->unused_paint.color = has_type ? 0 : SHARED;
+    picture->unused_paint.opacity = (uint8_t)(255 * (has_type ? faint : faint_without_type));
+    while (has_type && !picture->in_legend[picture->unused_paint.color])
+        picture->unused_paint.color++;
+}
+
+static void label_rest(struct bw_picture *picture)
+{
+    const struct bw_space_map_info *info = picture->info;
+    uint64_t allocated = 0, used = 0;
+    for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++) {
+        allocated += info->allocated[kind];
+        used += info->used[kind];
+    }
+    const uint64_t colored = picture->by == BW_DRAW_AGE ? used : allocated;
+    label_ground(picture, info->bytes > colored ? info->bytes - colored : 0);
+    label_unused(picture, allocated > used ? allocated - used : 0);
 }
 
 struct bw_picture bw_picture_make(struct bw_fs *fs, const struct bw_space_map *map,
@@ -156,7 +195,7 @@ struct bw_picture bw_picture_make(struct bw_fs *fs, const struct bw_space_map *m
         label_scale(&picture);
     else
         label_kinds(&picture);
-    label_unallocated(&picture);
+    label_rest(&picture);
     bw_error_free(bw_fs_devices(fs, note_missing, &picture));
     return picture;
 }
@@ -219,7 +258,6 @@ static struct bw_color mix(const struct bw_space_cell *cell)
 
 struct bw_paint bw_picture_paint(const struct bw_picture *picture, const struct bw_space_cell *cell)
 {
-    const double faint = 0.22;
     uint64_t allocated = 0;
     for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++)
         allocated += cell->allocated[kind];
@@ -243,7 +281,7 @@ struct bw_paint bw_picture_paint(const struct bw_picture *picture, const struct 
         break;
     case BW_DRAW_OWNER:
         paint.color = cell->used ? owner_color(picture, cell->owner) : SHARED;
-        opacity = cell->used ? opacity : faint / 2;
+        opacity = cell->used ? opacity : faint_without_type;
         break;
     case BW_DRAW_HEATMAP:
         opacity = light_of(cell);
@@ -260,6 +298,13 @@ static uint8_t blend(uint8_t color, uint8_t ground, uint8_t opacity)
     return (uint8_t)((color * opacity + ground * (255 - opacity) + 127) / 255);
 }
 
+struct bw_color bw_paint_color(uint8_t opacity, struct bw_color color, struct bw_color ground)
+{
+    return (struct bw_color){blend(color.red, ground.red, opacity),
+                             blend(color.green, ground.green, opacity),
+                             blend(color.blue, ground.blue, opacity)};
+}
+
 struct bw_color bw_picture_color(const struct bw_picture *picture, size_t area,
                                  struct bw_point point, struct bw_color ground)
 {
@@ -268,10 +313,7 @@ struct bw_color bw_picture_color(const struct bw_picture *picture, size_t area,
     const struct bw_paint paint = bw_picture_paint(picture, &cell);
     if (paint.mixed || !paint.opacity)
         return paint.mixed ? paint.mixture : ground;
-    const struct bw_color color = picture->colors[paint.color];
-    return (struct bw_color){blend(color.red, ground.red, paint.opacity),
-                             blend(color.green, ground.green, paint.opacity),
-                             blend(color.blue, ground.blue, paint.opacity)};
+    return bw_paint_color(paint.opacity, picture->colors[paint.color], ground);
 }
 
 /* The whole picture. */

@@ -53,6 +53,9 @@ struct bw_picture {
     uint64_t missing[BW_PICTURE_MISSING]; /**< ids of missing devices */
     size_t missing_count;
     char unallocated[BW_PICTURE_LABEL]; /**< label of the background; "": there is none */
+    char unused[BW_PICTURE_LABEL]; /**< label of allocated space that is not used; "": it has no
+                                      paint of its own */
+    struct bw_paint unused_paint;
 };
 
 /** Makes a picture of a map whose areas have 4^order cells. `fs` provides the names of owners. */
@@ -62,6 +65,9 @@ struct bw_picture bw_picture_make(struct bw_fs *fs, const struct bw_space_map *m
 /** The paint of a cell. */
 struct bw_paint bw_picture_paint(const struct bw_picture *picture,
                                  const struct bw_space_cell *cell);
+
+/** A colour of some opacity on the background `ground`. */
+struct bw_color bw_paint_color(uint8_t opacity, struct bw_color color, struct bw_color ground);
 
 /** The colour of a point in an area with background colour `ground`. */
 struct bw_color bw_picture_color(const struct bw_picture *picture, size_t area,

@@ -131,7 +131,8 @@ static unsigned legend_lines(const struct bw_picture *picture)
     unsigned lines = 0;
     for (unsigned i = 0; i < picture->color_count; i++)
         lines += picture->in_legend[i];
-    return lines + (*picture->unallocated != '\0') + (picture->missing_count != 0);
+    return lines + (*picture->unused != '\0') + (*picture->unallocated != '\0') +
+           (picture->missing_count != 0);
 }
 
 static void append_swatch(struct bw_buffer *text, struct bw_color color, unsigned top)
@@ -151,6 +152,18 @@ static void append_ground_swatch(struct bw_buffer *text, unsigned top)
                      "<rect class=\"ground\" y=\"%u\" width=\"%d\" height=\"%d\" rx=\"2\" "
                      "stroke=\"#8a8f98\" stroke-width=\".5\"/>",
                      top, SWATCH, SWATCH);
+}
+
+/* The swatch of allocated space that is not used: its paint on the background. */
+static void append_unused_swatch(struct bw_buffer *text, const struct bw_picture *picture,
+                                 unsigned top)
+{
+    append_ground_swatch(text, top);
+    bw_buffer_format(text,
+                     "<rect y=\"%u\" width=\"%d\" height=\"%d\" rx=\"2\" opacity=\".%03u\" fill=\"",
+                     top, SWATCH, SWATCH, picture->unused_paint.opacity * 1000u / 255);
+    append_hex(text, picture->colors[picture->unused_paint.color]);
+    bw_buffer_format(text, "\"/>");
 }
 
 /* The swatch of a missing device. */
@@ -177,6 +190,11 @@ static void append_svg_legend(struct bw_buffer *text, const struct bw_picture *p
             continue;
         append_swatch(text, picture->colors[i], top);
         append_svg_label(text, picture->labels[i], top);
+        top += LINE;
+    }
+    if (*picture->unused) {
+        append_unused_swatch(text, picture, top);
+        append_svg_label(text, picture->unused, top);
         top += LINE;
     }
     if (*picture->unallocated) {
@@ -212,6 +230,11 @@ static void append_legend_list(struct bw_buffer *text, const struct bw_picture *
         begin_item(text);
         append_swatch(text, picture->colors[i], 0);
         end_item(text, picture->labels[i]);
+    }
+    if (*picture->unused) {
+        begin_item(text);
+        append_unused_swatch(text, picture, 0);
+        end_item(text, picture->unused);
     }
     if (*picture->unallocated) {
         begin_item(text);
@@ -464,6 +487,12 @@ static void append_terminal_legend(struct bw_buffer *text, const struct bw_pictu
             bw_buffer_format(text, "\u2588\u2588\033[0m");
         }
         bw_buffer_format(text, " %s\n", picture->labels[i]);
+    }
+    if (*picture->unused && colors != BW_TERMINAL_PLAIN) {
+        const struct bw_paint paint = picture->unused_paint;
+        append_color(text, colors, 38,
+                     bw_paint_color(paint.opacity, picture->colors[paint.color], ground));
+        bw_buffer_format(text, "\u2588\u2588\033[0m %s\n", picture->unused);
     }
     if (*picture->unallocated)
         bw_buffer_format(text, "%s %s\n", colors == BW_TERMINAL_PLAIN ? "." : "  ",

@@ -59,7 +59,7 @@ holds "the same bytes" cmp "$WORK/out" "$WORK/a.svg"
 holds "says what it shows" grep -qF '<desc id="map-desc">104.00MiB of 128.00MiB are allocated. Data,
  476.00KiB of 24.00MiB used. Metadata, 832.00KiB of 64.00MiB used.' <(tr '\n' ' ' < "$WORK/a.svg" |
     sed 's/Data, /Data,\n /')
-holds "is as high as its rows" grep -qF 'viewBox="-24 -24 432 548"' "$WORK/a.svg"
+holds "is as high as its rows" grep -qF 'viewBox="-24 -24 432 570"' "$WORK/a.svg"
 holds "brings its style" grep -qF '<style>' "$WORK/a.svg"
 holds "is small" [ "$(wc -c < "$WORK/a.svg")" -lt 20000 ]
 well_formed() { python3 -c 'import sys, xml.dom.minidom
@@ -78,6 +78,7 @@ expect "a missing device" 0 'device 3 .* is missing' picture -f "$WORK/missing.s
     "$fixtures/raid5-3/dev1.img" "$fixtures/raid5-3/dev2.img"
 holds "has a caption" grep -qE '>device 3, [^<]*, missing<' "$WORK/missing.svg"
 holds "and is in the legend" grep -qF '>crossed out: a missing device<' "$WORK/missing.svg"
+holds "and unused space" grep -qE '>faint: allocated, not used, [0-9.]+MiB<' "$WORK/missing.svg"
 holds "and so is free space" grep -qE '>unallocated, [0-9.]+MiB<' "$WORK/missing.svg"
 expect "the owners of subvolumes" 0 - picture --by owner "$fixtures/subvolumes/dev1.img"
 holds "are named" out_has '^[0-9a] /.* \(id [0-9]+\), '
