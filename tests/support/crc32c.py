@@ -9,9 +9,13 @@ for number in range(256):
     TABLE.append(number)
 
 
-def checksum(data):
-    """The checksum as it is on disk: four bytes, little-endian."""
-    value = 0xFFFFFFFF
+def update(value, data):
+    """Continues a checksum without the inversions at its beginning and end."""
     for byte in data:
         value = value >> 8 ^ TABLE[(value ^ byte) & 255]
-    return struct.pack('<I', value ^ 0xFFFFFFFF)
+    return value
+
+
+def checksum(data):
+    """The checksum as it is on disk: four bytes, little-endian."""
+    return struct.pack('<I', update(0xFFFFFFFF, data) ^ 0xFFFFFFFF)

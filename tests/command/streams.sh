@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Send streams as input: opened like images, alone and as chains in any order, and damaged ones. The
+# streams are made by send, whose bytes send.sh compares with the kernel's.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" streams || exit 1
+image=$BUILD/fixtures/streams/dev1.img
+cd "$WORK" || exit 1
+
+"$PROGRAM" send -f full "$image" first
+"$PROGRAM" send -f full.z --compressed-data "$image" first
+"$PROGRAM" send -f second -p first "$image" second
+"$PROGRAM" send -f second.2 --proto 2 -p first "$image" second
+"$PROGRAM" send -f third -p second -c first "$image" third
+"$PROGRAM" send -e -f joined -c first "$image" second third
+
+# same DESCRIPTION SUBVOLUME STREAM...: whether the streams yield the snapshot.
+same() {
+    local what=$1 subvolume=$2
+    shift 2
+    expect "$what" 0 - diff --by-path --content always --other "$image" "$@" "$subvolume" \
+        "$subvolume"
+    holds "$what: no difference" [ ! -s "$WORK/out" ]
+}
+same "a full stream" first full
+same "a compressed one" first full.z
+same "with an incremental one" second full -d second
+same "in the other order" second second -d full
+same "of protocol 2" second second.2 -d full
+same "a chain" third third -d second -d full
+same "the parent in a chain" first third -d second -d full
+same "one stream of two subvolumes" third joined -d full
+
+expect "paths" 0 - walk full
+holds "begin with the subvolume" out_has '^/first/swap/3$'
+expect "subvolumes" 0 - subvolumes -o subvolume_path,ro,snapshot full -d second
+holds "a snapshot" out_has '/second.*(1|yes|true).*(1|yes|true)'
+expect "contents" 0 - cat full /first/swap/3
+is "are right" "$(sha256sum < "$WORK/out")" "$("$PROGRAM" cat "$image" /first/swap/3 | sha256sum)"
+for command in ls stat xattr; do
+    expect "$command" 0 - "$command" full /first/swap/2
+done
+expect "info" 0 - info full
+expect "the commands" 0 - dump full
+holds "as lines" out_has '^mkfile +\./first/o[0-9]+-[0-9]+-0$'
+expect "as JSON" 0 - dump --json full
+holds "are records" out_has '"command":"rename"'
+rm -rf extracted
+"$PROGRAM" extract -C extracted full 2> /dev/null
+holds "an extraction" cmp extracted/first/swap/4 <("$PROGRAM" cat "$image" /first/swap/4)
+
+# Damage.
+expect "no parent" 2 'needs the subvolume with UUID' walk second
+head -c 100000 full > cut
+expect "a stream that is cut off" 1 'cut off' walk cut
+holds "what precedes is there" out_has '^/first/turn/a/file$'
+cp full flipped
+printf 'x' | dd of=flipped bs=1 seek=90000 conv=notrunc status=none
+expect "a changed byte" 1 'checksum mismatch' walk flipped
+holds "costs one command" out_has '^/first/swap/3$'
+head -c 17 full > empty
+expect "nothing but a header" 2 'cut off|no subvolume' walk empty
+
+# Hostile streams: tests/support/make_stream.py writes commands with correct checksums.
+hostile() {
+    local what=$1 message=$2
+    shift 2
+    python3 "$ROOT/tests/support/make_stream.py" "$@" > hostile || return
+    timeout 20 "$PROGRAM" walk hostile > "$WORK/out" 2> "$WORK/err"
+    is "$what: status" "$([ $? -le 2 ] && echo fine)" fine
+    holds "$what: $message" grep -qE "$message" "$WORK/err"
+}
+hostile "a path that leaves the tree" 'path' subvol:a mkfile:../x end
+hostile "an absolute path" 'path' subvol:a mkfile:/x end
+hostile "a directory in itself" 'd' subvol:a mkdir:d rename:d,d/e end
+hostile "a name that exists" 'not free' subvol:a mkfile:x mkfile:x end
+hostile "a file that does not" 'no |not' subvol:a chmod:x,644 end
+hostile "a write far out" '.' subvol:a mkfile:x write:x,9223372036854775807,y end
+hostile "a write before a subvolume" '.' mkfile:x end
+hostile "a clone of what is not there" '.' subvol:a mkfile:x clone:x,0,4096,x,4096 end
+finish
