@@ -22,10 +22,23 @@ enum {
     NEEDS_EXTENTS = 1 << 1 /* the balance of references */
 };
 
+/* The errors in the streams were found when they were opened. Nothing else is checked: the trees
+ * were made from the streams. */
+static struct bw_error *find_stream_errors(struct bw_check *check)
+{
+    const struct bw_finding_location nowhere = {0};
+    const struct bw_error *error =
+        check->fs->stream_errors ? check->fs->stream_errors->causes : NULL;
+    for (; error; error = error->next)
+        bw_check_find(check, BW_CODE_stream_command, &nowhere, "%s", error->message);
+    return NULL;
+}
+
 static const struct pass {
     struct bw_error *(*run)(struct bw_check *check);
     unsigned needs, leaves;
 } passes[BW_PASSES] = {
+    [BW_PASS_streams] = {find_stream_errors, NEEDS_NOTHING, 0},
     [BW_PASS_superblocks] = {bw_pass_superblocks, NEEDS_NOTHING, 0},
     [BW_PASS_chunks] = {bw_pass_chunks, NEEDS_NOTHING, 0},
     [BW_PASS_space] = {bw_pass_space, NEEDS_NOTHING, NEEDS_EXTENTS},
@@ -51,7 +64,8 @@ static struct bw_error *run_passes(struct bw_check *check, unsigned count)
     const struct bw_check_pass *described = bw_check_passes(&known);
     unsigned left = 0;
     for (unsigned i = 0; i < count; i++) {
-        if (!is_wanted(check->options, &described[i]) || (passes[i].needs & ~left))
+        if (!is_wanted(check->options, &described[i]) || (passes[i].needs & ~left) ||
+            check->fs->is_stream != (i == BW_PASS_streams))
             continue;
         check->pass = i;
         if (!bw_check_should_continue(check, 0))

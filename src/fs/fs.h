@@ -85,6 +85,7 @@ struct bw_fs {
     bool is_remade;     /**< the root tree was rebuilt, and leads to the trees of the last commit */
     bool is_stream;     /**< made of send streams; their extents need not be aligned */
     bool streams_as_is; /**< bw_fs_options.streams_as_is */
+    struct bw_error *stream_errors; /**< its causes are the errors in the streams; NULL: none */
     bool is_dump;       /**< read from a metadump of btrfs-image: see bw_image.is_dump */
     bool no_data;       /**< read or restored from a metadump, which overwrites inline data */
     atomic_uint_fast64_t damages;
@@ -124,6 +125,9 @@ static inline struct bw_tree_reader bw_fs_name_reader(const struct bw_fs *fs)
     reader.keeps_leaves = true;
     return reader;
 }
+
+/** Reports an error in a send stream, keeps it for the check, and consumes it. */
+void bw_fs_report_stream_error(struct bw_fs *fs, struct bw_error *error);
 
 /** The alignment of extents, for bw_file_extent_decode(): data in send streams begin anywhere. */
 static inline uint32_t bw_fs_alignment(const struct bw_fs *fs)

@@ -145,6 +145,7 @@ void bw_fs_close(struct bw_fs *fs)
     if (fs->recovery.destroy)
         fs->recovery.destroy(&fs->recovery);
     bw_map_free(&fs->lost);
+    bw_error_free(fs->stream_errors);
     bw_map_free(&fs->reported);
     bw_file_set_free(&fs->inputs);
     pthread_mutex_destroy(&fs->lost_lock);

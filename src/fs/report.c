@@ -16,6 +16,14 @@ struct bw_error *bw_fs_sign(struct bw_error *error)
     return error;
 }
 
+void bw_fs_report_stream_error(struct bw_fs *fs, struct bw_error *error)
+{
+    if (!fs->stream_errors)
+        fs->stream_errors = bw_error_create(BW_ERROR_CORRUPT, "errors in send streams");
+    bw_error_add_cause(fs->stream_errors, bw_error_copy(error));
+    bw_fs_report(fs, BW_DAMAGE, error);
+}
+
 void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *error)
 {
     bw_graph_report(fs->graph, severity, bw_fs_sign(error));

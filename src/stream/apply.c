@@ -94,16 +94,15 @@ static struct bw_error *finish(struct applier *applier, struct bw_error *error)
         return error;
     if (!applier->is_open) {
         if (error)
-            bw_fs_report(fs, BW_DAMAGE, bw_error_prefix(error, "%s", device));
+            bw_fs_report_stream_error(fs, bw_error_prefix(error, "%s", device));
         return NULL;
     }
     struct bw_received *subvolume = current(applier);
     subvolume->tree = applier->tree.editor.tree;
     subvolume->is_incomplete = error;
     if (error)
-        bw_fs_report(
-            fs, BW_DAMAGE,
-            bw_error_prefix(error, "%s: subvolume %s is incomplete", device, subvolume->name));
+        bw_fs_report_stream_error(
+            fs, bw_error_prefix(error, "%s: subvolume %s is incomplete", device, subvolume->name));
     bw_stream_tree_free(&applier->tree);
     applier->is_open = false;
     return NULL;

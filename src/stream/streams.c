@@ -195,7 +195,7 @@ static struct bw_error *report_missing(const struct making *making)
             continue;
         if (!making->received.count)
             return missing_subvolume(making, source);
-        bw_fs_report(making->fs, BW_DAMAGE, missing_subvolume(making, source));
+        bw_fs_report_stream_error(making->fs, missing_subvolume(making, source));
     }
     return making->received.count
                ? NULL

@@ -63,6 +63,12 @@ holds "costs one command" out_has '^/first/swap/3$'
 head -c 17 full > empty
 expect "nothing but a header" 2 'cut off|no subvolume' walk empty
 
+expect "check of a stream" 0 '0 errors' check full
+expect "check of one that is cut off" 4 '1 error' check cut
+holds "a finding" out_has '^error stream-command: .*cut off'
+expect "check of a changed byte" 4 'stream-command' check flipped
+expect "check without the parent" 16 'needs the subvolume' check second
+
 # Hostile streams: tests/support/make_stream.py writes commands with correct checksums.
 hostile() {
     local what=$1 message=$2
