@@ -76,7 +76,7 @@ static void label_scale(struct bw_picture *picture)
         return;
     }
     const uint64_t span = info->newest > info->oldest ? info->newest - info->oldest : 0;
-    picture->in_legend[SCALE / 2] = span >= SCALE - 1; /* each colour is a generation */
+    picture->in_legend[SCALE / 2] = span >= SCALE - 1; /* otherwise no cell may have this colour */
     snprintf(picture->labels[0], BW_PICTURE_LABEL, "oldest: generation %" PRIu64, info->oldest);
     snprintf(picture->labels[SCALE / 2], BW_PICTURE_LABEL, "generation %" PRIu64,
              info->oldest + span / (SCALE - 1) * (SCALE / 2) +

@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain subvolumes raid5-3 lost-tree-extent \
-    lost-leaf-first lost-leaf-inodes raid0-5 || exit 1
+    lost-leaf-first lost-leaf-inodes dup raid0-5 || exit 1
 fixtures=$BUILD/fixtures
 plain=$fixtures/plain/dev1.img
 
@@ -53,6 +53,9 @@ while IFS=$'\t' read -r path size; do
 done < <("$PROGRAM" space --header --iec -o subvolume_path,exclusive \
     "$fixtures/subvolumes/dev1.img" |
     sed -n '2,6p')
+
+holds "dates without nanoseconds" \
+    grep -qE '^2[0-9]{3}-[0-9]{2}-[0-9]{2} [0-9:]{8} UTC$' "$WORK/text"
 
 # Hostile names are shown as text.
 hex() { printf %s "$1" | od -An -tx1 | tr -d ' \n'; }
@@ -101,6 +104,14 @@ holds "the damaged file" grep -qF "<code>$victim</code>: 4.00KiB of the contents
     "$WORK/page.html"
 holds "quoted for a shell" text_has \
     "btrfs-walk extract -C FOLDER '$WORK/it'\"'\"'s lost.img'"
+cp --sparse=always "$fixtures/dup/dev1.img" "$WORK/half.img"
+block=$("$PROGRAM" super -o root "$WORK/half.img")
+offset=$("$PROGRAM" map -o offset "$WORK/half.img" "$block" | head -n 1)
+holds "a damaged copy" dd if=/dev/urandom of="$WORK/half.img" bs=512 count=1 conv=notrunc \
+    seek="$((offset / 512 + 1))" status=none
+page "damage that can be repaired" 1 'found 1 error' "$WORK/half.img"
+holds "loses nothing" grep -qF 'Nothing that was checked is lost: 1 error can be repaired' \
+    "$WORK/page.html"
 page "a lost extent tree" 1 'damage: ' "$fixtures/lost-tree-extent/dev1.img"
 holds "the rest is there" text_has 'Subvolumes and snapshots'
 page "a missing device" 0 'is missing' --check none "$fixtures"/raid5-3/dev[12].img

@@ -258,13 +258,14 @@ static void append_repairable(struct bw_buffer *page, const struct bw_check_summ
 {
     if (!summary || !summary->repairable)
         return;
-    bw_buffer_format(page, "<p>%s%" PRIu64 " error%s: another copy or parity is good. ",
+    bw_buffer_format(page,
+                     "<p>%s%" PRIu64 " error%s can be repaired, because another copy or parity is "
+                     "good. <code>btrfs scrub start</code> on the mounted file system writes the "
+                     "bad copies again.</p>\n",
                      summary->repairable == summary->totals[BW_FINDING_ERROR]
-                         ? "Nothing is lost. Repairable are "
-                         : "Also repairable are ",
+                         ? "Nothing that was checked is lost: "
+                         : "",
                      summary->repairable, bw_plural(summary->repairable));
-    bw_buffer_format(page, "<code>btrfs scrub start</code> on the mounted file system writes the "
-                           "bad copies again.</p>\n");
 }
 
 void report_append_affected(const struct report *report, struct bw_buffer *page)

@@ -30,16 +30,37 @@ void report_size(struct bw_buffer *page, uint64_t size)
     bw_buffer_append(page, text, (size_t)(bw_write_size(text, size, false) - text));
 }
 
-/* Whether a column contains numbers. The names in plan->columns are valid. */
-static bool is_number(const struct cmd_answer_plan *plan, unsigned column)
+/* The member of a column. The names in plan->columns are valid. */
+static const struct bw_member *member_of(const struct cmd_answer_plan *plan, unsigned column)
 {
     const struct bw_record *record = bw_record_find(plan->record);
     const char *name = plan->columns;
     for (; column; column--)
         name += strcspn(name, ",") + 1;
-    const int member = bw_record_member(record, name, strcspn(name, ","));
-    return record->members[member].type == BW_TYPE_U64 ||
-           record->members[member].type == BW_TYPE_I64;
+    return &record->members[bw_record_member(record, name, strcspn(name, ","))];
+}
+
+/* Whether a column is aligned to the right. */
+static bool is_number(const struct bw_member *member)
+{
+    return (member->type == BW_TYPE_U64 || member->type == BW_TYPE_I64) &&
+           member->format != BW_FORMAT_TIME;
+}
+
+/* Appends a cell; a date without fractions of a second. */
+static void append_cell(struct bw_buffer *page, const struct bw_member *member, const char *cell,
+                        size_t length)
+{
+    const char *clock = member->format == BW_FORMAT_TIME ? memchr(cell, 'T', length) : NULL;
+    const size_t seconds = strlen("T12:34:56");
+    if (clock && (size_t)(cell + length - clock) > seconds && clock[seconds] == '.') {
+        bw_markup_text(page, cell, (size_t)(clock - cell));
+        bw_buffer_format(page, " ");
+        bw_markup_text(page, clock + 1, seconds - 1);
+        bw_buffer_format(page, " UTC");
+    } else {
+        bw_markup_text(page, cell, length);
+    }
 }
 
 static void append_row(struct bw_buffer *page, const struct cmd_answer_plan *plan, const char *line,
@@ -50,8 +71,9 @@ static void append_row(struct bw_buffer *page, const struct cmd_answer_plan *pla
     for (unsigned column = 0;; column++) {
         const char *end = memchr(line, '\t', length);
         const size_t cell = end ? (size_t)(end - line) : length;
-        bw_buffer_format(page, "<%s%s>", tag, is_number(plan, column) ? " class=\"n\"" : "");
-        bw_markup_text(page, line, cell);
+        const struct bw_member *member = member_of(plan, column);
+        bw_buffer_format(page, "<%s%s>", tag, is_number(member) ? " class=\"n\"" : "");
+        append_cell(page, member, line, cell);
         bw_buffer_format(page, "</%s>", tag);
         if (!end)
             break;
