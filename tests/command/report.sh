@@ -105,7 +105,7 @@ holds "the damaged file" grep -qF "<code>$victim</code>: 4.00KiB of the contents
 holds "quoted for a shell" text_has \
     "btrfs-walk extract -C FOLDER '$WORK/it'\"'\"'s lost.img'"
 cp --sparse=always "$fixtures/dup/dev1.img" "$WORK/half.img"
-block=$("$PROGRAM" super -o root "$WORK/half.img")
+block=$("$PROGRAM" super -o root "$WORK/half.img" | head -n 1)
 offset=$("$PROGRAM" map -o offset "$WORK/half.img" "$block" | head -n 1)
 holds "a damaged copy" dd if=/dev/urandom of="$WORK/half.img" bs=512 count=1 conv=notrunc \
     seek="$((offset / 512 + 1))" status=none
