@@ -39,7 +39,7 @@ struct bw_condition {
     size_t count, capacity;
 };
 
-/** Whether a condition holds. Of several alternatives that hold, the strongest verdict counts. */
+/** Whether a condition holds. If several alternatives hold, the strongest verdict counts. */
 enum bw_verdict { BW_NO, BW_YES, BW_STRONG_YES };
 
 /** Evaluates the test with that number, or its negation. */

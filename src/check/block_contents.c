@@ -91,7 +91,7 @@ void bw_check_owner(const struct bw_reached_block *block)
 }
 
 /*
- * Whether data have the checksums that their inode requires. Of an uncompressed extent, only the
+ * Whether data have the checksums that their inode requires. In an uncompressed extent, only the
  * referenced part needs them: preallocated space has no checksums until it is written. Extents
  * still marked as preallocated are skipped.
  */

@@ -86,8 +86,8 @@ static struct bw_error *read_all(struct bw_check *check)
     return NULL;
 }
 
-/* The used space of the chunks estimates how much remains to be read, in all copies, in addition to
- * what was read already: the superblocks and their backup roots. */
+/* Estimates the bytes to be read: all copies of the used space of the chunks, in addition to the
+ * superblocks and backup roots, which were read already. */
 static void estimate(struct bw_check *check)
 {
     const struct bw_check_options *options = check->options;

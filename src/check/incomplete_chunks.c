@@ -205,7 +205,7 @@ static struct bw_finding_location location_of(const struct bw_checked_chunk *chu
                     .length = chunk->length}};
 }
 
-/* Without the extent tree, the block group tells how much may be lost. */
+/* Without the extent tree, the used bytes of the block group are an upper bound of the loss. */
 static void report_group(struct bw_check *check, const struct bw_checked_chunk *chunk)
 {
     const struct bw_checked_group *group = bw_check_group(check, chunk->logical);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `inodes`: subvolumes whose inodes do not add up to zero are read again, one by one. Of
- * several with the same sum, such as snapshots, only the first one is read: the others share its
+ * The pass `inodes`: subvolumes whose inodes do not add up to zero are read again, one by one. If
+ * several have the same sum, such as snapshots, only the first one is read: the others share its
  * errors.
  *
- * Such a subvolume is read twice, whatever its size. The first reading checks each item of an inode
- * at once, and adds up the facts that directories and inodes state about each other in buckets by
- * inode, 1.5 MiB of them. The second one collects the facts about the inodes in buckets that do not
- * add up to zero, and checks them name by name. If these take more than 16 MiB, there are several
- * readings. Items whose keys are lost are assumed to exist.
+ * Such a subvolume is read twice, independent of its size. The first reading checks each item of an
+ * inode at once, and adds up the facts that directories and inodes state about each other in
+ * buckets by inode, 1.5 MiB of them. The second one collects the facts about the inodes in buckets
+ * that do not add up to zero, and checks them name by name. If these take more than 16 MiB, there
+ * are several readings. Items whose keys are lost are assumed to exist.
  */
 #include <inttypes.h>
 #include <stdlib.h>

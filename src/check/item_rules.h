@@ -54,7 +54,7 @@ bw_item_check bw_check_inode_item, bw_check_inode_ref, bw_check_dir_item, bw_che
 /** Describes the fault; always returns true. */
 bool bw_item_wrong(struct bw_item_fault *fault, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
-/** The same with a code other than that of the type. */
+/** The same with a code that is not the default of the item type. */
 bool bw_item_wrong_as(struct bw_item_fault *fault, enum bw_code_number code, const char *format,
                       ...) __attribute__((format(printf, 3, 4), cold));
 /** The same, with the message of a decoder. Takes the error; false if it is NULL. The item's name

@@ -18,8 +18,8 @@
 #include "owners/references.h"
 
 /*
- * Simple quotas: each extent is charged to one subvolume, the one that allocated it, whoever
- * references it now. For a tree block, that is the owner in its header; for data, the
+ * Simple quotas: each extent is charged to the subvolume that allocated it, even if other
+ * subvolumes reference it now. For a tree block, that is the owner in its header; for data, the
  * EXTENT_OWNER_REF in its extent item. Extents from before quotas were enabled are not charged. A
  * group of a higher level has the sum of its members. Source: btrfs_record_squota_delta() in the
  * kernel's fs/btrfs/qgroup.c.

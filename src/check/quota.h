@@ -8,8 +8,8 @@
 
 struct bw_simple_quota;
 
-/** Begins to count whom tree blocks are charged to, if simple quotas are enabled:
- * check->simple_quota, which remains NULL otherwise. */
+/** If simple quotas are enabled, creates check->simple_quota, which counts the tree blocks charged
+ * to each subvolume; otherwise it remains NULL. */
 struct bw_error *bw_simple_quota_begin(struct bw_check *check);
 
 /** A tree block that is in the extent tree. NULL is allowed. Safe from any thread. */

@@ -144,7 +144,7 @@ static void check_backup_root(const struct backup *backup, struct reading *readi
 
 /* The earliest transaction that can have made a backup. Its root tree belongs to this transaction
  * or the next. Each transaction rewrites the root tree and the extent tree: if both are the current
- * ones, it is the current transaction, whatever generation the backup has. */
+ * ones, it is the current transaction, even if the generation of the backup differs. */
 static uint64_t find_transaction(const struct bw_check *check, const struct bw_backup_root *backup)
 {
     const struct bw_superblock *superblock = &check->fs->superblock;
