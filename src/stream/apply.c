@@ -314,7 +314,7 @@ static void set_times(const struct bw_stream_command *command, struct bw_disk_in
         item->otime = time_of(command, BW_ATTRIBUTE_OTIME);
 }
 
-/* Data of streams have no checksums of their own: those of the commands were verified. */
+/* The inodes have no checksums of data, because the checksums of the commands were verified. */
 static bw_le64 flags_of(const struct bw_stream_command *command,
                         const struct bw_disk_inode_item *item)
 {

@@ -204,7 +204,7 @@ struct piece {
     struct bw_file_extent extent;
 };
 
-/* Finds the piece of a file that contains an offset. What cannot be read is no piece. */
+/* Finds the piece of a file at an offset. Unreadable items are ignored. */
 static struct bw_error *find_piece(struct bw_send_root *root, uint64_t inode, uint64_t offset,
                                    struct piece *piece)
 {

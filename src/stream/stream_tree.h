@@ -26,9 +26,9 @@ struct bw_stream_tree {
 
 /** The result of looking up a path. */
 struct bw_stream_place {
-    uint64_t directory;   /**< 0: the path is that of the top directory */
+    uint64_t directory;   /**< 0: the path is the top directory */
     struct bw_bytes name; /**< a view on the path */
-    uint64_t inode;       /**< 0: there is no such name in the directory */
+    uint64_t inode;       /**< 0: the directory has no such name */
 };
 
 /** Adds the top directory to an empty tree. */

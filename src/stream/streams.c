@@ -186,7 +186,7 @@ static struct bw_error *missing_subvolume(const struct making *making, const str
                            making->fs->images[source->image].name, uuid);
 }
 
-/* Reports the streams whose parent or clone source is missing. Fails if nothing else is left. */
+/* Reports streams whose parent or clone source is missing. Fails if there is no other stream. */
 static struct bw_error *report_missing(const struct making *making)
 {
     for (size_t i = 0; i < making->images->count; i++) {

@@ -69,21 +69,25 @@ holds "a finding" out_has '^error stream-command: .*cut off'
 expect "check of a changed byte" 4 'stream-command' check flipped
 expect "check without the parent" 16 'needs the subvolume' check second
 
-# Hostile streams: tests/support/make_stream.py writes commands with correct checksums.
+# Hostile streams.
+uuid=0102030405060708090a0b0c0d0e0f10
+begin="subvol PATH=a UUID=$uuid CTRANSID=7"
 hostile() {
     local what=$1 message=$2
     shift 2
-    python3 "$ROOT/tests/support/make_stream.py" "$@" > hostile || return
+    printf '%s\n' "$@" end | python3 "$ROOT/tests/support/make_stream.py" > hostile || return
     timeout 20 "$PROGRAM" walk hostile > "$WORK/out" 2> "$WORK/err"
     is "$what: status" "$([ $? -le 2 ] && echo fine)" fine
     holds "$what: $message" grep -qE "$message" "$WORK/err"
 }
-hostile "a path that leaves the tree" 'path' subvol:a mkfile:../x end
-hostile "an absolute path" 'path' subvol:a mkfile:/x end
-hostile "a directory in itself" 'd' subvol:a mkdir:d rename:d,d/e end
-hostile "a name that exists" 'not free' subvol:a mkfile:x mkfile:x end
-hostile "a file that does not" 'no |not' subvol:a chmod:x,644 end
-hostile "a write far out" '.' subvol:a mkfile:x write:x,9223372036854775807,y end
-hostile "a write before a subvolume" '.' mkfile:x end
-hostile "a clone of what is not there" '.' subvol:a mkfile:x clone:x,0,4096,x,4096 end
+hostile "a path that leaves the tree" 'path' "$begin" 'mkfile PATH=../x'
+hostile "an absolute path" 'path' "$begin" 'mkfile PATH=/x'
+hostile "a directory in itself" 'd' "$begin" 'mkdir PATH=d' 'rename PATH=d PATH_TO=d/e'
+hostile "a name that exists" 'not free' "$begin" 'mkfile PATH=x' 'mkfile PATH=x'
+hostile "a file that does not" 'no such' "$begin" 'chmod PATH=x MODE=420'
+hostile "a write far out" '.' "$begin" 'mkfile PATH=x' \
+    'write PATH=x FILE_OFFSET=9223372036854775807 DATA=y'
+hostile "a command before a subvolume" '.' 'mkfile PATH=x'
+hostile "a clone of what is not there" '.' "$begin" 'mkfile PATH=x' "clone FILE_OFFSET=0 \
+CLONE_LEN=4096 PATH=x CLONE_UUID=$uuid CLONE_CTRANSID=7 CLONE_PATH=x CLONE_OFFSET=4096"
 finish

@@ -9,13 +9,9 @@ for number in range(256):
     TABLE.append(number)
 
 
-def update(value, data):
-    """Continues a checksum without the inversions at its beginning and end."""
-    for byte in data:
-        value = value >> 8 ^ TABLE[(value ^ byte) & 255]
-    return value
-
-
 def checksum(data):
     """The checksum as it is on disk: four bytes, little-endian."""
-    return struct.pack('<I', update(0xFFFFFFFF, data) ^ 0xFFFFFFFF)
+    value = 0xFFFFFFFF
+    for byte in data:
+        value = value >> 8 ^ TABLE[(value ^ byte) & 255]
+    return struct.pack('<I', value ^ 0xFFFFFFFF)

@@ -142,7 +142,7 @@ static void append_files(struct bw_buffer *page, const struct report_affected *a
                          affected->count - SHOWN_FILES);
 }
 
-/* The meaning of damage to a tree without files; "" if nothing can be said in general. */
+/* The consequence of damage to a tree without files; "" if there is no general answer. */
 static const char *meaning_of(uint64_t tree)
 {
     switch (tree) {

@@ -26,7 +26,7 @@ enum {
     REPORT_FAULTS = 16,   /**< kinds of errors without files that are remembered */
 };
 
-/** What a file has lost. */
+/** The kind of damage to a file. */
 enum report_loss {
     REPORT_LOST_DATA = 1 << 0,
     REPORT_LOST_METADATA = 1 << 1,
