@@ -86,7 +86,8 @@ def record_of(arguments, rows, commands):
 
 def check_file(path, document):
     """Yields what is wrong. The rows of an array are lines, too."""
-    lines = path.read_text(encoding="utf-8").replace("\0", "\n").split("\n")
+    first, _, rest = path.read_bytes().partition(b"\n")
+    lines = [first.decode(errors="replace")] + rest.decode().replace("\0", "\n").split("\n")
     arguments = lines[0].split()
     texts = [line.removesuffix(",").removesuffix("]").removeprefix("[") for line in lines[1:]]
     rows = [json.loads(text) for text in texts if text]
