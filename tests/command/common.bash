@@ -46,8 +46,8 @@ is() { if [ "$2" = "$3" ]; then pass; else fail "$1: '$2', not '$3'"; fi; }
 # keep_json ARGUMENTS... < OUTPUT: keeps the JSON of the program with these arguments, so that
 # `finish` can compare it with docs/schema.json. The first rows are enough.
 keep_json() {
-    mkdir -p "$WORK/kept" &&
-        { printf '%s\n' "$*" | tr '\n' ' ' && echo && head -n 300; } > "$(mktemp -p "$WORK/kept")"
+    mkdir -p "$WORK/.json" &&
+        { printf '%s\n' "$*" | tr '\n' ' ' && echo && head -n 300; } > "$(mktemp -p "$WORK/.json")"
 }
 
 # run_json ARGUMENTS...: runs the program, and keeps its JSON. Tests call it, or `expect`, instead
@@ -119,9 +119,9 @@ have_terminal() { have script && script -qec true /dev/null > /dev/null 2>&1 < /
 
 # finish: prints the summary line, and exits with the status.
 finish() {
-    if [ -d "$WORK/kept" ] && have python3; then
+    if [ -d "$WORK/.json" ] && have python3; then
         holds "JSON as in docs/schema.json" python3 "$ROOT/tests/support/validate_json.py" \
-            "$ROOT/docs/schema.json" "$WORK/kept"
+            "$ROOT/docs/schema.json" "$WORK/.json"
     fi
     printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
     [ "$failed" -eq 0 ]
