@@ -73,8 +73,9 @@ static void copy_attributes(int from, const char *name, int to, const char *new_
     snprintf(one, sizeof one, "/proc/self/fd/%d/%s", from, name);
     snprintf(other, sizeof other, "/proc/self/fd/%d/%s", to, new_name);
     bool owned = fchownat(to, new_name, status->st_uid, status->st_gid, AT_SYMLINK_NOFOLLOW) == 0;
-    if (!S_ISLNK(status->st_mode))
-        fchmodat(to, new_name, status->st_mode & (owned ? 07777 : 0777), AT_SYMLINK_NOFOLLOW);
+    const mode_t mode = status->st_mode & (owned ? 07777 : 0777);
+    if (!S_ISLNK(status->st_mode) && fchmodat(to, new_name, mode, AT_SYMLINK_NOFOLLOW))
+        errno = 0; /* the file system has no modes */
     ssize_t length = llistxattr(one, names, sizeof names);
     for (ssize_t at = 0; at < length; at += (ssize_t)strlen(names + at) + 1)
         copy_xattr(one, other, names + at);
