@@ -85,7 +85,7 @@ static void copy_attributes(int from, const char *name, int to, const char *new_
 
 /* Copies of files. */
 
-static struct bw_error *copy_bytes(int from, int to, const char *name)
+static struct bw_error *copy_bytes(struct bw_linked_tree *tree, int from, int to, const char *name)
 {
     if (ioctl(to, FICLONE, from) == 0)
         return NULL;
@@ -98,12 +98,14 @@ static struct bw_error *copy_bytes(int from, int to, const char *name)
             ssize_t got = copy_file_range(from, &source, to, &target, (size_t)(hole - source), 0);
             if (got <= 0)
                 return got ? failed("cannot copy", name) : NULL;
+            tree->copied += (uint64_t)got;
         }
         at = hole;
     }
 }
 
-static struct bw_error *copy_regular(int directory, const char *name, const struct stat *status)
+static struct bw_error *copy_regular(struct bw_linked_tree *tree, int directory, const char *name,
+                                     const struct stat *status)
 {
     struct bw_error *error = NULL;
     int from = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -111,7 +113,7 @@ static struct bw_error *copy_regular(int directory, const char *name, const stru
     if (from < 0 || to < 0 || ftruncate(to, status->st_size))
         error = failed("cannot copy", name);
     if (!error)
-        error = copy_bytes(from, to, name);
+        error = copy_bytes(tree, from, to, name);
     if (from >= 0)
         close(from);
     if (to >= 0)
@@ -120,13 +122,14 @@ static struct bw_error *copy_regular(int directory, const char *name, const stru
 }
 
 /* Copies a file to the temporary name in the same directory. */
-static struct bw_error *copy_file(int directory, const char *name, const struct stat *status)
+static struct bw_error *copy_file(struct bw_linked_tree *tree, int directory, const char *name,
+                                  const struct stat *status)
 {
     char target[TARGET] = {0};
     int problem = 0;
     unlinkat(directory, temporary, 0); /* from an attempt that failed */
     if (S_ISREG(status->st_mode))
-        BW_TRY(copy_regular(directory, name, status));
+        BW_TRY(copy_regular(tree, directory, name, status));
     else if (S_ISLNK(status->st_mode))
         problem = readlinkat(directory, name, target, sizeof target - 1) < 0 ||
                   symlinkat(target, directory, temporary);
@@ -237,7 +240,7 @@ static struct bw_error *replace_below(int directory, const char *name, ino_t ino
 static struct bw_error *replace(struct bw_linked_tree *tree, int top, int directory,
                                 const char *name, const struct stat *status)
 {
-    BW_TRY(copy_file(directory, name, status));
+    BW_TRY(copy_file(tree, directory, name, status));
     BW_TRY(note(&tree->own, directory, temporary));
     if (!bw_number_set_has(&tree->named, status->st_ino))
         return renameat(directory, temporary, directory, name) ? failed("cannot replace", name)

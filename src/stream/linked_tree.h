@@ -14,6 +14,7 @@ struct bw_linked_tree {
     struct bw_number_set own;   /**< inodes that only the last tree has */
     struct bw_number_set named; /**< inodes with several names in a tree */
     uint64_t links;             /**< number of hard links between trees */
+    uint64_t copied;            /**< bytes of files that were copied */
 };
 
 /** Makes the directory `name` in `folder`, with links to all files of the directory `from`. */

@@ -72,8 +72,9 @@ struct bw_receiver {
 
 static struct bw_error *failed(const char *what, const struct bw_stream_attribute *path)
 {
-    return bw_error_from_errno(errno, "%s %.*s", what, (int)path->length,
-                               path->data ? (const char *)path->data : "");
+    return path->length ? bw_error_from_errno(errno, "%s %.*s", what, (int)path->length,
+                                              (const char *)path->data)
+                        : bw_error_from_errno(errno, "%s the top directory", what);
 }
 
 /* Opening. */
@@ -541,6 +542,20 @@ static struct timespec time_of(const struct bw_stream_command *command, enum bw_
     return (struct timespec){(time_t)bw_get64(time.seconds), (long)bw_get32(time.nanoseconds)};
 }
 
+/* Only root can give files away; others can at least set groups that they belong to. */
+static int change_owner(const struct place *place, const struct bw_stream_command *command)
+{
+    const uid_t user = (uid_t)bw_command_number(command, BW_ATTRIBUTE_UID);
+    const gid_t group = (gid_t)bw_command_number(command, BW_ATTRIBUTE_GID);
+    if (fchownat(place->directory, place->name, user, group, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    if (errno != EPERM || geteuid() == 0)
+        return -1;
+    if (fchownat(place->directory, place->name, (uid_t)-1, group, AT_SYMLINK_NOFOLLOW))
+        errno = 0;
+    return 0;
+}
+
 static int change(const struct place *place, const struct bw_stream_command *command)
 {
     const struct timespec times[2] = {time_of(command, BW_ATTRIBUTE_ATIME),
@@ -551,9 +566,7 @@ static int change(const struct place *place, const struct bw_stream_command *com
                         (mode_t)bw_command_number(command, BW_ATTRIBUTE_MODE) & 07777,
                         AT_SYMLINK_NOFOLLOW);
     case BW_COMMAND_CHOWN:
-        return fchownat(place->directory, place->name,
-                        (uid_t)bw_command_number(command, BW_ATTRIBUTE_UID),
-                        (gid_t)bw_command_number(command, BW_ATTRIBUTE_GID), AT_SYMLINK_NOFOLLOW);
+        return change_owner(place, command);
     case BW_COMMAND_UTIMES:
         return utimensat(place->directory, place->name, times, AT_SYMLINK_NOFOLLOW);
     default:
@@ -805,6 +818,7 @@ void bw_receiver_summary(const struct bw_receiver *receiver, struct bw_receiver_
 {
     *summary = receiver->summary;
     summary->linked = receiver->linked.links;
+    summary->written += receiver->linked.copied;
 }
 
 void bw_receiver_destroy(struct bw_receiver *receiver)

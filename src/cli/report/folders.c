@@ -77,7 +77,8 @@ static void set_name(struct folders *all, struct folder *folder, const struct bw
 {
     const char *name = name_of(entry, &folder->name_length);
     if (folder->name_length <= folder->name_room) {
-        memcpy(all->names.data + folder->name, name, folder->name_length);
+        if (folder->name_length)
+            memcpy(all->names.data + folder->name, name, folder->name_length);
         return;
     }
     folder->name = all->names.length;
