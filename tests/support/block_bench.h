@@ -23,7 +23,7 @@ void block_bench_free(struct block_bench *bench);
 uint8_t *block_bench_bytes(struct block_bench *bench, unsigned copy, size_t block);
 /** Puts the checksum in front of a changed block. */
 void block_bench_seal(uint8_t *block, enum bw_checksum_type type);
-/** What the parent of a block promises. */
+/** The expectation of the parent of a block. */
 struct bw_tree_block_expectation block_bench_expectation(size_t block);
 /** Asks for one block; the answer is the error. `buffer` takes BENCH_NODESIZE bytes. */
 struct bw_error *block_bench_read(struct bw_xlator *top, size_t block,

@@ -49,8 +49,8 @@ void chunk_bench_describe(struct bw_xlator *map, const struct iw_image *image, u
     }
 }
 
-/* The chunk map of a bench, without the devices of one bit mask, those of another being stale;
- * `spoiled`: and nothing on those is as it should be. */
+/* The chunk map of a bench without the devices in one bit mask; those in another one are stale.
+ * `spoiled`: stale devices also have wrong data. */
 struct bw_xlator *chunk_bench_add_map_with_stale(struct bw_graph *graph,
                                                  const struct chunk_bench *bench, unsigned missing,
                                                  unsigned stale, const char *spoiled)

@@ -141,7 +141,7 @@ struct bw_data_file data_image_file(const struct data_image *image, uint64_t siz
 struct reading {
     const struct bw_stream_file *file;
     bool given;
-    bool small;      /* what is not bytes is written out as well */
+    bool small;      /* holes are written out as zeros */
     uint64_t offset; /* where the next part must begin */
     struct data_result *result;
 };

@@ -53,7 +53,7 @@ void data_image_open(struct data_image *image, void (*before)(struct data_image 
 /** The file, as a stream takes it. */
 struct bw_data_file data_image_file(const struct data_image *image, uint64_t size, bool unchecked);
 
-/** What reading has given: bytes with '!' where they are bad, and the first error. */
+/** The result of reading: bytes, with '!' for bad ones, and the first error. */
 struct data_result {
     struct bw_buffer bytes;
     uint64_t holes, bad; /**< bytes */
@@ -72,7 +72,7 @@ struct data_image *data_image_begin(void);
 void data_image_read_all(struct data_image *image, uint64_t size, struct data_result *result);
 /* Frees both. */
 void data_image_finish(struct data_image *image, struct data_result *result);
-/* What was read at an offset: these bytes, or this one everywhere. */
+/* Compares the result at an offset with these bytes, or with one repeated byte. */
 void data_expect_bytes(const struct data_result *result, uint64_t offset, const void *bytes,
                        size_t length);
 void data_expect_all(const struct data_result *result, uint64_t offset, char byte, size_t length);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the tests of debug layers share: files in memory that layers write to, a bottom that several
- * threads may read, and the numbers of a dump. */
+/* Common code of the tests of debug layers: output files in memory, a lowest layer that is safe for
+ * several threads, and the numbers in a statedump. */
 #ifndef BW_TESTS_DEBUG_BENCH_H
 #define BW_TESTS_DEBUG_BENCH_H
 
@@ -14,13 +14,12 @@ struct memory_output {
 
 struct memory_output output_create(void);
 void output_free(struct memory_output *output);
-/** What it holds now, to be freed. */
+/** Its current contents, to be freed. */
 char *output_text(const struct memory_output *output);
 /** Fails unless it holds exactly this. */
 void expect_output(const struct memory_output *output, const char *wanted);
 
-/** Tries to add a layer above `child`; what it is told by `key` is refused. The answer is the
- * error. */
+/** Tries to add a layer above `child` with an invalid option `key`. Returns the error. */
 struct bw_error *try_option(struct bw_graph *graph, const char *type, struct bw_xlator *child,
                             const char *key, const char *value);
 
@@ -33,8 +32,7 @@ enum { THREADS = 4 };
 void run_threads(void (*function)(struct bw_xlator *xlator, unsigned thread),
                  struct bw_xlator *xlator);
 
-/** What a layer says of itself in a statedump, to be freed; the members of one object, in one line.
- */
+/** The members of a layer in a statedump as one line, to be freed. */
 char *dump_text(const struct bw_xlator_class *type, struct bw_xlator *xlator);
 /** A number in it, by the name of its first occurrence. */
 uint64_t dump_number(const struct bw_xlator_class *type, struct bw_xlator *xlator,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A layer that answers from memory and writes down what it is asked: the bottom for tests of single
- * layers. add_fake() and add_fake_device() make one.
+ * A layer that replies from memory and records its requests: the lowest layer in tests of single
+ * layers, made by add_fake() and add_fake_device().
  */
 #ifndef BW_TESTS_FAKE_LAYER_H
 #define BW_TESTS_FAKE_LAYER_H
@@ -34,8 +34,8 @@ struct fake_layer {
     size_t hint_calls;
 };
 
-/** "test/device": devices below nothing, with a size. "test/logical": logical addresses, `map`
- * tells the copies. "test/pass": one logical child, no operation of its own. */
+/** "test/device": a device with a size and no layer below. "test/logical": logical addresses, whose
+ * copies `map` returns. "test/pass": one logical child, without operations. */
 extern const struct bw_xlator_class fake_device_class, fake_logical_class, fake_pass_class;
 
 /** An option of a layer. */
@@ -44,7 +44,7 @@ struct option_value {
     const char *value;
 };
 
-/** What a layer is made of. */
+/** The parameters of a layer. */
 struct layer {
     const char *type;
     const char *name;
@@ -53,7 +53,7 @@ struct layer {
     size_t child_count;
 };
 
-/** Adds a layer to a graph, checks and starts it; after a failure it is gone again. */
+/** Adds a layer to a graph, validates it, and starts it; removes it after an error. */
 struct bw_error *graph_add(struct bw_graph *graph, const struct layer *layer,
                            struct bw_xlator **made);
 

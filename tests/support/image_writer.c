@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Options of the image writer and their defaults, the trees that every file system has, items kept
- * sorted by key, and the paths that a walk of the image must find. Nothing here knows of blocks.
+ * Options of the image writer with their defaults, the trees of every file system, items sorted by
+ * key, and the paths that a walk must find. This file does not know blocks.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -160,7 +160,7 @@ struct iw_item *iw_find_item(const struct iw_tree *tree, struct bw_key key)
     return is_at(tree, index, key) ? tree->items[index] : NULL;
 }
 
-/* The item with this key; if there is none, a new one without bytes. */
+/* The item with this key; creates an empty one if there is none. */
 static struct iw_item *obtain_item(struct iw_tree *tree, struct bw_key key)
 {
     size_t index = iw_lower_bound(tree, key);
@@ -376,13 +376,11 @@ void iw_destroy(struct iw_image *image)
 }
 
 /*
- * What a walk of the image must find, told from the items in memory: top down from subvolume 5, the
- * way a mount would show it. The library reads blocks in key order; the two have nothing in common
- * but the answer.
+ * The paths that a walk must find, from the items in memory: from subvolume 5 downwards, as on a
+ * mount. The library reads blocks in key order, so the two methods are independent.
  */
 
-/* A directory on the way from the top, so that a directory that contains itself ends the descent.
- */
+/* A directory in the current path, so that a directory inside itself ends the descent. */
 struct step {
     const struct step *up;
     uint64_t subvolume, inode;
@@ -400,7 +398,7 @@ struct name {
 
 static void descend(struct descent *descent, const struct step *step, const char *prefix);
 
-/* The tree whose items count: an alias has those of its origin. */
+/* The tree with the items: an alias uses those of its origin. */
 static const struct iw_tree *content(const struct iw_image *image, uint64_t subvolume)
 {
     const struct iw_tree *tree = iw_find_tree(image, subvolume);

@@ -31,11 +31,11 @@ enum {
     IW_ALL_COPIES = 0, /**< copies of blocks and superblocks are counted from 1 */
 };
 
-/** Stands for every device where a device index is asked for. Indexes count from 0; devids are
- * another matter. */
+/** All devices, in place of a device index. Indexes start at 0; devids are different numbers. */
 #define IW_ALL_DEVICES UINT32_MAX
 
-/** What the image is like. All zero is one device with single chunks, 16 KiB nodes and crc32c. */
+/** The parameters of an image. All zeros: one device with single chunks, 16 KiB nodes and crc32c.
+ */
 struct iw_options {
     uint32_t nodesize;                   /**< 0: 16 KiB */
     uint32_t sectorsize;                 /**< 0: 4 KiB */
@@ -87,7 +87,7 @@ void iw_write_files(struct iw_image *image, const char *directory);
 void iw_item(struct iw_image *image, uint64_t tree, struct bw_key key, const void *bytes,
              size_t size);
 void iw_remove_item(struct iw_image *image, uint64_t tree, struct bw_key key);
-/** The bytes of an item, to be changed in place; NULL if there is none. `size` may be NULL. */
+/** The bytes of an item, which may be changed; NULL if there is none. `size` may be NULL. */
 void *iw_item_bytes(struct iw_image *image, uint64_t tree, struct bw_key key, size_t *size);
 /** Shape of one tree; 0 for the number of the options. A tree gets at least `minimum_level`, if
  * need be by nodes that have one child. */
@@ -106,8 +106,8 @@ void iw_subvolume(struct iw_image *image, uint64_t id, uint64_t parent, uint64_t
 /** Enters a subvolume that is nowhere yet in a directory of another one. */
 void iw_attach(struct iw_image *image, uint64_t id, uint64_t parent, uint64_t directory,
                const char *name);
-/** A snapshot: a copy of `source` as it is now. Later changes of either part them; blocks that are
- * still the same are shared. The root block is always its own, as in the kernel. */
+/** Makes a snapshot: a copy of the current `source`. Later changes to either do not affect the
+ * other; unchanged blocks are shared. The root block is never shared, as in the kernel. */
 void iw_snapshot(struct iw_image *image, uint64_t id, uint64_t source, uint64_t parent,
                  uint64_t directory, const char *name, uint64_t flags);
 /** A subvolume whose ROOT_ITEM points at the root block of `source`; it can not be changed. */
@@ -117,7 +117,7 @@ void iw_alias(struct iw_image *image, uint64_t id, uint64_t source, uint64_t par
  * references, an ORPHAN_ITEM, no ROOT_REF, no directory entry. */
 void iw_delete_subvolume(struct iw_image *image, uint64_t id);
 
-/** Chooses the inode number of the next thing made in a subvolume; counting goes on from there. */
+/** Sets the inode number of the next file in a subvolume; later ones get the numbers after it. */
 void iw_next_inode(struct iw_image *image, uint64_t subvolume, uint64_t inode);
 /** Makes an inode of type BW_FILE_* and its first name; the answer is its number. */
 uint64_t iw_make(struct iw_image *image, uint64_t subvolume, uint64_t directory, const char *name,
@@ -145,7 +145,7 @@ void iw_inline_data(struct iw_image *image, uint64_t subvolume, uint64_t inode, 
 void iw_property(struct iw_image *image, uint64_t subvolume, uint64_t inode, const char *name,
                  const char *value);
 
-/** A directory entry with nothing behind it, for entries that are stale, dangling or odd. */
+/** A directory entry without an inode: for stale, dangling and unusual entries. */
 struct iw_entry {
     uint64_t directory;
     const void *name;   /**< any bytes */
@@ -163,7 +163,7 @@ uint64_t iw_entry(struct iw_image *image, uint64_t subvolume, const struct iw_en
 void iw_remove_entry(struct iw_image *image, uint64_t subvolume, uint64_t directory,
                      const char *name);
 
-/* What a walk must find. */
+/* The expected paths of a walk. */
 
 /** Paths, sorted by byte value. */
 struct iw_paths {
@@ -188,7 +188,7 @@ const char *iw_path(const struct iw_image *image, unsigned device);
 /** Fills in the paths of the devices that were not removed; the answer is how many. */
 unsigned iw_paths_of(const struct iw_image *image, const char *paths[static IW_MAX_DEVICES]);
 uint64_t iw_device_size(const struct iw_image *image, unsigned device);
-/** Raw bytes of a device; what lies behind its end reads as zero. */
+/** Bytes of a device; after its end, they are zeros. */
 void iw_device_read(const struct iw_image *image, unsigned device, uint64_t offset, void *bytes,
                     size_t length);
 void iw_device_write(struct iw_image *image, unsigned device, uint64_t offset, const void *bytes,
@@ -209,16 +209,15 @@ struct iw_block {
 
 size_t iw_block_count(const struct iw_image *image);
 const struct iw_block *iw_block(const struct iw_image *image, size_t index);
-/** The nth (from 0) block of a tree on a level in key order, shared ones included; NULL if there is
+/** The nth block (from 0) of a tree on a level, in key order and with shared ones; NULL if there is
  * none. */
 const struct iw_block *iw_block_find(const struct iw_image *image, uint64_t tree, unsigned level,
                                      size_t nth);
-/** The leaf of a tree that holds a key; NULL if there is no such item. */
+/** The leaf that contains a key; NULL if there is no such item. */
 const struct iw_block *iw_block_of_key(const struct iw_image *image, uint64_t tree,
                                        struct bw_key key);
 const struct iw_block *iw_root_block(const struct iw_image *image, uint64_t tree);
-/** The bytes of a block as they were last written rightly: iw_rewrite_block() counts, damage does
- * not. */
+/** The last valid bytes of a block: changes by iw_rewrite_block() count, damage does not. */
 void iw_block_bytes(const struct iw_image *image, uint64_t logical, uint8_t *bytes);
 
 /** Stored copies of a logical address: 1, or more for mirrored profiles. Parity is none. */
@@ -230,7 +229,7 @@ bool iw_locate(const struct iw_image *image, uint64_t logical, unsigned copy, un
 bool iw_locate_parity(const struct iw_image *image, uint64_t logical, unsigned parity,
                       unsigned *device, uint64_t *offset);
 
-/** One chunk as it was laid out. */
+/** The layout of a chunk. */
 struct iw_chunk {
     uint64_t logical, length;
     uint64_t type;
@@ -252,7 +251,7 @@ enum iw_damage {
     IW_FLIP, /**< every bit of the range */
 };
 
-/** Damages a range of a stored copy (or of all) on the devices; parity stays as it is. */
+/** Damages a range of one stored copy, or of all, without updating parity. */
 void iw_corrupt(struct iw_image *image, uint64_t logical, unsigned copy, uint32_t offset,
                 uint32_t length, enum iw_damage damage);
 /** Damages a range of the parity of a block. */
@@ -262,11 +261,11 @@ void iw_corrupt_parity(struct iw_image *image, uint64_t logical, unsigned parity
 /** Changes a block of `nodesize` bytes. */
 typedef void iw_block_editor(uint8_t *block, uint32_t nodesize, void *closure);
 
-/** Writes a changed block to all copies and brings parity along; checksummed anew if
- * `fix_checksum`. */
+/** Writes a changed block to all copies and updates parity, and the checksum if `fix_checksum` is
+ * set. */
 void iw_rewrite_block(struct iw_image *image, uint64_t logical, iw_block_editor *edit,
                       void *closure, bool fix_checksum);
-/** Changes one stored copy only (or each for itself); parity stays as it is. */
+/** Changes one stored copy, or each separately, without updating parity. */
 void iw_edit_copy(struct iw_image *image, uint64_t logical, unsigned copy, iw_block_editor *edit,
                   void *closure, bool fix_checksum);
 /** Makes a copy what a lost write leaves: the same block, one generation older, with a right
@@ -280,7 +279,7 @@ typedef void iw_superblock_editor(struct bw_disk_superblock *superblock, void *c
  */
 void iw_superblock_edit(struct iw_image *image, unsigned device, unsigned copy,
                         iw_superblock_editor *edit, void *closure, bool fix_checksum);
-/** Makes the superblock name the tree BW_REMAP_TREE; its feature is one of the options. */
+/** Stores the root of the tree BW_REMAP_TREE in the superblock; the feature bit is an option. */
 void iw_use_remap_tree(struct iw_image *image);
 /** Device offset of a superblock copy, counted from 1. */
 uint64_t iw_superblock_offset(unsigned copy);

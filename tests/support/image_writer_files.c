@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * File trees as the kernel writes them: an inode is INODE_ITEM; a name of it is an INODE_REF or
- * INODE_EXTREF beside it, and a DIR_ITEM (by hash) and a DIR_INDEX (by number) at its directory.
- * Subvolumes add ROOT_ITEM, ROOT_REF and ROOT_BACKREF in the root tree.
+ * File trees as the kernel writes them. An inode is an INODE_ITEM. Each of its names is an
+ * INODE_REF or INODE_EXTREF, and in the directory a DIR_ITEM (by hash) and a DIR_INDEX (by number).
+ * Subvolumes have a ROOT_ITEM, ROOT_REF and ROOT_BACKREF in the root tree.
  */
 #include <stdlib.h>
 #include <string.h>

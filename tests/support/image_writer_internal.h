@@ -77,13 +77,13 @@ struct iw_tree {
     struct iw_level levels[BW_MAX_LEVEL];
 };
 
-/** What the extent tree says of the blocks. */
+/** The blocks according to the extent tree. */
 struct iw_account {
     struct iw_item *items;
     size_t count;
 };
 
-/** A block and what it is made of. */
+/** A block and its items or children. */
 struct iw_block_state {
     struct iw_block block;
     const struct iw_tree *tree;
@@ -149,14 +149,14 @@ void iw_uuid(const struct iw_image *image, enum iw_uuid kind, uint64_t number,
 void iw_metadata_uuid(const struct iw_image *image, uint8_t uuid[BW_UUID_SIZE]);
 struct bw_disk_key iw_disk_key(struct bw_key key);
 struct iw_tree *iw_find_tree(const struct iw_image *image, uint64_t id);
-/** A tree to be changed: made if there is none, refused if it is an alias or everything is written.
- */
+/** Returns a tree to be changed, and creates it if necessary. Fails for an alias, or after the
+ * image was written. */
 struct iw_tree *iw_tree(struct iw_image *image, uint64_t id);
 /** Index of the first item whose key is not less. */
 size_t iw_lower_bound(const struct iw_tree *tree, struct bw_key key);
 struct iw_item *iw_find_item(const struct iw_tree *tree, struct bw_key key);
 void iw_put(struct iw_tree *tree, struct bw_key key, const void *bytes, size_t size);
-/** Adds bytes to the end of an item, which is made if there is none. */
+/** Appends bytes to an item, and creates it if necessary. */
 void iw_append(struct iw_tree *tree, struct bw_key key, const void *bytes, size_t size);
 /** Like iw_put(), unless the test has put an item there itself. */
 void iw_generate(struct iw_tree *tree, struct bw_key key, const void *bytes, size_t size);
@@ -167,7 +167,7 @@ size_t iw_leaf_space(const struct iw_image *image);
 void iw_init_inode(const struct iw_image *image, struct bw_disk_inode_item *inode, uint8_t type);
 void iw_put_root_item(struct iw_image *image, uint64_t id, uint64_t flags,
                       const struct iw_tree *source);
-/** The ROOT_ITEM of a tree, whatever its offset; NULL if there is none. */
+/** The ROOT_ITEM of a tree, with any offset; NULL if there is none. */
 struct iw_item *iw_find_root_item(const struct iw_image *image, uint64_t id);
 
 /* image_writer_layout.c */

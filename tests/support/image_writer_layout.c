@@ -95,7 +95,7 @@ static unsigned stripes_of(const struct iw_image *image, const struct profile *p
     return stripes;
 }
 
-/* Every chunk starts on another device than the one before. */
+/* Each chunk starts on the device after that of the previous one. */
 static void make_chunk(struct iw_image *image, uint64_t type)
 {
     const struct profile *profile = profile_of(type);
@@ -125,7 +125,7 @@ static void make_chunks_of(struct iw_image *image, size_t count, uint64_t type)
         make_chunk(image, type);
 }
 
-/** Makes all chunks anew. */
+/** Lays out all chunks again. */
 static void iw_make_chunks(struct iw_image *image, size_t system_chunks, size_t metadata_chunks)
 {
     const struct iw_options *options = &image->options;
@@ -343,9 +343,9 @@ void iw_store(struct iw_image *image, uint64_t logical, const uint8_t *old, cons
 }
 
 /*
- * The extent tree's account of tree blocks: one METADATA_ITEM for each, with a reference for every
- * tree that points at it. It describes its own blocks too, so the layout goes on until the account
- * it was made with is the account of what came out.
+ * The tree blocks in the extent tree: a METADATA_ITEM for each, with a reference for every tree
+ * that contains it. The extent tree also describes its own blocks, so the layout is repeated until
+ * it no longer changes.
  */
 
 enum {
@@ -433,7 +433,7 @@ static void iw_free_account(struct iw_account *account)
     *account = (struct iw_account){0};
 }
 
-/** Makes the account of the blocks as they are; false if it is another one than before. */
+/** Updates the items for the current blocks; false if they have changed. */
 static bool iw_take_account(struct iw_image *image)
 {
     struct owners *owners = find_owners(image);

@@ -321,12 +321,11 @@ void iw_write_files(struct iw_image *image, const char *directory)
 }
 
 /*
- * What tests do to an image once it is written: find blocks and their copies, and damage, change or
- * age them.
+ * Changes of a written image by tests: finding blocks and their copies, and damaging or replacing
+ * them.
  *
- * Damage is done to the devices alone. A rewritten block is remembered, so that its right bytes can
- * be told from the damaged ones: parity is brought along by the difference between the old right
- * bytes and the new.
+ * Only the devices are damaged. The bytes of a rewritten block are kept as well, because parity is
+ * updated by the difference between the old valid bytes and the new ones.
  */
 
 /* Devices. */

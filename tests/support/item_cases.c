@@ -17,7 +17,7 @@ static void change(uint8_t *bytes, uint32_t size, const struct item_change *chan
     }
 }
 
-/* The good item, longer or shorter; a change may reach into what is cut off, but has no effect. */
+/* The valid item, made longer or shorter. Changes after its end have no effect. */
 static struct bw_item make(const struct good_item *good, struct bw_key key, int longer)
 {
     const uint32_t size = good->size + (uint32_t)longer, larger = longer > 0 ? size : good->size;

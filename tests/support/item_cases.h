@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Items as tables: good ones, and what is changed in them for each case. They are judged by
- * check/item_rules.h, with sectors of 4 KiB, nodes of 16 KiB, checksums of 4 bytes and the
- * generation 100.
+ * Items as tables: valid ones, and the changes of each case. check/item_rules.h checks them, with
+ * sectors of 4 KiB, nodes of 16 KiB, checksums of 4 bytes, and the generation 100.
  */
 #ifndef BW_TESTS_ITEM_CASES_H
 #define BW_TESTS_ITEM_CASES_H
@@ -61,7 +60,7 @@ struct item_case {
     const char *message; /**< NULL: nothing is wrong */
 };
 
-/** What is wrong: the name of the code, and the message. */
+/** The expected finding: the name of its code, and its message. */
 #define BAD(what, words) .code = BW_CODE_##what, .message = (words)
 
 /** The features that file systems have here. */

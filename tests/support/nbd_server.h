@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An NBD server in a thread of the test, which does what it is told, and be it wrong. */
+/* An NBD server in a thread of the test, which can be told to misbehave. */
 #ifndef BW_TESTS_NBD_SERVER_H
 #define BW_TESTS_NBD_SERVER_H
 
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** What is wrong with it. */
+/** Its misbehaviour. */
 enum nbd_fault {
     NBD_RIGHT,
     NBD_NO_GREETING,     /**< it greets with nonsense */
@@ -19,7 +19,7 @@ enum nbd_fault {
     NBD_SILENT,          /**< it answers no read after `patience` */
     NBD_WRONG_REPLY,     /**< the magic of a reply is wrong */
     NBD_WRONG_COOKIE,    /**< a reply is to no request */
-    NBD_SILENT_GREETING, /**< it takes a connection and says nothing */
+    NBD_SILENT_GREETING, /**< accepts a connection and sends nothing */
 };
 
 struct nbd_server {

@@ -19,7 +19,7 @@ struct recorder_bench {
     char line[BW_RECORDER_LINE + 1]; /**< for the tests' use */
 };
 
-/** What the clock says; it begins with the recorder's begin. */
+/** The time of the clock, which starts with the recorder. */
 extern uint64_t recorder_bench_time;
 
 /** A recorder; `patterns` may be NULL. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What can be told of an image that has lost one block of its top-level subvolume: the model that
- * recovery is measured by. A name is known if its DIR_INDEX is left; or if its INODE_REF is left
- * together with something that says what the inode is, INODE_ITEM or DIR_ITEM. A path is known if
- * each of its names is.
+ * A model of what can be recovered if one block of the top-level subvolume is lost. A name is known
+ * if its DIR_INDEX remains, or its INODE_REF together with the INODE_ITEM or DIR_ITEM of the inode.
+ * A path is known if all of its names are.
  */
 #include "support/image_writer_internal.h"
 #include "support/walk_helpers.h"
@@ -15,7 +14,7 @@ struct model {
     struct iw_paths paths;
 };
 
-/* The key range of a block: from its first key to that of the next block on its level. */
+/* The key range of a block: up to the first key of the next block on its level. */
 static void set_range(struct model *model, const struct iw_block *lost)
 {
     const struct iw_level *level = &model->tree->levels[lost->level];
@@ -31,7 +30,7 @@ static bool is_left(const struct model *model, struct bw_key key)
     return bw_key_compare(&key, &model->low) < 0 || bw_key_compare(&key, &model->high) >= 0;
 }
 
-/* Whether an item that holds this name of an inode is left: INODE_REF or INODE_EXTREF. */
+/* Whether an INODE_REF or INODE_EXTREF with this name of an inode remains. */
 static bool reference_left(const struct model *model, uint64_t inode, const struct bw_key *entry)
 {
     size_t at = iw_lower_bound(model->tree, (struct bw_key){inode, BW_INODE_REF, 0});
@@ -64,7 +63,7 @@ static bool name_known(const struct model *model, const struct iw_item *item)
     if (is_left(model, item->key))
         return true;
     if (entry->location.type == BW_ROOT_ITEM)
-        return true; /* the root tree knows it */
+        return true; /* the root tree contains it */
     return reference_left(model, inode, &item->key) &&
            (is_left(model, (struct bw_key){inode, BW_INODE_ITEM, 0}) || is_left(model, by_hash));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the tests of rows share. Files are named by the number of their inode ("f300", a further
- * link "h300-2"), and their attributes can be computed from it, so that every row can be held
- * against its path.
+ * Common code of the tests of rows. Files are named after their inode numbers ("f300", a hard link
+ * "h300-2"), and their attributes follow from the number, so each row can be checked against its
+ * path.
  */
 #ifndef BW_TESTS_ROW_HELPERS_H
 #define BW_TESTS_ROW_HELPERS_H

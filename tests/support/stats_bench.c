@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What tests of statistics share. */
+/* Common code of the tests of statistics. */
 #include "support/stats_bench.h"
 
 #include "probe/probe.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What tests of statistics share: making them, events, and numbers out of their reports. */
+/* Common code of the tests of statistics: creating them, events, and the numbers in their reports.
+ */
 #ifndef TEST_STATS_BENCH_H
 #define TEST_STATS_BENCH_H
 

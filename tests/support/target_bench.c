@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What tests of the folder of an extraction share. */
+/* Common code of the tests of the folder of an extraction. */
 #include "support/target_bench.h"
 
 #include <dirent.h>
@@ -40,7 +40,7 @@ void set_up(struct folders *folders, bool step_by_step)
     open_target(folders, step_by_step, false);
 }
 
-/* Removing it tells whether it is empty. */
+/* Removing the folder fails unless it is empty. */
 void tear_down(struct folders *folders)
 {
     char command[128];

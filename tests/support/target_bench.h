@@ -13,7 +13,7 @@
 
 #include "export/target.h"
 
-/* A folder to write into, and one beside it that must stay empty. */
+/* A folder to write to, and one next to it that must remain empty. */
 struct folders {
     char top[64], inside[80], outside[80];
     struct bw_target target;
@@ -28,7 +28,7 @@ void missed(void *context, struct bw_error *error);
 void open_target(struct folders *folders, bool step_by_step, bool skip_existing);
 void set_up(struct folders *folders, bool step_by_step);
 
-/* Removing it tells whether it is empty. */
+/* Removing the folder fails unless it is empty. */
 void tear_down(struct folders *folders);
 void expect_code(struct bw_error *error, enum bw_error_code code);
 void expect_errno(struct bw_error *error, int number);

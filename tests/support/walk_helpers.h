@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the tests of opening and walking share: collecting messages, collecting paths, comparing
- * them with what the image writer expects, and an image with a bit of everything in it.
+ * Common code of the tests of opening and walking: collecting messages and paths, comparing them
+ * with those that the image writer expects, and an image with files of every kind.
  */
 #ifndef BW_TESTS_WALK_HELPERS_H
 #define BW_TESTS_WALK_HELPERS_H
@@ -43,7 +43,7 @@ void report_log_free(struct report_log *log);
 
 /** Checks the code of an error, and that its message holds `text` (NULL: any); frees it. */
 void expect_error(struct bw_error *error, enum bw_error_code code, const char *text);
-/** Fails the test with the error's message if there is one. */
+/** Fails the test if there is an error, with its message. */
 void expect_success(struct bw_error *error);
 
 /** Opens the devices named; `log` may be NULL. */
@@ -69,7 +69,7 @@ void open_fixture(struct fixture *fixture);
 void open_written(struct fixture *fixture);
 void close_fixture(struct fixture *fixture);
 
-/** Changes of the default graph, as they are given in arguments. Starts as zeros. */
+/** Changes to the default graph in the syntax of the command line. Zeros: none. */
 struct graph_changes {
     struct {
         enum bw_graph_edit_kind kind;
@@ -89,11 +89,11 @@ struct bw_error *open_changed(const char *const *paths, size_t count,
                               const struct graph_changes *changes, struct report_log *log,
                               struct bw_fs **fs);
 
-/** What a walk said. */
+/** The messages of a walk. */
 struct walk_result {
     struct bw_error *error;
     struct bw_walk_summary summary;
-    struct bw_buffer bytes; /**< in the order they came, each path with a NUL behind it */
+    struct bw_buffer bytes; /**< the paths in their order, each with a NUL after it */
     char **paths;           /**< the same, sorted */
     size_t count;
 };
@@ -124,7 +124,7 @@ struct iw_image *sample_image(const struct iw_options *options);
 /** The same with blocks in every stripe of the chunks, over several rows. */
 struct iw_image *spread_image(struct iw_options options);
 
-/** The paths that can still be told without the leaves below `lost`: see recoverable.c. */
+/** The paths that can be recovered without the leaves below `lost`: see recoverable.c. */
 struct iw_paths recoverable_paths(const struct iw_image *image, const struct iw_block *lost);
 
 /** Ends the program after so many seconds, or that times the SLOWNESS of the environment: a machine

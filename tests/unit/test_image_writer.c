@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests the image writer itself, without the library it is there to test: what lies on the devices
- * is read back by hand, parity is computed a second way, and expected paths are written out here.
+ * Tests the image writer itself, without the library: reads back the devices by hand, computes
+ * parity a second way, and lists the expected paths explicitly.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -196,7 +196,7 @@ static void test_no_two_copies_share_a_place(void **state)
     iw_destroy(image);
 }
 
-/* Every pointer of a node says of its child what the child says of itself. */
+/* Every pointer of a node agrees with the header of its child. */
 static void check_pointers(const struct iw_image *image, const struct iw_block *node,
                            uint32_t nodesize)
 {
@@ -240,7 +240,8 @@ static void test_levels(void **state)
 
 /* Parity. */
 
-/* Product in the field of 256 elements, by the book: multiply polynomials, then reduce by 0x11d. */
+/* The product in the field of 256 elements, computed the slow way: multiply the polynomials, then
+ * reduce by 0x11d. */
 static uint8_t multiply(uint8_t a, uint8_t b)
 {
     unsigned product = 0;

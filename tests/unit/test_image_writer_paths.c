@@ -79,9 +79,7 @@ static void test_names_of_one_hash_share_an_item(void **state)
     iw_destroy(image);
 }
 
-/* A snapshot has a root of its own and shares the leaves that are still the same; an alias shares
- * the root.
- */
+/* A snapshot has its own root and shares unchanged leaves; an alias shares the root. */
 static void test_sharing(void **state)
 {
     (void)state;

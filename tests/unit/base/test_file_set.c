@@ -43,7 +43,7 @@ static void test_files(void **state)
     rmdir(folder);
 }
 
-/* A file and a device are never the same, whatever their numbers. */
+/* A file and a device are never the same, even if their numbers are equal. */
 static void test_kinds(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/base/glob.c: patterns by hand, against fnmatch(3) where both know the same, and what is
- * refused. */
+/* src/base/glob.c: single patterns, random ones compared with fnmatch(3), and invalid ones. */
 #include "support/walk_helpers.h"
 
 #include <fnmatch.h>
@@ -72,7 +71,7 @@ static void test_patterns(void **state)
     }
 }
 
-/* Lengths count: a NUL is a byte like all others, and what lies behind the end is not looked at. */
+/* Lengths count: a NUL is an ordinary byte, and nothing after the end is read. */
 static void test_lengths(void **state)
 {
     (void)state;
@@ -104,7 +103,7 @@ static void test_against_the_library(void **state)
     }
 }
 
-/* Patterns and texts put together at random, with all that a pattern can have, in both cases. */
+/* Random patterns and texts with all special characters, in both cases. */
 static void test_many_against_the_library(void **state)
 {
     static const char *const pieces[] = {

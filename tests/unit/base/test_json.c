@@ -43,7 +43,7 @@ static void test_structure(void **state)
                 "\"after\":\"x\"}");
 }
 
-/* Members that are put together by hand stand beside others. */
+/* Members written by hand can be mixed with others. */
 static void test_members(void **state)
 {
     static const char lead[BW_JSON_LEAD_ROOM] = ",\"hand\":";

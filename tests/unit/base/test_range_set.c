@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/base/range_set.c: which numbers are in a set of ranges, in whatever order they were added. */
+/* src/base/range_set.c: membership, with ranges added in any order. */
 #include "base/range_set.h"
 
 #include "base/buffer.h"
@@ -29,7 +29,7 @@ static void test_join(void **state)
         assert_true(bw_range_set_add(&ranges, 10, 20));
         assert_true(bw_range_set_add(&ranges, 15, 25));
     }
-    assert_true(ranges.capacity < 100); /* what is the same takes no memory */
+    assert_true(ranges.capacity < 100); /* adding the same range again takes no memory */
     bw_range_set_join(&ranges);
     contains(&ranges, "-10+25-30+40-100");
     assert_true(bw_range_set_add(&ranges, 25, 30));

@@ -150,9 +150,8 @@ static void test_leaf_function_ends_the_scan(void **state)
     iw_destroy(image);
 }
 
-/* Each block lost in turn: what is below is not met, all else is; without a `lost` function the
- * scan fails.
- */
+/* Loses each block in turn: exactly the items below it are missing. Without a `lost` function, the
+ * scan fails. */
 static void test_lost_blocks(void **state)
 {
     (void)state;
@@ -241,8 +240,8 @@ static void test_many_ways(void **state)
     }
 }
 
-/* A node of level 2 has a key beyond those of its parent: the child is lost, no item comes twice.
- */
+/* A node of level 2 has a key outside the range of its parent: the child is lost, and no item comes
+ * twice. */
 static void test_key_beyond_the_parents(void **state)
 {
     (void)state;

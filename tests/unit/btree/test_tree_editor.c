@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/btree: changes of a tree in memory, held against an array; and what they leave alone. */
+/* src/btree/edit.c: changes to a tree in memory, compared with an array. The image must not change.
+ */
 #include "btree/edit.h"
 #include "btree/find_leaf.h"
 #include "fs/fs.h"
@@ -150,7 +151,7 @@ static void test_changes(void **state)
             check_tree(&bench.editor.reader, &bench.editor.tree, &model);
     }
     assert_in_range(bench.editor.tree.root.level, 2, 4);
-    check_tree(&bench.fs->reader, &bench.tree, &before); /* the image is as it was */
+    check_tree(&bench.fs->reader, &bench.tree, &before); /* the image has not changed */
     for (size_t number = 0; number < KEYS; number++) {
         const struct bw_key key = key_of(number);
         expect_success(bw_edit_remove(&bench.editor, &key));

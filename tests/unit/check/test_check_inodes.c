@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `inodes`: a healthy tree in leaves of every size, each way in which its items can
- * contradict each other, and what does not follow from lost leaves. And the paths of findings.
+ * The pass `inodes`: healthy trees with leaves of every size, every contradiction between items,
+ * and what must not be concluded from lost leaves. Also the paths of findings.
  */
 #include "support/image_writer_internal.h"
 #include "support/walk_helpers.h"
@@ -268,8 +268,8 @@ static void orphan_directory(struct tree *tree)
     make_orphan(tree, tree->directory, "dir");
 }
 
-/* A file whose last name is gone, and which the kernel has begun to delete: extents are deleted
- * from the end, and the bytes of the inode are not changed any more. */
+/* A file without names whose deletion the kernel has begun: extents are deleted from the end, and
+ * the inode's byte count is no longer updated. */
 static void orphan_data(struct tree *tree)
 {
     iw_remove_entry(tree->image, FS, tree->directory, "third");
@@ -531,7 +531,7 @@ static void test_cycles_of_subvolumes(void **state)
     iw_destroy(tree.image);
 }
 
-/* What is in a lost leaf is not missed. */
+/* Items in a lost leaf are not reported as missing. */
 static void test_lost_leaves(void **state)
 {
     (void)state;

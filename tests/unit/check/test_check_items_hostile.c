@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/check/{file,tree}_items.c: items of all types and of all sizes up to some hundred bytes, made
- * of random bytes. Whatever they are taken for, nothing outside of them is read. */
+/* src/check/{file,tree}_items.c: items of all types, with random bytes and sizes up to some hundred
+ * bytes. Nothing outside of an item may be read. */
 #include "support/item_cases.h"
 
 enum { LARGEST = 300, ROUNDS = 12 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/check/data.c: bad sectors are joined to findings, checksums are
- * handed out chunk by chunk, and data are read in windows. Also what check.c knows of chunks, and
- * the order of what a log takes (log_space.c). */
+/* src/check/data.c: joins bad sectors to findings, assigns checksums to chunks, and reads data in
+ * windows. Also the list of chunks in check.c, and the order of the ranges that a log uses
+ * (log_space.c). */
 #include "check/data.h"
 #include "check/log_space.h"
 #include "support/walk_helpers.h"
@@ -15,7 +15,7 @@ struct bed {
     struct bw_fs *fs;
     struct bw_check_options options;
     struct bw_check check;
-    struct bw_buffer text; /* what was found or handed out */
+    struct bw_buffer text; /* findings and ranges */
     uint64_t data;         /* where the first data chunk begins */
 };
 
@@ -108,8 +108,8 @@ static void report(struct bed *bed, struct bw_bad_ranges *bad, int open)
     expect_success(bw_findings_flush(&bed->check));
 }
 
-/* Sectors that follow each other are one finding, in whatever order they are found, unless
- * something about them differs or they lie in different chunks. */
+/* Adjacent sectors are one finding, in whatever order they are found, unless they differ in kind or
+ * lie in different chunks. */
 static void test_bad_ranges(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void test_bad_ranges(void **state)
     free_bed(&bed);
 }
 
-/* What ends where the window ends waits for what follows. */
+/* A range that ends at the end of the window may continue in the next one. */
 static void test_open_range(void **state)
 {
     (void)state;
@@ -199,7 +199,7 @@ static void test_summed_item(void **state)
     expect_text(&bed, "1022+2 of chunk 0: 10\n1024+3 of chunk 1: 12\n");
     assert_int_equal(done, next + 3 * SECTOR);
 
-    item = item_at(next + SECTOR, 4, 20); /* overlaps the one before */
+    item = item_at(next + SECTOR, 4, 20); /* overlaps the previous one */
     expect_success(bw_summed_item(&bed.check, &item, &done, take_summed, &bed));
     expect_text(&bed, "1027+2 of chunk 1: 22\n");
     item = item_at(next + SECTOR, 4, 20); /* and is not handed out again */
@@ -212,7 +212,7 @@ static void test_summed_item(void **state)
     item.key.type = BW_EXTENT_DATA;
     expect_success(bw_summed_item(&bed.check, &item, &done, take_summed, &bed));
     expect_text(&bed, "");
-    item.key.type = BW_EXTENT_CSUM; /* no chunk has what lies behind the last one */
+    item.key.type = BW_EXTENT_CSUM; /* no chunk contains the rest */
     expect_success(bw_summed_item(&bed.check, &item, &done, take_summed, &bed));
     expect_text(&bed, "4095+1 of chunk 3: 20\n");
     free_bed(&bed);
@@ -314,7 +314,7 @@ static void test_moved_chunk(void **state)
     free_bed(&bed);
 }
 
-/* What several files have in common is taken once; the shorter one of two pieces comes first. */
+/* A range that several files share is read once; of two ranges, the shorter one comes first. */
 static void test_log_space(void **state)
 {
     (void)state;

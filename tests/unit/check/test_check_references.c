@@ -100,7 +100,7 @@ static struct bw_reference_entry entry_of(uint64_t bytenr, uint8_t kind, uint64_
         .made = made};
 }
 
-/* Only entries of open accounts are kept, and of those only what does not agree. */
+/* Only unbalanced entries of open accounts are kept. */
 static void test_entries(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void test_entries(void **state)
     bw_reference_counts_destroy(check.references);
 }
 
-/* Too many entries: those of the later accounts are left for another time. */
+/* Too many entries: later accounts are postponed. */
 static void test_entries_bounded(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The whole check on states that old kernels and tools left behind: what looks wrong in them and is
- * valid, and what is one finding.
+ * The whole check, on states left by old kernels and tools: valid ones that look wrong, and those
+ * that are a single finding.
  */
 #include "support/image_writer_internal.h"
 #include "support/walk_helpers.h"
@@ -86,8 +86,8 @@ static void set_owner(uint8_t *block, uint32_t nodesize, void *closure)
     ((struct bw_disk_header *)block)->owner = bw_put64(*(uint64_t *)closure);
 }
 
-/* Kernels before 5.9 relocated the tree of relocated data as they do subvolumes: its blocks may be
- * those of its relocation tree. */
+/* Kernels before 5.9 relocated the data relocation tree like a subvolume, so its blocks may belong
+ * to its relocation tree. */
 static void test_relocated_data_relocation_tree(void **state)
 {
     (void)state;

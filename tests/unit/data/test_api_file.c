@@ -69,7 +69,7 @@ static void damage_second_sector(struct data_image *image)
     iw_corrupt(image->image, image->logical + SECTOR, IW_ALL_COPIES, 0, 4, IW_FLIP);
 }
 
-/* A read ends in front of what cannot be read, and fails only if it begins there. */
+/* A read stops before an unreadable part, and fails only if it starts there. */
 static void test_bad_part(void **state)
 {
     struct data_image *image = sample();

@@ -159,7 +159,7 @@ static void test_no_good_copy(void **state)
         assert_memory_equal(result.bytes.data + 7 * SECTOR, image->data + 7 * SECTOR, 43 * SECTOR);
         data_result_free(&result);
 
-        /* Whoever does not ask for checksums gets what is there. */
+        /* Without checksums, data are returned as they are. */
         const struct bw_data_file unchecked = data_image_file(image, FILE_SIZE, true);
         data_image_read(image, &unchecked, 0, UINT64_MAX, &result);
         assert_int_equal(result.bad, 0);
@@ -193,7 +193,7 @@ static void test_read_errors(void **state)
     data_image_free(image);
 }
 
-/* A device that is missing, and on another one a sector that is bad. */
+/* A missing device, and a bad sector on another one. */
 struct degraded {
     unsigned missing, device;
     uint64_t in_stripe; /* of the sector, from the beginning of the chunk's stripe */
@@ -217,7 +217,7 @@ static uint64_t stripe_start(const struct data_image *image, unsigned device)
     return chunk->stripes[stripe].offset;
 }
 
-/* Whether there is no way to a sector: neither a copy, nor a row of which only one part is gone. */
+/* Whether a sector is unreadable: it has no good copy, and more than one part of its row is bad. */
 static bool is_gone(const struct data_image *image, const struct degraded *degraded,
                     unsigned sector)
 {
@@ -275,8 +275,8 @@ static void check_degraded(uint64_t profile, const struct degraded *degraded, bo
     data_image_free(image);
 }
 
-/* Each device in turn is missing, and a sector of each other one is bad: that costs the sectors to
- * which there is no way, and no good one beside them. */
+/* Each device in turn is missing, and one sector of every other device is bad: exactly the sectors
+ * without a good copy are lost. */
 static void test_degraded(void **state)
 {
     (void)state;
@@ -296,7 +296,7 @@ static void test_degraded(void **state)
             }
 }
 
-/* All of a range is on a device that is missing: nothing of it is asked for sector by sector. */
+/* A whole range is on a missing device: it is not read sector by sector. */
 static void test_missing_stripes(void **state)
 {
     (void)state;

@@ -231,7 +231,7 @@ static void swap_keys(uint8_t *block, uint32_t nodesize, void *closure)
     items[count - 2] = last;
 }
 
-/* The same answers from a leaf whose items are not in order, and damage is told once. */
+/* The result is the same for a leaf with unordered items, and damage is reported once. */
 static void test_disorder(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Extents that begin or end outside of chunks, and files that end inside of what is bad. */
+/* Extents that begin or end outside of chunks, and files that end within a bad range. */
 #include "support/data_image.h"
 
 /* Extents where there is no chunk: nothing is read for them, however long they are. */
@@ -42,7 +42,7 @@ static void test_before_chunk(void **state)
     data_image_finish(image, &result);
 }
 
-/* One that goes on behind its chunk: from the next block of data on nothing is read. */
+/* An extent that continues after its chunk: from there on, nothing is read. */
 static void test_behind_chunk(void **state)
 {
     (void)state;
@@ -58,8 +58,8 @@ static void test_behind_chunk(void **state)
     data_image_finish(image, &result);
 }
 
-/* All pieces up to the end of all that there can be; the answer is the end of the last that is not
- * a hole. */
+/* Iterates over all pieces up to the largest possible offset; returns the end of the last piece
+ * that is not a hole. */
 static uint64_t last_end(struct data_image *image, uint64_t size, unsigned *bad)
 {
     const struct bw_data_file file = data_image_file(image, size, false);
@@ -86,7 +86,7 @@ static uint64_t last_end(struct data_image *image, uint64_t size, unsigned *bad)
     return end;
 }
 
-/* What is bad at the end of a file ends with it. */
+/* A bad range at the end of a file ends with the file. */
 static void test_bad_end(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void test_bad_end(void **state)
             5);
     data_image_inode(image, size, 0);
     data_image_open(image, NULL);
-    /* A bad item behind the end is told, with one sector. */
+    /* A bad item after the end of the file is reported, with a length of one sector. */
     assert_int_equal(last_end(image, size, &bad), 45 * SECTOR);
     assert_int_equal(bad, 1);
     /* One inside ends with the file. */

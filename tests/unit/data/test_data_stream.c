@@ -155,7 +155,7 @@ static void test_work(void **state)
     data_image_free(image);
 }
 
-/* A caller who does not say which files are for workers. */
+/* A caller that does not limit the files for workers. */
 static void test_work_by_default(void **state)
 {
     (void)state;
@@ -253,7 +253,7 @@ static void test_blocks_are_used_again(void **state)
     data_image_free(image);
 }
 
-/* What is taken is aligned for reads that pass by the page cache, and nothing lies between. */
+/* Memory is aligned for direct reads, without gaps. */
 static void test_memory(void **state)
 {
     static const struct {

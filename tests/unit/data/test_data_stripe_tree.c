@@ -71,7 +71,7 @@ static void set_feature(struct bw_disk_superblock *superblock, void *closure)
         bw_put64(bw_get64(superblock->incompat_flags) | BW_INCOMPAT_RAID_STRIPE_TREE);
 }
 
-/* The data go where the tree says; where the chunk says nothing is left of them. */
+/* Moves the data to where the stripe tree points, and erases them where the chunk points. */
 static void place_data(struct data_image *image, const struct shape *shape)
 {
     struct extent extent = {0};
@@ -205,7 +205,7 @@ static void test_copies(void **state)
     data_image_free(image);
 }
 
-/* An extent, by what is left of its item. */
+/* An extent with an incomplete item. */
 static struct bw_key key_of(const struct data_image *image, unsigned number, struct extent *extent)
 {
     *extent = (struct extent){0};
@@ -258,15 +258,14 @@ static void test_bad_items(void **state)
     }
 }
 
-/* What was written again, in place, has extents within the first one; of these some are longer,
- * too. */
+/* Rewriting data in place makes extents within the first one; some of them are longer. */
 static const struct {
     unsigned first, count;
     uint64_t row; /* of the place */
 } nested[] = {{0, SECTORS, 0}, {10, 30, 100}, {12, 1, 200}, {14, 2, 210},
               {20, 0, 300},    {60, 1, 220},  {73, 1, 230}};
 
-/* The place of a sector is that of the last extent to begin that holds it. */
+/* A sector is in the extent that begins last among those that contain it. */
 static unsigned extent_at(unsigned sector)
 {
     unsigned at = COUNT(nested) - 1;
@@ -377,7 +376,7 @@ static void test_lost_node(void **state)
     data_image_free(image);
 }
 
-/* The root of the tree is said to be where the tree itself would have to be asked for it. */
+/* The root of the stripe tree is at an address that only the stripe tree could map. */
 static void point_into_data(uint8_t *block, uint32_t nodesize, void *closure)
 {
     const struct data_image *image = closure;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/diff/pairs.c: two trees of which one has come from the other by changes, as a snapshot and
- * its origin: exactly what was changed is told, and nothing that both share is read. */
+/* src/diff/pairs.c: two trees, one of which was made from the other by changes, like a snapshot and
+ * its origin. Exactly the changes are reported, and shared blocks are not read. */
 #include "diff/pairs.h"
 
 #include "btree/edit.h"
@@ -10,7 +10,7 @@
 
 enum { KEYS = 3000, TREE = BW_UUID_TREE, LARGEST = 900, NODESIZE = 4096 };
 
-/* Two trees, and the sizes of their items; 0: there is none. */
+/* Two trees with the sizes of their items; 0: no item. */
 struct trees {
     struct iw_image *image;
     struct bw_fs *fs;
@@ -210,7 +210,7 @@ static void test_ends(void **state)
     free_trees(&trees);
 }
 
-/* What was in a lost leaf is unknown, and all else is told. */
+/* Items in a lost leaf are unknown; all others are reported. */
 static void test_loss(void **state)
 {
     (void)state;

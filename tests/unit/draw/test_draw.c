@@ -5,7 +5,7 @@
 #include "draw/layout.h"
 #include "draw/markup.h"
 
-/* Each cell has a place of its own, and the number leads back. */
+/* Each cell has its own position, and the position leads back to its number. */
 static void test_curves_fill_squares(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void test_treemap(void **state)
     bw_treemap_layout(nothing, 2, (struct bw_box){1, 2, 3, 4}, boxes);
     assert_true(boxes[0].width == 0 && boxes[1].height == 0);
     bw_treemap_layout(giant, 2, (struct bw_box){0, 0, 3, 4}, boxes);
-    assert_true(boxes[1].width <= 3 && boxes[1].height <= 4); /* nothing is left for it */
+    assert_true(boxes[1].width <= 3 && boxes[1].height <= 4); /* no space remains for it */
     bw_treemap_layout(paper, 7, (struct bw_box){0, 0, 0, 0}, boxes);
     assert_true(boxes[6].width == 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What export/ does without an image: hashes against known ones, the table of hard links, lines of
- * mtree; times that are the same. */
+/* The parts of export/ that need no image: known hashes, the table of hard links, mtree lines, and
+ * the comparison of times. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -150,7 +150,7 @@ static void test_paths(void **state)
     bw_path_store_free(&store);
 }
 
-/* What a directory is kept with. */
+/* The data of a directory in the list. */
 struct made {
     char path[40];
     struct bw_place place;
@@ -159,8 +159,8 @@ struct made {
 
 enum { MADE = 40000 };
 
-/* Of all kinds, and with numbers and times of all lengths; `i` has the path in hexadecimal digits.
- */
+/* Directories of all kinds, with numbers and times of all lengths; `i` is in the path as
+ * hexadecimal digits. */
 static struct made made_directory(uint64_t i)
 {
     static const char subvolumes[3];
@@ -278,7 +278,7 @@ static void test_mtree(void **state)
     bw_buffer_free(&text);
 }
 
-/* A hostile time, and one that has to be as it is. */
+/* An extreme time, and one that must not change. */
 static void test_times(void **state)
 {
     static const struct timespec zero = {0, 0}, half = {0, 500000000}, second = {1, 0};
@@ -294,7 +294,7 @@ static void test_times(void **state)
     assert_false(bw_target_is_same_time(&first, &last));
 }
 
-/* Directories as they are written: "a" first, "a!" again. */
+/* Directories in the order of writing: "a" first, "a!" again. */
 static struct bw_error *note_directory(void *context, const char *path,
                                        const struct bw_made_directory *directory,
                                        enum bw_directory_turn turn)
@@ -340,11 +340,11 @@ static void test_directory_order(void **state)
     /* A level at a time, as the walk has it. */
     expect_order((const char *[]){"|", "a|", "b|", "x", "a/c|", "a/1", "b/1", "a/c/1", NULL},
                  " . x a a/1 b b/1 a/c a/c/1 a! .!");
-    /* Names that begin like others; what has nothing in it. */
+    /* Names with common prefixes, and an empty directory. */
     expect_order(
         (const char *[]){"a|", "ab|", "a/b|", "a/bc|", "a/b/1", "a/bc/1", "ab/1", "a/2", NULL},
         " a a/b a/b/1 a/bc a/bc/1 ab ab/1 a/2 a!");
-    /* What cannot be written to. */
+    /* A closed descriptor. */
     expect_order((const char *[]){"a|-", "a/1", "b|-", NULL}, " a a/1 b b! a!");
     /* Only some of them belong to the archive. */
     expect_order((const char *[]){"x/y/z|", "x/y/z/1", "x/2", "x/y/3", "x/y/z/4", NULL},

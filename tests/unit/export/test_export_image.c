@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What export/ takes out of an image: each file once, whatever is named; odd attributes and times;
- * and archives of files that are nearly all hole. */
+/* Exports from an image: each file once, whatever paths are given; unusual attributes and times;
+ * and archives of files that are mostly holes. */
 #include "support/walk_helpers.h"
 
 #include <sys/stat.h>
@@ -82,7 +82,7 @@ static void test_each_comes_once(void **state)
     expect_feed(fs, &all, PATHS("/a/b/f", "/none", "/a/b/f", ""), "/a/b/f\nmissed: 2\n");
     expect_feed(fs, &all, PATHS("/ab", "/"),
                 "/\n/a\n/ab\n/link\n/a/b\n/a/b/f\n/a/b/sub\n/a/b/sub/g\n");
-    /* What lies too deep for the one comes with the other. */
+    /* Entries too deep for the first starting point are exported with the second. */
     expect_feed(fs, &one_deep, PATHS("/a", "/a/b"), "/a\n/a/b\n/a/b/f\n/a/b/sub\n");
     expect_feed(fs, &one_deep, PATHS("/a/b", "/a/b/sub", "/a", "/a"),
                 "/a/b/f\n/a/b/sub\n/a/b/sub/g\n/a\n/a/b\n");
@@ -250,8 +250,7 @@ static void test_inline_before_a_hole(void **state)
     iw_destroy(image);
 }
 
-/* Of a file of 4 EiB nobody knows where its data are: that is a hole, and not zeros in an archive.
- */
+/* The data of a file of 4 EiB are not searched for: the rest is a hole, not zeros in an archive. */
 static void test_lost_extents(void **state)
 {
     (void)state;
@@ -437,7 +436,7 @@ static void test_records(void **state)
     }
 }
 
-/* What was not ended does not look as if it was, and leaves no memory behind. */
+/* An incomplete archive does not look complete, and its memory is freed. */
 static void test_given_up(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/export/manifest.c: lists of files in both forms, and what is none. */
+/* src/export/manifest.c: lists of files in both formats, and invalid lists. */
 #include <inttypes.h>
 #include <unistd.h>
 
@@ -89,7 +89,7 @@ static const struct {
     {". type=dir\n  a type=dir\n    b type=dir\n      c\n    ..\n    d\n  ..\n  e\n..\n..\nf\n",
      "1  dir\n2 a dir\n3 a/b dir\n4 a/b/c\n6 a/d\n8 e\n11 f\n", ""},
     {"a type=dir\nx/y type=dir\nb\n", "1 a dir\n3 a/b\n2 x/y dir\n", ""},
-    /* /set holds until /unset, and gives way to what an entry says. */
+    /* /set applies until /unset, and entries override it. */
     {"/set type=file uid=7 mode=0600\na\nb uid=8\n/unset uid mode colour\nc\n/unset all\nd\n",
      "2 a file mode=600 uid=7\n3 b file mode=600 uid=8\n5 c file\n7 d\n", ""},
     /* Lines are joined, escapes decoded, and of two entries the last counts. */
@@ -98,14 +98,14 @@ static const struct {
     {"a\\qb\\\n", "1 aqb\n", ""},
     {"a\\qb\\", "1 aqb\\\n", ""},
     {"a\v", "1 a\n", ""},
-    /* What is not compared is named once. */
+    /* Keywords that are not compared are reported once. */
     {"a flags=none rmd160=x uname=root\nb flags=x\n", "1 a\n2 b\n", "flags,rmd160,uname"},
     /* Of several hashes the strongest of the whole list is kept. */
     {"a md5=" MD5 "\nb sha256=" SHA " md5digest=" MD5 "\nc md5=" MD5 " sha256digest=" SHA "\n",
      "1 a\n2 b 0:0123\n3 c 0:0123\n", ""},
     {"a md5=" MD5 "\n", "1 a 5:0123\n", ""},
     {"a sha384digest=" MD5 MD5 MD5 "\n/unset sha384\nb", "1 a 2:0123\n3 b\n", ""},
-    /* Lines of hashes; a backslash in front says that there are escapes. */
+    /* Lines of hashes; a leading backslash means that the name is escaped. */
     {SHA "  ./a b\n" SHA " *c\n\n\\" SHA "  d\\n\\\\e\\r\\x\n",
      "1 a b 0:0123\n2 c 0:0123\n4 d\n\\e\r\\x 0:0123\n", ""},
     /* Lines with tags. Only they tell hashes of one length apart. */

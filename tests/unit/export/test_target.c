@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The folder of an extraction: nothing leaves it, whatever the names and whoever moves things about
- * in it. */
+/* The folder of an extraction: nothing is written outside of it, whatever the names are and
+ * whatever other processes move. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -70,7 +70,7 @@ static void test_links_in_the_way(void **state)
     tear_down(&folders);
 }
 
-/* A directory that was used before is replaced by a link, and another on the way to it. */
+/* Replaces the current directory, and another one in its path, with links. */
 static void test_race(void **state)
 {
     const bool step_by_step = *state;
@@ -82,7 +82,7 @@ static void test_race(void **state)
     move(&folders, "a/b", "moved");
     put_link(&folders, "a/b", "../../outside");
     struct stat status;
-    /* The directory is still open: what comes next goes where it is now. */
+    /* The directory is still open, so the next file goes to where it is now. */
     assert_null(make_file(&folders, "a/b/second"));
     assert_true(is_there(&folders, "moved/second", &status));
     /* And after something else it is looked for again. */
@@ -115,7 +115,7 @@ static void test_late_link(void **state)
     char path[128];
     snprintf(path, sizeof path, "%s/name", folders.inside);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(rmdir(folders.inside), 0); /* nothing is left of it */
+    assert_int_equal(rmdir(folders.inside), 0); /* it is gone */
     assert_int_equal(mkdir(folders.inside, 0700), 0);
     tear_down(&folders);
 }

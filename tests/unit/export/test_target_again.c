@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The folder of an extraction that goes on with what an earlier one has left. */
+/* The folder of an extraction that continues an earlier one. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,8 +27,7 @@ static size_t count_unfinished(const struct folders *folders)
     return count;
 }
 
-/* What a run that was killed has left is removed by one that goes on; what belongs to one that is
- * still running is not. */
+/* A continued run removes the temporary files of a killed run, but not those of a running one. */
 static void test_unfinished_files(void **state)
 {
     struct folders folders;
@@ -74,7 +73,7 @@ static void test_going_on(void **state)
     tear_down(&folders);
 }
 
-/* The attributes of a symbolic link go on the link, and not on what it leads to. */
+/* The attributes of a symbolic link are set on the link, not on its target. */
 static void test_symlink_itself(void **state)
 {
     struct folders folders;
@@ -107,7 +106,7 @@ static bool adopts(struct folders *folders, const char *name, mode_t mode,
     return ours;
 }
 
-/* Which directories are taken for those that an earlier run has left. */
+/* Which directories count as made by an earlier run. */
 static void test_directories_left(void **state)
 {
     struct folders folders;
@@ -122,7 +121,7 @@ static void test_directories_left(void **state)
     open_target(&folders, false, true);
     folders.target.privileged = false;
     assert_true(adopts(&folders, "a", 0700, &inode));
-    assert_true(adopts(&folders, "a", 0555, &inode)); /* nobody could have put anything into it */
+    assert_true(adopts(&folders, "a", 0555, &inode)); /* nobody else could have written to it */
     assert_true(is_there(&folders, "a", &status));
     assert_int_equal(status.st_mode & 07777, 0700);
     assert_false(adopts(&folders, "a", 0500, &inode));
@@ -136,8 +135,8 @@ static void test_directories_left(void **state)
     tear_down(&folders);
 }
 
-/* The folder itself, which is there already: it gets what it did not have, and loses a default list
- * of its own. */
+/* The folder itself already exists: it gets the missing attributes, and loses its default access
+ * control list. */
 static void test_folder_itself(void **state)
 {
     static const unsigned char list[] = {2,   0,   0, 0, 1,   0,   7,   0,   255, 255,

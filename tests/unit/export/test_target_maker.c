@@ -17,7 +17,7 @@
 
 /* Both sides. */
 struct bench {
-    struct folders folders; /* its target is that of the side that makes things */
+    struct folders folders; /* its target is that of the making side */
     struct bw_target target;
     struct bw_target_maker maker;
     pthread_t thread;

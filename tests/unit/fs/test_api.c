@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The public headers: subvolumes, inodes, directories that are listed bit by bit, and walks with a
- * visitor. What the commands use of them is tested with the commands. */
+/* The public headers: subvolumes, inodes, listing directories in steps, and walks with a visitor.
+ * The functions that commands use are tested with the commands. */
 #include "btrfs-walk/inode.h"
 #include "ondisk/items.h"
 #include "support/walk_helpers.h"

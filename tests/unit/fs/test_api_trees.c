@@ -108,7 +108,7 @@ static void test_lost_items(void **state)
     close_fixture(&fixture);
 }
 
-/* Each copy may be lost for a reason of its own. */
+/* Each copy may be lost for a different reason. */
 static void test_two_bad_copies(void **state)
 {
     (void)state;

@@ -146,8 +146,8 @@ static void test_refusals(void **state)
     }
 }
 
-/* However bad they are, they can be looked at: opening the images alone never fails for what they
- * hold, and a bad copy is refused decoded, and handed out as it is. */
+/* Superblocks can be shown even if they are invalid: opening only the images never fails because of
+ * their contents. Decoding a bad copy fails, and its bytes are available. */
 static void test_images_alone(void **state)
 {
     (void)state;

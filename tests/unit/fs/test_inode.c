@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What hangs on an inode and on a directory: inodes one by one and many at once, entries, links,
- * attributes, access control lists, numbers of extents. */
+/* Facts about an inode: reading one or many inodes, entries, links, attributes, access control
+ * lists, numbers of extents. */
 #include "btrfs-walk/inode.h"
 #include "ondisk/acl.h"
 #include "fs/inode.h"
@@ -147,7 +147,7 @@ static void count_name(void *context, const struct bw_directory_entry *entry)
     counts[number]++;
 }
 
-/* Each name once, although leaves are gone: of the indexes, or of both kinds of items. */
+/* Each name once, although leaves with directory indexes, or with both kinds of items, are lost. */
 static void check_lost(bool both)
 {
     struct fixture fixture = make_fixture();

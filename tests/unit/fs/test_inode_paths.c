@@ -71,7 +71,8 @@ static void test_orders(void **state)
     iw_destroy(image);
 }
 
-/* What leads to a directory whose path is too long has a path all the same. */
+/* A hard link in a directory with a short path has a path, even if another directory's path is too
+ * long. */
 static void test_too_long(void **state)
 {
     (void)state;

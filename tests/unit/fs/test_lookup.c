@@ -125,7 +125,8 @@ static void test_inode_of_stale_entry(void **state)
     uint64_t around = iw_directory(fixture.image, 256, TOP, "around");
     iw_subvolume(fixture.image, 257, 256, around, "nest", 0);
     iw_snapshot(fixture.image, 300, 256, FS, TOP, "snapshot", 0);
-    /* What a hostile image has under the number of the empty directory is none of its entries. */
+    /* Items that a hostile image has under the number of the empty directory are not its entries.
+     */
     iw_entry(fixture.image, 300,
              &(struct iw_entry){.directory = BW_EMPTY_DIRECTORY,
                                 .name = "trap",

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Paths, inodes and contents below internal nodes that are lost: whatever the walk lists can be
- * looked up and read. And where leaves are lost as well, nobody takes what is not known for what is
- * not there.
+ * Paths, inodes and contents below lost internal nodes: everything that the walk lists can be
+ * looked up and read. If leaves are lost as well, unknown entries are not reported as missing.
  */
 #include "btrfs-walk/inode.h"
 #include "fs/inode.h"
@@ -114,9 +113,8 @@ static void test_leaves_as_well(void **state)
     iw_destroy(image);
 }
 
-/* More snapshots than names are kept of, without the entries of a directory: the inodes tell, each
- * time anew.
- */
+/* More snapshots than the cache of names holds, without directory entries: names are found through
+ * the inodes every time. */
 enum { SNAPSHOTS = 11, FILES = 20 };
 
 static void lose_entries(struct iw_image *image, uint64_t directory)
@@ -242,7 +240,7 @@ static void test_contents(void **state)
     data_image_free(image);
 }
 
-/* What lay in the lost leaf is bad, not a hole, and all the rest is right. */
+/* Data in the lost leaf are bad, not holes; everything else is right. */
 static void check_gap(void (*before)(struct data_image *image), size_t least, size_t most)
 {
     struct data_image *image = make_file();

@@ -65,7 +65,7 @@ static void test_newest_copy(void **state)
     iw_destroy(image);
 }
 
-/* A second copy behind the end of the file system is left over from something else. */
+/* A second superblock copy after the end of the file system belongs to something else. */
 static void test_leftover_copy(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void test_orders(void **state)
     iw_destroy(image);
 }
 
-/* Opens `count` images and counts what was said; everything is listed in the end. */
+/* Opens `count` images and counts the messages. In the end, everything is listed. */
 static void check_extra(const struct iw_image *image, const char *const *paths, size_t count,
                         const char *text, size_t unused)
 {
@@ -280,7 +280,7 @@ static void test_seed(void **state)
 /* The root of the root tree is lost, and so is the newest transaction. */
 static void swap_root(struct bw_disk_superblock *super, void *closure)
 {
-    /* What is the present root becomes a backup; the present root leads nowhere. */
+    /* Makes the current root a backup root; the current root pointer becomes invalid. */
     struct bw_disk_backup_root good = super->backup_roots[2];
     memset(super->backup_roots, 0, sizeof super->backup_roots);
     super->backup_roots[*(unsigned *)closure] = good;

@@ -175,7 +175,7 @@ static void check_devices(const char *const *paths, size_t count, const char *pa
     report_log_free(&log);
 }
 
-/* A file system of two devices, and a copy of it that went on. */
+/* A file system of two devices, and a copy of it that was changed later. */
 struct clones {
     struct iw_image *old, *new;
     struct disk disk;
@@ -197,7 +197,7 @@ static void free_clones(struct clones *clones)
     close(clones->disk.descriptor);
 }
 
-/* The chosen partition is read, and as the other device the one that has its generation. */
+/* The chosen partition is read, together with the other device of the same generation. */
 static void test_clones(void **state)
 {
     (void)state;
@@ -235,7 +235,7 @@ static void test_equal_clones(void **state)
     free_clones(&clones);
 }
 
-/* A second disk with the same table: the first one that has the partition is meant. */
+/* A second disk with the same table: the first disk with that partition counts. */
 static void test_cloned_disks(void **state)
 {
     (void)state;
@@ -263,7 +263,7 @@ static void test_cloned_disks(void **state)
     free_clones(&clones);
 }
 
-/* What the tables say. */
+/* The partition tables. */
 struct seen {
     size_t tables, stop_after;
     uint64_t offsets[PARTITIONS];

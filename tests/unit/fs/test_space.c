@@ -11,7 +11,7 @@ static struct fixture make(const struct iw_options *options)
     return (struct fixture){.image = iw_create(options)};
 }
 
-/* Where chunks will lie: data chunks come first, whatever the trees hold. */
+/* The addresses of chunks: data chunks come first, whatever the trees contain. */
 static struct iw_image *laid_out(const struct iw_options *options)
 {
     struct iw_image *image = iw_create(options);
@@ -23,7 +23,7 @@ static struct iw_image *laid_out(const struct iw_options *options)
 
 enum { CHUNKS = 64, EXTENTS = 40 };
 
-/* A leaf has a handful of extents, so a block group is in a leaf of its own. */
+/* A leaf holds few extents, so that each block group has its own leaf. */
 static void fill_extent_tree(struct iw_image *image, const struct iw_image *model)
 {
     static const uint8_t item[24] = {1};
@@ -68,7 +68,7 @@ static void test_block_groups_are_searched(void **state)
     uint64_t before = bw_fs_bytes_read(fixture.fs);
     size_t count = iw_chunk_count(fixture.image);
     assert_int_equal(find_all(&fixture), count);
-    /* The tree has some 330 leaves. Nodes are cached: what is read is a leaf a block group. */
+    /* The tree has about 330 leaves. Nodes are cached, so one leaf is read per block group. */
     assert_true((bw_fs_bytes_read(fixture.fs) - before) / 4096 <= count + count / 2);
     iw_destroy(model);
     close_fixture(&fixture);
@@ -258,8 +258,8 @@ static void expect_place(const struct bw_device_map *map, uint64_t offset, uint6
         assert_int_equal(place.logical, logical);
 }
 
-/* Part of the first chunk was moved into the second: what is there now belongs to the old address,
- * and the old place to none. */
+/* A part of the first chunk was moved to the second one: the new place belongs to the old address,
+ * and the old place to no address. */
 static void test_moved_range(void **state)
 {
     enum { SKIP = 1 << 16, LENGTH = 1 << 17 };

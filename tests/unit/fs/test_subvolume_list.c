@@ -7,7 +7,7 @@
 
 enum { QUOTA = 8 };
 
-/* What a list has said: a line for each subvolume or group. */
+/* The listed lines, one for each subvolume or group. */
 struct heard {
     char text[4096];
     size_t longest; /* path */
@@ -37,7 +37,7 @@ static void add_backref(struct iw_image *image, uint64_t child, uint64_t parent,
     iw_item(image, 1, (struct bw_key){child, BW_ROOT_BACKREF, parent}, bytes, sizeof *ref + length);
 }
 
-/* Those that can have a path have it, each of the others costs a message, and nothing else. */
+/* Subvolumes with a valid path have it; each of the others only costs a message. */
 static void test_no_way_up(void **state)
 {
     (void)state;

@@ -100,7 +100,7 @@ static void test_lookups(void **state)
     (void)state;
     static const struct {
         const char *text;
-        uint64_t id; /* 0: there is none */
+        uint64_t id; /* 0: none */
     } cases[] = {
         {"5", 5},
         {"256", 256},
@@ -144,7 +144,7 @@ static void test_lookups(void **state)
     iw_destroy(image);
 }
 
-/* A subvolume whose name is a number is found by it unless there is one of that id. */
+/* A subvolume whose name is a number is found by it unless a subvolume has this id. */
 static void test_names_that_are_numbers(void **state)
 {
     (void)state;
@@ -259,7 +259,7 @@ static void test_walk_of_one_subvolume(void **state)
     iw_destroy(image);
 }
 
-/* Snapshots are left out, but not what hangs in them. */
+/* Snapshots are excluded, but not the subvolumes inside them. */
 static void test_no_snapshots(void **state)
 {
     (void)state;

@@ -142,9 +142,7 @@ static void test_capacity(void **state)
     free_bench(&bench);
 }
 
-/* What lies where a second zone could begin may be anything: superblocks of others, or of the
- * device itself.
- */
+/* The second zone may contain anything: superblocks of other file systems, or other data. */
 static void test_data(void **state)
 {
     (void)state;
@@ -259,7 +257,7 @@ static void test_opening(void **state)
         uint64_t generation = bw_get64(bench.entry.generation);
         wipe(&bench, bw_superblock_offset(0), ENTRY);
         wipe(&bench, bw_superblock_offset(1), ENTRY);
-        bench.entry.root = bw_put64(4096); /* of old ones the trees are gone */
+        bench.entry.root = bw_put64(4096); /* the trees of old superblocks are gone */
         write_log(&bench, 0, generation + 1 - count, count);
         iw_device_read(image, 0, (count - 1) * ENTRY, &bench.entry, ENTRY);
         const struct iw_block *root = iw_root_block(image, BW_ROOT_TREE);

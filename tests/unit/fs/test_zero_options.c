@@ -21,7 +21,7 @@ static struct iw_image *make_damaged(void)
     return image;
 }
 
-/* Only what has no default: the images. */
+/* Only the images, which have no default. */
 static struct bw_fs_options options_of(const char *const *path)
 {
     struct bw_fs_options options;
@@ -112,7 +112,7 @@ static void test_walk(void **state)
     iw_destroy(image);
 }
 
-/* The present state is found without a scan that was not asked for, and the check is complete. */
+/* The current generation is found without a scan, and the check is complete. */
 static void test_states_and_check(void **state)
 {
     (void)state;

@@ -160,7 +160,7 @@ static const struct {
     {V("a", "storage/disk", "option mode \"\""),
      "g.vol:1:40: volume a: option mode: '' is not one of: slow, fast"},
     {V("a", "storage/needy", ""), "g.vol:1:15: volume a: option needed must be given"},
-    /* What fits on what. */
+    /* Which layers fit on which. */
     {DISK("a") V("p", "cluster/pair", "subvolumes a"),
      "g.vol:2:15: volume p: cluster/pair takes 2 to 3 subvolumes, not 1"},
     {V("w", "debug/writer", ""), "g.vol:1:15: volume w: debug/writer takes 1 subvolume, not 0"},
@@ -282,8 +282,7 @@ static void test_outputs(void **state)
         "g.vol:3:13: volume w: option file: image is an input, which is never overwritten");
     expect_error(check_output("image", "symlink"), BW_ERROR_USAGE, "symlink is an input");
     expect_error(check_output("symlink", "hardlink"), BW_ERROR_USAGE, "is an input");
-    expect_error(check_output("image", "/proc/self/cwd/image"), BW_ERROR_USAGE,
-                 "is an input");
+    expect_error(check_output("image", "/proc/self/cwd/image"), BW_ERROR_USAGE, "is an input");
     expect_block_devices_are_compared();
     static const char *const names[] = {"image", "other", "symlink", "hardlink", "disk", "node"};
     for (size_t i = 0; i < COUNT(names); i++)

@@ -125,7 +125,7 @@ static void test_insert_everywhere(void **state)
     assert_string_equal(volume("chunk-map")->children[1].name.text, "t@s@device-2");
 }
 
-/* A volume's own name is no pattern, whatever it looks like. */
+/* The name of a volume is never a pattern. */
 static void test_exact_names(void **state)
 {
     (void)state;

@@ -73,7 +73,7 @@ static struct bw_graph *make_graph(struct report_log *log)
     return graph_of(classes, log);
 }
 
-/* What is refused. */
+/* Invalid graphs. */
 
 static struct bw_error *try_layer(struct bw_graph *graph, const char *type, const char *name,
                                   struct bw_xlator *const *children, size_t count)

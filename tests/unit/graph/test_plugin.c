@@ -7,7 +7,7 @@
 
 static const struct bw_xlator_class *const classes[] = {&fake_logical_class, NULL};
 
-/* The objects that the build has put beside this program. */
+/* The plug-ins that the build has made next to this program. */
 static char *plugin_path(void)
 {
     char program[4096];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/graph/print.c: golden texts, and that what is printed is read again as the
- * same. */
+/* src/graph/print.c: golden texts, and reading them back. */
 #include "graph/graph.h"
 #include "support/fake_layer.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/graph/volfile.c and base/lexer.c: what is read, and the exact place and words of each
- * refusal. */
+/* src/graph/volfile.c and base/lexer.c: valid volfiles, and the exact position and message of each
+ * error. */
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/past/left: what is left of a file, from the parts that reading it gives. */
+/* src/history/deleted.c: whether a file is recoverable, from the parts that were read. */
 #include "support/walk_helpers.h"
 
 #include "btrfs-walk/history.h"

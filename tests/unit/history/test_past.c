@@ -219,7 +219,8 @@ static void add_leaf(struct bw_newest *newest, uint64_t rank, const uint64_t *of
     assert_null(bw_newest_add(newest, &leaf, rank, value, NULL));
 }
 
-/* What a newer leaf lacks between its first and its last key was gone when it was written. */
+/* An item that a newer leaf lacks between its first and last key was deleted before the leaf was
+ * written. */
 static void test_newest(void **state)
 {
     static const uint64_t oldest[] = {1, 3, 5, 9, 0}, newer[] = {2, 5, 0}, present[] = {7, 8, 0};
@@ -243,7 +244,7 @@ static void test_newest(void **state)
     bw_newest_free(&newest);
 }
 
-/* The addresses of tree blocks tell which extent is which stripe. */
+/* The addresses in tree blocks show which device extent is which stripe. */
 static void test_stripe_order(void **state)
 {
     static const uint64_t PIECE = 65536, BASE = 1 << 20;
@@ -313,7 +314,7 @@ static void test_claims(void **state)
     close_fixture(&fixture);
 }
 
-/* Each proof takes from the work that is left for all of them. */
+/* All proofs share one budget of work. */
 static void test_work(void **state)
 {
     struct bw_block_match matches[4] = {{.level = 1}};

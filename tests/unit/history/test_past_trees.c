@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/past: what is made of the blocks that a scan has found: what is lost of trees, and the roots
- * of trees without a root tree. */
+/* src/history: trees from the blocks of a scan: their lost parts, and roots of trees without a root
+ * tree. */
 #include "history/completeness.h"
 #include "history/scan.h"
 #include "rescue/root_tree.h"
@@ -105,7 +105,7 @@ static void find_roots(struct scanned *scanned, struct bw_tree_roots *roots)
     assert_null(bw_tree_root_of(roots, BW_ROOT_TREE));
 }
 
-/* The extent tree also tells which leaves of the root tree are in use. */
+/* The extent tree also lists the leaves of the root tree that are in use. */
 static void test_roots(void **state)
 {
     struct scanned scanned;
@@ -149,7 +149,7 @@ static void test_highest_blocks(void **state)
     end(&scanned);
 }
 
-/* A leaf of an extent tree that has an item for itself, and for the root tree, is not all of it. */
+/* A leaf of the extent tree with an item for itself and for the root tree is not the whole tree. */
 static void test_part_of_extent_tree(void **state)
 {
     struct scanned scanned;

@@ -139,7 +139,7 @@ static void release(struct served *served, uint32_t opcode, uint64_t node, uint6
     assert_int_equal(ask(served, opcode, node, &in, sizeof in, NULL, 0), 0);
 }
 
-/* How many bytes an entry takes of an answer. What fills them up behind its name is zero. */
+/* The size of an entry in a reply; it is padded with zeros. */
 static size_t size_of_entry(const struct fuse_dirent *entry, size_t before)
 {
     static const char zeros[sizeof(uint64_t)] = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the tests of src/format/compression share: the libraries' own compressors, the frame that
- * btrfs puts around LZO, and unpacking into memory whose ends are watched.
+ * Common code of the tests of decompression: the compressors of the libraries, the frames of LZO in
+ * btrfs, and decompression into guarded memory.
  */
 #ifndef BW_TESTS_COMPRESSION_BENCH_H
 #define BW_TESTS_COMPRESSION_BENCH_H
@@ -21,7 +21,7 @@ enum {
 
 static const uint32_t sectorsizes[] = {4096, 16384, 65536};
 
-/* What all tests share: a decompressor for each sector size, and bytes to pack. */
+/* A decompressor for each sector size, and bytes to compress. */
 struct bench {
     struct bw_decompressor *decompressors[COUNT(sectorsizes)];
     uint8_t text[4 * LARGEST]; /* words, noise and runs, in pieces of a few thousand bytes */

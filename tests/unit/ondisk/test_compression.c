@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * src/format/compression, all algorithms alike: what the libraries' own compressors and the kernel
- * have packed comes out again; streams that are short, long, cut off or damaged do what the header
- * promises. What only one algorithm has is in test_compression_frames.c.
+ * src/ondisk/compression.c, all algorithms: decompresses data from the compressors of the libraries
+ * and of the kernel; short, long, truncated and damaged streams behave as the header says.
+ * test_compression_frames.c has the tests of single algorithms.
  */
 #include "compression_bench.h"
 #include "data/kernel_streams.h"
@@ -22,7 +22,7 @@ static void check_lengths_of_output(struct bench *bench, size_t sector, unsigned
     }
 }
 
-/* As it is, and with zeros or other bytes behind it in its last sector. */
+/* Unchanged, and with zeros or other bytes after it in the last sector. */
 static void check_round_trip(struct bench *bench, size_t sector, unsigned compression,
                              size_t length)
 {

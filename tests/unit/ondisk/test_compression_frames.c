@@ -147,7 +147,7 @@ static size_t pack_zstd_as(struct bench *bench, size_t length, int window, bool 
     return out.pos;
 }
 
-/* Frames that do not say how long they are, as streaming encoders write them. */
+/* Frames without a content size, as streaming encoders write them. */
 static void test_zstd_windows(void **state)
 {
     struct bench *bench = *state;

@@ -236,7 +236,7 @@ static void test_alignment(void **state)
     expect_bad(subject, BW_ERROR_CORRUPT, "unaligned offset in the file");
 }
 
-/* What is aligned to sectors of 4 KiB is not to larger ones. */
+/* Alignment to sectors of 4 KiB does not suffice for larger ones. */
 static void test_sector_sizes(void **state)
 {
     (void)state;

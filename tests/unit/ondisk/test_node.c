@@ -144,7 +144,7 @@ static void test_item_counts(void **state)
     uint8_t block[NODESIZE];
     for (uint8_t level = 0; level < 2; level++) {
         struct bw_tree_block_expectation wanted = expectation(level);
-        wanted.lenient = true; /* what lies behind the three is zeros */
+        wanted.lenient = true; /* zeros follow the three items */
         make_block(block, level);
         header(block)->item_count = bw_put32(most[level]);
         expect_success(bw_node_check(block, NODESIZE, BYTENR, &wanted));

@@ -48,7 +48,7 @@ static void test_dir_entries(void **state)
     assert_false(bw_cursor_bad(&cursor));
     for (size_t cut = 1; cut < size; cut++) {
         unsigned whole = 0;
-        /* A copy of its own, so that a byte too many is noticed. */
+        /* Copied to separate memory, so that reading too far is detected. */
         uint8_t *copy = malloc(cut);
         memcpy(copy, bytes, cut);
         item = item_of(copy, cut, item.key);

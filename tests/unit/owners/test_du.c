@@ -7,7 +7,7 @@
 #include "ondisk/disk_items.h"
 #include "support/data_image.h"
 
-/* What bw_du() has handed out: the last entry is the start. */
+/* The entries from bw_du(): the last one is the start. */
 struct taken {
     struct bw_du_entry last;
     unsigned entries;

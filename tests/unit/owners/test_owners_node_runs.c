@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/owners/node_runs.c: a child is told once for a run of nodes, with all who reach them. */
+/* src/owners/node_runs.c: a child is reported once for a run of nodes, with all subvolumes that
+ * reach them. */
 #include "owners/node_runs.h"
 
 #include "ondisk/disk.h"
@@ -66,7 +67,7 @@ static struct bw_node_runs *begin(struct bench *bench, struct bw_run_receiver *r
 static void end(struct bench *bench, struct bw_node_runs *runs, const char *told)
 {
     bw_node_runs_end(runs);
-    bw_node_runs_end(runs); /* nothing is told twice */
+    bw_node_runs_end(runs); /* nothing is reported twice */
     bw_buffer_append_byte(&bench->told, '\0');
     assert_string_equal(bench->told.data, told);
     bw_node_runs_destroy(runs);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/owners/root_sets.c: equal sets have one number, whatever the way to them. */
+/* src/owners/root_sets.c: equal sets have one number, however they were made. */
 #include "owners/root_sets.h"
 
 #include "support/walk_helpers.h"
@@ -43,7 +43,7 @@ static void test_unions(void **state)
     bw_root_sets_free(&sets);
 }
 
-/* Sets that grow by one subvolume each, as those of a row of snapshots, take little memory. */
+/* Sets that grow by one subvolume each, as for a series of snapshots, take little memory. */
 static void test_many_snapshots(void **state)
 {
     (void)state;
@@ -86,7 +86,7 @@ static void test_numbers(void **state)
     }
 }
 
-/* Sets held against lists of their members. */
+/* Compares sets with lists of their members. */
 struct example {
     uint32_t set;
     bool members[300];

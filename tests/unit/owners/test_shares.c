@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What snapshots share, where there are more of them than a set has bits in a word. */
+/* Shared space of more snapshots than a word has bits. */
 #include "btrfs-walk/space.h"
 #include "support/walk_helpers.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Maps of space: sums are those of the usage, extents lie in the cells that they should, chunks
- * that overlap count once. */
+/* Maps of space: the sums equal those of bw_fs_usage(), extents are in the right cells, and
+ * overlapping chunks count once. */
 #include "btrfs-walk/space.h"
 #include "ondisk/disk_items.h"
 #include "support/image_writer_internal.h"
@@ -22,7 +22,7 @@ static struct bw_space_map *open_map(const struct fixture *fixture, struct bw_sp
     return map;
 }
 
-/* The sums of all cells are those of the map. */
+/* The cells add up to the totals of the map. */
 static void check_sums(const struct bw_space_map *map)
 {
     const struct bw_space_map_info *info = bw_space_map_info(map);

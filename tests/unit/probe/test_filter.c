@@ -223,7 +223,7 @@ static void test_absent_members(void **state)
     }
 }
 
-/* Members of one name stand in different places, and are of different types. */
+/* Members with the same name have different positions and types. */
 static void test_several_probes(void **state)
 {
     (void)state;

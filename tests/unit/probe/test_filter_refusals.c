@@ -252,7 +252,7 @@ static void test_limits(void **state)
     expect_answer("message ~ ", "*a", 2000, "", NULL);
 }
 
-/* Bytes in front of, behind and in the midst of a good filter: whatever comes, it is an answer. */
+/* Random bytes before, after and within a valid filter: the parser always ends. */
 static void test_hostile_texts(void **state)
 {
     (void)state;

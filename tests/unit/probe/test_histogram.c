@@ -55,7 +55,7 @@ static void test_totals(void **state)
     assert_int_equal(totals.counts[0], 1);
 }
 
-/* Sums stay at the largest number instead of beginning anew. */
+/* Sums do not wrap around. */
 static void test_sums_that_do_not_fit(void **state)
 {
     (void)state;

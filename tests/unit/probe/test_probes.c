@@ -109,7 +109,7 @@ static void test_guard(void **state)
     assert_int_equal(counter.last.logical, 4096);
     assert_int_equal(counter.last.tree, 5);
     assert_int_equal(counter.time, UINT64_C(86400000000000));
-    /* What has no translation is not there. */
+    /* Members without a translation are absent. */
     assert_false(counter.members >> BW_cacheinfo_ns & 1);
     assert_true(counter.members >> BW_cacheinfo_level & 1);
     bw_probes_destroy(probes);
@@ -130,7 +130,7 @@ static void test_evicted_block_has_no_tree(void **state)
     bw_probes_destroy(probes);
 }
 
-/* A lazy member is there if anybody wants it, and then for all. */
+/* A lazy member is computed if one consumer wants it, and is then present for all. */
 static void test_lazy_members(void **state)
 {
     (void)state;

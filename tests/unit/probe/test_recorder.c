@@ -245,7 +245,7 @@ static void test_slot_in_use(void **state)
     assert_int_equal(bw_recording_event(recording, 2).number, 12);
     assert_int_equal(facts->torn, 1);
     assert_int_equal(facts->missing, 2); /* of 9 to 12: 9, 10; 11 has the slot of the torn one */
-    assert_int_equal(facts->overwritten, 6); /* of 1 to 8, 5 and 6 are there */
+    assert_int_equal(facts->overwritten, 6); /* of 1 to 8, only 5 and 6 remain */
     bw_recording_close(recording);
     recorder_bench_free(&bench);
 }

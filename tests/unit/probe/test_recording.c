@@ -30,7 +30,7 @@ static struct bw_recording *read_file(const char *path)
     return recording;
 }
 
-/* What is in the file by now. */
+/* The current contents of the file. */
 static struct bw_recording_facts facts_of(const char *path)
 {
     struct bw_recording *recording = read_file(path);
@@ -60,11 +60,11 @@ static void test_file(void **state)
     bw_recorder_destroy(first);
     bw_probes_destroy(probes);
     assert_true(facts_of(path).ended);
-    /* The next run has it anew. */
+    /* The next run starts again. */
     expect_success(bw_recorder_create_file(open(path, O_RDWR), path, NULL, 8, &second));
     assert_int_equal(facts_of(path).count, 0);
-    /* Cut short while it is in use: no event may come, but everything else is said instead of done.
-     */
+    /* The file is truncated while it is in use: events may be missing, but everything else is
+     * reported. */
     assert_int_equal(truncate(path, 100), 0);
     assert_false(bw_recorder_is_whole(second));
     bw_recorder_note_signal(second, SIGBUS);
@@ -99,7 +99,7 @@ static void test_bad_files(void **state)
     unlink(path);
 }
 
-/* A process that is killed between two events: all of them are there. */
+/* A process that is killed between two events: all earlier events are in the file. */
 static void test_killed(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void test_lengths(void **state)
     recorder_bench_free(&bench);
 }
 
-/* Each byte of the header has a checksum, or says how the run ended. */
+/* Each byte of the header is covered by the checksum, or describes how the run ended. */
 static void test_header_bytes(void **state)
 {
     (void)state;

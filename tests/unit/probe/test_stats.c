@@ -67,7 +67,7 @@ static struct bw_probe_stats *stats_of_probes(void)
                &(struct bw_codecinfo){.ns = 4, .bytes_in = 7, .bytes_out = 90});
     stats_fire(stats, BW_PROBE_cache__hit, &(struct bw_cacheinfo){.bytes = 16384});
     stats_fire(stats, BW_PROBE_cache__hit, &(struct bw_cacheinfo){.bytes = 16384});
-    /* Members that a probe has no translation for do not count, whatever is in them. */
+    /* Members without a translation do not count, whatever they contain. */
     stats_fire(stats, BW_PROBE_path__emit, &(struct bw_pathinfo){.ns = 99, .error = -1});
     stats_fire(stats, BW_PROBE_error, &(struct bw_errinfo){.error = -5});
     return stats;
@@ -146,8 +146,8 @@ static void call_layer(struct bw_probe_stats *stats, const char *xlator, const c
     stats_fire(stats, BW_PROBE_fop__unwind, &call);
 }
 
-/* Three layers, one of them with a name that would colour a terminal. Of mappings and hints,
- * requests and bytes do not count. */
+/* Three layers, one with a terminal escape in its name. Requests and bytes of mappings and hints do
+ * not count. */
 static struct bw_probe_stats *stats_of_layers(void)
 {
     struct bw_probe_stats *stats = stats_make(true, NULL);
@@ -265,7 +265,7 @@ static void test_large_times(void **state)
     bw_probe_stats_destroy(stats);
 }
 
-/* Layers are told apart by name and type. What there is no room for is said. */
+/* Layers are distinguished by name and type. Overflows are reported. */
 static void test_many_layers(void **state)
 {
     (void)state;

@@ -17,7 +17,7 @@ static uint64_t number_behind(const char *report, const char *text, const char *
     return strtoull(at + strlen(quoted), NULL, 10);
 }
 
-/* Opens and walks an image, with who watches; returns how many bytes were read. */
+/* Opens and walks an image with a consumer; returns the number of bytes read. */
 static uint64_t walk_watched(const struct iw_image *image, struct bw_probes *probes)
 {
     struct bw_fs *fs;
@@ -36,8 +36,8 @@ static uint64_t walk_watched(const struct iw_image *image, struct bw_probes *pro
     return bytes;
 }
 
-/* A walk: what is counted by probe and by layer is the same, and what the file system knows itself.
- * The report is written when the graph is gone. */
+/* The counts by probe, by layer and by the file system agree. The report is written after the graph
+ * was destroyed. */
 static void test_walk(void **state)
 {
     (void)state;

@@ -14,7 +14,7 @@
 #include "ondisk/tables.h"
 #include "record/fields.h"
 
-/* What an item looks like. */
+/* The template of an item. */
 
 static void print(struct bw_printer *printer, const struct bw_item *item)
 {
@@ -102,7 +102,7 @@ static void test_choices(void **state)
            "{\"generation\":9,\"type\":\"inline\",\"encryption\":0,\"other_encoding\":0,"
            "\"inline_size\":5,\"ram_bytes\":5,\"compression\":\"zstd\"}",
            false);
-    /* A type of reference that is not known: what is left is shown as bytes. */
+    /* An unknown type of reference: the rest is shown as bytes. */
     static const uint8_t extent_item[24 + 3] = {[0] = 1, [16] = 1, [24] = 99, [25] = 0xab};
     expect(KEY(4096, BW_EXTENT_ITEM, 4096), extent_item, sizeof extent_item,
            "\n\t\trefs 1 gen 0 flags DATA\n\t\traw 0: ab00",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Long lines: columns, times, what is not known. */
+/* Long lines: columns, times, unknown values. */
 #include "record/long_line.h"
 #include "support/time_of.h"
 #include "support/walk_helpers.h"

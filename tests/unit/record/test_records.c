@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The records as their public header has them against the tables, which are made of the private
- * structures; and what must be true of all records and probes. record_types.h stays out of here:
- * each structure is that of btrfs-walk/row_records.h.
+ * Compares the public structures of records with the tables, which describe the private ones, and
+ * tests rules for all records and probes. record_types.h is not included here: each structure is
+ * that of btrfs-walk/row_records.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ struct public_member {
         struct bw_key: BW_TYPE_KEY,                         \
         struct bw_json_value: BW_TYPE_JSON)
 
-/* records.def says nothing of the types here; they come from the header alone. */
+/* records.def has no types here; they come from the header. */
 static const struct public_member public_members[] = {
 #define inline inline_ /* as in record_types.h */
 #define RECORD(name, version, name_stability, data_stability, depends, documentation)
@@ -98,8 +98,8 @@ static size_t aligned(size_t offset, size_t alignment)
     return (offset + alignment - 1) / alignment * alignment;
 }
 
-/* No member lies in another, none beyond the end, and there is room for nothing that has no name,
- * but for what aligns numbers on Arm with 32 bits. */
+/* Members do not overlap, end within the structure, and leave no gaps except for the alignment of
+ * numbers on 32-bit Arm. */
 static void test_layout(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void test_probes(void **state)
         expect_same_name(probe);
         expect_phrase(probe->documentation);
         assert_ptr_equal(bw_record_find(probe->record->name), probe->record);
-        /* The keys are there, and a key that is bytes would be an address that nobody can read. */
+        /* The keys exist, and none of them is a pointer to bytes. */
         assert_true(members >> probe->primary & 1 && members >> probe->secondary & 1);
         assert_int_not_equal(probe->record->members[probe->primary].type, BW_TYPE_BYTES);
         assert_int_not_equal(probe->record->members[probe->secondary].type, BW_TYPE_BYTES);

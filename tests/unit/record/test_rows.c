@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/record/rows: lists of columns, every format as text and as JSON, what is absent, bytes that
- * are no text, and what stands around rows. */
+/* src/record/rows.c: lists of columns, every format as text and JSON, absent values, bytes that are
+ * not text, and what surrounds the rows. */
 #include "support/time_of.h"
 #include "support/walk_helpers.h"
 
@@ -175,7 +175,7 @@ static void test_json(void **state)
     expect_text("{\"size\":1572864,\"mtime\":1795230678123456789,\"mode\":33188}");
 }
 
-/* A path that is no UTF-8 is there in base64, once, whatever was chosen. */
+/* A path that is not UTF-8 appears once, in base64. */
 static void test_json_bytes(void **state)
 {
     (void)state;
@@ -502,7 +502,7 @@ static struct bw_error *write_usage(enum bw_rows_style style, unsigned count, un
     return error;
 }
 
-/* A row that is long comes in pieces, whatever is around it. */
+/* A long row is passed on in pieces. */
 static void test_nested(void **state)
 {
     static const enum bw_rows_style styles[] = {BW_ROWS_JSON_LINES, BW_ROWS_JSON_ARRAY,
@@ -530,7 +530,7 @@ static void test_nested(void **state)
         }
 }
 
-/* An error of what lists the records ends the row, nothing of which is written. */
+/* If listing the inner records fails, nothing of the row is written. */
 static void test_nested_error(void **state)
 {
     unsigned pieces = 0;

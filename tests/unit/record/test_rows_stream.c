@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/record/rows.c: what comes before, between and after rows; and consumers that
- * refuse; columns that do not exist. */
+/* src/record/rows.c: the text before, between and after rows; failing consumers; unknown columns.
+ */
 #include "support/walk_helpers.h"
 
 #include "record/rows.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Lost internal nodes: the leaves below them are adopted through the extent tree, so that nothing
- * is missing, nothing comes twice, and the loss is reported all the same. Also the decoding of the
- * extent items this rests on.
+ * Lost internal nodes: the leaves below them are found through the extent tree. Nothing is missing
+ * or listed twice, and the loss is reported. Also decodes the extent items that this needs.
  */
 #include "ondisk/items.h"
 #include "support/walk_helpers.h"
@@ -91,8 +90,8 @@ static void test_snapshots(void **state)
     lose_each_node(true, false);
 }
 
-/* Many at once, also ones that the walk itself never comes to because the way to their directories
- * is lost. */
+/* Many lost nodes at once, including some that the walk does not reach because the paths to their
+ * directories are lost. */
 static void test_most_nodes(void **state)
 {
     (void)state;
@@ -113,7 +112,7 @@ static void test_most_nodes(void **state)
     }
 }
 
-/* Without its extent tree a lost node costs what is below it, as ever. */
+/* Without the extent tree, everything below a lost node is lost. */
 static void test_extent_tree_is_lost_too(void **state)
 {
     (void)state;

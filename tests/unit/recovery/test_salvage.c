@@ -52,7 +52,7 @@ static void test_sizes(void **state)
     data_image_plain(image, 8 * SECTOR, SECTOR, 3 * SECTOR);
     expect_size(image, 11 * SECTOR);
 
-    /* What was allocated but never written tells nothing, nor does what makes no sense. */
+    /* Preallocated and invalid extents are ignored. */
     image = make();
     data_image_plain(image, 0, 0, SECTOR);
     data_image_extent(image, &(struct data_extent){.offset = 2 * SECTOR,
@@ -81,7 +81,7 @@ static void count_missed(void *context, struct bw_error *error)
                  "/file: its inode is lost: its size is the end of its last extent");
 }
 
-/* The one file as a feed brings it; the answer is how much was said of it. */
+/* A walk of a single file; returns the number of messages. */
 static unsigned feed_file(struct data_image *image, bool salvage, struct bw_stream_file *file)
 {
     static const unsigned passes[] = {BW_WALK_FILES, 0};
@@ -114,7 +114,7 @@ static void test_feed(void **state)
     struct bw_stream_file file;
     struct data_result result;
     data_image_plain(image, SECTOR, 0, 3 * SECTOR);
-    data_image_checksums(image, 0, 2); /* what has none, may have had none */
+    data_image_checksums(image, 0, 2); /* without checksums, it may never have had any */
     data_image_open(image, NULL);
     assert_int_equal(feed_file(image, false, &file), 0);
     assert_int_equal(file.length, 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/replay: logs that the kernel writes too rarely for a fixture. The image writer knows nothing
- * of logs: a tree of another number gets the owner of one. */
+/* src/replay: logs that the kernel rarely writes. The image writer does not know logs: it writes a
+ * tree with another number, whose owner is then changed. */
 #include "replay/replay.h"
 #include "support/data_image.h"
 
-enum { GENERATION = 11 }; /* of a log: one more than that of the superblock */
+enum { GENERATION = 11 }; /* of the log: one higher than that of the superblock */
 
 #define ROOTS BW_TREE_LOG
 #define LOG   BW_TREE_LOG_FIXUP

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rows of damaged images: what is lost on the way to an inode costs its attributes, and that is
- * said, but it neither hides nor moves a name.
+ * Rows of damaged images: losses on the way to an inode cost its attributes, with a message, but do
+ * not hide or move its name.
  */
 #include "support/row_helpers.h"
 
@@ -27,7 +27,7 @@ static void test_missing_inodes(void **state)
     iw_destroy(image);
 }
 
-/* The last entry dangles, below every key or behind them all. */
+/* The last entry is dangling; its key is lower or higher than all others. */
 static void test_dangling(void **state)
 {
     (void)state;
@@ -139,8 +139,8 @@ static void check_what_is_left(const char *row, const struct iw_block *lost)
         assert_string_equal(parsed.columns[7], "-");
 }
 
-/* Any block may be lost: files and order are those of the listing. Of files whose names had to be
- * recovered, attributes are known as of others, unless their own leaf is lost. */
+/* Loses each block in turn: files and order are those of the listing. Files whose names were
+ * recovered have attributes, unless their own leaf is lost. */
 static void check_lost_block(struct iw_image *image, const struct iw_block *block, bool adopted)
 {
     struct walk_result paths = walk_paths(image, &(struct bw_walk_options){.threads = 1});
@@ -219,8 +219,8 @@ static void add_circle(struct iw_image *image)
     iw_item(image, FS, (struct bw_key){left, BW_INODE_REF, right}, "\2\0\0\0\0\0\0\0\4\0left", 14);
 }
 
-/* Files that were moved into directories that are younger than they are: their names are found
- * before those of the directories, the entries of which are lost. */
+/* Files in directories with higher inode numbers: their names are found before those of the
+ * directories, whose entries are lost. */
 static void test_younger_directories(void **state)
 {
     (void)state;

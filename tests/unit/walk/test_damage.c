@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Lost blocks: images with one copy of everything, of which each block of the top-level subvolume
- * is destroyed in turn. The walk must list what the model in tests/support/recoverable.c can still
- * tell, nothing besides, and say that something is lost. Also single entries that are damaged.
+ * Lost blocks: images with one copy of everything, in which each block of the top-level subvolume
+ * is destroyed in turn. The walk must list exactly the paths of the model in
+ * tests/support/recoverable.c, and report the loss. Also single damaged entries.
  */
 #include "support/walk_helpers.h"
 
@@ -111,7 +111,7 @@ static void test_every_block_lost(void **state)
         check_every_block(&shapes[i]);
 }
 
-/* Two blocks lost: still nothing wrong, and what is known without the union of both. */
+/* Two lost blocks: nothing wrong is listed, and everything known without either block is. */
 static void test_pairs_of_leaves_lost(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void test_lost_blocks_of_the_root_tree(void **state)
     }
 }
 
-/* An entry that cannot be read, in a leaf that can: the name is told by the inode. */
+/* An unreadable entry in a readable leaf: the name is found through the inode. */
 static void test_single_entries(void **state)
 {
     (void)state;

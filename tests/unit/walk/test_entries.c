@@ -128,7 +128,7 @@ static void test_types(void **state)
     iw_destroy(image);
 }
 
-/* What is in a directory comes behind it, whatever the shape of the tree. */
+/* The contents of a directory follow it, whatever the shape of the tree. */
 static void test_order(void **state)
 {
     (void)state;
@@ -339,7 +339,7 @@ static void test_stop(void **state)
     iw_destroy(image);
 }
 
-/* Of equal ones, in the order of the walk. */
+/* Equal entries stay in the order of the walk. */
 static void test_sorted(void **state)
 {
     (void)state;
@@ -367,7 +367,7 @@ static void test_sorted(void **state)
     iw_destroy(image);
 }
 
-/* Damage: what comes back through the names that inodes know has its place and its type. */
+/* Damage: entries recovered through the names of inodes have the right position and type. */
 
 static bool has_line(const char *text, const char *line, size_t length)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Injected faults that a profile can make up for: a device, a copy, or as many of them as may be
- * lost, failing in every way and for every kind of request. The listing must be the healthy one,
- * byte for byte; nothing is damage; and a note says what was used instead.
+ * Injected faults that the profile can compensate: one device or copy, or as many as may be lost,
+ * with every kind of failure and request. The list must be that of the healthy image, there is no
+ * damage, and a note names the replacement.
  */
 #include "support/walk_helpers.h"
 
@@ -44,7 +44,7 @@ static struct walk_result walk_changed(const struct iw_image *image, unsigned mi
     return result;
 }
 
-/* All 32 bytes of a sha256 are compared, so that no flipped bit goes unnoticed. */
+/* All 32 bytes of a sha256 are compared, so that every flipped bit is detected. */
 static struct subject make_subject(const struct profile *profile, uint64_t device_size)
 {
     struct iw_image *image = spread_image((struct iw_options){.profile = profile->flag,
@@ -98,7 +98,7 @@ static void fail_device(struct graph_changes *changes, unsigned number, const ch
     insert_layer(changes, "debug/error-gen@device-%u,kind=raw,action=%s", number, action);
 }
 
-/* Where the first copy of a block is, which is the one that is asked for as long as it is good. */
+/* The address of the first copy of a block, which is read as long as it is good. */
 static bool lies_on(const struct iw_image *image, const struct iw_block *block, unsigned device)
 {
     unsigned found;

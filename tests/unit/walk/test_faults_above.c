@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Faults that nothing checks: injected above features/verify, or on disk under a graph that has no
- * such layer. Then bytes that are wrong reach the btree and the walk. What they list may be wrong,
- * but they must end, stay inside their blocks (which the sanitizers see), and print nothing but
- * absolute paths. Where a fault can be seen without any check, even so nothing wrong is listed.
+ * Faults that no checksum detects: injected above features/verify, or on disk with a graph that
+ * lacks this layer. Wrong bytes reach the btree and the walk. Their results may be wrong, but both
+ * must end, stay inside their blocks (checked by the sanitizers), and print only absolute paths.
+ * Faults that are detectable without a checksum cause no wrong results.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ static struct iw_image *make_image(void)
         &(struct iw_options){.nodesize = NODESIZE, .items_per_leaf = 6, .pointers_per_node = 4});
 }
 
-/* Paths as they should be, whatever they are called. */
+/* Valid absolute paths. */
 static void expect_form(const struct walk_result *result)
 {
     assert_true(result->bytes.length == 0 || result->bytes.data[result->bytes.length - 1] == '\0');

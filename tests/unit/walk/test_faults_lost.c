@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Injected faults that hit every copy of one block, under each profile: the walk loses at most what
- * only that block can tell, reports it and nothing else, and lists all the rest. Also what an error
- * says of the way it came, and of what led to it.
+ * Injected faults in all copies of one block, with each profile: the walk loses only what the block
+ * alone contains, reports exactly that, and lists the rest. Also the layers and causes in errors.
  */
 #include "ondisk/tree_title.h"
 #include "support/walk_helpers.h"
@@ -114,8 +113,8 @@ static struct iw_paths required_paths(const struct iw_image *image, const struct
     return required;
 }
 
-/* Nothing that is not there, nothing missing that can be told; the answer is whether all is there.
- */
+/* Checks that no path is made up and no recoverable path is missing; returns whether the list is
+ * complete. */
 static bool expect_between(const struct iw_image *image, const struct iw_block *lost,
                            const struct walk_result *result, const char *action)
 {
@@ -133,7 +132,7 @@ static bool expect_between(const struct iw_image *image, const struct iw_block *
     return complete;
 }
 
-/* That block is named, once, and nothing else is said. */
+/* The lost block is reported once, and nothing else. */
 static void expect_report(const struct iw_block *lost, const struct report_log *log,
                           const char *action)
 {
@@ -182,7 +181,7 @@ static void test_blocks_of_subvolumes(void **state)
     }
 }
 
-/* What a leaf of the chunk tree said of chunks is found elsewhere, as far as it matters; the
+/* The chunks in a lost leaf of the chunk tree are found elsewhere, as far as they are needed; the
  * message names the block. */
 static void test_leaves_of_the_chunk_tree(void **state)
 {
@@ -208,7 +207,7 @@ static void test_leaves_of_the_chunk_tree(void **state)
     }
 }
 
-/* The trees are put together anew; the message names the block. Other actions hit all that a scan
+/* The trees are rebuilt; the message names the block. Other actions affect all blocks that a scan
  * reads together. */
 static void test_roots_that_all_depends_on(void **state)
 {
@@ -234,7 +233,7 @@ static void test_roots_that_all_depends_on(void **state)
     }
 }
 
-/* A walk does not read the extent tree as long as all else is well. */
+/* A walk reads the extent tree only if something is lost. */
 static void test_extent_tree(void **state)
 {
     (void)state;
@@ -263,7 +262,7 @@ static void append_error(struct bw_buffer *text, const struct bw_error *error, i
         append_error(text, cause, depth + 1);
 }
 
-/* Writes down the way of each damage and what led to it. */
+/* Records the layers and causes of each error. */
 static void note_way(void *context, enum bw_severity severity, const struct bw_error *error)
 {
     if (severity == BW_DAMAGE)

@@ -76,16 +76,16 @@ static void test_two_names_of_a_directory(void **state)
         link_directory(image, two, "again", one);
         link_directory(image, TOP, "and again", one);
         size_t count = count_paths(image, 1);
-        /* Which name wins is not said; it is listed once, under any. */
+        /* Any of the names may be listed, but only one of them, once. */
         if (count != 26)
             fail_msg("%zu paths with %u items a leaf", count, items);
     }
 }
 
 /*
- * The second name turns up in a later wave than the directory was walked in, and in the task of the
- * node that has the entries of both. Inodes 1000 and 1001 share that node; the way to 1001 leads
- * through 3000, which another node has.
+ * The second name is found in a later wave than that of its directory, in the task of the node with
+ * the entries of both. Inodes 1000 and 1001 share this node; the path to 1001 leads through 3000,
+ * which is in another node.
  */
 static void test_second_name_in_a_later_wave(void **state)
 {
@@ -169,7 +169,7 @@ static void test_entries_of_strange_inodes_in_snapshots(void **state)
     }
 }
 
-/* Subvolumes that hang in each other, in themselves, or in what is not there. */
+/* Subvolumes inside each other, inside themselves, or inside missing directories. */
 static void put_ref(struct iw_image *image, uint64_t child, uint64_t parent, uint64_t directory,
                     const char *name)
 {
@@ -222,7 +222,7 @@ static void test_subvolume_circles(void **state)
         assert_int_equal(result.count, 1);
         assert_string_equal(result.paths[0], "/file");
         walk_result_free(&result);
-        /* With what is nested in them, each comes once. */
+        /* Each is listed once, with the subvolumes nested in it. */
         const bool is_pair = i == 1 || i == 2;
         result = walk_fs(
             fs, &(struct bw_walk_options){.subvolume = circles[i], .nested = BW_NESTED_ENTER});

@@ -222,8 +222,8 @@ static struct walk_result walk_image(const struct iw_image *image, struct report
     return result;
 }
 
-/* One edit of one block. `exact`: nothing may be listed that is not there. `silent`: it looks like
- * a sound block that says something else, so that nobody can tell. */
+/* One change of one block. `exact`: no wrong path may be listed. `silent`: the block remains
+ * plausible, so nobody can detect the change. */
 static void check_edit(iw_block_editor *edit, uint64_t logical, size_t number, bool exact,
                        bool silent)
 {
@@ -247,7 +247,7 @@ static void check_edit(iw_block_editor *edit, uint64_t logical, size_t number, b
     iw_destroy(image);
 }
 
-/* What changes names or types may change what is listed. */
+/* Changes of names or types may change the list. */
 static bool may_list_others(iw_block_editor *edit)
 {
     return edit == size_small || edit == all_sizes || edit == longer_name || edit == unknown_type ||
@@ -340,7 +340,7 @@ static void test_many_ways_to_one_block(void **state)
     }
 }
 
-/* Keys of a node reach beyond those of its parent: what lies before is listed, and listed once. */
+/* Keys of a node exceed the range of its parent: entries within the range are listed once. */
 static void test_keys_beyond_the_parents(void **state)
 {
     (void)state;

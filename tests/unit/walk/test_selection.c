@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Every condition of a selection with its borders; dates; what is refused. */
+/* Every condition of a selection at its limits; dates; invalid values. */
 #include "support/time_of.h"
 #include "support/walk_helpers.h"
 #include "walk/selection.h"
@@ -318,7 +318,7 @@ static void test_mmin(void **state)
     }
 }
 
-/* Each time is that of its name. */
+/* Each condition uses the time that it names. */
 static void test_time_members(void **state)
 {
     (void)state;

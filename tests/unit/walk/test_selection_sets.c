@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sets of conditions: "or" and "not", and what is left of them without a condition. */
+/* Sets of conditions: "or", "not", and empty ones. */
 #include "support/walk_helpers.h"
 #include "walk/selection.h"
 
@@ -113,7 +113,7 @@ static void test_and(void **state)
     bw_selection_destroy(selection);
 }
 
-/* Types of which nothing is left select nothing, not what is selected by default. */
+/* An empty intersection of types selects nothing, rather than the default. */
 static void test_no_type(void **state)
 {
     (void)state;

@@ -152,8 +152,8 @@ static void test_missing_devices(void **state)
     }
 }
 
-/* Each set of devices that the profile can do without is stale: what is on them is not used. And if
- * others are missing, it is. */
+/* Each set of devices that the profile can lose is stale: their data are not used, unless other
+ * devices are missing. */
 static void test_stale_devices(void **state)
 {
     (void)state;
@@ -253,7 +253,8 @@ static void test_raid10_half(void **state)
     chunk_bench_free(&bench);
 }
 
-/* With RAID6, any one stripe of a row that returns wrong bytes is left out by one of the copies. */
+/* With RAID6, each stripe of a row is avoided by one of the copies, so any single wrong stripe can
+ * be corrected. */
 static void test_raid6_copies_leave_each_stripe_out(void **state)
 {
     (void)state;

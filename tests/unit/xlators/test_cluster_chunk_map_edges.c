@@ -5,7 +5,7 @@
 #include "support/chunk_bench.h"
 #include "graph/graph.h"
 
-/* Where there is no chunk, the answer tells how far there is none. */
+/* Where there is no chunk, the reply contains the length of the gap. */
 static void test_length_of_nowhere(void **state)
 {
     (void)state;

@@ -153,7 +153,7 @@ static void test_uniform(void **state)
     }
 }
 
-/* With a mean of 1000: the shares are those of the distribution. */
+/* With a mean of 1000, the shares match the distribution. */
 static void test_exponential(void **state)
 {
     (void)state;
@@ -220,7 +220,7 @@ static void test_range_of_delays(void **state)
     bw_graph_destroy(graph);
 }
 
-/* A batch goes down as it is, in either address space. */
+/* A batch is passed on unchanged, in either address space. */
 static void test_passes(void **state)
 {
     (void)state;

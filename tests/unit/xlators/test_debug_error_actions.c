@@ -149,7 +149,7 @@ static void expect_untouched(struct action_bench *bench, enum bw_request_kind ki
     assert_int_equal(faults(bench), before);
 }
 
-/* Other kinds, pieces, damaged blocks, and what cannot be older. */
+/* Other kinds, parts, damaged blocks, and blocks without an older version. */
 static void test_what_is_never_stale(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void test_stale_superblock(void **state)
     free_bench(bench);
 }
 
-/* What fails below is no fault of this layer. */
+/* Errors from below are not errors of this layer. */
 static void test_errors_from_below(void **state)
 {
     (void)state;
@@ -262,7 +262,7 @@ static void check_under_verify(const char *action, const char *copy, const char 
     report_log_free(&log);
 }
 
-/* Each fault is seen for what it is; another copy makes up for it. */
+/* Each fault is identified, and another copy is used. */
 static void test_under_verify(void **state)
 {
     (void)state;

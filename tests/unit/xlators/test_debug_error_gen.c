@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* debug/error-gen: whom a rule hits. What happens to them is in test_debug_error_actions.c. */
+/* debug/error-gen: which requests a rule affects. test_debug_error_actions.c tests the effects. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -198,7 +198,7 @@ static void read_batch(struct rule_bench *bench, bool *hits)
     free(buffers);
 }
 
-/* Those that are not hit go down together, each with its own answer. */
+/* Unaffected requests are passed on together, each with its own result. */
 static void test_batch(void **state)
 {
     (void)state;

@@ -37,7 +37,7 @@ static struct bw_request request_of(enum bw_request_kind kind, uint32_t length)
     return (struct bw_request){.kind = kind, .length = length, .buffer = room};
 }
 
-/* A little checker of JSON: returns what stands behind the value, or NULL. */
+/* A small JSON checker: returns the text after the value, or NULL. */
 
 static const char *skip_value(const char *text);
 
@@ -85,7 +85,7 @@ static void expect_json_line(const char *text)
     assert_string_equal(end, "\n");
 }
 
-/* The number behind a name, looked for behind `*text`, which moves there. */
+/* The number of the next member with this name; moves `*text` after it. */
 static uint64_t next_number(const char **text, const char *name)
 {
     char quoted[64];
@@ -184,7 +184,7 @@ static void test_times(void **state)
     free(text);
 }
 
-/* What takes long is seen to take long. */
+/* Slow requests are counted as slow. */
 static void test_delayed_calls(void **state)
 {
     (void)state;
@@ -252,7 +252,7 @@ static void test_mixed_kinds(void **state)
     free(text);
 }
 
-/* A batch goes down as it is, whatever its size; mappings and hints pass. */
+/* A batch is passed on unchanged, whatever its size, and so are mappings and hints. */
 static void test_passes(void **state)
 {
     (void)state;
@@ -337,7 +337,7 @@ static void test_threads(void **state)
     free(text);
 }
 
-/* A layer that could not be made says nothing. */
+/* A layer whose creation failed has no output. */
 static void test_refused_file(void **state)
 {
     (void)state;

@@ -6,7 +6,7 @@
 
 enum { EVENTS = 64, NAME = 16 };
 
-/* What was seen, in order; everything runs in one thread. */
+/* The events in their order; everything runs in one thread. */
 struct watcher {
     struct bw_probe_consumer consumer; /* first: take() gets it */
     struct bw_fopinfo seen[EVENTS];
@@ -34,7 +34,7 @@ struct probe_bench {
     uint8_t buffer[3][BENCH_NODESIZE];
 };
 
-/* debug/probe (layer-1) above memory (layer-0), and somebody who watches all calls. */
+/* debug/probe (layer-1) above memory (layer-0), and a consumer of all calls. */
 static struct probe_bench *make_bench(const char *each)
 {
     struct probe_bench *bench = calloc(1, sizeof *bench);

@@ -166,8 +166,7 @@ static void test_devices(void **state)
     output_free(&output);
 }
 
-/* The deeper the layer, the farther to the right; and a layer below is asked and answers in
- * between. */
+/* Lower layers are indented more; their calls and returns are between those of the layer above. */
 static void test_depth(void **state)
 {
     (void)state;
@@ -183,7 +182,7 @@ static void test_depth(void **state)
     free_bench(bench);
 }
 
-/* Neither a name nor a message can begin a line of its own or talk to a terminal. */
+/* Names and messages can neither begin a new line nor control a terminal. */
 static void test_escapes(void **state)
 {
     (void)state;
@@ -208,7 +207,7 @@ static void test_escapes(void **state)
     output_free(&output);
 }
 
-/* Reads what one write has sent; 0: there was none. */
+/* Reads the output of one write; 0: none. */
 static size_t receive(int socket, char *text, size_t size)
 {
     ssize_t length = recv(socket, text, size - 1, MSG_DONTWAIT);
@@ -216,8 +215,7 @@ static size_t receive(int socket, char *text, size_t size)
     return length > 0 ? (size_t)length : 0;
 }
 
-/* However large the batch, its lines go to stderr in one write on the way down and one on the way
- * up. */
+/* A batch of any size causes one write to stderr on the way down and one on the way up. */
 static void test_one_write_to_stderr(void **state)
 {
     (void)state;
@@ -305,7 +303,7 @@ static void test_refused_files(void **state)
     bw_graph_destroy(graph);
 }
 
-/* A full disk costs the trace, not the reads, and is told once. */
+/* A full disk costs the trace, not the reads, and is reported once. */
 static void test_full_disk(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * features/verify: every kind of mismatch leads to the next copy, an error tells of all copies, and
- * a repair is worth one note.
+ * features/verify: every kind of mismatch leads to the next copy; errors describe all copies; a
+ * repair causes one note.
  */
 #include "support/block_bench.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* layout/concat: which part is asked for what, at the borders between parts above all. */
+/* layout/concat: which part each request reaches, especially at the borders between parts. */
 #include "graph/graph.h"
 #include "support/fake_layer.h"
 
@@ -76,7 +76,7 @@ static void test_borders(void **state)
     free_bench(bench);
 }
 
-/* Neighbours in one part go down together, with their kind and copy. */
+/* Adjacent requests in one part are passed on together, with their kind and copy. */
 static void test_batch(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void test_batch(void **state)
     free_bench(bench);
 }
 
-/* One bad part costs what lies in it. */
+/* A bad part costs only the data in it. */
 static void test_broken_part(void **state)
 {
     (void)state;

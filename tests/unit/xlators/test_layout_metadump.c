@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* layout/metadump: dumps made here, whole and hostile, and what can be read of them. */
+/* layout/metadump: reading intact and hostile dumps that are made here. */
 #include <zlib.h>
 
 #include "base/endian.h"
@@ -153,7 +153,7 @@ static void test_compressed(void **state)
     assert_int_equal(both[10], 3);
     expect_nothing(bench, 1099999, 2, "lacks the block");
     expect_nothing(bench, 1200000, 1, "lacks the block");
-    /* How long a compressed piece is, nobody knows before. */
+    /* The length of a compressed piece is not known in advance. */
     assert_int_equal(bw_xlator_next_stored(bench->dump, 999999), 1000000);
     assert_int_equal(bw_xlator_next_stored(bench->dump, 1200000), 1200000);
     assert_true(bw_xlator_next_stored(bench->dump, 20000000) == UINT64_MAX);
@@ -181,7 +181,7 @@ static void test_bad_pieces(void **state)
     free_bench(bench);
 }
 
-/* What is whole before the end of a dump that was cut off can be read. */
+/* Complete pieces before the end of a truncated dump can be read. */
 static void test_cut(void **state)
 {
     (void)state;

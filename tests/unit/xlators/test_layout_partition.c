@@ -204,7 +204,7 @@ static void test_same_name(void **state)
     free_bench(bench);
 }
 
-/* An image that was cut off: what is there of a partition is used. */
+/* A truncated image: the existing part of a partition is used. */
 static void test_cut(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void test_cut(void **state)
     free_bench(bench);
 }
 
-/* An MBR does not say what it counts in; where a btrfs lies does. */
+/* An MBR does not contain its sector size; the position of a btrfs reveals it. */
 static void test_large_sectors(void **state)
 {
     (void)state;

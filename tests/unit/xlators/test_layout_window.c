@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* layout/window: what is asked of the device below, and what is refused. */
+/* layout/window: requests to the device below, and invalid options. */
 #include <inttypes.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -164,7 +164,7 @@ static void test_edges(void **state)
     free_bench(bench);
 }
 
-/* An error from below comes up as it is. */
+/* Errors from below are passed on unchanged. */
 static void test_error_from_below(void **state)
 {
     (void)state;

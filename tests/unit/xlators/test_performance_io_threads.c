@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* performance/io-threads: whoever serves the parts of a batch, each request gets its own answer. */
+/* performance/io-threads: each request gets its own result, whichever thread serves it. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -125,7 +125,7 @@ static void test_batches(void **state)
     }
 }
 
-/* In how many parts a batch goes down. */
+/* The number of parts of a batch. */
 static void check_parts(const char *threads, size_t count, size_t parts)
 {
     struct bench *bench = make_bench(threads);

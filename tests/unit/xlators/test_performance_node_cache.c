@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* performance/node-cache: what is remembered, and what is asked of the layer below all the same. */
+/* performance/node-cache: which blocks are cached, and which are still read from below. */
 #include "support/block_bench.h"
 
 struct cache_bench {
@@ -27,7 +27,7 @@ static void free_bench(struct cache_bench *bench)
     free(bench);
 }
 
-/* Reads a block, checks its bytes, and tells whether the layer below was asked. */
+/* Reads a block, compares its bytes, and returns whether the layer below was used. */
 static bool was_read(struct cache_bench *bench, size_t block, bool keep)
 {
     const struct bw_tree_block_expectation wanted = block_bench_expectation(block);
@@ -58,7 +58,7 @@ static void test_what_is_not_kept(void **state)
     assert_true(was_read(bench, 1, false));
     assert_true(was_read(bench, 1, true));
     assert_false(was_read(bench, 1, true));
-    assert_true(was_read(bench, 1, false)); /* passes, though it is there */
+    assert_true(was_read(bench, 1, false)); /* passed on, although it is cached */
     struct bw_tree_block_expectation wanted = block_bench_expectation(2);
     struct bw_request request = {.kind = BW_REQUEST_TREE_BLOCK,
                                  .keep = true,
@@ -72,7 +72,7 @@ static void test_what_is_not_kept(void **state)
     wanted = block_bench_expectation(3);
     wanted.lenient = true;
     expect_success(block_bench_read(bench->top, 3, &wanted, true, bench->buffer));
-    assert_true(was_read(bench, 3, true)); /* nor is what was accepted leniently */
+    assert_true(was_read(bench, 3, true)); /* nor blocks that were accepted leniently */
     request = (struct bw_request){.kind = BW_REQUEST_RAW,
                                   .keep = true,
                                   .length = 100,
@@ -97,9 +97,8 @@ static void test_errors_are_not_kept(void **state)
     free_bench(bench);
 }
 
-/* A block that is there but not what is expected now is asked for below, where verify will say what
- * is wrong.
- */
+/* A cached block that does not match the expectation is read from below, where verify reports the
+ * reason. */
 static void test_expectation_mismatch_is_a_miss(void **state)
 {
     (void)state;
@@ -124,7 +123,7 @@ static void test_expectation_mismatch_is_a_miss(void **state)
     free_bench(bench);
 }
 
-/* Of more blocks than fit, no more than fit are remembered, and some always are. */
+/* With more blocks than the cache can hold, it is full but not larger. */
 static void test_size_is_kept(void **state)
 {
     (void)state;
@@ -140,7 +139,7 @@ static void test_size_is_kept(void **state)
         for (size_t block = 0; block < BENCH_BLOCKS; block++) {
             const struct bw_tree_block_expectation wanted = block_bench_expectation(block);
             size_t before = bench->blocks->fake.calls;
-            /* Once broken, only what is remembered can be read. */
+            /* After the layer below fails, only cached blocks can be read. */
             bench->blocks->fake.broken[0] = true;
             struct bw_error *error =
                 block_bench_read(bench->top, block, &wanted, true, bench->buffer);
@@ -154,7 +153,7 @@ static void test_size_is_kept(void **state)
     }
 }
 
-/* Half of a batch is there. */
+/* Half of the batch is cached. */
 static void test_batch(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* storage/file: whatever the order and shape of a batch, each request gets its own bytes; and what
- * cannot be opened. */
+/* storage/file: each request gets its own bytes, whatever the order and shape of a batch; and files
+ * that cannot be opened. */
 #include "base/json.h"
 
 #include <sys/mman.h>

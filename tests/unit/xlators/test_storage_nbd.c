@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* storage/nbd: each request gets its own bytes, whatever the server's limits are; and servers that
- * go, come back, are silent or lie. */
+/* storage/nbd: each request gets its own bytes, whatever the limits of the server; and servers that
+ * disconnect, hang or lie. */
 #include "base/json.h"
 
 #include <stdlib.h>
@@ -194,13 +194,13 @@ static void test_servers_that_fail(void **state)
     } cases[] = {
         {NBD_STAYS_AWAY, 1, "and could not reconnect: cannot connect to nbd+unix"},
         {NBD_SHRINKS, 1, "the image has another size now"},
-        {NBD_GOES, 0, "lost the connection"}, /* whenever it is asked anything */
+        {NBD_GOES, 0, "lost the connection"}, /* for every request */
         {NBD_WRONG_REPLY, 0, "lost the connection"},
         {NBD_WRONG_COOKIE, 0, "lost the connection"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct setup setup = {.server = {.fault = cases[i].fault, .patience = cases[i].patience}};
-        /* None of them takes as long, on whatever machine. */
+        /* All are faster than this on any machine. */
         expect_success(try_set_up(&setup, "10s"));
         if (cases[i].patience)
             expect_success(read_at(&setup, 0));
@@ -214,8 +214,8 @@ static void test_servers_that_fail(void **state)
     }
 }
 
-/* A server that answers nothing on a connection is gone after one timeout. One that has answered
- * gets another connection, and one more timeout. */
+/* A server that never replies on a connection is given up after one timeout. One that has replied
+ * before gets another connection and one more timeout. */
 static void test_silent_servers(void **state)
 {
     (void)state;
