@@ -18,6 +18,7 @@ at_most() {
     fi
 }
 at_most 13 "comments" . src include
+at_most 39 "comments of tests" . tests
 at_most 10 "documentation" --docs . docs README.md CONTRIBUTING.md src/README.md
 at_most 4 "strings" --strings . src include
 printf '%s\n' '/* What is told of it anew. */' '/* Reads the next superblock. */' > "$WORK/a.c"

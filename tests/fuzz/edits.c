@@ -32,7 +32,7 @@ static uint8_t *slot_at(const struct base_image *base, uint8_t *block, unsigned 
     return count ? block + sizeof(struct bw_disk_header) + slot % count * entry_size(block) : NULL;
 }
 
-/* The bytes of an item, as far as they lie in the block; NULL if there are none. */
+/* The bytes of an item inside the block; NULL if there are none. */
 static uint8_t *item_at(const struct base_image *base, uint8_t *block, unsigned slot, size_t *size,
                         uint8_t *type)
 {
@@ -97,7 +97,7 @@ static void edit_raw(const struct base_image *base, const struct edit *edit, uin
                width < base->nodesize - offset ? width : base->nodesize - offset);
 }
 
-/* Points a slot of a node at any other block, with what that block says of itself. */
+/* Points a slot of a node to any other block, with a key and generation that match. */
 static void link_block(const struct base_image *base, const struct edit *edit, uint8_t *block)
 {
     struct bw_disk_key_pointer *pointer = (void *)slot_at(base, block, edit->slot);
@@ -200,7 +200,7 @@ static void edit_superblock(struct bw_disk_superblock *superblock, void *closure
     }
 }
 
-/* What is done to the devices themselves. */
+/* Changes of the devices themselves. */
 static void edit_devices(struct base_image *base, const struct edit *edit)
 {
     struct superblock_edit context = {base, edit};

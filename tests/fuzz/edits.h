@@ -16,8 +16,8 @@ struct edit {
     uint8_t operation;
     uint8_t block;      /**< of iw_block() */
     uint8_t slot;       /**< item or pointer of the block */
-    uint8_t field;      /**< of what is edited, or number of a copy */
-    uint8_t value_kind; /**< how `value` is meant */
+    uint8_t field;      /**< of the edited object, or the number of a copy */
+    uint8_t value_kind; /**< the meaning of `value` */
     uint8_t width;
     uint8_t offset[2]; /**< in the block or item, little endian */
     uint8_t value[8];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The entry that libFuzzer calls, and the driver of AFL++ as well. FUZZ_TARGET is the name of one
- * of the targets in targets.h, FUZZ_MUTATE that of its mutator if it has one.
+ * The entry points for libFuzzer and AFL++. FUZZ_TARGET is one of the targets in targets.h;
+ * FUZZ_MUTATE is its mutator, if it has one.
  */
 #include "fuzz/packed.h"
 #include "fuzz/targets.h"

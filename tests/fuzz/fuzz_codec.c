@@ -57,8 +57,8 @@ static struct bw_error *decode(struct bw_decompressor *decompressor, unsigned co
     return error;
 }
 
-/* The same bytes give the same again, all of the output is written, and less of it is the beginning
- * of more. What zstd does with a window that is too large depends on the room it has. */
+/* The same bytes give the same output, the whole output is written, and a shorter output is a
+ * prefix of a longer one. Whether zstd accepts a large window depends on the room for output. */
 static void check(struct bw_decompressor *decompressor, unsigned compression, const uint8_t *stream,
                   size_t size, size_t wanted)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The target of probe filters. The first byte chooses a probe, what follows up to a NUL is the
- * filter, and the rest fills a record of that probe.
+ * The target for probe filters. The first byte chooses a probe, the text up to a NUL is the filter,
+ * and the rest fills a record of the probe.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +9,10 @@
 #include "fuzz/targets.h"
 #include "support/filter_matches.h"
 
-/* A record of any kind, with what its texts point to. */
+/* A record of any kind, and the bytes of its texts. */
 struct any_record {
     uint64_t words[2 * BW_RECORD_MEMBERS];
-    char *text; /* with NUL behind it */
+    char *text; /* with a NUL after it */
     size_t length;
 };
 

@@ -62,7 +62,7 @@ static void read_references(const struct bw_item *item)
         fuzz_fail("reading references ended early without a reason");
 }
 
-/* What was accepted can be computed with: nothing wraps, and what is compressed is small. */
+/* Accepted values do not overflow in calculations, and compressed extents are small. */
 static void read_file_extent(const struct bw_item *item)
 {
     struct bw_file_extent extent;
@@ -112,7 +112,7 @@ static void fuzz_item(uint8_t *bytes, size_t size)
 
 /* Blocks. */
 
-/* A list says what the leaf says: as many regular files, directories and subvolumes. */
+/* A list agrees with its leaf: the same numbers of regular files, directories and subvolumes. */
 static void read_list(const struct bw_node *leaf)
 {
     struct bw_buffer list = {0};
@@ -141,7 +141,7 @@ static void read_block(const struct bw_node *node)
         read_list(node);
 }
 
-/* The header is made to fit what is asked, or nothing but headers would be looked at. */
+/* Corrects the header; otherwise, almost all inputs would be rejected because of it. */
 static void fuzz_block(uint8_t *bytes, size_t size)
 {
     const uint32_t nodesize = 4096;

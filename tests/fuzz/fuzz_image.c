@@ -34,7 +34,7 @@ enum {
     OPTION_ALL_TYPES = 128,
 };
 
-/* What came out of one walk. */
+/* The result of one walk. */
 struct outcome {
     char terminator;
     bool escape;
@@ -142,7 +142,7 @@ static void compare(const struct outcome *a, const struct outcome *b, const char
         fuzz_fail("%s: another summary", what);
 }
 
-/* Sums and the map of devices: whatever the chunks are, there is an answer for each place. */
+/* Totals and the map of devices: there is an answer for each address, whatever the chunks are. */
 static void look_at_space(struct bw_fs *fs)
 {
     enum { ENOUGH = 64 };
@@ -161,7 +161,7 @@ static void look_at_space(struct bw_fs *fs)
     bw_device_map_close(map);
 }
 
-/* The lists and figures of whatever trees there are. */
+/* Lists and statistics of all trees. */
 
 static struct bw_error *take_subvolume(void *context, const struct bw_subvolume_info *info)
 {

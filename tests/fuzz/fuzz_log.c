@@ -53,7 +53,7 @@ static void must(bool holds, const char *what)
         fuzz_fail("%s", what);
 }
 
-/* Writes what is not zeros. */
+/* Writes all pages that are not zeros. */
 static void write_piece(int fd, const uint8_t *bytes, size_t length, off_t offset)
 {
     if (length && (bytes[0] || memcmp(bytes, bytes + 1, length - 1) != 0))

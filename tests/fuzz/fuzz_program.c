@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The target for the whole program: a packed image with mended checksums, and one of many command
- * lines, run as main() would. Whatever the image is like, the command ends with one of its exit
- * statuses, its text is text and its JSON is UTF-8, and no file is left open.
+ * The target for the whole program: a packed image with corrected checksums, and one of many
+ * command lines, run as main() would. For any image, the command ends with one of its exit
+ * statuses, prints valid text or JSON in UTF-8, and leaves no file open.
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -25,7 +25,7 @@ int program_main(int argc, char **argv);
 #include "cli/main.c" /* NOLINT(bugprone-suspicious-include) */
 #undef main
 
-/* What stdout has to be. */
+/* The expected format of stdout. */
 enum output_kind { RAW, TEXT, JSON };
 
 /* One command line. % is the first image, the other ones follow with -d; @ are the paths that the
@@ -204,7 +204,7 @@ static int next_descriptor(void)
     return descriptor;
 }
 
-/* Those of check are bits, as of fsck(8). */
+/* Exit statuses of check are bits, as those of fsck(8). */
 static void check_status(const char *command, int status)
 {
     const int most = strcmp(command, "check") == 0 ? 4 | 8 | 16 : STATUS_UNSUPPORTED;
@@ -247,7 +247,7 @@ static int run_captured(struct arguments *arguments)
     int kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     dup2(sink, STDOUT_FILENO);
     limit_output(OUTPUT_AT_MOST);
-    optind = 0; /* getopt_long() begins anew */
+    optind = 0; /* getopt_long() starts again */
     int status = program_main(arguments->count, arguments->words);
     fflush(stdout);
     clearerr(stdout);

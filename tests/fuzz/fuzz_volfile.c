@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The target beside the image: the bytes are a volfile, which is parsed and checked against the
- * built-in layers. It is never started: that would open
- * files.
+ * The target for volfiles, which are parsed and checked against the built-in layers. Graphs are
+ * never started, because that would open files.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -185,7 +185,7 @@ static void put_record(struct output *output, enum packed_kind kind,
     output->next += WORD + length;
 }
 
-/* Records for what lies between long runs of zeros. */
+/* Writes records for the data between long runs of zeros. */
 static void put_page(struct output *output, const struct packed_place *page, const uint8_t *bytes)
 {
     for (size_t start = 0, at = 0, end = 0; at <= PACKED_PAGE; at++) {
@@ -203,7 +203,7 @@ static void put_page(struct output *output, const struct packed_place *page, con
     }
 }
 
-/* Remembers pages by what they hold, to find those that are there twice. */
+/* Finds pages with equal contents. */
 struct page_table {
     uint32_t slots[1 << 14]; /* number of a page, plus one */
 };

@@ -77,15 +77,15 @@ bool packed_read(struct packed_image *image, const char *const *paths, unsigned 
 void packed_add_page(struct packed_image *image, unsigned device, uint64_t offset);
 void packed_sort(struct packed_image *image);
 
-/** The superblock at this place; NULL if there is none. */
+/** The superblock at this address; NULL if there is none. */
 struct bw_disk_superblock *packed_superblock(const struct packed_image *image,
                                              const struct packed_place *place);
 
 /** The size of tree blocks, by the first superblock that has a possible one; else 0. */
 uint32_t packed_nodesize(const struct packed_image *image);
 
-/** The tree block that begins at this place: it has the UUID of a file system of these devices.
- * NULL if there is none. */
+/** The tree block at this address, with the UUID of a file system of these devices; NULL if there
+ * is none. */
 uint8_t *packed_block(const struct packed_image *image, const struct packed_place *place);
 
 /** Writes right checksums to all superblocks and tree blocks. With `bound`, makes the size of

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Mutations of packed images. They know where superblocks, tree blocks and items begin, and change
- * mostly single members. What is done to a tree block is done to all its copies, as a rule, or
- * the good copy would be read.
+ * Mutations of packed images. They find superblocks, tree blocks and items, and mostly change
+ * single members. Usually, all copies of a tree block are changed; otherwise, the good copy would
+ * be read.
  */
 #include "fuzz/edits.h"
 #include "fuzz/packed.h"
 
-/* Of libFuzzer: knows what the program compares its input with. Other fuzzers may not have it. */
+/* The mutator of libFuzzer, which uses the values that the program compares its input with. Other
+ * fuzzers may lack it. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t room) __attribute__((weak));
 
 enum { BLOCKS = 4096 };
@@ -70,7 +71,7 @@ static uint8_t *any_slot(struct mutation *mutation, uint8_t *block)
     return count ? block + sizeof *header + below(mutation, count) * entry_size(header) : NULL;
 }
 
-/* The bytes of any item of a leaf; NULL if there are none. */
+/* The bytes of a random item of a leaf; NULL if there are none. */
 static uint8_t *any_item(struct mutation *mutation, uint8_t *block, size_t *size, uint8_t *type)
 {
     const struct bw_disk_item *item = (const void *)any_slot(mutation, block);
@@ -170,7 +171,7 @@ static void change_bytes(struct mutation *mutation, uint8_t *block)
         item[start] = (uint8_t)next(mutation);
 }
 
-/* The bytes of one item over those of another, of the same leaf or any other. */
+/* Overwrites an item with the bytes of another one, of any leaf. */
 static void copy_item(struct mutation *mutation, uint8_t *block)
 {
     size_t size, other_size;
@@ -277,8 +278,8 @@ static void change_superblocks(struct mutation *mutation)
     }
 }
 
-/* A number anywhere: what is no superblock and no tree block, such as the pieces of a dump and the
- * tables of partitions. */
+/* Changes a number outside of superblocks and tree blocks, for example in the pieces of a dump or
+ * in a partition table. */
 static void change_page(struct mutation *mutation)
 {
     struct packed_image *image = mutation->image;

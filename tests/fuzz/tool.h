@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the test program of the fuzz targets does when it is given arguments. */
+/* Functions of the test program for fuzz targets when it is called with arguments. */
 #ifndef BW_TESTS_FUZZ_TOOL_H
 #define BW_TESTS_FUZZ_TOOL_H
 

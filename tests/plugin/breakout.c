@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * toys/breakout: a layer that does what the program has no use for, as if an image had made it: at
- * the first read, in a thread of its own. It writes a line about each attempt to stderr.
+ * toys/breakout: a layer that tries everything that the program never needs, as a hostile image
+ * might: at the first read, in its own thread. It writes a line about each attempt to stderr.
  */
 #include <btrfs-walk/graph.h>
 #include <errno.h>
@@ -28,7 +28,7 @@
 
 static atomic_flag tried = ATOMIC_FLAG_INIT;
 
-/* The errno of the attempts that cannot succeed says that they were not forbidden. */
+/* Attempts that cannot succeed show by their errno that they were not forbidden. */
 static void say(const char *what, bool succeeded)
 {
     int problem = errno;
@@ -144,7 +144,7 @@ static void try_moves(struct bw_xlator *xlator, const char *victim)
     closed(folder);
 }
 
-/* What root can do. */
+/* Attempts that need root. */
 static void try_privileges(struct bw_xlator *xlator)
 {
     const char *path = in_folder(xlator, "disk");
@@ -173,7 +173,7 @@ static void try_files(struct bw_xlator *xlator)
     closed(folder);
 }
 
-/* Signals also go to whom a descriptor belongs to. */
+/* Signals are also sent to the owner of a descriptor. */
 static bool owns_descriptor(void)
 {
     return fcntl(STDERR_FILENO, F_SETOWN, getpid()) == 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * toys/crash: a layer that ends the program at a call of one's choice, in a way of one's choice: to
- * see what the flight recorder tells of it.
+ * toys/crash: a layer that ends the program at a chosen call in a chosen way, to test the flight
+ * recorder.
  */
 #include <btrfs-walk/graph.h>
 #include <stdatomic.h>

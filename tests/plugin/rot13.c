@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * toys/rot13: a layer that is not part of the project, as anybody could write one. It is built
- * against the installed headers alone and turns every letter of what is read by thirteen places.
- * One such layer spoils every checksum; two of them, one above the other, are as if there were
- * none.
+ * toys/rot13: a layer from outside of the project, built only with the installed headers. It
+ * rotates every letter by 13. One such layer breaks every checksum; two of them have no effect.
  */
 #include <btrfs-walk/graph.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* What init finds in the options, and what happened since: the private state of one layer. */
+/* The private state of a layer: its options and counters. */
 struct rot13 {
     uint64_t kind;
     atomic_uint_fast64_t letters;
@@ -39,7 +37,7 @@ static uint64_t turn_all(uint8_t *bytes, uint32_t length)
     return letters;
 }
 
-/* The requests go down as they are; what comes back is changed in place. */
+/* Passes the requests on unchanged, and changes the results in place. */
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {

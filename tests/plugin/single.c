@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * toys/single: a chunk map for file systems whose chunks have the profiles single or DUP. It takes
- * the place of cluster/chunk-map, which shows that a layer made outside of the project is told the
- * same: the devices and the chunks. It knows no second copies and no cut requests.
+ * toys/single: a chunk map for file systems with the profiles single or DUP. It replaces
+ * cluster/chunk-map, and shows that a layer from outside of the project receives the same messages
+ * about devices and chunks. It supports neither second copies nor requests across chunks.
  */
 #include <btrfs-walk/graph.h>
 #include <stdlib.h>
