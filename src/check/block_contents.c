@@ -91,9 +91,9 @@ void bw_check_owner(const struct bw_reached_block *block)
 }
 
 /*
- * Whether data have the checksums that their inode requires. In an uncompressed extent, only the
- * referenced part needs them: preallocated space has no checksums until it is written. Extents
- * still marked as preallocated are skipped.
+ * Checksums of data: missing ones, and ones that exist although the inode has NODATASUM. In an
+ * uncompressed extent, only the referenced part needs them: preallocated space has no checksums
+ * until it is written. Extents still marked as preallocated are skipped.
  */
 
 static void note_inode(const struct bw_reached_block *leaf, const struct bw_item *item,

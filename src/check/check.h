@@ -101,7 +101,7 @@ struct bw_check {
     unsigned workers;
     struct bw_findings findings;
     enum bw_pass_number pass;
-    atomic_bool stopped;             /**< the user wants no more */
+    atomic_bool stopped;             /**< the progress callback returned false */
     atomic_bool unfinished;          /**< something could not be checked; see bw_check_summary */
     atomic_uint_fast64_t blocks;     /**< checked so far */
     atomic_uint_fast64_t data_bytes; /**< checked so far */

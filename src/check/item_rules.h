@@ -57,8 +57,8 @@ bool bw_item_wrong(struct bw_item_fault *fault, const char *format, ...)
 /** The same with a code that is not the default of the item type. */
 bool bw_item_wrong_as(struct bw_item_fault *fault, enum bw_code_number code, const char *format,
                       ...) __attribute__((format(printf, 3, 4), cold));
-/** The same, with the message of a decoder. Takes the error; false if it is NULL. The item's name
- * at the beginning of the message is dropped, since the key contains it. */
+/** The same, with the message of a decoder's error, which it frees; false if the error is NULL. The
+ * item's name at the beginning of the message is dropped, since the key contains it. */
 bool bw_item_refused(struct bw_item_fault *fault, struct bw_error *error);
 
 /** Whether a number is no multiple of the sector size. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who pays for extents with simple quotas: counted while trees are walked, for the pass `quota`. */
+/* Simple quotas: counts the bytes charged to each subvolume while trees are walked, for the pass
+ * `quota`. */
 #ifndef BW_CHECK_QUOTA_H
 #define BW_CHECK_QUOTA_H
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What differs in a file that both trees have: attributes, extended attributes, contents.
+ * Compares a file that both trees have: attributes, extended attributes, contents.
  *
- * Contents are compared without reading them where that is possible. Both are taken apart into
- * pieces of extents. Of two pieces at the same offset,
+ * Contents are compared without reading them where possible. Each side is divided into pieces of
+ * extents, and two pieces at the same offset are equal if
  *
- *   - the same piece of the same extent is equal, and so are holes and space never written;
- *   - data that are stored as they are, are equal if their checksums are; a hole has those of
- *     zeros;
- *   - compressed data are equal if they are compressed alike and the checksums of all of it are
- *     equal.
+ *   - both are the same piece of the same extent;
+ *   - each is a hole or preallocated space;
+ *   - both are uncompressed and their checksums are equal (a hole has the checksums of zeros);
+ *   - both are compressed with the same method and all their checksums are equal.
  *
- * Whatever this leaves open is read on both sides.
+ * Uncompressed data with different checksums differ. All other pieces are read on both sides.
  */
 #include <inttypes.h>
 #include <stdlib.h>

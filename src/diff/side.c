@@ -276,7 +276,7 @@ struct bw_error *bw_diff_path(struct bw_diff *diff, unsigned side, uint64_t dire
     return diff->rows.texts.failed ? bw_error_no_memory() : NULL;
 }
 
-/* The entry of a directory on the way of a path. */
+/* One component of a path, looked up in its directory. */
 struct step {
     const char *name;
     size_t length;

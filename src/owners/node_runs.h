@@ -32,7 +32,7 @@ struct bw_found_nodes {
     size_t count, capacity;
 };
 
-/** All zeros is one without blocks. */
+/** All zeros: no blocks. */
 struct bw_level_order {
     struct bw_found_nodes found[BW_MAX_LEVEL];
     /** Of the current level, in order: for blocks with one reference, their indices in the order of

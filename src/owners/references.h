@@ -51,7 +51,7 @@ struct bw_extent_entry {
     struct bw_cursor inside; /**< the references in the item, for bw_extent_reference_step() */
 };
 
-/** Decodes one; false for other items, and if it is cut off. */
+/** Decodes an extent item; false for other items and for truncated ones. */
 bool bw_extent_entry_decode(const struct bw_fs *fs, const struct bw_item *item,
                             struct bw_extent_entry *extent);
 
@@ -63,7 +63,8 @@ bool bw_extent_reference_step(struct bw_extent_entry *extent, struct bw_referenc
 bool bw_extent_keyed(const struct bw_extent_entry *extent, const struct bw_item *item,
                      struct bw_reference *reference);
 
-/** The fact about the block itself that an extent item promises. */
+/** The block's address, generation and level according to its extent item, in the form of a
+ * reference, to be compared with the block itself. */
 struct bw_reference bw_extent_itself(const struct bw_extent_entry *extent);
 
 #endif

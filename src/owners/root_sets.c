@@ -94,7 +94,7 @@ static uint32_t of_part(struct bw_root_sets *sets, unsigned height, uint64_t fir
     return join(sets, low, high);
 }
 
-/* The reverse: a set that is a node of its own. */
+/* Whether a set is stored as a single range, the reverse of bw_root_set_of_range(). */
 static bool is_range(const struct bw_root_sets *sets, uint32_t set, struct bw_root_range *range)
 {
     const uint64_t value = sets->nodes[set];

@@ -21,9 +21,6 @@
 #include "trees/block_text.h"
 #include "trees/dump.h"
 
-/* The trees of a file system in the order of btrfs-progs: first the ones that the superblock points
- * to, then the ones of the root tree, then the logs. */
-
 /* A tree to be printed. */
 struct dump_tree {
     struct bw_tree tree;
@@ -127,8 +124,9 @@ static struct bw_error *give_roots(struct iteration *iteration, const struct bw_
     return bw_fs_items(iteration->fs, tree, first, last, give_root, iteration);
 }
 
-/* Passes on the trees of an id, or all of them if `id` is NULL; with `replayed`, after the replay
- * of the log. Reports unreadable roots. */
+/* Calls `take` for the trees with an id, or for all if `id` is NULL, in the order of btrfs-progs:
+ * trees in the superblock, trees in the root tree, logs. With `replayed`, trees are given as they
+ * are after the replay of the log. Reports unreadable roots. */
 static struct bw_error *each_tree(struct bw_fs *fs, const uint64_t *id, bool replayed,
                                   tree_visitor *take, void *context)
 {

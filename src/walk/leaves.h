@@ -100,9 +100,9 @@ struct bw_error *bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree
 void bw_leaves_destroy(struct bw_leaves *leaves);
 
 /**
- * Begins with another node: reads it, wants nothing yet. Leaves whose addresses are in `lost` are
- * never read: their contents are recovered in another way, and would be listed twice if the leaf
- * became readable.
+ * Moves on to another node and reads it; no leaf is selected yet. Leaves whose addresses are in
+ * `lost` are never read: their contents are recovered in another way, and would be listed twice if
+ * the leaf became readable.
  */
 struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *tree,
                                 const struct bw_block_pointer *pointer, const struct bw_map *lost);
