@@ -118,7 +118,9 @@ struct bw_fs_status {
     bool log_tree;          /**< there is a log tree: changes that were fsynced, not committed */
     bool log_replayed;      /**< functions show these changes, as far as the log can be read */
     uint64_t damages;       /**< messages of severity BW_DAMAGE so far */
-    uint64_t reserved[4];   /**< zeros: room for more members */
+    uint64_t generation;    /**< of the root tree in use; less than in the superblock if an older
+                               generation was chosen, or replaces a lost root tree */
+    uint64_t reserved[3];   /**< zeros: room for more members */
 };
 
 /**

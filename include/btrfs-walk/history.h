@@ -196,6 +196,9 @@ struct bw_deleted_options {
     /** Called before each generation is opened, with its number, counted from 1. May be NULL. */
     void (*progress)(void *context, size_t number, size_t count);
     void *context; /**< of `progress` */
+    /** Report files that the current generation has lost, instead of those that were deleted: their
+     * inodes are in tree blocks that cannot be read. Whether they had been deleted is unknown. */
+    bool lost;
 };
 
 /** A generation that contains deleted files. */

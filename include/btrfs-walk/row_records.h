@@ -614,6 +614,23 @@ struct bw_deletedinfo {
     struct bw_names bad; /**< the first lost ranges, as OFFSET+LENGTH */
 };
 
+/** Version 1, Evolving/Evolving/Common: a file in the manifest of an extraction. */
+struct bw_savedinfo {
+    /** verified, unverified, partly (zeros replace lost parts), linked (another name of a file),
+     *  skipped, or lost (the inode) */
+    const char *saved;
+    struct bw_bytes path; /**< path in the file system */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    struct bw_bytes name; /**< path in the target directory */
+    uint64_t size; /**< size; absent if the inode is lost */
+    uint64_t bad_bytes; /**< number of lost bytes */
+    const char *algorithm; /**< hash algorithm: sha256 */
+    const char *hash; /**< hash of the extracted contents; absent if there are none */
+    uint64_t subvolume; /**< id of the subvolume */
+    uint64_t inode; /**< inode number in that subvolume */
+    uint64_t generation; /**< generation that was read */
+};
+
 /** Version 2, Evolving/Evolving/Common: a version of a file. */
 struct bw_versioninfo {
     uint64_t generation; /**< newest generation that contains it */

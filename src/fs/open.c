@@ -161,6 +161,7 @@ struct bw_fs_status bw_fs_status(const struct bw_fs *fs)
 {
     struct bw_fs_status status = fs->status;
     status.damages = atomic_load(&fs->damages);
+    status.generation = fs->root_tree.root.generation;
     return status;
 }
 

@@ -210,16 +210,19 @@ static struct bw_error *add(const struct finding *finding, uint64_t number)
     return NULL;
 }
 
-/* Whether an inode is missing in the current generation, or its absence is uncertain. */
+/* Whether an inode is missing in the current generation: because it was deleted or, with
+ * options.lost, because its block is lost. */
 static struct bw_error *is_lacking(struct finding *finding, uint64_t number, uint64_t generation,
                                    bool *lacking)
 {
     struct bw_diff_file file;
-    *lacking = true;
+    const bool wants_lost = finding->deleted->options.lost;
+    *lacking = !wants_lost;
     if (!finding->has_present)
         return NULL;
     BW_TRY(bw_diff_file_read(&finding->present, number, &file));
-    *lacking = !file.lost && !(file.exists && file.inode.generation == generation);
+    *lacking = wants_lost ? file.lost
+                          : !file.lost && !(file.exists && file.inode.generation == generation);
     return NULL;
 }
 
@@ -329,7 +332,7 @@ static struct bw_error *find_in(struct bw_deleted *deleted, const struct bw_subv
     const struct bw_subvolume *present = same_in(deleted->present, subvolume);
     const struct bw_subvolume *other = newer ? newer : present;
     if (!other)
-        return add_all(&finding);
+        return deleted->options.lost ? NULL : add_all(&finding);
     if (present) {
         const struct bw_diff_side side = {deleted->present, present};
         bw_diff_tree_init(&finding.present, &side);
@@ -382,7 +385,7 @@ static struct bw_error *find_orphans(struct bw_deleted *deleted,
 static struct bw_error *deleted_find_present(struct bw_deleted *deleted)
 {
     const struct bw_subvolume_table *table = &deleted->present->subvolumes;
-    for (size_t i = 0; i < table->count; i++) {
+    for (size_t i = 0; i < table->count && !deleted->options.lost; i++) {
         struct finding finding = {.deleted = deleted, .subvolume = &table->items[i]};
         BW_TRY(table->items[i].deleted ? add_all(&finding)
                                        : find_orphans(deleted, &table->items[i]));

@@ -20,7 +20,7 @@ struct deleted_state {
     struct extract_settings extract;
     struct cmd_generations_settings states;
     uint64_t since;
-    bool no_data, unverified, null_terminated;
+    bool no_data, unverified, null_terminated, lost;
 };
 
 /* A running deleted command. */
@@ -61,6 +61,8 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct deleted_state, no_data)},
     {0, "extract", "DEST", "extract the listed files into this directory",
      CMD_TEXT(struct deleted_state, extract.folder)},
+    {0, "lost", NULL, "instead, files that the current generation has lost by damage",
+     CMD_FLAG(struct deleted_state, lost)},
     {0, "unverified", NULL, "also extract files without checksums, which may contain anything",
      CMD_FLAG(struct deleted_state, unverified)},
     CMD_GROUP(cmd_generations_options, struct deleted_state, states),
@@ -93,6 +95,7 @@ static struct bw_error *begin(struct deleting *deleting, struct bw_fs *present)
         .maxdepth = selection->maxdepth,
         .mindepth = selection->mindepth,
         .progress = cmd_progress_state,
+        .lost = deleting->settings->lost,
     };
     return bw_deleted_open(present, &how, &deleting->deleted);
 }

@@ -29,6 +29,7 @@ const struct cmd_option extract_options[] = {
     {0, "on-error", "WORD",
      "at unreadable data: skip the file (skip, the default), write zeros (zero), or stop (fail)",
      CMD_WORD(struct extract_settings, on_error, cmd_on_error_words)},
+    CMD_GROUP(extract_list_options, struct extract_settings, lists),
     {0},
 };
 
@@ -402,6 +403,7 @@ static struct bw_error *write_part(void *context, const struct bw_stream_file *f
 {
     struct extract *extract = context;
     struct bw_export_entry *item = file->user;
+    extract_lists_add_part(&extract->lists, part);
     if (!extract->began)
         BW_TRY(begin_content(extract, item));
     if (extract->failed)
@@ -504,7 +506,9 @@ static struct bw_error *finish_name(struct extract *extract, struct bw_export_en
     bool replaced = link.state == BW_LINK_NOWHERE || (error && error->system == EMLINK);
     bool copied = replaced || needs_copy(error);
     *again = link.state == BW_LINK_COMING || copied;
-    if (!*again && !is_already_extracted(extract, item, error))
+    item->checked = !*again && is_already_extracted(extract, item, error);
+    extract->failed = !*again && error && !item->checked;
+    if (extract->failed)
         return tolerate(extract, error);
     bw_error_free(error);
     item->skipped = !copied;
@@ -538,6 +542,7 @@ static struct bw_error *finish_item(struct extract *extract, struct bw_export_en
                                     bool *again)
 {
     if (!item->has_inode || !item->type) {
+        extract->failed = true;
         add_missed(extract,
                    bw_error_create(BW_ERROR_CORRUPT, "%s: its inode is lost", item->path.data));
         return NULL;
@@ -548,14 +553,31 @@ static struct bw_error *finish_item(struct extract *extract, struct bw_export_en
                                            : finish_content(extract, item);
 }
 
+static struct bw_error *list_item(struct extract *extract, const struct bw_export_entry *item,
+                                  bool is_name)
+{
+    const enum extract_outcome outcome = item->checked ? EXTRACT_KEPT
+                                         : bw_target_leaves_out(&extract->target, &item->inode)
+                                             ? EXTRACT_OMITTED
+                                         : extract->failed ? EXTRACT_FAILED
+                                         : is_name         ? EXTRACT_LINKED
+                                                           : EXTRACT_MADE;
+    return item->type == S_IFDIR
+               ? NULL
+               : extract_lists_add(&extract->lists, extract->export.session.fs, item, outcome);
+}
+
 /* The stream's functions; `context` is the struct extract. */
 static struct bw_error *finish_entry(void *context, const struct bw_stream_file *file,
                                      bool complete)
 {
     struct extract *extract = context;
     struct bw_export_entry *item = file->user;
+    const bool is_name = item->skipped && !item->checked;
     bool again = false;
     struct bw_error *error = complete ? finish_item(extract, item, &again) : NULL;
+    if (complete && !error && !again)
+        error = list_item(extract, item, is_name);
     cmd_bad_flush(&extract->bad);
     bw_target_file_abandon(&extract->file);
     extract->began = extract->failed = extract->lost = extract->zeroed = false;
@@ -705,6 +727,7 @@ static int extract_image(const struct cmd_common *common, struct extract_setting
     cmd_clean_up_on_exit(remove_unfinished);
     struct bw_error *error = work(extract, context);
     unfinished = NULL;
+    error = extract_lists_close(&extract->lists, error);
     cmd_progress_end();
     list_missed(extract);
     status = cmd_export_close(&extract->export, error);
@@ -727,6 +750,8 @@ static struct bw_error *open_folder(void *context, const struct bw_fs *planned)
         BW_TRY(outputs->before->writing.open_outputs(outputs->before->writing.outputs, planned));
     BW_TRY(bw_target_open(settings->folder, &settings->target, &outputs->extract->target));
     BW_TRY(bw_target_open(settings->folder, &settings->target, &outputs->extract->look));
+    BW_TRY(
+        extract_lists_open(&outputs->extract->lists, &settings->lists, outputs->writing, planned));
     return start_maker(outputs->writing, outputs->extract);
 }
 

@@ -5,6 +5,7 @@
 
 #include "cli/export/export.h"
 #include "cli/common/monitor.h"
+#include "cli/export/extraction_lists.h"
 #include "export/written.h"
 #include "export/target.h"
 #include "export/target_maker.h"
@@ -17,6 +18,7 @@ struct extract_settings {
     const char *folder;
     struct bw_target_options target;
     enum cmd_on_error on_error;
+    struct extract_list_settings lists;
 };
 
 /** The options for writing files, for a struct extract_settings. */
@@ -51,6 +53,7 @@ struct extract {
     struct bw_xattr_reader *xattrs;
     struct bw_buffer text; /**< the target of a link, symbolic or hard */
     struct cmd_bad_ranges bad;
+    struct extract_lists lists;
     struct bw_error *missed[EXTRACT_LISTED];
     uint64_t missed_count;
 };

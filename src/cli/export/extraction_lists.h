@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Lists that an extraction writes: a manifest with the status and the hash of each file, and the
+ * paths of the files that were not extracted completely. The manifest is appended to, so after an
+ * interrupted extraction and its continuation it contains all files.
+ */
+#ifndef BW_CLI_EXPORT_EXTRACTION_LISTS_H
+#define BW_CLI_EXPORT_EXTRACTION_LISTS_H
+
+#include "btrfs-walk/history.h"
+#include "cli/export/export.h"
+
+/** The files that --manifest and --missed name; NULL: none. */
+struct extract_list_settings {
+    const char *manifest, *missed;
+};
+
+/** Their options, for a struct extract_list_settings. */
+extern const struct cmd_option extract_list_options[];
+
+/** A list that is being written. All zeros: none. */
+struct extract_list {
+    const char *name;
+    int descriptor;
+    struct bw_buffer gathered;
+};
+
+/** The lists of a running extraction. All zeros: none. */
+struct extract_lists {
+    struct extract_list manifest, missed;
+    struct bw_rows *rows;
+    struct bw_rows_stream stream;
+    struct bw_hash *hash;
+    struct bw_recoverable read; /**< the parts of the current file */
+};
+
+/** Opens the lists, before the sandbox is entered. */
+struct bw_error *extract_lists_open(struct extract_lists *lists,
+                                    const struct extract_list_settings *settings,
+                                    const struct cmd_common *common, const struct bw_fs *planned);
+
+/** Adds a part of the current file to its hash. Bad parts count as zeros. */
+void extract_lists_add_part(struct extract_lists *lists, const struct bw_data_part *part);
+
+/** What became of an entry. */
+enum extract_outcome {
+    EXTRACT_MADE,    /**< it was extracted, perhaps with zeros in place of lost parts */
+    EXTRACT_LINKED,  /**< it is another name of a file that was extracted */
+    EXTRACT_KEPT,    /**< an earlier extraction has made it */
+    EXTRACT_OMITTED, /**< a device node that only --preserve makes */
+    EXTRACT_FAILED,  /**< it was not extracted */
+};
+
+/** Ends the current file, or another entry that is no directory. `fs` is its file system. */
+struct bw_error *extract_lists_add(struct extract_lists *lists, const struct bw_fs *fs,
+                                   const struct bw_export_entry *item,
+                                   enum extract_outcome outcome);
+
+/** Closes the lists. Consumes `error`, which may be NULL; returns the first error. */
+struct bw_error *extract_lists_close(struct extract_lists *lists, struct bw_error *error);
+
+#endif
