@@ -28,6 +28,7 @@ enum bw_error_code {
     BW_ERROR_NOT_FOUND,      /**< the file, tree, ... asked for does not exist in the image */
     BW_ERROR_STOPPED,        /**< a callback asked to stop */
     BW_ERROR_AMBIGUOUS,      /**< there are several file systems; see btrfs-walk/image.h */
+    BW_ERROR_NO_CHECKSUM,    /**< data that can be read, but not verified: a checksum is missing */
 };
 
 struct bw_error;

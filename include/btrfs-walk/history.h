@@ -262,11 +262,12 @@ struct bw_recoverable {
     uint64_t good, bad; /**< bytes that could, and could not, be read and verified */
     uint64_t zeros;     /**< bytes of holes */
     uint64_t in_tree;   /**< good bytes in tree blocks, which have checksums */
+    uint64_t unchecked; /**< bad bytes that could be read, but whose checksums are missing */
     size_t count;       /**< of lost ranges; the first ones are recorded: */
     struct {
         uint64_t offset, length;
     } ranges[BW_RECOVERABLE_RANGES];
-    uint64_t reserved[2]; /**< zeros: room for more members */
+    uint64_t reserved[1]; /**< zeros: room for more members */
 };
 
 /** Adds a part of a file; call it in the order of the parts. */

@@ -137,6 +137,8 @@ struct bw_profileinfo {
 struct bw_probleminfo {
     const char *severity; /**< warning or damage */
     const char *message; /**< the message */
+    /** further messages that differ only in their numbers; absent if all are listed */
+    uint64_t similar;
 };
 
 /** Version 2, Evolving/Evolving/Common: a partition of a disk. */
@@ -616,19 +618,94 @@ struct bw_deletedinfo {
 
 /** Version 1, Evolving/Evolving/Common: a file in the manifest of an extraction. */
 struct bw_savedinfo {
-    /** verified, unverified, partly (zeros replace lost parts), linked (another name of a file),
-     *  skipped, or lost (the inode) */
+    /** verified, unverified (it has no checksums), partly (zeros replace lost parts), or linked
+     *  (another name of an extracted file) */
     const char *saved;
     struct bw_bytes path; /**< path in the file system */
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
     struct bw_bytes name; /**< path in the target directory */
-    uint64_t size; /**< size; absent if the inode is lost */
+    uint64_t size; /**< size */
     uint64_t bad_bytes; /**< number of lost bytes */
     const char *algorithm; /**< hash algorithm: sha256 */
-    const char *hash; /**< hash of the extracted contents; absent if there are none */
+    const char *hash; /**< hash of the extracted contents; only for regular files */
     uint64_t subvolume; /**< id of the subvolume */
     uint64_t inode; /**< inode number in that subvolume */
     uint64_t generation; /**< generation that was read */
+};
+
+/** Version 1, Evolving/Evolving/Common: a file, and how much of it can be read. */
+struct bw_rescuefileinfo {
+    const char *recoverable; /**< verified, unverified (it has no checksums), partly or lost */
+    const char *type; /**< file, symlink, ... */
+    struct bw_bytes path; /**< path */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t size; /**< size; absent if the inode is lost */
+    uint64_t bad_bytes; /**< number of lost bytes */
+    struct bw_names bad; /**< the first lost ranges, as OFFSET+LENGTH */
+    uint64_t subvolume; /**< id of the subvolume */
+    uint64_t inode; /**< inode number in that subvolume */
+};
+
+/** Version 1, Evolving/Evolving/Common: how many files of a subvolume can be read; everything
+ *  but directories is a file. */
+struct bw_rescuesubvolumeinfo {
+    uint64_t subvolume; /**< id of the subvolume */
+    struct bw_bytes subvolume_path; /**< its path; absent if it has none */
+    /** the path in base64; in JSON only if it is not UTF-8 */
+    struct bw_bytes subvolume_path_bytes;
+    uint64_t complete; /**< whether its top directory can be read */
+    uint64_t verified_files; /**< files whose contents match their checksums */
+    uint64_t verified_bytes; /**< their sizes */
+    /** files that can be read completely, but not verified: their checksums are lost, or never
+     *  existed */
+    uint64_t unverified_files;
+    uint64_t unverified_bytes; /**< their sizes */
+    uint64_t partly_files; /**< files with unreadable parts */
+    uint64_t partly_bytes; /**< their sizes */
+    uint64_t bad_bytes; /**< their unreadable bytes */
+    uint64_t lost_files; /**< files that are lost except for their names */
+    uint64_t lost_bytes; /**< their sizes, if known */
+};
+
+/** Version 1, Evolving/Evolving/Common: an older generation with files that cannot be read in
+ *  the current one. */
+struct bw_rescuegenerationinfo {
+    uint64_t generation; /**< transaction that committed it */
+    int64_t changed; /**< time of the last change in its subvolumes; absent if unknown */
+    /** files that can be read in it, and neither in the current nor in a newer generation */
+    uint64_t files;
+    uint64_t bytes; /**< their sizes */
+};
+
+/** Version 1, Evolving/Evolving/Common: a command that saves files. */
+struct bw_rescuestepinfo {
+    /** what it saves: whole, unverified, older, partly, lost or deleted files */
+    const char *step;
+    const char *shell_command; /**< the command, for a shell */
+};
+
+/** Version 1, Evolving/Evolving/Common: the readable files of a damaged file system, and how to
+ *  save them. */
+struct bw_rescueinfo {
+    const char *label; /**< label */
+    struct bw_bytes fsid; /**< UUID of the file system */
+    uint64_t size; /**< size of the file system */
+    uint64_t used; /**< used bytes */
+    uint64_t device_count; /**< number of its devices */
+    uint64_t missing_devices; /**< devices without an image */
+    uint64_t generation; /**< generation that was read */
+    uint64_t newest_generation; /**< generation in the superblock */
+    /** healthy; degraded, if only copies are lost; or damaged, if files are lost */
+    const char *state;
+    struct bw_names open_options; /**< options that were needed to open it */
+    uint64_t problem_count; /**< number of problems */
+    struct bw_records problems; /**< what is wrong */
+    struct bw_records by_subvolume; /**< files by subvolume */
+    /** older generations with whole versions of files that cannot be read */
+    struct bw_records generations;
+    uint64_t hidden_files; /**< files in lost tree blocks, of which only older generations know */
+    uint64_t deleted_files; /**< deleted files that older generations contain */
+    struct bw_records steps; /**< commands that save files, in order */
 };
 
 /** Version 2, Evolving/Evolving/Common: a version of a file. */

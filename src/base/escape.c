@@ -63,3 +63,29 @@ void bw_escape_words(struct bw_buffer *buffer, const char *message)
 {
     bw_escape_line(buffer, message, strlen(message));
 }
+
+static bool has_control(const char *word)
+{
+    for (; *word; word++)
+        if ((uint8_t)*word < ' ' || *word == 0x7f)
+            return true;
+    return false;
+}
+
+void bw_append_shell_word(struct bw_buffer *buffer, const char *word)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                "0123456789/._-+:=@%,";
+    const bool quoted = word[strspn(word, plain)] != '\0' || !*word, control = has_control(word);
+    bw_buffer_format(buffer, "%s", control ? "$'" : quoted ? "'" : "");
+    for (; *word; word++)
+        if (control && ((uint8_t)*word < ' ' || *word == 0x7f))
+            bw_buffer_format(buffer, "\\%03o", (uint8_t)*word);
+        else if (control && (*word == '\'' || *word == '\\'))
+            bw_buffer_format(buffer, "\\%c", *word);
+        else if (*word == '\'')
+            bw_buffer_format(buffer, "'\"'\"'");
+        else
+            bw_buffer_append_byte(buffer, *word);
+    bw_buffer_format(buffer, "%s", quoted ? "'" : "");
+}

@@ -18,4 +18,8 @@ void bw_escape_line(struct bw_buffer *buffer, const void *bytes, size_t length);
  * nothing in it, and its spaces are unchanged. */
 void bw_escape_words(struct bw_buffer *buffer, const char *message);
 
+/** Appends a word of a shell command, quoted if necessary. Control characters are written as in
+ * $'\n', which bash, zsh and ksh understand. */
+void bw_append_shell_word(struct bw_buffer *buffer, const char *word);
+
 #endif

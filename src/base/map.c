@@ -112,3 +112,11 @@ bool bw_map_put(struct bw_map *map, uint64_t key, uint32_t value)
     *entry = (struct bw_map_entry){(uint32_t)key, (uint32_t)(key >> 32), value};
     return true;
 }
+
+uint64_t bw_hash_path(const char *path, size_t length)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (uint8_t)path[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}

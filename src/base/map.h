@@ -44,4 +44,7 @@ size_t bw_map_hash(uint64_t key, uint64_t multiplier);
  * unpredictable which of them collide. `map` is any address of the caller's. */
 uint64_t bw_map_random_multiplier(const void *map);
 
+/** A number for a path or other text, as a key: FNV-1a. */
+uint64_t bw_hash_path(const char *path, size_t length);
+
 #endif

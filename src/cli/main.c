@@ -25,7 +25,7 @@ const struct command *const cmd_table[] = {
     &cmd_xattr,    &cmd_extents,  &cmd_tar,        &cmd_extract, &cmd_sum,
     &cmd_bodyfile, &cmd_send, &cmd_mount,    &cmd_versions,   &cmd_deleted, &cmd_roots,
     &cmd_log,      &cmd_info,     &cmd_check,      &cmd_owner,   &cmd_devices,
-    &cmd_report,   &cmd_usage,    &cmd_du,         &cmd_space,   &cmd_compression,
+    &cmd_report,   &cmd_rescue,   &cmd_usage,    &cmd_du,         &cmd_space,   &cmd_compression,
     &cmd_qgroups,  &cmd_picture,  &cmd_subvolumes, &cmd_diff,    &cmd_super,
     &cmd_chunks,   &cmd_map,      &cmd_tree_stats, &cmd_dump,    &cmd_graph,
     &cmd_xlators,  &cmd_blackbox, &cmd_help,       NULL,

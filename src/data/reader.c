@@ -319,12 +319,12 @@ static struct bw_error *end_plain(struct bw_data_fetch *fetch, const struct job 
 static struct bw_error *no_checksum(uint64_t logical, const struct bw_checksum_run *run)
 {
     if (run->lost)
-        return bw_error_create(BW_ERROR_CORRUPT,
+        return bw_error_create(BW_ERROR_NO_CHECKSUM,
                                "data at %" PRIu64
                                ": their checksums are lost with tree block %" PRIu64
                                " (--no-checksums reads them without)",
                                logical, run->lost);
-    return bw_error_create(BW_ERROR_CORRUPT,
+    return bw_error_create(BW_ERROR_NO_CHECKSUM,
                            "data at %" PRIu64 ": no checksum (--no-checksums reads them without)",
                            logical);
 }

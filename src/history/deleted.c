@@ -59,6 +59,7 @@ void bw_recoverable_add(struct bw_recoverable *left, const struct bw_data_part *
     }
     const size_t last = left->count - 1;
     left->bad += part->length;
+    left->unchecked += part->error && part->error->code == BW_ERROR_NO_CHECKSUM ? part->length : 0;
     if (left->count && left->count <= BW_RECOVERABLE_RANGES &&
         left->ranges[last].offset + left->ranges[last].length == part->offset) {
         left->ranges[last].length += part->length;

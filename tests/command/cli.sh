@@ -90,7 +90,7 @@ expect "several commands" 2 "did you mean .*'xattr'.* or 'xlators'.*\?$" x "$pla
 # Names from other programs, and words that users look for: each hint names an existing command with
 # an option that it really has.
 hints=0
-for word in undelete recover rescue list files grep df history search snapshots verify; do
+for word in undelete recover restore list files grep df history search snapshots verify; do
     expect "$word is no command" 2 "^btrfs-walk: $word is neither .*; did you mean '" "$word" \
         "$plain"
     while read -r hint option; do

@@ -63,6 +63,7 @@ OTHERS = {
     ("tree-stats", "--items"): "itemsinfo",
     ("qgroups", "--status"): "quotainfo",
     ("roots", "--trees"): "statetreeinfo",
+    ("rescue", "--list"): "rescuefileinfo",
 }
 
 

@@ -291,6 +291,7 @@ static int parse_options(const struct command *command, int argc, char **argv,
 {
     const struct cmd_option_list list = cmd_options_of(command, common, state);
     struct getopt_tables tables = {.letters = ""};
+    optind = 0; /* begins again, if a command runs another one */
     struct shown later = {NULL, NULL};
     int result, status = SHOWED_NOTHING, index = 0;
     fill_tables(&tables, &list);

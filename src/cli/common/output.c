@@ -83,7 +83,8 @@ static void explain(const struct bw_error *error, int depth)
 static bool is_about_image(const struct bw_error *error)
 {
     return error->code == BW_ERROR_CORRUPT || error->code == BW_ERROR_MISSING_DEVICE ||
-           error->code == BW_ERROR_UNSUPPORTED || error->code == BW_ERROR_NOT_FOUND;
+           error->code == BW_ERROR_UNSUPPORTED || error->code == BW_ERROR_NOT_FOUND ||
+           error->code == BW_ERROR_NO_CHECKSUM;
 }
 
 /* "disk.img: ", unless the message begins with an image. */

@@ -36,17 +36,32 @@ static struct cmd_message_kind *find_kind(struct cmd_repeats *repeats, const cha
     return kind;
 }
 
-bool cmd_repeats_allow(struct cmd_repeats *repeats, const char *message)
+/* Returns how many messages of its kind there were, which is 0 if there are too many kinds. */
+static uint64_t count_message(struct cmd_repeats *repeats, const char *message,
+                              const struct cmd_message_kind **result)
 {
     char text[sizeof repeats->kinds->text];
-    if (*message == '/')
-        return true; /* the list of the affected files has to be complete */
     remove_numbers(message, text, sizeof text);
     pthread_mutex_lock(&repeats->lock);
     struct cmd_message_kind *kind = find_kind(repeats, text);
-    const bool allowed = !kind || ++kind->count <= CMD_EXAMPLES;
+    const uint64_t count = kind ? ++kind->count : 0;
     pthread_mutex_unlock(&repeats->lock);
-    return allowed;
+    *result = kind;
+    return count;
+}
+
+const struct cmd_message_kind *cmd_repeats_count(struct cmd_repeats *repeats, const char *message)
+{
+    const struct cmd_message_kind *kind;
+    count_message(repeats, message, &kind);
+    return kind;
+}
+
+bool cmd_repeats_allow(struct cmd_repeats *repeats, const char *message)
+{
+    const struct cmd_message_kind *kind;
+    return *message == '/' /* the list of the affected files has to be complete */
+           || count_message(repeats, message, &kind) <= CMD_EXAMPLES;
 }
 
 void cmd_repeats_print(const struct cmd_repeats *repeats)

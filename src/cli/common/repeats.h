@@ -25,6 +25,10 @@ struct cmd_repeats {
     unsigned count;
 };
 
+/** Counts a message. Returns its kind, which lives as long as `repeats`; NULL if there are too many
+ * kinds. */
+const struct cmd_message_kind *cmd_repeats_count(struct cmd_repeats *repeats, const char *message);
+
 /** Counts a message. False if enough messages of its kind were printed. */
 bool cmd_repeats_allow(struct cmd_repeats *repeats, const char *message);
 

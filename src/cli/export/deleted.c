@@ -170,25 +170,9 @@ static struct bw_error *handle_part(void *context, const struct bw_stream_file *
     return NULL;
 }
 
-enum { RANGE_ROOM = 44 };
-
-static struct bw_names ranges_of(const struct bw_recoverable *left, char (*texts)[RANGE_ROOM],
-                                 struct bw_bytes *names)
-{
-    struct bw_names result = {names, 0};
-    for (size_t i = 0; i < left->count && i < BW_RECOVERABLE_RANGES; i++) {
-        int length = snprintf(texts[i], RANGE_ROOM, "%" PRIu64 "+%" PRIu64, left->ranges[i].offset,
-                              left->ranges[i].length);
-        names[result.length++] = (struct bw_bytes){texts[i], (size_t)length};
-    }
-    result.data = result.length ? names : NULL;
-    return result;
-}
-
 static struct bw_error *write_row(struct deleting *deleting, const struct bw_export_entry *item)
 {
-    char texts[BW_RECOVERABLE_RANGES][RANGE_ROOM];
-    struct bw_bytes names[BW_RECOVERABLE_RANGES];
+    struct cmd_range_texts texts;
     const struct bw_recoverable *left = &deleting->left;
     const bool unchecked = item->inode.flags & BW_INODE_NODATASUM;
     const bool is_top = item->place.inode == BW_TOP_DIRECTORY, has_size = item->type != S_IFDIR;
@@ -207,7 +191,7 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
         .subvolume = bw_subvolume_id(item->place.subvolume),
         .inode = item->place.inode,
         .bad_bytes = left->bad,
-        .bad = ranges_of(left, texts, names),
+        .bad = cmd_lost_ranges(left, &texts),
     };
     deleting->unverified +=
         !unread && bw_recoverable_kind(left, unchecked) == BW_RECOVERABLE_UNVERIFIED;
@@ -260,21 +244,13 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 
 /* Extracting. */
 
-static uint64_t hash_of(const char *path, size_t length)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (uint8_t)path[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 enum { FREE, TAKEN };
 
 /* If a newer file with this path was extracted, changes the path to NAME.~GENERATION~, as numbered
  * backups do. */
 static struct bw_error *make_unique(struct deleting *deleting, struct bw_entry *entry)
 {
-    const uint64_t hash = hash_of(entry->path, entry->path_length);
+    const uint64_t hash = bw_hash_path(entry->path, entry->path_length);
     struct bw_buffer *path = &deleting->path;
     if (bw_map_get(&deleting->taken, hash) != TAKEN)
         return bw_map_put(&deleting->taken, hash, TAKEN) ? NULL : bw_error_no_memory();
@@ -294,7 +270,7 @@ static struct bw_error *make_unique(struct deleting *deleting, struct bw_entry *
 static struct bw_error *add_free_name(void *context, const char *path, size_t length)
 {
     struct deleting *deleting = context;
-    const uint64_t hash = hash_of(path, length);
+    const uint64_t hash = bw_hash_path(path, length);
     bw_buffer_append(&deleting->freed, (const char *)&hash, sizeof hash);
     return deleting->freed.failed ? bw_error_no_memory() : NULL;
 }

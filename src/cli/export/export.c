@@ -3,6 +3,7 @@
  * unreadable ranges. */
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -223,6 +224,18 @@ int cmd_export_close(struct cmd_export *export, struct bw_error *error)
         cmd_export_miss(export, error);
     int status = cmd_close(export->common, &export->session), so_far = atomic_load(&export->status);
     return status > so_far ? status : so_far;
+}
+
+struct bw_names cmd_lost_ranges(const struct bw_recoverable *left, struct cmd_range_texts *texts)
+{
+    struct bw_names result = {texts->names, 0};
+    for (size_t i = 0; i < left->count && i < BW_RECOVERABLE_RANGES; i++) {
+        const int length = snprintf(texts->texts[i], sizeof texts->texts[i], "%" PRIu64 "+%" PRIu64,
+                                    left->ranges[i].offset, left->ranges[i].length);
+        texts->names[result.length++] = (struct bw_bytes){texts->texts[i], (size_t)length};
+    }
+    result.data = result.length ? texts->names : NULL;
+    return result;
 }
 
 /* Hashing the files of a stream. The hash objects are reused, by any thread. */

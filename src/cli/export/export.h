@@ -11,6 +11,7 @@
 
 #include "btrfs-walk/file.h"
 #include "btrfs-walk/fs.h"
+#include "btrfs-walk/history.h"
 #include "cli/command.h"
 #include "cli/common/selection.h"
 #include "export/entry_queue.h"
@@ -100,6 +101,15 @@ void cmd_export_note_bad(struct bw_export_entry *item, const struct bw_data_part
 /** Closes the image. Consumes the error that ended the command, which may be NULL; returns the exit
  * status. */
 int cmd_export_close(struct cmd_export *export, struct bw_error *error);
+
+/** Room for the texts of lost ranges. */
+struct cmd_range_texts {
+    char texts[BW_RECOVERABLE_RANGES][44];
+    struct bw_bytes names[BW_RECOVERABLE_RANGES];
+};
+
+/** The lost ranges of a file, as OFFSET+LENGTH; the result points into `texts`. */
+struct bw_names cmd_lost_ranges(const struct bw_recoverable *left, struct cmd_range_texts *texts);
 
 /** Files up to this size are hashed in one piece: the `work_limit` of the stream. */
 enum { CMD_HASHING_LIMIT = 32 << 20 };

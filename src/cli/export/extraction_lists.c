@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The lists of an extraction: the manifest with hashes, and the files that are missing. */
+/* The lists of an extraction: the manifest with hashes, and the paths of missing files. */
 #include "cli/export/extraction_lists.h"
 
 #include <errno.h>
@@ -11,10 +11,11 @@
 #include "cli/common/answer.h"
 
 const struct cmd_option extract_list_options[] = {
-    {0, "manifest", "FILE", "append the status and the SHA-256 of each file to FILE, as JSON",
+    {0, "manifest", "FILE",
+     "append the status and the SHA-256 of each extracted file to FILE, as JSON",
      CMD_TEXT(struct extract_list_settings, manifest)},
     {0, "missed", "FILE",
-     "write the paths of files that were not extracted completely to FILE, for --from0 -T FILE",
+     "write the paths of files that were not extracted to FILE, for --from0 -T FILE",
      CMD_TEXT(struct extract_list_settings, missed)},
     {0},
 };
@@ -138,18 +139,16 @@ static struct bw_error *write_row(struct extract_lists *lists, const struct bw_f
         .inode = item->place.inode,
         .generation = bw_fs_status(fs).generation,
     };
-    return bw_rows_write(&lists->stream, &row, sizeof row,
-                         item->has_inode ? 0 : BW_MEMBER(savedinfo, size));
+    return bw_rows_write(&lists->stream, &row, sizeof row, 0);
 }
 
 struct bw_error *extract_lists_add(struct extract_lists *lists, const struct bw_fs *fs,
                                    const struct bw_export_entry *item, enum extract_outcome outcome)
 {
     struct bw_error *error = NULL;
-    const bool complete = outcome != EXTRACT_FAILED && !lists->read.bad && !item->salvaged;
-    if (lists->missed.name && !complete)
+    if (lists->missed.name && outcome == EXTRACT_FAILED)
         error = append(&lists->missed, item->path.data, item->path.length + 1);
-    if (!error && lists->rows && outcome != EXTRACT_KEPT)
+    if (!error && lists->rows && (outcome == EXTRACT_MADE || outcome == EXTRACT_LINKED))
         error = write_row(lists, fs, item, outcome);
     begin_file(lists);
     return error;

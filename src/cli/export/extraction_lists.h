@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Lists that an extraction writes: a manifest with the status and the hash of each file, and the
- * paths of the files that were not extracted completely. The manifest is appended to, so after an
+ * Lists that an extraction writes: a manifest with the status and the hash of each extracted file,
+ * and the paths of the others. The manifest is appended to, so after an
  * interrupted extraction and its continuation it contains all files.
  */
 #ifndef BW_CLI_EXPORT_EXTRACTION_LISTS_H

@@ -211,7 +211,7 @@ static struct bw_error *list_problems(void *context, struct bw_record_sink *sink
     for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++) {
         const struct bw_probleminfo row = {.severity = names[info->problems[i].severity],
                                            .message = info->problems[i].error->message};
-        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row, BW_MEMBER(probleminfo, similar)));
     }
     return NULL;
 }

@@ -187,20 +187,10 @@ static void append_faults(struct bw_buffer *page, const struct report_affected *
         report_remark(page, "The section about the check has more of them.");
 }
 
-/* Appends a word of a shell command, quoted if necessary. */
 static void append_word(struct bw_buffer *page, const char *word)
 {
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                "0123456789/._-+:=@%";
     struct bw_buffer BW_AUTO_BUFFER text = {0};
-    const bool quoted = word[strspn(word, plain)] != '\0' || !*word;
-    bw_buffer_format(&text, "%s", quoted ? "'" : "");
-    for (; *word; word++)
-        if (*word == '\'')
-            bw_buffer_format(&text, "'\"'\"'");
-        else
-            bw_buffer_append_byte(&text, *word);
-    bw_buffer_format(&text, "%s", quoted ? "'" : "");
+    bw_append_shell_word(&text, word);
     bw_markup_bytes(page, text.data, text.length);
 }
 

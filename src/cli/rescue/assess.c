@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reads all files, and counts by subvolume how much of them can be read. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "cli/common/monitor.h"
+#include "cli/rescue/rescue.h"
+
+/* Paths of files that cannot be read are remembered up to this number of bytes. */
+enum { MOST_PATHS = 16 << 20 };
+
+/* Subvolumes. */
+
+static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_info *info)
+{
+    struct rescue *rescue = context;
+    struct bw_place place;
+    if (info->is_deleted)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(rescue->subvolumes, rescue->subvolume_count, rescue->subvolume_capacity))
+        return bw_error_no_memory();
+    BW_AUTO_ERROR struct bw_error *error = bw_lookup_number(
+        rescue->fs, bw_subvolume_by_id(rescue->fs, info->id), BW_TOP_DIRECTORY, &place);
+    char *path = info->path ? strndup(info->path, info->path_length) : NULL;
+    if (info->path && !path)
+        return bw_error_no_memory();
+    rescue->subvolumes[rescue->subvolume_count++] =
+        (struct rescue_subvolume){.id = info->id, .path = path, .is_readable = !error};
+    if (info->is_snapshot)
+        rescue->verified.sectorsize = rescue->super.sectorsize;
+    return NULL;
+}
+
+/* Subvolumes are sorted by their ids. */
+static struct rescue_subvolume *find_subvolume(const struct rescue *rescue, uint64_t id)
+{
+    size_t low = 0, high = rescue->subvolume_count;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (rescue->subvolumes[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < rescue->subvolume_count && rescue->subvolumes[low].id == id
+               ? &rescue->subvolumes[low]
+               : NULL;
+}
+
+bool rescue_has_damage(const struct rescue *rescue)
+{
+    return rescue->missed_total || bw_fs_status(rescue->fs).damages;
+}
+
+struct rescue_subvolume rescue_total(const struct rescue *rescue)
+{
+    struct rescue_subvolume total = {.is_readable = true};
+    for (size_t i = 0; i < rescue->subvolume_count; i++) {
+        const struct rescue_subvolume *subvolume = &rescue->subvolumes[i];
+        for (size_t kind = 0; kind < 4; kind++) {
+            total.files[kind] += subvolume->files[kind];
+            total.bytes[kind] += subvolume->bytes[kind];
+        }
+        total.bad += subvolume->bad;
+        total.is_readable &= subvolume->is_readable;
+    }
+    return total;
+}
+
+/* Extents. Without --no-data, they are listed only if there are snapshots, to find out which data
+ * were read before. */
+
+static bool skips_shared(const struct rescue *rescue)
+{
+    return rescue->verified.sectorsize && !rescue->settings->no_data;
+}
+
+/* Calls `visit` for the extents of a file until it returns false. False if it did, or an extent is
+ * unreadable. */
+static bool visit_extents(struct bw_extent_reader *reader, const struct bw_export_entry *item,
+                          bool (*visit)(struct rescue *rescue, const struct bw_extent *extent),
+                          struct rescue *rescue)
+{
+    const struct bw_data_file file = bw_data_file_of(&item->place, &item->inode);
+    const struct bw_extent *extent;
+    bw_extent_reader_seek(reader, &file, 0, item->inode.size);
+    for (;;) {
+        BW_AUTO_ERROR struct bw_error *error = bw_extent_reader_next(reader, &extent);
+        if (error || (extent && !visit(rescue, extent)))
+            return false;
+        if (!extent)
+            return true;
+    }
+}
+
+static bool was_verified(struct rescue *rescue, const struct bw_extent *extent)
+{
+    return rescue_verified_has(&rescue->verified, extent);
+}
+
+static bool add_verified(struct rescue *rescue, const struct bw_extent *extent)
+{
+    return rescue_verified_add(&rescue->verified, extent);
+}
+
+/* Without reading data, parity is no help in chunks of which too many devices are missing. */
+static struct bw_error *add_incomplete(void *context, const struct bw_chunk_info *chunk)
+{
+    struct rescue *rescue = context;
+    return bw_chunk_condition(rescue->fs, chunk, NULL) != BW_CHUNK_INCOMPLETE ||
+                   bw_range_set_add(&rescue->incomplete, chunk->logical,
+                                    chunk->logical + chunk->length)
+               ? NULL
+               : bw_error_no_memory();
+}
+
+/* Whether a copy of the data at an address is present; sets how many bytes that is true for. */
+static bool is_present(struct rescue *rescue, uint64_t logical, uint64_t length, uint64_t *known)
+{
+    struct bw_mapping mapping = {.copies = 1};
+    bool present = false;
+    uint64_t end = UINT64_MAX;
+    const bool incomplete = bw_range_set_has(&rescue->incomplete, logical, &end);
+    *known = length;
+    for (unsigned copy = 1; copy <= mapping.copies && !present; copy++) {
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_fs_map(rescue->fs, logical, length, copy, &mapping);
+        present = !error && mapping.present && !(mapping.rebuilt && incomplete);
+        if (mapping.length && mapping.length < *known)
+            *known = mapping.length;
+    }
+    return present;
+}
+
+/* Adds an extent to rescue->read without reading it: it counts as lost if all copies of a part are
+ * on missing devices. */
+static bool map_extent(struct rescue *rescue, const struct bw_extent *extent)
+{
+    struct bw_data_part part = {.kind = extent->kind == BW_EXTENT_BAD ? BW_DATA_BAD : BW_DATA_BYTES,
+                                .offset = extent->offset,
+                                .length = extent->length,
+                                .in_tree = extent->kind == BW_EXTENT_INLINE};
+    if (extent->kind == BW_EXTENT_HOLE || extent->kind == BW_EXTENT_UNWRITTEN)
+        part.kind = BW_DATA_HOLE;
+    const bool compressed = extent->compression != BW_COMPRESS_NONE;
+    const uint64_t stored = extent->kind == BW_EXTENT_REGULAR ? extent->used_stored : 0;
+    for (uint64_t done = 0, known; done < stored; done += known) {
+        const bool present = is_present(rescue, extent->used_logical + done, stored - done, &known);
+        if (compressed && !present)
+            part.kind = BW_DATA_BAD;
+        if (compressed)
+            continue;
+        const struct bw_data_part piece = {.kind = present ? BW_DATA_BYTES : BW_DATA_BAD,
+                                           .offset = extent->offset + done,
+                                           .length = known};
+        bw_recoverable_add(&rescue->read, &piece);
+    }
+    if (compressed || !stored)
+        bw_recoverable_add(&rescue->read, &part);
+    return true;
+}
+
+/* The stream. */
+
+static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct rescue *rescue = context;
+    struct bw_export_entry *item;
+    BW_TRY(cmd_export_next_item(&rescue->export, &item));
+    *got = item;
+    if (!item)
+        return NULL;
+    const bool has_data = item->type == S_IFREG && item->has_inode && item->inode.size;
+    item->checked = has_data && skips_shared(rescue) &&
+                    visit_extents(rescue->extents, item, was_verified, rescue);
+    item->skipped = item->checked || rescue->settings->no_data;
+    *file = bw_export_entry_stream_file(item);
+    return NULL;
+}
+
+static struct bw_error *visit_part(void *context, const struct bw_stream_file *file,
+                                   const struct bw_data_part *part)
+{
+    struct rescue *rescue = context;
+    (void)file;
+    bw_recoverable_add(&rescue->read, part);
+    cmd_progress_add(part->length);
+    return NULL;
+}
+
+/* Whether the data of a file without checksums are in its extents, not in the tree. Only for files
+ * that were not read. */
+static enum bw_recoverable_kind kind_unread(const struct bw_export_entry *item)
+{
+    return item->inode.flags & BW_INODE_NODATASUM ? BW_RECOVERABLE_UNVERIFIED
+                                                  : BW_RECOVERABLE_VERIFIED;
+}
+
+static enum bw_recoverable_kind kind_of_link(struct rescue *rescue,
+                                             const struct bw_export_entry *item)
+{
+    BW_AUTO_FREE char *target = NULL;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_inode_readlink(rescue->fs, &item->place, &target, NULL);
+    return error ? BW_RECOVERABLE_LOST : BW_RECOVERABLE_VERIFIED;
+}
+
+/* Whether the current file can be read completely, but only without verifying it. */
+static bool needs_no_checksums(const struct rescue *rescue)
+{
+    return rescue->read.bad && rescue->read.bad == rescue->read.unchecked;
+}
+
+static enum bw_recoverable_kind kind_of(struct rescue *rescue, const struct bw_export_entry *item)
+{
+    if (!item->has_inode || !item->type)
+        return BW_RECOVERABLE_LOST;
+    if (item->type == S_IFLNK)
+        return kind_of_link(rescue, item);
+    if (item->type != S_IFREG)
+        return BW_RECOVERABLE_VERIFIED;
+    if (item->checked)
+        return kind_unread(item);
+    if (needs_no_checksums(rescue))
+        return BW_RECOVERABLE_UNVERIFIED;
+    return bw_recoverable_kind(&rescue->read, item->inode.flags & BW_INODE_NODATASUM);
+}
+
+static struct bw_error *remember_missed(struct rescue *rescue, const struct bw_export_entry *item)
+{
+    rescue->missed_total++;
+    if (rescue->paths.length > MOST_PATHS)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(rescue->missed, rescue->missed_count, rescue->missed_capacity))
+        return bw_error_no_memory();
+    rescue->missed[rescue->missed_count++] = (struct rescue_missed){.path = rescue->paths.length,
+                                                                    .size = item->inode.size,
+                                                                    .transid = item->inode.transid,
+                                                                    .has_inode = item->has_inode};
+    bw_buffer_append(&rescue->paths, item->path.data, item->path.length + 1);
+    return rescue->paths.failed || !bw_map_put(&rescue->missed_paths,
+                                               bw_hash_path(item->path.data, item->path.length), 0)
+               ? bw_error_no_memory()
+               : NULL;
+}
+
+static struct bw_error *write_row(struct rescue *rescue, const struct bw_export_entry *item,
+                                  enum bw_recoverable_kind kind)
+{
+    struct cmd_range_texts texts;
+    const struct bw_bytes path = {item->path.data, item->path.length};
+    const struct bw_rescuefileinfo row = {
+        .recoverable = bw_recoverable_name(kind),
+        .type = item->type ? bw_file_type_name(bw_file_type_of_mode(item->type)) : NULL,
+        .path = path,
+        .path_bytes = path,
+        .size = item->inode.size,
+        .bad_bytes = rescue->read.bad,
+        .bad = cmd_lost_ranges(&rescue->read, &texts),
+        .subvolume = bw_subvolume_id(item->place.subvolume),
+        .inode = item->place.inode,
+    };
+    return cmd_answer_write(&rescue->answer, &row, sizeof row,
+                            item->has_inode ? 0 : BW_MEMBER(rescuefileinfo, size));
+}
+
+static struct bw_error *count_file(struct rescue *rescue, const struct bw_export_entry *item)
+{
+    if (rescue->settings->no_data && item->type == S_IFREG && item->has_inode)
+        visit_extents(rescue->extents, item, map_extent, rescue);
+    const enum bw_recoverable_kind kind = kind_of(rescue, item);
+    struct rescue_subvolume *subvolume =
+        find_subvolume(rescue, bw_subvolume_id(item->place.subvolume));
+    if (subvolume) {
+        subvolume->files[kind]++;
+        subvolume->bytes[kind] += item->inode.size;
+        subvolume->bad += kind == BW_RECOVERABLE_PARTLY ? rescue->read.bad : 0;
+    }
+    rescue->unchecked_files += needs_no_checksums(rescue);
+    if (kind >= BW_RECOVERABLE_PARTLY || needs_no_checksums(rescue))
+        BW_TRY(remember_missed(rescue, item));
+    return rescue->settings->list ? write_row(rescue, item, kind) : NULL;
+}
+
+static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
+{
+    struct rescue *rescue = context;
+    struct bw_export_entry *item = file->user;
+    struct bw_error *error = complete ? count_file(rescue, item) : NULL;
+    const bool is_whole = complete && item->has_inode && !rescue->read.bad && !item->checked;
+    if (is_whole && item->type == S_IFREG && skips_shared(rescue))
+        visit_extents(rescue->finished_extents, item, add_verified, rescue);
+    rescue->read = (struct bw_recoverable){0};
+    bw_entry_queue_release(rescue->export.queue, item);
+    return error;
+}
+
+static struct bw_error *read_files(struct rescue *rescue)
+{
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = rescue->settings->export.walk.threads,
+                                     .next = next,
+                                     .visit = visit_part,
+                                     .finish = finish,
+                                     .context = rescue,
+                                     .held = cmd_export_held};
+    if (!rescue->settings->no_data)
+        cmd_export_expect(&rescue->export);
+    BW_TRY(cmd_export_start(&rescue->export, BW_WALK_ALL & ~BW_WALK_DIRECTORIES, 0));
+    struct bw_error *error = bw_stream_run(rescue->fs, &stream);
+    cmd_export_stop(&rescue->export);
+    cmd_progress_expect(0);
+    return error;
+}
+
+struct bw_error *rescue_assess(struct rescue *rescue)
+{
+    rescue->export = (struct cmd_export){
+        .common = &rescue->common, .settings = &rescue->settings->export, .session.fs = rescue->fs};
+    BW_TRY(bw_fs_subvolumes(rescue->fs, true, add_subvolume, rescue));
+    if (rescue->settings->no_data)
+        BW_TRY(bw_fs_chunks(rescue->fs, add_incomplete, rescue));
+    bw_range_set_join(&rescue->incomplete);
+    BW_TRY(bw_extent_reader_create(rescue->fs, &rescue->extents));
+    BW_TRY(bw_extent_reader_create(rescue->fs, &rescue->finished_extents));
+    return read_files(rescue);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Older generations: whether they have whole versions of the files that cannot be read, and how
+ * many files are only there, because they were deleted or their tree blocks are lost.
+ */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "cli/common/monitor.h"
+#include "cli/rescue/rescue.h"
+
+/* Generations in which files are searched for, the newest first. */
+enum { MOST_GENERATIONS = 16 };
+
+/* A generation in which files are searched for. */
+struct looking {
+    struct rescue *rescue;
+    struct bw_fs *fs;
+    size_t next;                /* in rescue->missed */
+    struct bw_recoverable read; /* of the current file */
+    struct rescue_generation found;
+};
+
+static const char *path_of(const struct rescue *rescue, const struct rescue_missed *missed)
+{
+    return rescue->paths.data + missed->path;
+}
+
+/* Whether the file in this generation is the version that could not be read. */
+static bool is_same_version(const struct rescue_missed *missed, const struct bw_inode *inode)
+{
+    return missed->has_inode && missed->transid == inode->transid && missed->size == inode->size;
+}
+
+/* Finds a file by its path. False if it does not exist, or is known to be unreadable. */
+static bool find_file(struct looking *looking, struct rescue_missed *missed, struct bw_place *place,
+                      struct bw_inode *inode)
+{
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_lookup(looking->fs, NULL, path_of(looking->rescue, missed), false, place);
+    if (!error)
+        error = bw_inode_get(looking->fs, place, inode);
+    return !error && S_ISREG(inode->mode) && !is_same_version(missed, inode);
+}
+
+static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct looking *looking = context;
+    struct rescue *rescue = looking->rescue;
+    *got = false;
+    while (looking->next < rescue->missed_count && !*got) {
+        struct rescue_missed *missed = &rescue->missed[looking->next++];
+        struct bw_place place;
+        struct bw_inode inode;
+        *got = !missed->found && find_file(looking, missed, &place, &inode);
+        if (*got)
+            *file = (struct bw_stream_file){
+                .data = bw_data_file_of(&place, &inode), .length = UINT64_MAX, .user = missed};
+    }
+    return NULL;
+}
+
+static struct bw_error *visit_part(void *context, const struct bw_stream_file *file,
+                                   const struct bw_data_part *part)
+{
+    struct looking *looking = context;
+    (void)file;
+    bw_recoverable_add(&looking->read, part);
+    cmd_progress_add(part->length);
+    return NULL;
+}
+
+static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
+{
+    struct looking *looking = context;
+    struct rescue_missed *missed = file->user;
+    if (complete &&
+        bw_recoverable_kind(&looking->read, file->data.unchecked) == BW_RECOVERABLE_VERIFIED) {
+        missed->found = true;
+        looking->found.files++;
+        looking->found.bytes += file->data.size;
+    }
+    looking->read = (struct bw_recoverable){0};
+    return NULL;
+}
+
+static struct bw_error *keep(struct rescue *rescue, const struct rescue_generation *found)
+{
+    if (!found->files)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(rescue->generations, rescue->generation_count,
+                          rescue->generation_capacity))
+        return bw_error_no_memory();
+    rescue->generations[rescue->generation_count++] = *found;
+    return NULL;
+}
+
+static struct bw_error *newest_change(void *context, const struct bw_subvolume_info *info)
+{
+    int64_t *newest = context;
+    const int64_t changed = bw_time_nanoseconds(&info->ctime);
+    if (changed > *newest)
+        *newest = changed;
+    return NULL;
+}
+
+static struct bw_error *look_in(struct rescue *rescue, const struct bw_fs_options *options,
+                                bool is_unique)
+{
+    struct looking looking = {.rescue = rescue};
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = rescue->settings->export.walk.threads,
+                                     .next = next,
+                                     .visit = visit_part,
+                                     .finish = finish,
+                                     .context = &looking};
+    BW_AUTO_ERROR struct bw_error *unreadable = bw_fs_open(options, &looking.fs);
+    if (unreadable)
+        return NULL;
+    looking.found.choice.generation = bw_fs_status(looking.fs).generation;
+    if (!is_unique)
+        looking.found.choice.tree_root = options->state.tree_root;
+    struct bw_error *error = bw_stream_run(looking.fs, &stream);
+    if (!error && looking.found.files)
+        error = bw_fs_subvolumes(looking.fs, false, newest_change, &looking.found.changed);
+    bw_fs_close(looking.fs);
+    return error ? error : keep(rescue, &looking.found);
+}
+
+static bool all_found(const struct rescue *rescue)
+{
+    for (size_t i = 0; i < rescue->missed_count; i++)
+        if (!rescue->missed[i].found)
+            return false;
+    return true;
+}
+
+/* Whether no other root tree has the generation of this one. They are sorted by generation. */
+static bool is_unique(const struct cmd_generations *states, size_t i)
+{
+    const struct bw_generation_choice *choice = &states->choices[i];
+    return (!i || choice[-1].tree_root_generation != choice->tree_root_generation) &&
+           (i + 1 == states->count ||
+            choice[1].tree_root_generation != choice->tree_root_generation);
+}
+
+static struct bw_error *look_for_missed(struct rescue *rescue, const struct cmd_generations *states)
+{
+    size_t tried = 0;
+    for (size_t i = 0; i < states->count && tried < MOST_GENERATIONS && !all_found(rescue); i++) {
+        struct bw_fs_options options = states->images;
+        options.planned = NULL;
+        options.state = states->choices[i];
+        if (options.state.tree_root_generation >= bw_fs_status(rescue->fs).generation)
+            continue;
+        cmd_progress_step("generation", ++tried, MOST_GENERATIONS);
+        BW_TRY(look_in(rescue, &options, is_unique(states, i)));
+    }
+    return NULL;
+}
+
+/* Deleted files, and files in lost tree blocks. */
+
+struct counting {
+    const struct rescue *rescue;
+    bool lost;
+    uint64_t files;
+};
+
+/* Files whose names are known were already counted as lost. */
+static struct bw_error *count_entry(void *context, const struct bw_entry *entry)
+{
+    struct counting *counting = context;
+    const uint64_t hash = bw_hash_path(entry->path, entry->path_length);
+    if (!counting->lost || bw_map_get(&counting->rescue->missed_paths, hash) == UINT32_MAX)
+        counting->files++;
+    return NULL;
+}
+
+static struct bw_error *count_entries(struct rescue *rescue, const struct cmd_generations *states,
+                                      bool lost, uint64_t *files)
+{
+    struct counting counting = {rescue, lost, 0};
+    const struct bw_deleted_options how = {.struct_size = sizeof how,
+                                           .images = &states->images,
+                                           .states = states->choices,
+                                           .state_count = states->count,
+                                           .progress = cmd_progress_state,
+                                           .lost = lost};
+    struct bw_deleted *deleted;
+    const struct bw_deleted_state *state = NULL;
+    BW_TRY(bw_deleted_open(rescue->fs, &how, &deleted));
+    struct bw_error *error = bw_deleted_next(deleted, &state);
+    while (!error && state) {
+        error =
+            bw_deleted_visit(deleted, BW_WALK_ALL & ~BW_WALK_DIRECTORIES, count_entry, &counting);
+        if (!error)
+            error = bw_deleted_next(deleted, &state);
+    }
+    bw_deleted_close(deleted);
+    *files = counting.files;
+    return error;
+}
+
+static struct bw_error *look_back_in(struct rescue *rescue, const struct cmd_generations *states)
+{
+    BW_TRY(look_for_missed(rescue, states));
+    BW_TRY(count_entries(rescue, states, false, &rescue->deleted_files));
+    return rescue_has_damage(rescue) ? count_entries(rescue, states, true, &rescue->hidden_files)
+                                     : NULL;
+}
+
+/* A search that fails costs only what it would have found. */
+struct bw_error *rescue_look_back(struct rescue *rescue)
+{
+    struct cmd_generations states;
+    const struct cmd_common *before = rescue->index.before;
+    rescue->index.before = &rescue->common;
+    struct bw_error *error =
+        cmd_generations_find(&rescue->index, rescue->fs, &rescue->settings->states, &states);
+    if (!error)
+        error = look_back_in(rescue, &states);
+    cmd_generations_free(&states);
+    rescue->index.before = before;
+    cmd_progress_expect(0);
+    if (error && error->code != BW_ERROR_NO_MEMORY) {
+        bw_fs_report(rescue->fs, BW_WARNING, error);
+        return NULL;
+    }
+    return error;
+}

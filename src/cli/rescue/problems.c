@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What is wrong with a file system: the state of its devices in words, and the messages of the
+ * library, of which those that differ only in their numbers are one problem. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/human.h"
+#include "btrfs-walk/space.h"
+#include "cli/rescue/rescue.h"
+
+static void add_problem(struct rescue *rescue, enum bw_severity severity, const char *message,
+                        const struct cmd_message_kind *kind)
+{
+    if (rescue->problem_count == RESCUE_PROBLEMS)
+        return;
+    char *copy = strdup(message);
+    if (copy)
+        rescue->problems[rescue->problem_count++] = (struct rescue_problem){severity, copy, kind};
+}
+
+void rescue_note_problem(void *context, enum bw_severity severity, const struct bw_error *error)
+{
+    struct rescue *rescue = context;
+    if (severity == BW_NOTE)
+        return;
+    const struct cmd_message_kind *kind = cmd_repeats_count(&rescue->repeats, error->message);
+    if (!kind || kind->count == 1)
+        add_problem(rescue, severity, error->message, kind);
+}
+
+struct bw_error *rescue_list_problems(void *context, struct bw_record_sink *sink)
+{
+    static const char *const names[] = {[BW_WARNING] = "warning", [BW_DAMAGE] = "damage"};
+    const struct rescue *rescue = context;
+    for (size_t i = 0; i < rescue->problem_count; i++) {
+        const struct rescue_problem *problem = &rescue->problems[i];
+        const struct bw_probleminfo row = {
+            .severity = names[problem->severity],
+            .message = problem->message,
+            .similar = problem->kind ? problem->kind->count - 1 : 0,
+        };
+        BW_TRY(
+            sink->visit(sink, &row, sizeof row, row.similar ? 0 : BW_MEMBER(probleminfo, similar)));
+    }
+    return NULL;
+}
+
+/* Devices. */
+
+static struct bw_error *add_device(void *context, const struct bw_device_info *device)
+{
+    struct rescue *rescue = context;
+    char text[160];
+    const uint64_t count = rescue->super.device_count;
+    if (device->state == BW_DEVICE_MISSING)
+        snprintf(text, sizeof text, "device %" PRIu64 " of %" PRIu64 " is missing", device->devid,
+                 count);
+    else if (device->state == BW_DEVICE_STALE)
+        snprintf(text, sizeof text,
+                 "device %" PRIu64 " of %" PRIu64 " missed transactions: its last is %" PRIu64,
+                 device->devid, count, device->generation);
+    else
+        return NULL;
+    add_problem(rescue, BW_WARNING, text, NULL);
+    return NULL;
+}
+
+/* Data and metadata that cannot be read without the missing devices. */
+struct incomplete {
+    struct bw_fs *fs;
+    struct bw_block_groups *groups;
+    uint64_t chunks, data, metadata; /* number of chunks; used bytes in them */
+};
+
+static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
+{
+    struct incomplete *incomplete = context;
+    struct bw_block_group_info group = {.used = 0};
+    if (bw_chunk_condition(incomplete->fs, chunk, NULL) != BW_CHUNK_INCOMPLETE)
+        return NULL;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_block_groups_find(incomplete->groups, chunk->logical, &group);
+    const uint64_t used = error ? chunk->length : group.used;
+    incomplete->chunks += used != 0;
+    *(chunk->type & BW_GROUP_DATA ? &incomplete->data : &incomplete->metadata) += used;
+    return NULL;
+}
+
+static void append_size(struct bw_buffer *text, uint64_t size, const char *what)
+{
+    char number[BW_SIZE_ROOM + 1];
+    *bw_write_size(number, size, false) = '\0';
+    bw_buffer_format(text, "%s of %s", number, what);
+}
+
+static void describe_incomplete(struct rescue *rescue, const struct incomplete *incomplete)
+{
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    const bool several = bw_fs_status(rescue->fs).missing_devices > 1;
+    bw_buffer_format(&text, "%" PRIu64 " chunk%s with ", incomplete->chunks,
+                     bw_plural(incomplete->chunks));
+    if (incomplete->data)
+        append_size(&text, incomplete->data, "data");
+    if (incomplete->data && incomplete->metadata)
+        bw_buffer_format(&text, " and ");
+    if (incomplete->metadata)
+        append_size(&text, incomplete->metadata, "metadata");
+    bw_buffer_format(&text, " cannot be read completely without %s", several ? "them" : "it");
+    bw_buffer_append_byte(&text, '\0');
+    if (!text.failed)
+        add_problem(rescue, BW_DAMAGE, text.data, NULL);
+}
+
+static struct bw_error *find_incomplete(struct rescue *rescue)
+{
+    struct incomplete incomplete = {.fs = rescue->fs};
+    if (!bw_fs_status(rescue->fs).missing_devices)
+        return NULL;
+    BW_TRY(bw_block_groups_open(rescue->fs, &incomplete.groups));
+    struct bw_error *error = bw_fs_chunks(rescue->fs, add_chunk, &incomplete);
+    bw_block_groups_close(incomplete.groups);
+    if (!error && incomplete.chunks)
+        describe_incomplete(rescue, &incomplete);
+    return error;
+}
+
+/* An older generation is read, because the current one cannot be. */
+static void describe_generation(struct rescue *rescue)
+{
+    char text[160];
+    const uint64_t generation = bw_fs_status(rescue->fs).generation;
+    if (generation >= rescue->super.generation)
+        return;
+    snprintf(text, sizeof text,
+             "the current generation %" PRIu64 " cannot be read; this is generation %" PRIu64,
+             rescue->super.generation, generation);
+    add_problem(rescue, BW_DAMAGE, text, NULL);
+}
+
+struct bw_error *rescue_find_problems(struct rescue *rescue)
+{
+    BW_TRY(bw_fs_devices(rescue->fs, add_device, rescue));
+    describe_generation(rescue);
+    return find_incomplete(rescue);
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The rescue command: what can be saved from a damaged file system, and how. */
+#include "cli/rescue/rescue.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/common/monitor.h"
+
+static const struct cmd_option options[] = {
+    {0, "extract", "DEST", "run the commands, and save everything below this directory",
+     CMD_TEXT(struct rescue_settings, folder)},
+    {0, "list", NULL, "print a row for each file, with its status, at once",
+     CMD_FLAG(struct rescue_settings, list)},
+    {0, "no-data", NULL,
+     "do not read data: only missing devices and lost metadata are taken into account",
+     CMD_FLAG(struct rescue_settings, no_data)},
+    CMD_GROUP(cmd_generations_options, struct rescue_settings, states),
+    {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
+     CMD_THREADS(struct rescue_settings, export.walk.threads)},
+    {'0', "null", NULL, "with --list, end each row with NUL; without -o and --json, rows are paths",
+     CMD_FLAG(struct rescue_settings, null_terminated)},
+    {0},
+};
+
+/* The record. */
+
+static struct bw_error *list_subvolumes(void *context, struct bw_record_sink *sink)
+{
+    enum {
+        VERIFIED = BW_RECOVERABLE_VERIFIED,
+        UNVERIFIED = BW_RECOVERABLE_UNVERIFIED,
+        PARTLY = BW_RECOVERABLE_PARTLY,
+        LOST = BW_RECOVERABLE_LOST,
+    };
+    const struct rescue *rescue = context;
+    for (size_t i = 0; i < rescue->subvolume_count; i++) {
+        const struct rescue_subvolume *subvolume = &rescue->subvolumes[i];
+        const struct bw_bytes path = {subvolume->path,
+                                      subvolume->path ? strlen(subvolume->path) : 0};
+        const struct bw_rescuesubvolumeinfo row = {
+            .subvolume = subvolume->id,
+            .subvolume_path = path,
+            .subvolume_path_bytes = path,
+            .complete = subvolume->is_readable,
+            .verified_files = subvolume->files[VERIFIED],
+            .verified_bytes = subvolume->bytes[VERIFIED],
+            .unverified_files = subvolume->files[UNVERIFIED],
+            .unverified_bytes = subvolume->bytes[UNVERIFIED],
+            .partly_files = subvolume->files[PARTLY],
+            .partly_bytes = subvolume->bytes[PARTLY],
+            .bad_bytes = subvolume->bad,
+            .lost_files = subvolume->files[LOST],
+            .lost_bytes = subvolume->bytes[LOST],
+        };
+        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+    }
+    return NULL;
+}
+
+static struct bw_error *list_generations(void *context, struct bw_record_sink *sink)
+{
+    const struct rescue *rescue = context;
+    for (size_t i = 0; i < rescue->generation_count; i++) {
+        const struct rescue_generation *found = &rescue->generations[i];
+        const struct bw_rescuegenerationinfo row = {.generation = found->choice.generation,
+                                                    .changed = found->changed,
+                                                    .files = found->files,
+                                                    .bytes = found->bytes};
+        BW_TRY(sink->visit(sink, &row, sizeof row,
+                           row.changed ? 0 : BW_MEMBER(rescuegenerationinfo, changed)));
+    }
+    return NULL;
+}
+
+static struct bw_error *list_steps(void *context, struct bw_record_sink *sink)
+{
+    const struct rescue *rescue = context;
+    for (size_t i = 0; i < rescue_step_count(&rescue->plan); i++) {
+        BW_AUTO_BUFFER struct bw_buffer text = {0};
+        rescue_append_step(&text, &rescue->plan, i, &rescue->common, rescue_folder);
+        bw_buffer_append_byte(&text, '\0');
+        if (text.failed)
+            return bw_error_no_memory();
+        const struct bw_rescuestepinfo row = {.step = rescue_step_name(&rescue->plan, i),
+                                              .shell_command = text.data};
+        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+    }
+    return NULL;
+}
+
+static const char *state_of(const struct rescue *rescue)
+{
+    const struct rescue_subvolume total = rescue_total(rescue);
+    return rescue_has_damage(rescue) || !total.is_readable ? "damaged"
+           : rescue->problem_count                         ? "degraded"
+                                                           : "healthy";
+}
+
+static struct bw_error *write_answer(struct rescue *rescue)
+{
+    const char *option = rescue_open_option(&rescue->plan);
+    const struct bw_bytes option_text = {option, option ? strlen(option) : 0};
+    const struct bw_rescueinfo row = {
+        .label = rescue->super.label,
+        .fsid = {(const char *)rescue->super.fsid, BW_UUID_SIZE},
+        .size = rescue->super.total_bytes,
+        .used = rescue->super.bytes_used,
+        .device_count = rescue->super.device_count,
+        .missing_devices = bw_fs_status(rescue->fs).missing_devices,
+        .generation = bw_fs_status(rescue->fs).generation,
+        .newest_generation = rescue->super.generation,
+        .state = state_of(rescue),
+        .open_options = {&option_text, option != NULL},
+        .problem_count = rescue->problem_count,
+        .problems = {rescue_list_problems, rescue},
+        .by_subvolume = {list_subvolumes, rescue},
+        .generations = {list_generations, rescue},
+        .hidden_files = rescue->hidden_files,
+        .deleted_files = rescue->deleted_files,
+        .steps = {list_steps, rescue},
+    };
+    return cmd_answer_write(&rescue->answer, &row, sizeof row, 0);
+}
+
+/* The plan. */
+
+static int by_files(const void *a, const void *b)
+{
+    const struct rescue_generation *left = a, *right = b;
+    return (left->files < right->files) - (left->files > right->files);
+}
+
+static void make_plan(struct rescue *rescue)
+{
+    struct rescue_plan *plan = &rescue->plan;
+    const struct rescue_subvolume total = rescue_total(rescue);
+    plan->whole = total.files[BW_RECOVERABLE_VERIFIED] || total.files[BW_RECOVERABLE_UNVERIFIED];
+    plan->unverified = rescue->unchecked_files;
+    plan->partly = rescue->missed_total > rescue->unchecked_files;
+    plan->whole |= rescue->missed_total; /* it lists the files for the other steps */
+    plan->lost = rescue->hidden_files;
+    plan->deleted = rescue->deleted_files;
+    if (rescue->generation_count)
+        qsort(rescue->generations, rescue->generation_count, sizeof *rescue->generations, by_files);
+    for (size_t i = 0; i < rescue->generation_count && i < RESCUE_GENERATIONS; i++)
+        plan->generations[plan->generation_count++] = rescue->generations[i].choice;
+}
+
+/* Opening, reading and closing. */
+
+static struct bw_error *rescue_all(struct rescue *rescue)
+{
+    BW_TRY(rescue_open(rescue));
+    BW_TRY(rescue_find_problems(rescue));
+    BW_TRY(rescue_assess(rescue));
+    if (rescue->settings->list)
+        return NULL;
+    BW_TRY(rescue_look_back(rescue));
+    make_plan(rescue);
+    return write_answer(rescue);
+}
+
+static bool print_only_with_verbose(enum bw_severity severity, const struct bw_error *error)
+{
+    (void)severity, (void)error;
+    return false;
+}
+
+static void free_rescue(struct rescue *rescue)
+{
+    bw_extent_reader_destroy(rescue->extents);
+    bw_extent_reader_destroy(rescue->finished_extents);
+    bw_fs_close(rescue->fs);
+    for (size_t i = 0; i < rescue->problem_count; i++)
+        free(rescue->problems[i].message);
+    for (size_t i = 0; i < rescue->subvolume_count; i++)
+        free(rescue->subvolumes[i].path);
+    free(rescue->subvolumes);
+    free(rescue->missed);
+    free(rescue->generations);
+    bw_map_free(&rescue->missed_paths);
+    bw_buffer_free(&rescue->paths);
+    bw_range_set_free(&rescue->incomplete);
+    rescue_verified_free(&rescue->verified);
+    pthread_mutex_destroy(&rescue->repeats.lock);
+    cmd_index_end(&rescue->index);
+    cmd_answer_free(&rescue->answer);
+}
+
+static int status_of(const struct rescue *rescue)
+{
+    const struct bw_fs_status status = bw_fs_status(rescue->fs);
+    return rescue->missed_total || status.damages || status.unused_images ? STATUS_PARTIAL
+                                                                          : STATUS_OK;
+}
+
+/* Only the images are open in the session: the file system is opened with one attempt after the
+ * other. */
+static int run_in_session(struct rescue *rescue)
+{
+    int status = cmd_open_to(&rescue->common, CMD_OPEN_IMAGES, &rescue->answer.session);
+    if (status)
+        return status;
+    struct bw_error *error = rescue_all(rescue);
+    cmd_progress_end();
+    if (error && !rescue->fs) {
+        status = cmd_fail_to_open(&rescue->common, error);
+    } else {
+        error = cmd_answer_end(&rescue->answer, error);
+        status = error ? cmd_fail_answer(&rescue->common, error) : status_of(rescue);
+    }
+    cmd_monitor_watch(rescue->answer.session.fs, NULL, NULL);
+    const int closed = cmd_close_outputs(&rescue->common, &rescue->answer.session);
+    return status ? status : closed;
+}
+
+static struct bw_error *prepare(struct rescue *rescue, const struct cmd_common *common,
+                                const struct cmd_answer_plan *plan)
+{
+    pthread_mutex_init(&rescue->repeats.lock, NULL);
+    pthread_mutex_init(&rescue->verified.lock, NULL);
+    BW_TRY(cmd_index_begin(&rescue->index, common, &rescue->settings->states, &rescue->common));
+    rescue->common.messages.listener = (struct bw_reporter){rescue_note_problem, rescue};
+    if (!common->messages.verbose)
+        rescue->common.messages.is_selected = print_only_with_verbose;
+    if (rescue->settings->null_terminated && !rescue->common.answer.columns)
+        rescue->common.answer.columns = "path";
+    return cmd_answer_begin(&rescue->answer, &rescue->common, plan);
+}
+
+/* Opens, reads and answers; sets `*found`. Returns the exit status. */
+static int answer(const struct cmd_common *common, struct rescue_settings *settings,
+                  struct rescue_plan *found)
+{
+    const struct cmd_answer_plan list = {.record = "rescuefileinfo",
+                                         .columns = "recoverable,size,bad_bytes,path",
+                                         .null_terminated = settings->null_terminated};
+    const struct cmd_answer_plan screen = {
+        .record = "rescueinfo", .print = rescue_print, .has_units = true};
+    BW_AUTO_FREE struct rescue *rescue = calloc(1, sizeof *rescue);
+    if (!rescue)
+        return cmd_fail(common, bw_error_no_memory());
+    rescue->settings = settings;
+    struct bw_error *error = prepare(rescue, common, settings->list ? &list : &screen);
+    const int status = error ? cmd_fail(common, error) : run_in_session(rescue);
+    *found = rescue->plan;
+    free_rescue(rescue);
+    return status;
+}
+
+/* Saving. */
+
+/* Answers in a child process, which confines itself; only the plan comes back. */
+static int answer_in_child(const struct cmd_common *common, struct rescue_settings *settings,
+                           struct rescue_plan *plan, bool *found)
+{
+    int channel[2], status = 0;
+    if (pipe(channel))
+        return cmd_fail(common, bw_error_from_errno(errno, "cannot make a pipe"));
+    const pid_t child = fork();
+    if (child == 0) {
+        struct rescue_plan own = {.whole = false};
+        close(channel[0]);
+        const int result = answer(common, settings, &own);
+        exit(write(channel[1], &own, sizeof own) == sizeof own ? result : STATUS_PARTIAL);
+    }
+    const int problem = errno;
+    close(channel[1]);
+    *found = child > 0 && read(channel[0], plan, sizeof *plan) == sizeof *plan;
+    close(channel[0]);
+    if (child < 0)
+        return cmd_fail(common, bw_error_from_errno(problem, "cannot start a process"));
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_CANNOT;
+}
+
+static int save(const struct cmd_common *common, struct rescue_settings *settings)
+{
+    struct rescue_plan plan;
+    struct cmd_common own = *common;
+    bool found = false;
+    if (mkdir(settings->folder, 0777) && errno != EEXIST)
+        return cmd_fail(common, bw_error_from_errno(errno, "cannot make %s", settings->folder));
+    const int status = answer_in_child(common, settings, &plan, &found);
+    if (!found || status >= STATUS_CANNOT || !rescue_apply_plan(&plan, &own.input))
+        return status;
+    const int saved = rescue_run_steps(&plan, &own, settings->folder);
+    return saved > status ? saved : status;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct rescue_settings *settings = state;
+    struct rescue_plan plan;
+    if (settings->folder && settings->list)
+        return cmd_fail(common,
+                        bw_error_create(BW_ERROR_USAGE, "--extract and --list exclude each other"));
+    return settings->folder ? save(common, settings) : answer(common, settings, &plan);
+}
+
+const struct command cmd_rescue = {
+    .name = "rescue",
+    .topic = cmd_topic_health,
+    .operands = "IMAGE...",
+    .summary = "Shows and saves the readable files of a damaged disk.",
+    .details =
+        "\n"
+        "Opens the file system with the best superblock, rebuilt trees and backup roots, as\n"
+        "every command does. If that fails, it tries other superblock copies, ignores the log,\n"
+        "tries each backup root, and finally --scan. Then it reads all files. It prints the\n"
+        "problems, the numbers of whole, partly readable and lost files, further files in older\n"
+        "generations, and the commands that save these files.\n\n"
+        "--extract runs these commands. It saves whole files to DEST/whole, older versions of\n"
+        "the others to DEST/generation-N, their remains, with zeros for unreadable ranges, to\n"
+        "DEST/partly, and files that only older generations know to DEST/lost and\n"
+        "DEST/deleted. DEST/NAME.json lists the files in DEST/NAME with their SHA-256;\n"
+        "DEST/NAME.missed has the paths that are missing there. Run it again to continue.\n\n"
+        "Nothing is written to the images.\n",
+    .examples = "  btrfs-walk rescue disk.img                     problems and readable files\n"
+                "  btrfs-walk rescue --extract saved /dev/sdb2    save it\n"
+                "  btrfs-walk rescue --no-data /dev/sdb2          in minutes, not hours\n"
+                "  btrfs-walk rescue --list --json disk.img       each file\n",
+    .options = options,
+    .record = "rescueinfo",
+    .other_record = "rescuefileinfo",
+    .other = CMD_AT(struct rescue_settings, list, bool),
+    .run = run,
+    .state_size = sizeof(struct rescue_settings),
+};

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The rescue command: what can be saved from a damaged file system, and how. The parts of it:
+ *
+ *     opening.c   opens whatever can be opened, and remembers the options that were needed
+ *     problems.c  what is wrong, in words
+ *     assess.c    reads all files, and counts by subvolume how much of them is readable
+ *     older.c     looks in older generations for what cannot be read
+ *     steps.c     the commands that save the files, printed or run
+ *     text.c      the answer for people
+ */
+#ifndef BW_CLI_RESCUE_RESCUE_H
+#define BW_CLI_RESCUE_RESCUE_H
+
+#include "base/range_set.h"
+#include "btrfs-walk/history.h"
+#include "btrfs-walk/row_records.h"
+#include "cli/common/answer.h"
+#include "cli/common/generations.h"
+#include "cli/common/repeats.h"
+#include "cli/export/export.h"
+#include "cli/rescue/steps.h"
+#include "cli/rescue/verified.h"
+
+/** Settings of the options. */
+struct rescue_settings {
+    struct cmd_export_settings export; /**< only the number of threads */
+    struct cmd_generations_settings states;
+    const char *folder; /**< of --extract; NULL: nothing is extracted */
+    bool list, no_data, null_terminated;
+};
+
+/** Kinds of problems that are kept; more are only counted. */
+enum { RESCUE_PROBLEMS = 64 };
+
+/** A problem, or the first of several messages that differ only in their numbers. */
+struct rescue_problem {
+    enum bw_severity severity;
+    char *message;
+    const struct cmd_message_kind *kind; /**< counts the messages; NULL: it is the only one */
+};
+
+/** The files of a subvolume, counted by enum bw_recoverable_kind. */
+struct rescue_subvolume {
+    uint64_t id;
+    char *path; /**< NULL: it has none */
+    bool is_readable;
+    uint64_t files[4], bytes[4], bad;
+};
+
+/** A file that cannot be read completely. */
+struct rescue_missed {
+    size_t path; /**< where its path begins in rescue.paths; a NUL ends it */
+    uint64_t size, transid;
+    bool has_inode;
+    bool found; /**< an older generation has it */
+};
+
+/** An older generation with some of these files. */
+struct rescue_generation {
+    struct rescue_choice choice;
+    int64_t changed;
+    uint64_t files, bytes;
+};
+
+/** A running rescue. */
+struct rescue {
+    struct rescue_settings *settings;
+    struct cmd_common common; /**< with the options that were needed to open */
+    struct cmd_answer answer; /**< answer.session has only the images open */
+    struct bw_fs *fs;
+    struct cmd_index index;
+    struct bw_superblock_info super;
+    struct rescue_plan plan;
+    struct cmd_repeats repeats;
+    struct rescue_problem problems[RESCUE_PROBLEMS];
+    size_t problem_count;
+    struct rescue_subvolume *subvolumes;
+    size_t subvolume_count, subvolume_capacity;
+    struct cmd_export export;
+    struct bw_range_set incomplete;  /**< chunks of which too many devices are missing */
+    struct rescue_verified verified; /**< data that were read for another file */
+    struct bw_extent_reader *extents, *finished_extents; /**< one for each thread */
+    struct bw_recoverable read; /**< of the file whose parts are being delivered */
+    struct bw_buffer paths;
+    struct rescue_missed *missed;
+    size_t missed_count, missed_capacity;
+    struct bw_map missed_paths; /**< their hashes */
+    uint64_t missed_total;      /**< including those that are not in `missed` */
+    uint64_t unchecked_files;   /**< of these, files that can be read without checksums */
+    struct rescue_generation *generations;
+    size_t generation_count, generation_capacity;
+    uint64_t hidden_files, deleted_files;
+};
+
+/** Opens the file system, with the first options that succeed; sets rescue->fs, and the options in
+ * rescue->common and rescue->plan. Returns the error of the first attempt if all fail. */
+struct bw_error *rescue_open(struct rescue *rescue);
+
+/** Receives the messages of the library; `context` is a struct rescue. */
+void rescue_note_problem(void *context, enum bw_severity severity, const struct bw_error *error);
+/** Adds what the state of the devices means. */
+struct bw_error *rescue_find_problems(struct rescue *rescue);
+/** For rescueinfo.problems. */
+struct bw_error *rescue_list_problems(void *context, struct bw_record_sink *sink);
+
+/** Reads all files. With --list, writes a row for each. */
+struct bw_error *rescue_assess(struct rescue *rescue);
+/** Whether files or tree blocks are lost. */
+bool rescue_has_damage(const struct rescue *rescue);
+/** The sum over all subvolumes. */
+struct rescue_subvolume rescue_total(const struct rescue *rescue);
+
+/** Searches older generations for files that cannot be read, and for deleted ones. */
+struct bw_error *rescue_look_back(struct rescue *rescue);
+
+/** Appends the answer for people. */
+struct bw_error *rescue_print(struct cmd_answer *answer, const void *record, uint64_t absent);
+
+#endif

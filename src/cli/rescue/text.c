@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The answer for people: one screen. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "base/human.h"
+#include "cli/rescue/rescue.h"
+
+enum {
+    SHOWN_PROBLEMS = 12,
+    SHOWN_SUBVOLUMES = 20,
+    DATE_TO_SECONDS = 19,
+};
+
+static void append_size(const struct cmd_answer *answer, struct bw_buffer *text, uint64_t size)
+{
+    char number[BW_SIZE_ROOM + 1];
+    *bw_write_size(number, size, answer->settings.si) = '\0';
+    if (answer->settings.raw)
+        bw_buffer_format(text, "%" PRIu64, size);
+    else
+        bw_buffer_format(text, "%s", number);
+}
+
+static void append_heading(struct bw_buffer *text, const char *heading)
+{
+    bw_buffer_format(text, "\n%s\n", heading);
+}
+
+static void append_volume(struct cmd_answer *answer, const struct rescue *rescue,
+                          const struct bw_rescueinfo *row)
+{
+    char uuid[BW_UUID_LENGTH];
+    struct bw_buffer *text = &answer->text;
+    bw_write_uuid(uuid, row->fsid.data);
+    bw_escape_line(text, row->label, strlen(row->label));
+    bw_buffer_format(text, "%s%.*s, ", *row->label ? ", " : "", BW_UUID_LENGTH, uuid);
+    append_size(answer, text, row->size);
+    bw_buffer_format(text, " on %" PRIu64 " device%s, ", row->device_count,
+                     bw_plural(row->device_count));
+    append_size(answer, text, row->used);
+    bw_buffer_format(text, " used, generation %" PRIu64 "\n", row->generation);
+    for (size_t i = 0; i < row->open_options.length; i++)
+        bw_buffer_format(text, "It can be opened only with %s.\n", row->open_options.data[i].data);
+    if (rescue->settings->no_data)
+        bw_buffer_format(text, "Data were not read (--no-data): only missing devices and lost "
+                               "metadata are known.\n");
+}
+
+/* What is wrong. */
+
+static void append_problem(struct bw_buffer *text, const struct rescue_problem *problem)
+{
+    bw_buffer_format(text, "  ");
+    bw_escape_words(text, problem->message);
+    if (problem->kind && problem->kind->count > 1)
+        bw_buffer_format(text, "; and %" PRIu64 " more like this", problem->kind->count - 1);
+    bw_buffer_append_byte(text, '\n');
+}
+
+static void append_problems(struct bw_buffer *text, const struct rescue *rescue)
+{
+    if (!rescue->problem_count)
+        return;
+    append_heading(text, "Problems:");
+    for (size_t i = 0; i < rescue->problem_count && i < SHOWN_PROBLEMS; i++)
+        append_problem(text, &rescue->problems[i]);
+    if (rescue->problem_count > SHOWN_PROBLEMS)
+        bw_buffer_format(text, "  and %zu more: see --json\n",
+                         rescue->problem_count - SHOWN_PROBLEMS);
+}
+
+/* The table of subvolumes. */
+
+static void append_count(struct cmd_answer *answer, uint64_t files, uint64_t bytes)
+{
+    BW_AUTO_BUFFER struct bw_buffer size = {0};
+    if (files)
+        append_size(answer, &size, bytes);
+    bw_buffer_format(&answer->text, "%10" PRIu64 " %-11.*s", files, (int)size.length,
+                     size.length ? size.data : "");
+}
+
+static void append_counts(struct cmd_answer *answer, const struct rescue_subvolume *counts)
+{
+    const uint64_t *files = counts->files, *bytes = counts->bytes;
+    append_count(answer, files[BW_RECOVERABLE_VERIFIED] + files[BW_RECOVERABLE_UNVERIFIED],
+                 bytes[BW_RECOVERABLE_VERIFIED] + bytes[BW_RECOVERABLE_UNVERIFIED]);
+    append_count(answer, files[BW_RECOVERABLE_PARTLY], bytes[BW_RECOVERABLE_PARTLY]);
+    append_count(answer, files[BW_RECOVERABLE_LOST], bytes[BW_RECOVERABLE_LOST]);
+}
+
+static void append_subvolume(struct cmd_answer *answer, const struct rescue_subvolume *subvolume)
+{
+    struct bw_buffer *text = &answer->text;
+    bw_buffer_format(text, "  ");
+    append_counts(answer, subvolume);
+    bw_buffer_format(text, " ");
+    if (subvolume->path)
+        bw_escape_line(text, subvolume->path, strlen(subvolume->path));
+    else
+        bw_buffer_format(text, "subvolume %" PRIu64 ", whose path is unknown", subvolume->id);
+    bw_buffer_format(text, "%s\n", subvolume->is_readable ? "" : ": its top directory is lost");
+}
+
+static void append_subvolumes(struct cmd_answer *answer, const struct rescue *rescue)
+{
+    struct bw_buffer *text = &answer->text;
+    const struct rescue_subvolume total = rescue_total(rescue);
+    const uint64_t unverified = total.files[BW_RECOVERABLE_UNVERIFIED] - rescue->unchecked_files;
+    append_heading(text, "Files, and their bytes:");
+    bw_buffer_format(text, "  %10s %-11s%10s %-11s%10s %-11s subvolume\n", "whole", "", "partly",
+                     "", "lost", "");
+    for (size_t i = 0; i < rescue->subvolume_count && i < SHOWN_SUBVOLUMES; i++)
+        append_subvolume(answer, &rescue->subvolumes[i]);
+    if (rescue->subvolume_count > SHOWN_SUBVOLUMES)
+        bw_buffer_format(text, "  and %zu more subvolumes: see --json\n",
+                         rescue->subvolume_count - SHOWN_SUBVOLUMES);
+    if (rescue->subvolume_count > 1) {
+        bw_buffer_format(text, "  ");
+        append_counts(answer, &total);
+        bw_buffer_format(text, " all\n");
+    }
+    if (rescue->unchecked_files)
+        bw_buffer_format(text,
+                         "  %" PRIu64 " of the whole files can be read only with --no-checksums, "
+                         "because their checksums are lost.\n",
+                         rescue->unchecked_files);
+    if (unverified)
+        bw_buffer_format(text,
+                         "  %" PRIu64 " of the whole files %s no checksums, so %s contents cannot "
+                         "be verified.\n",
+                         unverified, unverified == 1 ? "has" : "have",
+                         unverified == 1 ? "its" : "their");
+}
+
+/* Older generations. */
+
+static void append_older(struct cmd_answer *answer, const struct rescue *rescue)
+{
+    struct bw_buffer *text = &answer->text;
+    if (!rescue->generation_count && !rescue->hidden_files && !rescue->deleted_files)
+        return;
+    append_heading(text, "In older generations:");
+    for (size_t i = 0; i < rescue->generation_count; i++) {
+        const struct rescue_generation *found = &rescue->generations[i];
+        char date[BW_DATE_LENGTH];
+        bw_write_date(date, found->changed, ' ');
+        bw_buffer_format(text,
+                         "  whole but older versions of %" PRIu64 " of these files in generation "
+                         "%" PRIu64 " (%.*s UTC)\n",
+                         found->files, found->choice.generation, DATE_TO_SECONDS, date);
+    }
+    if (rescue->hidden_files)
+        bw_buffer_format(text, "  %" PRIu64 " more file%s whose metadata are lost\n",
+                         rescue->hidden_files, bw_plural(rescue->hidden_files));
+    if (rescue->deleted_files)
+        bw_buffer_format(text, "  %" PRIu64 " deleted file%s\n", rescue->deleted_files,
+                         bw_plural(rescue->deleted_files));
+}
+
+static void append_steps(struct cmd_answer *answer, const struct rescue *rescue)
+{
+    struct bw_buffer *text = &answer->text;
+    const size_t count = rescue_step_count(&rescue->plan);
+    if (rescue->settings->folder && count)
+        return; /* the commands are printed when they run */
+    if (!count) {
+        append_heading(text, "Nothing can be saved.");
+        return;
+    }
+    append_heading(text, "Save everything to a folder on another disk:");
+    bw_buffer_format(text, "  ");
+    rescue_append_all(text, &rescue->common, rescue_folder);
+    bw_buffer_format(text, "\n");
+    append_heading(text, "This runs these commands, after mkdir -p saved:");
+    for (size_t i = 0; i < count; i++) {
+        bw_buffer_format(text, "  ");
+        rescue_append_step(text, &rescue->plan, i, &rescue->common, rescue_folder);
+        bw_buffer_append_byte(text, '\n');
+    }
+}
+
+struct bw_error *rescue_print(struct cmd_answer *answer, const void *record, uint64_t absent)
+{
+    const struct bw_rescueinfo *row = record;
+    const struct rescue *rescue = row->problems.context;
+    (void)absent;
+    append_volume(answer, rescue, row);
+    append_problems(&answer->text, rescue);
+    append_subvolumes(answer, rescue);
+    append_older(answer, rescue);
+    append_steps(answer, rescue);
+    return answer->text.failed ? bw_error_no_memory() : NULL;
+}

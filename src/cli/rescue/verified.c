@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Data that were read and verified, as a bit for each sector. */
+#include "cli/rescue/verified.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+enum {
+    SECTORS = 4096,       /* of a page: 16 MiB of data */
+    MOST_PAGES = 1 << 17, /* 2 TiB of data, in 64 MiB of memory */
+};
+
+struct rescue_verified_page {
+    uint64_t bits[SECTORS / 64];
+};
+
+/* The page of a sector, or NULL. */
+static struct rescue_verified_page *page_of(const struct rescue_verified *verified, uint64_t sector)
+{
+    const uint32_t position = bw_map_get(&verified->positions, sector / SECTORS);
+    return position == UINT32_MAX ? NULL : &verified->pages[position];
+}
+
+static void forget_all(struct rescue_verified *verified)
+{
+    bw_map_clear(&verified->positions);
+    verified->count = 0;
+}
+
+/* The same, but adds the page if it is missing. NULL if memory runs out. */
+static struct rescue_verified_page *make_page(struct rescue_verified *verified, uint64_t sector)
+{
+    struct rescue_verified_page *page = page_of(verified, sector);
+    if (page)
+        return page;
+    if (verified->count == MOST_PAGES)
+        forget_all(verified);
+    if (!BW_ARRAY_RESERVE(verified->pages, verified->count, verified->capacity) ||
+        !bw_map_put(&verified->positions, sector / SECTORS, (uint32_t)verified->count))
+        return NULL;
+    page = &verified->pages[verified->count++];
+    memset(page, 0, sizeof *page);
+    return page;
+}
+
+/* The sectors of the data of an extent; false if it has none on disk. */
+static bool sectors_of(const struct rescue_verified *verified, const struct bw_extent *extent,
+                       uint64_t *first, uint64_t *end)
+{
+    const uint32_t size = verified->sectorsize;
+    *first = extent->used_logical / size;
+    *end = (extent->used_logical + extent->used_stored + size - 1) / size;
+    return extent->kind == BW_EXTENT_REGULAR && extent->used_stored;
+}
+
+static bool has_all(const struct rescue_verified *verified, uint64_t first, uint64_t end)
+{
+    for (uint64_t sector = first; sector < end; sector++) {
+        const struct rescue_verified_page *page = page_of(verified, sector);
+        if (!page || !(page->bits[sector % SECTORS / 64] >> sector % 64 & 1))
+            return false;
+    }
+    return true;
+}
+
+bool rescue_verified_has(struct rescue_verified *verified, const struct bw_extent *extent)
+{
+    uint64_t first, end;
+    if (!sectors_of(verified, extent, &first, &end))
+        return extent->kind != BW_EXTENT_BAD;
+    pthread_mutex_lock(&verified->lock);
+    const bool has = has_all(verified, first, end);
+    pthread_mutex_unlock(&verified->lock);
+    return has;
+}
+
+bool rescue_verified_add(struct rescue_verified *verified, const struct bw_extent *extent)
+{
+    uint64_t first, end;
+    bool good = true;
+    if (!sectors_of(verified, extent, &first, &end))
+        return true;
+    pthread_mutex_lock(&verified->lock);
+    for (uint64_t sector = first; sector < end && good; sector++) {
+        struct rescue_verified_page *page = make_page(verified, sector);
+        good = page;
+        if (page)
+            page->bits[sector % SECTORS / 64] |= UINT64_C(1) << sector % 64;
+    }
+    pthread_mutex_unlock(&verified->lock);
+    return good;
+}
+
+void rescue_verified_free(struct rescue_verified *verified)
+{
+    bw_map_free(&verified->positions);
+    free(verified->pages);
+    pthread_mutex_destroy(&verified->lock);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Data that were read and verified. Snapshots share most of their data, which need to be read only
+ * once: a file is whole if all its extents were read for other files. Memory is limited; data that
+ * are forgotten are read again.
+ */
+#ifndef BW_CLI_RESCUE_VERIFIED_H
+#define BW_CLI_RESCUE_VERIFIED_H
+
+#include <pthread.h>
+
+#include "base/map.h"
+#include "btrfs-walk/file.h"
+
+struct rescue_verified_page;
+
+/** A set of sectors. All zeros but `sectorsize` and `lock`: empty. */
+struct rescue_verified {
+    pthread_mutex_t lock;
+    uint32_t sectorsize;
+    struct bw_map positions; /**< of pages in `pages`, by their number */
+    struct rescue_verified_page *pages;
+    size_t count, capacity;
+};
+
+/** Whether all data of an extent were verified. */
+bool rescue_verified_has(struct rescue_verified *verified, const struct bw_extent *extent);
+
+/** Adds the data of an extent. False if memory runs out. */
+bool rescue_verified_add(struct rescue_verified *verified, const struct bw_extent *extent);
+
+void rescue_verified_free(struct rescue_verified *verified);
+
+#endif

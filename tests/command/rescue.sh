@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The rescue command: what it counts is what extract and sum find, and what it prints can be run as
+# it is printed. tests/kernel/rescue.py and rescue_damage.py have many kinds of damage.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" laptop superblocks-gone raid0-2 raid1-3 past \
+    streams incomplete lost-tree-csum || exit 1
+cd "$WORK" || exit 1
+sound=$BUILD/fixtures/laptop/dev1.img
+cp --sparse=always "$sound" bad.img
+
+# member EXPRESSION: of the JSON of the last `expect`.
+member() {
+    python3 -c '
+import json, sys
+answer = json.load(open(sys.argv[1]))
+total = lambda name: sum(row.get(name, 0) for row in answer["by_subvolume"])
+print(eval(sys.argv[2]))' "$WORK/out" "$1"
+}
+
+# damage PLACE...: overwrites a sector at each of these offsets.
+damage() {
+    local place
+    for place; do
+        head -c 4096 /dev/zero | tr '\0' 'x' |
+            dd of=bad.img bs=4096 seek=$((place / 4096)) conv=notrunc status=none
+    done
+}
+
+places_of() { "$PROGRAM" map -o offset --raw "$sound" "$1"; }
+
+# A sound file system.
+expect "a sound file system" 0 - rescue "$sound"
+holds "it can be saved" out_has '^  btrfs-walk extract .*--directory=saved/whole .*/dev1.img$'
+holds "and nothing is wrong" sh -c "! grep -q 'Problems:' '$WORK/out'"
+expect "the same as JSON" 0 - rescue --json "$sound"
+is "its state" "$(member 'answer["state"]')" healthy
+is "all files" "$(member 'total("verified_files") + total("unverified_files")')" \
+    "$("$PROGRAM" --type f,l,p,s,c,b "$sound" | wc -l)"
+is "steps" "$(member '[row["step"] for row in answer["steps"]]')" "['whole', 'deleted']"
+is "deleted files" "$(member 'answer["deleted_files"]')" \
+    "$("$PROGRAM" deleted --type f,l,p,s,c,b -o path "$sound" | wc -l)"
+
+# Bad data in a file, and a lost leaf that an older generation has.
+expect "where the data of a file are" 0 - extents --json "$sound" /@home/anna/Pictures/holiday-3.jpg
+# shellcheck disable=SC2046 # several words
+damage $(places_of "$(sed 's/.*"logical":\([0-9]*\).*/\1/' "$WORK/out" | head -n 1)")
+leaf=$("$PROGRAM" dump -t "$("$PROGRAM" subvolumes -o subvolume,subvolume_path "$sound" |
+    sed -n 's,\t/@home$,,p')" "$sound" | awk '$1 == "leaf" { print $2 }' | tail -n 1)
+# shellcheck disable=SC2046
+damage $(places_of "$leaf")
+"$PROGRAM" sum "$sound" | sort > sums
+expect "a damaged file system" 1 - rescue bad.img
+cp "$WORK/out" screen
+holds "what is wrong" out_has "^  tree block $leaf of subvolume [0-9]* .*both copies are bad"
+expect "as JSON" 1 - rescue --json bad.img
+is "its state" "$(member 'answer["state"]')" damaged
+holds "a problem" test "$(member 'len(answer["problems"])')" -ge 1
+whole=$(member 'total("verified_files")') partly=$(member 'total("partly_files")')
+lost=$(member 'total("lost_files")')
+holds "a partly readable or lost file" test "$((partly + lost))" -ge 1
+holds "an older generation has files" test "$(member 'answer["hidden_files"]')" -ge 1
+expect "every file" 1 - rescue --list --json bad.img
+is "whole ones" "$(grep -c '"recoverable":"verified"' "$WORK/out")" "$whole"
+is "partly readable ones" "$(grep -c '"recoverable":"partly"' "$WORK/out")" "$partly"
+is "lost ones" "$(grep -c '"recoverable":"lost"' "$WORK/out")" "$lost"
+expect "their paths" 1 - rescue --list -0 bad.img
+is "with NUL" "$(tr -cd '\0' < "$WORK/out" | wc -c)" "$((whole + partly + lost))"
+
+# The printed commands, run as they are printed; then all at once.
+mkdir bin && ln -s "$PROGRAM" bin/btrfs-walk
+mkdir saved && sed -n '/^This runs/,$ s/^  btrfs-walk/bin\/btrfs-walk/p' screen > commands
+holds "commands are printed" test "$(wc -l < commands)" -ge 3
+sh commands > printed 2>&1
+expect "all of them at once" 1 . rescue --extract=all bad.img
+holds "the last line" grep -q 'could not be saved' "$WORK/out"
+holds "both have saved the same" diff -r --no-dereference -x unsaved -x '*.json' saved all
+is "whole files" "$(find saved/whole ! -type d | wc -l)" "$whole"
+(cd saved/whole && find . -type f -exec sha256sum {} + | sed 's, \./, /,' | sort) > saved.sums
+is "with the right contents" "$(comm -23 saved.sums sums)" ""
+python3 - > check.sums << 'END'
+import json
+for line in open("saved/whole.json"):
+    row = json.loads(line)
+    if "hash" in row:
+        print(row["hash"] + "  saved/whole/" + row["name"])
+END
+holds "and the hashes in the manifest" sha256sum --quiet -c check.sums
+holds "files of lost tree blocks" test "$(find saved/lost -type f | wc -l)" -ge 1
+is "missing paths" "$(tr -cd '\0' < saved/whole.missed | wc -c)" "$((partly + lost))"
+before=$(cat all/*.json | wc -l)
+expect "once more" 1 . rescue --extract=all bad.img
+is "nothing is extracted again" "$(cat all/*.json | wc -l)" "$before"
+
+# Names that the shell would split.
+mkdir "a folder" && mv bad.img "a folder/it's.img"
+expect "an image with a quote" 1 - rescue "a folder/it's.img"
+sed -n '/^This runs/,$ s/^  btrfs-walk/bin\/btrfs-walk/p' "$WORK/out" | head -n 1 > commands
+rm -r saved && mkdir saved
+sh commands > printed 2>&1
+is "its files" "$(find saved/whole ! -type d | wc -l)" "$whole"
+
+# Files whose tree blocks are lost, by themselves.
+expect "files that damage has hidden" 1 . deleted --lost -o path "a folder/it's.img"
+holds "one of them" out_has '^/@home/'
+
+# What is needed to open.
+expect "without superblocks" 1 - rescue --json "$BUILD/fixtures/superblocks-gone/dev1.img"
+is "the option" "$(member 'answer["open_options"]')" "['--scan']"
+is "in the commands" "$(member '"--scan" in answer["steps"][0]["shell_command"]')" True
+
+# Missing devices.
+expect "a missing copy" 0 - rescue "$BUILD/fixtures/raid1-3/dev1.img" \
+    "$BUILD/fixtures/raid1-3/dev2.img"
+holds "is said" out_has '^  device 3 of 3 is missing$'
+expect "a missing stripe" 1 - rescue "$BUILD/fixtures/raid0-2/dev1.img"
+holds "costs chunks" out_has ' chunks? with .* of data.* cannot be read completely without it$'
+expect "read" 1 - rescue --json "$BUILD/fixtures/incomplete/dev1.img"
+counts='[total(name) for name in ("verified_files", "partly_files", "lost_files")]'
+read_counts=$(member "$counts")
+expect "not read" 1 - rescue --json --no-data "$BUILD/fixtures/incomplete/dev1.img"
+is "the same counts" "$(member "$counts")" "$read_counts"
+
+# Lost checksums.
+expect "without checksums" 1 . rescue --extract unverified "$BUILD/fixtures/lost-tree-csum/dev1.img"
+is "files that can be read only so" "$(find unverified/unverified -type f | wc -l)" 4
+is "nothing is left" "$(wc -c < unverified/unsaved)" 0
+
+# What is no file system.
+echo text > text
+expect "a text" 2 'not a btrfs file system' rescue text
+"$PROGRAM" send -q -f stream "$BUILD/fixtures/streams/dev1.img" \
+    "$("$PROGRAM" subvolumes -o subvolume "$BUILD/fixtures/streams/dev1.img" | tail -n 1)"
+expect "a stream" 2 'a send stream' rescue stream
+expect "two kinds of answers" 2 'exclude each other' rescue --list --extract all "$sound"
+finish
