@@ -75,6 +75,13 @@ extern const struct command *const cmd_table[];
 /** Parses the arguments of a command and runs it; returns the exit status. argv[0] is ignored. */
 int cmd_run(const struct command *command, int argc, char **argv);
 
+/** The same for a command of a shell (NULL: none), which has the images: all operands are paths,
+ * addresses or the like. */
+int cmd_run_in(struct cmd_host *host, const struct command *command, int argc, char **argv);
+
+/** Whether the operands of a command are paths that begin at the subvolume of --subvol. */
+bool cmd_works_on_paths(const struct command *command);
+
 /** Writes all tables of the program as one JSON document, from which scripts/make-docs generates
  * the manual and the pages in docs. Returns the exit status. */
 int cmd_dump_tables(void);

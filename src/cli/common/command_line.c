@@ -315,7 +315,8 @@ static int parse_options(const struct command *command, int argc, char **argv,
 
 /* The operands of a command. */
 struct operands {
-    const char **paths;    /* allocated if --files-from adds paths */
+    const char **paths;    /* allocated if --files-from adds paths, or a shell resolves them */
+    char **resolved;       /* paths that begin with the directory of a shell; ends with NULL */
     struct bw_buffer list; /* contents of the --files-from file */
     const char *stray;     /* the first path that is or may be an image, or NULL */
     bool stray_is_image;   /* `stray` has a superblock */
@@ -358,7 +359,9 @@ static size_t count_images(const struct cmd_common *common, char **given, size_t
 static void sort_operands(const struct command *command, struct cmd_common *common, char **given,
                           size_t count, struct operands *operands)
 {
-    size_t images = command->takes_paths ? count_images(common, given, count) : count;
+    size_t images = common->host           ? 0
+                    : command->takes_paths ? count_images(common, given, count)
+                                           : count;
     memmove(common->input.images + images, common->input.images,
             common->input.image_count * sizeof *common->input.images);
     for (size_t i = 0; i < images; i++)
@@ -366,7 +369,7 @@ static void sort_operands(const struct command *command, struct cmd_common *comm
     common->input.image_count += images;
     common->paths = (const char *const *)given + images;
     common->path_count = count - images;
-    for (size_t i = images; i < count && !operands->stray; i++) {
+    for (size_t i = images; i < count && !operands->stray && !common->host; i++) {
         uint8_t fsid[BW_UUID_SIZE];
         operands->stray_is_image = bw_file_holds_superblock(given[i], common->input.offset, fsid);
         operands->stray = operands->stray_is_image || may_be_device(given[i]) ? given[i] : NULL;
@@ -395,6 +398,8 @@ static size_t split_lines(struct bw_buffer *text, char separator, const char **p
 static struct bw_error *add_list(struct cmd_common *common, struct operands *operands)
 {
     const char separator = common->null_separated ? '\0' : '\n';
+    if (strcmp(common->files_from, "-") != 0)
+        cmd_leave_host(common);
     BW_TRY(strcmp(common->files_from, "-") == 0
                ? bw_buffer_read_all(&operands->list, STDIN_FILENO)
                : bw_buffer_read_file(&operands->list, common->files_from));
@@ -414,6 +419,50 @@ static struct bw_error *add_list(struct cmd_common *common, struct operands *ope
     return NULL;
 }
 
+bool cmd_works_on_paths(const struct command *command)
+{
+    const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
+    return cmd_has_option(&list, "subvol") && strstr(command->operands, "PATH");
+}
+
+/* In a shell: relative paths begin in its directory, which replaces missing paths, too. */
+static struct bw_error *resolve_paths(struct cmd_common *common, struct operands *operands,
+                                      bool none)
+{
+    const char *const directory = common->host->directory;
+    const size_t count = none ? 1 : common->path_count;
+    const char **paths = calloc(count + 1, sizeof *paths);
+    operands->resolved = calloc(count + 1, sizeof *operands->resolved);
+    if (!paths || !operands->resolved) {
+        free(paths);
+        return bw_error_no_memory();
+    }
+    for (size_t i = 0, made = 0; i < count; i++) {
+        const char *path = none ? "" : common->paths[i];
+        if (*path != '/' &&
+            asprintf(&operands->resolved[made], "%s%s%s", directory, *path ? "/" : "", path) < 0)
+            operands->resolved[made] = NULL;
+        paths[i] = *path == '/' ? path : operands->resolved[made++];
+        if (!paths[i]) {
+            free(paths);
+            return bw_error_no_memory();
+        }
+    }
+    free(operands->paths);
+    common->paths = operands->paths = paths;
+    common->path_count = count;
+    return NULL;
+}
+
+static struct bw_error *resolve(const struct command *command, struct cmd_common *common,
+                                struct operands *operands)
+{
+    const bool none = !common->path_count && !command->missing && !common->files_from;
+    if (!common->host || strcmp(common->host->directory, "/") == 0 || !cmd_works_on_paths(command))
+        return NULL;
+    return none || common->path_count ? resolve_paths(common, operands, none) : NULL;
+}
+
 /* Separates images from paths, and reads the paths of --files-from. */
 static struct bw_error *read_operands(const struct command *command, struct cmd_common *common,
                                       char **given, size_t count, struct operands *operands)
@@ -423,7 +472,7 @@ static struct bw_error *read_operands(const struct command *command, struct cmd_
         BW_TRY(add_list(common, operands));
     if (operands->nothing && !common->messages.quiet)
         fprintf(stderr, "btrfs-walk: warning: the list of paths is empty: nothing to do\n");
-    return NULL;
+    return resolve(command, common, operands);
 }
 
 /* The option that accepts another image: --other if the command has it, else --device. */
@@ -452,6 +501,9 @@ static void report_stray_image(const struct command *command, const struct opera
 
 static void free_operands(struct operands *operands)
 {
+    for (size_t i = 0; operands->resolved && operands->resolved[i]; i++)
+        free(operands->resolved[i]);
+    free(operands->resolved);
     free(operands->paths);
     bw_buffer_free(&operands->list);
 }
@@ -488,9 +540,11 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
                            char **given, size_t count)
 {
     struct operands operands = {0};
-    if (!count && !command->needs_no_image && !common->input.graph.file)
+    if (!count && !command->needs_no_image && !common->input.graph.file && !common->host)
         return cmd_usage_error(command, "no image given", NULL);
-    if (count && misplaced_command(command, given[0]))
+    if (count && common->host && !command->needs_no_image && !command->takes_paths)
+        return cmd_usage_error(command, "in a shell, the command takes no operands", given[0]);
+    if (count && !common->host && misplaced_command(command, given[0]))
         return cmd_usage_error(command, "the command has to come before all options", given[0]);
     struct bw_error *error = read_operands(command, common, given, count, &operands);
     int status = error              ? cmd_fail(common, error)
@@ -522,22 +576,71 @@ static int run_command(const struct command *command, struct cmd_common *common,
     return status;
 }
 
-int cmd_run(const struct command *command, int argc, char **argv)
+/* Room for what the options of a command line add. */
+struct room {
+    const char **images, **patterns;
+    struct bw_graph_edit *edits;
+};
+
+static bool make_room(struct room *room, const struct cmd_input *input, int argc)
+{
+    const size_t words = (size_t)argc + 1;
+    room->images = calloc(input->image_count + words, sizeof *room->images);
+    room->edits = calloc(input->graph.edit_count + words, sizeof *room->edits);
+    room->patterns = calloc(words, sizeof *room->patterns);
+    if (!room->images || !room->edits || !room->patterns)
+        return false;
+    for (size_t i = 0; i < input->image_count; i++)
+        room->images[i] = input->images[i];
+    for (size_t i = 0; i < input->graph.edit_count; i++)
+        room->edits[i] = input->edits[i];
+    return true;
+}
+
+static void free_room(struct room *room)
+{
+    free(room->images);
+    free(room->edits);
+    free(room->patterns);
+}
+
+/* The settings before any option is parsed. */
+static void set_defaults(struct cmd_common *common, struct cmd_host *host)
+{
+    common->host = host;
+    common->input.helpers = BW_HELPERS_ON;
+    if (!host)
+        return;
+    common->input = host->settings->input;
+    common->messages.quiet = host->settings->messages.quiet;
+    common->messages.verbose = host->settings->messages.verbose;
+    common->writing.sandbox = host->settings->writing.sandbox;
+}
+
+int cmd_run_in(struct cmd_host *host, const struct command *command, int argc, char **argv)
 {
     struct cmd_repeats repeats = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    struct cmd_common common = {.input.helpers = BW_HELPERS_ON, .messages.repeats = &repeats};
+    struct cmd_common common = {.messages.repeats = &repeats};
+    struct room room = {NULL, NULL, NULL};
     BW_AUTO_FREE void *state = calloc(1, command->state_size);
-    BW_AUTO_FREE const char **images = calloc((size_t)argc + 1, sizeof *images);
-    BW_AUTO_FREE struct bw_graph_edit *edits = calloc((size_t)argc + 1, sizeof *edits);
-    BW_AUTO_FREE const char **patterns = calloc((size_t)argc + 1, sizeof *patterns);
+    int status;
+    set_defaults(&common, host);
     cmd_monitor_prepare();
-    if (!images || !edits || !patterns || !state)
-        return cmd_fail(&common, bw_error_no_memory());
-    common.input.images = images;
-    common.input.graph.struct_size = sizeof common.input.graph;
-    common.input.graph.edits = common.input.edits = edits;
-    common.probes.patterns = patterns;
-    int status = run_command(command, &common, state, argc, argv);
+    if (make_room(&room, &common.input, argc) && state) {
+        common.input.images = room.images;
+        common.input.graph.struct_size = sizeof common.input.graph;
+        common.input.graph.edits = common.input.edits = room.edits;
+        common.probes.patterns = room.patterns;
+        status = run_command(command, &common, state, argc, argv);
+    } else {
+        status = cmd_fail(&common, bw_error_no_memory());
+    }
+    free_room(&room);
     cmd_repeats_print(&repeats);
     return status;
+}
+
+int cmd_run(const struct command *command, int argc, char **argv)
+{
+    return cmd_run_in(NULL, command, argc, argv);
 }

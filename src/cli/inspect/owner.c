@@ -389,6 +389,8 @@ static struct bw_error *parse_operands(const struct cmd_common *common, struct a
     if (!common->path_count && !state->bad_map)
         return bw_error_create(BW_ERROR_USAGE, "no address given");
     if (state->bad_map)
+        cmd_leave_host(common);
+    if (state->bad_map)
         BW_TRY(bad_map_read(state->bad_map, state->block_size, &asking->given));
     shift(&asking->given, state->map_offset);
     for (size_t i = 0; i < common->path_count; i++) {

@@ -208,6 +208,7 @@ static int run(const struct cmd_common *common, void *settings)
 {
     const struct mount_state *state = settings;
     struct mounting mounting = {.common = common, .state = state, .channel = -1, .ready = -1};
+    cmd_leave_host(common);
     struct bw_error *error = check_options(&mounting);
     int status = error               ? cmd_fail(common, error)
                  : state->background ? run_in_background(&mounting)
