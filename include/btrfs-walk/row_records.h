@@ -708,6 +708,30 @@ struct bw_rescueinfo {
     struct bw_records steps; /**< commands that save files, in order */
 };
 
+/** Version 1, Evolving/Evolving/Common: a message of the kernel about the file system, and what
+ *  it means. */
+struct bw_kernelmessageinfo {
+    /** kind of the message: csum-failed, transid-failed, ... (docs/kernel-messages.md) */
+    const char *kernel_message;
+    const char *severity; /**< warning or error */
+    uint64_t occurrences; /**< lines with this message */
+    uint64_t line; /**< number of the first line */
+    const char *message; /**< the first line */
+    uint64_t logical; /**< logical address */
+    uint64_t mirror; /**< bad mirror */
+    uint64_t devid; /**< id of the device */
+    uint64_t offset; /**< offset on that device */
+    uint64_t subvolume; /**< id of the subvolume */
+    uint64_t inode; /**< inode number in it */
+    uint64_t file_offset; /**< offset in that file */
+    /** whether these images have a good copy; absent if the message names no block */
+    uint64_t readable;
+    struct bw_names paths; /**< affected files, the first of them */
+    uint64_t more_paths; /**< number of further files */
+    const char *description; /**< the meaning of the message */
+    const char *advice; /**< what to do */
+};
+
 /** Version 2, Evolving/Evolving/Common: a version of a file. */
 struct bw_versioninfo {
     uint64_t generation; /**< newest generation that contains it */

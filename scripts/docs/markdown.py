@@ -115,6 +115,16 @@ def check_tables(passes):
     return text
 
 
+def kernel_messages(messages):
+    text = ""
+    for one in messages:
+        text += f"\n## {one['word']}\n\n{wrap(one['explanation'] + ' ' + one['advice'], 98)}\n\n"
+        for pattern in one["patterns"]:
+            line = re.sub(r"\{(\w*)\}", lambda name: name[1].upper() or "...", pattern)
+            text += f"    {line}\n"
+    return text
+
+
 def notes_of_script(path):
     """The comment at the head of a script, which is Markdown, without the marks of comments."""
     lines = []

@@ -29,9 +29,8 @@ struct command {
     const struct cmd_option *options; /**< the command's own options, which set its state */
     const char *record;       /**< the record that it prints, with cmd_answer_options; may be
                                * NULL */
-    const char *other_record; /**< the record it prints if the flag at `other` is set; NULL:
-                               * there is none */
-    size_t other;             /**< CMD_AT(state, flag, bool) */
+    /** The record that the options in the state select; NULL: always `record`. */
+    const char *(*record_of)(const void *state);
     /** Runs the command; returns the exit status. */
     int (*run)(const struct cmd_common *common, void *state);
     size_t state_size;    /**< size of the state, which the options set and `run` reads */

@@ -2,8 +2,8 @@
 /*
  * btrfs-walk --dump-tables: all tables of the program as one JSON document: commands and their
  * options, types of layers and their options, probes, records, types of items, passes and codes of
- * the check, exit statuses. It is only for scripts/make-docs, so no help text mentions it, and any
- * version may change it.
+ * the check, messages of the kernel, exit statuses. It is only for scripts/make-docs, so no help
+ * text mentions it, and any version may change it.
  */
 #include <string.h>
 
@@ -16,6 +16,7 @@
 #include "cli/common/selection.h"
 #include "cli/graph/page.h"
 #include "cli/probes/probes.h"
+#include "cli/rescue/kernel_messages.h"
 
 #ifndef BW_VERSION
 #define BW_VERSION "unknown"
@@ -176,6 +177,26 @@ static void add_passes(struct bw_json *json)
     bw_json_end(json);
 }
 
+/* Messages of the kernel, each with its patterns. */
+static void add_kernel_messages(struct bw_json *json)
+{
+    bw_json_begin_array(json, "kernel_messages");
+    for (size_t i = 0; i < kernel_entry_count;) {
+        const struct kernel_entry *message = &kernel_entries[i];
+        bw_json_begin_object(json, NULL);
+        bw_json_text(json, "word", message->word);
+        bw_json_text(json, "severity", message->is_error ? "error" : "warning");
+        bw_json_text(json, "explanation", message->explanation);
+        bw_json_text(json, "advice", message->advice);
+        bw_json_begin_array(json, "patterns");
+        for (i++; i < kernel_entry_count && !kernel_entries[i].word; i++)
+            bw_json_text(json, NULL, kernel_entries[i].pattern);
+        bw_json_end(json);
+        bw_json_end(json);
+    }
+    bw_json_end(json);
+}
+
 int cmd_dump_tables(void)
 {
     struct bw_buffer text = {0};
@@ -194,6 +215,7 @@ int cmd_dump_tables(void)
     cmd_probe_list_add(&json);
     bw_item_types_describe(&json, "items");
     add_passes(&json);
+    add_kernel_messages(&json);
     bw_json_end(&json);
     bw_buffer_append_byte(&text, '\n');
     if (!error)

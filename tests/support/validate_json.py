@@ -64,6 +64,8 @@ OTHERS = {
     ("qgroups", "--status"): "quotainfo",
     ("roots", "--trees"): "statetreeinfo",
     ("rescue", "--list"): "rescuefileinfo",
+    ("rescue", "--dmesg"): "kernelmessageinfo",
+    ("owner", "--dmesg"): "kernelmessageinfo",
 }
 
 

@@ -203,8 +203,7 @@ struct bw_error *cmd_answer_rows(const struct cmd_answer_settings *settings, con
 
 const char *cmd_record_of(const struct command *command, const void *state)
 {
-    const bool *other = (const void *)((const char *)state + command->other);
-    return command->other_record && *other ? command->other_record : command->record;
+    return command->record_of ? command->record_of(state) : command->record;
 }
 
 /* The table. */

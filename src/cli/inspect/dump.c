@@ -175,6 +175,12 @@ static int run(const struct cmd_common *common, void *state)
     return cmd_answer_run_in(&own, &plan, &session);
 }
 
+static const char *record_of(const void *state)
+{
+    const struct dump_state *settings = state;
+    return settings->is_stream ? "commandinfo" : cmd_dump.record;
+}
+
 const struct command cmd_dump = {
     .name = "dump",
     .topic = cmd_topic_structures,
@@ -209,8 +215,7 @@ const struct command cmd_dump = {
                 "  btrfs-walk dump backup.send                    the commands of a send stream\n",
     .options = options,
     .record = "iteminfo",
-    .other_record = "commandinfo",
-    .other = CMD_AT(struct dump_state, is_stream, bool),
+    .record_of = record_of,
     .run = run,
     .state_size = sizeof(struct dump_state),
 };

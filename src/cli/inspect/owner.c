@@ -16,9 +16,10 @@
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
 #include "cli/inspect/bad_map.h"
+#include "cli/rescue/dmesg.h"
 
 struct owner_state {
-    const char *devid, *bad_map, *subvolume;
+    const char *devid, *bad_map, *subvolume, *dmesg;
     uint64_t block_size, map_offset;
     bool extent, scan;
 };
@@ -45,6 +46,9 @@ static const struct cmd_option options[] = {
     {0, "bad-map", "FILE",
      "read bad ranges from a ddrescue(1) map (everything not rescued) or a badblocks(8) list",
      CMD_TEXT(struct owner_state, bad_map)},
+    {0, "dmesg", "FILE",
+     "explain the messages in this kernel log ('-': stdin), with the affected files",
+     CMD_TEXT(struct owner_state, dmesg)},
     {0, "block-size", "BYTES", "block size of the badblocks list (default: 1024)",
      CMD_BYTES(struct owner_state, block_size)},
     {0, "map-offset", "BYTES", "offset of the device within the disk that the list describes",
@@ -412,6 +416,8 @@ static int run(const struct cmd_common *common, void *state)
     const struct cmd_answer_plan plan = {
         .record = cmd_owner.record, .print = print_line, .list = list, .context = &asking};
     struct cmd_common own = *common;
+    if (asking.state->dmesg)
+        return dmesg_run(common, asking.state->dmesg, asking.state->map_offset);
     if (!common->input.log_given)
         own.input.log = BW_LOG_IGNORE;
     struct bw_error *error = parse_operands(common, &asking);
@@ -420,6 +426,12 @@ static int run(const struct cmd_common *common, void *state)
     free(asking.ranges.items);
     free(asking.repairable.items);
     return status;
+}
+
+static const char *record_of(const void *state)
+{
+    const struct owner_state *settings = state;
+    return settings->dmesg ? "kernelmessageinfo" : cmd_owner.record;
 }
 
 const struct command cmd_owner = {
@@ -458,6 +470,7 @@ const struct command cmd_owner = {
         "  btrfs-walk owner --bad-map rescue.map -o path disk.img | sort -u  files to restore\n",
     .options = options,
     .record = "ownerinfo",
+    .record_of = record_of,
     .run = run,
     .state_size = sizeof(struct owner_state),
     .defaults = &(const struct owner_state){.block_size = 1024},

@@ -165,6 +165,12 @@ static int run(const struct cmd_common *common, void *state)
     return cmd_answer_run(common, &plan);
 }
 
+static const char *record_of(const void *state)
+{
+    const struct qgroups_state *settings = state;
+    return settings->status ? "quotainfo" : cmd_qgroups.record;
+}
+
 const struct command cmd_qgroups = {
     .name = "qgroups",
     .topic = cmd_topic_space,
@@ -183,8 +189,7 @@ const struct command cmd_qgroups = {
                 "  btrfs-walk qgroups --status --json disk.img       are the numbers consistent?\n",
     .options = options,
     .record = "qgroupinfo",
-    .other_record = "quotainfo",
-    .other = CMD_AT(struct qgroups_state, status, bool),
+    .record_of = record_of,
     .run = run,
     .state_size = sizeof(struct qgroups_state),
 };

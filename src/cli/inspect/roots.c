@@ -158,6 +158,12 @@ static int run(const struct cmd_common *common, void *context)
     return status;
 }
 
+static const char *record_of(const void *state)
+{
+    const struct roots_state *settings = state;
+    return settings->trees ? "statetreeinfo" : cmd_roots.record;
+}
+
 const struct command cmd_roots = {
     .name = "roots",
     .topic = cmd_topic_history,
@@ -181,8 +187,7 @@ const struct command cmd_roots = {
                 "  btrfs-walk ls --generation 17 disk.img /    one of them\n",
     .options = options,
     .record = "stateinfo",
-    .other_record = "statetreeinfo",
-    .other = CMD_AT(struct roots_state, trees, bool),
+    .record_of = record_of,
     .run = run,
     .state_size = sizeof(struct roots_state),
 };

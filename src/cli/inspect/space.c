@@ -189,6 +189,14 @@ static int run(const struct cmd_common *common, void *state)
     return cmd_answer_run(common, &plan);
 }
 
+static const char *record_of(const void *state)
+{
+    const struct space_state *settings = state;
+    return settings->free_if.length ? "freeinfo"
+           : settings->shared       ? "sharedinfo"
+                                    : cmd_space.record;
+}
+
 const struct command cmd_space = {
     .name = "space",
     .topic = cmd_topic_space,
@@ -214,6 +222,7 @@ const struct command cmd_space = {
                 "  btrfs-walk space -o exclusive,subvolume_path disk.img | sort -n\n",
     .options = options,
     .record = "shareinfo",
+    .record_of = record_of,
     .run = run,
     .state_size = sizeof(struct space_state),
 };

@@ -288,6 +288,12 @@ static int run(const struct cmd_common *common, void *state)
     return cmd_answer_run(common, &plan);
 }
 
+static const char *record_of(const void *state)
+{
+    const struct tree_stats_state *settings = state;
+    return settings->items ? "itemsinfo" : cmd_tree_stats.record;
+}
+
 const struct command cmd_tree_stats = {
     .name = "tree-stats",
     .topic = cmd_topic_structures,
@@ -307,8 +313,7 @@ const struct command cmd_tree_stats = {
                 "  btrfs-walk tree-stats -o tree_name,bytes,fill_percent disk.img  columns\n",
     .options = options,
     .record = "treeinfo",
-    .other_record = "itemsinfo",
-    .other = CMD_AT(struct tree_stats_state, items, bool),
+    .record_of = record_of,
     .run = run,
     .state_size = sizeof(struct tree_stats_state),
 };

@@ -11,12 +11,15 @@
 
 #include "base/cleanup.h"
 #include "cli/common/monitor.h"
+#include "cli/rescue/dmesg.h"
 
 static const struct cmd_option options[] = {
     {0, "extract", "DEST", "run the commands, and save everything below this directory",
      CMD_TEXT(struct rescue_settings, folder)},
     {0, "list", NULL, "print a row for each file, with its status, at once",
      CMD_FLAG(struct rescue_settings, list)},
+    {0, "dmesg", "FILE", "instead, explain the messages in this kernel log ('-': stdin)",
+     CMD_TEXT(struct rescue_settings, dmesg)},
     {0, "no-data", NULL,
      "do not read data: only missing devices and lost metadata are taken into account",
      CMD_FLAG(struct rescue_settings, no_data)},
@@ -303,7 +306,17 @@ static int run(const struct cmd_common *common, void *state)
     if (settings->folder && settings->list)
         return cmd_fail(common,
                         bw_error_create(BW_ERROR_USAGE, "--extract and --list exclude each other"));
+    if (settings->dmesg)
+        return dmesg_run(common, settings->dmesg, 0);
     return settings->folder ? save(common, settings) : answer(common, settings, &plan);
+}
+
+static const char *record_of(const void *state)
+{
+    const struct rescue_settings *settings = state;
+    return settings->dmesg  ? "kernelmessageinfo"
+           : settings->list ? "rescuefileinfo"
+                            : cmd_rescue.record;
 }
 
 const struct command cmd_rescue = {
@@ -330,8 +343,7 @@ const struct command cmd_rescue = {
                 "  btrfs-walk rescue --list --json disk.img       each file\n",
     .options = options,
     .record = "rescueinfo",
-    .other_record = "rescuefileinfo",
-    .other = CMD_AT(struct rescue_settings, list, bool),
+    .record_of = record_of,
     .run = run,
     .state_size = sizeof(struct rescue_settings),
 };

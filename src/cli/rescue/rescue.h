@@ -27,6 +27,7 @@ struct rescue_settings {
     struct cmd_export_settings export; /**< only the number of threads */
     struct cmd_generations_settings states;
     const char *folder; /**< of --extract; NULL: nothing is extracted */
+    const char *dmesg;  /**< a kernel log; NULL: none */
     bool list, no_data, null_terminated;
 };
 

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Explaining the messages of a kernel log. Messages name a file by its subvolume and inode, or a
+ * block by its logical address, or by an offset on a device. The owners of all addresses are found
+ * in one search.
+ */
+#include "cli/rescue/dmesg.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "btrfs-walk/file.h"
+#include "btrfs-walk/format.h"
+#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/space.h"
+#include "btrfs-walk/tree.h"
+#include "cli/common/answer.h"
+#include "cli/common/monitor.h"
+#include "cli/rescue/kernel_messages.h"
+
+enum {
+    MOST_PATHS = 20, /* of a message; more are counted */
+    SECTOR = 512,    /* unit of sectors in messages of disks */
+};
+
+/* Whether a good copy of a block exists. */
+enum copies { COPIES_UNKNOWN, COPIES_GOOD, COPIES_BAD };
+
+/* A message with what was found out about it. */
+struct explained {
+    const struct kernel_log_entry *entry;
+    bool has_logical, has_device, has_file;
+    uint64_t logical, devid, offset;
+    uint64_t subvolume, inode, file_offset;
+    const struct explained *same; /**< an earlier message about the same address, or NULL */
+    enum copies copies;
+    char *paths[MOST_PATHS];
+    size_t path_count;
+    uint64_t more_paths;
+};
+
+struct dmesg {
+    const struct kernel_log *log;
+    struct bw_fs *fs;
+    uint64_t map_offset;
+    struct bw_superblock_info super;
+    struct bw_device_map *devices;
+    struct explained *items;
+    struct bw_address_range *ranges; /* the logical addresses of `asking` */
+    size_t *asking;                  /* for each range, the number of its item */
+    size_t range_count;
+    struct bw_map addresses; /* the first item with each address */
+};
+
+static bool has(const struct explained *item, enum kernel_value value)
+{
+    return item->entry->message.known >> value & 1;
+}
+
+static uint64_t value_of(const struct explained *item, enum kernel_value value)
+{
+    return item->entry->message.values[value];
+}
+
+/* Devices: the kernel prints their names on the machine where they failed. */
+
+struct finding {
+    const char *name;
+    uint64_t devid;
+    size_t count, matches;
+};
+
+static const char *last_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static struct bw_error *compare_device(void *context, const struct bw_device_info *device)
+{
+    struct finding *finding = context;
+    finding->count++;
+    if (finding->count == 1 && !finding->matches)
+        finding->devid = device->devid;
+    if (device->path && strcmp(last_name(device->path), last_name(finding->name)) == 0) {
+        finding->devid = device->devid;
+        finding->matches++;
+    }
+    return NULL;
+}
+
+/* The id of the device of a message; false if it is unknown. */
+static bool find_device(struct dmesg *dmesg, struct explained *item)
+{
+    struct finding finding = {.name = item->entry->message.device};
+    if (has(item, KERNEL_DEVID)) {
+        item->devid = value_of(item, KERNEL_DEVID);
+        return true;
+    }
+    BW_AUTO_ERROR struct bw_error *error = bw_fs_devices(dmesg->fs, compare_device, &finding);
+    item->devid = finding.devid;
+    return !error && (finding.matches == 1 || finding.count == 1);
+}
+
+/* The offset on the device; false if the message has none. Sectors in messages of btrfs count from
+ * the beginning of the file system, those of disks from the beginning of the disk. */
+static bool find_offset(const struct dmesg *dmesg, struct explained *item)
+{
+    const bool of_disk = strncmp(item->entry->message.entry->word, "disk-", 5) == 0;
+    if (has(item, KERNEL_PHYSICAL))
+        item->offset = value_of(item, KERNEL_PHYSICAL);
+    else if (has(item, KERNEL_SECTOR) && value_of(item, KERNEL_SECTOR) < UINT64_MAX / SECTOR)
+        item->offset = value_of(item, KERNEL_SECTOR) * SECTOR;
+    else
+        return false;
+    if (of_disk && item->offset < dmesg->map_offset)
+        return false;
+    item->offset -= of_disk ? dmesg->map_offset : 0;
+    return true;
+}
+
+static struct bw_error *locate(struct dmesg *dmesg, struct explained *item)
+{
+    struct bw_device_place place;
+    item->has_logical = has(item, KERNEL_LOGICAL);
+    item->logical = item->has_logical ? value_of(item, KERNEL_LOGICAL) : 0;
+    item->has_device = find_offset(dmesg, item) && find_device(dmesg, item);
+    if (!item->has_device || item->has_logical)
+        return NULL;
+    struct bw_error *error =
+        bw_device_map_find(dmesg->devices, item->devid, item->offset, 1, &place);
+    item->has_logical = !error && place.copy;
+    item->logical = item->has_logical ? place.logical : 0;
+    if (!error || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_error_free(error); /* no such device, or offset */
+    item->has_device = false;
+    return NULL;
+}
+
+/* Paths. */
+
+static struct bw_error *add_path(struct explained *item, const char *path, size_t length)
+{
+    for (size_t i = 0; i < item->path_count; i++)
+        if (strlen(item->paths[i]) == length && memcmp(item->paths[i], path, length) == 0)
+            return NULL;
+    if (item->path_count == MOST_PATHS) {
+        item->more_paths++;
+        return NULL;
+    }
+    char *copy = strndup(path, length);
+    if (!copy)
+        return bw_error_no_memory();
+    item->paths[item->path_count++] = copy;
+    return NULL;
+}
+
+/* Reads the sector of a file. */
+static struct bw_error *note_part(void *context, const struct bw_data_part *part)
+{
+    enum copies *copies = context;
+    if (part->kind == BW_DATA_BAD)
+        *copies = COPIES_BAD;
+    return NULL;
+}
+
+static enum copies read_file(struct dmesg *dmesg, const struct bw_place *place, uint64_t offset)
+{
+    struct bw_file *file;
+    enum copies copies = COPIES_GOOD;
+    const uint64_t size = dmesg->super.sectorsize;
+    BW_AUTO_ERROR struct bw_error *error = bw_file_open(dmesg->fs, place, NULL, &file);
+    if (error)
+        return COPIES_UNKNOWN;
+    error = bw_file_read_parts(file, offset - offset % size, size, note_part, &copies);
+    bw_file_close(file);
+    return error ? COPIES_UNKNOWN : copies;
+}
+
+static bool is_subvolume(uint64_t tree)
+{
+    return tree == BW_TOP_SUBVOLUME || (tree >= BW_FIRST_SUBVOLUME && tree <= BW_LAST_SUBVOLUME);
+}
+
+/* Finds the file of a message by its subvolume and inode. */
+static struct bw_error *find_file(struct dmesg *dmesg, struct explained *item)
+{
+    struct bw_place place;
+    BW_AUTO_FREE char *path = NULL;
+    size_t length = 0;
+    if (!has(item, KERNEL_ROOT) || !has(item, KERNEL_INODE) ||
+        !is_subvolume(value_of(item, KERNEL_ROOT)))
+        return NULL;
+    item->subvolume = value_of(item, KERNEL_ROOT);
+    item->inode = value_of(item, KERNEL_INODE);
+    item->file_offset = has(item, KERNEL_OFFSET) ? value_of(item, KERNEL_OFFSET) : 0;
+    item->has_file = true;
+    const struct bw_subvolume *subvolume = bw_subvolume_by_id(dmesg->fs, item->subvolume);
+    if (!subvolume)
+        return NULL;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_lookup_number(dmesg->fs, subvolume, item->inode, &place);
+    if (error)
+        return NULL;
+    if (place.type == BW_FILE_REGULAR && has(item, KERNEL_OFFSET))
+        item->copies = read_file(dmesg, &place, item->file_offset);
+    error = bw_inode_path(dmesg->fs, &place, &path, &length);
+    return error ? NULL : add_path(item, path, length);
+}
+
+/* Whether any copy of a tree block is good. An older generation than the expected one is bad. */
+static enum copies read_block(struct dmesg *dmesg, const struct explained *item, uint64_t logical)
+{
+    struct bw_tree_block *block;
+    BW_AUTO_ERROR struct bw_error *error = bw_tree_block_read(dmesg->fs, logical, &block);
+    if (error)
+        return error->code == BW_ERROR_CORRUPT ? COPIES_BAD : COPIES_UNKNOWN;
+    const struct bw_tree_block_header header = bw_tree_block_header(block);
+    const bool of_generation = strcmp(item->entry->message.entry->word, "transid-failed") == 0;
+    bw_tree_block_free(block);
+    return of_generation && has(item, KERNEL_WANTED) &&
+                   header.generation != value_of(item, KERNEL_WANTED)
+               ? COPIES_BAD
+               : COPIES_GOOD;
+}
+
+/* Owners. */
+
+static void judge_owner(struct dmesg *dmesg, struct explained *item, const struct bw_owner *owner)
+{
+    struct bw_place place;
+    if (item->copies != COPIES_UNKNOWN)
+        return;
+    if (owner->kind == BW_OWNER_METADATA || owner->kind == BW_OWNER_BLOCK) {
+        item->copies = read_block(dmesg, item, owner->logical);
+        return;
+    }
+    if (owner->kind != BW_OWNER_DATA || !owner->subvolume)
+        return;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_lookup_number(dmesg->fs, owner->subvolume, owner->inode, &place);
+    if (!error)
+        item->copies = read_file(dmesg, &place, owner->offset);
+}
+
+static struct bw_error *add_owner(void *context, const struct bw_owner *owner)
+{
+    struct dmesg *dmesg = context;
+    struct explained *item = &dmesg->items[dmesg->asking[owner->range]];
+    judge_owner(dmesg, item, owner);
+    if (owner->subvolume && !item->has_file) {
+        item->has_file = owner->kind == BW_OWNER_DATA;
+        item->subvolume = owner->tree;
+        item->inode = owner->inode;
+        item->file_offset = owner->offset;
+    }
+    return owner->path.data ? add_path(item, owner->path.data, owner->path.length) : NULL;
+}
+
+static struct bw_error *find_owners(struct dmesg *dmesg)
+{
+    const struct bw_owner_options options = {.struct_size = sizeof options,
+                                             .ranges = dmesg->ranges,
+                                             .count = dmesg->range_count,
+                                             .visit = add_owner,
+                                             .context = dmesg};
+    if (!dmesg->range_count)
+        return NULL;
+    cmd_progress_expect_trees(dmesg->fs, false);
+    return bw_owners_find(dmesg->fs, &options);
+}
+
+/* Asks for the owners of the address of an item, unless an earlier item has it, too. */
+static struct bw_error *ask_for_owners(struct dmesg *dmesg, struct explained *item)
+{
+    const size_t number = (size_t)(item - dmesg->items);
+    const uint32_t first = bw_map_get(&dmesg->addresses, item->logical);
+    if (first != UINT32_MAX) {
+        item->same = &dmesg->items[first];
+        return NULL;
+    }
+    dmesg->asking[dmesg->range_count] = number;
+    dmesg->ranges[dmesg->range_count++] = (struct bw_address_range){item->logical, 1};
+    return bw_map_put(&dmesg->addresses, item->logical, (uint32_t)number) ? NULL
+                                                                          : bw_error_no_memory();
+}
+
+static struct bw_error *find_all(struct dmesg *dmesg)
+{
+    for (size_t i = 0; i < dmesg->log->count; i++) {
+        struct explained *item = &dmesg->items[i];
+        item->entry = &dmesg->log->entries[i];
+        BW_TRY(locate(dmesg, item));
+        BW_TRY(find_file(dmesg, item));
+        if (item->has_logical && !item->has_file && item->logical != UINT64_MAX)
+            BW_TRY(ask_for_owners(dmesg, item));
+    }
+    return find_owners(dmesg);
+}
+
+/* Rows. */
+
+static struct bw_error *write_item(struct cmd_answer *answer, const struct dmesg *dmesg,
+                                   const struct explained *item)
+{
+    const struct kernel_entry *entry = item->entry->message.entry;
+    const struct explained *found = item->same ? item->same : item;
+    struct bw_bytes paths[MOST_PATHS];
+    for (size_t i = 0; i < found->path_count; i++)
+        paths[i] = (struct bw_bytes){found->paths[i], strlen(found->paths[i])};
+    const struct bw_kernelmessageinfo row = {
+        .kernel_message = entry->word,
+        .severity = entry->is_error ? "error" : "warning",
+        .occurrences = item->entry->count,
+        .line = item->entry->line,
+        .message = dmesg->log->texts.data + item->entry->text,
+        .logical = item->logical,
+        .mirror = value_of(item, KERNEL_MIRROR),
+        .devid = item->devid,
+        .offset = item->offset,
+        .subvolume = found->subvolume,
+        .inode = found->inode,
+        .file_offset = found->file_offset,
+        .readable = found->copies == COPIES_GOOD,
+        .paths = {found->path_count ? paths : NULL, found->path_count},
+        .more_paths = found->more_paths,
+        .description = entry->explanation,
+        .advice = entry->advice,
+    };
+    return cmd_answer_write(
+        answer, &row, sizeof row,
+        (item->has_logical ? 0 : BW_MEMBER(kernelmessageinfo, logical)) |
+            (has(item, KERNEL_MIRROR) ? 0 : BW_MEMBER(kernelmessageinfo, mirror)) |
+            (item->has_device
+                 ? 0
+                 : BW_MEMBER(kernelmessageinfo, devid) | BW_MEMBER(kernelmessageinfo, offset)) |
+            (found->has_file
+                 ? 0
+                 : BW_MEMBER(kernelmessageinfo, subvolume) | BW_MEMBER(kernelmessageinfo, inode) |
+                       BW_MEMBER(kernelmessageinfo, file_offset)) |
+            (found->copies ? 0 : BW_MEMBER(kernelmessageinfo, readable)));
+}
+
+/* The text for people: the line, its meaning, the files, and what to do. */
+static struct bw_error *print_item(struct cmd_answer *answer, const void *record, uint64_t absent)
+{
+    enum { SHOWN_PATHS = 5 };
+    const struct bw_kernelmessageinfo *row = record;
+    struct bw_buffer *text = &answer->text;
+    bw_escape_words(text, row->message);
+    if (row->occurrences > 1)
+        bw_buffer_format(text, " (%" PRIu64 " times)", row->occurrences);
+    bw_buffer_format(text, "\n  %s\n", row->description);
+    for (size_t i = 0; i < row->paths.length && i < SHOWN_PATHS; i++) {
+        bw_buffer_format(text, "  affected: ");
+        bw_escape_line(text, row->paths.data[i].data, row->paths.data[i].length);
+        bw_buffer_append_byte(text, '\n');
+    }
+    if (row->paths.length > SHOWN_PATHS || row->more_paths)
+        bw_buffer_format(text, "  and %" PRIu64 " more\n",
+                         row->paths.length + row->more_paths -
+                             (row->paths.length < SHOWN_PATHS ? row->paths.length : SHOWN_PATHS));
+    if (!(absent & BW_MEMBER(kernelmessageinfo, readable)))
+        bw_buffer_format(text, "  %s\n",
+                         row->readable ? "A good copy exists." : "No good copy exists.");
+    bw_buffer_format(text, "  %s\n\n", row->advice);
+    return NULL;
+}
+
+static struct bw_error *list(struct cmd_answer *answer, void *context)
+{
+    struct dmesg *dmesg = context;
+    dmesg->fs = answer->session.fs;
+    bw_fs_superblock(dmesg->fs, &dmesg->super);
+    BW_TRY(bw_device_map_open(dmesg->fs, &dmesg->devices));
+    struct bw_error *error = find_all(dmesg);
+    cmd_progress_end();
+    for (size_t i = 0; i < dmesg->log->count && !error; i++)
+        error = write_item(answer, dmesg, &dmesg->items[i]);
+    bw_device_map_close(dmesg->devices);
+    bw_map_free(&dmesg->addresses);
+    return error;
+}
+
+static void print_unknown(const struct cmd_common *common, const struct kernel_log *log)
+{
+    if (common->messages.quiet)
+        return;
+    fprintf(stderr,
+            "btrfs-walk: %" PRIu64 " of %" PRIu64 " lines were passed over, %" PRIu64
+            " of them errors and warnings of btrfs\n",
+            log->unknown, log->lines, log->errors);
+    if (log->dropped)
+        fprintf(stderr, "btrfs-walk: %" PRIu64 " further messages were not explained\n",
+                log->dropped);
+}
+
+static int run_with(const struct cmd_common *common, struct dmesg *dmesg)
+{
+    const struct cmd_answer_plan plan = {
+        .record = "kernelmessageinfo", .print = print_item, .list = list, .context = dmesg};
+    const size_t count = dmesg->log->count;
+    struct cmd_common own = *common;
+    if (!common->input.log_given)
+        own.input.log = BW_LOG_IGNORE;
+    dmesg->items = calloc(count + 1, sizeof *dmesg->items);
+    dmesg->ranges = calloc(count + 1, sizeof *dmesg->ranges);
+    dmesg->asking = calloc(count + 1, sizeof *dmesg->asking);
+    const int status = dmesg->items && dmesg->ranges && dmesg->asking
+                           ? cmd_answer_run(&own, &plan)
+                           : cmd_fail(common, bw_error_no_memory());
+    for (size_t i = 0; dmesg->items && i < count; i++)
+        for (size_t path = 0; path < dmesg->items[i].path_count; path++)
+            free(dmesg->items[i].paths[path]);
+    free(dmesg->items);
+    free(dmesg->ranges);
+    free(dmesg->asking);
+    return status;
+}
+
+int dmesg_run(const struct cmd_common *common, const char *file, uint64_t map_offset)
+{
+    struct kernel_log log = {.lines = 0};
+    struct dmesg dmesg = {.log = &log, .map_offset = map_offset};
+    struct bw_error *error = kernel_log_read(file, &log);
+    const int status = error ? cmd_fail(common, error) : run_with(common, &dmesg);
+    if (!error)
+        print_unknown(common, &log);
+    kernel_log_free(&log);
+    return status;
+}
