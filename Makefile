@@ -60,8 +60,11 @@ PNG      ?= $(if $(filter 1,$(STATIC)),$(if $(wildcard \
     $(shell $(PKG_CONFIG) --variable=libdir libpng 2> /dev/null)/libpng.a),1,0),\
     $(call exists,libpng))
 
+# The shell edits lines with libedit; without it, it reads them as they are.
+EDIT     ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libedit))
+
 # Features become macros such as BW_USDT. The shell runs once.
-FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL PNG STATIC
+FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL PNG EDIT STATIC
 $(foreach feature,$(FEATURES),$(eval $(feature) := $($(feature))))
 
 override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),\
@@ -93,6 +96,10 @@ ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
   ifeq ($(FUSE),1)
     override CFLAGS += $(shell $(PKG_CONFIG) --cflags fuse3)
     PROGRAM_LIBRARIES += $(shell $(PKG_CONFIG) --libs fuse3)
+  endif
+  ifeq ($(EDIT),1)
+    override CFLAGS += $(shell $(PKG_CONFIG) --cflags libedit)
+    PROGRAM_LIBRARIES += $(shell $(PKG_CONFIG) --libs libedit)
   endif
   ifeq ($(PNG),1)
     override CFLAGS += $(shell $(PKG_CONFIG) --cflags libpng)

@@ -64,22 +64,24 @@ void bw_escape_words(struct bw_buffer *buffer, const char *message)
     bw_escape_line(buffer, message, strlen(message));
 }
 
-static bool has_control(const char *word)
+/* Whether a terminal could obey, or could not show, the bytes of a word. */
+static bool needs_escapes(const char *word)
 {
-    for (; *word; word++)
-        if ((uint8_t)*word < ' ' || *word == 0x7f)
-            return true;
-    return false;
+    bool control = !bw_utf8_is_valid(word, strlen(word));
+    for (; *word && !control; word++)
+        control = (uint8_t)*word < ' ' || *word == 0x7f ||
+                  ((uint8_t)*word == 0xc2 && (uint8_t)word[1] < 0xa0);
+    return control;
 }
 
 void bw_append_shell_word(struct bw_buffer *buffer, const char *word)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                                 "0123456789/._-+:=@%,";
-    const bool quoted = word[strspn(word, plain)] != '\0' || !*word, control = has_control(word);
+    const bool quoted = word[strspn(word, plain)] != '\0' || !*word, control = needs_escapes(word);
     bw_buffer_format(buffer, "%s", control ? "$'" : quoted ? "'" : "");
     for (; *word; word++)
-        if (control && ((uint8_t)*word < ' ' || *word == 0x7f))
+        if (control && ((uint8_t)*word < ' ' || (uint8_t)*word >= 0x7f))
             bw_buffer_format(buffer, "\\%03o", (uint8_t)*word);
         else if (control && (*word == '\'' || *word == '\\'))
             bw_buffer_format(buffer, "\\%c", *word);

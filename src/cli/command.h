@@ -62,7 +62,7 @@ extern const struct command cmd_chunks, cmd_map, cmd_usage, cmd_check, cmd_owner
     cmd_compression;
 extern const struct command cmd_diff, cmd_deleted, cmd_versions, cmd_roots;
 
-extern const struct command cmd_picture, cmd_report, cmd_rescue;
+extern const struct command cmd_picture, cmd_report, cmd_rescue, cmd_shell;
 extern const struct command cmd_send, cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile, cmd_mount;
 
 /** The record that a command prints with this state. */
@@ -70,6 +70,9 @@ const char *cmd_record_of(const struct command *command, const void *state);
 
 /** All commands, grouped by topic; ends with NULL. The first is the default. */
 extern const struct command *const cmd_table[];
+
+/** The command with a name; NULL if it does not exist. */
+const struct command *cmd_find(const char *name);
 
 /** Parses the arguments of a command and runs it; returns the exit status. argv[0] is ignored. */
 int cmd_run(const struct command *command, int argc, char **argv);

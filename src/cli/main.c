@@ -28,7 +28,7 @@ const struct command *const cmd_table[] = {
     &cmd_report,   &cmd_rescue,   &cmd_usage,    &cmd_du,         &cmd_space,   &cmd_compression,
     &cmd_qgroups,  &cmd_picture,  &cmd_subvolumes, &cmd_diff,    &cmd_super,
     &cmd_chunks,   &cmd_map,      &cmd_tree_stats, &cmd_dump,    &cmd_graph,
-    &cmd_xlators,  &cmd_blackbox, &cmd_help,       NULL,
+    &cmd_shell,    &cmd_xlators,  &cmd_blackbox, &cmd_help,       NULL,
 };
 
 /* If a standard stream is closed, the first image that is opened must not get its descriptor.

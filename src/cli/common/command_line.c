@@ -576,7 +576,7 @@ static int run_command(const struct command *command, struct cmd_common *common,
     return status;
 }
 
-/* Room for what the options of a command line add. */
+/* Arrays that the options of a command line fill. */
 struct room {
     const char **images, **patterns;
     struct bw_graph_edit *edits;

@@ -396,6 +396,14 @@ static void suggest_commands(struct cmd_suggestion *suggestion)
         cmd_suggest(suggestion, cmd_table[i]->name);
 }
 
+const struct command *cmd_find(const char *name)
+{
+    size_t i = 0;
+    while (cmd_table[i] && strcmp(cmd_table[i]->name, name) != 0)
+        i++;
+    return cmd_table[i];
+}
+
 void cmd_print_unknown_command(const char *word, const char *reason)
 {
     BW_AUTO_BUFFER struct bw_buffer line = {0};

@@ -305,7 +305,7 @@ static bool have_same_layers(const struct cmd_input *input, const struct cmd_inp
     return same;
 }
 
-/* Whether the file system that the host has opened is the one that these settings open. */
+/* Whether these settings would open the same file system as those of the host. */
 static bool opens_same(const struct cmd_input *input, const struct cmd_input *host,
                        const struct bw_fs *fs)
 {

@@ -23,7 +23,7 @@ struct cmd_host {
     const struct cmd_common *settings; /**< commands begin with its images and settings */
     const char *directory;             /**< relative paths begin in it; an absolute path */
     struct bw_fs *fs;                  /**< NULL: each command opens the file system itself */
-    const struct cmd_common *borrower; /**< receives the messages of `fs`; NULL: nobody does */
+    const struct cmd_common *borrower; /**< receives the messages of `fs`; NULL: they are dropped */
     atomic_bool met_damage;            /**< `fs` has reported a warning or damage since it was
                                         * opened; it reports the same fault only once */
 };

@@ -71,9 +71,17 @@ static struct bw_fs *open_images(const struct complete *complete)
 {
     const struct bw_fs_options options = cmd_fs_options(complete->common);
     struct bw_fs *fs = NULL;
+    if (complete->common->host)
+        return complete->common->host->fs;
     if (are_local_files(complete->common))
         bw_error_free(bw_fs_open(&options, &fs));
     return fs;
+}
+
+static void close_images(const struct complete *complete, struct bw_fs *fs)
+{
+    if (!complete->common->host)
+        bw_fs_close(fs);
 }
 
 /* Adds a subvolume, with a '/' at the beginning of its path only if the value has one. */
@@ -97,7 +105,7 @@ static void complete_subvolumes(struct complete *complete)
     struct bw_fs *fs = open_images(complete);
     if (fs)
         bw_error_free(bw_fs_subvolumes(fs, true, add_subvolume, complete));
-    bw_fs_close(fs);
+    close_images(complete, fs);
     complete_add(complete, COMPLETE_WORD, "default", 7, "", "what a mount shows");
 }
 
@@ -135,7 +143,7 @@ static void complete_devices(struct complete *complete)
     struct bw_fs *fs = open_images(complete);
     if (fs)
         bw_error_free(bw_fs_devices(fs, add_device, complete));
-    bw_fs_close(fs);
+    close_images(complete, fs);
 }
 
 /* More completions are of no use. */
@@ -171,12 +179,14 @@ static struct bw_error *add_paths(struct complete *complete, struct bw_fs *fs)
     struct bw_directory *directory;
     struct bw_place place;
     complete_skip(complete, "/");
-    BW_AUTO_FREE char *parent = strndup(path, (size_t)(complete->value - path));
-    if (!parent)
+    BW_AUTO_FREE char *parent = NULL;
+    const char *start =
+        complete->common->host && *path != '/' ? complete->common->host->directory : "";
+    if (asprintf(&parent, "%s/%.*s", start, (int)(complete->value - path), path) < 0)
         return bw_error_no_memory();
     if (complete->subvolume)
         BW_TRY(bw_subvolume_by_name(fs, complete->subvolume, &from));
-    BW_TRY(bw_lookup(fs, from, *parent ? parent : "/", true, &place));
+    BW_TRY(bw_lookup(fs, from, parent, true, &place));
     BW_TRY(bw_directory_open(fs, &place, BW_DIRECTORY_START, &directory));
     struct bw_error *error = add_entries(complete, directory);
     bw_directory_close(directory);
@@ -187,13 +197,13 @@ static struct bw_error *add_paths(struct complete *complete, struct bw_fs *fs)
 static void complete_paths(struct complete *complete)
 {
     struct bw_fs *fs = open_images(complete);
-    if (!*complete->value) {
+    if (!*complete->value && !complete->common->host) {
         complete->prefix = "/";
         complete->prefix_length = 1;
     }
     if (fs)
         bw_error_free(add_paths(complete, fs));
-    bw_fs_close(fs);
+    close_images(complete, fs);
 }
 
 /* Completions of arguments, by their names in the help text. */
@@ -573,6 +583,11 @@ static void complete_operand(struct line *line)
     const struct command *command = line->command;
     const char *operands = command->operands;
     const char *first = strchr(operands, ' ');
+    if (line->common.host && !command->needs_no_image) {
+        first = strstr(operands, "IMAGE");
+        complete_argument(&line->complete, first ? first + strlen("IMAGE") : "", command);
+        return;
+    }
     if (command->takes_paths && line->operand_count && first)
         complete_argument(&line->complete, first, command);
     else if (command->needs_no_image)
@@ -603,7 +618,7 @@ static void complete_last(struct line *line, const char *word, bool is_first)
                      "", cmd_table[i]->summary);
     if (line->pending)
         complete_option_value(line, line->pending);
-    else
+    else if (!is_first || !line->common.host)
         complete_operand(line);
 }
 
@@ -616,14 +631,6 @@ static char *expand_home(const char **image)
     if (home && strncmp(*image, "~/", 2) == 0 && asprintf(&path, "%s%s", home, *image + 1) >= 0)
         *image = path;
     return path;
-}
-
-static const struct command *find_command(const char *name)
-{
-    size_t i = 0;
-    while (cmd_table[i] && strcmp(cmd_table[i]->name, name) != 0)
-        i++;
-    return cmd_table[i];
 }
 
 /* Exits if the images are slow, because users do not wait long for completions. */
@@ -643,28 +650,50 @@ static void be_quiet_and_quick(void)
     setitimer(ITIMER_REAL, &limit, NULL);
 }
 
+/* Applies all words but the last. */
+static void read_words(struct line *line, char **words, size_t count)
+{
+    line->options = cmd_options_of(line->command, &line->common, NULL);
+    line->complete.common = &line->common;
+    for (size_t i = 0; i + 1 < count; i++)
+        read_word(line, words[i]);
+}
+
 /* Returns the completions of the last word; the caller frees them. */
 static struct bw_buffer completions(char **words, size_t count)
 {
     BW_AUTO_FREE const char **operands = calloc(count + 1, sizeof *operands);
     BW_AUTO_FREE const char **images = calloc(2 * count + 1, sizeof *images);
-    const struct command *command = count > 1 ? find_command(words[0]) : NULL;
+    const struct command *command = count > 1 ? cmd_find(words[0]) : NULL;
     struct line line = {.command = command ? command : cmd_table[0], .operands = operands};
     BW_AUTO_FREE char **expanded = calloc(2 * count + 1, sizeof *expanded);
     if (!operands || !images || !expanded || !count)
         return (struct bw_buffer){0};
     line.common = (struct cmd_common){.input.images = images,
                                       .input.graph.struct_size = sizeof line.common.input.graph};
-    line.complete.common = &line.common;
-    line.options = cmd_options_of(line.command, &line.common, NULL);
-    for (size_t i = command ? 1 : 0; i + 1 < count; i++)
-        read_word(&line, words[i]);
+    read_words(&line, words + !!command, count - !!command);
     use_operands(&line);
     for (size_t i = 0; i < line.common.input.image_count; i++)
         expanded[i] = expand_home(&images[i]);
     complete_last(&line, words[count - 1], count == 1);
     for (size_t i = 0; i < line.common.input.image_count; i++)
         free(expanded[i]);
+    return line.complete.text;
+}
+
+struct bw_buffer cmd_complete_in(struct cmd_host *host, const char *subvolume, char **words,
+                                 size_t count)
+{
+    BW_AUTO_FREE const char **operands = calloc(count + 1, sizeof *operands);
+    BW_AUTO_FREE const char **images = calloc(count + 1, sizeof *images);
+    const struct command *command = count > 1 ? cmd_find(words[0]) : cmd_table[0];
+    struct line line = {.command = command, .operands = operands};
+    if (!operands || !images || !count || !command)
+        return (struct bw_buffer){0};
+    line.common = (struct cmd_common){.host = host, .input.images = images};
+    line.complete.subvolume = *subvolume ? subvolume : NULL;
+    read_words(&line, words + 1, count - 1);
+    complete_last(&line, words[count - 1], count == 1);
     return line.complete.text;
 }
 

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Lines from a terminal: with libedit history, editing and completion, without it as the terminal
+ * provides them. Names from images are escaped before they are shown or inserted. */
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#ifdef BW_EDIT
+#include <histedit.h>
+#endif
+
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "base/utf8.h"
+#include "cli/complete/complete.h"
+#include "cli/shell/shell.h"
+
+#ifdef BW_EDIT
+
+struct shell_editor {
+    EditLine *line;
+    History *history;
+    struct shell *shell;
+    shell_completer *complete;
+    const char *prompt;
+};
+
+enum { SHOWN_MAX = 200 };
+
+/* Candidates for the last word. */
+struct candidates {
+    struct bw_buffer text; /* as of cmd_complete_in() */
+    size_t count;          /* without those that name files of the host */
+    const char *word;      /* the first; valid if `count` is not 0 */
+    size_t common;         /* the number of bytes that all have in common */
+    bool goes_on;          /* the word of the only candidate can be continued */
+    const char *line;      /* up to the cursor */
+    size_t start, end;     /* the last word in it */
+};
+
+/* Returns the next candidate, and advances `at`; NULL at the end. */
+static const char *next_candidate(const struct candidates *candidates, const char **at, char *kind)
+{
+    const char *end = candidates->text.data + candidates->text.length;
+    const char *word = NULL;
+    while (!word && *at && *at < end) {
+        *kind = **at;
+        word = *at + 1;
+        const char *nul = memchr(word, '\0', (size_t)(end - word));
+        const char *last = nul ? memchr(nul + 1, '\0', (size_t)(end - nul - 1)) : NULL;
+        *at = last ? last + 1 : end;
+        if (!last || *kind == COMPLETE_FILES)
+            word = NULL;
+    }
+    return word;
+}
+
+static void compare_candidates(struct candidates *candidates)
+{
+    const char *at = candidates->text.data, *word;
+    char kind;
+    while ((word = next_candidate(candidates, &at, &kind))) {
+        size_t same = 0;
+        if (!candidates->count++) {
+            candidates->word = word;
+            candidates->common = strlen(word);
+        }
+        while (same < candidates->common && word[same] == candidates->word[same])
+            same++;
+        while (same && same < candidates->common && ((uint8_t)word[same] & 0xc0) == 0x80)
+            same--; /* not within a character */
+        candidates->common = same;
+        candidates->goes_on = kind == COMPLETE_BEGIN;
+    }
+}
+
+/* Replaces the last word by the beginning that all candidates have in common. Returns whether that
+ * changes the line. */
+static bool insert_common(EditLine *line, const struct candidates *candidates)
+{
+    BW_AUTO_BUFFER struct bw_buffer word = {0};
+    BW_AUTO_FREE char *common = strndup(candidates->word, candidates->common);
+    if (!common)
+        return false;
+    if (*common)
+        bw_append_shell_word(&word, common);
+    if (candidates->count == 1 && !candidates->goes_on)
+        bw_buffer_append_byte(&word, ' ');
+    bw_buffer_append_byte(&word, '\0');
+    if (word.failed ||
+        (word.length - 1 == candidates->end - candidates->start &&
+         memcmp(word.data, candidates->line + candidates->start, word.length - 1) == 0))
+        return false;
+    el_deletestr(line, (int)(bw_utf8_count(candidates->line + candidates->start,
+                                           candidates->end - candidates->start)));
+    return el_insertstr(line, word.data) == 0;
+}
+
+static size_t columns(void)
+{
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+/* The last component of a path, escaped. */
+static void append_shown(struct bw_buffer *text, const char *word)
+{
+    const char *last = word;
+    for (const char *at = word; *at; at++)
+        if (*at == '/' && at[1])
+            last = at + 1;
+    bw_escape_words(text, last);
+}
+
+static void show_candidates(const struct candidates *candidates)
+{
+    const char *at = candidates->text.data, *word;
+    size_t width = 0, column = 0, shown = 0;
+    char kind;
+    for (int pass = 0; pass < 2; pass++, at = candidates->text.data) {
+        while ((word = next_candidate(candidates, &at, &kind)) && (!pass || shown++ < SHOWN_MAX)) {
+            BW_AUTO_BUFFER struct bw_buffer text = {0};
+            append_shown(&text, word);
+            const size_t length = bw_utf8_count(text.data ? text.data : "", text.length);
+            if (!pass) {
+                width = length > width ? length : width;
+                continue;
+            }
+            const bool ends = (column += width + 2) + width > columns();
+            printf("%s%.*s%*s%s", shown == 1 ? "\n" : "", (int)text.length,
+                   text.data ? text.data : "", ends ? 0 : (int)(width + 2 - length), "",
+                   ends ? "\n" : "");
+            column = ends ? 0 : column;
+        }
+    }
+    printf("%s%s", column ? "\n" : "", shown > SHOWN_MAX ? "...\n" : "");
+    fflush(stdout);
+}
+
+static unsigned char complete(EditLine *line, int key)
+{
+    struct shell_editor *editor;
+    const LineInfo *info = el_line(line);
+    struct candidates candidates = {.count = 0};
+    unsigned char result = CC_ERROR;
+    (void)key;
+    el_get(line, EL_CLIENTDATA, &editor);
+    BW_AUTO_FREE char *text = strndup(info->buffer, (size_t)(info->cursor - info->buffer));
+    if (!text)
+        return CC_ERROR;
+    candidates.line = text;
+    candidates.end = strlen(text);
+    editor->complete(editor->shell, text, &candidates.text, &candidates.start);
+    if (!candidates.text.failed)
+        compare_candidates(&candidates);
+    if (candidates.count && insert_common(line, &candidates)) {
+        result = CC_REFRESH;
+    } else if (candidates.count > 1) {
+        show_candidates(&candidates);
+        result = CC_REDISPLAY;
+    }
+    bw_buffer_free(&candidates.text);
+    return result;
+}
+
+/* Ctrl-C discards the line. */
+static unsigned char discard(EditLine *line, int key)
+{
+    const LineInfo *info = el_line(line);
+    (void)key;
+    printf("^C\n");
+    fflush(stdout);
+    el_cursor(line, (int)bw_utf8_count(info->cursor, (size_t)(info->lastchar - info->cursor)));
+    info = el_line(line);
+    el_deletestr(line, (int)bw_utf8_count(info->buffer, (size_t)(info->lastchar - info->buffer)));
+    return CC_REDISPLAY;
+}
+
+static char *prompt_of(EditLine *line)
+{
+    struct shell_editor *editor;
+    el_get(line, EL_CLIENTDATA, &editor);
+    return (char *)(uintptr_t)editor->prompt;
+}
+
+static void set_up(struct shell_editor *editor)
+{
+    EditLine *line = editor->line;
+    el_set(line, EL_CLIENTDATA, editor);
+    el_set(line, EL_PROMPT, prompt_of);
+    el_set(line, EL_EDITOR, "emacs");
+    el_set(line, EL_HIST, history, editor->history);
+    el_set(line, EL_SETTY, "-d", "-isig", NULL);
+    el_set(line, EL_ADDFN, "shell-complete", "complete the last word", complete);
+    el_set(line, EL_ADDFN, "shell-discard", "discard the line", discard);
+    el_set(line, EL_BIND, "^I", "shell-complete", NULL);
+    el_set(line, EL_BIND, "^C", "shell-discard", NULL);
+    el_set(line, EL_BIND, "^R", "em-inc-search-prev", NULL);
+}
+
+struct shell_editor *shell_editor_create(struct shell *shell, shell_completer *complete_line)
+{
+    struct shell_editor *editor = calloc(1, sizeof *editor);
+    HistEvent event;
+    if (!editor)
+        return NULL;
+    setlocale(LC_CTYPE, "");
+    editor->shell = shell;
+    editor->complete = complete_line;
+    editor->history = history_init();
+    editor->line = el_init("btrfs-walk", stdin, stdout, stderr);
+    if (!editor->line || !editor->history) {
+        shell_editor_destroy(editor);
+        return NULL;
+    }
+    history(editor->history, &event, H_SETSIZE, 1000);
+    history(editor->history, &event, H_SETUNIQUE, 1);
+    set_up(editor);
+    return editor;
+}
+
+void shell_editor_destroy(struct shell_editor *editor)
+{
+    if (editor->history)
+        history_end(editor->history);
+    if (editor->line)
+        el_end(editor->line);
+    free(editor);
+}
+
+const char *shell_editor_read(struct shell_editor *editor, const char *prompt)
+{
+    HistEvent event;
+    int count = 0;
+    editor->prompt = prompt;
+    el_resize(editor->line);
+    const char *line = el_gets(editor->line, &count);
+    if (!line || count <= 0)
+        return NULL;
+    if (line[strspn(line, " \t\n")])
+        history(editor->history, &event, H_ENTER, line);
+    return line;
+}
+
+#else
+
+struct shell_editor {
+    char *line;
+    size_t capacity;
+};
+
+struct shell_editor *shell_editor_create(struct shell *shell, shell_completer *complete)
+{
+    (void)shell;
+    (void)complete;
+    return calloc(1, sizeof(struct shell_editor));
+}
+
+void shell_editor_destroy(struct shell_editor *editor)
+{
+    free(editor->line);
+    free(editor);
+}
+
+const char *shell_editor_read(struct shell_editor *editor, const char *prompt)
+{
+    fputs(prompt, stdout);
+    fflush(stdout);
+    return getline(&editor->line, &editor->capacity, stdin) < 0 ? NULL : editor->line;
+}
+
+#endif
