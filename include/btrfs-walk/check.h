@@ -91,7 +91,9 @@ struct bw_finding {
                                  without a path here */
     uint64_t file_length;     /**< affected bytes of the file; for compressed data, all bytes of the
                                  file in the damaged extent */
-    uint64_t reserved[5];     /**< zeros: room for more members */
+    const char *image;        /**< path of the image with the copy, if its device has several
+                                 (bw_fs_options.alternatives); otherwise NULL */
+    uint64_t reserved[4];     /**< zeros: room for more members */
 };
 
 /** Receives a finding, a view that ends with the call. An error ends the check and is returned. */

@@ -103,8 +103,15 @@ struct bw_fs_options {
      * or all metadata. `done` and `total` are bytes. May be NULL. */
     void (*searched)(void *context, uint64_t done, uint64_t total);
     void *searched_context; /**< passed to searched */
-    bool streams_as_is;     /**< if the images are send streams: open the files only, for
-                               bw_stream_commands() and bw_stream_check() */
+    /** Several images of the same device are copies of it, of which each may have bytes that the
+     * others lack (cluster/alternatives). Otherwise only the newest one is read. */
+    bool alternatives;
+    /** For each of the first images, the map file of ddrescue that says which ranges were read from
+     * the disk (layout/unread); NULL: none. */
+    const char *const *maps;
+    size_t map_count;   /**< at most `path_count` */
+    bool streams_as_is; /**< if the images are send streams: open the files only, for
+                           bw_stream_commands() and bw_stream_check() */
 };
 
 /** Whether the images are send streams, which are shown as a file system. */
@@ -291,8 +298,14 @@ struct bw_mapping {
     bool present;    /**< whether that device was given */
     bool rebuilt;    /**< the copy is computed from the other stripes of its row; devid and offset
                         belong to the parity that is used */
-    uint64_t reserved[2]; /**< zeros: room for more members */
+    uint64_t alternative; /**< number of the image of the device, from 1, as bw_fs_alternative();
+                             0: the device has only one */
+    uint64_t reserved[1]; /**< zeros: room for more members */
 };
+
+/** The path of an image of a device with several ones (bw_fs_options.alternatives), by its number
+ * from 1 on; NULL if there is no such image. */
+const char *bw_fs_alternative(const struct bw_fs *fs, uint64_t devid, uint64_t number);
 
 /** Maps a logical address. `copy` counts from 1; `length` (at least 1) limits mapping->length.
  * Reads nothing, except the raid stripe tree if the file system has one. BW_ERROR_NOT_FOUND if

@@ -127,7 +127,8 @@ struct bw_data_expectation {
 /** One read. The caller fills the first part; the layers fill the reply. */
 struct bw_request {
     enum bw_request_kind kind;
-    uint8_t copy;     /**< copy to read, counted from 1; 0: any */
+    uint8_t copy;     /**< copy to read, counted from 1; 0: any. Below the chunk map: the image of
+                         the device, for cluster/alternatives */
     bool keep;        /**< keep it in a cache: it will be read again */
     uint32_t length;  /**< bytes; at least 1 */
     uint64_t address; /**< in the address space above the called layer */
@@ -156,11 +157,12 @@ struct bw_location {
     bool present;    /**< whether the device was given */
     bool rebuilt; /**< the copy is computed from the other stripes of the row; devid and offset are
                      the location of the parity that is used: P for copy 2, Q for others */
+    unsigned alternative; /**< number of the image of the device, from 1; 0: there is only one */
 };
 
 /** Reply of `map`: the number of copies, and the location of the requested one. */
 struct bw_map_reply {
-    unsigned copies;             /**< number of copies, rebuilt ones included; at least 1 */
+    unsigned copies; /**< number of copies, with rebuilt ones and alternative images; at least 1 */
     struct bw_location location; /**< of the requested copy */
     uint32_t length; /**< length for which the location is valid, in bytes; at most the requested
                         length. If no chunk contains the address: the length of the gap, and the
@@ -243,7 +245,9 @@ struct bw_control_device {
     size_t child; /**< of the chunk map */
     uint64_t devid;
     uint8_t uuid[16];
-    bool stale; /**< the device missed writes: read it only as a last resort */
+    bool stale;            /**< the device missed writes: read it only as a last resort */
+    unsigned alternatives; /**< images of it that the child can be asked for, by the number in
+                              bw_request.copy; 0 or 1: the child has only one */
 };
 
 /** BW_CONTROL_MOVED_RANGE: the contents of logical addresses from..from+length-1 are now at logical
@@ -375,7 +379,7 @@ struct bw_xlator_class {
 
 /** Increased with every change of this header, error.h, record.h or format.h after which layers
  * must be rebuilt. */
-#define BW_XLATOR_ABI 6
+#define BW_XLATOR_ABI 7
 
 /** The object that a shared object exports under the name bw_xlator_api. Its first two members
  * never change. */

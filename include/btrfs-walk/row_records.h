@@ -547,6 +547,8 @@ struct bw_findinginfo {
     uint64_t more_subvolumes;
     const char *message; /**< description of the problem */
     uint64_t file_length; /**< bytes of the file from there on */
+    /** image with the bad copy; absent unless the device has several (--alternatives) */
+    struct bw_bytes device;
 };
 
 /** Version 1, Evolving/Evolving/Common: the space of the data of a file, or of all files in a

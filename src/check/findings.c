@@ -580,12 +580,25 @@ static struct bw_error *find_paths(struct bw_check *check, struct bw_finding_loc
     return error;
 }
 
-static struct bw_error *hand_out_one(const struct bw_check_options *options,
+/* The image of a copy, if the device has several images. */
+static const char *image_of(const struct bw_check *check, const struct bw_finding *finding)
+{
+    const unsigned needed = BW_KNOWN_LOGICAL | BW_KNOWN_COPY | BW_KNOWN_DEVICE;
+    struct bw_mapping mapping;
+    if (!check->fs->alternatives || (finding->known & needed) != needed)
+        return NULL;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_fs_map(check->fs, finding->logical, 1, finding->copy, &mapping);
+    return error ? NULL : bw_fs_alternative(check->fs, mapping.devid, mapping.alternative);
+}
+
+static struct bw_error *hand_out_one(const struct bw_check *check,
                                      struct bw_finding_location *location)
 {
+    location->finding.image = image_of(check, &location->finding);
     location->finding.paths = location->paths;
     location->finding.path_count = location->path_count;
-    return options->visit(options->context, &location->finding);
+    return check->options->visit(check->options->context, &location->finding);
 }
 
 /* Hands out a finding or, if it is about several files, one for each of them. */
@@ -596,12 +609,12 @@ static struct bw_error *hand_out(struct bw_check *check, struct bw_finding_locat
     struct bw_finding_count *count =
         &check->findings.counts[finding->code - check->findings.counts[0].code];
     if (!location->file_count)
-        return hand_out_one(check->options, location);
+        return hand_out_one(check, location);
     count->count += more;
     count->repairable += finding->repairable ? more : 0;
     location->files[more].finding.more_paths += location->more_files;
     for (size_t i = 0; i <= more; i++)
-        BW_TRY(hand_out_one(check->options, &location->files[i]));
+        BW_TRY(hand_out_one(check, &location->files[i]));
     return NULL;
 }
 

@@ -546,7 +546,7 @@ static void check_images(struct bw_check *check)
     struct copy first = {0};
     for (size_t i = 0; i < check->fs->image_count; i++) {
         const struct bw_image *image = &check->fs->images[i];
-        if (check->why || image->role != BW_IMAGE_UNUSED)
+        if (check->why || image->role != BW_IMAGE_UNUSED || image->alternative)
             check_image(check, image, &first);
         else
             report_unused(check, image);

@@ -166,6 +166,16 @@ struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_visitor *take, void *co
                        &iteration);
 }
 
+const char *bw_fs_alternative(const struct bw_fs *fs, uint64_t devid, uint64_t number)
+{
+    for (size_t i = 0; i < fs->image_count && number; i++) {
+        const struct bw_image *image = &fs->images[i];
+        if (image->alternative == number && image->superblock.device.devid == devid)
+            return image->path;
+    }
+    return NULL;
+}
+
 struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, unsigned copy,
                            struct bw_mapping *mapping)
 {
@@ -178,7 +188,8 @@ struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, 
                                    .devid = reply.location.devid,
                                    .offset = reply.location.offset,
                                    .present = reply.location.present,
-                                   .rebuilt = reply.location.rebuilt};
+                                   .rebuilt = reply.location.rebuilt,
+                                   .alternative = reply.location.alternative};
     /* an address outside of all chunks is damage when it is read, but a valid result of a query */
     if (error && error->code == BW_ERROR_CORRUPT)
         error->code = BW_ERROR_NOT_FOUND;

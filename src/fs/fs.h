@@ -77,6 +77,7 @@ struct bw_fs {
     struct bw_fs_status status;  /**< without `damages` */
     bool ignores_log;            /**< bw_fs_options.log */
     bool scan;                   /**< bw_fs_options.scan */
+    bool alternatives;           /**< bw_fs_options.alternatives */
     void (*searched)(void *context, uint64_t done, uint64_t total); /**< copied from bw_fs_options
                                                                      */
     void *searched_context;
@@ -86,8 +87,8 @@ struct bw_fs {
     bool is_stream;     /**< made of send streams; their extents need not be aligned */
     bool streams_as_is; /**< bw_fs_options.streams_as_is */
     struct bw_error *stream_errors; /**< its causes are the errors in the streams; NULL: none */
-    bool is_dump;       /**< read from a metadump of btrfs-image: see bw_image.is_dump */
-    bool no_data;       /**< read or restored from a metadump, which overwrites inline data */
+    bool is_dump; /**< read from a metadump of btrfs-image: see bw_image.is_dump */
+    bool no_data; /**< read or restored from a metadump, which overwrites inline data */
     atomic_uint_fast64_t damages;
     pthread_mutex_t lost_lock;
     struct bw_recovery recovery;

@@ -10,7 +10,8 @@
 
 /** The role of an image. */
 enum bw_image_role {
-    BW_IMAGE_UNUSED, /**< no superblock, another file system, or a duplicate of a device */
+    BW_IMAGE_UNUSED, /**< no superblock, another file system, or a duplicate of a device, which may
+                        be read through another image (`alternative`) */
     BW_IMAGE_DEVICE, /**< a device of the file system */
     BW_IMAGE_SEED,   /**< a seed device, which has another fsid, but may be part of this file system
                       */
@@ -34,6 +35,10 @@ struct bw_image {
     bool is_unclaimed; /**< `bad`, but its tree blocks may show which device it is */
     bool is_claimed;   /**< its tree blocks have shown which device it is; without a superblock, its
                         * generation is unknown */
+    struct bw_xlator *top; /**< the child of the chunk map; not `storage` if that is one of several
+                            * images of the device */
+    unsigned alternative;  /**< number of this image of the device, the preferred one
+                            * first; 0: it is the only one */
     bool is_clone;  /**< a disk of which nothing is read, because copies of its devices are read */
     bool is_told;   /**< the chunk map has received its devid */
     bool is_stream; /**< a send stream */

@@ -80,6 +80,8 @@ static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_s
     image->is_unclaimed = image->bad && fs->reopen && !image->disk && chosen->device_count > 1;
     if (image->is_unclaimed) {
         image->role = BW_IMAGE_UNUSED;
+    } else if (image->bad && fs->alternatives && chosen->device_count == 1) {
+        image->role = BW_IMAGE_UNUSED; /* see number_images() */
     } else if (image->bad) {
         refuse(fs, image);
     } else if (bw_same_file_system(&image->superblock, chosen)) {
@@ -97,26 +99,80 @@ static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_s
     }
 }
 
-/* If two images are the same device, the newer one is used, or else the first. */
+static bool is_same_device(const struct bw_image *a, const struct bw_image *b)
+{
+    return a->role == b->role && a->superblock.device.devid == b->superblock.device.devid &&
+           same_uuid(a->superblock.device.uuid, b->superblock.device.uuid);
+}
+
+/* Of two images of the same device, the newer one is used, or else the first. */
+static void drop_one(struct bw_fs *fs, struct bw_image *first, struct bw_image *second)
+{
+    const bool newer = second->superblock.generation > first->superblock.generation;
+    struct bw_image *dropped = newer ? first : second, *kept = newer ? second : first;
+    /* nothing is missing, so this does not affect the exit status */
+    dropped->role = BW_IMAGE_UNUSED;
+    bw_fs_report(fs, BW_WARNING,
+                 bw_error_create(BW_ERROR_USAGE,
+                                 "%s is not used: duplicate of device %" PRIu64
+                                 ", %s; --alternatives reads both",
+                                 dropped->name, dropped->superblock.device.devid, kept->name));
+}
+
 static void drop_duplicates(struct bw_fs *fs, struct bw_image_set *set)
 {
+    for (size_t i = 0; i < set->count; i++)
+        for (size_t j = i + 1; j < set->count && set->images[i].role != BW_IMAGE_UNUSED; j++)
+            if (is_same_device(&set->images[i], &set->images[j]))
+                drop_one(fs, &set->images[i], &set->images[j]);
+}
+
+/* The newest image of the device of an image. */
+static struct bw_image *newest_of(const struct bw_image_set *set, struct bw_image *image)
+{
+    struct bw_image *newest = image;
+    for (size_t i = 0; i < set->count; i++)
+        if (is_same_device(&set->images[i], image) &&
+            set->images[i].superblock.generation > newest->superblock.generation)
+            newest = &set->images[i];
+    return newest;
+}
+
+/* An image without a superblock can only be another one of the only device. */
+static void adopt_image(struct bw_fs *fs, struct bw_image *image, const struct bw_image *newest)
+{
+    bw_fs_report(fs, BW_WARNING,
+                 bw_error_prefix(BW_TAKE(image->bad),
+                                 "%s: no superblock; read as another copy of %s", image->name,
+                                 newest->name));
+    image->superblock = newest->superblock;
+    image->is_unclaimed = false;
+}
+
+/* Numbers the images of a device, the newest first. Only that one stays a device. */
+static void number_images(struct bw_fs *fs, struct bw_image_set *set, struct bw_image *newest)
+{
+    const bool is_only = fs->superblock.device_count == 1;
+    unsigned count = 1;
     for (size_t i = 0; i < set->count; i++) {
-        for (size_t j = i + 1; j < set->count && set->images[i].role != BW_IMAGE_UNUSED; j++) {
-            struct bw_image *first = &set->images[i], *second = &set->images[j];
-            if (second->role != first->role ||
-                first->superblock.device.devid != second->superblock.device.devid ||
-                !same_uuid(first->superblock.device.uuid, second->superblock.device.uuid))
-                continue;
-            bool newer = second->superblock.generation > first->superblock.generation;
-            struct bw_image *dropped = newer ? first : second, *kept = newer ? second : first;
-            /* nothing is missing, so this does not affect the exit status */
-            dropped->role = BW_IMAGE_UNUSED;
-            bw_fs_report(fs, BW_WARNING,
-                         bw_error_create(
-                             BW_ERROR_USAGE, "%s is not used: duplicate of device %" PRIu64 ", %s",
-                             dropped->name, dropped->superblock.device.devid, kept->name));
-        }
+        struct bw_image *image = &set->images[i];
+        if (image == newest || image->alternative)
+            continue;
+        if (image->bad && is_only && !image->disk)
+            adopt_image(fs, image, newest);
+        else if (!is_same_device(image, newest))
+            continue;
+        image->role = BW_IMAGE_UNUSED;
+        image->alternative = ++count;
     }
+    newest->alternative = count > 1;
+}
+
+static void find_alternatives(struct bw_fs *fs, struct bw_image_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->images[i].role != BW_IMAGE_UNUSED && !set->images[i].alternative)
+            number_images(fs, set, newest_of(set, &set->images[i]));
 }
 
 bool bw_image_is_stale(const struct bw_fs *fs, const struct bw_image *image)
@@ -209,7 +265,10 @@ struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
         if (set->images[i].role == BW_IMAGE_DEVICE &&
             is_newer(&set->images[i].superblock, &fs->superblock))
             fs->superblock = set->images[i].superblock;
-    drop_duplicates(fs, set);
+    if (fs->alternatives)
+        find_alternatives(fs, set);
+    else
+        drop_duplicates(fs, set);
     report_stale(fs, set);
     report_newer_backup(fs);
     return NULL;

@@ -88,6 +88,7 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *given, const struct 
     fs->reporter = options.reporter;
     fs->ignores_log = options.log == BW_LOG_IGNORE;
     fs->scan = options.scan;
+    fs->alternatives = options.alternatives;
     fs->streams_as_is = options.streams_as_is;
     fs->searched = options.searched;
     fs->searched_context = options.searched_context;

@@ -320,6 +320,27 @@ static struct bw_error *add_windows(struct bw_graph *graph, uint64_t offset)
     return NULL;
 }
 
+/* Layers for the maps of rescued images. */
+static struct bw_error *add_maps(struct bw_graph *graph, const struct bw_fs_options *options)
+{
+    struct bw_xlator *layer;
+    size_t image = 0;
+    if (options->map_count > options->path_count)
+        return bw_error_create(BW_ERROR_USAGE, "%zu maps are given, but only %zu image%s",
+                               options->map_count, options->path_count,
+                               bw_plural(options->path_count));
+    for (size_t i = 0; i < graph->size && image < options->map_count; i++) {
+        if (bw_xlator_child_count(graph->layers[i]))
+            continue;
+        const char *map = options->maps[image++];
+        if (!map)
+            continue;
+        BW_TRY(bw_graph_insert_above(graph, i++, "layout/unread", nowhere, &layer));
+        BW_TRY(bw_layer_set_option(layer, "map", nowhere, map, nowhere));
+    }
+    return NULL;
+}
+
 static struct bw_error *describe(struct bw_fs *fs, const struct bw_fs_options *options)
 {
     const struct bw_graph_options *wanted = options->graph;
@@ -327,6 +348,7 @@ static struct bw_error *describe(struct bw_fs *fs, const struct bw_fs_options *o
         BW_TRY(read_volfile(fs->graph, options, &fs->inputs));
     else
         BW_TRY(describe_default(fs->graph, options->paths, options->path_count));
+    BW_TRY(add_maps(fs->graph, options));
     BW_TRY(add_windows(fs->graph, options->offset));
     for (size_t i = 0; i < wanted->edit_count; i++) {
         const struct bw_graph_edit *edit = &wanted->edits[i];
@@ -356,11 +378,67 @@ static struct bw_error *find_chunk_map(const struct bw_graph *graph, struct bw_x
                                         found);
 }
 
+/* Several images of a device. */
+
+static size_t child_number(const struct bw_xlator *layer, const struct bw_xlator *child)
+{
+    size_t number = 0;
+    while (number < bw_xlator_child_count(layer) && bw_xlator_child(layer, number) != child)
+        number++;
+    return number;
+}
+
+/* The image of the same device with this number; NULL if there is none. */
+static struct bw_image *find_alternative(const struct bw_image_set *set,
+                                         const struct bw_image *first, unsigned number)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        struct bw_image *image = &set->images[i];
+        if (image->alternative == number && image->storage &&
+            image->superblock.device.devid == first->superblock.device.devid &&
+            memcmp(image->superblock.device.uuid, first->superblock.device.uuid, BW_UUID_SIZE) == 0)
+            return image;
+    }
+    return NULL;
+}
+
+/* Puts cluster/alternatives between the chunk map and the images of a device. */
+static struct bw_error *join_alternatives(struct bw_graph *graph, struct bw_xlator *map,
+                                          const struct bw_image_set *set, struct bw_image *first)
+{
+    struct bw_xlator *layer;
+    struct bw_image *image;
+    BW_AUTO_FREE char *name = NULL;
+    if (asprintf(&name, "alternatives@%s", bw_xlator_name(first->storage)) < 0)
+        return bw_error_no_memory();
+    BW_TRY(bw_graph_add(graph, bw_graph_index(map), name, nowhere, &layer));
+    BW_TRY(bw_layer_set_type(layer, "cluster/alternatives", nowhere));
+    for (unsigned number = 1; (image = find_alternative(set, first, number)); number++) {
+        bw_layer_remove_child(map, child_number(map, image->storage));
+        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(image->storage), nowhere));
+    }
+    BW_TRY(bw_graph_check_layer(layer));
+    first->top = layer;
+    return bw_layer_attach(map, layer);
+}
+
+static struct bw_error *add_alternatives(struct bw_graph *graph, struct bw_xlator *map,
+                                         struct bw_image_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        set->images[i].top = set->images[i].storage;
+        if (set->images[i].role != BW_IMAGE_UNUSED && set->images[i].alternative)
+            BW_TRY(join_alternatives(graph, map, set, &set->images[i]));
+    }
+    return NULL;
+}
+
 static void drop_unused(struct bw_graph *graph, struct bw_xlator *map, struct bw_image_set *set)
 {
     for (size_t i = set->count; i-- > 0;)
-        if (set->images[i].role == BW_IMAGE_UNUSED && !set->images[i].is_unclaimed) {
-            bw_layer_remove_child(map, i);
+        if (set->images[i].role == BW_IMAGE_UNUSED && !set->images[i].is_unclaimed &&
+            !set->images[i].alternative) {
+            bw_layer_remove_child(map, child_number(map, set->images[i].storage));
             set->images[i].storage = NULL; /* will be removed */
         }
     bw_graph_prune(graph);
@@ -387,17 +465,19 @@ struct bw_error *bw_wire_devices(const struct bw_fs *fs, struct bw_image *images
 {
     struct bw_control_device device = {0};
     const struct bw_control control = {BW_CONTROL_DEVICE, {.device = &device}};
+    struct bw_xlator *map = NULL;
+    BW_TRY(find_chunk_map(fs->graph, &map));
     for (size_t i = 0; i < count; i++) {
         struct bw_image *image = &images[i];
-        if (!image->storage)
+        if (!image->storage || image->role == BW_IMAGE_UNUSED || image->is_told)
             continue;
+        device.child = child_number(map, image->top);
+        device.alternatives = image->alternative ? (unsigned)bw_xlator_child_count(image->top) : 0;
         device.devid = image->superblock.device.devid;
         device.stale = image->is_claimed || bw_image_is_stale(fs, image);
         memcpy(device.uuid, image->superblock.device.uuid, BW_UUID_SIZE);
-        if (image->role != BW_IMAGE_UNUSED && !image->is_told)
-            BW_TRY(bw_graph_control(fs->graph, &control));
-        image->is_told = image->role != BW_IMAGE_UNUSED;
-        device.child++;
+        BW_TRY(bw_graph_control(fs->graph, &control));
+        image->is_told = true;
     }
     return NULL;
 }
@@ -474,6 +554,7 @@ struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set)
     BW_TRY(bw_images_match(fs, set));
     BW_TRY(bw_features_check(fs->superblock.incompat_flags));
     note_dumps(fs, set);
+    BW_TRY(add_alternatives(fs->graph, map, set));
     drop_unused(fs->graph, map, set);
     BW_TRY(add_remap(fs, map));
     BW_TRY(bw_graph_start(fs->graph, NULL));

@@ -11,6 +11,8 @@ const struct bw_xlator_class *const bw_builtin_classes[] = {
     &bw_layout_metadump_class,
     &bw_layout_window_class,
     &bw_layout_partition_class,
+    &bw_layout_unread_class,
+    &bw_cluster_alternatives_class,
     &bw_cluster_chunk_map_class,
     &bw_cluster_remap_class,
     &bw_features_verify_class,

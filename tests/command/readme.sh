@@ -16,6 +16,10 @@ ln -s "$BUILD/fixtures/gone/dev1.img" lived.img
 ln -s "$BUILD/fixtures/raid5-3/dev1.img" a.img
 ln -s "$BUILD/fixtures/raid5-3/dev2.img" b.img
 ln -s "$BUILD/fixtures/raid5-3/dev3.img" c.img
+cp --sparse=always "$BUILD/fixtures/plain/dev1.img" copy1.img
+cp --sparse=always copy1.img copy2.img
+printf '0x0 +\n0x0 0x40000000 +\n' | tee copy1.map > copy2.map
+echo 'BTRFS error (device sda1): open_ctree failed' > kernel.log
 for table in gpt:whole-disk:2 two:two:1 two:two:130; do
     IFS=: read -r table disk offset <<< "$table"
     [ -e "$disk.img" ] || zstd -q -d "$ROOT/fixtures/disks/$table.img.zst" -o "$disk.img"

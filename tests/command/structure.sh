@@ -70,7 +70,7 @@ edited() {
         [ -f "$file" ] && printf '%s\n' "$file"
     done
 }
-rule "no file of more than 900 lines" "$(edited | xargs -d '\n' wc -l |
+rule "no file of more than 900 lines" "$(edited | grep -v _records.h | xargs -d '\n' wc -l |
     awk '$2 != "total" && $1 > 900')"
 # One file called extents.c says what it is about, three do not.
 rule "no name of three files in src" \

@@ -237,6 +237,11 @@ static void append_addresses(struct bw_buffer *text, const struct bw_finding *fi
     }
     if (knows(finding, BW_KNOWN_DEVICE)) {
         bw_buffer_format(text, "%sdevice %" PRIu64, before, finding->devid);
+        if (finding->image) {
+            bw_buffer_format(text, " (");
+            bw_escape_words(text, finding->image);
+            bw_buffer_append_byte(text, ')');
+        }
         if (knows(finding, BW_KNOWN_OFFSET))
             bw_buffer_format(text, " offset %" PRIu64, finding->offset);
         before = ", ";
@@ -322,6 +327,7 @@ struct bw_error *check_write_row(struct check *check, const struct bw_finding *f
         .more_subvolumes = finding->more_subvolumes,
         .message = check->message.data,
         .file_length = finding->file_length,
+        .device = {finding->image, finding->image ? strlen(finding->image) : 0},
     };
     return bw_rows_write(&check->stream, &row, sizeof row, absent_members(finding));
 }

@@ -578,7 +578,7 @@ static int run_command(const struct command *command, struct cmd_common *common,
 
 /* Arrays that the options of a command line fill. */
 struct room {
-    const char **images, **patterns;
+    const char **images, **patterns, **maps;
     struct bw_graph_edit *edits;
 };
 
@@ -588,12 +588,15 @@ static bool make_room(struct room *room, const struct cmd_input *input, int argc
     room->images = calloc(input->image_count + words, sizeof *room->images);
     room->edits = calloc(input->graph.edit_count + words, sizeof *room->edits);
     room->patterns = calloc(words, sizeof *room->patterns);
-    if (!room->images || !room->edits || !room->patterns)
+    room->maps = calloc(input->map_count + words, sizeof *room->maps);
+    if (!room->images || !room->edits || !room->patterns || !room->maps)
         return false;
     for (size_t i = 0; i < input->image_count; i++)
         room->images[i] = input->images[i];
     for (size_t i = 0; i < input->graph.edit_count; i++)
         room->edits[i] = input->edits[i];
+    for (size_t i = 0; i < input->map_count; i++)
+        room->maps[i] = input->maps[i];
     return true;
 }
 
@@ -602,6 +605,7 @@ static void free_room(struct room *room)
     free(room->images);
     free(room->edits);
     free(room->patterns);
+    free(room->maps);
 }
 
 /* The settings before any option is parsed. */
@@ -621,7 +625,7 @@ int cmd_run_in(struct cmd_host *host, const struct command *command, int argc, c
 {
     struct cmd_repeats repeats = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct cmd_common common = {.messages.repeats = &repeats};
-    struct room room = {NULL, NULL, NULL};
+    struct room room = {.images = NULL};
     BW_AUTO_FREE void *state = calloc(1, command->state_size);
     int status;
     set_defaults(&common, host);
@@ -630,6 +634,7 @@ int cmd_run_in(struct cmd_host *host, const struct command *command, int argc, c
         common.input.images = room.images;
         common.input.graph.struct_size = sizeof common.input.graph;
         common.input.graph.edits = common.input.edits = room.edits;
+        common.input.maps = room.maps;
         common.probes.patterns = room.patterns;
         status = run_command(command, &common, state, argc, argv);
     } else {

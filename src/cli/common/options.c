@@ -189,6 +189,14 @@ static struct bw_error *store_edit(void *target, const struct cmd_option *option
     return NULL;
 }
 
+static struct bw_error *store_map(void *target, const struct cmd_option *option, const char *file)
+{
+    struct cmd_common *common = target;
+    (void)option;
+    common->input.maps[common->input.map_count++] = *file ? file : NULL;
+    return NULL;
+}
+
 static struct bw_error *store_verbose(void *target, const struct cmd_option *option,
                                       const char *argument)
 {
@@ -237,6 +245,14 @@ const struct cmd_option cmd_image_options[] = {
      "fail if a server does not respond for this time, in seconds or like 500ms or 2m (default: "
      "30s)",
      .take = store_timeout},
+    {0, "alternatives", NULL,
+     "several images of the same device are copies of it: read each block from one in which it is "
+     "good (default: read only the newest image)",
+     CMD_FLAG(struct cmd_common, input.alternatives)},
+    {0, "map", "FILE",
+     "ddrescue map of the first image: ranges that were not read from the disk count as lost, not "
+     "as zeros (repeatable, for the next images)",
+     .take = store_map},
     {0, "scan", NULL,
      "if superblocks or tree roots are lost, search the whole devices for replacements; otherwise "
      "search the metadata for a newer generation than in the superblock",

@@ -211,6 +211,9 @@ static struct bw_fs_options options_for(const struct cmd_common *common, struct 
         .state = common->input.state,
         .servers = common->input.servers,
         .scan = common->input.scan,
+        .alternatives = common->input.alternatives,
+        .maps = common->input.maps,
+        .map_count = common->input.map_count,
         .streams_as_is = common->input.streams_as_is,
     };
 }
@@ -298,7 +301,8 @@ static bool have_same_images(const struct cmd_input *input, const struct cmd_inp
 
 static bool have_same_layers(const struct cmd_input *input, const struct cmd_input *host)
 {
-    bool same = input->graph.edit_count == host->graph.edit_count;
+    bool same = input->graph.edit_count == host->graph.edit_count &&
+                input->map_count == host->map_count && input->alternatives == host->alternatives;
     for (size_t i = 0; same && i < host->graph.edit_count; i++)
         same = input->edits[i].kind == host->edits[i].kind &&
                is_same_text(input->edits[i].text, host->edits[i].text);

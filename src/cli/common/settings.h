@@ -43,14 +43,17 @@ struct cmd_input {
     bool log_given;                    /**< --log was given */
     struct bw_generation_choice state; /**< cmd_generation_options */
     bool scan;                         /**< bw_fs_options.scan */
-    struct bw_graph_options graph;     /**< its edits are `edits` */
-    struct bw_graph_edit *edits;       /**< room for one edit per command-line argument */
-    unsigned helpers;                  /**< enum bw_helper_mode */
-    unsigned timeout;                  /**< for servers, in milliseconds; 0: the default */
-    struct bw_servers *servers; /**< connections to the servers of all images that the command
-                                 * opens */
-    bool streams_as_is;         /**< bw_fs_options.streams_as_is */
-    bool lists_states;          /**< the command searches for historic roots itself */
+    bool alternatives;                 /**< bw_fs_options.alternatives */
+    const char **maps;                 /**< bw_fs_options.maps: room for one per argument */
+    size_t map_count;
+    struct bw_graph_options graph; /**< its edits are `edits` */
+    struct bw_graph_edit *edits;   /**< room for one edit per command-line argument */
+    unsigned helpers;              /**< enum bw_helper_mode */
+    unsigned timeout;              /**< for servers, in milliseconds; 0: the default */
+    struct bw_servers *servers;    /**< connections to the servers of all images that the command
+                                    * opens */
+    bool streams_as_is;            /**< bw_fs_options.streams_as_is */
+    bool lists_states;             /**< the command searches for historic roots itself */
     bool lists_partitions; /**< the command lists the partitions of disks, even of disks that it
                             * cannot open */
 };

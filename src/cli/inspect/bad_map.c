@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Parses lists of bad sectors. Sources: the chapter "Mapfile structure" of the manual of GNU
- * ddrescue, and badblocks(8). Numbers in map files are decimal, hexadecimal (0x) or octal (0). The
- * first line of a map file that is not a comment contains the state of ddrescue, which may end with
- * the number of a pass.
- */
+/* Ranges of addresses, and those of lists of bad sectors. */
 #include "cli/inspect/bad_map.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
-#include "base/buffer.h"
+#include "base/bad_map.h"
 #include "base/cleanup.h"
 
 bool bad_ranges_add(struct bad_ranges *ranges, uint64_t start, uint64_t length)
@@ -45,95 +38,14 @@ void bad_ranges_join(struct bad_ranges *ranges)
     ranges->count = kept + 1;
 }
 
-/* The parser of a file. */
-struct reader {
-    const char *file;
-    unsigned line;
-    uint64_t block_size;
-    bool has_state; /* the line with ddrescue's state was read, so it is a map file */
-    struct bad_ranges *ranges;
-};
-
-static struct bw_error *malformed(const struct reader *reader)
+static struct bw_error *add_range(void *ranges, uint64_t start, uint64_t length)
 {
-    return bw_error_create(BW_ERROR_USAGE,
-                           "%s:%u: neither a line of a ddrescue map file nor the number of a block",
-                           reader->file, reader->line);
-}
-
-static bool parse_number(const char *word, uint64_t *number)
-{
-    char *end;
-    errno = 0;
-    *number = strtoull(word, &end, 0);
-    return *word >= '0' && *word <= '9' && !*end && !errno;
-}
-
-static bool is_status(const char *word, const char *allowed)
-{
-    return *word && !word[1] && strchr(allowed, *word);
-}
-
-static struct bw_error *add(struct reader *reader, uint64_t start, uint64_t length)
-{
-    if (length > UINT64_MAX - start)
-        return malformed(reader);
-    return !length || bad_ranges_add(reader->ranges, start, length) ? NULL : bw_error_no_memory();
-}
-
-/* Handles a line: position, size and status; or in a list of badblocks, the number of a block,
- * which is always decimal. */
-static struct bw_error *handle_line(struct reader *reader, char *const words[], unsigned count)
-{
-    uint64_t start, length;
-    if (count == 1 && !reader->has_state) {
-        char *end;
-        errno = 0;
-        const bool is_number = *words[0] >= '0' && *words[0] <= '9';
-        start = strtoull(words[0], &end, 10);
-        return is_number && !*end && !errno &&
-                       !__builtin_mul_overflow(start, reader->block_size, &start)
-                   ? add(reader, start, reader->block_size)
-                   : malformed(reader);
-    }
-    if (count < 2 || !parse_number(words[0], &start))
-        return malformed(reader);
-    if (!reader->has_state && !reader->ranges->count && is_status(words[1], "?*/-FG+")) {
-        reader->has_state = true;
-        return NULL;
-    }
-    if (!reader->has_state || count != 3 || !parse_number(words[1], &length) ||
-        !is_status(words[2], "?*/-+"))
-        return malformed(reader);
-    return *words[2] == '+' ? NULL : add(reader, start, length);
-}
-
-static struct bw_error *parse_line(struct reader *reader, char *line)
-{
-    enum { WORDS = 4 };
-    char *words[WORDS], *rest = NULL;
-    unsigned count = 0;
-    for (char *word = strtok_r(line, " \t\r", &rest); word && *word != '#' && count < WORDS;
-         word = strtok_r(NULL, " \t\r", &rest))
-        words[count++] = word;
-    reader->line++;
-    return count ? handle_line(reader, words, count) : NULL;
+    return bad_ranges_add(ranges, start, length) ? NULL : bw_error_no_memory();
 }
 
 struct bw_error *bad_map_read(const char *file, uint64_t block_size, struct bad_ranges *ranges)
 {
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    struct reader reader = {.file = file, .block_size = block_size, .ranges = ranges};
-    BW_TRY(bw_buffer_read_file(&text, file));
-    bw_buffer_append_byte(&text, '\0');
-    if (text.failed)
-        return bw_error_no_memory();
-    for (char *line = text.data, *end; line; line = end) {
-        end = strchr(line, '\n');
-        if (end)
-            *end++ = '\0';
-        BW_TRY(parse_line(&reader, line));
-    }
+    BW_TRY(bw_bad_map_read(file, block_size, add_range, ranges));
     bad_ranges_join(ranges);
     return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lists of unreadable ranges of a device: map files of ddrescue, lists of badblocks. */
+/* Ranges of addresses, and those of lists of bad sectors. */
 #ifndef BW_CLI_INSPECT_BAD_MAP_H
 #define BW_CLI_INSPECT_BAD_MAP_H
 
@@ -21,11 +21,7 @@ bool bad_ranges_add(struct bad_ranges *ranges, uint64_t start, uint64_t length);
 /** Sorts the ranges, and joins those that overlap or touch. */
 void bad_ranges_join(struct bad_ranges *ranges);
 
-/**
- * Reads a map file of ddrescue, where everything not marked as rescued counts as bad, or a list of
- * badblocks: numbers of blocks of `block_size` bytes. BW_ERROR_USAGE, with the line, if it is
- * neither; BW_ERROR_SYSTEM if it cannot be read.
- */
+/** Reads a list of bad sectors (bw_bad_map_read()); the ranges are sorted and joined. */
 struct bw_error *bad_map_read(const char *file, uint64_t block_size, struct bad_ranges *ranges);
 
 #endif

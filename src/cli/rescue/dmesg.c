@@ -30,7 +30,7 @@ enum {
 /* Whether a good copy of a block exists. */
 enum copies { COPIES_UNKNOWN, COPIES_GOOD, COPIES_BAD };
 
-/* A message with what was found out about it. */
+/* A message, its address and file. */
 struct explained {
     const struct kernel_log_entry *entry;
     bool has_logical, has_device, has_file;

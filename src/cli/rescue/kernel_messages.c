@@ -40,7 +40,7 @@ static enum kernel_value find_value(const char *name, size_t length)
     return value;
 }
 
-/* Parses a number at the beginning of a text, and returns what follows; NULL if there is none. */
+/* Parses a number at the beginning of a text, and returns the rest; NULL without a number. */
 static const char *parse_value(const char *text, uint64_t *value)
 {
     char *end;
@@ -90,7 +90,7 @@ static bool match_value(const char *name, size_t length, const char *rest, const
     return text && match_rest(rest, text, message);
 }
 
-/* Whether the text begins with what the pattern describes. */
+/* Whether the text begins like the pattern. */
 static bool match_rest(const char *pattern, const char *text, struct kernel_message *message)
 {
     const size_t literal = strcspn(pattern, "{");

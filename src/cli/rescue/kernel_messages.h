@@ -47,7 +47,7 @@ struct kernel_message {
     const struct kernel_entry *entry;
     unsigned known; /**< bits of enum kernel_value */
     uint64_t values[KERNEL_VALUES];
-    char device[KERNEL_DEVICE_ROOM]; /**< "" if there is none */
+    char device[KERNEL_DEVICE_ROOM]; /**< "": none */
 };
 
 /** Recognizes a line, which ends with NUL. False if it matches no pattern. */

@@ -34,7 +34,7 @@ static bool is_same_version(const struct rescue_missed *missed, const struct bw_
     return missed->has_inode && missed->transid == inode->transid && missed->size == inode->size;
 }
 
-/* Finds a file by its path. False if it does not exist, or is known to be unreadable. */
+/* Finds a file by its path. False if it does not exist, or is the unreadable version. */
 static bool find_file(struct looking *looking, struct rescue_missed *missed, struct bw_place *place,
                       struct bw_inode *inode)
 {

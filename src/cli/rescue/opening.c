@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Opening whatever can be opened. bw_fs_open() itself uses the best superblock, backup roots and
+ * Opening damaged file systems. bw_fs_open() itself uses the best superblock, backup roots and
  * rebuilt trees; what it does not do without being asked is tried here, the quick attempts first.
  */
 #include <stdio.h>
@@ -42,7 +42,7 @@ static bool is_final(const struct bw_error *error)
            error->code != BW_ERROR_MISSING_DEVICE && error->code != BW_ERROR_NOT_FOUND;
 }
 
-/* Messages of attempts that failed are not problems of the one that succeeded. */
+/* Drops the messages of a failed attempt. */
 static void forget_problems(struct rescue *rescue)
 {
     for (size_t i = 0; i < rescue->problem_count; i++)
@@ -51,7 +51,7 @@ static void forget_problems(struct rescue *rescue)
     rescue->repeats.count = 0;
 }
 
-/* Makes an attempt. On success its options become those of the rescue. */
+/* Makes an attempt. On success, the rescue continues with its options. */
 static struct bw_error *attempt(struct rescue *rescue, const struct cmd_common *first,
                                 const struct rescue_plan *plan, struct bw_fs **fs)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is wrong with a file system: the state of its devices in words, and the messages of the
- * library, of which those that differ only in their numbers are one problem. */
+/* The problems of a file system: the state of its devices in words, and the messages of the
+ * library. Messages that differ only in their numbers are one problem. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

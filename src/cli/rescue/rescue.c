@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The rescue command: what can be saved from a damaged file system, and how. */
+/* The rescue command: the readable files of a damaged file system, and how to save them. */
 #include "cli/rescue/rescue.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The rescue command: what can be saved from a damaged file system, and how. The parts of it:
+ * The rescue command: the readable files of a damaged file system, and how to save them. Its parts:
  *
- *     opening.c   opens whatever can be opened, and remembers the options that were needed
- *     problems.c  what is wrong, in words
+ *     opening.c   opens the file system, and remembers the options that were needed
+ *     problems.c  the problems, in words
  *     assess.c    reads all files, and counts by subvolume how much of them is readable
- *     older.c     looks in older generations for what cannot be read
+ *     older.c     searches older generations for the unreadable files
  *     steps.c     the commands that save the files, printed or run
  *     text.c      the answer for people
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The commands that save what can be saved. */
+/* The commands that save the readable files. */
 #include "cli/rescue/steps.h"
 
 #include <errno.h>
@@ -164,6 +164,10 @@ static void add_input(struct words *words, const struct cmd_input *input,
         add_word(words, "--timeout=%ums", input->timeout);
     if (input->scan)
         add_word(words, "--scan");
+    if (input->alternatives)
+        add_word(words, "--alternatives");
+    for (size_t i = 0; i < input->map_count; i++)
+        add_word(words, "--map=%s", input->maps[i] ? input->maps[i] : "");
     add_generation(words, state);
     for (size_t i = 0; i < input->image_count; i++)
         add_word(words, "%s%s", i ? "--device=" : "", input->images[i]);

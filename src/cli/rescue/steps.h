@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The commands that save what can be saved: one table for those that are printed and those that
- * `rescue --extract` runs.
+ * The commands that save the readable files. `rescue` prints them, and `rescue --extract` runs the
+ * same ones.
  */
 #ifndef BW_CLI_RESCUE_STEPS_H
 #define BW_CLI_RESCUE_STEPS_H
@@ -21,7 +21,7 @@ struct rescue_choice {
     uint64_t tree_root; /**< 0: the generation has only one root tree */
 };
 
-/** What to do: only numbers, since a confined process passes it to one that is not confined. */
+/** The plan: only numbers, because a confined process passes it to another one, which is not. */
 struct rescue_plan {
     bool whole, unverified, partly, lost, deleted; /**< there are such files */
     struct rescue_choice generations[RESCUE_GENERATIONS];
@@ -38,10 +38,10 @@ extern const char rescue_folder[];
 /** The number of steps of a plan. */
 size_t rescue_step_count(const struct rescue_plan *plan);
 
-/** What a step saves: "whole", "unverified", "older", "partly", "lost" or "deleted". */
+/** The kind of a step: "whole", "unverified", "older", "partly", "lost" or "deleted". */
 const char *rescue_step_name(const struct rescue_plan *plan, size_t step);
 
-/** Adds the options that were needed to open the file system to those of the command line. False
+/** Adds the options that were needed to open the file system to the command line's. False
  * if they contradict each other. */
 bool rescue_apply_plan(const struct rescue_plan *plan, struct cmd_input *input);
 
@@ -56,7 +56,7 @@ void rescue_append_step(struct bw_buffer *text, const struct rescue_plan *plan, 
 /** Appends the command `rescue --extract FOLDER`, which runs all steps. */
 void rescue_append_all(struct bw_buffer *text, const struct cmd_common *common, const char *folder);
 
-/** Runs all steps, each in a process of its own; returns the worst exit status. The folder must
+/** Runs all steps, each in a separate process; returns the worst exit status. The folder must
  * exist. */
 int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *common,
                      const char *folder);

@@ -32,6 +32,7 @@ struct row {
     uint8_t sources[MAX_PARTS]; /* the parts chosen */
     uint8_t coefficients[MAX_PARTS];
     unsigned source_count;
+    unsigned alternative; /* image of each device to read; 0: any */
 };
 
 static void mark_bad(struct row *row, unsigned copy)
@@ -115,6 +116,15 @@ static struct bw_error *too_few(const struct row *row, struct bw_error *failed)
     return error;
 }
 
+/* The image to request from a device, as bw_request.copy. Devices with fewer images are read from
+ * the first. */
+static uint8_t image_of(const struct bw_layout_stripe *stripe, unsigned alternative)
+{
+    return stripe->alternatives <= 1            ? 0
+           : alternative > stripe->alternatives ? 1
+                                                : (uint8_t)alternative;
+}
+
 /* Reads the chosen stripes. Stripes that fail are marked bad; false: choose again. */
 static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator, struct row *row,
                          uint8_t *bytes, struct bw_error **failed)
@@ -125,6 +135,7 @@ static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator,
         const struct bw_layout_stripe *stripe =
             bw_layout_row_stripe(piece->chunk, piece->row, row->sources[i]);
         struct bw_request request = {.kind = BW_REQUEST_RAW,
+                                     .copy = image_of(stripe, row->alternative),
                                      .length = piece->length,
                                      .address = stripe->offset + piece->stripe_offset,
                                      .buffer = bytes + (size_t)i * piece->length};
@@ -158,11 +169,14 @@ static void combine(const struct row *row, uint8_t *bytes, uint8_t *buffer)
  * not be read, it has the code of that error, and other sectors of the piece may still be readable.
  */
 static struct bw_error *rebuild_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                      const struct bw_piece *piece, unsigned copy, uint8_t *buffer)
+                                      const struct bw_piece *piece, struct bw_piece_copy wanted,
+                                      uint8_t *buffer)
 {
+    const unsigned copy = wanted.number;
     struct row row = {.piece = piece,
                       .data_parts = bw_layout_data_stripes(piece->chunk),
-                      .parts = piece->chunk->stripe_count};
+                      .parts = piece->chunk->stripe_count,
+                      .alternative = wanted.alternative};
     BW_AUTO_FREE uint8_t *bytes = malloc((size_t)row.parts * piece->length + 1); /* not 0 */
     if (!bytes)
         return bw_error_no_memory();
@@ -281,7 +295,8 @@ static const struct bw_layout_stripe *first_copy(const struct bw_piece *piece, b
     return NULL;
 }
 
-/* The stripe to read a copy from; NULL if it has to be computed or does not exist. */
+/* The stripe to read a copy from; NULL if it has to be computed or does not exist. `copy` is the
+ * number without alternatives. */
 static const struct bw_layout_stripe *choose_stripe(const struct bw_piece *piece, unsigned copy)
 {
     if (copy)
@@ -300,7 +315,8 @@ static struct bw_error *compute_piece(const struct bw_frame *frame, struct bw_xl
 {
     if (whole->copy > bw_piece_copies(piece))
         return bw_error_create(BW_ERROR_USAGE, "there is no copy %u", whole->copy);
-    struct bw_error *error = rebuild_piece(frame, xlator, piece, whole->copy, buffer);
+    struct bw_error *error =
+        rebuild_piece(frame, xlator, piece, bw_piece_split_copy(piece, whole->copy), buffer);
     *stripe = error && !whole->copy ? first_copy(piece, true) : NULL;
     if (!*stripe)
         return error;
@@ -313,7 +329,8 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
                                    struct bw_request *whole, const struct bw_piece *piece,
                                    uint32_t done)
 {
-    const struct bw_layout_stripe *stripe = choose_stripe(piece, whole->copy);
+    const struct bw_piece_copy copy = bw_piece_split_copy(piece, whole->copy);
+    const struct bw_layout_stripe *stripe = choose_stripe(piece, copy.number);
     uint8_t *buffer = (uint8_t *)whole->buffer + done;
     probe_piece(frame, xlator, whole->address + done, whole->copy, piece, stripe);
     if (!stripe) {
@@ -327,6 +344,7 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
         return missing(xlator, stripe);
     bool is_whole = piece->length == whole->length;
     struct bw_request part = {.kind = is_whole ? whole->kind : BW_REQUEST_RAW,
+                              .copy = image_of(stripe, copy.alternative),
                               .expectation = is_whole ? whole->expectation : NULL,
                               .data = is_whole ? whole->data : NULL,
                               .length = piece->length,
@@ -351,19 +369,21 @@ static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlat
 /* The child that a request can be read from in one piece, and the address there; BW_NO_CHILD if it
  * cannot, and the request is completed. */
 static uint32_t locate(const struct bw_frame *frame, struct bw_xlator *xlator,
-                       struct bw_request *request, uint64_t *address)
+                       struct bw_request *request, uint64_t *address, uint8_t *image)
 {
     struct bw_piece piece;
     request->error = find(frame, xlator, request->address, request->length, &piece);
     if (request->error)
         return BW_NO_CHILD;
-    const struct bw_layout_stripe *stripe = choose_stripe(&piece, request->copy);
+    const struct bw_piece_copy copy = bw_piece_split_copy(&piece, request->copy);
+    const struct bw_layout_stripe *stripe = choose_stripe(&piece, copy.number);
     if (piece.length < request->length || !stripe || stripe->child == BW_NO_CHILD) {
         request->error = read_pieces(frame, xlator, request);
         return BW_NO_CHILD;
     }
     probe_piece(frame, xlator, request->address, request->copy, &piece, stripe);
     *address = stripe->offset + piece.stripe_offset;
+    *image = image_of(stripe, copy.alternative);
     return stripe->child;
 }
 
@@ -371,6 +391,7 @@ static uint32_t locate(const struct bw_frame *frame, struct bw_xlator *xlator,
 struct located {
     uint32_t children[BW_BATCH]; /* BW_NO_CHILD once the request is answered */
     uint64_t addresses[BW_BATCH];
+    uint8_t images[BW_BATCH]; /* bw_request.copy for the child */
 };
 
 /* Reads all requests that have the same child as the one at `first`. */
@@ -386,7 +407,7 @@ static void read_from_child(const struct bw_frame *frame, struct bw_xlator *xlat
             continue;
         parts[found] = requests[i];
         parts[found].address = located->addresses[i];
-        parts[found].copy = 0;
+        parts[found].copy = located->images[i];
         wholes[found++] = &requests[i];
         located->children[i] = BW_NO_CHILD;
     }
@@ -400,7 +421,8 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
 {
     struct located located;
     for (size_t i = 0; i < count; i++)
-        located.children[i] = locate(frame, xlator, &requests[i], &located.addresses[i]);
+        located.children[i] =
+            locate(frame, xlator, &requests[i], &located.addresses[i], &located.images[i]);
     for (size_t i = 0; i < count; i++)
         if (located.children[i] != BW_NO_CHILD)
             read_from_child(frame, xlator, requests, count, i, &located);
@@ -436,13 +458,15 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
         *reply = (struct bw_map_reply){.length = piece.length};
         return error;
     }
-    bool rebuilt = copy > piece.direct_copies;
-    const struct bw_layout_stripe *stripe = stripe_to_name(&piece, copy);
+    const struct bw_piece_copy wanted = bw_piece_split_copy(&piece, copy);
+    const bool rebuilt = wanted.number > piece.direct_copies;
+    const struct bw_layout_stripe *stripe = stripe_to_name(&piece, wanted.number);
     probe_piece(frame, xlator, address, copy, &piece, rebuilt ? NULL : stripe);
     *reply = (struct bw_map_reply){
         .copies = bw_piece_copies(&piece),
         .location = {stripe->devid, stripe->offset + piece.stripe_offset,
-                     stripe->child != BW_NO_CHILD, rebuilt},
+                     stripe->child != BW_NO_CHILD, rebuilt,
+                     stripe->alternatives > 1 ? wanted.alternative : 0},
         .length = piece.length,
     };
     return NULL;
@@ -459,11 +483,13 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
             BW_AUTO_ERROR struct bw_error *error = find(frame, xlator, address, length, &piece);
             if (error)
                 break;
-            const struct bw_layout_stripe *stripe = choose_stripe(&piece, copy);
+            const struct bw_piece_copy wanted = bw_piece_split_copy(&piece, copy);
+            const struct bw_layout_stripe *stripe = choose_stripe(&piece, wanted.number);
             struct bw_range below = {stripe ? stripe->offset + piece.stripe_offset : 0,
                                      piece.length};
             if (stripe && stripe->child != BW_NO_CHILD)
-                bw_wind_advise(frame, bw_xlator_child(xlator, stripe->child), &below, 1, 0);
+                bw_wind_advise(frame, bw_xlator_child(xlator, stripe->child), &below, 1,
+                               image_of(stripe, wanted.alternative));
             address += piece.length;
         }
     }

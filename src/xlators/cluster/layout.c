@@ -64,9 +64,10 @@ static struct bw_layout_stripe *convert_stripes(const struct bw_layout *layout,
         const struct bw_stripe_info *from = &chunk->stripes[i];
         const struct bw_control_device *device =
             find_device(layout, from->devid, from->device_uuid);
-        stripes[i] = (struct bw_layout_stripe){from->devid, from->offset,
-                                               device ? (uint32_t)device->child : BW_NO_CHILD,
-                                               device && device->stale};
+        stripes[i] = (struct bw_layout_stripe){
+            from->devid, from->offset, device ? (uint32_t)device->child : BW_NO_CHILD,
+            device && device->stale,
+            device && device->alternatives > 1 ? (uint8_t)device->alternatives : 1};
     }
     return stripes;
 }
@@ -83,6 +84,10 @@ struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_c
         return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 " lies in chunk %" PRIu64,
                                chunk->logical, layout->chunks[index].logical);
     struct bw_layout_stripe *stripes = convert_stripes(layout, chunk);
+    uint8_t alternatives = 1;
+    for (unsigned i = 0; stripes && i < chunk->stripe_count; i++)
+        alternatives =
+            stripes[i].alternatives > alternatives ? stripes[i].alternatives : alternatives;
     if (!stripes || (!same && !make_room(layout, index))) {
         free(stripes);
         return bw_error_no_memory();
@@ -94,7 +99,8 @@ struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_c
                                                      bw_raid_profile_of(chunk->type),
                                                      stripes,
                                                      (uint16_t)chunk->stripe_count,
-                                                     bw_chunk_in_stripe_tree(chunk->type)};
+                                                     bw_chunk_in_stripe_tree(chunk->type),
+                                                     alternatives};
     return NULL;
 }
 
@@ -176,13 +182,14 @@ void bw_layout_place(struct bw_piece *piece, uint64_t address,
     for (unsigned i = 0; i < extent->count; i++) {
         uint64_t devid = extent->places[i].devid;
         const struct bw_layout_stripe *stripe = stripe_on(piece->chunk, devid);
-        piece->places[i] = (struct bw_layout_stripe){devid, extent->places[i].offset + skip,
-                                                     stripe ? stripe->child : BW_NO_CHILD,
-                                                     stripe && stripe->stale};
+        piece->places[i] = (struct bw_layout_stripe){
+            devid, extent->places[i].offset + skip, stripe ? stripe->child : BW_NO_CHILD,
+            stripe && stripe->stale, stripe ? stripe->alternatives : 1};
     }
 }
 
-unsigned bw_piece_copies(const struct bw_piece *piece)
+/* The number of copies without alternatives. */
+static unsigned count_ways(const struct bw_piece *piece)
 {
     switch (piece->chunk->profile->parity_stripes) {
     case 0:
@@ -193,6 +200,36 @@ unsigned bw_piece_copies(const struct bw_piece *piece)
         /* Directly, by P, and by Q with each of the other stripes except Q regarded as bad, too. */
         return piece->chunk->stripe_count;
     }
+}
+
+/* Whether a way exists with an image of this number. Ways to compute a piece read several devices,
+ * and use the first image of those that have fewer. */
+static bool has_alternative(const struct bw_piece *piece, unsigned way, unsigned alternative)
+{
+    return alternative == 1 || way > piece->direct_copies ||
+           bw_piece_stripe(piece, way)->alternatives >= alternative;
+}
+
+unsigned bw_piece_copies(const struct bw_piece *piece)
+{
+    const unsigned ways = count_ways(piece);
+    unsigned count = ways;
+    for (unsigned alternative = 2; alternative <= piece->chunk->alternatives; alternative++)
+        for (unsigned way = 1; way <= ways; way++)
+            count += has_alternative(piece, way, alternative);
+    return count < UINT8_MAX ? count : UINT8_MAX; /* as bw_request.copy */
+}
+
+struct bw_piece_copy bw_piece_split_copy(const struct bw_piece *piece, unsigned copy)
+{
+    const unsigned ways = count_ways(piece);
+    if (!copy || piece->chunk->alternatives <= 1)
+        return (struct bw_piece_copy){copy, 0};
+    for (unsigned alternative = 1; alternative <= piece->chunk->alternatives; alternative++)
+        for (unsigned way = 1; way <= ways; way++)
+            if (has_alternative(piece, way, alternative) && --copy == 0)
+                return (struct bw_piece_copy){way, alternative};
+    return (struct bw_piece_copy){ways + 1, 0};
 }
 
 const struct bw_layout_stripe *bw_piece_stripe(const struct bw_piece *piece, unsigned copy)

@@ -22,6 +22,7 @@ struct bw_layout_stripe {
     uint64_t offset; /**< where the stripe begins on the device */
     uint32_t child;  /**< index of the child that is the device, or BW_NO_CHILD if it is missing */
     bool stale;      /**< the device missed writes, so any other copy is preferred */
+    uint8_t alternatives; /**< images of the device below the child; at least 1 */
 };
 
 struct bw_layout_chunk {
@@ -29,7 +30,8 @@ struct bw_layout_chunk {
     const struct bw_raid_profile *profile;
     struct bw_layout_stripe *stripes; /**< owned */
     uint16_t stripe_count;
-    bool in_stripe_tree; /**< if there is a stripe tree, see bw_layout_place() */
+    bool in_stripe_tree;  /**< if there is a stripe tree, see bw_layout_place() */
+    uint8_t alternatives; /**< the largest number of any stripe */
 };
 
 struct bw_layout {
@@ -73,8 +75,18 @@ void bw_layout_place(struct bw_piece *piece, uint64_t address,
                      const struct bw_stripe_extent *extent);
 
 /** How many copies of a piece can be requested: stripes that hold it, and ways to compute it from
- * parity. */
+ * parity; all of them once for each image, if devices have alternative images. */
 unsigned bw_piece_copies(const struct bw_piece *piece);
+
+/** A copy of a piece. */
+struct bw_piece_copy {
+    unsigned number; /**< stripe or way, from 1 on: the number of the copy without alternatives.
+                          0: any; greater than the number of ways: the copy does not exist */
+    unsigned alternative; /**< image of each device, from 1 on; 0: any, or the only one */
+};
+
+/** Splits the number of a copy (0: any). The copies of the first images come first. */
+struct bw_piece_copy bw_piece_split_copy(const struct bw_piece *piece, unsigned copy);
 
 /** The stripe that a copy (counted from 1, at most direct_copies) lies on. */
 const struct bw_layout_stripe *bw_piece_stripe(const struct bw_piece *piece, unsigned copy);

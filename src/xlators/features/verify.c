@@ -52,6 +52,10 @@ static struct bw_error *name_copy(const struct bw_frame *frame, struct bw_xlator
         return bw_error_prefix(reason, "copy %u (rebuilt from parity)", copy);
     if (error || reason->code == BW_ERROR_MISSING_DEVICE)
         return bw_error_prefix(reason, "copy %u", copy);
+    if (reply.location.alternative)
+        return bw_error_prefix(reason, "copy %u on device %" PRIu64 ", image %u, at %" PRIu64, copy,
+                               reply.location.devid, reply.location.alternative,
+                               reply.location.offset);
     return bw_error_prefix(reason, "copy %u on device %" PRIu64 " at %" PRIu64, copy,
                            reply.location.devid, reply.location.offset);
 }

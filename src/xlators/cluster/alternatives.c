@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * cluster/alternatives: several images of the same device as one device. Its children are the
+ * images, the preferred one first. A request names the image to read, or leaves the choice to this
+ * layer, which reads the first image that has the range.
+ *
+ * Checksums are verified above: features/verify requests one image after the other, as it does with
+ * mirrors. Data without checksums cannot be verified. A range of zeros may be a place that was not
+ * copied, so the bytes of another image are preferred to zeros, unless a map marks the zeros as
+ * read from the disk.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "xlators/classes.h"
+
+enum { SECTOR = 4096 /* compared with zeros as a whole */ };
+
+static uint64_t size(struct bw_xlator *xlator)
+{
+    uint64_t largest = 0;
+    for (size_t i = 0; i < bw_xlator_child_count(xlator); i++) {
+        const uint64_t bytes = bw_xlator_size(bw_xlator_child(xlator, i));
+        largest = bytes > largest ? bytes : largest;
+    }
+    return largest;
+}
+
+static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
+{
+    uint64_t first = UINT64_MAX;
+    for (size_t i = 0; i < bw_xlator_child_count(xlator); i++) {
+        struct bw_xlator *child = bw_xlator_child(xlator, i);
+        const uint64_t next =
+            address < bw_xlator_size(child) ? bw_xlator_next_stored(child, address) : UINT64_MAX;
+        first = next < first ? next : first;
+    }
+    return first;
+}
+
+static struct bw_error *no_image(const struct bw_xlator *xlator, unsigned number)
+{
+    return bw_error_create(BW_ERROR_USAGE, "there is no image %u of %s", number,
+                           bw_xlator_name(xlator));
+}
+
+/* Reads the same range from another image. */
+static struct bw_request read_other(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                    const struct bw_request *request, size_t image, void *buffer)
+{
+    struct bw_request other = *request;
+    other.copy = 0;
+    other.buffer = buffer;
+    other.error = NULL;
+    other.rebuilt = false;
+    bw_wind(frame, bw_xlator_child(xlator, image), &other, 1);
+    return other;
+}
+
+/* If the first image could not be read, reads the others until one succeeds. If all fail, the
+ * error of the first remains; the other errors become its causes. */
+static void try_others(const struct bw_frame *frame, struct bw_xlator *xlator,
+                       struct bw_request *request)
+{
+    for (size_t i = 1; request->error && i < bw_xlator_child_count(xlator); i++) {
+        struct bw_request other = read_other(frame, xlator, request, i, request->buffer);
+        if (other.error) {
+            bw_error_add_cause(request->error, other.error);
+            continue;
+        }
+        bw_error_free(request->error);
+        request->error = NULL;
+    }
+}
+
+/* Zeros. */
+
+static bool is_zero(const uint8_t *bytes, size_t length)
+{
+    return !*bytes && memcmp(bytes, bytes + 1, length - 1) == 0;
+}
+
+static uint32_t sector_length(const struct bw_request *request, uint32_t at)
+{
+    return request->length - at < SECTOR ? request->length - at : SECTOR;
+}
+
+static bool has_zero_sector(const struct bw_request *request)
+{
+    const uint8_t *bytes = request->buffer;
+    for (uint32_t at = 0; at < request->length; at += SECTOR)
+        if (is_zero(bytes + at, sector_length(request, at)))
+            return true;
+    return false;
+}
+
+/* Replaces sectors of zeros by sectors of another image. */
+static void fill_zeros(struct bw_request *request, const uint8_t *other)
+{
+    uint8_t *bytes = request->buffer;
+    for (uint32_t at = 0; at < request->length; at += SECTOR) {
+        const uint32_t length = sector_length(request, at);
+        if (is_zero(bytes + at, length))
+            memcpy(bytes + at, other + at, length);
+    }
+}
+
+static void look_behind_zeros(const struct bw_frame *frame, struct bw_xlator *xlator,
+                              struct bw_request *request)
+{
+    BW_AUTO_FREE uint8_t *bytes = malloc(request->length);
+    for (size_t i = 1; i < bw_xlator_child_count(xlator) && has_zero_sector(request); i++) {
+        if (!bytes) {
+            request->error = bw_error_no_memory();
+            return;
+        }
+        struct bw_request other = read_other(frame, xlator, request, i, bytes);
+        if (!other.error)
+            fill_zeros(request, bytes);
+        bw_error_free(other.error);
+    }
+}
+
+/* Whether nothing above verifies the bytes. */
+static bool is_unverified(const struct bw_request *request)
+{
+    return request->kind == BW_REQUEST_RAW || (request->kind == BW_REQUEST_DATA && !request->data);
+}
+
+/* A map below the first image marks the zeros that were read. */
+static bool knows_zeros(struct bw_xlator *xlator)
+{
+    return strcmp(bw_xlator_type(bw_xlator_child(xlator, 0)), "layout/unread") == 0;
+}
+
+/* Reading. */
+
+/* Completes requests without a choice of the image. */
+static void read_any(const struct bw_frame *frame, struct bw_xlator *xlator,
+                     struct bw_request *requests, size_t count)
+{
+    const bool trusts_zeros = knows_zeros(xlator);
+    bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
+    for (size_t i = 0; i < count; i++) {
+        try_others(frame, xlator, &requests[i]);
+        if (!requests[i].error && !trusts_zeros && is_unverified(&requests[i]))
+            look_behind_zeros(frame, xlator, &requests[i]);
+    }
+}
+
+static void read_image(const struct bw_frame *frame, struct bw_xlator *xlator,
+                       struct bw_request *request)
+{
+    if (request->copy > bw_xlator_child_count(xlator)) {
+        request->error = no_image(xlator, request->copy);
+        return;
+    }
+    struct bw_request part =
+        read_other(frame, xlator, request, request->copy - 1U, request->buffer);
+    bw_request_answer(request, &part);
+}
+
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
+{
+    for (size_t i = 0, run; i < count; i += run) {
+        for (run = 0; i + run < count && !requests[i + run].copy; run++)
+            ;
+        if (run)
+            read_any(frame, xlator, requests + i, run);
+        else
+            read_image(frame, xlator, &requests[i + run++]);
+    }
+}
+
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count, unsigned copy)
+{
+    const size_t image = copy && copy <= bw_xlator_child_count(xlator) ? copy - 1 : 0;
+    bw_wind_advise(frame, bw_xlator_child(xlator, image), ranges, count, 0);
+}
+
+const struct bw_xlator_class bw_cluster_alternatives_class = {
+    .type = "cluster/alternatives",
+    .description = "several images of one device, of which each has bytes that others lack",
+    .page =
+        "Two copies of a dying disk, or an old backup and the disk itself, rarely have holes in "
+        "the "
+        "same places. This layer joins such images of one device. Each block is read from the "
+        "image in which its checksum and generation are right. Data without checksums come from "
+        "the first image that has them; a map file of ddrescue, in layout/unread, says where an "
+        "image has none. Without a map, bytes of another image replace zeros.\n\n"
+        "The option --alternatives inserts the layer above images of the same device. The image "
+        "with the newest superblock is the first:\n\n"
+        "    btrfs-walk extract -C DEST --alternatives copy1.img copy2.img\n"
+        "    btrfs-walk check --data --alternatives copy1.img copy2.img",
+    .above = BW_ADDRESS_DEVICE,
+    .below = BW_ADDRESS_DEVICE,
+    .minimum_children = 2,
+    .maximum_children = 8,
+    .operations = {.read = read_requests,
+                   .advise = advise,
+                   .size = size,
+                   .next_stored = next_stored},
+};

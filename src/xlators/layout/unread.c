@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * layout/unread: reads of ranges that ddrescue could not copy fail, instead of returning zeros.
+ * Used directly above the storage layer of a rescued image.
+ */
+#include <inttypes.h>
+
+#include "base/bad_map.h"
+#include "base/cleanup.h"
+#include "base/range_set.h"
+#include "xlators/classes.h"
+
+struct unread {
+    struct bw_range_set ranges;
+};
+
+static struct bw_error *add_range(void *context, uint64_t start, uint64_t length)
+{
+    return bw_range_set_add(context, start, start + length) ? NULL : bw_error_no_memory();
+}
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    enum { BLOCK = 1024 /* of a list of badblocks */ };
+    struct unread *unread = bw_xlator_private(xlator);
+    const char *file = bw_xlator_option_text(xlator, "map");
+    BW_TRY(bw_bad_map_read(file, BLOCK, add_range, &unread->ranges));
+    bw_range_set_join(&unread->ranges);
+    return NULL;
+}
+
+static void fini(struct bw_xlator *xlator)
+{
+    struct unread *unread = bw_xlator_private(xlator);
+    bw_range_set_free(&unread->ranges);
+}
+
+static bool check(const struct bw_frame *frame, struct bw_xlator *xlator,
+                  struct bw_request *request, struct bw_request *copy)
+{
+    const struct unread *unread = bw_xlator_private(xlator);
+    const uint64_t bad =
+        bw_range_set_overlap(&unread->ranges, request->address, request->address + request->length);
+    (void)frame, (void)copy;
+    if (!bad)
+        return true;
+    request->error = bw_error_create(BW_ERROR_CORRUPT,
+                                     "%" PRIu64 " of %" PRIu32 " bytes at %" PRIu64
+                                     " were not read from the disk, according to %s",
+                                     bad, request->length, request->address,
+                                     bw_xlator_option_text(xlator, "map"));
+    return false;
+}
+
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
+{
+    bw_wind_copies(frame, xlator, requests, count, check);
+}
+
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
+{
+    struct unread *unread = bw_xlator_private(xlator);
+    bw_json_number(json, "unread_ranges", unread->ranges.count);
+}
+
+static const struct bw_option options[] = {
+    {"map", BW_OPTION_PATH, NULL, 0, 0, "map file of ddrescue, or list of badblocks", NULL},
+    {0},
+};
+
+const struct bw_xlator_class bw_layout_unread_class = {
+    .type = "layout/unread",
+    .description = "fails reads of ranges that ddrescue could not copy",
+    .page =
+        "A rescued image contains zeros where the disk could not be read. Zeros look like the "
+        "contents of a file without checksums, or like a hole. This layer reads the map file of "
+        "ddrescue, and fails all reads of ranges that are not marked as rescued. Then another copy "
+        "is read, or the range is reported as lost.\n\n"
+        "The option --map inserts the layer above the storage layer of an image:\n\n"
+        "    btrfs-walk extract -C DEST --map rescue.map disk.img\n"
+        "    btrfs-walk --insert layout/unread@device-1,map=rescue.map disk.img",
+    BW_ONE_CHILD(BW_ADDRESS_DEVICE),
+    .private_size = sizeof(struct unread),
+    .options = options,
+    .operations = {.init = init, .fini = fini, .read = read_requests, .dump = dump},
+};

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# --alternatives and --map: two half-good images of each device of a file system show what a whole
+# image shows.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+if ! have python3; then skip python3 "images with holes"; finish; fi
+
+fixtures='single dup raid1-2 raid10-4 raid5-3 raid6-4 raid0-2 data-shapes past'
+# shellcheck disable=SC2086 # several words
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" laptop $fixtures || exit 1
+cd "$WORK" || exit 1
+
+# halves IMAGE A B: two copies with holes, never at the same place, and their maps A.map and B.map.
+halves() {
+    cp --sparse=always "$1" "$2" && cp --sparse=always "$1" "$3"
+    python3 - "$2" "$3" << 'END'
+import os, random, sys
+random.seed(7)
+UNIT = 16384
+images = [open(path, "r+b") for path in sys.argv[1:]]
+size = os.path.getsize(sys.argv[1])
+maps = [["# a map of ddrescue", "0x0 +"], ["# a map of ddrescue", "0x0 +"]]
+for at in range(0, size, UNIT):
+    hit = random.choice((0, 1, None))
+    for i, image in enumerate(images):
+        lost = hit == i and at >= 128 << 10
+        maps[i].append(f"{at:#x} {UNIT:#x} {'-' if lost else '+'}")
+        if lost:
+            image.seek(at)
+            image.write(bytes(UNIT))
+for path, lines in zip(sys.argv[1:], maps):
+    open(path + ".map", "w").write("\n".join(lines) + "\n")
+END
+}
+
+for fixture in $fixtures; do
+    sound=("$BUILD/fixtures/$fixture"/dev*.img) images=() maps=()
+    for number in "${!sound[@]}"; do
+        halves "${sound[number]}" "a$number.img" "b$number.img"
+        images+=("a$number.img" "b$number.img")
+        maps+=(--map "a$number.img.map" --map "b$number.img.map")
+    done
+    "$PROGRAM" sum -j 2 --size -1G "${sound[@]}" 2> /dev/null | sort > sums
+    expect "$fixture" 0 . sum -v -j 2 --size -1G --alternatives "${images[@]}"
+    holds "$fixture: everything" diff sums <(sort "$WORK/out")
+    expect "$fixture, with maps" 0 . sum -v -j 2 --size -1G --alternatives "${maps[@]}" \
+        "${images[@]}"
+    holds "$fixture: the same" diff sums <(sort "$WORK/out")
+    expect "$fixture: check" 4 '\(all repairable\)|repairable' check --data --all --alternatives \
+        "${images[@]}"
+    is "$fixture: findings that cannot be repaired" \
+        "$(grep '^error' "$WORK/out" | grep -vc 'repairable\]$\|^error super')" 0
+    rm -f ./*.img ./*.map
+done
+
+# What is said of two images.
+image=$BUILD/fixtures/single/dev1.img
+halves "$image" a.img b.img
+expect "two images of one device" 1 'duplicate of device 1, .*; --alternatives reads both$' \
+    sum a.img b.img
+expect "both in the graph" 0 - graph --alternatives --map a.img.map a.img b.img
+holds "the layers" grep -q 'subvolumes unread@device-1 device-2' "$WORK/out"
+expect "their blocks" 4 . check --data --all --json --alternatives a.img b.img
+holds "of the first" out_has '"device":"a.img"'
+holds "of the second" out_has '"device":"b.img"'
+
+# A map alone: zeros that were not read are lost, not the contents of a file.
+printf '0x0 +\n0x0 0x40000000 -\n' > all.map
+expect "nothing was read" 2 'according to all.map' sum --map all.map a.img
+printf '0x0 +\n0x0 0x40000000 +\n' > none.map
+expect "everything was read" 0 - sum --map none.map "$image"
+expect "too many maps" 2 '2 maps are given, but only 1 image' \
+    sum --map none.map --map none.map "$image"
+expect "no map" 2 'missing' sum --map missing "$image"
+echo nonsense > bad.map
+expect "another file" 2 'bad.map:1: neither' sum --map bad.map "$image"
+
+# A hole in both is lost, and only that.
+image=$BUILD/fixtures/laptop/dev1.img
+"$PROGRAM" sum "$image" | sort > sums
+cp --sparse=always "$image" a.img && cp --sparse=always "$image" b.img
+file=$("$PROGRAM" --size +16k "$image" | head -n 1)
+logical=$(run_json extents --json "$image" "$file" | grep -o '"logical":[0-9]*' | head -n 1)
+place=$("$PROGRAM" map -o offset --raw "$image" "${logical#*:}")
+for copy in a.img b.img; do
+    head -c 4096 /dev/zero | tr '\0' x |
+        dd of="$copy" bs=4096 seek=$((place / 4096)) conv=notrunc status=none
+done
+expect "a sector lost in both" 1 "$file: .*both copies are bad" sum --alternatives a.img b.img
+lost() { comm -23 sums <(sort "$WORK/out") | cut -c -64 | sort -u | wc -l; } # of several snapshots
+is "costs one file" "$(lost)" 1
+truncate -s 1M b.img
+expect "an image that is cut off" 1 . sum --alternatives a.img b.img
+is "costs nothing more" "$(lost)" 1
+finish
