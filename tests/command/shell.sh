@@ -71,7 +71,7 @@ shell "several commands" 0 - 'cd /docs; pwd; cd letters/..; pwd
     cd; pwd # a comment; pwd' "$plain"
 prints "directories" $'/docs\n/docs\n/'
 shell "a relative path" 0 - 'cd docs; stat -c %n letters /docs; cd letters; stat -c %n ..' "$plain"
-prints "resolved paths" $'/docs/letters\n/docs\n/docs/letters/..'
+prints "resolved paths" $'/docs/letters\n/docs\n/docs'
 shell "the current directory is the default" 0 - 'cd docs/letters; ls' "$plain"
 cp out inside
 expect "as outside" 0 - ls "$plain" /docs/letters
@@ -150,6 +150,11 @@ is "the length of the stream" "$(stat -c %s inside)" "$(stat -c %s out)"
 shell "get" 0 - 'cd docs; get letters; cd letters; get /top-file 01.txt' -C "$WORK/got" "$plain"
 holds "a directory" [ -s "$WORK/got/letters/01.txt" ]
 holds "an absolute path" [ -e "$WORK/got/top-file" ]
+shell "get ." 0 - 'cd docs/letters; get --on-error zero .' -C "$WORK/got/here" "$plain"
+holds "the contents of the directory" [ -s "$WORK/got/here/02.txt" ]
+shell "a path above" 0 - 'cd docs/letters; get "../second name of large.bin"' \
+    -C "$WORK/got/other" "$plain"
+holds "is created as a whole" [ -s "$WORK/got/other/docs/second name of large.bin" ]
 shell "tar" 0 - "tar -f $WORK/x.tar /docs" "$plain"
 expect "tar outside" 0 - tar "$plain" /docs
 holds "the same archive" cmp out x.tar

@@ -20,6 +20,7 @@
 #include "cli/command.h"
 #include "cli/common/monitor.h"
 #include "cli/common/options.h"
+#include "cli/common/paths.h"
 #include "cli/common/repeats.h"
 
 /*
@@ -425,6 +426,16 @@ bool cmd_works_on_paths(const struct command *command)
     return cmd_has_option(&list, "subvol") && strstr(command->operands, "PATH");
 }
 
+/* A slash at the end remains, because it follows a symbolic link. */
+static char *resolve_path(const char *directory, const char *path)
+{
+    char *joined = NULL;
+    const size_t length = strlen(path);
+    if (!length || path[length - 1] != '/')
+        return cmd_join_path(directory, path);
+    return asprintf(&joined, "%s/%s", directory, path) < 0 ? NULL : joined;
+}
+
 /* In a shell: relative paths begin in its directory, which replaces missing paths, too. */
 static struct bw_error *resolve_paths(struct cmd_common *common, struct operands *operands,
                                       bool none)
@@ -438,10 +449,9 @@ static struct bw_error *resolve_paths(struct cmd_common *common, struct operands
         return bw_error_no_memory();
     }
     for (size_t i = 0, made = 0; i < count; i++) {
-        const char *path = none ? "" : common->paths[i];
-        if (*path != '/' &&
-            asprintf(&operands->resolved[made], "%s%s%s", directory, *path ? "/" : "", path) < 0)
-            operands->resolved[made] = NULL;
+        const char *path = none ? "." : common->paths[i];
+        if (*path != '/')
+            operands->resolved[made] = resolve_path(directory, path);
         paths[i] = *path == '/' ? path : operands->resolved[made++];
         if (!paths[i]) {
             free(paths);

@@ -309,6 +309,14 @@ static bool have_same_layers(const struct cmd_input *input, const struct cmd_inp
     return same;
 }
 
+static bool is_same_state(const struct bw_generation_choice *one,
+                          const struct bw_generation_choice *other)
+{
+    return one->generation == other->generation && one->tree_root == other->tree_root &&
+           one->tree_root_generation == other->tree_root_generation &&
+           one->chunk_root == other->chunk_root && one->backup == other->backup;
+}
+
 /* Whether these settings would open the same file system as those of the host. */
 static bool opens_same(const struct cmd_input *input, const struct cmd_input *host,
                        const struct bw_fs *fs)
@@ -316,7 +324,7 @@ static bool opens_same(const struct cmd_input *input, const struct cmd_input *ho
     return have_same_layers(input, host) && input->superblock_copy == host->superblock_copy &&
            is_same_text(input->partition, host->partition) && input->offset == host->offset &&
            (input->log == host->log || !bw_fs_status(fs).log_tree) && input->scan == host->scan &&
-           memcmp(&input->state, &host->state, sizeof input->state) == 0 &&
+           is_same_state(&input->state, &host->state) &&
            (!input->streams_as_is || !bw_fs_is_stream(fs));
 }
 

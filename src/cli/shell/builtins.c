@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "cli/common/paths.h"
 #include "cli/shell/shell.h"
 
 static int usage(const char *message)
@@ -16,35 +17,6 @@ static int usage(const char *message)
 }
 
 /* Paths. */
-
-/* Appends `path` to `directory`, without "." and ".." and repeated slashes. NULL if memory runs
- * out. */
-static char *join(const char *directory, const char *path)
-{
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    bw_buffer_format(&text, "%s/", *path == '/' ? "" : directory);
-    bw_buffer_append(&text, path, strlen(path) + 1);
-    char *result = text.failed ? NULL : malloc(text.length + 2);
-    if (!result)
-        return NULL;
-    size_t length = 0;
-    for (const char *at = text.data + strspn(text.data, "/"), *next; *at; at = next) {
-        const size_t size = strcspn(at, "/");
-        next = at + size + strspn(at + size, "/");
-        if (size == 2 && at[0] == '.' && at[1] == '.') {
-            while (length && result[--length] != '/')
-                ;
-        } else if (size != 1 || *at != '.') {
-            result[length++] = '/';
-            memcpy(result + length, at, size);
-            length += size;
-        }
-    }
-    if (!length)
-        result[length++] = '/';
-    result[length] = '\0';
-    return result;
-}
 
 static void replace(char **text, char *value)
 {
@@ -62,7 +34,7 @@ static int change_directory(struct shell *shell, struct shell_words *words)
 {
     if (words->count > 2)
         return usage("cd accepts one directory");
-    char *directory = join(shell->directory, words->count > 1 ? words->items[1] : "/");
+    char *directory = cmd_join_path(shell->directory, words->count > 1 ? words->items[1] : "/");
     if (!directory)
         return usage("out of memory");
     char *before = shell->directory;
@@ -161,6 +133,14 @@ static int change_generation(struct shell *shell, struct shell_words *words)
 
 /* Extracting. */
 
+static bool rename_command(struct shell_words *words, const char *name)
+{
+    char *copy = strdup(name);
+    if (copy)
+        replace(&words->items[0], copy);
+    return copy != NULL;
+}
+
 static size_t count_components(const char *path)
 {
     size_t count = 0;
@@ -169,31 +149,14 @@ static size_t count_components(const char *path)
     return count;
 }
 
-static bool is_below(const char *path, const char *directory)
+/* Whether all operands are below the current directory. The argument of an option is taken for an
+ * operand. */
+static bool stays_below(const struct shell_words *words)
 {
-    const size_t length = strlen(directory);
-    return strcmp(directory, "/") == 0 ||
-           (strncmp(path, directory, length) == 0 && path[length] == '/');
-}
-
-/* Makes the operands absolute. Returns whether all are below the current directory; `*good` is
- * false if memory runs out. */
-static bool resolve_operands(const struct shell *shell, struct shell_words *words, bool *good)
-{
-    bool below = true, options = true;
-    for (size_t i = 1; *good && i < words->count; i++) {
-        if (options && words->items[i][0] == '-') {
-            options = strcmp(words->items[i], "--") != 0;
-            continue;
-        }
-        char *path = join(shell->directory, words->items[i]);
-        *good = path;
-        if (!path)
-            break;
-        replace(&words->items[i], path);
-        below &= is_below(path, shell->directory);
-    }
-    return below;
+    bool stays = true;
+    for (size_t i = 1; i < words->count; i++)
+        stays &= words->items[i][0] != '/' && !strstr(words->items[i], "..");
+    return stays;
 }
 
 /* get PATH... is extract -C TARGET PATH..., but paths below the current directory are created
@@ -201,22 +164,14 @@ static bool resolve_operands(const struct shell *shell, struct shell_words *word
 static int get(struct shell *shell, struct shell_words *words)
 {
     char strip[64];
-    bool good = true;
+    const size_t components = count_components(shell->directory);
     if (words->count < 2)
         return usage("no path given; 'get /' extracts everything");
-    const bool below = resolve_operands(shell, words, &good);
-    snprintf(strip, sizeof strip, "--strip-components=%zu", count_components(shell->directory));
-    if (good && below && count_components(shell->directory))
-        good = shell_words_insert(words, 1, strip);
-    good =
-        good && shell_words_insert(words, 1, shell->target) && shell_words_insert(words, 1, "-C");
-    char *name = strdup(cmd_extract.name);
-    if (!good || !name) {
-        free(name);
-        return usage("out of memory");
-    }
-    replace(&words->items[0], name);
-    return shell_run(shell, words);
+    snprintf(strip, sizeof strip, "--strip-components=%zu", components);
+    const bool good = (!components || !stays_below(words) || shell_words_insert(words, 1, strip)) &&
+                      shell_words_insert(words, 1, shell->target) &&
+                      shell_words_insert(words, 1, "-C") && rename_command(words, cmd_extract.name);
+    return good ? shell_run(shell, words) : usage("out of memory");
 }
 
 /* Help. */
@@ -275,14 +230,6 @@ const struct shell_builtin *shell_find_builtin(const char *name)
 }
 
 /* Commands of the program. */
-
-static bool rename_command(struct shell_words *words, const char *name)
-{
-    char *copy = strdup(name);
-    if (copy)
-        replace(&words->items[0], copy);
-    return copy;
-}
 
 bool shell_expand_name(struct shell_words *words)
 {

@@ -186,6 +186,7 @@ static char *prompt_of(EditLine *line)
     return (char *)(uintptr_t)editor->prompt;
 }
 
+/* Functions are added by el_wset(), because el_set() copies their names and never frees them. */
 static void set_up(struct shell_editor *editor)
 {
     EditLine *line = editor->line;
@@ -194,8 +195,8 @@ static void set_up(struct shell_editor *editor)
     el_set(line, EL_EDITOR, "emacs");
     el_set(line, EL_HIST, history, editor->history);
     el_set(line, EL_SETTY, "-d", "-isig", NULL);
-    el_set(line, EL_ADDFN, "shell-complete", "complete the last word", complete);
-    el_set(line, EL_ADDFN, "shell-discard", "discard the line", discard);
+    el_wset(line, EL_ADDFN, L"shell-complete", L"complete the last word", complete);
+    el_wset(line, EL_ADDFN, L"shell-discard", L"discard the line", discard);
     el_set(line, EL_BIND, "^I", "shell-complete", NULL);
     el_set(line, EL_BIND, "^C", "shell-discard", NULL);
     el_set(line, EL_BIND, "^R", "em-inc-search-prev", NULL);
