@@ -170,6 +170,36 @@ for ((i = 0; i < 500; i++)); do echo 'stat /docs'; echo 'ls /docs/letters'; done
 expect "a thousand commands" 0 - shell -f script "$plain"
 is "answers" "$(grep -c '^Path: /docs$' out)" 500
 
+# Signals.
+slow=debug/delay-gen@device-1,delay=300ms
+set -m
+"$PROGRAM" shell -c 'ls; sum; pwd' --insert "$slow" "$plain" > out 2> err &
+soon grep -q top-file out
+read -r worker < "/proc/$!/task/$!/children"
+kill -KILL "$worker"
+wait $!
+is "a fatal signal ends the command only" "$? $(tail -n 1 out)" "$((128 + 9)) /"
+holds "and is reported" grep -q 'signal 9 .* has ended the command' err
+"$PROGRAM" shell -c 'ls; sum; pwd' --insert "$slow" "$plain" > out 2> err &
+soon grep -q top-file out
+read -r worker < "/proc/$!/task/$!/children"
+kill -TERM $!
+wait $! 2> /dev/null
+gone() { ! kill -0 "$worker" 2> /dev/null; }
+holds "the worker ends with the shell" soon gone
+"$PROGRAM" shell -c 'ls; sum; pwd' --insert "$slow" "$plain" > out 2> err &
+soon grep -q top-file out
+kill -INT -$!
+wait $! 2> /dev/null
+is "Ctrl-C ends a script" "$? $(tail -n 1 out)" '130 youngest'
+set +m
+"$PROGRAM" shell -c 'walk; walk; walk' "$plain" 2> err | head -n 1 > out
+is "nobody reads" "${PIPESTATUS[0]} $(wc -l < out)" "141 1"
+cp "$plain" image
+"$PROGRAM" shell -c 'pwd; ls' image >> image 2> err
+is "output into the image" "$? $(grep -c 'never overwritten' err)" '2 1'
+holds "is refused" cmp "$plain" image
+
 # The terminal.
 have_openpty || { skip "a pseudo-terminal for Python" "the shell on a terminal"; finish; }
 # converses DESCRIPTION STATUS ARGUMENT... < DIALOGUE
@@ -195,7 +225,6 @@ converses "the end of input" 0 "$plain" << 'END'
 < 5:/docs [0-9]+> 
 > \x04
 END
-slow=debug/delay-gen@device-1,delay=300ms
 converses "Ctrl-C ends the command" 0 --insert "$slow" "$plain" << 'END'
 < 5:/ [0-9]+> 
 > sum\r

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,9 +26,11 @@ static bool select_nothing(enum bw_severity severity, const struct bw_error *err
     return false;
 }
 
-/* The locale, the signals and the input that a command has outside of the shell. */
+/* The locale, the signals and the input that a command has outside of the shell. The child ends
+ * with the shell. */
 static void begin_child(const struct shell *shell)
 {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     setlocale(LC_ALL, "C");
     signal(SIGINT, SIG_DFL);
     if (!shell->reads_stdin)
