@@ -6,7 +6,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain subvolumes gone log-tree raid5-3 quota \
-    lost-leaf-directory differences || exit 1
+    lost-leaf-directory lost-tree-chunk differences || exit 1
 fixtures=$BUILD/fixtures
 plain=$fixtures/plain/dev1.img
 subvolumes=$fixtures/subvolumes/dev1.img
@@ -50,6 +50,8 @@ for command in $("$PROGRAM" --dump-tables | python3 -c "$names"); do
         same "$fixture" "$command" "${given[@]}"
     done
 done
+echo '[1.0] BTRFS warning (device sdb): csum failed root 5 ino 260 off 0 csum 1 expected csum 2' \
+    > "$WORK/dmesg"
 same quota qgroups --json
 same differences check --data
 same gone ls --generation 2 /
@@ -60,6 +62,9 @@ same plain stat --statedump - /
 same subvolumes ls --subvol home /
 same subvolumes dump --json
 same plain ls --no-such-option
+same plain ls --insert debug/trace@device-1 /
+same lost-tree-chunk info
+same plain owner --dmesg "$WORK/dmesg"
 same plain walk --json
 
 # shell DESCRIPTION STATUS REGEX COMMANDS [ARGUMENT...]

@@ -321,7 +321,7 @@ static bool is_same_state(const struct bw_generation_choice *one,
 static bool opens_same(const struct cmd_input *input, const struct cmd_input *host,
                        const struct bw_fs *fs)
 {
-    return have_same_layers(input, host) && input->superblock_copy == host->superblock_copy &&
+    return input->superblock_copy == host->superblock_copy &&
            is_same_text(input->partition, host->partition) && input->offset == host->offset &&
            (input->log == host->log || !bw_fs_status(fs).log_tree) && input->scan == host->scan &&
            is_same_state(&input->state, &host->state) &&
@@ -333,7 +333,8 @@ static bool opens_other_files(const struct cmd_common *common)
 {
     return common->writing.open_outputs || common->writing.folder || common->writing.serves ||
            common->probes.pattern_count || common->probes.stats || common->probes.blackbox ||
-           common->statedump || !have_same_images(&common->input, &common->host->settings->input);
+           common->statedump || !have_same_images(&common->input, &common->host->settings->input) ||
+           !have_same_layers(&common->input, &common->host->settings->input);
 }
 
 static bool reads_servers(const struct cmd_host *host)
@@ -362,7 +363,9 @@ static struct bw_error *open_steps(const struct cmd_common *common, enum cmd_dep
         return open_own(&opening, depth);
     if (opens_other_files(common))
         cmd_leave_host(common);
-    if (depth == CMD_OPEN_TREES && opens_same(&common->input, &host->settings->input, host->fs))
+    const bool listens = common->messages.listener.report; /* also to the messages of opening */
+    if (depth == CMD_OPEN_TREES && !listens &&
+        opens_same(&common->input, &host->settings->input, host->fs))
         return borrow(common, session);
     if (reads_servers(host))
         cmd_leave_host(common);
