@@ -336,6 +336,53 @@ struct bw_versions_options {
 struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_options *options);
 
 /*
+ * Snapshots: where deleted files and older versions are found most easily.
+ */
+
+/** A snapshot of a subvolume, its source, or another subvolume of the same origin. */
+struct bw_snapshot {
+    const struct bw_subvolume *subvolume;
+    uint64_t id;
+    uint64_t generation;  /**< transaction that created it */
+    struct timespec time; /**< when it was created */
+    bool read_only;
+    const char *path;     /**< as from bw_subvolume_path(); "" if it has none */
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/** The snapshots of a subvolume. They do not change: several threads may use them. */
+struct bw_snapshots;
+
+/** Finds all subvolumes with the same origin as the subvolume with this id, which need not exist
+ * any more if snapshots of it do; itself excluded. They are related by the UUIDs of sources and
+ * sent subvolumes. `fs` must outlive `*snapshots`, which the caller closes. */
+struct bw_error *bw_snapshots_open(struct bw_fs *fs, uint64_t subvolume,
+                                   struct bw_snapshots **snapshots);
+
+/** Closes them; NULL is allowed. */
+void bw_snapshots_close(struct bw_snapshots *snapshots);
+
+/** The number of snapshots. The first is the newest. */
+size_t bw_snapshots_count(const struct bw_snapshots *snapshots);
+
+/** A snapshot, by its position in the list; valid as long as `snapshots`. */
+const struct bw_snapshot *bw_snapshots_entry(const struct bw_snapshots *snapshots, size_t number);
+
+/** A file to be found in snapshots. */
+struct bw_snapshot_file {
+    uint64_t inode;       /**< its number in the subvolume; 0: unknown */
+    uint64_t generation;  /**< of its inode */
+    const char *path;     /**< from the top of the subvolume; NULL: only by its number */
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/** Finds a file in a snapshot: by its inode, otherwise by its path. False if it is not there, or
+ * cannot be read. */
+bool bw_snapshots_find(const struct bw_snapshots *snapshots, size_t number,
+                       const struct bw_snapshot_file *file, struct bw_place *place,
+                       struct bw_inode *inode);
+
+/*
  * The log tree of a file system that was not unmounted: the inodes that it changes. To find out
  * how, compare them with a second handle opened with BW_LOG_IGNORE.
  */

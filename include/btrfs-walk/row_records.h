@@ -118,11 +118,19 @@ struct bw_usagedeviceinfo {
     uint64_t slack; /**< bytes of its image that the file system does not use */
 };
 
+/** Version 1, Evolving/Evolving/Common: why a file system is full. */
+struct bw_usagereasoninfo {
+    const char *reason; /**< metadata-full, data-full, data-half-empty, snapshots or quota */
+    const char *description; /**< the reason, in a sentence */
+    const char *advice; /**< a command that helps */
+};
+
 /** Version 1, Evolving/Evolving/Common: how the space of a file system is used. */
 struct bw_usageinfo {
     struct bw_records overall; /**< on all devices */
     struct bw_records groups; /**< by type and profile of chunks */
     struct bw_records devices; /**< by device */
+    struct bw_records reasons; /**< why the file system is, or seems, full */
 };
 
 /** Version 2, Evolving/Evolving/Common: the chunks of a type and profile. */
@@ -419,6 +427,7 @@ struct bw_freeinfo {
     uint64_t freed; /**< bytes that no other subvolume reaches: deleting all of them frees these */
     /** their unreadable tree blocks; if not 0, all sizes are lower bounds */
     uint64_t lost_blocks;
+    struct bw_names paths; /**< their paths */
 };
 
 /** Version 2, Evolving/Evolving/Common: subvolumes, and the space that exactly these share. */
@@ -427,6 +436,7 @@ struct bw_sharedinfo {
     uint64_t subvolume_count; /**< number of subvolumes */
     const char *subvolumes; /**< their ids; FIRST-LAST: all existing ids in this range */
     uint64_t deleted; /**< whether they are being deleted */
+    struct bw_names paths; /**< their paths; at most 100 */
 };
 
 /** Version 2, Evolving/Evolving/Common: a range of a device, and its contents. */
@@ -616,6 +626,9 @@ struct bw_deletedinfo {
     uint64_t inode; /**< inode number in that subvolume */
     uint64_t bad_bytes; /**< number of lost bytes */
     struct bw_names bad; /**< the first lost ranges, as OFFSET+LENGTH */
+    /** path of the file in the newest snapshot that still has it; absent if none has */
+    struct bw_bytes snapshot_path;
+    int64_t snapshot_time; /**< when that snapshot was created */
 };
 
 /** Version 1, Evolving/Evolving/Common: a file in the manifest of an extraction. */
@@ -753,6 +766,9 @@ struct bw_versioninfo {
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
     uint64_t subvolume; /**< id of the subvolume it is in */
     uint64_t inode; /**< inode number in that subvolume */
+    /** snapshot with this version: its name in Snapper, btrbk or Timeshift, otherwise its path;
+     *  absent for generations */
+    const char *snapshot_name;
 };
 
 /** Version 2, Evolving/Evolving/Common: a current or older generation of the file system. */

@@ -6,7 +6,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone past plain || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone past plain laptop || exit 1
 image=$BUILD/fixtures/gone/dev1.img
 recorded=$ROOT/fixtures/gone/gone
 out_is() { diff "$WORK/out" -; }
@@ -110,6 +110,21 @@ holds "the same names" out_is <<< $'renamed\t/top/kept/moved-on\n-\t/top/kept/mo
 expect "of a file that is gone" 0 - versions --no-data -o generation,recoverable,size "$image" \
     /top/large
 holds "the last one" out_is <<< "$((generation - 1))"$'\t-\t108894'
+# Versions in snapshots, which have the names of Snapper.
+laptop=$BUILD/fixtures/laptop/dev1.img
+expect "in snapshots" 0 - versions -o path,snapshot_name "$laptop" /@home/anna/Documents/letter.txt
+is "between generations" "$(cut -f 2 "$WORK/out")" $'-\n-\n/@snapshots/home-2026-11-21\n-'
+expect "of Snapper" 0 - versions --raw -o snapshot_name "$laptop" /@/usr/bin/program-2
+holds "with their names" out_has '^snapper.* 2,.*2026-11-21.*: .*zypp'
+expect "a file that only snapshots and older generations have" 0 - versions --good \
+    -o path,recoverable "$laptop" /@home/anna/Documents/thesis.odt
+is "the newest good version" "$(cat "$WORK/out")" $'/@home/anna/Documents/thesis.odt\tverified'
+expect "without older generations" 0 - versions --no-scan --all -o path "$laptop" \
+    /@home/anna/Documents/thesis.odt
+holds "a snapshot has it" out_has '^/@snapshots/home-2026-11-21/anna/Documents/thesis.odt$'
+expect "which snapshot has a deleted file" 0 - deleted -o path,snapshot_path "$laptop"
+holds "one has" out_has $'^/@home/annaures/holiday-2.jpg\t/@snapshots/home-2026-11-21/anna/Pict'
+holds "none has" out_has $'^/@home/anna/Documents/draft.odt\t-$'
 expect "of nothing" 2 'not found in any recoverable generation' versions "$image" /nothing
 
 # The index of roots: made by one command, used by others.

@@ -151,7 +151,10 @@ holds "is one object" out_has \
 '24\}\]\},'
 holds "names devices as the devices command does" out_has \
     '"devices":\[\{"devid":1,"device_state":"present","device":"[^"]*dev1.img","seed":false,'\
-'"size":134217728,"allocated":109051904,"unallocated":25165824,"slack":0\}\]\}$'
+'"size":134217728,"allocated":109051904,"unallocated":25165824,"slack":0\}\],"reasons":\[\]\}$'
+# Why a file system is full.
+expect "a quota" 0 - usage --json "$fixtures/quota/dev1.img"
+holds "is not reached" out_has '"reasons":\[\]'
 expect "a seed" 0 - usage -b "$fixtures/sprout/dev1.img" "$fixtures/sprout/dev2.img"
 holds "their groups count, their size does not, as in the reference" out_has \
     '^    Device unallocated:		          -8388608$'

@@ -41,7 +41,9 @@ struct deleting {
     struct bw_map taken;    /* hashes of paths, and whether an extracted file has the path */
     struct bw_buffer freed; /* hashes of paths whose files turned out incomplete */
     struct bw_buffer path;
-    uint64_t unverified; /* number of files without checksums, listed or omitted */
+    uint64_t unverified;            /* number of files without checksums, listed or omitted */
+    struct bw_snapshots *snapshots; /* of the subvolume `of` */
+    uint64_t of;
 };
 
 static struct bw_error *store_since(void *target, const struct cmd_option *option,
@@ -104,6 +106,7 @@ static void end(struct deleting *deleting)
 {
     bw_deleted_close(deleting->deleted);
     cmd_generations_free(&deleting->states);
+    bw_snapshots_close(BW_TAKE(deleting->snapshots));
     bw_map_free(&deleting->taken);
     bw_buffer_free(&deleting->freed);
     bw_buffer_free(&deleting->path);
@@ -170,14 +173,43 @@ static struct bw_error *handle_part(void *context, const struct bw_stream_file *
     return NULL;
 }
 
+/* Finds the newest snapshot that still has a file; its path there is freed by the caller. */
+static struct bw_error *find_snapshot(struct deleting *deleting, const struct bw_export_entry *item,
+                                      char **path, const struct bw_snapshot **snapshot)
+{
+    struct bw_fs *present = deleting->answer->session.fs;
+    const uint64_t id = bw_subvolume_id(item->place.subvolume);
+    const struct bw_snapshot_file file = {.inode = item->place.inode,
+                                          .generation = item->inode.generation};
+    struct bw_place place;
+    struct bw_inode inode;
+    if (!deleting->snapshots || deleting->of != id) {
+        bw_snapshots_close(BW_TAKE(deleting->snapshots));
+        BW_TRY(bw_snapshots_open(present, id, &deleting->snapshots));
+        deleting->of = id;
+    }
+    for (size_t i = 0; i < bw_snapshots_count(deleting->snapshots); i++) {
+        if (!bw_snapshots_find(deleting->snapshots, i, &file, &place, &inode))
+            continue;
+        *snapshot = bw_snapshots_entry(deleting->snapshots, i);
+        bw_error_free(bw_inode_path(present, &place, path, NULL));
+        break;
+    }
+    return NULL;
+}
+
 static struct bw_error *write_row(struct deleting *deleting, const struct bw_export_entry *item)
 {
+    BW_AUTO_FREE char *copy = NULL;
+    const struct bw_snapshot *snapshot = NULL;
     struct cmd_range_texts texts;
     const struct bw_recoverable *left = &deleting->left;
     const bool unchecked = item->inode.flags & BW_INODE_NODATASUM;
     const bool is_top = item->place.inode == BW_TOP_DIRECTORY, has_size = item->type != S_IFDIR;
     const bool unread = item->skipped && item->type == S_IFREG && item->inode.size;
     const struct bw_bytes path = {item->path.data, item->path.length};
+    if (!is_top)
+        BW_TRY(find_snapshot(deleting, item, &copy, &snapshot));
     const struct bw_deletedinfo row = {
         .recoverable = bw_recoverable_name(bw_recoverable_kind(left, unchecked)),
         .generation = deleting->state->generation,
@@ -192,11 +224,14 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
         .inode = item->place.inode,
         .bad_bytes = left->bad,
         .bad = cmd_lost_ranges(left, &texts),
+        .snapshot_path = {copy, copy ? strlen(copy) : 0},
+        .snapshot_time = snapshot ? bw_time_nanoseconds(&snapshot->time) : 0,
     };
     deleting->unverified +=
         !unread && bw_recoverable_kind(left, unchecked) == BW_RECOVERABLE_UNVERIFIED;
     return cmd_answer_write(deleting->answer, &row, sizeof row,
                             (has_size ? 0 : BW_MEMBER(deletedinfo, size)) |
+                                (snapshot ? 0 : BW_MEMBER(deletedinfo, snapshot_time)) |
                                 (unread ? BW_MEMBER(deletedinfo, recoverable) : 0));
 }
 
@@ -365,7 +400,7 @@ static int run_list(struct deleting *deleting, const struct cmd_common *common,
 {
     const struct cmd_answer_plan plan = {
         .record = cmd_deleted.record,
-        .columns = "recoverable,generation,changed,type,size,path",
+        .columns = "recoverable,generation,changed,type,size,path,snapshot_path",
         .list = list,
         .context = deleting,
         .null_terminated = settings->null_terminated,
@@ -414,6 +449,8 @@ const struct command cmd_deleted = {
         "  unverified  there are no checksums; the data may be anything\n"
         "  partly      some ranges are lost: see the column \"bad\"\n"
         "  lost        all its data are lost\n\n"
+        "\"snapshot_path\" is the path of the file in the newest snapshot that still has it,\n"
+        "which is the best place to restore it from.\n\n"
         "A file that was deleted but still open at the last commit is called #INODE. With\n"
         "--extract, nothing is written outside of DEST, and no existing file is replaced.\n"
         "Partly lost files are skipped unless --on-error=zero is given, and unverified files\n"

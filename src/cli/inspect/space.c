@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/search.h"
 #include "base/cleanup.h"
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
@@ -57,7 +58,47 @@ struct space {
     struct cmd_answer *answer;
     const struct bw_shares *shares;
     struct bw_buffer text;
+    struct path *paths; /* by id */
+    size_t path_count, path_capacity;
 };
+
+/* Paths of subvolumes, for lists of them. */
+
+struct path {
+    uint64_t id;
+    char *text;
+    size_t length;
+};
+
+enum { MOST_PATHS = 100 };
+
+static struct bw_error *add_path(void *context, const struct bw_subvolume_info *info)
+{
+    struct space *space = context;
+    if (!info->path)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(space->paths, space->path_count, space->path_capacity))
+        return bw_error_no_memory();
+    char *text = strndup(info->path, info->path_length);
+    space->paths[space->path_count++] = (struct path){info->id, text, info->path_length};
+    return text ? NULL : bw_error_no_memory();
+}
+
+/* Adds the paths of the subvolumes with ids in a range. */
+static void add_names(const struct space *space, uint64_t first, uint64_t last,
+                      struct bw_bytes names[MOST_PATHS], size_t *count)
+{
+    size_t at = BW_FIRST_INDEX(i, space->path_count, space->paths[i].id >= first);
+    for (; at < space->path_count && space->paths[at].id <= last && *count < MOST_PATHS; at++)
+        names[(*count)++] = (struct bw_bytes){space->paths[at].text, space->paths[at].length};
+}
+
+static void free_paths(struct space *space)
+{
+    for (size_t i = 0; i < space->path_count; i++)
+        free(space->paths[i].text);
+    free(space->paths);
+}
 
 /* Subvolumes. */
 
@@ -84,8 +125,11 @@ static struct bw_error *write_subvolume(void *context, const struct bw_subvolume
 static struct bw_error *write_set(void *context, const struct bw_shared_set *set)
 {
     struct space *space = context;
+    struct bw_bytes names[MOST_PATHS];
+    size_t count = 0;
     space->text.length = 0;
     for (size_t i = 0; i < set->range_count; i++) {
+        add_names(space, set->ranges[i].first, set->ranges[i].last, names, &count);
         const struct bw_subvolume_range *range = &set->ranges[i];
         bw_buffer_format(&space->text, "%s%" PRIu64, i ? "," : "", range->first);
         if (range->last > range->first)
@@ -97,7 +141,8 @@ static struct bw_error *write_set(void *context, const struct bw_shared_set *set
     const struct bw_sharedinfo row = {.shared = set->bytes,
                                       .subvolume_count = set->subvolume_count,
                                       .subvolumes = space->text.data,
-                                      .deleted = set->are_deleted};
+                                      .deleted = set->are_deleted,
+                                      .paths = {count ? names : NULL, count}};
     return cmd_answer_write(space->answer, &row, sizeof row, 0);
 }
 
@@ -129,11 +174,16 @@ static struct bw_error *find_all(struct space *space, const struct bw_buffer *na
 static struct bw_error *write_freed(struct space *space, const struct ids *ids)
 {
     struct bw_shares_sum sum;
+    struct bw_bytes names[MOST_PATHS];
+    size_t count = 0;
+    for (size_t i = 0; i < ids->count; i++)
+        add_names(space, ids->ids[i], ids->ids[i], names, &count);
     BW_TRY(bw_shares_of(space->shares, ids->ids, ids->count, &sum));
     const struct bw_freeinfo row = {.subvolumes = space->text.data,
                                     .referenced = sum.referenced,
                                     .freed = sum.exclusive,
-                                    .lost_blocks = sum.lost_blocks};
+                                    .lost_blocks = sum.lost_blocks,
+                                    .paths = {count ? names : NULL, count}};
     return cmd_answer_write(space->answer, &row, sizeof row, 0);
 }
 
@@ -149,6 +199,8 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     struct bw_shares *shares = NULL;
     struct ids ids = {0};
     struct bw_error *error = state->free_if.length ? find_all(&space, &state->free_if, &ids) : NULL;
+    if (!error && (state->free_if.length || state->shared))
+        error = bw_fs_subvolumes(answer->session.fs, true, add_path, &space);
     cmd_progress_expect_trees(answer->session.fs, false);
     if (!error)
         error = bw_shares_open(answer->session.fs, &wanted, &shares);
@@ -161,6 +213,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
         error = bw_fs_subvolumes(answer->session.fs, true, write_subvolume, &space);
     bw_shares_close(shares);
     bw_buffer_free(&space.text);
+    free_paths(&space);
     free(ids.ids);
     return error;
 }
@@ -182,7 +235,8 @@ static int run(const struct cmd_common *common, void *state)
     plan.context = state;
     if (space->shared || freed) {
         plan.record = freed ? "freeinfo" : "sharedinfo";
-        plan.columns = freed ? "freed,referenced,subvolumes" : "shared,subvolume_count,subvolumes";
+        plan.columns =
+            freed ? "freed,referenced,subvolumes,paths" : "shared,subvolume_count,subvolumes,paths";
     }
     if (freed && space->shared)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--free-if excludes --shared"));

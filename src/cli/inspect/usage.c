@@ -12,6 +12,7 @@
 #include "btrfs-walk/row_records.h"
 #include "btrfs-walk/space.h"
 #include "cli/inspect/plans.h"
+#include "cli/inspect/usage_reasons.h"
 #include "cli/common/answer.h"
 
 /* Output as text. */
@@ -130,11 +131,22 @@ static void append_text(struct bw_buffer *text, const struct cmd_answer_settings
     }
 }
 
+/* The answer to a question that btrfs-progs do not answer: why it is full. */
+static void append_reasons(struct bw_buffer *text, const struct usage_reasons *reasons)
+{
+    if (reasons->count)
+        bw_buffer_format(text, "\nWhy it is full:\n");
+    for (size_t i = 0; i < reasons->count; i++)
+        bw_buffer_format(text, "   %s.\n   This helps: %s\n", reasons->items[i].description.data,
+                         reasons->items[i].advice.data);
+}
+
 static struct bw_error *print_usage(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
     const struct bw_usageinfo *row = record;
     (void)absent;
     append_text(&answer->text, &answer->settings, row->groups.context);
+    append_reasons(&answer->text, row->reasons.context);
     return NULL;
 }
 
@@ -227,14 +239,19 @@ static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct bw_usage *usage;
+    struct usage_reasons reasons = {.count = 0};
     (void)context;
     BW_TRY(bw_fs_usage(answer->session.fs, &usage));
+    struct bw_error *error = usage_reasons_find(answer->session.fs, usage, &reasons);
     const struct bw_usageinfo row = {
         .overall = {list_overall, usage},
         .groups = {list_groups, usage},
         .devices = {list_devices, usage},
+        .reasons = {usage_reasons_list, &reasons},
     };
-    struct bw_error *error = cmd_answer_write(answer, &row, sizeof row, 0);
+    if (!error)
+        error = cmd_answer_write(answer, &row, sizeof row, 0);
+    usage_reasons_free(&reasons);
     bw_usage_free(usage);
     return error;
 }
@@ -262,7 +279,9 @@ const struct command cmd_usage = {
         "The output has the lines and labels of 'btrfs filesystem usage'. The global reserve\n"
         "and the statfs(2) values are omitted, because only a mounted file system has them.\n"
         "With mixed block groups, free space is therefore overestimated by the size of the\n"
-        "global reserve.\n",
+        "global reserve.\n\n"
+        "If the file system is full, the last lines say why: full metadata chunks, full or\n"
+        "half-empty data chunks, a large snapshot, or the limit of a quota group.\n",
     .examples = "  btrfs-walk usage disk.img                            with units\n"
                 "  btrfs-walk usage -b a.img b.img c.img                in bytes\n"
                 "  btrfs-walk usage --json disk.img | jq .overall.used  for programs\n",

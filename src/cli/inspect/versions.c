@@ -2,6 +2,7 @@
 /* The versions command: the versions of a file in older generations. */
 #include "btrfs-walk/history.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -13,11 +14,19 @@
 #include "cli/common/paths.h"
 #include "cli/common/monitor.h"
 #include "cli/common/generations.h"
+#include "cli/common/snapshot_names.h"
 
 struct versions_state {
     struct cmd_generations_settings states;
     const char *subvolume;
-    bool all, no_data;
+    bool all, no_data, good;
+};
+
+/* A version in a snapshot. */
+struct snapshot_version {
+    const struct bw_snapshot *snapshot;
+    struct bw_place place;
+    struct bw_inode inode;
 };
 
 /* A running listing. */
@@ -25,6 +34,11 @@ struct versions {
     struct cmd_answer *answer;
     const struct versions_state *state;
     struct cmd_index index;
+    struct bw_fs *fs;
+    struct bw_snapshots *snapshots;
+    struct snapshot_version *in_snapshots; /* the newest first */
+    size_t count, next;                    /* of them; the first that is not yet written */
+    bool found_good;
 };
 
 static const struct cmd_option options[] = {
@@ -32,6 +46,8 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct versions_state, all)},
     {0, "no-data", NULL, "do not read data; how much is recoverable remains unknown",
      CMD_FLAG(struct versions_state, no_data)},
+    {0, "good", NULL, "print only the newest version whose contents are verified",
+     CMD_FLAG(struct versions_state, good)},
     CMD_SUBVOLUME_OPTION(struct versions_state, subvolume),
     CMD_GROUP(cmd_generations_options, struct versions_state, states),
     {0},
@@ -43,82 +59,228 @@ static struct bw_error *write_part(void *context, const struct bw_data_part *par
     return NULL;
 }
 
-static struct bw_error *read_all(const struct bw_version *version, struct bw_recoverable *left)
+static struct bw_error *read_all(struct bw_fs *fs, const struct bw_place *place,
+                                 const struct bw_inode *inode, struct bw_recoverable *left)
 {
     struct bw_file *file;
-    if (!S_ISREG(version->inode.mode))
+    if (!S_ISREG(inode->mode))
         return NULL;
-    BW_TRY(bw_file_open(version->fs, &version->place, NULL, &file));
+    BW_TRY(bw_file_open(fs, place, NULL, &file));
     struct bw_error *error = bw_file_read_parts(file, 0, UINT64_MAX, write_part, left);
     bw_file_close(file);
     return error;
 }
 
+/* Writes a row. With --good, only one that is verified, which ends the listing. */
+static struct bw_error *write_row(struct versions *versions, struct bw_versioninfo *row,
+                                  struct bw_fs *fs, const struct bw_place *place,
+                                  const struct bw_inode *inode, uint64_t absent)
+{
+    struct bw_recoverable left = {0};
+    const bool unread = versions->state->no_data && S_ISREG(inode->mode);
+    if (!versions->state->no_data)
+        BW_TRY(read_all(fs, place, inode, &left));
+    const enum bw_recoverable_kind kind =
+        bw_recoverable_kind(&left, inode->flags & BW_INODE_NODATASUM);
+    if (versions->state->good && kind != BW_RECOVERABLE_VERIFIED)
+        return NULL;
+    row->recoverable = bw_recoverable_name(kind);
+    row->type = bw_file_type_name(bw_file_type_of_mode(inode->mode));
+    row->size = inode->size;
+    row->mtime = bw_time_nanoseconds(&inode->mtime);
+    row->subvolume = bw_subvolume_id(place->subvolume);
+    row->inode = place->inode;
+    BW_TRY(cmd_answer_write(versions->answer, row, sizeof *row,
+                            absent | (unread ? BW_MEMBER(versioninfo, recoverable) : 0)));
+    versions->found_good = versions->state->good;
+    return versions->found_good ? bw_error_create(BW_ERROR_STOPPED, "one version is enough") : NULL;
+}
+
+/* Snapshots. */
+
+static struct bw_error *write_snapshot(struct versions *versions,
+                                       const struct snapshot_version *version)
+{
+    const struct bw_snapshot *snapshot = version->snapshot;
+    BW_AUTO_BUFFER struct bw_buffer name = {0};
+    BW_AUTO_FREE char *path = NULL;
+    size_t length = 0;
+    cmd_append_snapshot_name(&name, versions->fs, snapshot->path);
+    if (!name.length)
+        bw_buffer_format(&name, "%s", snapshot->path);
+    bw_buffer_append_byte(&name, '\0');
+    if (name.failed)
+        return bw_error_no_memory();
+    bw_error_free(bw_inode_path(versions->fs, &version->place, &path, &length));
+    struct bw_versioninfo row = {
+        .generation = snapshot->generation,
+        .changed = bw_time_nanoseconds(&snapshot->time),
+        .path = {path, length},
+        .path_bytes = {path, length},
+        .snapshot_name = name.data,
+    };
+    return write_row(versions, &row, versions->fs, &version->place, &version->inode,
+                     BW_MEMBER(versioninfo, first_generation) | BW_MEMBER(versioninfo, tree_root) |
+                         BW_MEMBER(versioninfo, changes) | BW_MEMBER(versioninfo, unknown) |
+                         BW_MEMBER(versioninfo, replaced));
+}
+
+/* Writes the versions in snapshots that are newer than a time. */
+static struct bw_error *write_newer(struct versions *versions, int64_t than)
+{
+    while (versions->next < versions->count) {
+        const struct snapshot_version *version = &versions->in_snapshots[versions->next];
+        if (bw_time_nanoseconds(&version->snapshot->time) <= than)
+            return NULL;
+        versions->next++;
+        BW_TRY(write_snapshot(versions, version));
+    }
+    return NULL;
+}
+
+/* The subvolume with a path, and the rest of that path. */
+struct located {
+    const char *path;
+    const char *rest;
+    uint64_t subvolume;
+    size_t longest;
+};
+
+static struct bw_error *compare_path(void *context, const struct bw_subvolume_info *info)
+{
+    struct located *located = context;
+    const size_t length = info->path_length > 1 ? info->path_length : 0;
+    if (!info->path || info->is_deleted || length < located->longest ||
+        strncmp(located->path, info->path, length) != 0 || (length && located->path[length] != '/'))
+        return NULL;
+    located->subvolume = info->id;
+    located->longest = length;
+    located->rest = located->path + length;
+    return NULL;
+}
+
+static struct bw_error *locate(const struct versions *versions, struct located *located)
+{
+    const struct bw_subvolume *subvolume;
+    if (!versions->state->subvolume)
+        return bw_fs_subvolumes(versions->fs, true, compare_path, located);
+    BW_TRY(bw_subvolume_by_name(versions->fs, versions->state->subvolume, &subvolume));
+    located->subvolume = bw_subvolume_id(subvolume);
+    return NULL;
+}
+
+/* Inodes of snapshots that have not changed since have the same transaction. */
+static bool is_same_version(const struct bw_inode *a, const struct bw_inode *b)
+{
+    return a->generation == b->generation && a->transid == b->transid && a->size == b->size;
+}
+
+/* Finds the versions in snapshots; without --all, each version only in its newest snapshot. */
+static struct bw_error *find_in_snapshots(struct versions *versions, const char *path)
+{
+    struct located located = {.path = path, .rest = path};
+    struct bw_place place;
+    struct bw_inode before = {.generation = 0};
+    BW_TRY(locate(versions, &located));
+    struct bw_snapshot_file file = {.path = located.rest};
+    BW_AUTO_ERROR struct bw_error *absent =
+        bw_lookup(versions->fs, bw_subvolume_by_id(versions->fs, located.subvolume), located.rest,
+                  false, &place);
+    if (!absent)
+        absent = bw_inode_get(versions->fs, &place, &before);
+    file.inode = absent ? 0 : place.inode;
+    file.generation = before.generation;
+    BW_TRY(bw_snapshots_open(versions->fs, located.subvolume, &versions->snapshots));
+    const size_t count = bw_snapshots_count(versions->snapshots);
+    versions->in_snapshots = calloc(count + 1, sizeof *versions->in_snapshots);
+    if (!versions->in_snapshots)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < count; i++) {
+        struct snapshot_version *version = &versions->in_snapshots[versions->count];
+        version->snapshot = bw_snapshots_entry(versions->snapshots, i);
+        if (!bw_snapshots_find(versions->snapshots, i, &file, &version->place, &version->inode) ||
+            (!versions->state->all && is_same_version(&before, &version->inode)))
+            continue;
+        before = version->inode;
+        versions->count++;
+    }
+    return NULL;
+}
+
+/* Generations. */
+
 static struct bw_error *write_version(void *context, const struct bw_version *version)
 {
-    const struct versions *versions = context;
-    const struct bw_inode *inode = &version->inode;
+    struct versions *versions = context;
     const struct bw_bytes path = {version->path, version->path_length};
     struct bw_bytes changes[BW_DIFFERENCE_CHANGES + 1], unknown[BW_DIFFERENCE_CHANGES];
     struct bw_names changed = cmd_change_names(version->changes, changes);
-    struct bw_recoverable left = {0};
+    const int64_t time = bw_time_nanoseconds(&version->time);
     if (version->renamed) {
         changed.data = changes;
         changes[changed.length++] = (struct bw_bytes){"renamed", strlen("renamed")};
     }
-    if (!versions->state->no_data)
-        BW_TRY(read_all(version, &left));
-    const struct bw_versioninfo row = {
+    BW_TRY(write_newer(versions, time));
+    struct bw_versioninfo row = {
         .generation = version->generation,
         .first_generation = version->first,
         .tree_root = version->tree_root,
-        .changed = bw_time_nanoseconds(&version->time),
-        .recoverable =
-            bw_recoverable_name(bw_recoverable_kind(&left, inode->flags & BW_INODE_NODATASUM)),
-        .type = bw_file_type_name(bw_file_type_of_mode(inode->mode)),
-        .size = inode->size,
-        .mtime = bw_time_nanoseconds(&inode->mtime),
+        .changed = time,
         .changes = changed,
         .unknown = cmd_change_names(version->unknown, unknown),
         .replaced = version->replaced,
         .path = path,
         .path_bytes = path,
-        .subvolume = bw_subvolume_id(version->place.subvolume),
-        .inode = version->place.inode,
     };
-    const bool unread = versions->state->no_data && S_ISREG(inode->mode);
-    return cmd_answer_write(versions->answer, &row, sizeof row,
-                            unread ? BW_MEMBER(versioninfo, recoverable) : 0);
+    return write_row(versions, &row, version->fs, &version->place, &version->inode, 0);
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list_generations(struct versions *versions, const char *path)
 {
-    struct versions *versions = context;
     const struct versions_state *state = versions->state;
-    BW_AUTO_BUFFER struct bw_buffer path = {0};
     struct cmd_generations states;
-    versions->answer = answer;
-    BW_TRY(cmd_paths_absolute(answer->common->paths[0], &path));
-    bw_buffer_append_byte(&path, '\0');
     struct bw_error *error =
-        cmd_generations_find(&versions->index, answer->session.fs, &state->states, &states);
+        cmd_generations_find(&versions->index, versions->fs, &state->states, &states);
     const struct bw_versions_options how = {
         .struct_size = sizeof how,
         .images = &states.images,
         .states = states.choices,
         .state_count = states.count,
-        .path = path.data,
+        .path = path,
         .all = state->all,
         .visit = write_version,
         .context = versions,
         .progress = cmd_progress_state,
         .subvolume = state->subvolume,
     };
-    if (!error && path.failed)
-        error = bw_error_no_memory();
     if (!error)
-        error = bw_versions(answer->session.fs, &how);
+        error = bw_versions(versions->fs, &how);
     cmd_generations_free(&states);
+    return error;
+}
+
+static struct bw_error *list_all(struct versions *versions, const char *path)
+{
+    BW_TRY(find_in_snapshots(versions, path));
+    struct bw_error *error = list_generations(versions, path);
+    if (error && error->code == BW_ERROR_NOT_FOUND && versions->count)
+        bw_error_free(BW_TAKE(error)); /* only snapshots have the file */
+    return error ? error : write_newer(versions, INT64_MIN);
+}
+
+static struct bw_error *list(struct cmd_answer *answer, void *context)
+{
+    struct versions *versions = context;
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    versions->answer = answer;
+    versions->fs = answer->session.fs;
+    BW_TRY(cmd_paths_absolute(answer->common->paths[0], &path));
+    bw_buffer_append_byte(&path, '\0');
+    struct bw_error *error = path.failed ? bw_error_no_memory() : list_all(versions, path.data);
+    bw_snapshots_close(versions->snapshots);
+    free(versions->in_snapshots);
+    if (error && error->code == BW_ERROR_STOPPED && versions->found_good)
+        bw_error_free(BW_TAKE(error));
     return error;
 }
 
@@ -129,7 +291,8 @@ static int run(const struct cmd_common *common, void *state)
     struct cmd_common own;
     const struct cmd_answer_plan plan = {
         .record = cmd_versions.record,
-        .columns = "generation,first_generation,changed,recoverable,size,mtime,changes,path",
+        .columns =
+            "generation,first_generation,changed,recoverable,size,mtime,changes,path,snapshot_name",
         .list = list,
         .context = &versions,
     };
@@ -145,7 +308,7 @@ const struct command cmd_versions = {
     .name = "versions",
     .topic = cmd_topic_history,
     .operands = "IMAGE PATH",
-    .summary = "Lists the versions of a file in older generations.",
+    .summary = "Lists the versions of a file in snapshots and older generations.",
     .details =
         "\n"
         "The blocks of each transaction stay on the disk until other data overwrite them. Each\n"
@@ -155,10 +318,17 @@ const struct command cmd_versions = {
         "previous version, which is the next row. The contents are read and verified against\n"
         "the checksums of that generation: all ranges are valid (verified), some are lost\n"
         "(partly), all are lost (lost), or the file has no checksums and may contain anything\n"
-        "(unverified).\n",
-    .examples = "  btrfs-walk versions disk.img /etc/fstab\n"
-                "  btrfs-walk cat --generation 1234 disk.img /etc/fstab  one of them\n"
-                "  btrfs-walk versions -o generation,size --raw disk.img /etc/fstab\n",
+        "(unverified).\n\n"
+        "Rows with a \"snapshot_name\" are versions in snapshots, which are found by the UUIDs of\n"
+        "subvolumes; \"changed\" is the time of the snapshot. It is named as in Snapper, btrbk\n"
+        "and Timeshift. The file need not exist outside of snapshots any more. Without --all,\n"
+        "each version is listed only in its newest snapshot. --good prints the newest version\n"
+        "that is verified.\n",
+    .examples =
+        "  btrfs-walk versions disk.img /etc/fstab\n"
+        "  btrfs-walk cat --generation 1234 disk.img /etc/fstab  one of them\n"
+        "  btrfs-walk versions --good disk.img /etc/fstab        the newest good one\n"
+        "  btrfs-walk versions -o generation,size --raw disk.img /etc/fstab\n",
     .options = options,
     .record = "versioninfo",
     .run = run,
