@@ -123,7 +123,7 @@ expect "without older generations" 0 - versions --no-scan --all -o path "$laptop
     /@home/anna/Documents/thesis.odt
 holds "a snapshot has it" out_has '^/@snapshots/home-2026-11-21/anna/Documents/thesis.odt$'
 expect "which snapshot has a deleted file" 0 - deleted -o path,snapshot_path "$laptop"
-holds "one has" out_has $'^/@home/annaures/holiday-2.jpg\t/@snapshots/home-2026-11-21/anna/Pict'
+holds "one has" out_has $'^/@home/anna/Pictures/holiday-2.jpg\t/@snapshots/home-2026-11-21/'
 holds "none has" out_has $'^/@home/anna/Documents/draft.odt\t-$'
 expect "of nothing" 2 'not found in any recoverable generation' versions "$image" /nothing
 

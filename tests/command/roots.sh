@@ -132,8 +132,8 @@ awk '$2 == "committed" && $1 >= 9 {print $1, $3}' "$WORK/out" | sort > "$WORK/ha
 sort "$ROOT/fixtures/snapshots-with-quotas/committed" > "$WORK/want"
 holds "those are committed that the superblock named" cmp "$WORK/want" "$WORK/have"
 is "the others are not" "$(grep -c abandoned "$WORK/out")" 6
-expect "versions" 0 - versions -o generation,first_generation "$twice" /@home/doc
-generations=$(tr '\t' '\n' < "$WORK/out" | sort -nu)
+expect "versions" 0 - versions -o snapshot_name,generation,first_generation "$twice" /@home/doc
+generations=$(grep '^-' "$WORK/out" | cut -f 2,3 | tr '\t' '\n' | sort -nu)
 is "of as many generations" "$(wc -l <<< "$generations")" 12
 for generation in $generations; do
     expect "cat of generation $generation, which was printed" 0 - \

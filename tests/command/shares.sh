@@ -25,10 +25,10 @@ holds "with units" out_has '^ +256 +48.00KiB +36.00KiB  /volume$'
 expect "exact numbers" 0 - space --raw "$clones"
 holds "in bytes" out_has '^ +256 +49152 +36864  /volume$'
 expect "what two would free" 0 - space --free-if 256,/snapshot --raw "$clones"
-holds "their own bytes" out_has '^ *53248 +65536  256,257$'
+holds "their own bytes" out_has '^ *53248 +65536  256,257 +/volume /snapshot$'
 expect "what all would free" 0 - space --free-if 5 --free-if /volume,257 --json "$clones"
 holds "everything" out_is '{"subvolumes":[5,256,257],"referenced":716800,"freed":716800,'`
-    `'"lost_blocks":0}'
+    `'"lost_blocks":0,"paths":["/","/volume","/snapshot"]}'
 expect "sets" 0 - space --shared -o shared,subvolume_count,subvolumes "$clones"
 holds "the largest first" out_is $'651264\t1\t5\n36864\t1\t256\n16384\t1\t257\n12288\t3\t5-257'
 expect "one thread" 0 - space --threads 1 -o subvolume,exclusive "$clones"

@@ -74,8 +74,9 @@ def some_data(sound, number):
     paths = sound.ask("walk", "-0", "--size", "+5k").stdout.decode().split("\0")[:-1]
     picked = random.Random(len(paths)).sample(paths, min(number, len(paths)))
     rows = [extent for row in kernel.json_rows(sound.ask("extents", "--json", *picked))
-            for extent in row["extents"] if extent.get("logical")]
-    return [(path, offset, 4096) for row in rows for path, offset in sound.places(row["logical"])]
+            for extent in row["extents"] if extent.get("extent_logical")]
+    return [(path, offset, 4096) for row in rows
+            for path, offset in sound.places(row["extent_logical"])]
 
 
 MORE = {

@@ -209,7 +209,8 @@ static enum bw_recoverable_kind kind_of_link(struct rescue *rescue,
     return error ? BW_RECOVERABLE_LOST : BW_RECOVERABLE_VERIFIED;
 }
 
-/* Whether the current file can be read completely, but only without verifying it. */
+/* Whether only checksums are missing for the current file. Its data were not read, so they may be
+ * missing, too. */
 static bool needs_no_checksums(const struct rescue *rescue)
 {
     return rescue->read.bad && rescue->read.bad == rescue->read.unchecked;
@@ -225,8 +226,6 @@ static enum bw_recoverable_kind kind_of(struct rescue *rescue, const struct bw_e
         return BW_RECOVERABLE_VERIFIED;
     if (item->checked)
         return kind_unread(item);
-    if (needs_no_checksums(rescue))
-        return BW_RECOVERABLE_UNVERIFIED;
     return bw_recoverable_kind(&rescue->read, item->inode.flags & BW_INODE_NODATASUM);
 }
 
@@ -270,9 +269,14 @@ static struct bw_error *write_row(struct rescue *rescue, const struct bw_export_
 
 static struct bw_error *count_file(struct rescue *rescue, const struct bw_export_entry *item)
 {
-    if (rescue->settings->no_data && item->type == S_IFREG && item->has_inode)
-        visit_extents(rescue->extents, item, map_extent, rescue);
-    const enum bw_recoverable_kind kind = kind_of(rescue, item);
+    const bool unchecked = needs_no_checksums(rescue);
+    if (unchecked)
+        rescue->read = (struct bw_recoverable){0};
+    if (unchecked || (rescue->settings->no_data && item->type == S_IFREG && item->has_inode))
+        visit_extents(rescue->finished_extents, item, map_extent, rescue);
+    const bool is_unverified = unchecked && !rescue->read.bad;
+    const enum bw_recoverable_kind kind =
+        is_unverified ? BW_RECOVERABLE_UNVERIFIED : kind_of(rescue, item);
     struct rescue_subvolume *subvolume =
         find_subvolume(rescue, bw_subvolume_id(item->place.subvolume));
     if (subvolume) {
@@ -280,8 +284,8 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
         subvolume->bytes[kind] += item->inode.size;
         subvolume->bad += kind == BW_RECOVERABLE_PARTLY ? rescue->read.bad : 0;
     }
-    rescue->unchecked_files += needs_no_checksums(rescue);
-    if (kind >= BW_RECOVERABLE_PARTLY || needs_no_checksums(rescue))
+    rescue->unchecked_files += is_unverified;
+    if (kind >= BW_RECOVERABLE_PARTLY || is_unverified)
         BW_TRY(remember_missed(rescue, item));
     return rescue->settings->list ? write_row(rescue, item, kind) : NULL;
 }
@@ -290,8 +294,8 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
 {
     struct rescue *rescue = context;
     struct bw_export_entry *item = file->user;
-    struct bw_error *error = complete ? count_file(rescue, item) : NULL;
     const bool is_whole = complete && item->has_inode && !rescue->read.bad && !item->checked;
+    struct bw_error *error = complete ? count_file(rescue, item) : NULL;
     if (is_whole && item->type == S_IFREG && skips_shared(rescue))
         visit_extents(rescue->finished_extents, item, add_verified, rescue);
     rescue->read = (struct bw_recoverable){0};
@@ -322,7 +326,7 @@ struct bw_error *rescue_assess(struct rescue *rescue)
     rescue->export = (struct cmd_export){
         .common = &rescue->common, .settings = &rescue->settings->export, .session.fs = rescue->fs};
     BW_TRY(bw_fs_subvolumes(rescue->fs, true, add_subvolume, rescue));
-    if (rescue->settings->no_data)
+    if (bw_fs_status(rescue->fs).missing_devices)
         BW_TRY(bw_fs_chunks(rescue->fs, add_incomplete, rescue));
     bw_range_set_join(&rescue->incomplete);
     BW_TRY(bw_extent_reader_create(rescue->fs, &rescue->extents));
