@@ -91,6 +91,9 @@ struct bw_fs_options {
      * with the generation of the chosen partition is read. NULL: the only file system in any
      * partition, if the image itself is not a file system. */
     const char *partition;
+    /** The logical volume with the file system, as "GROUP/VOLUME" or "VOLUME". NULL: the only one
+     * that contains a btrfs. */
+    const char *volume;
     uint64_t offset;                   /**< offset of each image, or of its disk, in its file */
     enum bw_log_mode log;              /**< handling of a log tree */
     struct bw_generation_choice state; /**< the generation to open; older ones have no log tree */
@@ -260,7 +263,9 @@ struct bw_device_info {
     uint64_t image_bytes;       /**< size of its image; 0 if it is missing */
     bool seed;                  /**< it is a seed device of this file system */
     uint64_t partition;         /**< number of the partition; 0: the image is not a disk */
-    uint64_t reserved[1];       /**< zeros: room for more members */
+    const char *container;      /**< what it lies in, from outside in, such as "GPT partition 3 >
+                                   LUKS2"; as long as the file system. NULL: the image is the
+                                   device */
 };
 
 /** Receives a device; the view ends with the call. An error ends the iteration and is returned. */

@@ -325,6 +325,9 @@ struct bw_xlator_operations {
     /** Adds private state to the open object of a statedump; NULL: nothing. May run while other
      * threads read. */
     void (*dump)(struct bw_xlator *xlator, struct bw_json *json);
+    /** For layers that show the contents of a container: what it is, in a few words, like "LUKS2"
+     * or "GPT partition 3". Valid as long as the layer. NULL: the layer is not named in texts. */
+    const char *(*title)(struct bw_xlator *xlator);
 };
 
 /** Types of option values. A value is a text and, except for the last three types, also a number.
@@ -379,7 +382,7 @@ struct bw_xlator_class {
 
 /** Increased with every change of this header, error.h, record.h or format.h after which layers
  * must be rebuilt. */
-#define BW_XLATOR_ABI 7
+#define BW_XLATOR_ABI 8
 
 /** The object that a shared object exports under the name bw_xlator_api. Its first two members
  * never change. */

@@ -61,6 +61,9 @@ struct bw_deviceinfo {
     /** chunks in use that have a stripe on it and are not fully readable; absent unless the
      *  device is missing */
     uint64_t incomplete_chunks;
+    /** what the device lies in, from outside in, such as GPT partition 3 > LUKS2; absent if its
+     *  image is the device */
+    const char *container;
 };
 
 /** Version 1, Evolving/Evolving/Common: how space is used, on all devices. */

@@ -13,11 +13,11 @@
 #include "fs/disk.h"
 #include "fs/image.h"
 #include "fs/opening.h"
+#include "fs/stack.h"
 #include "fs/superblock_log.h"
 #include "graph/identify.h"
 #include "ondisk/foreign.h"
 #include "ondisk/superblock.h"
-#include "xlators/layout/metadump.h"
 
 #define METADUMP_TYPE "layout/metadump"
 
@@ -29,23 +29,6 @@ static bool image_is_dump(const struct bw_xlator *storage)
     return bw_xlator_child_count(storage);
 }
 
-/* If an image without a superblock is a metadump, inserts a layer above it that presents it as a
- * device, at the same index below the chunk map. Then image->bad is NULL. */
-static struct bw_error *image_show_dump(const struct bw_fs *fs, struct bw_xlator *map,
-                                        struct bw_image *image)
-{
-    const struct bw_text_place nowhere = {NULL, 0, 0};
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
-    struct bw_xlator *layer;
-    if (!image->bad || image->is_dump || !bw_is_metadump(&frame, image->storage))
-        return NULL;
-    bw_error_free(BW_TAKE(image->bad));
-    BW_TRY(bw_graph_insert_above(fs->graph, bw_graph_index(image->storage), METADUMP_TYPE, nowhere,
-                                 &layer));
-    BW_TRY(bw_graph_check_layer(layer));
-    return bw_graph_start(fs->graph, map);
-}
-
 /* Selecting superblock copies. */
 
 void bw_images_free(struct bw_image_set *set)
@@ -54,6 +37,7 @@ void bw_images_free(struct bw_image_set *set)
         bw_error_free(set->images[i].bad);
         free(set->images[i].path);
         free(set->images[i].name);
+        free(set->images[i].container);
         bw_disk_free(set->images[i].disk);
     }
     free(set->images);
@@ -375,13 +359,17 @@ static void check_mounted(struct bw_fs *fs, const struct bw_image *image, uint64
 
 static struct bw_error *name_image(struct bw_image *image)
 {
-    char partition[32] = "";
+    char place[300] = "";
     free(BW_TAKE(image->name));
+    free(BW_TAKE(image->container));
     if (!image->path)
         image->path = bw_image_path(image->storage);
+    BW_TRY(bw_stack_title(image->storage, &image->container));
     if (image->partition)
-        snprintf(partition, sizeof partition, " partition %u", image->partition);
-    if (!image->path || asprintf(&image->name, "%s%s", image->path, partition) < 0)
+        snprintf(place, sizeof place, " partition %u", image->partition);
+    else if (image->container)
+        snprintf(place, sizeof place, " (%s)", image->container);
+    if (!image->path || asprintf(&image->name, "%s%s", image->path, place) < 0)
         image->name = NULL;
     return image->name ? NULL : bw_error_no_memory();
 }
@@ -424,6 +412,8 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
     image->index = index;
     image->is_dump = image_is_dump(image->storage);
     BW_TRY(name_image(image));
+    if (image->has_failed)
+        return NULL;
     BW_PROBE(fs->graph->probes, image__open, image,
              &(struct bw_image_event){image->path, bw_xlator_size(image->storage), index});
     image->is_stream = is_stream(fs, image);
@@ -436,10 +426,6 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
         BW_TRY(look_for_disk(fs, image, true));
     if (!image->disk || image->partition)
         BW_TRY(choose_copy(fs, image, wanted_copy(options)));
-    bool had_none = image->bad;
-    BW_TRY(image_show_dump(fs, map, image));
-    if (had_none && !image->bad)
-        return open_image(fs, map, options, index, image);
     if (image->disk && !image->partition)
         return NULL;
     check_size(fs, image);
@@ -460,8 +446,9 @@ static struct bw_error *hand_out_tables(const struct bw_fs *fs, const struct bw_
     return NULL;
 }
 
-struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
-                                const struct bw_fs_options *options, struct bw_image_set *set)
+static struct bw_error *open_images(struct bw_fs *fs, struct bw_xlator *map,
+                                    const struct bw_fs_options *options, struct bw_stack *stack,
+                                    struct bw_image_set *set)
 {
     bool has_disks = options->partition;
     set->count = bw_xlator_child_count(map);
@@ -469,6 +456,8 @@ struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
     if (!set->images)
         return bw_error_no_memory();
     for (size_t i = 0; i < set->count; i++) {
+        set->images[i].bad = bw_stack_take_failure(stack, bw_xlator_child(map, i));
+        set->images[i].has_failed = set->images[i].is_foreign = set->images[i].bad;
         BW_TRY(open_image(fs, map, options, i, &set->images[i]));
         has_disks |= set->images[i].disk != NULL;
     }
@@ -481,6 +470,20 @@ struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
         if (set->images[i].partition)
             BW_TRY(open_image(fs, map, options, i, &set->images[i]));
     return NULL;
+}
+
+struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
+                                const struct bw_fs_options *options, struct bw_image_set *set)
+{
+    struct bw_stack stack = {0};
+    struct bw_fs_options inner = *options;
+    struct bw_error *error = fs->tables ? NULL : bw_stack_build(fs, map, options, &stack);
+    if (stack.used_partition)
+        inner.partition = NULL;
+    if (!error)
+        error = open_images(fs, map, &inner, &stack, set);
+    bw_stack_free(&stack);
+    return error;
 }
 
 /* Finds the offset of a superblock copy. */

@@ -20,8 +20,9 @@ enum bw_image_role {
 struct bw_disk;
 
 struct bw_image {
-    char *path;                      /**< of the file, or of its first part */
-    char *name;                      /**< for messages: the path and the partition */
+    char *path;      /**< of the file, or of its first part */
+    char *name;      /**< for messages: the path and the container */
+    char *container; /**< what the device lies in, from outside in; NULL: the image is the device */
     unsigned partition;              /**< 0: not a partition, or not yet selected */
     uint64_t offset;                 /**< of the partition on its disk, in bytes */
     struct bw_disk *disk;            /**< if it has a partition table that is used */
@@ -30,6 +31,7 @@ struct bw_image {
     unsigned copy;                   /**< number of the superblock copy used */
     struct bw_error *bad;            /**< why there is no superblock; NULL if there is one */
     enum bw_image_role role;
+    bool has_failed;   /**< `bad` says why what it contains cannot be read */
     bool is_foreign;   /**< it is certainly not a device of a btrfs */
     bool is_known;     /**< the chunk tree contains this device */
     bool is_unclaimed; /**< `bad`, but its tree blocks may show which device it is */

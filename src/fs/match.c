@@ -65,7 +65,7 @@ static void refuse(struct bw_fs *fs, struct bw_image *image)
     struct bw_error *bad = BW_TAKE(image->bad);
     bool is_disk = image->disk && !image->partition;
     image->is_unclaimed = false;
-    ignore(fs, image, is_disk ? bad : bw_error_prefix(bad, "no superblock"));
+    ignore(fs, image, is_disk || image->has_failed ? bad : bw_error_prefix(bad, "no superblock"));
 }
 
 void bw_images_refuse(struct bw_fs *fs)
@@ -77,7 +77,8 @@ void bw_images_refuse(struct bw_fs *fs)
 
 static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_superblock *chosen)
 {
-    image->is_unclaimed = image->bad && fs->reopen && !image->disk && chosen->device_count > 1;
+    image->is_unclaimed =
+        image->bad && fs->reopen && !image->disk && !image->has_failed && chosen->device_count > 1;
     if (image->is_unclaimed) {
         image->role = BW_IMAGE_UNUSED;
     } else if (image->bad && fs->alternatives && chosen->device_count == 1) {
@@ -158,7 +159,7 @@ static void number_images(struct bw_fs *fs, struct bw_image_set *set, struct bw_
         struct bw_image *image = &set->images[i];
         if (image == newest || image->alternative)
             continue;
-        if (image->bad && is_only && !image->disk)
+        if (image->bad && is_only && !image->disk && !image->has_failed)
             adopt_image(fs, image, newest);
         else if (!is_same_device(image, newest))
             continue;
@@ -234,9 +235,12 @@ static struct bw_error *add_advice(const struct bw_fs *fs, const struct bw_image
 static struct bw_error *nothing_usable(const struct bw_fs *fs, struct bw_image_set *set)
 {
     struct bw_image *image = &set->images[0];
-    for (size_t i = 1; i < set->count && image->bad->code == BW_ERROR_NOT_BTRFS; i++)
-        if (set->images[i].bad->code != BW_ERROR_NOT_BTRFS)
+    for (size_t i = 1;
+         i < set->count && !image->has_failed && image->bad->code == BW_ERROR_NOT_BTRFS; i++)
+        if (set->images[i].has_failed || set->images[i].bad->code != BW_ERROR_NOT_BTRFS)
             image = &set->images[i];
+    if (image->has_failed)
+        return bw_error_prefix(BW_TAKE(image->bad), "%s", image->name);
     bool no_magic = image->bad->code == BW_ERROR_NOT_BTRFS;
     struct bw_error *error = bw_error_prefix(
         BW_TAKE(image->bad), no_magic ? "%s is not a btrfs file system" : "%s: no good superblock",

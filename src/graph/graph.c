@@ -189,7 +189,7 @@ void bw_layer_remove_child(struct bw_xlator *layer, size_t index)
             (--layer->child_count - index) * sizeof *layer->children);
 }
 
-static struct bw_error *start(struct bw_xlator *layer)
+struct bw_error *bw_layer_start(struct bw_xlator *layer)
 {
     const size_t step = 64, size = (layer->type->private_size + step - 1) / step * step;
     if (layer->started)
@@ -224,7 +224,7 @@ struct bw_error *bw_graph_start(struct bw_graph *graph, const struct bw_xlator *
     mark_below(graph, above);
     for (size_t i = 0; i < graph->size; i++)
         if (graph->layers[i]->marked)
-            BW_TRY(start(graph->layers[i]));
+            BW_TRY(bw_layer_start(graph->layers[i]));
     return NULL;
 }
 

@@ -212,6 +212,9 @@ struct bw_error *bw_graph_check_layer(struct bw_xlator *layer);
  * first, unless they have been started. They must have been validated. */
 struct bw_error *bw_graph_start(struct bw_graph *graph, const struct bw_xlator *above);
 
+/** Starts one layer, whose children have been started, unless it has been started itself. */
+struct bw_error *bw_layer_start(struct bw_xlator *layer);
+
 /** Removes the layers that are no longer below the last one. */
 void bw_graph_prune(struct bw_graph *graph);
 

@@ -156,7 +156,7 @@ expect "which alone is asked for" 2 'is not a btrfs file system' \
 expect "or the next one alone" 0 - --super 1 "$images/superblock-lost/dev1.img"
 "$PROGRAM" --statedump - "$plain" 2>&1 > /dev/null | tr -d ' \n' > plain.json
 is "superblocks read of a plain image" "$(grep -o '"super":{[^}]*' plain.json)" \
-    '"super":{"calls":3,"requests":3,"bytes":12288,"errors":0'
+    '"super":{"calls":4,"requests":4,"bytes":16384,"errors":0'
 is "and its first bytes, which show whether it is a send stream" \
     "$(grep -o '"raw":{[^}]*' plain.json)" '"raw":{"calls":1,"requests":1,"bytes":13,"errors":0'
 cp --sparse=always two.img old.img

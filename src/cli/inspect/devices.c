@@ -41,12 +41,14 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
         .device = path,
         .device_bytes = path,
         .partition = device->partition,
-        .incomplete_chunks = incomplete_chunks_of(devices, device->devid)};
+        .incomplete_chunks = incomplete_chunks_of(devices, device->devid),
+        .container = device->container};
     return cmd_answer_write(
         devices->answer, &row, sizeof row,
         (missing ? BW_MEMBER(deviceinfo, generation) : BW_MEMBER(deviceinfo, incomplete_chunks)) |
             (device->total_bytes ? 0 : unsized) |
-            (device->partition ? 0 : BW_MEMBER(deviceinfo, partition)));
+            (device->partition ? 0 : BW_MEMBER(deviceinfo, partition)) |
+            (device->container ? 0 : BW_MEMBER(deviceinfo, container)));
 }
 
 /* With missing devices, a file system may be degraded, but still complete thanks to redundancy; or

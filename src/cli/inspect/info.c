@@ -126,10 +126,12 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
         .uuid = {uuid_is_null(device->uuid) ? NULL : (const char *)device->uuid,
                  sizeof device->uuid},
         .device = {device->path, device->path ? strlen(device->path) : 0},
+        .container = device->container,
     };
     return sink->visit(sink, &row, sizeof row,
                        BW_MEMBER(deviceinfo, generation) | BW_MEMBER(deviceinfo, partition) |
                            BW_MEMBER(deviceinfo, incomplete_chunks) |
+                           (device->container ? 0 : BW_MEMBER(deviceinfo, container)) |
                            (device->total_bytes ? 0 : unsized));
 }
 
@@ -400,7 +402,9 @@ static struct bw_error *append_device(struct bw_record_sink *sink, const void *r
     }
     bw_buffer_format(text, "%s", row->device.data ? ", " : "");
     bw_escape_line(text, row->device.data, row->device.length);
-    bw_buffer_append_byte(text, '\n');
+    bw_buffer_format(text, "%s", row->container ? " > " : "");
+    bw_escape_line(text, row->container, row->container ? strlen(row->container) : 0);
+    bw_buffer_format(text, "%s\n", row->container ? " > btrfs" : "");
     return NULL;
 }
 

@@ -22,7 +22,7 @@
 #include "base/endian.h"
 #include "base/search.h"
 #include "xlators/classes.h"
-#include "xlators/layout/metadump.h"
+#include "xlators/layout/containers.h"
 
 /* The longest piece that is decompressed. btrfs-image makes pieces of 256 KiB, but does not split
  * longer ranges. */
@@ -78,9 +78,10 @@ static struct bw_error *read_block(const struct bw_frame *frame, struct bw_xlato
     return request.error;
 }
 
-bool bw_is_metadump(const struct bw_frame *frame, struct bw_xlator *device)
+static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
 {
     union block block;
+    (void)id;
     if (bw_xlator_size(device) < BLOCK)
         return false;
     struct bw_error *error = read_block(frame, device, 0, &block);
@@ -88,6 +89,8 @@ bool bw_is_metadump(const struct bw_frame *frame, struct bw_xlator *device)
     return !error && bw_get64(block.cluster.header.magic) == MAGIC &&
            !bw_get64(block.cluster.header.offset);
 }
+
+const struct bw_container_type bw_metadump_container = {.layer = "layout/metadump", .find = find};
 
 static struct bw_error *check_header(const struct disk_header *header, uint64_t offset)
 {

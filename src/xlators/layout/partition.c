@@ -4,17 +4,26 @@
  * has its range (partition_table.c); the rest is the same as in layout/window.
  */
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "xlators/classes.h"
+#include "xlators/layout/containers.h"
 #include "xlators/layout/partition_table.h"
 #include "xlators/layout/window.h"
+
+/* The operations of layout/window use its first member. */
+struct partition {
+    struct bw_window window;
+    char title[40];
+};
 
 static struct bw_error *set_range(struct bw_xlator *xlator,
                                   const struct bw_partition_info *partition)
 {
-    struct bw_window *window = bw_xlator_private(xlator);
-    *window = (struct bw_window){partition->offset, partition->room};
+    struct partition *state = bw_xlator_private(xlator);
+    state->window = (struct bw_window){partition->offset, partition->room};
     if (!partition->room)
         return bw_error_create(BW_ERROR_CORRUPT,
                                "partition %u begins at %" PRIu64 ", after the end of the image",
@@ -39,11 +48,51 @@ static struct bw_error *init(struct bw_xlator *xlator)
                    ? bw_error_prefix(error, "%s", bw_xlator_name(disk))
                    : error;
     error = bw_partition_find(&table, bw_xlator_option_text(xlator, "partition"), &partition);
-    if (!error)
+    if (!error) {
+        struct partition *state = bw_xlator_private(xlator);
+        snprintf(state->title, sizeof state->title, "%s partition %u",
+                 strcmp(table.kind, "gpt") == 0 ? "GPT" : "MBR", partition->number);
         error = set_range(xlator, partition);
+    }
     bw_partition_table_free(&table);
     return error;
 }
+
+static const char *title(struct bw_xlator *xlator)
+{
+    const struct partition *state = bw_xlator_private(xlator);
+    return state->title;
+}
+
+/* The container. */
+
+static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
+{
+    struct bw_partition_table table;
+    (void)id;
+    BW_AUTO_ERROR struct bw_error *none = bw_partition_table_read(frame, device, &table);
+    bw_partition_table_free(&table);
+    return !none;
+}
+
+static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *const *devices,
+                             size_t count, bw_volume_visitor *take, void *context)
+{
+    struct bw_partition_table table;
+    (void)count;
+    struct bw_error *error = bw_partition_table_read(frame, devices[0], &table);
+    for (size_t i = 0; !error && i < table.count; i++) {
+        char number[16];
+        snprintf(number, sizeof number, "%u", table.partitions[i].number);
+        if (table.partitions[i].room && !table.partitions[i].extended)
+            error = take(context, number);
+    }
+    bw_partition_table_free(&table);
+    return error;
+}
+
+const struct bw_container_type bw_partition_container = {
+    .layer = "layout/partition", .find = find, .option = "partition", .list = list};
 
 static const struct bw_option options[] = {
     {"partition", BW_OPTION_STRING, NULL, 0, 0, "which partition: its number, name or UUID", NULL},
@@ -65,7 +114,7 @@ const struct bw_xlator_class bw_layout_partition_class = {
     .description = "shows a partition of a disk",
     .page = page,
     BW_ONE_CHILD(BW_ADDRESS_DEVICE),
-    .private_size = sizeof(struct bw_window),
+    .private_size = sizeof(struct partition),
     .options = options,
-    .operations = {.init = init, BW_WINDOW_OPERATIONS},
+    .operations = {.init = init, BW_WINDOW_OPERATIONS, .title = title},
 };

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Stacks layers on images that contain a device in another format: an encrypted volume on a
+ * partition, a volume group on a RAID array. The children of the chunk map are examined in rounds.
+ * In each round, a container is replaced by the volumes in it. Containers that consist of several
+ * devices wait for a round without others, when all their devices have been found.
+ */
+#include "fs/stack.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "fs/disk.h"
+#include "fs/image.h"
+#include "ondisk/superblock.h"
+#include "xlators/layout/containers.h"
+#include "xlators/layout/partition_table.h"
+
+enum { ROUNDS = 64 }; /* more levels cannot be meant seriously */
+
+static const struct bw_text_place nowhere;
+
+struct building {
+    struct bw_fs *fs;
+    struct bw_xlator *map;
+    const struct bw_fs_options *options;
+    struct bw_stack *stack;
+    struct bw_frame frame;
+};
+
+/* A device that is a container. */
+struct found {
+    const struct bw_container_type *type; /* NULL: it is none */
+    struct bw_container_id id;
+};
+
+/* Failures. */
+
+static struct bw_stack_failure *failure_of(const struct bw_stack *stack,
+                                           const struct bw_xlator *device)
+{
+    for (size_t i = 0; i < stack->count; i++)
+        if (stack->failures[i].device == device && stack->failures[i].why)
+            return &stack->failures[i];
+    return NULL;
+}
+
+struct bw_error *bw_stack_take_failure(struct bw_stack *stack, const struct bw_xlator *device)
+{
+    struct bw_stack_failure *failure = failure_of(stack, device);
+    return failure ? BW_TAKE(failure->why) : NULL;
+}
+
+void bw_stack_free(struct bw_stack *stack)
+{
+    for (size_t i = 0; i < stack->count; i++)
+        bw_error_free(stack->failures[i].why);
+    free(stack->failures);
+    *stack = (struct bw_stack){0};
+}
+
+/* Consumes the error. */
+static struct bw_error *add_failure(struct bw_stack *stack, struct bw_xlator *device,
+                                    struct bw_error *why)
+{
+    if (!BW_ARRAY_RESERVE(stack->failures, stack->count, stack->capacity)) {
+        bw_error_free(why);
+        return bw_error_no_memory();
+    }
+    stack->failures[stack->count++] = (struct bw_stack_failure){device, why};
+    return NULL;
+}
+
+/* Titles. */
+
+static void append_titles(struct bw_xlator *layer, struct bw_buffer *text)
+{
+    const struct bw_xlator_operations *operations = &layer->type->operations;
+    if (bw_xlator_child_count(layer))
+        append_titles(bw_xlator_child(layer, 0), text);
+    const char *title = operations->title && layer->started ? operations->title(layer) : NULL;
+    if (title)
+        bw_buffer_format(text, "%s%s", text->length ? " > " : "", title);
+}
+
+struct bw_error *bw_stack_title(struct bw_xlator *device, char **title)
+{
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    append_titles(device, &text);
+    *title = text.length ? strndup(text.data, text.length) : NULL;
+    return text.failed || (text.length && !*title) ? bw_error_no_memory() : NULL;
+}
+
+/* Examining devices. */
+
+/* Reads the first copy of the superblock; it may be damaged in parts other than the magic number.
+ */
+static bool has_magic(const struct building *building, struct bw_xlator *device,
+                      struct bw_disk_superblock *block)
+{
+    struct bw_request request = {.kind = BW_REQUEST_SUPER,
+                                 .length = sizeof *block,
+                                 .address = bw_superblock_offset(0),
+                                 .buffer = block};
+    if (bw_xlator_size(device) < bw_superblock_offset(0) + sizeof *block)
+        return false;
+    bw_wind(&building->frame, device, &request, 1);
+    BW_AUTO_ERROR struct bw_error *error = request.error;
+    return !error && bw_get64(block->magic) == BW_SUPERBLOCK_MAGIC;
+}
+
+/* Whether a device contains nothing but a btrfs. */
+static bool is_filled(struct bw_xlator *device, const struct bw_disk_superblock *block)
+{
+    struct bw_superblock superblock;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_superblock_decode((const void *)block, bw_superblock_offset(0), &superblock);
+    return !error && superblock.device.total_bytes == bw_xlator_size(device);
+}
+
+/* Whether fs/disk.c will read partitions of a disk, which contain a btrfs directly. */
+static bool is_disk_of_btrfs(const struct building *building, struct bw_xlator *device)
+{
+    const char *wanted = building->options->partition;
+    const struct bw_image image = {.storage = device, .path = NULL};
+    const struct bw_partition_info *partition = NULL;
+    struct bw_disk *disk = NULL;
+    BW_AUTO_ERROR struct bw_error *error = bw_disk_open(&building->frame, &image, &disk);
+    if (!disk)
+        return false;
+    bool is_one = disk->has_btrfs;
+    if (wanted) {
+        BW_AUTO_ERROR struct bw_error *none = bw_partition_find(&disk->table, wanted, &partition);
+        is_one = none || partition->btrfs || !partition->room;
+    }
+    bw_disk_free(disk);
+    return is_one;
+}
+
+static bool is_a(const struct building *building, const struct bw_container_type *type,
+                 struct bw_xlator *device, struct bw_container_id *id)
+{
+    *id = (struct bw_container_id){{0}};
+    return type->find(&building->frame, device, id) &&
+           !(type == &bw_partition_container && is_disk_of_btrfs(building, device));
+}
+
+static struct found examine(const struct building *building, struct bw_xlator *device)
+{
+    struct bw_disk_superblock block;
+    struct found found = {.type = NULL};
+    bool is_btrfs = has_magic(building, device, &block);
+    if (failure_of(building->stack, device) || (is_btrfs && is_filled(device, &block)))
+        return found;
+    for (size_t i = 0; bw_container_types[i]; i++) {
+        const struct bw_container_type *type = bw_container_types[i];
+        if ((!is_btrfs || type->at_end) && is_a(building, type, device, &found.id)) {
+            found.type = type;
+            break;
+        }
+    }
+    return found;
+}
+
+/* Adding layers. */
+
+/* The devices of one container. */
+struct group {
+    const struct bw_container_type *type;
+    struct bw_xlator **devices;
+    size_t count;
+};
+
+/* The volume that the user has selected in containers of a type; NULL: none. */
+static const char *wanted_volume(const struct building *building,
+                                 const struct bw_container_type *type)
+{
+    const struct bw_fs_options *options = building->options;
+    return !type->option                            ? NULL
+           : strcmp(type->option, "partition") == 0 ? options->partition
+           : strcmp(type->option, "volume") == 0    ? options->volume
+                                                    : NULL;
+}
+
+static struct bw_error *name_layer(const struct bw_graph *graph, const struct group *group,
+                                   const char *volume, char **name)
+{
+    const char *kind = strchr(group->type->layer, '/') + 1;
+    const char *below = bw_xlator_name(group->devices[0]);
+    int length = volume ? asprintf(name, "%s-%s@%s", kind, volume, below)
+                        : asprintf(name, "%s@%s", kind, below);
+    for (unsigned number = 2; length >= 0 && bw_graph_find(graph, *name); number++) {
+        free(*name);
+        length = asprintf(name, "%s@%s-%u", kind, below, number);
+    }
+    if (length >= 0)
+        return NULL;
+    *name = NULL; /* asprintf() leaves it undefined */
+    return bw_error_no_memory();
+}
+
+static struct bw_error *describe_layer(struct bw_xlator *layer, const struct group *group,
+                                       const char *volume)
+{
+    BW_TRY(bw_layer_set_type(layer, group->type->layer, nowhere));
+    for (size_t i = 0; i < group->count; i++)
+        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(group->devices[i]), nowhere));
+    if (volume)
+        BW_TRY(bw_layer_set_option(layer, group->type->option, nowhere, volume, nowhere));
+    return bw_graph_check_layer(layer);
+}
+
+/* Adds a layer above the devices, and starts it. */
+static struct bw_error *add_layer(const struct building *building, const struct group *group,
+                                  const char *volume)
+{
+    struct bw_graph *graph = building->fs->graph;
+    struct bw_xlator *layer;
+    BW_AUTO_FREE char *name = NULL;
+    BW_TRY(name_layer(graph, group, volume, &name));
+    BW_TRY(bw_graph_add(graph, bw_graph_index(building->map), name, nowhere, &layer));
+    struct bw_error *error = describe_layer(layer, group, volume);
+    if (!error)
+        error = bw_layer_start(layer);
+    if (error)
+        bw_graph_remove(graph, layer);
+    return error ? error : bw_layer_attach(building->map, layer);
+}
+
+/* The layers for the volumes of a container. */
+struct volumes {
+    const struct building *building;
+    const struct group *group;
+    size_t added;
+    struct bw_error *error; /* of the first volume that cannot be shown */
+};
+
+static struct bw_error *add_volume(void *context, const char *name)
+{
+    struct volumes *volumes = context;
+    struct bw_error *error = add_layer(volumes->building, volumes->group, name);
+    volumes->added += !error;
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    volumes->error = bw_error_first(volumes->error, error);
+    return NULL;
+}
+
+static struct bw_error *add_layers(const struct building *building, const struct group *group)
+{
+    const char *wanted = wanted_volume(building, group->type);
+    struct volumes volumes = {.building = building, .group = group};
+    if (wanted || !group->type->option)
+        return add_layer(building, group, wanted);
+    struct bw_error *error =
+        group->type->list(&building->frame, group->devices, group->count, add_volume, &volumes);
+    if (!error && !volumes.added)
+        return volumes.error ? volumes.error
+                             : bw_error_create(BW_ERROR_NOT_BTRFS, "it contains no volumes");
+    bw_error_free(volumes.error);
+    return error;
+}
+
+static size_t child_index(const struct bw_xlator *map, const struct bw_xlator *device)
+{
+    size_t index = 0;
+    while (bw_xlator_child(map, index) != device)
+        index++;
+    return index;
+}
+
+/* Moves the last children of the map from `from` on to the place of a child before them. */
+static void move_children(struct bw_xlator *map, size_t from, size_t to)
+{
+    for (; from > to && from < map->child_count; from++, to++) {
+        struct bw_child moved = map->children[from];
+        memmove(map->children + to + 1, map->children + to, (from - to) * sizeof moved);
+        map->children[to] = moved;
+    }
+}
+
+/* Replaces the devices of a container by its volumes, in the place of the first device. */
+static struct bw_error *open_container(const struct building *building, const struct group *group)
+{
+    struct bw_xlator *map = building->map;
+    const size_t before = bw_xlator_child_count(map), place = child_index(map, group->devices[0]);
+    struct bw_error *error = add_layers(building, group);
+    if (error && error->code != BW_ERROR_NO_MEMORY)
+        return add_failure(building->stack, group->devices[0], error);
+    if (error)
+        return error;
+    building->stack->used_partition |=
+        group->type == &bw_partition_container && building->options->partition;
+    move_children(map, before, place);
+    for (size_t i = 0; i < group->count; i++)
+        bw_layer_remove_child(map, child_index(map, group->devices[i]));
+    return NULL;
+}
+
+/* Rounds. */
+
+static bool is_same_container(const struct found *a, const struct found *b)
+{
+    return a->type == b->type && memcmp(&a->id, &b->id, sizeof a->id) == 0;
+}
+
+/* Opens the container that device `first` is a part of. */
+static struct bw_error *open_group(const struct building *building, struct bw_xlator **devices,
+                                   struct found *found, size_t count, size_t first)
+{
+    const struct found wanted = found[first];
+    BW_AUTO_FREE struct bw_xlator **members = calloc(count, sizeof(struct bw_xlator *));
+    struct group group = {wanted.type, members, 0};
+    if (!members)
+        return bw_error_no_memory();
+    for (size_t i = first; i < count; i++) {
+        if (i != first && !(wanted.type->joins && is_same_container(&found[i], &wanted)))
+            continue;
+        members[group.count++] = devices[i];
+        found[i].type = NULL;
+    }
+    struct bw_error *error = open_container(building, &group);
+    if (group.count == 1 || error || !failure_of(building->stack, members[0]))
+        return error;
+    for (size_t i = 1; i < group.count; i++) /* one failure for all of them */
+        bw_layer_remove_child(building->map, child_index(building->map, members[i]));
+    return NULL;
+}
+
+/* Opens all containers of one device; if there are none, those of several devices. */
+static struct bw_error *open_found(const struct building *building, struct bw_xlator **devices,
+                                   struct found *found, size_t count, bool *changed)
+{
+    bool has_single = false;
+    for (size_t i = 0; i < count; i++)
+        has_single |= found[i].type && !found[i].type->joins;
+    for (size_t i = 0; i < count; i++) {
+        if (!found[i].type || (has_single && found[i].type->joins))
+            continue;
+        *changed = true;
+        BW_TRY(open_group(building, devices, found, count, i));
+    }
+    return NULL;
+}
+
+static struct bw_error *run_round(const struct building *building, bool *changed)
+{
+    const size_t count = bw_xlator_child_count(building->map);
+    BW_AUTO_FREE struct bw_xlator **devices = calloc(count + 1, sizeof(struct bw_xlator *));
+    BW_AUTO_FREE struct found *found = calloc(count + 1, sizeof *found);
+    *changed = false;
+    if (!devices || !found)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < count; i++) {
+        devices[i] = bw_xlator_child(building->map, i);
+        found[i] = examine(building, devices[i]);
+    }
+    return open_found(building, devices, found, count, changed);
+}
+
+/* Selecting volumes. */
+
+/* How likely it is that the user means a device, in comparison with others in the same image. */
+enum rank {
+    RANK_PARTITION, /* one of several, with unknown contents */
+    RANK_VOLUME,
+    RANK_FAILED,
+    RANK_BTRFS,
+};
+
+static bool is_partition(const struct bw_xlator *device)
+{
+    return strcmp(bw_xlator_type(device), bw_partition_container.layer) == 0;
+}
+
+static enum rank rank_of(const struct building *building, struct bw_xlator *device)
+{
+    struct bw_disk_superblock block;
+    return has_magic(building, device, &block)   ? RANK_BTRFS
+           : failure_of(building->stack, device) ? RANK_FAILED
+           : is_partition(device)                ? RANK_PARTITION
+                                                 : RANK_VOLUME;
+}
+
+static bool contains(const struct bw_xlator *layer, const struct bw_xlator *wanted)
+{
+    bool does = layer == wanted;
+    for (size_t i = 0; i < bw_xlator_child_count(layer) && !does; i++)
+        does = contains(bw_xlator_child(layer, i), wanted);
+    return does;
+}
+
+/* Whether any image contributes to both devices. */
+static bool share_image(const struct bw_xlator *a, const struct bw_xlator *b)
+{
+    bool do_share = !bw_xlator_child_count(a) && contains(b, a);
+    for (size_t i = 0; i < bw_xlator_child_count(a) && !do_share; i++)
+        do_share = share_image(bw_xlator_child(a, i), b);
+    return do_share;
+}
+
+/* A disk whose partitions contain nothing that can be read is shown as a disk again. */
+static struct bw_error *restore_disk(const struct building *building, size_t first)
+{
+    struct bw_xlator *map = building->map, *disk = bw_xlator_child(bw_xlator_child(map, first), 0);
+    const size_t count = bw_xlator_child_count(map);
+    for (size_t i = count; i-- > 0;)
+        if (share_image(disk, bw_xlator_child(map, i)))
+            bw_layer_remove_child(map, i);
+    const size_t last = bw_xlator_child_count(map);
+    building->stack->used_partition = false;
+    BW_TRY(bw_layer_attach(map, disk));
+    move_children(map, last, first);
+    return NULL;
+}
+
+/* Whether another device with a share in the same image is more likely. */
+static bool is_outranked(const struct bw_xlator *map, const enum rank *ranks, size_t index)
+{
+    for (size_t i = 0; i < bw_xlator_child_count(map); i++)
+        if (ranks[i] > ranks[index] &&
+            share_image(bw_xlator_child(map, index), bw_xlator_child(map, i)))
+            return true;
+    return false;
+}
+
+static struct bw_error *drop_volumes(const struct building *building)
+{
+    struct bw_xlator *map = building->map;
+    const size_t count = bw_xlator_child_count(map);
+    BW_AUTO_FREE enum rank *ranks = calloc(count + 1, sizeof *ranks);
+    BW_AUTO_FREE bool *drops = calloc(count + 1, sizeof *drops);
+    if (!ranks || !drops)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < count; i++)
+        ranks[i] = rank_of(building, bw_xlator_child(map, i));
+    for (size_t i = 0; i < count; i++)
+        drops[i] = is_outranked(map, ranks, i);
+    for (size_t i = count; i-- > 0;)
+        if (drops[i])
+            bw_layer_remove_child(map, i);
+    for (size_t i = 0; i < bw_xlator_child_count(map); i++)
+        if (rank_of(building, bw_xlator_child(map, i)) == RANK_PARTITION)
+            BW_TRY(restore_disk(building, i));
+    return NULL;
+}
+
+/* Several file systems. */
+
+/* Whether a device is one of several volumes of a container. */
+static bool is_volume(const struct bw_xlator *device)
+{
+    bool is_one = false;
+    for (size_t i = 0; bw_container_types[i]; i++)
+        is_one |= bw_container_types[i]->option &&
+                  strcmp(bw_xlator_type(device), bw_container_types[i]->layer) == 0;
+    return is_one || (bw_xlator_child_count(device) && is_volume(bw_xlator_child(device, 0)));
+}
+
+static bool read_superblock(const struct building *building, struct bw_xlator *device,
+                            struct bw_superblock *superblock)
+{
+    struct bw_disk_superblock block;
+    if (!has_magic(building, device, &block))
+        return false;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_superblock_decode((const void *)&block, bw_superblock_offset(0), superblock);
+    return !error;
+}
+
+static struct bw_error *append_volume(struct bw_xlator *device,
+                                      const struct bw_superblock *superblock,
+                                      struct bw_buffer *text)
+{
+    char fsid[37];
+    BW_AUTO_FREE char *title = NULL;
+    BW_TRY(bw_stack_title(device, &title));
+    bw_uuid_text(superblock->fsid, fsid);
+    bw_buffer_format(text, "%s%s (%s%s%s)", text->length ? ", " : "", title ? title : "it",
+                     superblock->label, *superblock->label ? ", " : "", fsid);
+    return NULL;
+}
+
+/* The user must choose if volumes contain different file systems, unless an image that is no
+ * container decides. */
+static struct bw_error *check_ambiguity(const struct building *building)
+{
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    struct bw_superblock first, other;
+    bool has_first = false, several = false;
+    for (size_t i = 0; i < bw_xlator_child_count(building->map); i++) {
+        struct bw_xlator *device = bw_xlator_child(building->map, i);
+        if (!read_superblock(building, device, &other))
+            continue;
+        if (!is_volume(device))
+            return NULL;
+        BW_TRY(append_volume(device, &other, &text));
+        several |= has_first && !bw_same_file_system(&first, &other) && !bw_is_seed(&first) &&
+                   !bw_is_seed(&other);
+        first = has_first ? first : other;
+        has_first = true;
+    }
+    return several ? bw_error_create(BW_ERROR_AMBIGUOUS,
+                                     "several volumes contain file systems: %.*s; choose one",
+                                     (int)text.length, text.data)
+                   : NULL;
+}
+
+struct bw_error *bw_stack_build(struct bw_fs *fs, struct bw_xlator *map,
+                                const struct bw_fs_options *options, struct bw_stack *stack)
+{
+    const struct building building = {.fs = fs,
+                                      .map = map,
+                                      .options = options,
+                                      .stack = stack,
+                                      .frame = bw_frame_above(NULL, fs->graph->probes)};
+    bool changed = true, has_changed = false;
+    for (size_t round = 0; changed && round < ROUNDS; round++) {
+        BW_TRY(run_round(&building, &changed));
+        has_changed |= changed;
+    }
+    if (!has_changed)
+        return NULL;
+    BW_TRY(drop_volumes(&building));
+    bw_graph_prune(fs->graph);
+    return check_ambiguity(&building);
+}

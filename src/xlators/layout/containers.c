@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The table of containers. The file of each layer has its entry. */
+#include "xlators/layout/containers.h"
+
+const struct bw_container_type *const bw_container_types[] = {
+    &bw_metadump_container,
+    &bw_partition_container,
+    NULL,
+};

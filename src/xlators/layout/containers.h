@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Containers: devices that hold other devices in a format of their own, such as encrypted volumes,
+ * volume groups and RAID arrays. Each type has a layer that shows what it contains. fs/stack.c
+ * looks for containers in images that do not begin with a btrfs, and stacks the layers.
+ */
+#ifndef BW_XLATORS_LAYOUT_CONTAINERS_H
+#define BW_XLATORS_LAYOUT_CONTAINERS_H
+
+#include "graph/wind.h"
+
+/** Identifies a container that consists of several devices; zeros for others. */
+struct bw_container_id {
+    uint8_t bytes[16];
+};
+
+/** Receives the name of a volume, as the option of the layer accepts it. An error ends the
+ * listing. */
+typedef struct bw_error *bw_volume_visitor(void *context, const char *name);
+
+/** A type of container. */
+struct bw_container_type {
+    const char *layer; /**< type of the layer that shows a volume in it */
+    bool joins;        /**< devices with the same id are children of one layer */
+    bool at_end; /**< its signature may be at the end of a device, so that the device begins like
+                    its contents */
+    /** Whether a device is, or is part of, such a container. It must recognize the signature beyond
+     * doubt, by a checksum or several members. Errors of reading count as no. */
+    bool (*find)(const struct bw_frame *frame, struct bw_xlator *device,
+                 struct bw_container_id *id);
+    const char *option; /**< the option of the layer that selects a volume; NULL: there is only
+                           one */
+    /** Lists the volumes in a container, given as all its devices. NULL if there is no option. */
+    struct bw_error *(*list)(const struct bw_frame *frame, struct bw_xlator *const *devices,
+                             size_t count, bw_volume_visitor *take, void *context);
+};
+
+/** All types; ends with NULL. A device that several of them recognize belongs to the first. */
+extern const struct bw_container_type *const bw_container_types[];
+
+extern const struct bw_container_type bw_metadump_container;
+extern const struct bw_container_type bw_partition_container;
+
+#endif
