@@ -121,6 +121,16 @@ static bool is_filled(struct bw_xlator *device, const struct bw_disk_superblock 
     return !error && superblock.device.total_bytes == bw_xlator_size(device);
 }
 
+/* Whether a device is one of several volumes of a container. */
+static bool is_volume(const struct bw_xlator *device)
+{
+    bool is_one = false;
+    for (size_t i = 0; bw_container_types[i]; i++)
+        is_one |= bw_container_types[i]->option &&
+                  strcmp(bw_xlator_type(device), bw_container_types[i]->layer) == 0;
+    return is_one || (bw_xlator_child_count(device) && is_volume(bw_xlator_child(device, 0)));
+}
+
 /* Whether fs/disk.c will read partitions of a disk, which contain a btrfs directly. */
 static bool is_disk_of_btrfs(const struct building *building, struct bw_xlator *device)
 {
@@ -145,7 +155,8 @@ static bool is_a(const struct building *building, const struct bw_container_type
 {
     *id = (struct bw_container_id){{0}};
     return type->find(&building->frame, device, id) &&
-           !(type == &bw_partition_container && is_disk_of_btrfs(building, device));
+           !(type == &bw_partition_container && !is_volume(device) &&
+             is_disk_of_btrfs(building, device));
 }
 
 static struct found examine(const struct building *building, struct bw_xlator *device)
@@ -174,13 +185,19 @@ struct group {
     size_t count;
 };
 
+/* The choice applies to the outermost partition table. */
+static const char *chosen_partition(const struct building *building)
+{
+    return building->stack->used_partition ? NULL : building->options->partition;
+}
+
 /* The volume that the user has selected in containers of a type; NULL: none. */
 static const char *wanted_volume(const struct building *building,
                                  const struct bw_container_type *type)
 {
     const struct bw_fs_options *options = building->options;
     return !type->option                            ? NULL
-           : strcmp(type->option, "partition") == 0 ? options->partition
+           : strcmp(type->option, "partition") == 0 ? chosen_partition(building)
            : strcmp(type->option, "volume") == 0    ? options->volume
                                                     : NULL;
 }
@@ -449,16 +466,6 @@ static struct bw_error *drop_volumes(const struct building *building)
 }
 
 /* Several file systems. */
-
-/* Whether a device is one of several volumes of a container. */
-static bool is_volume(const struct bw_xlator *device)
-{
-    bool is_one = false;
-    for (size_t i = 0; bw_container_types[i]; i++)
-        is_one |= bw_container_types[i]->option &&
-                  strcmp(bw_xlator_type(device), bw_container_types[i]->layer) == 0;
-    return is_one || (bw_xlator_child_count(device) && is_volume(bw_xlator_child(device, 0)));
-}
 
 static bool read_superblock(const struct building *building, struct bw_xlator *device,
                             struct bw_superblock *superblock)
