@@ -35,8 +35,11 @@ NBD      ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libnbd >= 1.8))
 # parity take up to twice as long.
 ISAL     ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libisal))
 
+# Without json-c, headers of LUKS2 are not read.
+LUKS2    ?= $(call exists,json-c)
+
 PACKAGES := uuid blkid libxxhash libgcrypt libzstd zlib lzo2 \
-    $(if $(filter 1,$(ISAL)),libisal)
+    $(if $(filter 1,$(ISAL)),libisal) $(if $(filter 1,$(LUKS2)),json-c)
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion -Wstrict-prototypes \
     -Wmissing-prototypes -Wpointer-arith
 CFLAGS   ?= -O2 -g
@@ -64,7 +67,7 @@ PNG      ?= $(if $(filter 1,$(STATIC)),$(if $(wildcard \
 EDIT     ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libedit))
 
 # Features become macros such as BW_USDT. The shell runs once.
-FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL PNG EDIT STATIC
+FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL PNG EDIT LUKS2 STATIC
 $(foreach feature,$(FEATURES),$(eval $(feature) := $($(feature))))
 
 override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),\

@@ -67,6 +67,20 @@ enum bw_log_mode {
     BW_LOG_IGNORE, /**< show the last transaction, as the mount option rescue=nologreplay */
 };
 
+/** A key or passphrase of encrypted volumes. */
+struct bw_passkey {
+    const void *bytes;
+    size_t length; /**< in bytes */
+};
+
+/**
+ * Asks the user for the passphrase of an encrypted volume, which `volume` names. `attempt` counts
+ * from 0. Writes at most `*length` bytes to `passphrase` and sets `*length`; 0: the user has none.
+ * An error ends the opening.
+ */
+typedef struct bw_error *bw_passphrase_source(void *context, const char *volume, unsigned attempt,
+                                              char *passphrase, size_t *length);
+
 /** How to open a file system. In all structures with options, zero is the best value of every
  * member except the size and the input. */
 struct bw_fs_options {
@@ -112,9 +126,16 @@ struct bw_fs_options {
     /** For each of the first images, the map file of ddrescue that says which ranges were read from
      * the disk (layout/unread); NULL: none. */
     const char *const *maps;
-    size_t map_count;   /**< at most `path_count` */
-    bool streams_as_is; /**< if the images are send streams: open the files only, for
-                           bw_stream_commands() and bw_stream_check() */
+    size_t map_count;          /**< at most `path_count` */
+    bool streams_as_is;        /**< if the images are send streams: open the files only, for
+                                  bw_stream_commands() and bw_stream_check() */
+    const struct bw_passkey *keys; /**< of encrypted volumes (layout/luks), tried in this order; copied
+                                */
+    size_t key_count;
+    bw_passphrase_source *ask; /**< asks for a passphrase if no key fits; may be NULL */
+    void *ask_context;         /**< passed to ask */
+    const char *header; /**< file with the header of an encrypted volume, for images that have none
+                           and are not recognized; NULL: none */
 };
 
 /** Whether the images are send streams, which are shown as a file system. */

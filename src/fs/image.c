@@ -44,12 +44,9 @@ void bw_images_free(struct bw_image_set *set)
     *set = (struct bw_image_set){0};
 }
 
-char *bw_image_path(struct bw_xlator *layer)
+char *bw_image_path(const struct bw_xlator *layer)
 {
-    while (bw_xlator_child_count(layer))
-        layer = bw_xlator_child(layer, 0);
-    const char *path = bw_graph_path(layer);
-    return strdup(path ? path : bw_xlator_name(layer));
+    return strdup(bw_xlator_image(layer));
 }
 
 /* The superblock copies of an image. */

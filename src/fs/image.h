@@ -60,7 +60,7 @@ struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
 
 /** The path of the first file below a layer, or the name of its layer if it has none; freed by the
  * caller. NULL: out of memory. */
-char *bw_image_path(struct bw_xlator *layer);
+char *bw_image_path(const struct bw_xlator *layer);
 
 /** Reads superblock copy 0, 1 or 2 of an image, and returns its offset. BW_ERROR_NOT_FOUND if the
  * image is too small for it, or not used. */

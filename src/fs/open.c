@@ -10,6 +10,7 @@
 #include "base/struct_size.h"
 #include "fs/fs.h"
 #include "fs/opening.h"
+#include "graph/keys.h"
 
 /* Every message of the file system and its graph passes through here, one at a time: the graph
  * holds the lock. */
@@ -47,6 +48,8 @@ static struct bw_error *make_graph(struct bw_fs *fs, const struct bw_fs_options 
     BW_TRY(bw_graph_create(registry, forward, &fs->graph));
     if (options->probes)
         fs->graph->probes = options->probes;
+    BW_TRY(bw_keys_create(options, &fs->keys));
+    fs->graph->keys = fs->keys;
     if (!options->servers)
         BW_TRY(bw_servers_create(BW_HELPERS_OFF, &fs->own_servers));
     fs->graph->servers = options->servers ? options->servers : fs->own_servers;
@@ -138,6 +141,7 @@ void bw_fs_close(struct bw_fs *fs)
     bw_images_free(&(struct bw_image_set){fs->images, fs->image_count});
     bw_graph_destroy(fs->graph);
     bw_servers_destroy(fs->own_servers);
+    bw_keys_destroy(fs->keys);
     bw_stripe_tree_destroy(fs->stripes);
     bw_subvolumes_free(&fs->subvolumes);
     bw_memory_free(&fs->memory);

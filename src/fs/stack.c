@@ -35,6 +35,7 @@ struct building {
 struct found {
     const struct bw_container_type *type; /* NULL: it is none */
     struct bw_container_id id;
+    bool lacks_header; /* its header is in another file */
 };
 
 /* Failures. */
@@ -159,6 +160,12 @@ static bool is_a(const struct building *building, const struct bw_container_type
              is_disk_of_btrfs(building, device));
 }
 
+static bool has_layer(const struct bw_xlator *device, const struct bw_container_type *type)
+{
+    return strcmp(bw_xlator_type(device), type->layer) == 0 ||
+           (bw_xlator_child_count(device) && has_layer(bw_xlator_child(device, 0), type));
+}
+
 static struct found examine(const struct building *building, struct bw_xlator *device)
 {
     struct bw_disk_superblock block;
@@ -173,6 +180,9 @@ static struct found examine(const struct building *building, struct bw_xlator *d
             break;
         }
     }
+    if (!found.type && !is_btrfs && building->options->header &&
+        !has_layer(device, &bw_luks_container))
+        found = (struct found){.type = &bw_luks_container, .lacks_header = true};
     return found;
 }
 
@@ -183,6 +193,7 @@ struct group {
     const struct bw_container_type *type;
     struct bw_xlator **devices;
     size_t count;
+    struct bw_xlator *header; /* a further child; NULL: none */
 };
 
 /* The choice applies to the outermost partition table. */
@@ -225,6 +236,8 @@ static struct bw_error *describe_layer(struct bw_xlator *layer, const struct gro
     BW_TRY(bw_layer_set_type(layer, group->type->layer, nowhere));
     for (size_t i = 0; i < group->count; i++)
         BW_TRY(bw_layer_add_child(layer, bw_xlator_name(group->devices[i]), nowhere));
+    if (group->header)
+        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(group->header), nowhere));
     if (volume)
         BW_TRY(bw_layer_set_option(layer, group->type->option, nowhere, volume, nowhere));
     return bw_graph_check_layer(layer);
@@ -281,6 +294,20 @@ static struct bw_error *add_layers(const struct building *building, const struct
     return error;
 }
 
+/* Adds the layer that reads a header in another file, which all volumes share. */
+static struct bw_error *add_header(const struct building *building, struct bw_xlator **header)
+{
+    struct bw_graph *graph = building->fs->graph;
+    *header = bw_graph_find(graph, "header");
+    if (*header)
+        return NULL;
+    BW_TRY(bw_graph_add(graph, 0, "header", nowhere, header));
+    BW_TRY(bw_layer_set_type(*header, "storage/file", nowhere));
+    BW_TRY(bw_layer_set_option(*header, "path", nowhere, building->options->header, nowhere));
+    BW_TRY(bw_graph_check_layer(*header));
+    return bw_layer_start(*header);
+}
+
 static size_t child_index(const struct bw_xlator *map, const struct bw_xlator *device)
 {
     size_t index = 0;
@@ -330,9 +357,11 @@ static struct bw_error *open_group(const struct building *building, struct bw_xl
 {
     const struct found wanted = found[first];
     BW_AUTO_FREE struct bw_xlator **members = calloc(count, sizeof(struct bw_xlator *));
-    struct group group = {wanted.type, members, 0};
+    struct group group = {wanted.type, members, 0, NULL};
     if (!members)
         return bw_error_no_memory();
+    if (wanted.lacks_header)
+        BW_TRY(add_header(building, &group.header));
     for (size_t i = first; i < count; i++) {
         if (i != first && !(wanted.type->joins && is_same_container(&found[i], &wanted)))
             continue;

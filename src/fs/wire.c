@@ -355,6 +355,8 @@ static struct bw_error *describe(struct bw_fs *fs, const struct bw_fs_options *o
         BW_TRY(edit->kind == BW_EDIT_OPTION ? bw_graph_edit_option(fs->graph, edit->text)
                                             : bw_graph_edit_insert(fs->graph, edit->text));
     }
+    if (options->header && !bw_file_set_add(&fs->inputs, options->header))
+        return bw_error_no_memory();
     for (size_t i = 0; i < options->path_count; i++)
         BW_TRY(split_inputs(options->paths[i], &fs->inputs));
     return bw_graph_check(fs->graph, &fs->inputs);

@@ -282,7 +282,7 @@ struct bw_error *bw_graph_files(const struct bw_graph *graph, enum bw_option_typ
         const struct bw_option *options = layer->type->options;
         for (size_t k = 0; options && options[k].name; k++) {
             const char *path = layer->values[k];
-            bool none = wanted == BW_OPTION_OUTPUT && (!*path || strcmp(path, "-") == 0);
+            bool none = !*path || (wanted == BW_OPTION_OUTPUT && strcmp(path, "-") == 0);
             if (options[k].type == wanted && !none)
                 BW_TRY(take(context, layer, &options[k], path));
         }

@@ -16,6 +16,14 @@ struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator);
 /** The servers of images of the graph that contains a layer; may be NULL. */
 struct bw_servers *bw_xlator_servers(const struct bw_xlator *xlator);
 
+struct bw_keys;
+
+/** The file of the first storage layer below a layer, or the name of that layer if it has none. */
+const char *bw_xlator_image(const struct bw_xlator *xlator);
+
+/** The keys of the graph that contains a layer; may be NULL. */
+struct bw_keys *bw_xlator_keys(const struct bw_xlator *xlator);
+
 /** Number of requests that a layer handles at a time if it has to copy them. */
 enum { BW_BATCH = 64 };
 

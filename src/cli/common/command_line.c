@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "cli/command.h"
+#include "cli/common/keys.h"
 #include "cli/common/monitor.h"
 #include "cli/common/options.h"
 #include "cli/common/paths.h"
@@ -636,9 +637,12 @@ int cmd_run_in(struct cmd_host *host, const struct command *command, int argc, c
     struct cmd_repeats repeats = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct cmd_common common = {.messages.repeats = &repeats};
     struct room room = {.images = NULL};
+    struct cmd_keys keys = {.count = 0};
     BW_AUTO_FREE void *state = calloc(1, command->state_size);
     int status;
     set_defaults(&common, host);
+    if (!common.input.keys)
+        common.input.keys = &keys;
     cmd_monitor_prepare();
     if (make_room(&room, &common.input, argc) && state) {
         common.input.images = room.images;
@@ -651,6 +655,7 @@ int cmd_run_in(struct cmd_host *host, const struct command *command, int argc, c
         status = cmd_fail(&common, bw_error_no_memory());
     }
     free_room(&room);
+    cmd_keys_free(&keys);
     cmd_repeats_print(&repeats);
     return status;
 }

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include "base/human.h"
 #include "base/nearest.h"
 #include "cli/command.h"
+#include "cli/common/keys.h"
 #include "cli/common/output.h"
 #include "cli/graph/page.h"
 
@@ -197,6 +199,24 @@ static struct bw_error *store_map(void *target, const struct cmd_option *option,
     return NULL;
 }
 
+static struct bw_error *store_key_file(void *target, const struct cmd_option *option,
+                                       const char *file)
+{
+    struct cmd_common *common = target;
+    (void)option;
+    return cmd_keys_read_file(common->input.keys, file);
+}
+
+static struct bw_error *store_key_descriptor(void *target, const struct cmd_option *option,
+                                             const char *argument)
+{
+    struct cmd_common *common = target;
+    uint64_t descriptor;
+    if (!cmd_parse_number(argument, 0, INT_MAX, &descriptor))
+        return cmd_bad_argument(option, argument, "the number of an open file descriptor");
+    return cmd_keys_read(common->input.keys, (int)descriptor, "the file descriptor");
+}
+
 static struct bw_error *store_verbose(void *target, const struct cmd_option *option,
                                       const char *argument)
 {
@@ -230,6 +250,17 @@ const struct cmd_option cmd_image_options[] = {
     {0, "partition", "PARTITION",
      "select a partition of a disk by number, name or UUID, or by its file system's label or UUID",
      CMD_TEXT(struct cmd_common, input.partition)},
+    {0, "volume", "VOLUME",
+     "select a logical volume, as GROUP/VOLUME or VOLUME, of a volume group (LVM)",
+     CMD_TEXT(struct cmd_common, input.volume)},
+    {0, "key-file", "FILE",
+     "read the key or passphrase of encrypted volumes (LUKS) from FILE, or from stdin (-) "
+     "(repeatable)",
+     .take = store_key_file},
+    {0, "key-fd", "N", "read it from the open file descriptor N (repeatable)",
+     .take = store_key_descriptor},
+    {0, "header", "FILE", "file with the detached header of an encrypted volume",
+     CMD_TEXT(struct cmd_common, input.header)},
     {0, "image-offset", "BYTES", "byte offset of the image in its file, such as 1M (or: --offset)",
      CMD_BYTES(struct cmd_common, input.offset), .also = "offset"},
     {0, "log", "WORD",

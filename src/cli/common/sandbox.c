@@ -214,7 +214,9 @@ static const struct limited always_limited[] = {
     {"fcntl64", 1, UINT32_MAX, F_SETFD},
     {"fcntl64", 1, UINT32_MAX, F_GETFL},
     {"fcntl64", 1, UINT32_MAX, F_SETFL},
-    {"ioctl", 1, UINT32_MAX, TCGETS}, /* isatty(3) */
+    {"ioctl", 1, UINT32_MAX, TCGETS},  /* isatty(3) */
+    {"ioctl", 1, UINT32_MAX, TCSETSF}, /* to ask for a passphrase: no echo, no core file */
+    {"prctl", 0, UINT32_MAX, PR_SET_DUMPABLE},
     {"ioctl", 1, UINT32_MAX, TIOCGWINSZ},
 #ifdef __s390__
     {"mmap", 0, 0, 0}, /* has its arguments in memory, which seccomp cannot examine */

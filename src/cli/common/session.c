@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/file_set.h"
 #include "btrfs-walk/history.h"
+#include "cli/common/keys.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output.h"
 #include "cli/common/partitions.h"
@@ -215,6 +216,11 @@ static struct bw_fs_options options_for(const struct cmd_common *common, struct 
         .maps = common->input.maps,
         .map_count = common->input.map_count,
         .streams_as_is = common->input.streams_as_is,
+        .volume = common->input.volume,
+        .keys = common->input.keys ? common->input.keys->keys : NULL,
+        .key_count = common->input.keys ? common->input.keys->count : 0,
+        .ask = cmd_keys_ask,
+        .header = common->input.header,
     };
 }
 
@@ -322,7 +328,9 @@ static bool opens_same(const struct cmd_input *input, const struct cmd_input *ho
                        const struct bw_fs *fs)
 {
     return input->superblock_copy == host->superblock_copy &&
-           is_same_text(input->partition, host->partition) && input->offset == host->offset &&
+           is_same_text(input->partition, host->partition) &&
+           is_same_text(input->volume, host->volume) && is_same_text(input->header, host->header) &&
+           input->offset == host->offset &&
            (input->log == host->log || !bw_fs_status(fs).log_tree) && input->scan == host->scan &&
            is_same_state(&input->state, &host->state) &&
            (!input->streams_as_is || !bw_fs_is_stream(fs));
@@ -440,6 +448,10 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
         .reporter = {cmd_tell, own},
         .log = (enum bw_log_mode)common->input.log,
         .servers = common->input.servers,
+        .volume = common->input.volume,
+        .keys = common->input.keys ? common->input.keys->keys : NULL,
+        .key_count = common->input.keys ? common->input.keys->count : 0,
+        .ask = cmd_keys_ask,
     };
     return bw_fs_open(&options, fs);
 }

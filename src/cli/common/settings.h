@@ -38,6 +38,9 @@ struct cmd_input {
     size_t other_count;
     int superblock_copy;
     const char *partition;             /**< NULL: not given */
+    const char *volume;                /**< bw_fs_options.volume */
+    struct cmd_keys *keys;             /**< of encrypted volumes */
+    const char *header;                /**< bw_fs_options.header */
     uint64_t offset;                   /**< of the file system within each image file */
     unsigned log;                      /**< enum bw_log_mode */
     bool log_given;                    /**< --log was given */
@@ -86,6 +89,7 @@ struct cmd_writing {
 };
 
 struct cmd_host;
+struct cmd_keys;
 
 /** Settings of the options that all commands share. */
 struct cmd_common {

@@ -154,6 +154,10 @@ static void add_input(struct words *words, const struct cmd_input *input,
         add_word(words, "--super=%d", input->superblock_copy % BW_SUPERBLOCK_NUMBERS);
     if (input->partition)
         add_word(words, "--partition=%s", input->partition);
+    if (input->volume)
+        add_word(words, "--volume=%s", input->volume);
+    if (input->header)
+        add_word(words, "--header=%s", input->header);
     if (input->offset)
         add_word(words, "--image-offset=%" PRIu64, input->offset);
     if (input->log_given || input->log)

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "base/secret.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+struct bw_secret bw_secret_create(size_t room)
+{
+    const int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    void *bytes = mmap(NULL, room, protection, flags | MAP_LOCKED, -1, 0);
+    if (bytes == MAP_FAILED) /* more than the user may lock */
+        bytes = mmap(NULL, room, protection, flags, -1, 0);
+    if (bytes == MAP_FAILED)
+        return (struct bw_secret){.bytes = NULL};
+    madvise(bytes, room, MADV_DONTDUMP);
+    return (struct bw_secret){bytes, 0, room};
+}
+
+void bw_secret_free(struct bw_secret *secret)
+{
+    if (!secret->bytes)
+        return;
+    explicit_bzero(secret->bytes, secret->room);
+    munmap(secret->bytes, secret->room);
+    *secret = (struct bw_secret){.bytes = NULL};
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cli/common/keys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum { LARGEST = 8 << 20 /* bytes of a key, as in cryptsetup */ };
+
+/* From now on, the kernel writes no core files of this process. */
+static void protect_process(void)
+{
+    prctl(PR_SET_DUMPABLE, 0);
+}
+
+static struct bw_error *fill(struct bw_secret *secret, int descriptor, const char *name)
+{
+    ssize_t got = 1;
+    while (got > 0 && secret->length < secret->room) {
+        got = read(descriptor, secret->bytes + secret->length, secret->room - secret->length);
+        if (got < 0 && errno != EINTR)
+            return bw_error_from_errno(errno, "cannot read the key from %s", name);
+        secret->length += got > 0 ? (size_t)got : 0;
+        got = got < 0 ? 1 : got;
+    }
+    return secret->length ? NULL : bw_error_create(BW_ERROR_USAGE, "the key in %s is empty", name);
+}
+
+struct bw_error *cmd_keys_read(struct cmd_keys *keys, int descriptor, const char *name)
+{
+    protect_process();
+    if (keys->count == CMD_KEYS)
+        return bw_error_create(BW_ERROR_USAGE, "more than %d keys are given", CMD_KEYS);
+    struct bw_secret *secret = &keys->secrets[keys->count];
+    *secret = bw_secret_create(LARGEST);
+    if (!secret->bytes)
+        return bw_error_no_memory();
+    struct bw_error *error = fill(secret, descriptor, name);
+    if (error) {
+        bw_secret_free(secret);
+        return error;
+    }
+    keys->keys[keys->count++] = (struct bw_passkey){secret->bytes, secret->length};
+    return NULL;
+}
+
+struct bw_error *cmd_keys_read_file(struct cmd_keys *keys, const char *path)
+{
+    if (strcmp(path, "-") == 0)
+        return cmd_keys_read(keys, STDIN_FILENO, "stdin");
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return bw_error_from_errno(errno, "cannot open %s", path);
+    struct bw_error *error = cmd_keys_read(keys, file, path);
+    close(file);
+    return error;
+}
+
+void cmd_keys_free(struct cmd_keys *keys)
+{
+    while (keys->count)
+        bw_secret_free(&keys->secrets[--keys->count]);
+}
+
+/* Reads a line without the newline. A longer line is cut off, and will not fit. */
+static size_t read_line(char *line, size_t room)
+{
+    size_t length = 0;
+    while (length < room && read(STDIN_FILENO, line + length, 1) == 1 && line[length] != '\n')
+        length++;
+    return length;
+}
+
+struct bw_error *cmd_keys_ask(void *context, const char *volume, unsigned attempt, char *passphrase,
+                              size_t *length)
+{
+    struct termios before, silent;
+    const size_t room = *length;
+    (void)context;
+    *length = 0;
+    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &before))
+        return NULL;
+    protect_process();
+    silent = before;
+    silent.c_lflag &= ~(tcflag_t)ECHO;
+    silent.c_lflag |= ICANON;
+    fprintf(stderr, "%sPassphrase of %s: ", attempt ? "It does not fit.\n" : "", volume);
+    if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent))
+        return bw_error_from_errno(errno, "cannot ask for the passphrase");
+    *length = read_line(passphrase, room);
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
+    fputc('\n', stderr);
+    return NULL;
+}

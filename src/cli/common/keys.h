@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Keys of encrypted volumes: from files, descriptors and the terminal. */
+#ifndef BW_CLI_COMMON_KEYS_H
+#define BW_CLI_COMMON_KEYS_H
+
+#include "base/secret.h"
+#include "btrfs-walk/fs.h"
+
+enum { CMD_KEYS = 16 /* keys on a command line */ };
+
+struct cmd_keys {
+    struct bw_secret secrets[CMD_KEYS];
+    struct bw_passkey keys[CMD_KEYS]; /**< the same, for bw_fs_options.keys */
+    size_t count;
+};
+
+/** Reads a key from a file, or from stdin if `path` is "-". BW_ERROR_USAGE, BW_ERROR_SYSTEM. */
+struct bw_error *cmd_keys_read_file(struct cmd_keys *keys, const char *path);
+
+/** Reads a key from an open file, up to its end. */
+struct bw_error *cmd_keys_read(struct cmd_keys *keys, int descriptor, const char *name);
+
+/** Clears all keys. */
+void cmd_keys_free(struct cmd_keys *keys);
+
+/** A bw_passphrase_source: asks on the terminal. Without one, there is no passphrase. */
+struct bw_error *cmd_keys_ask(void *context, const char *volume, unsigned attempt, char *passphrase,
+                              size_t *length);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "graph/keys.h"
+
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/secret.h"
+
+enum { ATTEMPTS = 3, LONGEST_PASSPHRASE = 512 };
+
+struct bw_keys {
+    struct bw_secret *keys;
+    size_t count, capacity;
+    bw_passphrase_source *ask; /* may be NULL */
+    void *ask_context;
+};
+
+static struct bw_error *add_key(struct bw_keys *keys, const void *bytes, size_t length)
+{
+    struct bw_secret key = bw_secret_create(length + 1); /* a mapping has at least a byte */
+    if (!key.bytes || !BW_ARRAY_RESERVE(keys->keys, keys->count, keys->capacity)) {
+        bw_secret_free(&key);
+        return bw_error_no_memory();
+    }
+    memcpy(key.bytes, bytes, length);
+    key.length = length;
+    keys->keys[keys->count++] = key;
+    return NULL;
+}
+
+struct bw_error *bw_keys_create(const struct bw_fs_options *options, struct bw_keys **result)
+{
+    struct bw_keys *keys = calloc(1, sizeof *keys);
+    if (!keys)
+        return bw_error_no_memory();
+    keys->ask = options->ask;
+    keys->ask_context = options->ask_context;
+    *result = keys;
+    for (size_t i = 0; i < options->key_count; i++)
+        BW_TRY(add_key(keys, options->keys[i].bytes, options->keys[i].length));
+    return NULL;
+}
+
+void bw_keys_destroy(struct bw_keys *keys)
+{
+    if (!keys)
+        return;
+    for (size_t i = 0; i < keys->count; i++)
+        bw_secret_free(&keys->keys[i]);
+    free(keys->keys);
+    free(keys);
+}
+
+/* Text editors end a file with a newline, which is part of the key only for some. */
+static struct bw_error *try_key(const struct bw_secret *key, bw_key_trial *try, void *context,
+                                bool *fits)
+{
+    BW_TRY(try(context, key->bytes, key->length, fits));
+    bool ends_line = key->length > 1 && key->bytes[key->length - 1] == '\n';
+    return *fits || !ends_line ? NULL : try(context, key->bytes, key->length - 1, fits);
+}
+
+static struct bw_error *try_answers(struct bw_keys *keys, const char *volume, bw_key_trial *try,
+                                    void *context, bool *fits)
+{
+    BW_AUTO_SECRET struct bw_secret answer = bw_secret_create(LONGEST_PASSPHRASE);
+    if (!answer.bytes)
+        return bw_error_no_memory();
+    for (unsigned attempt = 0; keys->ask && attempt < ATTEMPTS && !*fits; attempt++) {
+        answer.length = answer.room;
+        BW_TRY(keys->ask(keys->ask_context, volume, attempt, (char *)answer.bytes, &answer.length));
+        if (!answer.length)
+            break;
+        BW_TRY(try(context, answer.bytes, answer.length, fits));
+    }
+    return *fits ? add_key(keys, answer.bytes, answer.length) : NULL;
+}
+
+struct bw_error *bw_keys_try(struct bw_keys *keys, const char *volume, bw_key_trial *try,
+                             void *context)
+{
+    bool fits = false;
+    for (size_t i = 0; i < keys->count && !fits; i++)
+        BW_TRY(try_key(&keys->keys[i], try, context, &fits));
+    if (!fits)
+        BW_TRY(try_answers(keys, volume, try, context, &fits));
+    if (fits)
+        return NULL;
+    return keys->count ? bw_error_create(BW_ERROR_NOT_FOUND, "no keyslot accepts the key given")
+                       : bw_error_create(BW_ERROR_NOT_FOUND,
+                                         "it is encrypted: give its passphrase in a file with "
+                                         "--key-file, or on a terminal");
+}
