@@ -253,6 +253,14 @@ const char *bw_graph_path(const struct bw_xlator *layer)
     return NULL;
 }
 
+const char *bw_xlator_image(const struct bw_xlator *xlator)
+{
+    while (xlator->child_count)
+        xlator = xlator->children[0].layer;
+    const char *path = bw_graph_path(xlator);
+    return path ? path : xlator->name.text;
+}
+
 struct bw_error *bw_graph_control(const struct bw_graph *graph, const struct bw_control *control)
 {
     for (size_t i = 0; i < graph->size; i++) {

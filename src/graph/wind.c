@@ -265,14 +265,6 @@ struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator)
     return xlator->graph->probes;
 }
 
-const char *bw_xlator_image(const struct bw_xlator *xlator)
-{
-    while (xlator->child_count)
-        xlator = xlator->children[0].layer;
-    const char *path = bw_graph_path(xlator);
-    return path ? path : xlator->name.text;
-}
-
 struct bw_keys *bw_xlator_keys(const struct bw_xlator *xlator)
 {
     return xlator->graph->keys;

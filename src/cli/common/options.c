@@ -259,7 +259,7 @@ const struct cmd_option cmd_image_options[] = {
      .take = store_key_file},
     {0, "key-fd", "N", "read it from the open file descriptor N (repeatable)",
      .take = store_key_descriptor},
-    {0, "header", "FILE", "file with the detached header of an encrypted volume",
+    {0, "luks-header", "FILE", "file with the detached header of an encrypted volume",
      CMD_TEXT(struct cmd_common, input.header)},
     {0, "image-offset", "BYTES", "byte offset of the image in its file, such as 1M (or: --offset)",
      CMD_BYTES(struct cmd_common, input.offset), .also = "offset"},

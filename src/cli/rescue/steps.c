@@ -157,7 +157,7 @@ static void add_input(struct words *words, const struct cmd_input *input,
     if (input->volume)
         add_word(words, "--volume=%s", input->volume);
     if (input->header)
-        add_word(words, "--header=%s", input->header);
+        add_word(words, "--luks-header=%s", input->header);
     if (input->offset)
         add_word(words, "--image-offset=%" PRIu64, input->offset);
     if (input->log_given || input->log)
