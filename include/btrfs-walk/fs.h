@@ -129,8 +129,7 @@ struct bw_fs_options {
     size_t map_count;          /**< at most `path_count` */
     bool streams_as_is;        /**< if the images are send streams: open the files only, for
                                   bw_stream_commands() and bw_stream_check() */
-    const struct bw_passkey *keys; /**< of encrypted volumes (layout/luks), tried in this order; copied
-                                */
+    const struct bw_passkey *keys; /**< of encrypted volumes, in the order to try; copied */
     size_t key_count;
     bw_passphrase_source *ask; /**< asks for a passphrase if no key fits; may be NULL */
     void *ask_context;         /**< passed to ask */
