@@ -630,8 +630,8 @@ static const char page[] =
     "Argon2 may need up to 4 GiB of memory, as the keyslot says. The option memory limits "
     "that.\n\n"
     "If the header is in another file, it is the second child of the layer; the option "
-    "--luks-header does that. Keys are kept in locked memory that is not part of core files, and are cleared "
-    "at the end.\n";
+    "--luks-header does that. Keys are kept in locked memory that is not part of core files, and "
+    "are cleared at the end.\n";
 
 const struct bw_xlator_class bw_layout_luks_class = {
     .type = "layout/luks",
