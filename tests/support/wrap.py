@@ -108,6 +108,251 @@ def luks(image, target, *, type="luks2", cipher="aes-xts-plain64", key="512", se
         out.write(offset + at, b"".join(pieces))
 
 
+# MD: superblocks and data by this script; mdadm --examine reads the superblocks.
+
+MD_LEVELS = {"linear": -1}
+MD_CHUNK_LEVELS = (0, 4, 5, 6, 10)
+
+
+def md_checksum(block, at):
+    block[at:at + 4] = bytes(4)
+    total = sum(struct.unpack_from(f"<{len(block) // 4}I", block))
+    if len(block) % 4:
+        total += struct.unpack_from("<H", block, len(block) - 2)[0]
+    struct.pack_into("<I", block, at, (total & 0xffffffff) + (total >> 32))
+
+
+def md_superblock(version, level, layout, chunk, count, role, size, used, data_offset, events,
+                  ident=b"0123456789abcdef", state=6):
+    """The offset and bytes of a superblock on a device of `size` bytes; all in bytes."""
+    if version == "0.90":
+        words = bytearray(4096)
+        offset = size // 65536 * 65536 - 65536
+        struct.pack_into("<4I", words, 0, 0xa92b4efc, 0, 90, 0)
+        words[20:24], words[52:64] = ident[:4], ident[4:]
+        struct.pack_into("<iI", words, 28, level, used // 1024)
+        struct.pack_into("<III", words, 36, count, count, 0)
+        struct.pack_into("<5I", words, 136 - 4, 1, count, count, 0, 0)
+        struct.pack_into("<II", words, 156, events, 0)
+        struct.pack_into("<II", words, 256, layout, chunk)
+        for number in range(count):
+            struct.pack_into("<5I", words, 512 + 128 * number, number, 8, number, number, 6)
+        struct.pack_into("<5I", words, 3968, role, 8, role, role, state)
+        md_checksum(words, 152)
+        return offset, bytes(words)
+    offset = {"1.0": (size - 8192) // 4096 * 4096, "1.1": 0, "1.2": 4096}[version]
+    block = bytearray(256 + 2 * 128)
+    features = 1 << 12 if level == 0 else 0
+    struct.pack_into("<IIII16s32sQiIQIIiI", block, 0, 0xa92b4efc, 1, features, 0, ident,
+                     b"host:0", 1, level, layout, used // 512, chunk // 512, count, 0, 0)
+    struct.pack_into("<QQQQI", block, 128, data_offset // 512, (size - data_offset) // 512,
+                     offset // 512, 0, role)
+    struct.pack_into("<QQQII", block, 192, 1, events, 2 ** 64 - 1, 0, 128)
+    for number in range(128):
+        struct.pack_into("<H", block, 256 + 2 * number, number if number < count else 0xffff)
+    md_checksum(block, 216)
+    return offset, bytes(block)
+
+
+def raid5_place(layout, count, row, data):
+    parity = {"la": count - 1 - row % count, "ls": count - 1 - row % count,
+              "ra": row % count, "rs": row % count, "p0": 0, "pn": count - 1}[layout]
+    if layout in ("ls", "rs"):
+        return (parity + 1 + data) % count, parity
+    return data + (data >= parity), parity
+
+
+def raid6_place(layout, count, row, data):
+    """The device of a data piece, those of P and Q, and whether Q counts devices."""
+    if layout.endswith("6"):
+        device, parity = raid5_place(layout[:-1], count - 1, row, data)
+        return device, parity, count - 1, False
+    if layout == "nc":
+        parity = count - 1 - row % count
+        return (parity + 1 + data) % count, parity, (parity - 1) % count, True
+    parity = {"la": count - 1 - row % count, "ls": count - 1 - row % count, "ra": row % count,
+              "rs": row % count, "zr": row % count, "nr": count - 1 - (row + 1) % count,
+              "p0": 0, "pn": count - 2}[layout]
+    other = (parity + 1) % count
+    if layout in ("ls", "rs"):
+        device = (parity + 2 + data) % count
+    elif other == 0:
+        device = data + 1
+    else:
+        device = data + (2 if data >= parity else 0)
+    return device, parity, other, layout in ("zr", "nr")
+
+
+TWICE = bytes((value << 1 ^ (0x1d if value & 128 else 0)) & 255 for value in range(256))
+
+
+def add(one, other):
+    length = max(len(one), len(other))
+    return (int.from_bytes(one, "little") ^ int.from_bytes(other, "little")).to_bytes(length,
+                                                                                   "little")
+
+
+class Array:
+    """Devices of an array that is filled with the contents of an image."""
+    LAYOUTS = {"la": 0, "ra": 1, "ls": 2, "rs": 3, "p0": 4, "pn": 5, "zr": 8, "nr": 9, "nc": 10,
+               "la6": 16, "ra6": 17, "ls6": 18, "rs6": 19, "p06": 20}
+
+    def __init__(self, image, level, layout, chunk, count, sizes):
+        self.image, self.level, self.chunk, self.count = image, level, chunk, count
+        self.layout, self.sizes = layout, sizes
+        self.parity = {4: 1, 5: 1, 6: 2}.get(level, 0)
+
+    def number(self):
+        if self.level in (5, 6):
+            return self.LAYOUTS[self.layout]
+        return int(self.layout or "0", 0)
+
+    def pieces(self):
+        """What is written: device, offset, bytes."""
+        if self.parity:
+            yield from self.rows()
+            return
+        for at, data in used_blocks(self.image):
+            for begin in range(0, len(data), 4096):
+                for device, offset in self.places(at + begin):
+                    yield device, offset, data[begin:begin + 4096]
+
+    def places(self, at):
+        if self.level == 1:
+            return [(device, at) for device in range(self.count)]
+        if self.level == -1:
+            device = 0
+            while at >= self.sizes[device]:
+                at -= self.sizes[device]
+                device += 1
+            return [(device, at)]
+        return [self.striped(at)] if self.level == 0 else self.mirrored(at)
+
+    def striped(self, at):
+        begin, done = 0, 0
+        for end in sorted(set(self.sizes)):
+            members = [number for number, size in enumerate(self.sizes) if size >= end]
+            length = (end - begin) * len(members)
+            if at < done + length:
+                break
+            begin, done = end, done + length
+        inside, chunk = at - done, self.chunk
+        counted = (at if int(self.layout) == 1 else inside) // chunk
+        row = inside // (chunk * len(members))
+        return members[counted % len(members)], begin + row * chunk + inside % chunk
+
+    def mirrored(self, at):
+        layout, count, chunk = self.number(), self.count, self.chunk
+        near, far, offset, sets = layout & 255, layout >> 8 & 255, layout >> 16 & 1, layout >> 17
+        size = {0: count, 1: count // far, 2: near * far}[sets]
+        chunks = self.sizes[0] // chunk // far * count // near
+        used = -(-chunks * near * far // count)
+        stride = chunk if offset else used // far * chunk
+        stripe, device = divmod(at // chunk * near, count)
+        sector = at % chunk + stripe * (far if offset else 1) * chunk
+        found = []
+        for _ in range(near):
+            place, where = device, sector
+            found.append((place, where))
+            for _ in range(far - 1):
+                group = place // size
+                last = (count // size - 1) * size
+                place += near
+                if count % size and place > last:
+                    place = last + (place - last) % (size + count % size)
+                else:
+                    place = place % size + size * group
+                where += stride
+                found.append((place, where))
+            device += 1
+            if device == count:
+                device, sector = 0, sector + chunk
+        return found
+
+    def rows(self):
+        data_count, chunk = self.count - self.parity, self.chunk
+        row_bytes = data_count * chunk
+        rows = {}
+        for at, data in used_blocks(self.image):
+            pieces = rows.setdefault(at // row_bytes, {})
+            piece = pieces.setdefault(at % row_bytes // chunk, bytearray(chunk))
+            piece[at % chunk:at % chunk + len(data)] = data
+        for row in sorted(rows):
+            yield from self.row(row, rows.pop(row))
+
+    def row(self, row, pieces):
+        devices = {}
+        for data in range(self.count - self.parity):
+            if self.level == 6:
+                device, p, q, by_device = raid6_place(self.layout, self.count, row, data)
+            else:
+                layout = "pn" if self.level == 4 else self.layout
+                device, p = raid5_place(layout, self.count, row, data)
+                q, by_device = None, False
+            devices[device] = bytes(pieces.get(data, bytes(self.chunk)))
+        total = bytes(self.chunk)
+        for data in devices.values():
+            total = add(total, data)
+        yield p, row * self.chunk, total
+        if self.level == 6:
+            first = 0 if by_device else q + 1
+            order = [(first + i) % self.count for i in range(self.count)]
+            if not by_device:
+                order = [device for device in order if device in devices]
+            second = bytes(self.chunk)
+            for device in reversed(order):
+                second = add(second.translate(TWICE), devices.get(device, bytes(self.chunk)))
+            yield q, row * self.chunk, second
+        for device, data in devices.items():
+            yield device, row * self.chunk, data
+
+
+def md(image, *targets, level="1", layout="", chunk="65536", version="1.2", events="7",
+       uneven="0", id="0123456789abcdef"):
+    level, chunk, count = MD_LEVELS.get(level) or int(level), int(chunk), len(targets)
+    size = os.path.getsize(image)
+    begin = 0 if version in ("0.90", "1.0") else 1 << 20
+    copies = count if level == 1 else 1
+    if level == 10:
+        number = int(layout, 0)
+        copies = (number & 255) * (number >> 8 & 255)
+    data_count = count - {4: 1, 5: 1, 6: 2}.get(level, 0)
+    each = -(-size * copies // data_count)
+    each = (each // chunk + 8) * chunk if chunk and level in MD_CHUNK_LEVELS else each
+    each = each // 4096 * 4096 + 4096 if level == -1 else each
+    each = -(-each // 4096) * 4096
+    sizes = [each + int(uneven) * chunk * number for number in range(count)]
+    array = Array(image, level, layout or ("ls" if level in (5, 6) else ""), chunk, count, sizes)
+    outs = []
+    for role, target in enumerate(targets):
+        if os.path.exists(target):
+            os.unlink(target)
+        length = begin + sizes[role] + (131072 if version == "0.90" else 12288 if begin == 0 else 0)
+        used = sizes[role] if level in (1, 4, 5, 6, 10) else 0
+        if version == "0.90" or (version == "1.0" and level < 1):
+            length = length // 65536 * 65536
+        out = Target(target, length)
+        if level < 1 and version == "0.90":
+            array.sizes[role] = length - 65536
+        elif level < 1:
+            array.sizes[role] = ((length - 8192) // 4096 * 4096 if version == "1.0"
+                                 else length - begin)
+        if level == 0 or (level == -1 and chunk):
+            array.sizes[role] -= array.sizes[role] % chunk
+        offset, block = md_superblock(
+            version, level, array.number(), chunk if level in MD_CHUNK_LEVELS else chunk if
+            level == -1 else 0, count, role, length if version in ("0.90", "1.0") else length,
+            used, begin, int(events), id.encode())
+        if version == "1.0":
+            block = bytearray(block)
+            struct.pack_into("<Q", block, 136, offset // 512)
+            md_checksum(block, 216)
+        out.write(offset, bytes(block))
+        outs.append(out)
+    for device, offset, data in array.pieces():
+        outs[device].write(begin + offset, data)
+
+
 if __name__ == "__main__":
     kind, *words = sys.argv[1:]
     options = dict(word.split("=", 1) for word in words if "=" in word)

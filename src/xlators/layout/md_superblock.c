@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Numbers of version 1 are little-endian. Those of version 0.90 are in the order of the machine
+ * that made the array; only little-endian ones are read, as on all machines in use today. */
+#include "xlators/layout/md_superblock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/endian.h"
+
+enum {
+    SECTOR = 512,
+    BLOCK = 4096,
+    MAGIC = (int)0xa92b4efc,
+    ROLES = 256, /* offset of the roles in a superblock of version 1 */
+};
+
+/* feature_map of version 1 */
+enum { RECOVERING = 1 << 1, RESHAPING = 1 << 2, LAYOUT_OF_RAID0 = 1 << 12 };
+
+struct disk_1 {
+    bw_le32 magic, major, features, padding_0;
+    uint8_t id[16];
+    char name[32];
+    bw_le64 created;
+    bw_le32 level, layout;
+    bw_le64 size;
+    bw_le32 chunk, devices, bitmap, new_level;
+    bw_le64 reshaped;
+    bw_le32 delta, new_layout, new_chunk, new_offset;
+    bw_le64 data_offset, data_size, offset, recovered;
+    bw_le32 number, corrected;
+    uint8_t device_id[16], flags, log_shift;
+    bw_le16 log_size;
+    bw_le32 log_offset;
+    bw_le64 updated, events, resynced;
+    bw_le32 checksum, role_count;
+    uint8_t padding_3[32];
+    bw_le16 roles[(BLOCK - ROLES) / 2];
+};
+
+static_assert(sizeof(struct disk_1) == BLOCK, "as on disk");
+
+/* Version 0.90: an array of words. */
+enum word {
+    WORD_MAGIC,
+    WORD_MAJOR,
+    WORD_MINOR,
+    WORD_ID = 5,
+    WORD_LEVEL = 7,
+    WORD_SIZE,
+    WORD_DEVICES = 10,
+    WORD_ID_REST = 13,
+    WORD_CHECKSUM = 38,
+    WORD_EVENTS,
+    WORD_LAYOUT = 64,
+    WORD_CHUNK,
+    WORD_THIS = 992,
+    WORD_ROLE = WORD_THIS + 3,
+    WORD_STATE,
+    WORDS = BLOCK / 4,
+};
+
+/* Sums 32-bit words as the kernel does. */
+static uint32_t sum_words(const uint8_t *bytes, size_t length)
+{
+    uint64_t sum = 0;
+    for (; length >= 4; length -= 4, bytes += 4) {
+        bw_le32 word;
+        memcpy(&word, bytes, sizeof word);
+        sum += bw_get32(word);
+    }
+    if (length >= 2)
+        sum += (uint64_t)bytes[0] | (uint64_t)bytes[1] << 8;
+    return (uint32_t)((sum & UINT32_MAX) + (sum >> 32));
+}
+
+static bool is_level(int level)
+{
+    return level == BW_MD_LINEAR || level == 0 || level == 1 || (level >= 4 && level <= 6) ||
+           level == 10;
+}
+
+static bool is_possible(const struct bw_md_superblock *found)
+{
+    return is_level(found->level) && found->device_count && found->device_count <= BW_MD_DEVICES &&
+           found->chunk <= UINT64_C(1) << 32 && found->used_size <= INT64_MAX &&
+           found->data_offset <= INT64_MAX && found->data_size <= INT64_MAX;
+}
+
+static uint32_t role_of(const struct disk_1 *disk)
+{
+    const uint32_t number = bw_get32(disk->number), count = bw_get32(disk->role_count);
+    const uint32_t role = number < count ? bw_get16(disk->roles[number]) : UINT16_MAX;
+    return role < bw_get32(disk->devices) ? role : BW_MD_NO_ROLE;
+}
+
+static void decode_1(const struct disk_1 *disk, struct bw_md_superblock *found)
+{
+    const uint32_t features = bw_get32(disk->features);
+    const uint64_t recovered = bw_get64(disk->recovered);
+    *found = (struct bw_md_superblock){
+        .level = (int)bw_get32(disk->level),
+        .layout = bw_get32(disk->layout),
+        .chunk = UINT64_C(1) * bw_get32(disk->chunk) * SECTOR,
+        .device_count = bw_get32(disk->devices),
+        .role = role_of(disk),
+        .data_offset = bw_get64(disk->data_offset) * SECTOR,
+        .data_size = bw_get64(disk->data_size) * SECTOR,
+        .used_size = bw_get64(disk->size) * SECTOR,
+        .recovered = features & RECOVERING ? recovered * SECTOR : UINT64_MAX,
+        .events = bw_get64(disk->events),
+        .is_reshaping = features & RESHAPING,
+        .has_layout = features & LAYOUT_OF_RAID0,
+    };
+    memcpy(found->id, disk->id, sizeof found->id);
+    memcpy(found->name, disk->name, sizeof disk->name);
+}
+
+static bool read_block(const struct bw_frame *frame, struct bw_xlator *device, uint64_t offset,
+                       void *block)
+{
+    struct bw_request request = {
+        .kind = BW_REQUEST_RAW, .length = BLOCK, .address = offset, .buffer = block};
+    const uint64_t size = bw_xlator_size(device);
+    if (offset > size || size - offset < BLOCK)
+        return false;
+    bw_wind(frame, device, &request, 1);
+    BW_AUTO_ERROR struct bw_error *error = request.error;
+    return !error;
+}
+
+static bool read_1(const struct bw_frame *frame, struct bw_xlator *device, uint64_t offset,
+                   const char *version, struct bw_md_superblock *found)
+{
+    struct disk_1 disk;
+    if (!read_block(frame, device, offset, &disk) || bw_get32(disk.magic) != (uint32_t)MAGIC ||
+        bw_get32(disk.major) != 1 || bw_get64(disk.offset) * SECTOR != offset)
+        return false;
+    const uint32_t roles = bw_get32(disk.role_count), wanted = bw_get32(disk.checksum);
+    if (roles > sizeof disk.roles / sizeof *disk.roles)
+        return false;
+    disk.checksum = bw_put32(0);
+    if (sum_words((const void *)&disk, ROLES + 2 * (size_t)roles) != wanted)
+        return false;
+    decode_1(&disk, found);
+    found->version = version;
+    found->offset = offset;
+    return is_possible(found);
+}
+
+static uint32_t word_at(const bw_le32 *words, enum word word)
+{
+    return bw_get32(words[word]);
+}
+
+static void decode_0(const bw_le32 *words, uint64_t offset, struct bw_md_superblock *found)
+{
+    enum { IN_SYNC = 1 << 2 };
+    *found = (struct bw_md_superblock){
+        .version = "0.90",
+        .offset = offset,
+        .level = (int)word_at(words, WORD_LEVEL),
+        .layout = word_at(words, WORD_LAYOUT),
+        .chunk = word_at(words, WORD_CHUNK),
+        .device_count = word_at(words, WORD_DEVICES),
+        .role = word_at(words, WORD_STATE) & IN_SYNC ? word_at(words, WORD_ROLE) : BW_MD_NO_ROLE,
+        .data_size = offset,
+        .used_size = UINT64_C(1024) * word_at(words, WORD_SIZE),
+        .recovered = UINT64_MAX,
+        .events = word_at(words, WORD_EVENTS) | (uint64_t)bw_get32(words[WORD_EVENTS + 1]) << 32,
+        .is_reshaping = word_at(words, WORD_MINOR) == 91,
+    };
+    memcpy(found->id, &words[WORD_ID], 4);
+    memcpy(found->id + 4, &words[WORD_ID_REST], 12);
+    if (found->role >= found->device_count)
+        found->role = BW_MD_NO_ROLE;
+}
+
+/* The end of a disk and that of its last partition are often the same for this version. If most of
+ * a disk is not used, the superblock belongs to a partition. */
+static bool fills_device(const struct bw_md_superblock *found)
+{
+    const uint64_t slack = (1 << 20) + found->chunk;
+    return !found->used_size || found->level < 1 ||
+           (found->used_size <= found->offset && found->offset - found->used_size <= slack);
+}
+
+static bool read_0(const struct bw_frame *frame, struct bw_xlator *device,
+                   struct bw_md_superblock *found)
+{
+    enum { RESERVED = 64 << 10 };
+    bw_le32 words[WORDS];
+    const uint64_t size = bw_xlator_size(device) / RESERVED * RESERVED;
+    if (size < RESERVED || !read_block(frame, device, size - RESERVED, words) ||
+        word_at(words, WORD_MAGIC) != (uint32_t)MAGIC || word_at(words, WORD_MAJOR) != 0)
+        return false;
+    const uint32_t wanted = word_at(words, WORD_CHECKSUM);
+    words[WORD_CHECKSUM] = bw_put32(0);
+    if (sum_words((const void *)words, sizeof words) != wanted)
+        return false;
+    decode_0(words, size - RESERVED, found);
+    return is_possible(found) && fills_device(found);
+}
+
+bool bw_md_superblock_read(const struct bw_frame *frame, struct bw_xlator *device,
+                           struct bw_md_superblock *found)
+{
+    enum { AT_END = 16 * SECTOR };
+    const uint64_t size = bw_xlator_size(device) / SECTOR * SECTOR;
+    const uint64_t end = size < AT_END ? size : (size - AT_END) / BLOCK * BLOCK;
+    return read_1(frame, device, BLOCK, "1.2", found) || read_1(frame, device, 0, "1.1", found) ||
+           (end && read_1(frame, device, end, "1.0", found)) || read_0(frame, device, found);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Superblocks of Linux software RAID (MD), of the versions 0.90 and 1.0 to 1.2.
+ * Sources: md_p.h in the kernel's uapi/linux/raid, and md.c.
+ */
+#ifndef BW_XLATORS_LAYOUT_MD_SUPERBLOCK_H
+#define BW_XLATORS_LAYOUT_MD_SUPERBLOCK_H
+
+#include "graph/wind.h"
+
+/** Levels that are not numbers of RAID levels. */
+enum { BW_MD_LINEAR = -1 };
+
+enum { BW_MD_DEVICES = 1024 /**< the most devices of an array */ };
+
+/** No role: a spare, a journal, or a device that has failed. */
+#define BW_MD_NO_ROLE UINT32_MAX
+
+/** A device of an array. Sizes and offsets are in bytes. */
+struct bw_md_superblock {
+    const char *version;   /**< "0.90", "1.0", "1.1" or "1.2" */
+    uint64_t offset;       /**< of the superblock on the device */
+    uint8_t id[16];        /**< of the array */
+    char name[33];         /**< of the array; "" if it has none */
+    int level;             /**< 0, 1, 4, 5, 6, 10 or BW_MD_LINEAR */
+    uint32_t layout;       /**< depends on the level */
+    uint64_t chunk;        /**< 0 if the level has none */
+    uint32_t device_count; /**< devices of the whole array, without spares */
+    uint32_t role;         /**< of this device, or BW_MD_NO_ROLE */
+    uint64_t data_offset;  /**< where its data begin */
+    uint64_t data_size;    /**< room for data; 0: unknown */
+    uint64_t used_size;    /**< bytes of each device that the array uses; 0 for linear and RAID0 */
+    uint64_t recovered;    /**< the data before this are current; UINT64_MAX: all */
+    uint64_t events;       /**< counts changes of the array */
+    bool is_reshaping;
+    bool has_layout; /**< RAID0: `layout` is set */
+};
+
+/** Reads the superblock of a device. False if there is none that is valid. */
+bool bw_md_superblock_read(const struct bw_frame *frame, struct bw_xlator *device,
+                           struct bw_md_superblock *superblock);
+
+#endif
