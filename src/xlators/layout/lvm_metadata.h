@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Metadata of LVM2: labels of physical volumes, and volume groups, which are described in a text.
+ * Sources: lib/format_text and lib/label in LVM2 2.03 (layout.h, import_vsn1.c), and texts that its
+ * programs wrote.
+ */
+#ifndef BW_XLATORS_LAYOUT_LVM_METADATA_H
+#define BW_XLATORS_LAYOUT_LVM_METADATA_H
+
+#include "graph/wind.h"
+
+enum {
+    BW_LVM_NAME = 128, /**< bytes of a name, with its NUL */
+    BW_LVM_ID = 32,    /**< characters of an id, without hyphens */
+};
+
+/** A physical volume of a group. Sizes and offsets are in bytes. */
+struct bw_lvm_physical {
+    char name[BW_LVM_NAME]; /**< in the text: "pv0" */
+    char id[BW_LVM_ID + 1];
+    char device[BW_LVM_NAME]; /**< where it was last seen: "/dev/sda2" */
+    uint64_t begin;           /**< of its first extent */
+    struct bw_xlator *layer;  /**< NULL: it is missing */
+};
+
+/** A part of a segment: a range of a physical volume, or of another logical one. */
+struct bw_lvm_area {
+    bool is_logical;
+    size_t index;   /**< of that volume in the group */
+    uint64_t begin; /**< in that volume; from the first extent of a physical one */
+};
+
+/** A range of a logical volume. */
+struct bw_lvm_segment {
+    char type[32];          /**< as in the text: "striped", "raid1", "thin" */
+    uint64_t begin, length; /**< in the volume */
+    uint64_t stripe; /**< bytes of a stripe, if there are several areas with different data */
+    bool is_mirror;  /**< all areas have the same data */
+    bool is_known;   /**< this library reads the type */
+    size_t first_area, area_count;
+};
+
+struct bw_lvm_volume {
+    char name[BW_LVM_NAME];
+    bool is_visible;  /**< it is not a part of other volumes */
+    bool is_snapshot; /**< contains what changed since a snapshot, instead of a device */
+    uint64_t size;
+    size_t first_segment, segment_count;
+};
+
+/** A volume group. */
+struct bw_lvm_group {
+    char name[BW_LVM_NAME];
+    char id[BW_LVM_ID + 1];
+    uint64_t number; /**< counts changes of the metadata */
+    uint64_t extent; /**< bytes */
+    struct bw_lvm_physical *physicals;
+    struct bw_lvm_volume *volumes;
+    struct bw_lvm_segment *segments;
+    struct bw_lvm_area *areas;
+    size_t physical_count, volume_count, segment_count, area_count;
+    size_t physical_room, volume_room, segment_room, area_room;
+};
+
+/** The groups on some devices. */
+struct bw_lvm_groups {
+    struct bw_lvm_group *groups;
+    size_t count, room;
+};
+
+/** Whether a device is a physical volume; `id` may be NULL. */
+bool bw_lvm_find_label(const struct bw_frame *frame, struct bw_xlator *device,
+                       char id[BW_LVM_ID + 1]);
+
+/** Reads the newest metadata of all groups on the devices. Metadata that cannot be read are
+ * skipped, if another copy can; otherwise BW_ERROR_CORRUPT. Free with bw_lvm_groups_free(), also
+ * after an error. */
+struct bw_error *bw_lvm_groups_read(const struct bw_frame *frame, struct bw_xlator *const *devices,
+                                    size_t count, struct bw_lvm_groups *groups);
+
+void bw_lvm_groups_free(struct bw_lvm_groups *groups);
+
+#endif
