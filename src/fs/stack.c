@@ -60,6 +60,7 @@ void bw_stack_free(struct bw_stack *stack)
     for (size_t i = 0; i < stack->count; i++)
         bw_error_free(stack->failures[i].why);
     free(stack->failures);
+    bw_error_free(stack->skipped);
     *stack = (struct bw_stack){0};
 }
 
@@ -290,7 +291,9 @@ static struct bw_error *add_layers(const struct building *building, const struct
     if (!error && !volumes.added)
         return volumes.error ? volumes.error
                              : bw_error_create(BW_ERROR_NOT_BTRFS, "it contains no volumes");
-    bw_error_free(volumes.error);
+    if (volumes.error)
+        volumes.error = bw_error_prefix(volumes.error, "%s", bw_xlator_image(group->devices[0]));
+    building->stack->skipped = bw_error_first(building->stack->skipped, volumes.error);
     return error;
 }
 
@@ -521,14 +524,16 @@ static struct bw_error *append_volume(struct bw_xlator *device,
 }
 
 /* The user must choose if volumes contain different file systems, unless an image that is no
- * container decides. */
-static struct bw_error *check_ambiguity(const struct building *building)
+ * container decides. If none contains any, a volume that cannot be shown may be the one. */
+static struct bw_error *check_choice(const struct building *building)
 {
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     struct bw_superblock first, other;
-    bool has_first = false, several = false;
+    bool has_first = false, several = false, has_btrfs = false;
     for (size_t i = 0; i < bw_xlator_child_count(building->map); i++) {
         struct bw_xlator *device = bw_xlator_child(building->map, i);
+        struct bw_disk_superblock block;
+        has_btrfs |= has_magic(building, device, &block);
         if (!read_superblock(building, device, &other))
             continue;
         if (!is_volume(device))
@@ -539,6 +544,8 @@ static struct bw_error *check_ambiguity(const struct building *building)
         first = has_first ? first : other;
         has_first = true;
     }
+    if (!has_btrfs && building->stack->skipped)
+        return BW_TAKE(building->stack->skipped);
     return several ? bw_error_create(BW_ERROR_AMBIGUOUS,
                                      "several volumes contain file systems: %.*s; choose one",
                                      (int)text.length, text.data)
@@ -562,5 +569,5 @@ struct bw_error *bw_stack_build(struct bw_fs *fs, struct bw_xlator *map,
         return NULL;
     BW_TRY(drop_volumes(&building));
     bw_graph_prune(fs->graph);
-    return check_ambiguity(&building);
+    return check_choice(&building);
 }

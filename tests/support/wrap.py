@@ -353,6 +353,143 @@ def md(image, *targets, level="1", layout="", chunk="65536", version="1.2", even
         outs[device].write(begin + offset, data)
 
 
+# LVM: labels and metadata by this script; pvck and vgs read them.
+
+EXTENT, FIRST = 1 << 20, 1 << 20
+
+
+def lvm_checksum(data):
+    import zlib
+    return ~zlib.crc32(data, ~0xf597a6cf & 0xffffffff) & 0xffffffff
+
+
+def lvm_id(number):
+    text = f"{number:032d}".replace("0", "a")
+    parts = [6, 4, 4, 4, 4, 4, 6]
+    return "-".join(text[sum(parts[:i]):sum(parts[:i + 1])] for i in range(len(parts)))
+
+
+class Group:
+    """A volume group on a number of physical volumes, described as it is filled."""
+
+    def __init__(self, count):
+        self.count, self.used, self.volumes = count, [0] * count, []
+
+    def take(self, physical, extents):
+        self.used[physical] += extents
+        return physical, self.used[physical] - extents
+
+    def add(self, name, segments, visible=True):
+        """Segments: type, number of extents, members of the text, where its bytes are."""
+        lines, at = [], 0
+        for number, (kind, extents, members) in enumerate(segments, 1):
+            lines.append(f"segment{number} {{\nstart_extent = {at}\nextent_count = {extents}\n"
+                         f"type = \"{kind}\"\n{members}\n}}\n")
+            at += extents
+        status = '"READ", "WRITE"' + (', "VISIBLE"' if visible else "")
+        self.volumes.append(f"{name} {{\nid = \"{lvm_id(100 + len(self.volumes))}\"\nstatus = "
+                            f"[{status}]\nflags = []\nsegment_count = {len(segments)}\n"
+                            + "".join(lines) + "}\n")
+
+    def linear(self, name, runs, visible=True):
+        self.add(name, [("striped", extents, f'stripe_count = 1\nstripes = ["pv{where[0]}", '
+                         f"{where[1]}]") for where, extents in runs], visible)
+
+    def text(self, sizes):
+        physicals = "".join(
+            f'pv{number} {{\nid = "{lvm_id(1 + number)}"\ndevice = "/dev/sd{chr(97 + number)}"\n'
+            f'status = ["ALLOCATABLE"]\nflags = []\ndev_size = {size // 512}\npe_start = '
+            f"{FIRST // 512}\npe_count = {(size - FIRST) // EXTENT}\n}}\n"
+            for number, size in enumerate(sizes))
+        return (f'vg0 {{\nid = "{lvm_id(99)}"\nseqno = 4\nformat = "lvm2"\nstatus = ["RESIZEABLE", '
+                f'"READ", "WRITE"]\nflags = []\nextent_size = {EXTENT // 512}\nmax_lv = 0\nmax_pv = '
+                f"0\nmetadata_copies = 0\nphysical_volumes {{\n{physicals}}}\nlogical_volumes {{\n"
+                + "".join(self.volumes) + '}\n}\n# written by a test\ncontents = "Text Format '
+                'Volume Group"\nversion = 1\ndescription = ""\ncreation_host = "test"\n'
+                "creation_time = 1\n").encode() + b"\0"
+
+
+def lvm_label(number, size, text):
+    """The label and the metadata area of a physical volume; the text wraps around in its ring."""
+    start, length = 4096, FIRST - 4096
+    header = lvm_id(1 + number).replace("-", "").encode() + struct.pack(
+        "<Q4Q4Q", size, FIRST, 0, 0, 0, start, length, 0, 0)
+    body = struct.pack("<I8s", 32, b"LVM2 001") + header
+    body += bytes(512 - 20 - len(body))
+    label = b"LABELONE" + struct.pack("<QI", 1, lvm_checksum(body)) + body
+    offset = length - len(text) // 2
+    area = b" LVM2 x[5A%r0N*>" + struct.pack("<IQQQQII", 1, start, length, offset, len(text),
+                                            lvm_checksum(text), 0)
+    area += bytes(512 - 4 - len(area))
+    yield 512, label
+    yield start, struct.pack("<I", lvm_checksum(area)) + area
+    yield start + offset, text[:length - offset]
+    yield start + 512, text[length - offset:]
+
+
+def lvm(image, *targets, kind="linear", swap="yes", stripe="65536"):
+    count, stripe = len(targets), int(stripe)
+    extents = -(-os.path.getsize(image) // EXTENT)
+    extents += -extents % count
+    group, each = Group(count), extents // count
+    if swap == "yes":
+        group.linear("swap", [(group.take(0, 2), 2)])
+    if kind == "linear":
+        runs, left, step = [], extents, 0
+        while left:
+            length = min(left, 1 + step * 5 % 7)
+            runs.append((group.take(step * 2 % count, length), length))
+            left, step = left - length, step + 1
+        group.linear("root", runs)
+
+        def places(at):
+            for (physical, begin), length in runs:
+                if at < length * EXTENT:
+                    return [(physical, begin * EXTENT + at)]
+                at -= length * EXTENT
+    else:
+        mirrors = kind in ("raid1", "mirror")
+        length = extents if mirrors else each
+        areas = [group.take(number, length) for number in range(count)]
+        if kind != "striped":
+            for number, area in enumerate(areas):
+                group.linear(f"root_rimage_{number}", [(area, length)], False)
+        if kind == "raid1":
+            for number in range(count):
+                group.linear(f"root_rmeta_{number}", [(group.take(number, 1), 1)], False)
+        pairs = ", ".join(f'"pv{area[0]}", {area[1]}' for area in areas)
+        images = ", ".join(f'"root_rimage_{number}"' for number in range(count))
+        members = {
+            "striped": f"stripe_count = {count}\nstripe_size = {stripe // 512}\nstripes = [{pairs}]",
+            "mirror": f"mirror_count = {count}\nextents_moved = {extents}\nmirrors = ["
+                      + ", ".join(f'"root_rimage_{number}", 0' for number in range(count)) + "]",
+            "raid1": f"device_count = {count}\nregion_size = 4096\nraids = ["
+                     + ", ".join(f'"root_rmeta_{number}", "root_rimage_{number}"'
+                                 for number in range(count)) + "]",
+            "raid0": f"stripe_count = {count}\nstripe_size = {stripe // 512}\nraid0_lvs = [{images}]",
+            "cache": "chunk_size = 128"}[kind]
+        group.add("root", [(kind, extents, members)])
+
+        def places(at):
+            if mirrors:
+                return [(number, area[1] * EXTENT + at) for number, area in enumerate(areas)]
+            number = at // stripe
+            physical, begin = areas[number % count]
+            return [(physical, begin * EXTENT + number // count * stripe + at % stripe)]
+    sizes = [FIRST + (used + 3) * EXTENT for used in group.used]
+    text = group.text(sizes)
+    outs = []
+    for number, target in enumerate(targets):
+        if os.path.exists(target):
+            os.unlink(target)
+        outs.append(Target(target, sizes[number]))
+        for offset, data in lvm_label(number, sizes[number], text):
+            outs[-1].write(offset, data)
+    for at, data in used_blocks(image):
+        for physical, offset in places(at):
+            outs[physical].write(FIRST + offset, data)
+
+
 if __name__ == "__main__":
     kind, *words = sys.argv[1:]
     options = dict(word.split("=", 1) for word in words if "=" in word)

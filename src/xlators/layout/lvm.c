@@ -347,7 +347,7 @@ static struct bw_error *check_volume(struct bw_xlator *xlator)
                 continue;
             BW_TRY(locate(lvm->group, lvm->volume, segment->begin + step, copy, &place));
             if (!place.physical->layer)
-                bw_xlator_report(xlator, BW_WARNING, missing_error(lvm->group, place.physical));
+                bw_xlator_report(xlator, BW_NOTE, missing_error(lvm->group, place.physical));
         }
     }
     return lvm->volume->size ? NULL

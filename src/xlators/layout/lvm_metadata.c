@@ -418,28 +418,34 @@ static struct bw_error *add_areas(const struct parser *parser, struct bw_lvm_gro
     return NULL;
 }
 
-/* A list of pairs: a volume with metadata, and one with data. */
+/* A list of volumes; every second one if each follows the volume with its metadata. */
 static struct bw_error *add_images(const struct parser *parser, struct bw_lvm_group *group,
-                                   const struct node *list)
+                                   const struct node *list, bool has_metadata)
 {
-    for (const struct node *at = first_of(parser, list); at;) {
-        const struct node *image = next_of(parser, at);
+    for (const struct node *at = first_of(parser, list); at; at = next_of(parser, at)) {
+        const struct node *image = has_metadata ? next_of(parser, at) : at;
         if (!image)
             return impossible("a segment");
         BW_TRY(add_area(group, image, 0));
-        at = next_of(parser, image);
+        at = image;
     }
     return NULL;
 }
 
-/* The types of segments that are read: the list of their areas, and what it means. */
+enum list_kind { LIST_EXTENTS, LIST_IMAGES, LIST_METADATA_AND_IMAGES };
+
+/* The types of segments that are read, the list of their areas, and what it consists of. */
 static const struct segment_type {
     const char *name, *list;
-    bool has_images, is_mirror;
+    enum list_kind kind;
+    bool is_mirror;
 } segment_types[] = {
-    {"striped", "stripes", false, false}, {"linear", "stripes", false, false},
-    {"mirror", "mirrors", false, true},   {"raid1", "raids", true, true},
-    {"raid0", "raid0_lvs", false, false}, {"raid0_meta", "raids", true, false},
+    {"striped", "stripes", LIST_EXTENTS, false},
+    {"linear", "stripes", LIST_EXTENTS, false},
+    {"mirror", "mirrors", LIST_EXTENTS, true},
+    {"raid1", "raids", LIST_METADATA_AND_IMAGES, true},
+    {"raid0", "raid0_lvs", LIST_IMAGES, false},
+    {"raid0_meta", "raids", LIST_METADATA_AND_IMAGES, false},
 };
 
 static struct bw_error *set_areas(const struct parser *parser, struct bw_lvm_group *group,
@@ -453,7 +459,9 @@ static struct bw_error *set_areas(const struct parser *parser, struct bw_lvm_gro
             continue;
         segment->is_known = true;
         segment->is_mirror = type->is_mirror;
-        BW_TRY(type->has_images ? add_images(parser, group, list) : add_areas(parser, group, list));
+        BW_TRY(type->kind == LIST_EXTENTS
+                   ? add_areas(parser, group, list)
+                   : add_images(parser, group, list, type->kind == LIST_METADATA_AND_IMAGES));
     }
     segment->area_count = group->area_count - segment->first_area;
     bool is_striped = segment->area_count > 1 && !segment->is_mirror;
