@@ -10,6 +10,7 @@ const struct bw_xlator_class *const bw_builtin_classes[] = {
     &bw_layout_concat_class,
     &bw_layout_luks_class,
     &bw_layout_lvm_class,
+    &bw_layout_partclone_class,
     &bw_layout_md_class,
     &bw_layout_metadump_class,
     &bw_layout_window_class,

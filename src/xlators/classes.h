@@ -12,6 +12,7 @@ extern const struct bw_xlator_class bw_layout_partition_class;
 extern const struct bw_xlator_class bw_layout_concat_class;
 extern const struct bw_xlator_class bw_layout_luks_class;
 extern const struct bw_xlator_class bw_layout_lvm_class;
+extern const struct bw_xlator_class bw_layout_partclone_class;
 extern const struct bw_xlator_class bw_layout_md_class;
 extern const struct bw_xlator_class bw_layout_metadump_class;
 extern const struct bw_xlator_class bw_layout_unread_class;

@@ -6,6 +6,7 @@ const struct bw_container_type *const bw_container_types[] = {
     &bw_md_container,
     &bw_luks_container,
     &bw_lvm_container,
+    &bw_partclone_container,
     &bw_metadump_container,
     &bw_partition_container,
     NULL,

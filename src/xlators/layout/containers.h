@@ -40,6 +40,7 @@ extern const struct bw_container_type *const bw_container_types[];
 
 extern const struct bw_container_type bw_luks_container;
 extern const struct bw_container_type bw_lvm_container;
+extern const struct bw_container_type bw_partclone_container;
 extern const struct bw_container_type bw_md_container;
 extern const struct bw_container_type bw_metadump_container;
 extern const struct bw_container_type bw_partition_container;

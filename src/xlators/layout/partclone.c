@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * layout/partclone: shows an image of partclone as the device that it is a backup of, without
+ * restoring it. Such an image consists of a header, a map of the blocks that it contains, and these
+ * blocks, one after the other, with checksums between them. The number of blocks before a page of
+ * the map is remembered, so that a block is found by counting the bits of one page.
+ *
+ * Source: IMAGE_FORMATS.md of partclone, and images of its versions 0.2 and 0.3.
+ */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/cleanup.h"
+#include "base/endian.h"
+#include "xlators/classes.h"
+#include "xlators/layout/containers.h"
+
+enum {
+    PAGE = 4096, /* bytes of the map that are read at once */
+    SLOTS = 64,  /* pages in memory */
+    LARGEST_BLOCK = 16 << 20,
+};
+
+static const char magic[15] = "partclone-image";
+static const char map_end[8] = {'B', 'i', 'T', 'm', 'A', 'g', 'I', 'c'}; /* in format 0001 */
+
+struct disk_1 {
+    char magic[15], file_system[15], version[4], padding[2];
+    bw_le32 block_size;
+    bw_le64 device_size, blocks, used;
+    uint8_t padding_2[4096];
+} __attribute__((packed));
+
+struct disk_2 {
+    char magic[16], program[14], version[4];
+    bw_le16 byte_order; /* 0xc0de */
+    char file_system[16];
+    bw_le64 device_size, blocks, used, used_in_map;
+    bw_le32 block_size;
+    bw_le32 features;
+    bw_le16 version_2, word, checksum_mode, checksum_size;
+    bw_le32 checksum_blocks;
+    uint8_t reseeds, map_mode;
+    bw_le32 checksum;
+} __attribute__((packed));
+
+static_assert(sizeof(struct disk_1) == 4160, "as on disk");
+static_assert(sizeof(struct disk_2) == 110, "as on disk");
+
+/* A page of the map. */
+struct slot {
+    uint64_t page; /* its number plus 1; 0: empty */
+    uint8_t bytes[PAGE];
+};
+
+struct partclone {
+    uint64_t size, blocks;
+    uint32_t block_size;
+    bool has_bytes;                          /* the map has a byte for each block, not a bit */
+    uint64_t map, map_length;                /* offset of the map, and its bytes */
+    uint64_t data;                           /* offset of the first block */
+    uint32_t checksum_size, checksum_blocks; /* a checksum follows each of so many blocks */
+    uint64_t *ranks;                         /* blocks in the image before each page of the map */
+    uint64_t page_count;
+    pthread_mutex_t lock; /* of the slots */
+    bool has_lock;
+    struct slot slots[SLOTS];
+};
+
+/* The CRC-32 of zlib without the final inversion. */
+static uint32_t checksum_of(uint32_t before, const void *bytes, size_t length)
+{
+    return ~(uint32_t)crc32(~before & UINT32_MAX, bytes, (uInt)length);
+}
+
+static struct bw_error *read_bytes(const struct bw_frame *frame, struct bw_xlator *device,
+                                   uint64_t offset, size_t length, void *buffer)
+{
+    struct bw_request request = {
+        .kind = BW_REQUEST_RAW, .length = (uint32_t)length, .address = offset, .buffer = buffer};
+    const uint64_t size = bw_xlator_size(device);
+    if (offset > size || length > size - offset)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "the partclone image is cut off: it ends at %" PRIu64
+                               ", before %" PRIu64,
+                               size, offset + length);
+    bw_wind(frame, device, &request, 1);
+    return request.error;
+}
+
+static bool is_magic(const char *version, const char *wanted, const char *begin)
+{
+    return memcmp(begin, magic, sizeof magic) == 0 && memcmp(version, wanted, 4) == 0;
+}
+
+/* Headers. */
+
+static void decode_1(const struct disk_1 *disk, struct partclone *partclone)
+{
+    partclone->block_size = bw_get32(disk->block_size);
+    partclone->blocks = bw_get64(disk->blocks);
+    partclone->size = bw_get64(disk->device_size);
+    partclone->has_bytes = true;
+    partclone->map = sizeof *disk;
+    partclone->map_length = partclone->blocks;
+    partclone->data = partclone->map + partclone->map_length + sizeof map_end;
+    partclone->checksum_size = 4;
+    partclone->checksum_blocks = 1;
+}
+
+static struct bw_error *decode_2(const struct disk_2 *disk, struct partclone *partclone)
+{
+    enum { ORDER = 0xc0de, BITS = 1, CHECKSUM = 4 };
+    const size_t covered = offsetof(struct disk_2, checksum);
+    if (bw_get16(disk->byte_order) != ORDER)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "a partclone image of a big-endian machine is not read");
+    if (checksum_of(UINT32_MAX, disk, covered) != bw_get32(disk->checksum))
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "the checksum of the header of the partclone image is wrong");
+    partclone->block_size = bw_get32(disk->block_size);
+    partclone->blocks = bw_get64(disk->blocks);
+    partclone->size = bw_get64(disk->device_size);
+    partclone->has_bytes = disk->map_mode != BITS;
+    partclone->map = sizeof *disk;
+    partclone->map_length = partclone->has_bytes
+                                ? partclone->blocks
+                                : partclone->blocks / 8 + (partclone->blocks % 8 != 0);
+    partclone->data = partclone->map + partclone->map_length + CHECKSUM;
+    partclone->checksum_size = bw_get16(disk->checksum_size);
+    partclone->checksum_blocks = bw_get32(disk->checksum_blocks);
+    return NULL;
+}
+
+static struct bw_error *check_numbers(struct partclone *partclone, uint64_t image_size)
+{
+    const uint32_t block = partclone->block_size;
+    if (!block || block > LARGEST_BLOCK || block & (block - 1) || !partclone->blocks ||
+        partclone->blocks > INT64_MAX / block)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "the partclone image has %" PRIu64 " blocks of %" PRIu32 " bytes",
+                               partclone->blocks, block);
+    if (partclone->map_length > image_size || partclone->data > image_size)
+        return bw_error_create(BW_ERROR_CORRUPT, "the partclone image ends in its map of blocks");
+    if (!partclone->size || partclone->size > partclone->blocks * block)
+        partclone->size = partclone->blocks * block;
+    return NULL;
+}
+
+static struct bw_error *read_header(const struct bw_frame *frame, struct bw_xlator *device,
+                                    struct partclone *partclone)
+{
+    union {
+        struct disk_1 first;
+        struct disk_2 second;
+    } disk;
+    BW_TRY(read_bytes(frame, device, 0, sizeof disk.second, &disk.second));
+    if (is_magic(disk.second.version, "0002", disk.second.magic)) {
+        BW_TRY(decode_2(&disk.second, partclone));
+    } else {
+        BW_TRY(read_bytes(frame, device, 0, sizeof disk.first, &disk.first));
+        if (!is_magic(disk.first.version, "0001", disk.first.magic))
+            return bw_error_create(BW_ERROR_UNSUPPORTED, "a partclone image of an unknown version");
+        decode_1(&disk.first, partclone);
+    }
+    return check_numbers(partclone, bw_xlator_size(device));
+}
+
+/* The map. */
+
+static uint64_t blocks_of_page(const struct partclone *partclone)
+{
+    return partclone->has_bytes ? PAGE : PAGE * 8;
+}
+
+static size_t page_length(const struct partclone *partclone, uint64_t page)
+{
+    const uint64_t left = partclone->map_length - page * PAGE;
+    return left < PAGE ? (size_t)left : PAGE;
+}
+
+static bool bit_at(const struct partclone *partclone, const uint8_t *bytes, uint64_t index)
+{
+    return partclone->has_bytes ? bytes[index] == 1 : bytes[index / 8] >> index % 8 & 1;
+}
+
+/* Counts the blocks before one of a page. */
+static uint64_t count_before(const struct partclone *partclone, const uint8_t *bytes,
+                             uint64_t index)
+{
+    uint64_t count = 0, done = 0;
+    for (; !partclone->has_bytes && index - done >= 64; done += 64) {
+        uint64_t word;
+        memcpy(&word, bytes + done / 8, sizeof word);
+        count += (unsigned)__builtin_popcountll(word);
+    }
+    for (; done < index; done++)
+        count += bit_at(partclone, bytes, done);
+    return count;
+}
+
+/* The end of a version 1 map is marked by a text, that of version 2 has a checksum. */
+static struct bw_error *check_map_end(struct bw_xlator *xlator, uint32_t checksum)
+{
+    const struct partclone *partclone = bw_xlator_private(xlator);
+    char end[8];
+    const size_t length = (size_t)(partclone->data - partclone->map - partclone->map_length);
+    BW_TRY(read_bytes(NULL, bw_xlator_child(xlator, 0), partclone->map + partclone->map_length,
+                      length, end));
+    bw_le32 stored;
+    memcpy(&stored, end, sizeof stored);
+    bool is_right = length == sizeof map_end ? memcmp(end, map_end, sizeof map_end) == 0
+                                             : bw_get32(stored) == checksum;
+    if (!is_right)
+        bw_xlator_report(
+            xlator, BW_WARNING,
+            bw_error_create(BW_ERROR_CORRUPT,
+                            "the map of the blocks in the partclone image is damaged"));
+    return NULL;
+}
+
+static struct bw_error *count_blocks(struct bw_xlator *xlator)
+{
+    struct partclone *partclone = bw_xlator_private(xlator);
+    uint8_t bytes[PAGE];
+    uint64_t rank = 0;
+    uint32_t checksum = UINT32_MAX;
+    partclone->page_count = (partclone->map_length + PAGE - 1) / PAGE;
+    partclone->ranks = malloc((partclone->page_count + 1) * sizeof *partclone->ranks);
+    if (!partclone->ranks)
+        return bw_error_no_memory();
+    for (uint64_t page = 0; page < partclone->page_count; page++) {
+        const size_t length = page_length(partclone, page);
+        memset(bytes, 0, sizeof bytes);
+        BW_TRY(read_bytes(NULL, bw_xlator_child(xlator, 0), partclone->map + page * PAGE, length,
+                          bytes));
+        checksum = checksum_of(checksum, bytes, length);
+        partclone->ranks[page] = rank;
+        rank += count_before(partclone, bytes, blocks_of_page(partclone));
+    }
+    partclone->ranks[partclone->page_count] = rank;
+    return check_map_end(xlator, checksum);
+}
+
+/* Loads a page of the map into its slot; the lock is held. */
+static struct bw_error *load_page(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                  uint64_t page, const uint8_t **bytes)
+{
+    struct partclone *partclone = bw_xlator_private(xlator);
+    struct slot *slot = &partclone->slots[page % SLOTS];
+    *bytes = slot->bytes;
+    if (slot->page == page + 1)
+        return NULL;
+    slot->page = 0;
+    memset(slot->bytes, 0, sizeof slot->bytes);
+    BW_TRY(read_bytes(frame, bw_xlator_child(xlator, 0), partclone->map + page * PAGE,
+                      page_length(partclone, page), slot->bytes));
+    slot->page = page + 1;
+    return NULL;
+}
+
+/* Reading. */
+
+static uint64_t offset_of(const struct partclone *partclone, uint64_t rank)
+{
+    const uint64_t checksums =
+        partclone->checksum_size ? rank / partclone->checksum_blocks * partclone->checksum_size : 0;
+    return partclone->data + rank * partclone->block_size + checksums;
+}
+
+/* Finds a run of blocks that are next to each other in the image. `length` is set to the bytes from
+ * `address` to its end, or 0 if the block is not in the image. */
+static struct bw_error *find_run(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                 uint64_t address, uint64_t *offset, uint64_t *length)
+{
+    struct partclone *partclone = bw_xlator_private(xlator);
+    const uint64_t block = address / partclone->block_size,
+                   inside = address % partclone->block_size;
+    const uint64_t per_page = blocks_of_page(partclone), page = block / per_page;
+    const uint64_t begin = block % per_page;
+    const uint8_t *bytes;
+    *length = 0;
+    pthread_mutex_lock(&partclone->lock);
+    struct bw_error *error = load_page(frame, xlator, page, &bytes);
+    uint64_t end = begin;
+    if (!error && bit_at(partclone, bytes, begin)) {
+        const uint64_t rank = partclone->ranks[page] + count_before(partclone, bytes, begin);
+        const uint64_t strip = partclone->checksum_size
+                                   ? partclone->checksum_blocks - rank % partclone->checksum_blocks
+                                   : per_page;
+        while (end < per_page && end - begin < strip && bit_at(partclone, bytes, end))
+            end++;
+        *offset = offset_of(partclone, rank) + inside;
+        *length = (end - begin) * partclone->block_size - inside;
+    }
+    pthread_mutex_unlock(&partclone->lock);
+    return error;
+}
+
+static struct bw_error *read_run(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                 struct bw_request *request, uint32_t *done)
+{
+    const struct partclone *partclone = bw_xlator_private(xlator);
+    const uint64_t address = request->address + *done;
+    const uint32_t left = request->length - *done;
+    uint64_t offset, length;
+    BW_TRY(find_run(frame, xlator, address, &offset, &length));
+    if (!length)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "block %" PRIu64 " at %" PRIu64 " is not in the backup",
+                               address / partclone->block_size, address);
+    struct bw_request part = *request;
+    part.address = offset;
+    part.length = length < left ? (uint32_t)length : left;
+    part.buffer = (uint8_t *)request->buffer + *done;
+    const uint64_t end = bw_xlator_size(bw_xlator_child(xlator, 0));
+    if (offset > end || part.length > end - offset)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "the backup is cut off before block %" PRIu64 " at %" PRIu64,
+                               address / partclone->block_size, address);
+    bw_wind(frame, bw_xlator_child(xlator, 0), &part, 1);
+    *done += part.length;
+    return part.error;
+}
+
+static struct bw_error *check_range(const struct partclone *partclone,
+                                    const struct bw_request *request)
+{
+    return request->address <= partclone->size &&
+                   request->length <= partclone->size - request->address
+               ? NULL
+               : bw_error_create(BW_ERROR_CORRUPT,
+                                 "the device ends at %" PRIu64 ", before the end of %" PRIu32
+                                 " bytes at %" PRIu64,
+                                 partclone->size, request->length, request->address);
+}
+
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
+{
+    const struct partclone *partclone = bw_xlator_private(xlator);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t done = 0;
+        requests[i].error = check_range(partclone, &requests[i]);
+        while (!requests[i].error && done < requests[i].length)
+            requests[i].error = read_run(frame, xlator, &requests[i], &done);
+    }
+}
+
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count, unsigned copy)
+{
+    const struct partclone *partclone = bw_xlator_private(xlator);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t offset, length;
+        if (ranges[i].address >= partclone->size)
+            continue;
+        BW_AUTO_ERROR struct bw_error *error =
+            find_run(frame, xlator, ranges[i].address, &offset, &length);
+        const struct bw_range below = {offset,
+                                       length < ranges[i].length ? length : ranges[i].length};
+        if (!error && length)
+            bw_wind_advise(frame, bw_xlator_child(xlator, 0), &below, 1, copy);
+    }
+}
+
+static uint64_t size(struct bw_xlator *xlator)
+{
+    const struct partclone *partclone = bw_xlator_private(xlator);
+    return partclone->size;
+}
+
+/* The next block of a page that is in the image. */
+static bool next_in_page(struct bw_xlator *xlator, uint64_t page, uint64_t *index)
+{
+    struct partclone *partclone = bw_xlator_private(xlator);
+    const uint64_t count = blocks_of_page(partclone);
+    const uint8_t *bytes;
+    pthread_mutex_lock(&partclone->lock);
+    BW_AUTO_ERROR struct bw_error *error = load_page(NULL, xlator, page, &bytes);
+    while (!error && *index < count && !bit_at(partclone, bytes, *index))
+        ++*index;
+    pthread_mutex_unlock(&partclone->lock);
+    return error || *index < count;
+}
+
+/* What is not in the image counts as zeros. */
+static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
+{
+    const struct partclone *partclone = bw_xlator_private(xlator);
+    const uint64_t per_page = blocks_of_page(partclone);
+    uint64_t block = address / partclone->block_size, index = block % per_page;
+    for (uint64_t page = block / per_page; page < partclone->page_count; page++, index = 0) {
+        if (partclone->ranks[page] == partclone->ranks[page + 1] ||
+            !next_in_page(xlator, page, &index))
+            continue;
+        const uint64_t found = (page * per_page + index) * partclone->block_size;
+        return found >= partclone->size ? UINT64_MAX : found > address ? found : address;
+    }
+    return UINT64_MAX;
+}
+
+/* The layer. */
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    struct partclone *partclone = bw_xlator_private(xlator);
+    pthread_mutex_init(&partclone->lock, NULL);
+    partclone->has_lock = true;
+    BW_TRY(read_header(NULL, bw_xlator_child(xlator, 0), partclone));
+    if (partclone->checksum_size && !partclone->checksum_blocks)
+        return bw_error_create(BW_ERROR_CORRUPT, "the partclone image has checksums of no blocks");
+    return count_blocks(xlator);
+}
+
+static void fini(struct bw_xlator *xlator)
+{
+    struct partclone *partclone = bw_xlator_private(xlator);
+    free(partclone->ranks);
+    if (partclone->has_lock)
+        pthread_mutex_destroy(&partclone->lock);
+}
+
+static const char *title(struct bw_xlator *xlator)
+{
+    (void)xlator;
+    return "partclone";
+}
+
+static void show(struct bw_xlator *xlator, struct bw_json *json)
+{
+    const struct partclone *partclone = bw_xlator_private(xlator);
+    bw_json_number(json, "block_size", partclone->block_size);
+    bw_json_number(json, "blocks", partclone->blocks);
+    bw_json_number(json, "in_the_backup",
+                   partclone->ranks ? partclone->ranks[partclone->page_count] : 0);
+}
+
+/* The container. */
+
+static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
+{
+    char bytes[sizeof magic];
+    (void)id;
+    BW_AUTO_ERROR struct bw_error *error = read_bytes(frame, device, 0, sizeof bytes, bytes);
+    return !error && memcmp(bytes, magic, sizeof magic) == 0;
+}
+
+const struct bw_container_type bw_partclone_container = {.layer = "layout/partclone", .find = find};
+
+static const char page[] =
+    "Shows an image of partclone as the device that it is a backup of, without restoring it. The "
+    "default graph contains it for images that begin with the magic number of partclone, also if "
+    "they are compressed. Clonezilla writes such images.\n\n"
+    "    btrfs-walk sda2.btrfs-ptcl-img\n"
+    "    btrfs-walk check --data sda2.btrfs-ptcl-img    whether the backup is complete\n\n"
+    "A block that the backup does not contain is an error, not zeros. So check and the commands "
+    "that read files name what is missing. The formats 0001 and 0002 are read. The checksums of "
+    "partclone are not compared, because those of btrfs are.\n";
+
+const struct bw_xlator_class bw_layout_partclone_class = {
+    .type = "layout/partclone",
+    .description = "shows an image of partclone as a device",
+    .page = page,
+    BW_ONE_CHILD(BW_ADDRESS_DEVICE),
+    .private_size = sizeof(struct partclone),
+    .operations = {.init = init,
+                   .fini = fini,
+                   .read = read_requests,
+                   .advise = advise,
+                   .size = size,
+                   .next_stored = next_stored,
+                   .dump = show,
+                   .title = title},
+};
