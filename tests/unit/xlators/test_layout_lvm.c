@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* layout/lvm: physical volumes made byte by byte with good and bad metadata.
+ * tests/command/containers.sh reads volumes of all types. */
+#include <zlib.h>
+
+#include "base/cleanup.h"
+#include "base/endian.h"
+#include "support/fake_layer.h"
+
+enum {
+    MEMBERS = 2,
+    EXTENT = 8 << 10,
+    FIRST = 64 << 10, /* of the extents */
+    SIZE = FIRST + 8 * EXTENT,
+    AREA = 4096, /* of the metadata */
+    RING = FIRST - AREA,
+};
+
+struct bench {
+    struct fake_layer fakes[MEMBERS];
+    uint8_t bytes[MEMBERS][SIZE];
+    struct report_log log;
+    struct bw_graph *graph;
+    struct bw_xlator *members[MEMBERS], *top;
+};
+
+static void put_32(uint8_t *at, uint32_t value)
+{
+    const bw_le32 raw = bw_put32(value);
+    memcpy(at, &raw, sizeof raw);
+}
+
+static void put_64(uint8_t *at, uint64_t value)
+{
+    const bw_le64 raw = bw_put64(value);
+    memcpy(at, &raw, sizeof raw);
+}
+
+static uint32_t checksum_of(const void *bytes, size_t length)
+{
+    return ~(uint32_t)crc32(~UINT32_C(0xf597a6cf) & UINT32_MAX, bytes, (uInt)length);
+}
+
+static void put_label(uint8_t *bytes, char letter)
+{
+    uint8_t *label = bytes + 512, *at = label + 32;
+    memcpy(label, "LABELONE", 8);
+    put_64(label + 8, 1);
+    put_32(label + 20, 32);
+    memcpy(label + 24, "LVM2 001", 8);
+    memset(at, letter, 32);
+    put_64(at + 32, SIZE);
+    put_64(at + 40, FIRST); /* the only area with data; the list ends with zeros */
+    put_64(at + 72, AREA);
+    put_64(at + 80, RING);
+    put_32(label + 16, checksum_of(label + 20, 492));
+}
+
+/* The text begins near the end of the ring, and continues at its beginning. */
+static void put_text(uint8_t *bytes, const char *text)
+{
+    uint8_t *area = bytes + AREA;
+    const size_t length = strlen(text) + 1, first = length / 2, offset = RING - first;
+    memcpy(area + 4, " LVM2 x[5A%r0N*>", 16);
+    put_32(area + 20, 1);
+    put_64(area + 24, AREA);
+    put_64(area + 32, RING);
+    put_64(area + 40, offset);
+    put_64(area + 48, length);
+    put_32(area + 56, checksum_of(text, length));
+    put_32(area, checksum_of(area + 4, 508));
+    memcpy(area + offset, text, first);
+    memcpy(area + 512, text + first, length - first);
+}
+
+#define GROUP(number, volumes)                                                                    \
+    "# a comment\nvg {\nid = \"gggggg-gggg\"\nseqno = " number                                    \
+    "\nextent_size = 16 # sectors\nphysical_volumes {\npv0 {\nid = \"aaaaaa-aaaa-aaaa-aaaa-"      \
+    "aaaa-aaaa-aaaaaa\"\ndevice = \"/dev/a\"\npe_start = 128\n}\npv1 {\nid = \"bbbbbb-bbbb-bbbb-" \
+    "bbbb-bbbb-bbbb-bbbbbb\"\npe_start = 128\n}\n}\nlogical_volumes {\n" volumes                  \
+    "}\n}\ncontents = \"Text \\\"Format\\\"\"\n"
+
+#define VOLUME(name, begin, count, type, rest)                                     \
+    name " {\nstatus = [\"READ\", \"VISIBLE\"]\nsegment1 {\nstart_extent = " begin \
+         "\nextent_count = " count "\ntype = \"" type "\"\n" rest "\n}\n}\n"
+
+/* Two extents of the second device, and one of the first one. */
+static const char linear[] =
+    GROUP("3", "root {\nstatus = [\"VISIBLE\"]\nsegment1 {\nstart_extent = 0\nextent_count = 2\n"
+               "type = \"striped\"\nstripes = [\"pv1\", 1]\n}\nsegment2 {\nstart_extent = 2\n"
+               "extent_count = 1\ntype = \"striped\"\nstripes = [\"pv0\", 5]\n}\n}\n");
+
+static struct bench *make_bench(const char *text)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+    for (size_t i = 0; i < MEMBERS; i++) {
+        for (size_t at = FIRST; at < SIZE; at++)
+            bench->bytes[i][at] = (uint8_t)(i * 100 + (at - FIRST) / EXTENT);
+        put_label(bench->bytes[i], (char)(i ? 'b' : 'a'));
+        put_text(bench->bytes[i], text);
+    }
+    return bench;
+}
+
+static struct bw_error *open_bench(struct bench *bench, unsigned members, const char *volume)
+{
+    size_t count = 0;
+    bench->graph = fake_graph(&bench->log);
+    for (unsigned i = 0; i < MEMBERS; i++) {
+        if (!(members >> i & 1))
+            continue;
+        bench->fakes[i] = (struct fake_layer){.copies = {bench->bytes[i]}, .size = SIZE};
+        bench->members[count++] = add_fake_device(bench->graph, &bench->fakes[i]);
+    }
+    const struct option_value options[] = {{"volume", volume}, {0}};
+    const struct layer layer = {.type = "layout/lvm",
+                                .name = "lvm",
+                                .options = options,
+                                .children = bench->members,
+                                .child_count = count};
+    return graph_add(bench->graph, &layer, &bench->top);
+}
+
+static void close_bench(struct bench *bench)
+{
+    bw_graph_destroy(bench->graph);
+    report_log_free(&bench->log);
+    bench->log = (struct report_log){0};
+}
+
+static void expect_extents(struct bench *bench, const uint8_t *wanted, size_t count)
+{
+    BW_AUTO_FREE uint8_t *buffer = malloc(count * EXTENT);
+    assert_int_equal(bw_xlator_size(bench->top), count * EXTENT);
+    expect_success(read_range(bench->top, 0, buffer, (uint32_t)(count * EXTENT)));
+    for (size_t at = 0; at < count * EXTENT; at++)
+        assert_int_equal(buffer[at], wanted[at / EXTENT]);
+}
+
+static void test_linear(void **state)
+{
+    uint8_t byte;
+    (void)state;
+    struct bench *bench = make_bench(linear);
+    expect_success(open_bench(bench, 3, "vg/root"));
+    expect_extents(bench, (const uint8_t[]){101, 102, 5}, 3);
+    expect_error(read_range(bench->top, 3 * EXTENT, &byte, 1), BW_ERROR_CORRUPT, "root ends at");
+    close_bench(bench);
+    expect_error(open_bench(bench, 3, "home"), BW_ERROR_NOT_FOUND,
+                 "there is no logical volume home; there are: vg/root");
+    close_bench(bench);
+    free(bench);
+}
+
+static void test_missing(void **state)
+{
+    uint8_t byte;
+    (void)state;
+    struct bench *bench = make_bench(linear);
+    expect_success(open_bench(bench, 2, "root"));
+    expect_success(read_range(bench->top, 2 * EXTENT - 1, &byte, 1));
+    assert_int_equal(byte, 102);
+    expect_error(read_range(bench->top, 2 * EXTENT, &byte, 1), BW_ERROR_MISSING_DEVICE,
+                 "the physical volume pv0, last seen as /dev/a of the volume group vg is missing");
+    close_bench(bench);
+    free(bench);
+}
+
+static void test_newest(void **state)
+{
+    (void)state;
+    struct bench *bench = make_bench(linear);
+    put_text(bench->bytes[1],
+             GROUP("4", VOLUME("root", "0", "1", "striped", "stripes = [\"pv0\", 7]")));
+    expect_success(open_bench(bench, 3, "root"));
+    expect_extents(bench, (const uint8_t[]){7}, 1);
+    close_bench(bench);
+    bench->bytes[1][AREA + 600] ^= 1; /* damaged: the other copy is used */
+    expect_success(open_bench(bench, 3, "root"));
+    expect_extents(bench, (const uint8_t[]){101, 102, 5}, 3);
+    close_bench(bench);
+    bench->bytes[0][AREA + 600] ^= 1;
+    expect_error(open_bench(bench, 3, "root"), BW_ERROR_CORRUPT, "are damaged");
+    close_bench(bench);
+    free(bench);
+}
+
+static void test_mirror(void **state)
+{
+    (void)state;
+    struct bench *bench = make_bench(GROUP(
+        "1", VOLUME("i0", "0", "2", "striped", "stripes = [\"pv0\", 0]")
+                 VOLUME("i1", "0", "2", "striped", "stripes = [\"pv1\", 0]")
+                     VOLUME("m", "0", "2", "raid1", "raids = [\"i0\", \"i0\", \"i1\", \"i1\"]")));
+    expect_success(open_bench(bench, 3, "m"));
+    expect_extents(bench, (const uint8_t[]){0, 1}, 2);
+    bench->fakes[0].broken[0] = true;
+    expect_extents(bench, (const uint8_t[]){100, 101}, 2);
+    close_bench(bench);
+    expect_success(open_bench(bench, 2, "m"));
+    expect_extents(bench, (const uint8_t[]){100, 101}, 2);
+    close_bench(bench);
+    free(bench);
+}
+
+static void expect_refusal(const char *text, enum bw_error_code code, const char *message)
+{
+    struct bench *bench = make_bench(text);
+    expect_error(open_bench(bench, 3, "root"), code, message);
+    close_bench(bench);
+    free(bench);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    expect_refusal(GROUP("1", VOLUME("root", "0", "1", "thin", "")), BW_ERROR_UNSUPPORTED,
+                   "the logical volume root has the type thin");
+    expect_refusal(GROUP("1", VOLUME("root", "0", "1", "striped", "stripes = [\"pv0\", 0]")
+                                  VOLUME("snapshot0", "0", "1", "snapshot",
+                                         "origin = \"x\"\ncow_store = \"root\"")),
+                   BW_ERROR_UNSUPPORTED, "the type snapshot");
+    expect_refusal(GROUP("1", VOLUME("root", "0", "1", "striped", "stripes = [\"root\", 0]")),
+                   BW_ERROR_CORRUPT, "root contains itself");
+    expect_refusal(GROUP("1", VOLUME("root", "0", "1", "striped", "stripes = [\"pv9\", 0]")),
+                   BW_ERROR_CORRUPT, "there is no volume 'pv9'");
+    expect_refusal(GROUP("1", VOLUME("root", "0", "99999999999999999", "striped", "")),
+                   BW_ERROR_CORRUPT, "impossible numbers in root");
+    expect_refusal(GROUP("1", VOLUME("root", "1", "1", "striped", "stripes = [\"pv0\", 0]")),
+                   BW_ERROR_CORRUPT, "impossible numbers in root");
+    expect_refusal(GROUP("1", VOLUME("root", "0", "1", "striped", "stripes = [\"pv0\"]")),
+                   BW_ERROR_CORRUPT, "impossible numbers");
+    expect_refusal(
+        GROUP("1", VOLUME("root", "0", "1", "striped", "stripes = [\"pv0\", 0, \"pv1\", 0]")),
+        BW_ERROR_CORRUPT, "impossible numbers");
+    expect_refusal("vg {\nseqno = 1\n", BW_ERROR_CORRUPT, "an open section");
+    expect_refusal("vg {\nseqno = 99999999999999999999999\n}", BW_ERROR_CORRUPT, "too large");
+    expect_refusal("vg {\nseqno = \"", BW_ERROR_CORRUPT, "an open string");
+    expect_refusal("vg {\nseqno = [1 2]", BW_ERROR_CORRUPT, "no comma");
+    expect_refusal("a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{", BW_ERROR_CORRUPT, "no section");
+    expect_refusal("a = 1\n", BW_ERROR_CORRUPT, "without a group");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_linear),  cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_newest),  cmocka_unit_test(test_mirror),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

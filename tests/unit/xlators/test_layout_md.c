@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* layout/md: small arrays made byte by byte, members that are missing or late, and bad superblocks.
+ * tests/command/containers.sh reads arrays of all levels and layouts. */
+#include <inttypes.h>
+
+#include "base/endian.h"
+#include "support/fake_layer.h"
+#include "xlators/layout/containers.h"
+
+enum {
+    MEMBERS = 4,
+    SIZE = 256 << 10,
+    BEGIN = 64 << 10, /* of the data */
+    CHUNK = 16 << 10,
+    ROWS = (SIZE - BEGIN) / CHUNK,
+    SUPERBLOCK = 4096,
+};
+
+struct bench {
+    struct fake_layer fakes[MEMBERS];
+    uint8_t bytes[MEMBERS][SIZE];
+    struct report_log log;
+    struct bw_graph *graph;
+    struct bw_xlator *members[MEMBERS], *top;
+};
+
+static void put_32(uint8_t *at, uint32_t value)
+{
+    const bw_le32 raw = bw_put32(value);
+    memcpy(at, &raw, sizeof raw);
+}
+
+static void put_64(uint8_t *at, uint64_t value)
+{
+    const bw_le64 raw = bw_put64(value);
+    memcpy(at, &raw, sizeof raw);
+}
+
+static uint32_t get_32(const uint8_t *at)
+{
+    bw_le32 raw;
+    memcpy(&raw, at, sizeof raw);
+    return bw_get32(raw);
+}
+
+/* The checksum of a superblock with 4 roles. */
+static void seal(uint8_t *block)
+{
+    uint64_t sum = 0;
+    put_32(block + 216, 0);
+    for (size_t at = 0; at < 256 + 8; at += 4)
+        sum += get_32(block + at);
+    put_32(block + 216, (uint32_t)((sum & UINT32_MAX) + (sum >> 32)));
+}
+
+/* Superblocks of version 1.2. */
+static void put_superblock(struct bench *bench, uint32_t number, int level, uint32_t layout,
+                           uint32_t count)
+{
+    uint8_t *block = bench->bytes[number] + SUPERBLOCK;
+    put_32(block, 0xa92b4efc);
+    put_32(block + 4, 1);
+    memcpy(block + 16, "the id of it all", 16);
+    strcpy((char *)block + 32, "host:7");
+    put_32(block + 72, (uint32_t)level);
+    put_32(block + 76, layout);
+    put_64(block + 80, (SIZE - BEGIN) / 512);
+    put_32(block + 88, level == 1 ? 0 : CHUNK / 512);
+    put_32(block + 92, count);
+    put_64(block + 128, BEGIN / 512);
+    put_64(block + 136, (SIZE - BEGIN) / 512);
+    put_64(block + 144, SUPERBLOCK / 512);
+    put_32(block + 160, number);
+    put_64(block + 200, 10);
+    put_32(block + 220, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        block[256 + 2 * i] = i < count ? (uint8_t)i : 0xff;
+        block[257 + 2 * i] = i < count ? 0 : 0xff;
+    }
+    seal(block);
+}
+
+static uint8_t byte_at(uint64_t address)
+{
+    return (uint8_t)(address / CHUNK * 37 + address * 3 + 1);
+}
+
+static struct bench *make_raid1(void)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+    for (uint32_t i = 0; i < 2; i++) {
+        for (size_t at = 0; at < SIZE - BEGIN; at++)
+            bench->bytes[i][BEGIN + at] = byte_at(at);
+        put_superblock(bench, i, 1, 0, 2);
+    }
+    return bench;
+}
+
+/* RAID5 of three devices in the layout left-symmetric. */
+static struct bench *make_raid5(void)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+    for (uint64_t at = 0; at < 2 * (SIZE - BEGIN); at++) {
+        const uint64_t row = at / CHUNK / 2, parity = 2 - row % 3;
+        const uint64_t member = (parity + 1 + at / CHUNK % 2) % 3;
+        const uint64_t offset = BEGIN + row * CHUNK + at % CHUNK;
+        bench->bytes[member][offset] = byte_at(at);
+        bench->bytes[parity][offset] ^= byte_at(at);
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        put_superblock(bench, i, 5, 2, 3);
+    return bench;
+}
+
+/* Opens the array with the members whose bits are set. */
+static struct bw_error *open_bench(struct bench *bench, unsigned members)
+{
+    size_t count = 0;
+    bench->graph = fake_graph(&bench->log);
+    for (unsigned i = MEMBERS; i-- > 0;) { /* not in the order of their roles */
+        if (!(members >> i & 1))
+            continue;
+        bench->fakes[i] = (struct fake_layer){.copies = {bench->bytes[i]}, .size = SIZE};
+        bench->members[count++] = add_fake_device(bench->graph, &bench->fakes[i]);
+    }
+    const struct layer layer = {
+        .type = "layout/md", .name = "md", .children = bench->members, .child_count = count};
+    return graph_add(bench->graph, &layer, &bench->top);
+}
+
+static void close_bench(struct bench *bench)
+{
+    bw_graph_destroy(bench->graph);
+    report_log_free(&bench->log);
+    bench->log = (struct report_log){0};
+}
+
+static void check_contents(struct bench *bench, uint64_t size)
+{
+    uint8_t *buffer = malloc(size);
+    assert_int_equal(bw_xlator_size(bench->top), size);
+    expect_success(read_range(bench->top, 0, buffer, (uint32_t)size));
+    for (uint64_t at = 0; at < size; at++)
+        assert_int_equal(buffer[at], byte_at(at));
+    expect_success(read_range(bench->top, CHUNK - 5, buffer, 10));
+    for (uint64_t at = 0; at < 10; at++)
+        assert_int_equal(buffer[at], byte_at(CHUNK - 5 + at));
+    expect_error(read_range(bench->top, size - 1, buffer, 2), BW_ERROR_CORRUPT, "the array ends");
+    free(buffer);
+}
+
+static void test_raid1(void **state)
+{
+    (void)state;
+    struct bench *bench = make_raid1();
+    expect_success(open_bench(bench, 3));
+    check_contents(bench, SIZE - BEGIN);
+    bench->fakes[0].broken[0] = true; /* the other copy is read */
+    check_contents(bench, SIZE - BEGIN);
+    bench->fakes[1].broken[0] = true;
+    uint8_t byte;
+    struct bw_error *error = read_range(bench->top, 0, &byte, 1);
+    assert_non_null(error);
+    bw_error_free(error);
+    close_bench(bench);
+    for (unsigned member = 1; member <= 2; member++) {
+        expect_success(open_bench(bench, member));
+        check_contents(bench, SIZE - BEGIN);
+        assert_int_equal(report_log_count(&bench->log, "host:7 is degraded: of its 2 devices"), 1);
+        close_bench(bench);
+    }
+    free(bench);
+}
+
+static void test_raid5(void **state)
+{
+    (void)state;
+    struct bench *bench = make_raid5();
+    expect_success(open_bench(bench, 7));
+    check_contents(bench, 2 * (SIZE - BEGIN));
+    bench->fakes[1].broken[0] = true; /* computed from parity */
+    check_contents(bench, 2 * (SIZE - BEGIN));
+    close_bench(bench);
+    for (unsigned missing = 0; missing < 3; missing++) {
+        expect_success(open_bench(bench, 7 & ~(1u << missing)));
+        check_contents(bench, 2 * (SIZE - BEGIN));
+        close_bench(bench);
+    }
+    expect_error(open_bench(bench, 4), BW_ERROR_MISSING_DEVICE,
+                 "host:7 is incomplete: of its 3 devices, number 0, 1 are missing; it needs 2");
+    close_bench(bench);
+    free(bench);
+}
+
+static void test_late_member(void **state)
+{
+    (void)state;
+    struct bench *bench = make_raid1();
+    memset(bench->bytes[0] + BEGIN, 0xee, SIZE - BEGIN);
+    put_64(bench->bytes[0] + SUPERBLOCK + 200, 8);
+    seal(bench->bytes[0] + SUPERBLOCK);
+    expect_success(open_bench(bench, 3));
+    check_contents(bench, SIZE - BEGIN);
+    assert_int_equal(report_log_count(&bench->log, "is not used in the MD array: it missed"), 1);
+    close_bench(bench);
+    free(bench);
+}
+
+static void test_recovering_member(void **state)
+{
+    (void)state;
+    struct bench *bench = make_raid1();
+    uint8_t *block = bench->bytes[0] + SUPERBLOCK;
+    memset(bench->bytes[0] + BEGIN + CHUNK, 0xee, SIZE - BEGIN - CHUNK);
+    put_32(block + 8, 2);
+    put_64(block + 152, CHUNK / 512);
+    seal(block);
+    expect_success(open_bench(bench, 3));
+    check_contents(bench, SIZE - BEGIN);
+    close_bench(bench);
+    free(bench);
+}
+
+/* Changes a word of the first superblock, and expects an error. */
+static void expect_refusal(size_t at, uint32_t value, enum bw_error_code code, const char *message)
+{
+    struct bench *bench = make_raid5();
+    for (uint32_t i = 0; i < 3; i++) {
+        put_32(bench->bytes[i] + SUPERBLOCK + at, value);
+        seal(bench->bytes[i] + SUPERBLOCK);
+    }
+    expect_error(open_bench(bench, 7), code, message);
+    close_bench(bench);
+    free(bench);
+}
+
+static void test_bad_superblocks(void **state)
+{
+    (void)state;
+    expect_refusal(8, 4, BW_ERROR_UNSUPPORTED, "is being reshaped");
+    expect_refusal(72, 7, BW_ERROR_NOT_FOUND, "has no superblock of an MD array");
+    expect_refusal(76, 99, BW_ERROR_UNSUPPORTED, "unknown layout");
+    expect_refusal(88, 0, BW_ERROR_UNSUPPORTED, "has no chunk size");
+    expect_refusal(92, 0, BW_ERROR_NOT_FOUND, "has no superblock");
+    expect_refusal(92, 2000000, BW_ERROR_NOT_FOUND, "has no superblock");
+    expect_refusal(132, UINT32_MAX, BW_ERROR_NOT_FOUND, "has no superblock");
+}
+
+static void test_finding(void **state)
+{
+    struct bw_container_id id = {{0}};
+    (void)state;
+    struct bench *bench = make_raid5();
+    expect_success(open_bench(bench, 7));
+    assert_true(bw_md_container.find(NULL, bench->members[0], &id));
+    assert_memory_equal(id.bytes, "the id of it all", 16);
+    bench->bytes[2][SUPERBLOCK + 100] ^= 1; /* the checksum is wrong now */
+    assert_false(bw_md_container.find(NULL, bench->members[0], &id));
+    close_bench(bench);
+    free(bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_raid1),           cmocka_unit_test(test_raid5),
+        cmocka_unit_test(test_late_member),     cmocka_unit_test(test_recovering_member),
+        cmocka_unit_test(test_bad_superblocks), cmocka_unit_test(test_finding),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
