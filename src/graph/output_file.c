@@ -35,6 +35,50 @@ bool bw_file_holds_superblock(const char *path, uint64_t offset, uint8_t fsid[st
     return found;
 }
 
+/* Signatures of containers, counted from the beginning. */
+static const struct {
+    off_t offset;
+    const char *bytes;
+    size_t length;
+} signatures[] = {
+    {0, "LUKS\xba\xbe", 6},     {0, "partclone-image", 15},    {0, "LABELONE", 8},
+    {512, "LABELONE", 8},       {1024, "LABELONE", 8},         {1536, "LABELONE", 8},
+    {0, "\xfc\x4e\x2b\xa9", 4}, {4096, "\xfc\x4e\x2b\xa9", 4},
+};
+
+static bool has_bytes(int descriptor, off_t offset, const char *wanted, size_t length)
+{
+    char bytes[16];
+    return offset >= 0 && lseek(descriptor, offset, SEEK_SET) == offset &&
+           read(descriptor, bytes, length) == (ssize_t)length && memcmp(bytes, wanted, length) == 0;
+}
+
+/* The superblock of MD may be at the end: in version 1.0 in the last 12 KiB, in version 0.90 in the
+ * last 128 KiB. */
+static bool ends_as_array(int descriptor, off_t begin)
+{
+    enum { BLOCK = 4096, RESERVED = 64 << 10 };
+    static const char magic[] = "\xfc\x4e\x2b\xa9";
+    const off_t size = lseek(descriptor, 0, SEEK_END) - begin;
+    return size > 2 * RESERVED &&
+           (has_bytes(descriptor, begin + (size - 2 * BLOCK) / BLOCK * BLOCK, magic, 4) ||
+            has_bytes(descriptor, begin + size / RESERVED * RESERVED - RESERVED, magic, 4));
+}
+
+bool bw_file_holds_container(const char *path, uint64_t offset)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    bool found = false;
+    if (descriptor < 0)
+        return false;
+    for (size_t i = 0; i < sizeof signatures / sizeof *signatures && !found; i++)
+        found = has_bytes(descriptor, (off_t)offset + signatures[i].offset, signatures[i].bytes,
+                          signatures[i].length);
+    found = found || ends_as_array(descriptor, (off_t)offset);
+    close(descriptor);
+    return found;
+}
+
 static struct bw_error *refuse_image(const char *path, const struct stat *status)
 {
     uint8_t fsid[BW_UUID_SIZE];
@@ -44,6 +88,9 @@ static struct bw_error *refuse_image(const char *path, const struct stat *status
     if (S_ISREG(status->st_mode) && status->st_size > 0 && bw_file_holds_superblock(path, 0, fsid))
         return bw_error_create(BW_ERROR_USAGE,
                                "%s contains a btrfs superblock: images are never written to", path);
+    if (S_ISREG(status->st_mode) && status->st_size > 0 && bw_file_holds_container(path, 0))
+        return bw_error_create(BW_ERROR_USAGE, "%s looks like an image, which is never written to",
+                               path);
     return NULL;
 }
 

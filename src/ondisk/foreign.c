@@ -53,7 +53,7 @@ static const struct {
     BEGINS(0, "EVF\x09\x0d\x0a\xff", "an EWF image (E01)", FORENSIC),
     BEGINS(0, "EVF2\x0d\x0a\x81", "an EWF image (Ex01)", FORENSIC),
     BEGINS(0, "\x3a\xff\x26\xed", "an Android sparse image", "convert it with simg2img"),
-    BEGINS(0, "partclone-image", "a partclone image", "restore it with 'partclone.restore'"),
+    BEGINS(0, "partclone-image", "a partclone image", NULL),
     BEGINS(0, "# Mapfile. Created by GNU ddrescue", "a map file of ddrescue",
            "give the image that ddrescue wrote with it"),
     /* Dumps without data are read: see layout/metadump. */
@@ -89,14 +89,12 @@ static const struct {
     const char *type;
     struct bw_foreign foreign;
 } types[] = {
-    OF("crypto_LUKS", "encrypted with LUKS", DECRYPT("cryptsetup open")),
+    OF("crypto_LUKS", "encrypted with LUKS", NULL),
     OF("BitLocker", "encrypted with BitLocker", DECRYPT("cryptsetup open --type bitlk")),
     OF("FVAULT2", "encrypted with FileVault", DECRYPT("cryptsetup open --type fvault2")),
-    OF("LVM2_member", "a physical volume of LVM",
-       "activate its group with 'vgchange -ay', and read the logical volume"),
+    OF("LVM2_member", "a physical volume of LVM", NULL),
     OF("LVM1_member", "a physical volume of LVM 1", "convert its group with vgconvert"),
-    OF("linux_raid_member", "a member of an MD array",
-       "assemble it with 'mdadm --assemble --readonly', and read the array under /dev/md"),
+    OF("linux_raid_member", "a member of an MD array", NULL),
     OF("ddf_raid_member", "a member of a DDF array",
        "assemble it with mdadm, and read the array under /dev/md"),
     OF("isw_raid_member", "a member of an Intel array",

@@ -19,6 +19,11 @@ ln -s "$BUILD/fixtures/raid5-3/dev3.img" c.img
 cp --sparse=always "$BUILD/fixtures/plain/dev1.img" copy1.img
 cp --sparse=always copy1.img copy2.img
 printf '0x0 +\n0x0 0x40000000 +\n' | tee copy1.map > copy2.map
+zstd -q -d "$ROOT/tests/data/containers/l2.img.zst" -o luks.img
+printf secret > secret.key
+python3 "$ROOT/tests/support/wrap.py" lvm image.img pv1.img pv2.img
+python3 "$ROOT/tests/support/wrap.py" md image.img md1.img md2.img md3.img level=5
+python3 "$ROOT/tests/support/wrap.py" partclone image.img backup.img
 echo 'BTRFS error (device sda1): open_ctree failed' > kernel.log
 for table in gpt:whole-disk:2 two:two:1 two:two:130; do
     IFS=: read -r table disk offset <<< "$table"

@@ -319,7 +319,7 @@ def md(image, *targets, level="1", layout="", chunk="65536", version="1.2", even
     data_count = count - {4: 1, 5: 1, 6: 2}.get(level, 0)
     each = -(-size * copies // data_count)
     each = (each // chunk + 8) * chunk if chunk and level in MD_CHUNK_LEVELS else each
-    each = each // 4096 * 4096 + 4096 if level == -1 else each
+    each = (each // max(chunk, 4096) + 2) * max(chunk, 4096) if level == -1 else each
     each = -(-each // 4096) * 4096
     sizes = [each + int(uneven) * chunk * number for number in range(count)]
     array = Array(image, level, layout or ("ls" if level in (5, 6) else ""), chunk, count, sizes)
@@ -488,6 +488,34 @@ def lvm(image, *targets, kind="linear", swap="yes", stripe="65536"):
     for at, data in used_blocks(image):
         for physical, offset in places(at):
             outs[physical].write(FIRST + offset, data)
+
+
+# partclone, format 0002, with the blocks that are not zeros.
+
+def partclone(image, target, *, drop=""):
+    """`drop`: offsets of blocks that the backup lacks."""
+    import zlib
+    crc = lambda data: ~zlib.crc32(data) & 0xffffffff
+    size = os.path.getsize(image)
+    blocks = {at // BLOCK: data for at, data in used_blocks(image)}
+    for at in drop.split(","):
+        blocks.pop(int(at) // BLOCK if at else None, None)
+    count = size // BLOCK
+    bits = bytearray(-(-count // 8))
+    # as in a backup, more than the used blocks: those next to them
+    kept = sorted(number for number in range(count)
+                  if number in blocks or (not drop and number - 1 in blocks))
+    for number in kept:
+        bits[number // 8] |= 1 << number % 8
+    head = struct.pack("<16s14s4sH16sQQQQIIHHHHIBB", b"partclone-image", b"0.3.23", b"0002", 0xc0de,
+                       b"BTRFS", size, count, len(kept), len(kept), BLOCK, 18, 2, 64, 0x20, 4, 256,
+                       1, 1)
+    with open(target, "wb") as out:
+        out.write(head + struct.pack("<I", crc(head)) + bits + struct.pack("<I", crc(bits)))
+        for first in range(0, len(kept), 256):
+            strip = b"".join(blocks.get(number, bytes(BLOCK)).ljust(BLOCK, b"\0")
+                             for number in kept[first:first + 256])
+            out.write(strip + struct.pack("<I", crc(strip)))
 
 
 if __name__ == "__main__":

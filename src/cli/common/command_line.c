@@ -336,8 +336,8 @@ static bool may_be_device(const char *path)
 }
 
 /* Counts the operands that are images: the first, and all up to the last one that belongs to the
- * same file system. Images may have lost their superblocks; the first superblock decides which file
- * system it is. */
+ * same file system, or is a container. Images may have lost their superblocks; the first superblock
+ * decides which file system it is. */
 static size_t count_images(const struct cmd_common *common, char **given, size_t count)
 {
     uint8_t first[BW_UUID_SIZE], fsid[BW_UUID_SIZE];
@@ -347,6 +347,10 @@ static size_t count_images(const struct cmd_common *common, char **given, size_t
     size_t images = 1;
     for (size_t i = 0; i < count; i++) {
         const bool holds = bw_file_holds_superblock(given[i], common->input.offset, fsid);
+        if (bw_file_holds_container(given[i], common->input.offset)) {
+            images = i + 1; /* whose file system is not known yet */
+            continue;
+        }
         if (holds && !known)
             memcpy(first, fsid, sizeof fsid);
         if (holds ? memcmp(first, fsid, sizeof fsid) != 0 : !may_be_device(given[i]))
@@ -373,7 +377,8 @@ static void sort_operands(const struct command *command, struct cmd_common *comm
     common->path_count = count - images;
     for (size_t i = images; i < count && !operands->stray && !common->host; i++) {
         uint8_t fsid[BW_UUID_SIZE];
-        operands->stray_is_image = bw_file_holds_superblock(given[i], common->input.offset, fsid);
+        operands->stray_is_image = bw_file_holds_superblock(given[i], common->input.offset, fsid) ||
+                                   bw_file_holds_container(given[i], common->input.offset);
         operands->stray = operands->stray_is_image || may_be_device(given[i]) ? given[i] : NULL;
     }
 }

@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Images that contain the device in another format: LUKS, LVM, MD, partclone, and stacks of these.
+# What is read is the same as from the bare image.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+if ! have python3; then skip python3 "containers"; finish; fi
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" mixed plain dup subvolumes raid1-2 || exit 1
+cd "$WORK" || exit 1
+bare=$BUILD/fixtures/mixed/dev1.img
+"$PROGRAM" sum "$bare" > want || exit 1
+printf secret > key
+printf 'secret\n' > line.key
+printf wrong > wrong.key
+
+# wrap KIND TARGET... [NAME=VALUE...]: puts $bare into a container.
+wrap() {
+    local kind=$1
+    shift
+    python3 "$ROOT/tests/support/wrap.py" "$kind" "$bare" "$@" || exit 1
+}
+
+# same DESCRIPTION MESSAGE ARGUMENTS...: the files and their hashes are those of the bare image.
+same() {
+    local what=$1 message=$2
+    shift 2
+    expect "$what" 0 "$message" sum "$@"
+    holds "$what: the contents" cmp want out
+}
+
+# LUKS: images of cryptsetup, of the fixture "mixed".
+for version in 1 2; do
+    zstd -q -d "$ROOT/tests/data/containers/l$version.img.zst" -o "luks$version.img"
+    same "LUKS$version" - --key-file key "luks$version.img"
+    same "LUKS$version: a key with a newline" - --key-file line.key "luks$version.img"
+    same "LUKS$version: the second of two keys" - --key-file wrong.key --key-file key \
+        "luks$version.img"
+    "$PROGRAM" sum --key-file - "luks$version.img" < key > out
+    holds "LUKS$version: a key from stdin" cmp want out
+    same "LUKS$version: a key from a descriptor" - --key-fd 7 "luks$version.img" 7< key
+    expect "LUKS$version: a wrong key" 2 'luks..img: no keyslot accepts the key given' \
+        --key-file wrong.key "luks$version.img"
+    expect "LUKS$version: no key" 2 'it is encrypted: give its passphrase in a file with --key-file' \
+        "luks$version.img" < /dev/null
+    expect "LUKS$version: info shows it" 0 - info --key-file key "luks$version.img"
+    holds "LUKS$version: the stack" grep -q "luks$version.img > LUKS$version > btrfs" out
+    expect "LUKS$version: check" 0 - check -q --data --key-file key "luks$version.img"
+done
+expect "an empty key" 2 'the key in /dev/null is empty' --key-file /dev/null luks2.img
+expect "no key file" 2 'cannot open nowhere' --key-file nowhere luks2.img
+expect "a descriptor that is not open" 2 'cannot read the key' --key-fd 77 luks2.img
+expect "no descriptor" 2 'number of an open file descriptor' --key-fd x luks2.img
+cp luks2.img damaged.img
+dd if=/dev/zero of=damaged.img bs=4096 count=4 conv=notrunc status=none
+same "the second header of LUKS2" 'warning: .*the first LUKS2 header is damaged' --key-file key \
+    damaged.img
+dd if=/dev/zero of=damaged.img bs=4096 seek=4 count=4 conv=notrunc status=none
+expect "no header" 2 'damaged.img is not a btrfs file system' --key-file key damaged.img
+head -c 20M luks2.img > cut.img
+expect "a volume that is cut off" 2 'cut.img .LUKS2. is cut off' sum --key-file key cut.img
+head -c 16M luks2.img > header.img
+tail -c +16777217 luks2.img > data.img
+python3 - << 'END'
+import hashlib, struct
+# the data begin at 0, as cryptsetup --header makes it
+with open("header.img", "r+b") as file:
+    for offset in 0, 16384:
+        file.seek(offset)
+        block = bytearray(file.read(16384))
+        block[4096:] = block[4096:].replace(b'"offset":"16777216"', b'"offset":"0"').ljust(
+            12288, b"\0")
+        block[448:512] = bytes(64)
+        block[448:480] = hashlib.sha256(block).digest()
+        file.seek(offset)
+        file.write(block)
+END
+same "a detached header" - --key-file key --luks-header header.img data.img
+expect "without it" 2 'data.img is not a btrfs file system' --key-file key data.img
+expect "the key is in no statedump" 0 - --statedump state --key-file key luks2.img
+holds "none of it" [ "$(grep -c secret state)" -eq 0 ]
+holds "the layer" grep -q '"layout/luks"' state
+
+# MD: levels and layouts, with every device and with as many as possible missing.
+# arrays LEVEL COUNT MISSING OPTIONS...: MISSING are numbers of devices.
+arrays() {
+    local level=$1 count=$2 missing=$3 images=() number
+    shift 3
+    for ((number = 0; number < count; number++)); do images+=("md$number.img"); done
+    wrap md "${images[@]}" "level=$level" "$@"
+    same "MD $level $*" - "${images[@]}"
+    [ -n "$missing" ] || return 0
+    for number in $missing; do unset "images[number]"; done
+    same "MD $level $* without $missing" 'warning: .*is degraded' "${images[@]}"
+}
+for version in 0.90 1.0 1.1 1.2; do
+    arrays 1 2 0 version=$version
+    arrays 0 3 '' version=$version layout=2
+    arrays linear 3 '' version=$version
+    arrays 5 3 1 version=$version
+done
+arrays 0 3 '' layout=1 uneven=3 chunk=16384
+arrays 0 3 '' layout=2 uneven=3 chunk=16384
+arrays 4 3 0
+for layout in la ra ls rs p0 pn; do arrays 5 4 2 layout=$layout chunk=16384; done
+for layout in la ra ls rs p0 pn zr nr nc la6 ra6 ls6 rs6 p06; do
+    arrays 6 5 '1 3' layout=$layout
+done
+for layout in 0x102 0x201 0x10201 0x20201 0x202; do arrays 10 5 1 layout=$layout; done
+wrap md a.img b.img c.img level=5
+expect "too few devices" 2 \
+    'the MD array host:0 is incomplete: of its 3 devices, number 0, 1 are missing; it needs 2' c.img
+wrap md late.img on-time.img level=1 events=3
+wrap md other.img on-time.img level=1 events=9
+same "a late device" 'warning: .*late.img is not used in the MD array: it missed changes' \
+    late.img on-time.img
+wrap md given-up.img gone.img level=1 version=1.0
+dd if="$BUILD/fixtures/plain/dev1.img" of=given-up.img bs=64K skip=1 seek=1 count=1 conv=notrunc \
+    status=none
+"$PROGRAM" devices --raw -o devid,container given-up.img > out 2> /dev/null
+holds "an array that was given up" [ "$(grep -c MD out)" -eq 0 ]
+wrap md one.img two.img level=1
+expect "info shows the array" 0 - info one.img two.img
+holds "the stack of the array" grep -q 'one.img > MD RAID1, 2 devices > btrfs' out
+
+# LVM.
+for kind in linear striped raid0 raid1 mirror; do
+    wrap lvm pv1.img pv2.img pv3.img kind=$kind
+    same "LVM $kind" - pv3.img pv1.img pv2.img
+    same "LVM $kind, by name" - --volume vg0/root pv2.img pv1.img pv3.img
+done
+same "LVM mirror without two devices" - pv2.img
+expect "no such volume" 2 'there is no logical volume home; there are: vg0/swap, vg0/root' \
+    --volume home pv1.img pv2.img pv3.img
+expect "a volume without btrfs" 2 'pv1.img .LVM vg0/swap. is not a btrfs file system' \
+    --volume swap pv1.img pv2.img pv3.img
+wrap lvm pv1.img pv2.img kind=cache
+expect "a type that is not read" 3 'the logical volume root has the type cache, which is not read' \
+    pv1.img pv2.img
+wrap lvm pv1.img pv2.img pv3.img swap=no
+expect "the first device is missing" 2 'the physical volume pv0, last seen as /dev/sda of the volum' \
+    pv2.img pv3.img
+expect "graph shows the layer" 0 - graph pv1.img pv2.img pv3.img
+holds "with its option" grep -q 'vg0/root' out
+
+# partclone.
+wrap partclone backup.img
+same "partclone" - backup.img
+expect "a complete backup" 0 - check -q --data backup.img
+gzip -k -1 backup.img
+if have nbdkit; then same "partclone, compressed" - backup.img.gz; fi
+file=$("$PROGRAM" sum "$bare" | sed 's/^[^ ]*  //' | head -n 1)
+bare=$BUILD/fixtures/plain/dev1.img
+"$PROGRAM" sum "$bare" > want
+offset=$("$PROGRAM" map --json "$bare" /big.txt 2> /dev/null | grep -o '"device_offset":[0-9]*' |
+    head -n 1 | cut -d : -f 2)
+wrap partclone part.img ${offset:+drop="$offset"}
+if [ -n "$offset" ]; then
+    expect "an incomplete backup" 1 'is not in the backup' sum part.img
+fi
+
+# Stacks: MD below LVM below btrfs, as on a NAS; LVM in a partition; two devices of one file system.
+wrap lvm inner.img swap=no
+bare=inner.img
+wrap md n1.img n2.img n3.img level=5
+same "LVM on MD" - n1.img n2.img n3.img
+expect "info shows the stack" 0 - info n1.img n2.img n3.img
+holds "from outside in" grep -q 'n1.img > MD RAID5, 3 devices > LVM vg0/root > btrfs' out
+same "LVM on degraded MD" 'is degraded' n1.img n3.img
+zstd -q -d --sparse "$ROOT/fixtures/disks/gpt.img.zst" -o disk.img
+dd if=inner.img of=disk.img bs=1M seek=2 conv=notrunc,sparse status=none
+same "LVM in a partition" - disk.img
+expect "devices shows the stack" 0 - devices --raw -o container disk.img
+is "its name" "$(cat out)" 'GPT partition 2 > LVM vg0/root'
+same "the partition is selected" - --partition 2 disk.img
+bare=$BUILD/fixtures/raid1-2/dev1.img
+"$PROGRAM" sum "$bare" "$BUILD/fixtures/raid1-2/dev2.img" > want
+wrap partclone first.img
+bare=$BUILD/fixtures/raid1-2/dev2.img
+wrap md m1.img m2.img level=1
+same "each device in another format" - first.img m1.img m2.img
+finish
