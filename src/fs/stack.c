@@ -379,7 +379,7 @@ static struct bw_error *open_group(const struct building *building, struct bw_xl
     return NULL;
 }
 
-/* Opens all containers of one device; if there are none, those of several devices. */
+/* Opens the containers of one device. Those of several devices have to wait for them. */
 static struct bw_error *open_found(const struct building *building, struct bw_xlator **devices,
                                    struct found *found, size_t count, bool *changed)
 {
@@ -425,13 +425,22 @@ static bool is_partition(const struct bw_xlator *device)
     return strcmp(bw_xlator_type(device), bw_partition_container.layer) == 0;
 }
 
+/* Whether a container could not be opened. A partition without a key does not count: the disk lists
+ * all partitions, which helps more. */
+static bool has_failed(const struct building *building, const struct bw_xlator *device)
+{
+    const struct bw_stack_failure *failure = failure_of(building->stack, device);
+    return failure && !(is_partition(device) && failure->why->code == BW_ERROR_NOT_FOUND &&
+                        !building->options->key_count);
+}
+
 static enum rank rank_of(const struct building *building, struct bw_xlator *device)
 {
     struct bw_disk_superblock block;
-    return has_magic(building, device, &block)   ? RANK_BTRFS
-           : failure_of(building->stack, device) ? RANK_FAILED
-           : is_partition(device)                ? RANK_PARTITION
-                                                 : RANK_VOLUME;
+    return has_magic(building, device, &block) ? RANK_BTRFS
+           : has_failed(building, device)      ? RANK_FAILED
+           : is_partition(device)              ? RANK_PARTITION
+                                               : RANK_VOLUME;
 }
 
 static bool contains(const struct bw_xlator *layer, const struct bw_xlator *wanted)

@@ -20,11 +20,11 @@ struct bw_stack {
 };
 
 /**
- * Replaces each child of `map` that is a container by the devices in it, until none is left. Of
- * several volumes in a container, those without a btrfs are dropped if another has one. Leaves
- * disks to fs/disk.c if partitions of them contain a btrfs directly. BW_ERROR_AMBIGUOUS if volumes
- * contain different file systems, and the options select none. Containers that cannot be opened
- * remain, with a failure.
+ * Replaces each child of `map` that is a container by the devices in it, until there are no more
+ * containers. Volumes without a btrfs are dropped if another volume has one. Leaves disks to
+ * fs/disk.c if a partition contains a btrfs directly. BW_ERROR_AMBIGUOUS if volumes contain
+ * different file systems and the options select none. Containers that cannot be opened remain, with
+ * a failure.
  */
 struct bw_error *bw_stack_build(struct bw_fs *fs, struct bw_xlator *map,
                                 const struct bw_fs_options *options, struct bw_stack *stack);

@@ -7,7 +7,7 @@
 
 struct bw_keys;
 
-/** Copies the keys of the options, and remembers whom to ask for more. BW_ERROR_NO_MEMORY. */
+/** Copies the keys and the callback for passphrases from the options. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_keys_create(const struct bw_fs_options *options, struct bw_keys **keys);
 
 /** Clears and frees them; `keys` may be NULL. */
@@ -17,9 +17,9 @@ void bw_keys_destroy(struct bw_keys *keys);
 typedef struct bw_error *bw_key_trial(void *context, const uint8_t *key, size_t length, bool *fits);
 
 /**
- * Tries all keys, then passphrases that the user is asked for; those that fit are kept for other
- * volumes. `volume` names the volume for the user. BW_ERROR_NOT_FOUND if none fits, with a message
- * that says how to give one. For one thread at a time.
+ * Tries all keys, then asks the user for passphrases. A passphrase that fits is kept for other
+ * volumes. `volume` names the volume for the user. BW_ERROR_NOT_FOUND if no key fits; the message
+ * explains how to provide one. For one thread at a time.
  */
 struct bw_error *bw_keys_try(struct bw_keys *keys, const char *volume, bw_key_trial *try,
                              void *context);

@@ -90,7 +90,7 @@ holds "a layer that only passes" env BTRFS_WALK_XLATOR_PATH="$WORK/xlators" "$PR
 object abi \
     'const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI + 1, sizeof bw_xlator_api, &it};'
 refused "another ABI" \
-    'bad/abi.so: it was built for version 8 of the layer interface, this is version 7: '\
+    'bad/abi.so: it was built for version 9 of the layer interface, this is version 8: '\
 'rebuild it' bad/abi
 object silently \
     'static struct bw_xlator_class that = {.takes = BW_TAKES(BW_CONTROL_CHUNK)}; '\

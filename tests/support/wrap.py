@@ -401,9 +401,10 @@ class Group:
             f'status = ["ALLOCATABLE"]\nflags = []\ndev_size = {size // 512}\npe_start = '
             f"{FIRST // 512}\npe_count = {(size - FIRST) // EXTENT}\n}}\n"
             for number, size in enumerate(sizes))
-        return (f'vg0 {{\nid = "{lvm_id(99)}"\nseqno = 4\nformat = "lvm2"\nstatus = ["RESIZEABLE", '
-                f'"READ", "WRITE"]\nflags = []\nextent_size = {EXTENT // 512}\nmax_lv = 0\nmax_pv = '
-                f"0\nmetadata_copies = 0\nphysical_volumes {{\n{physicals}}}\nlogical_volumes {{\n"
+        return (f'vg0 {{\nid = "{lvm_id(99)}"\nseqno = 4\nformat = "lvm2"\nstatus = ["RESIZEABLE"'
+                f', "READ", "WRITE"]\nflags = []\nextent_size = {EXTENT // 512}\nmax_lv = 0\n'
+                f"max_pv = 0\nmetadata_copies = 0\nphysical_volumes {{\n{physicals}}}\n"
+                "logical_volumes {\n"
                 + "".join(self.volumes) + '}\n}\n# written by a test\ncontents = "Text Format '
                 'Volume Group"\nversion = 1\ndescription = ""\ncreation_host = "test"\n'
                 "creation_time = 1\n").encode() + b"\0"
@@ -427,55 +428,71 @@ def lvm_label(number, size, text):
     yield start + 512, text[length - offset:]
 
 
+def lvm_runs(group, extents):
+    """A linear volume in short runs on all devices."""
+    runs, left, step = [], extents, 0
+    while left:
+        length = min(left, 1 + step * 5 % 7)
+        runs.append((group.take(step * 2 % group.count, length), length))
+        left, step = left - length, step + 1
+    group.linear("root", runs)
+
+    def places(at):
+        for (physical, begin), length in runs:
+            if at < length * EXTENT:
+                return [(physical, begin * EXTENT + at)]
+            at -= length * EXTENT
+        return []
+    return places
+
+
+def lvm_members(kind, areas, extents, stripe):
+    """The text of a segment."""
+    count, sectors = len(areas), stripe // 512
+    pairs = ", ".join(f'"pv{area[0]}", {area[1]}' for area in areas)
+    images = [f'"root_rimage_{number}"' for number in range(count)]
+    metas = [f'"root_rmeta_{number}"' for number in range(count)]
+    striped = f"stripe_count = {count}\nstripe_size = {sectors}\n"
+    return {
+        "striped": f"{striped}stripes = [{pairs}]",
+        "raid0": f"{striped}raid0_lvs = [{', '.join(images)}]",
+        "mirror": f"mirror_count = {count}\nextents_moved = {extents}\nmirrors = ["
+                  + ", ".join(f"{image}, 0" for image in images) + "]",
+        "raid1": f"device_count = {count}\nregion_size = 4096\nraids = ["
+                 + ", ".join(f"{meta}, {image}" for meta, image in zip(metas, images)) + "]",
+        "cache": "chunk_size = 128"}[kind]
+
+
+def lvm_areas(group, kind, extents, stripe):
+    """A volume with an area on each device."""
+    mirrors = kind in ("raid1", "mirror")
+    length = extents if mirrors else extents // group.count
+    areas = [group.take(number, length) for number in range(group.count)]
+    for number, area in enumerate(areas):
+        if kind != "striped":
+            group.linear(f"root_rimage_{number}", [(area, length)], False)
+        if kind == "raid1":
+            group.linear(f"root_rmeta_{number}", [(group.take(number, 1), 1)], False)
+    group.add("root", [(kind, extents, lvm_members(kind, areas, extents, stripe))])
+
+    def places(at):
+        if mirrors:
+            return [(number, area[1] * EXTENT + at) for number, area in enumerate(areas)]
+        number = at // stripe
+        physical, begin = areas[number % group.count]
+        return [(physical, begin * EXTENT + number // group.count * stripe + at % stripe)]
+    return places
+
+
 def lvm(image, *targets, kind="linear", swap="yes", stripe="65536"):
     count, stripe = len(targets), int(stripe)
     extents = -(-os.path.getsize(image) // EXTENT)
     extents += -extents % count
-    group, each = Group(count), extents // count
+    group = Group(count)
     if swap == "yes":
         group.linear("swap", [(group.take(0, 2), 2)])
-    if kind == "linear":
-        runs, left, step = [], extents, 0
-        while left:
-            length = min(left, 1 + step * 5 % 7)
-            runs.append((group.take(step * 2 % count, length), length))
-            left, step = left - length, step + 1
-        group.linear("root", runs)
-
-        def places(at):
-            for (physical, begin), length in runs:
-                if at < length * EXTENT:
-                    return [(physical, begin * EXTENT + at)]
-                at -= length * EXTENT
-    else:
-        mirrors = kind in ("raid1", "mirror")
-        length = extents if mirrors else each
-        areas = [group.take(number, length) for number in range(count)]
-        if kind != "striped":
-            for number, area in enumerate(areas):
-                group.linear(f"root_rimage_{number}", [(area, length)], False)
-        if kind == "raid1":
-            for number in range(count):
-                group.linear(f"root_rmeta_{number}", [(group.take(number, 1), 1)], False)
-        pairs = ", ".join(f'"pv{area[0]}", {area[1]}' for area in areas)
-        images = ", ".join(f'"root_rimage_{number}"' for number in range(count))
-        members = {
-            "striped": f"stripe_count = {count}\nstripe_size = {stripe // 512}\nstripes = [{pairs}]",
-            "mirror": f"mirror_count = {count}\nextents_moved = {extents}\nmirrors = ["
-                      + ", ".join(f'"root_rimage_{number}", 0' for number in range(count)) + "]",
-            "raid1": f"device_count = {count}\nregion_size = 4096\nraids = ["
-                     + ", ".join(f'"root_rmeta_{number}", "root_rimage_{number}"'
-                                 for number in range(count)) + "]",
-            "raid0": f"stripe_count = {count}\nstripe_size = {stripe // 512}\nraid0_lvs = [{images}]",
-            "cache": "chunk_size = 128"}[kind]
-        group.add("root", [(kind, extents, members)])
-
-        def places(at):
-            if mirrors:
-                return [(number, area[1] * EXTENT + at) for number, area in enumerate(areas)]
-            number = at // stripe
-            physical, begin = areas[number % count]
-            return [(physical, begin * EXTENT + number // count * stripe + at % stripe)]
+    places = (lvm_runs(group, extents) if kind == "linear"
+              else lvm_areas(group, kind, extents, stripe))
     sizes = [FIRST + (used + 3) * EXTENT for used in group.used]
     text = group.text(sizes)
     outs = []
@@ -498,13 +515,13 @@ def partclone(image, target, *, drop=""):
     crc = lambda data: ~zlib.crc32(data) & 0xffffffff
     size = os.path.getsize(image)
     blocks = {at // BLOCK: data for at, data in used_blocks(image)}
-    for at in drop.split(","):
-        blocks.pop(int(at) // BLOCK if at else None, None)
+    dropped = {int(at) // BLOCK for at in drop.split(",") if at}
     count = size // BLOCK
     bits = bytearray(-(-count // 8))
     # as in a backup, more than the used blocks: those next to them
-    kept = sorted(number for number in range(count)
-                  if number in blocks or (not drop and number - 1 in blocks))
+    groups = {number // 16 for number in blocks}
+    kept = [number for number in range(count)
+            if number // 16 in groups and number not in dropped]
     for number in kept:
         bits[number // 8] |= 1 << number % 8
     head = struct.pack("<16s14s4sH16sQQQQIIHHHHIBB", b"partclone-image", b"0.3.23", b"0002", 0xc0de,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * layout/luks: shows the decrypted contents of a LUKS volume. A keyslot contains the volume key,
- * spread over many sectors and encrypted with a key from a passphrase; a digest tells whether it is
- * the right one. The volume key decrypts each sector of the data by itself, with the sector's
+ * spread over many sectors and encrypted with a key from a passphrase; a digest verifies
+ * it. The volume key decrypts each sector of the data by itself, with the sector's
  * number as the initialization vector.
  *
  * The key functions and the ciphers are those of libgcrypt. libcryptsetup is not used: it reads
@@ -573,7 +573,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
     }
 }
 
-/* What was never written to the volume is a hole in a sparse image, and contains nothing. */
+/* Holes of a sparse image were never written, so they contain no encrypted data. */
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
     const struct luks *luks = bw_xlator_private(xlator);

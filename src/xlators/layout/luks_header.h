@@ -42,7 +42,7 @@ struct bw_luks_slot {
     char split_hash[32];
 };
 
-/** What a volume key is compared with. */
+/** A digest that verifies a volume key. */
 struct bw_luks_digest {
     struct bw_luks_kdf kdf; /**< pbkdf2 */
     uint8_t value[BW_LUKS_SALT];
@@ -66,8 +66,8 @@ struct bw_luks_header {
 /** Whether a device begins like an encrypted volume. */
 bool bw_luks_find(const struct bw_frame *frame, struct bw_xlator *device);
 
-/** Reads the header of a device; if its first copy is damaged, the second one. BW_ERROR_CORRUPT,
- * BW_ERROR_UNSUPPORTED with the name of what is not supported. */
+/** Reads the header of a device, or its second copy if the first one is damaged.
+ * BW_ERROR_CORRUPT; BW_ERROR_UNSUPPORTED, which names the unsupported feature. */
 struct bw_error *bw_luks_header_read(const struct bw_frame *frame, struct bw_xlator *device,
                                      struct bw_luks_header *header);
 

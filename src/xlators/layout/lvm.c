@@ -112,7 +112,7 @@ static struct bw_error *missing_error(const struct bw_lvm_group *group,
                            physical->device, group->name, physical->id);
 }
 
-/* Locates a byte on a physical volume that is there, if any of its copies is. */
+/* Locates a copy of a byte on a physical volume that is not missing. */
 static struct bw_error *find_place(const struct lvm *lvm, uint64_t address, struct place *place)
 {
     const size_t copies = copies_at(lvm, address);
@@ -263,7 +263,7 @@ static uint64_t size(struct bw_xlator *xlator)
     return lvm->volume->size;
 }
 
-/* The next address in a piece, or behind it if the piece has only zeros from there on. */
+/* The next stored address in a piece, or the end of the piece. */
 static uint64_t next_in_piece(const struct place *place, uint64_t address)
 {
     const uint64_t next = bw_xlator_next_stored(place->physical->layer, place->offset);
@@ -330,8 +330,8 @@ static struct bw_error *choose_volume(struct lvm *lvm, const char *wanted)
                            wanted, (int)names.length, names.data ? names.data : "");
 }
 
-/* Walks the volume once, because a type that is not read, or a loop, concerns all of it. Reports
- * each missing physical volume that it needs. */
+/* Locates each area once, so that unsupported types and loops are found before the first read.
+ * Reports missing physical volumes. */
 static struct bw_error *check_volume(struct bw_xlator *xlator)
 {
     const struct lvm *lvm = bw_xlator_private(xlator);
@@ -438,7 +438,7 @@ static const char page[] =
     "    btrfs-walk --volume vg0/home disk1.img -d disk2.img\n\n"
     "It reads linear and striped volumes, mirrors, RAID0 and RAID1. Volumes of other types, such "
     "as thin volumes, snapshots, caches and RAID with parity, are refused by name. If a physical "
-    "volume is missing, only what lies on it cannot be read.\n\n"
+    "volume is missing, only the data on it cannot be read.\n\n"
     "The newest metadata on any physical volume count. Metadata with a wrong checksum are not "
     "used.\n";
 

@@ -26,7 +26,7 @@ enum {
     LARGEST_EXTENT = 1 << 30,
 };
 
-/* The label, and behind it the header of the physical volume. */
+/* The label, followed by the header of the physical volume. */
 struct disk_label {
     char magic[8];
     bw_le64 sector;
@@ -371,7 +371,7 @@ static struct bw_error *add_volume(const struct parser *parser, struct bw_lvm_gr
     return NULL;
 }
 
-/* The index of a volume with this name; false if there is none. */
+/* Finds a volume by its name. */
 static bool find_volume(const struct bw_lvm_group *group, const struct node *name,
                         struct bw_lvm_area *area)
 {
@@ -566,7 +566,7 @@ static struct bw_error *parse_group(const char *text, size_t length, struct bw_l
 
 /* Metadata areas. */
 
-/* Reads a text that may continue at the beginning of the ring, behind its header. */
+/* Reads a text. At the end of the ring, it continues after the header. */
 static bool read_ring(const struct bw_frame *frame, struct bw_xlator *device,
                       const struct disk_area *area, char *text, uint64_t length)
 {

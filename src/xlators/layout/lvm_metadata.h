@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Metadata of LVM2: labels of physical volumes, and volume groups, which are described in a text.
- * Sources: lib/format_text and lib/label in LVM2 2.03 (layout.h, import_vsn1.c), and texts that its
- * programs wrote.
+ * Sources: lib/format_text and lib/label in LVM2 2.03, and texts that its programs wrote.
  */
 #ifndef BW_XLATORS_LAYOUT_LVM_METADATA_H
 #define BW_XLATORS_LAYOUT_LVM_METADATA_H

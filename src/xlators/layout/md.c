@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * layout/md: shows an array of Linux software RAID (MD) as a device. Its children are the devices
- * of the array in any order; their superblocks say what they are. Bytes of missing devices are read
- * from copies, or computed from parity.
+ * of the array in any order; their superblocks contain their roles. Bytes of missing devices are
+ * read from copies, or computed from parity.
  *
- * The levels and layouts are those of the kernel: md-linear.c, raid0.c, raid10.c and raid5.c in
- * drivers/md.
+ * Source: the personalities of the levels in the kernel's drivers/md.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,258 +17,23 @@
 #include "ondisk/superblock.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
-#include "xlators/layout/md_superblock.h"
+#include "xlators/layout/md_layout.h"
 
 /* A device of the array. */
 struct member {
     struct bw_xlator *layer; /* NULL: it is missing */
     uint64_t offset;         /* of its data */
-    uint64_t size;           /* of its data, in linear arrays and RAID0 */
+    uint64_t size;           /* room for data */
     uint64_t current;        /* its data are valid up to here */
-};
-
-/* RAID0 over devices of different sizes has zones: in each, the devices that are large enough. */
-struct zone {
-    uint64_t end;   /* on the array */
-    uint64_t begin; /* on each device */
-    uint32_t first; /* index of its first device in `striped` */
-    uint32_t count; /* of its devices */
-};
-
-/* The layout of RAID10. */
-struct mirrors {
-    uint32_t near_copies, far_copies; /* of each chunk: side by side, and far apart */
-    uint32_t set_size;                /* devices in a set, in which far copies move */
-    uint64_t stride;                  /* from one far copy to the next */
-    bool interleaves;                 /* far copies follow directly: the layout "offset" */
 };
 
 struct md {
     struct bw_md_superblock array; /* of the newest member */
     struct member *members;        /* by their role */
     uint32_t given;                /* members that are not missing */
-    uint64_t size;
-    struct zone *zones;
-    uint32_t zone_count;
-    uint32_t *striped; /* roles of the devices of each zone */
-    struct mirrors mirrors;
+    struct bw_md_layout layout;
     char title[64];
 };
-
-/* Where a byte of the array is. */
-struct place {
-    uint32_t role;
-    uint64_t offset; /* in the data of that device */
-    uint64_t length; /* bytes that follow there */
-};
-
-/* A row of RAID4, 5 or 6: a chunk of each device at the same offset. */
-struct row {
-    uint64_t number;
-    uint32_t p, q; /* roles of the devices with parity; q: only in RAID6 */
-    bool by_role;  /* the coefficients of Q follow the roles */
-};
-
-static uint32_t parity_of(const struct md *md)
-{
-    return md->array.level == 6 ? 2 : md->array.level >= 4 && md->array.level <= 5 ? 1 : 0;
-}
-
-/* Linear arrays and RAID0. */
-
-static void locate_linear(const struct md *md, uint64_t address, struct place *place)
-{
-    place->role = 0;
-    while (address >= md->members[place->role].size)
-        address -= md->members[place->role++].size;
-    place->offset = address;
-    place->length = md->members[place->role].size - address;
-}
-
-/* In the original layout, chunks are counted from the beginning of the array, in the other one from
- * the beginning of the zone. */
-static void locate_striped(const struct md *md, uint64_t address, struct place *place)
-{
-    enum { ORIGINAL = 1 };
-    const uint64_t chunk = md->array.chunk;
-    const struct zone *zone = md->zones;
-    while (address >= zone->end)
-        zone++;
-    const uint64_t inside = address - (zone == md->zones ? 0 : zone[-1].end);
-    const bool is_original = md->array.has_layout && md->array.layout == ORIGINAL;
-    const uint64_t counted = is_original ? address : inside;
-    place->role = md->striped[zone->first + counted / chunk % zone->count];
-    place->offset = zone->begin + inside / (chunk * zone->count) * chunk + counted % chunk;
-    place->length = chunk - counted % chunk;
-}
-
-/* RAID10. */
-
-/* The device with the next far copy. The last set also has the devices that do not fill a set. */
-static uint32_t next_far_device(const struct md *md, uint32_t device)
-{
-    const uint32_t count = md->array.device_count, set = md->mirrors.set_size;
-    const uint32_t begin = device / set * set, last = (count / set - 1) * set;
-    device += md->mirrors.near_copies;
-    if (count % set && device > last)
-        return last + (device - last) % (set + count % set);
-    return begin + device % set;
-}
-
-static void locate_mirrored(const struct md *md, uint64_t address, uint32_t copy,
-                            struct place *place)
-{
-    const struct mirrors *mirrors = &md->mirrors;
-    const uint64_t chunk = md->array.chunk, count = md->array.device_count;
-    const uint64_t number = address / chunk * mirrors->near_copies + copy / mirrors->far_copies;
-    uint64_t row = number / count;
-    place->role = (uint32_t)(number % count);
-    /* near copies beyond the last device continue in the next row */
-    const uint64_t first = address / chunk * mirrors->near_copies / count;
-    row = mirrors->interleaves ? first * mirrors->far_copies + (row - first) : row;
-    place->offset = row * chunk + address % chunk;
-    place->length = chunk - address % chunk;
-    for (uint32_t far = 0; far < copy % mirrors->far_copies; far++) {
-        place->role = next_far_device(md, place->role);
-        place->offset += mirrors->stride;
-    }
-}
-
-/* RAID4, 5 and 6. */
-
-/* Layouts of RAID5, and of RAID6, which adds others. */
-enum layout {
-    LEFT_ASYMMETRIC,
-    RIGHT_ASYMMETRIC,
-    LEFT_SYMMETRIC,
-    RIGHT_SYMMETRIC,
-    PARITY_FIRST,
-    PARITY_LAST,
-    ROTATING_ZERO_RESTART = 8,
-    ROTATING_N_RESTART,
-    ROTATING_N_CONTINUE,
-    Q_LAST = 16, /* added to a layout of RAID5 on all devices but the last */
-};
-
-static bool is_layout(const struct md *md)
-{
-    const uint32_t layout = md->array.layout;
-    return md->array.level == 4 || layout <= PARITY_LAST ||
-           (md->array.level == 6 &&
-            ((layout >= ROTATING_ZERO_RESTART && layout <= ROTATING_N_CONTINUE) ||
-             (layout >= Q_LAST && layout <= Q_LAST + PARITY_FIRST)));
-}
-
-/* The device with data piece `data` of a row with one parity device among `count`. */
-static uint32_t place_in_raid5(enum layout layout, uint32_t count, uint32_t data, struct row *row)
-{
-    const uint32_t turn = (uint32_t)(row->number % count);
-    switch (layout) {
-    case LEFT_ASYMMETRIC:
-    case LEFT_SYMMETRIC:
-        row->p = count - 1 - turn;
-        break;
-    case RIGHT_ASYMMETRIC:
-    case RIGHT_SYMMETRIC:
-        row->p = turn;
-        break;
-    default:
-        row->p = layout == PARITY_FIRST ? 0 : count - 1;
-    }
-    if (layout == LEFT_SYMMETRIC || layout == RIGHT_SYMMETRIC)
-        return (row->p + 1 + data) % count;
-    return data + (data >= row->p);
-}
-
-/* The data pieces begin after P and Q, or fill the devices around them in order. */
-static uint32_t place_around(uint32_t count, uint32_t data, bool rotates, struct row *row)
-{
-    row->q = (row->p + 1) % count;
-    if (rotates)
-        return (row->p + 2 + data) % count;
-    if (row->q == 0)
-        return data + 1;
-    return data + (data >= row->p ? 2 : 0);
-}
-
-static uint32_t place_in_raid6(uint32_t layout, uint32_t count, uint32_t data, struct row *row)
-{
-    const uint32_t turn = (uint32_t)(row->number % count);
-    if (layout >= Q_LAST) {
-        row->q = count - 1;
-        return place_in_raid5((enum layout)(layout - Q_LAST), count - 1, data, row);
-    }
-    row->by_role = layout >= ROTATING_ZERO_RESTART;
-    switch (layout) {
-    case LEFT_ASYMMETRIC:
-    case LEFT_SYMMETRIC:
-        row->p = count - 1 - turn;
-        return place_around(count, data, layout == LEFT_SYMMETRIC, row);
-    case RIGHT_ASYMMETRIC:
-    case RIGHT_SYMMETRIC:
-    case ROTATING_ZERO_RESTART:
-        row->p = turn;
-        return place_around(count, data, layout == RIGHT_SYMMETRIC, row);
-    case ROTATING_N_RESTART:
-        row->p = count - 1 - (uint32_t)((row->number + 1) % count);
-        return place_around(count, data, false, row);
-    case ROTATING_N_CONTINUE:
-        row->p = count - 1 - turn;
-        row->q = (row->p + count - 1) % count;
-        return (row->p + 1 + data) % count;
-    default:
-        row->p = layout == PARITY_FIRST ? 0 : count - 2;
-        row->q = row->p + 1;
-        return data + (layout == PARITY_FIRST ? 2 : 0);
-    }
-}
-
-static void locate_in_row(const struct md *md, uint64_t address, struct place *place,
-                          struct row *row)
-{
-    const uint64_t chunk = md->array.chunk;
-    const uint32_t count = md->array.device_count, parity = parity_of(md);
-    const uint64_t number = address / chunk;
-    const uint32_t data = (uint32_t)(number % (count - parity));
-    *row = (struct row){.number = number / (count - parity), .q = UINT32_MAX};
-    if (md->array.level == 6)
-        place->role = place_in_raid6(md->array.layout, count, data, row);
-    else
-        place->role = place_in_raid5(
-            md->array.level == 4 ? PARITY_LAST : (enum layout)md->array.layout, count, data, row);
-    place->offset = row->number * chunk + address % chunk;
-    place->length = chunk - address % chunk;
-}
-
-/* Locating. */
-
-static uint32_t copies_of(const struct md *md)
-{
-    return md->array.level == 1    ? md->array.device_count
-           : md->array.level == 10 ? md->mirrors.near_copies * md->mirrors.far_copies
-                                   : 1;
-}
-
-static void locate(const struct md *md, uint64_t address, uint32_t copy, struct place *place)
-{
-    struct row row;
-    switch (md->array.level) {
-    case BW_MD_LINEAR:
-        locate_linear(md, address, place);
-        break;
-    case 0:
-        locate_striped(md, address, place);
-        break;
-    case 1:
-        *place = (struct place){copy, address, md->size - address};
-        break;
-    case 10:
-        locate_mirrored(md, address, copy, place);
-        break;
-    default:
-        locate_in_row(md, address, place, &row);
-    }
-}
 
 static bool is_current(const struct md *md, uint32_t role, uint64_t offset, uint64_t length)
 {
@@ -279,10 +43,10 @@ static bool is_current(const struct md *md, uint32_t role, uint64_t offset, uint
 
 /* Rebuilding pieces of a row. */
 
-/* What remains of a row, and the coefficients with which it yields the piece that is wanted. */
+/* The pieces of a row from which a missing piece is computed, and their coefficients. */
 struct rebuilding {
     const struct md *md;
-    struct row row;
+    struct bw_md_row row;
     uint32_t wanted;   /* the role of the piece */
     uint64_t offset;   /* of the piece in the data of each device */
     uint32_t length;   /* bytes */
@@ -385,7 +149,7 @@ static void combine(const struct rebuilding *work, const struct factors *factors
     bw_field_combine(used, work->length, coefficients, vectors, result);
 }
 
-static struct bw_error *not_enough(const struct place *place)
+static struct bw_error *not_enough(const struct bw_md_place *place)
 {
     return bw_error_create(BW_ERROR_MISSING_DEVICE,
                            "the devices given do not suffice for offset %" PRIu64
@@ -402,7 +166,7 @@ static struct bw_error *rebuild_from(const struct bw_frame *frame, struct rebuil
             BW_TRY(read_vector(frame, work, role, room + (size_t)role * work->length));
     set_exponents(work);
     if (!choose_factors(work, &factors))
-        return not_enough(&(struct place){.role = work->wanted, .offset = work->offset});
+        return not_enough(&(struct bw_md_place){.role = work->wanted, .offset = work->offset});
     combine(work, &factors, result);
     return NULL;
 }
@@ -412,9 +176,9 @@ static struct bw_error *rebuild(const struct bw_frame *frame, const struct md *m
                                 uint32_t length, uint8_t *result)
 {
     const size_t count = md->array.device_count;
-    struct place place;
+    struct bw_md_place place;
     struct rebuilding work = {.md = md, .length = length};
-    locate_in_row(md, address, &place, &work.row);
+    bw_md_locate_in_row(&md->layout, address, &place, &work.row);
     work.wanted = place.role;
     work.offset = place.offset;
     BW_AUTO_FREE uint8_t **vectors = calloc(count, sizeof *vectors);
@@ -446,9 +210,9 @@ struct batch {
 static struct bw_error *read_copies(const struct bw_frame *frame, const struct md *md,
                                     const struct piece *piece, struct bw_error *error)
 {
-    for (uint32_t copy = 0; copy < copies_of(md); copy++) {
-        struct place place;
-        locate(md, piece->address, copy, &place);
+    for (uint32_t copy = 0; copy < bw_md_copies(&md->layout); copy++) {
+        struct bw_md_place place;
+        bw_md_locate(&md->layout, piece->address, copy, &place);
         if (place.role == piece->role ||
             !is_current(md, place.role, place.offset, piece->below.length))
             continue;
@@ -464,8 +228,8 @@ static struct bw_error *read_copies(const struct bw_frame *frame, const struct m
     }
     if (error)
         return error;
-    struct place place;
-    locate(md, piece->address, 0, &place);
+    struct bw_md_place place;
+    bw_md_locate(&md->layout, piece->address, 0, &place);
     return not_enough(&place);
 }
 
@@ -474,7 +238,7 @@ static struct bw_error *recover(const struct bw_frame *frame, const struct md *m
                                 struct piece *piece)
 {
     struct bw_error *error = BW_TAKE(piece->below.error);
-    if (!parity_of(md))
+    if (!bw_md_parity(&md->layout))
         return read_copies(frame, md, piece, error);
     struct bw_error *second =
         rebuild(frame, md, piece->address, piece->below.length, piece->below.buffer);
@@ -514,17 +278,18 @@ static void read_batch(const struct bw_frame *frame, const struct md *md, struct
     batch->count = 0;
 }
 
-/* The first copy on a device that is there, so that arrays in order are read in one round. */
-static void choose_place(const struct md *md, uint64_t address, uint64_t left, struct place *place)
+/* Chooses the first copy whose device is not missing. */
+static void choose_place(const struct md *md, uint64_t address, uint64_t left,
+                         struct bw_md_place *place)
 {
-    const uint32_t copies = copies_of(md);
+    const uint32_t copies = bw_md_copies(&md->layout);
     for (uint32_t copy = 0; copy < copies; copy++) {
-        locate(md, address, copy, place);
+        bw_md_locate(&md->layout, address, copy, place);
         const uint64_t length = place->length < left ? place->length : left;
         if (is_current(md, place->role, place->offset, length))
             return;
     }
-    locate(md, address, 0, place);
+    bw_md_locate(&md->layout, address, 0, place);
 }
 
 static void add_pieces(const struct bw_frame *frame, const struct md *md, struct batch *batch,
@@ -533,7 +298,7 @@ static void add_pieces(const struct bw_frame *frame, const struct md *md, struct
     for (uint32_t done = 0; done < request->length;) {
         const uint64_t address = request->address + done;
         const uint32_t left = request->length - done;
-        struct place place;
+        struct bw_md_place place;
         choose_place(md, address, left, &place);
         const uint32_t length = place.length < left ? (uint32_t)place.length : left;
         struct piece *piece = &batch->pieces[batch->count++];
@@ -560,11 +325,12 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     batch.count = 0;
     for (size_t i = 0; i < count; i++) {
         struct bw_request *request = &requests[i];
-        if (request->address > md->size || request->length > md->size - request->address)
+        if (request->address > md->layout.size ||
+            request->length > md->layout.size - request->address)
             request->error = bw_error_create(BW_ERROR_CORRUPT,
                                              "the array ends at %" PRIu64
                                              ", before the end of %" PRIu32 " bytes at %" PRIu64,
-                                             md->size, request->length, request->address);
+                                             md->layout.size, request->length, request->address);
         else
             add_pieces(frame, md, &batch, request);
     }
@@ -574,8 +340,8 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 static void advise_range(const struct bw_frame *frame, const struct md *md, struct bw_range range)
 {
     enum { MOST = 256 /* pieces of a range: more cannot be worth announcing */ };
-    for (unsigned i = 0; i < MOST && range.length && range.address < md->size; i++) {
-        struct place place;
+    for (unsigned i = 0; i < MOST && range.length && range.address < md->layout.size; i++) {
+        struct bw_md_place place;
         choose_place(md, range.address, 1, &place);
         const uint64_t length = place.length < range.length ? place.length : range.length;
         const struct member *member = &md->members[place.role];
@@ -597,12 +363,6 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
 }
 
 /* Setting up. */
-
-static struct bw_error *refuse(const struct md *md, const char *what)
-{
-    return bw_error_create(BW_ERROR_UNSUPPORTED, "the MD array %s%s%s", md->array.name,
-                           *md->array.name ? " " : "", what);
-}
 
 /* Finds the newest superblock. A device that missed more than one change is out of date. */
 static struct bw_error *find_newest(struct bw_xlator *xlator, struct bw_md_superblock *found)
@@ -654,10 +414,11 @@ static void add_member(struct bw_xlator *xlator, size_t index, const struct bw_m
 static uint32_t least_members(const struct md *md)
 {
     const uint32_t count = md->array.device_count;
-    const uint32_t parity = parity_of(md);
-    return md->array.level == 1    ? 1
-           : md->array.level == 10 ? (count + 1) / (copies_of(md) ? copies_of(md) : 1)
-                                   : count - parity;
+    const uint32_t parity = bw_md_parity(&md->layout);
+    return md->array.level == 1 ? 1
+           : md->array.level == 10
+               ? (count + 1) / (bw_md_copies(&md->layout) ? bw_md_copies(&md->layout) : 1)
+               : count - parity;
 }
 
 static void append_missing(const struct md *md, struct bw_buffer *text)
@@ -688,107 +449,21 @@ static struct bw_error *check_members(struct bw_xlator *xlator)
     return NULL;
 }
 
-/* Linear arrays and RAID0 use all of each device, in whole chunks. */
-static struct bw_error *add_sizes(struct md *md)
-{
-    for (uint32_t i = 0; i < md->array.device_count; i++) {
-        struct member *member = &md->members[i];
-        if (md->array.chunk)
-            member->size -= member->size % md->array.chunk;
-        member->current = member->size;
-        if (member->size > INT64_MAX - md->size)
-            return refuse(md, "has an impossible size");
-        md->size += member->size;
-    }
-    return NULL;
-}
-
-/* The end of the devices' part that the next zone uses: the size of the smallest larger device. */
-static uint64_t next_end(const struct md *md, uint64_t begin)
-{
-    uint64_t end = UINT64_MAX;
-    for (uint32_t i = 0; i < md->array.device_count; i++)
-        if (md->members[i].size > begin && md->members[i].size < end)
-            end = md->members[i].size;
-    return end;
-}
-
-static struct bw_error *add_zones(struct md *md)
-{
-    const uint32_t count = md->array.device_count;
-    uint32_t used = 0;
-    md->zones = calloc(count, sizeof *md->zones);
-    md->striped = calloc((size_t)count * count, sizeof *md->striped);
-    if (!md->zones || !md->striped)
-        return bw_error_no_memory();
-    uint64_t begin = 0, total = 0;
-    for (uint64_t end; (end = next_end(md, begin)) != UINT64_MAX; begin = end) {
-        struct zone *zone = &md->zones[md->zone_count++];
-        *zone = (struct zone){.begin = begin, .first = used};
-        for (uint32_t i = 0; i < count; i++)
-            if (md->members[i].size >= end)
-                md->striped[used++] = i;
-        zone->count = used - zone->first;
-        zone->end = total += (end - begin) * zone->count;
-    }
-    return NULL;
-}
-
-/* Chunks are counted as the kernel does: first those of the array, then those of a device. */
-static struct bw_error *set_mirrors(struct md *md)
-{
-    const uint32_t layout = md->array.layout, count = md->array.device_count;
-    struct mirrors *mirrors = &md->mirrors;
-    const uint32_t nears = layout & 255, fars = layout >> 8 & 255, sets = layout >> 17;
-    *mirrors = (struct mirrors){.near_copies = nears,
-                                .far_copies = fars,
-                                .interleaves = layout >> 16 & 1,
-                                .set_size = sets == 0   ? count
-                                            : sets == 1 ? (fars ? count / fars : 0)
-                                                        : nears * fars};
-    if (!nears || !fars || nears * fars > count || sets > 2 || !mirrors->set_size ||
-        mirrors->set_size > count)
-        return refuse(md, "has an unknown layout of RAID10");
-    const uint64_t chunks = md->array.used_size / md->array.chunk / fars * count / nears;
-    const uint64_t used = (chunks * nears * fars + count - 1) / count;
-    mirrors->stride = mirrors->interleaves ? md->array.chunk : used / fars * md->array.chunk;
-    md->size = chunks * md->array.chunk;
-    return NULL;
-}
-
-static struct bw_error *set_rows(struct md *md)
-{
-    const uint32_t data = md->array.device_count - parity_of(md);
-    if (!is_layout(md) || md->array.device_count < parity_of(md) + 1 ||
-        md->array.device_count > BW_FIELD_VECTORS)
-        return refuse(md, "has an unknown layout");
-    const uint64_t chunks = md->array.used_size / md->array.chunk;
-    if (chunks > INT64_MAX / md->array.chunk / data)
-        return refuse(md, "has an impossible size");
-    md->size = chunks * md->array.chunk * data;
-    return NULL;
-}
-
 static struct bw_error *set_layout(struct bw_xlator *xlator)
 {
     struct md *md = bw_xlator_private(xlator);
-    const int level = md->array.level;
-    if (level != 1 && level != BW_MD_LINEAR && !md->array.chunk)
-        return refuse(md, "has no chunk size");
-    if (level == 1) {
-        md->size = md->array.used_size;
-        return NULL;
-    }
-    if (level == 10)
-        return set_mirrors(md);
-    if (level >= 4)
-        return set_rows(md);
-    BW_TRY(add_sizes(md));
-    BW_TRY(level == 0 ? add_zones(md) : NULL);
-    if (md->zone_count > 1 && !md->array.has_layout)
+    BW_AUTO_FREE uint64_t *sizes = calloc(md->array.device_count, sizeof *sizes);
+    if (!sizes)
+        return bw_error_no_memory();
+    for (uint32_t i = 0; i < md->array.device_count; i++)
+        sizes[i] = md->members[i].size;
+    BW_TRY(bw_md_layout_init(&md->layout, &md->array, sizes));
+    if (md->layout.zone_count > 1 && !md->array.has_layout)
         bw_xlator_report(xlator, BW_WARNING,
-                         refuse(md, "does not say which layout its RAID0 over devices of different "
-                                    "sizes has: that of Linux 3.14 and later is assumed"));
+                         bw_error_create(BW_ERROR_UNSUPPORTED,
+                                         "the MD array does not say which layout its RAID0 over "
+                                         "devices of different sizes has: that of Linux 3.14 and "
+                                         "later is assumed"));
     return NULL;
 }
 
@@ -813,45 +488,44 @@ static struct bw_error *init(struct bw_xlator *xlator)
         return bw_error_no_memory();
     BW_TRY(find_newest(xlator, found));
     if (md->array.is_reshaping)
-        return refuse(md, "is being reshaped, which is not read");
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "the MD array %s is being reshaped, which is not read",
+                               md->array.name);
     md->members = calloc(md->array.device_count, sizeof *md->members);
     if (!md->members)
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++)
         add_member(xlator, i, &found[i]);
     set_title(md);
-    if (md->array.level == 10)
-        BW_TRY(set_layout(xlator)); /* how many members it needs depends on it */
-    BW_TRY(check_members(xlator));
-    return md->array.level == 10 ? NULL : set_layout(xlator);
+    BW_TRY(set_layout(xlator));
+    return check_members(xlator);
 }
 
 static void fini(struct bw_xlator *xlator)
 {
     struct md *md = bw_xlator_private(xlator);
     free(md->members);
-    free(md->zones);
-    free(md->striped);
+    bw_md_layout_free(&md->layout);
 }
 
 static uint64_t size(struct bw_xlator *xlator)
 {
     const struct md *md = bw_xlator_private(xlator);
-    return md->size;
+    return md->layout.size;
 }
 
 /* Holes are looked for only where the array has the addresses of a device. */
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
     const struct md *md = bw_xlator_private(xlator);
-    if (address >= md->size)
+    if (address >= md->layout.size)
         return UINT64_MAX;
     for (uint32_t i = 0; md->array.level == 1 && i < md->array.device_count; i++) {
         const struct member *member = &md->members[i];
-        if (!member->layer || member->current < md->size)
+        if (!member->layer || member->current < md->layout.size)
             continue;
         const uint64_t next = bw_xlator_next_stored(member->layer, member->offset + address);
-        return next < member->offset + md->size ? next - member->offset : UINT64_MAX;
+        return next < member->offset + md->layout.size ? next - member->offset : UINT64_MAX;
     }
     return address;
 }
@@ -866,7 +540,7 @@ static void show(struct bw_xlator *xlator, struct bw_json *json)
 {
     const struct md *md = bw_xlator_private(xlator);
     bw_json_text(json, "array", md->title);
-    bw_json_number(json, "size", md->size);
+    bw_json_number(json, "size", md->layout.size);
     bw_json_number(json, "chunk", md->array.chunk);
 }
 
@@ -910,7 +584,7 @@ static const char page[] =
     "the array are given, in any order:\n\n"
     "    btrfs-walk disk1.img -d disk2.img -d disk3.img\n\n"
     "It reads superblocks of the versions 0.90, 1.0, 1.1 and 1.2, and linear arrays, RAID0, RAID1, "
-    "RAID4, RAID5, RAID6 and RAID10 in all layouts. What is on a missing device is read from a "
+    "RAID4, RAID5, RAID6 and RAID10 in all layouts. Data on a missing device are read from a "
     "copy, or computed from parity. A device that missed changes of the others is not used. Arrays "
     "that are being reshaped are refused.\n";
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Numbers of version 1 are little-endian. Those of version 0.90 are in the order of the machine
- * that made the array; only little-endian ones are read, as on all machines in use today. */
+/* Version 1 is little-endian. Version 0.90 has the byte order of the machine that made the array;
+ * only little-endian arrays are read. */
 #include "xlators/layout/md_superblock.h"
 
 #include <stdio.h>
@@ -178,8 +178,8 @@ static void decode_0(const bw_le32 *words, uint64_t offset, struct bw_md_superbl
         found->role = BW_MD_NO_ROLE;
 }
 
-/* The end of a disk and that of its last partition are often the same for this version. If most of
- * a disk is not used, the superblock belongs to a partition. */
+/* A disk and its last partition often end at the same address, where both would have their
+ * superblock. If most of the disk is unused, the superblock belongs to the partition. */
 static bool fills_device(const struct bw_md_superblock *found)
 {
     const uint64_t slack = (1 << 20) + found->chunk;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Superblocks of Linux software RAID (MD), of the versions 0.90 and 1.0 to 1.2.
- * Sources: md_p.h in the kernel's uapi/linux/raid, and md.c.
+ * Source: the kernel's header linux/raid for md superblocks, and drivers/md.
  */
 #ifndef BW_XLATORS_LAYOUT_MD_SUPERBLOCK_H
 #define BW_XLATORS_LAYOUT_MD_SUPERBLOCK_H
@@ -36,7 +36,7 @@ struct bw_md_superblock {
     bool has_layout; /**< RAID0: `layout` is set */
 };
 
-/** Reads the superblock of a device. False if there is none that is valid. */
+/** Reads the superblock of a device; false without a valid one. */
 bool bw_md_superblock_read(const struct bw_frame *frame, struct bw_xlator *device,
                            struct bw_md_superblock *superblock);
 

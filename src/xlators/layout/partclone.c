@@ -387,7 +387,7 @@ static bool next_in_page(struct bw_xlator *xlator, uint64_t page, uint64_t *inde
     return error || *index < count;
 }
 
-/* What is not in the image counts as zeros. */
+/* Missing blocks count as zeros. */
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
     const struct partclone *partclone = bw_xlator_private(xlator);
@@ -458,7 +458,7 @@ static const char page[] =
     "    btrfs-walk sda2.btrfs-ptcl-img\n"
     "    btrfs-walk check --data sda2.btrfs-ptcl-img    whether the backup is complete\n\n"
     "A block that the backup does not contain is an error, not zeros. So check and the commands "
-    "that read files name what is missing. The formats 0001 and 0002 are read. The checksums of "
+    "that read files name the missing blocks. The formats 0001 and 0002 are read. The checksums of "
     "partclone are not compared, because those of btrfs are.\n";
 
 const struct bw_xlator_class bw_layout_partclone_class = {
