@@ -3,16 +3,21 @@
  * Opens a file system: the one place that composes the reader of fs/ with the parts that extend it.
  * rescue/ replaces superblocks, devices, the chunk tree and the root tree that are lost; history/
  * finds committed generations; recovery/ stands by for lost blocks; replay/ applies the log.
- * If the images are send streams,
- * stream/ makes a file system of them.
+ * If the images are send streams, stream/ makes a file system of them. If the image is a file of
+ * another file system, data/ reads it.
  *
  * The order of attempts for the chunk tree and the root tree of the present generation: the root in
  * the superblock; a backup root of the same generation, since the superblock may be wrong; a tree
  * rebuilt from what is on the devices; the newest older backup root.
  */
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
+#include "base/struct_size.h"
+#include "btrfs-walk/file.h"
 #include "fs/opening.h"
 #include "history/history.h"
 #include "recovery/recovery.h"
@@ -195,8 +200,140 @@ static struct bw_error *open_trees(struct bw_fs *fs, struct bw_image_set *set)
     return bw_stripe_tree_attach(fs);
 }
 
+/* An image that is a file of another file system. */
+
+struct inside {
+    struct bw_fs *outer;
+    struct bw_file *file;
+    char *name;
+    struct bw_image_source source;
+    pthread_mutex_t lock; /* of the file */
+};
+
+static void close_inside(void *context)
+{
+    struct inside *inside = context;
+    bw_file_close(inside->file);
+    bw_fs_close(inside->outer);
+    pthread_mutex_destroy(&inside->lock);
+    free(inside->name);
+    free(inside);
+}
+
+static struct bw_error *read_inside(void *context, uint64_t offset, void *buffer, size_t length)
+{
+    struct inside *inside = context;
+    struct bw_error *error = NULL;
+    pthread_mutex_lock(&inside->lock);
+    for (size_t done = 0, got; !error && done < length; done += got) {
+        error = bw_file_read(inside->file, offset + done, (uint8_t *)buffer + done, length - done,
+                             &got);
+        if (!error && !got)
+            error =
+                bw_error_create(BW_ERROR_CORRUPT, "the file ends before %" PRIu64, offset + length);
+    }
+    pthread_mutex_unlock(&inside->lock);
+    return error;
+}
+
+static struct bw_error *open_file(struct inside *inside, const char *path)
+{
+    const struct bw_file_options how = {.struct_size = sizeof how};
+    struct bw_place place;
+    BW_TRY(bw_lookup(inside->outer, bw_subvolume_by_id(inside->outer, BW_TOP_SUBVOLUME), path, true,
+                     &place));
+    if (place.type != BW_FILE_REGULAR)
+        return bw_error_create(BW_ERROR_USAGE, "%s is not a regular file", path);
+    BW_TRY(bw_file_open(inside->outer, &place, &how, &inside->file));
+    inside->source = (struct bw_image_source){.name = inside->name,
+                                              .size = bw_file_inode(inside->file)->size,
+                                              .read = read_inside,
+                                              .context = inside};
+    return NULL;
+}
+
+/* Opens the file system that contains the image, and the file. */
+static struct bw_error *open_outer(const struct bw_fs_options *options, struct inside *inside)
+{
+    const size_t last = options->inside_count - 1;
+    struct bw_fs_options outer = *options;
+    outer.inside_count = last;
+    outer.superblock_copy = 0;
+    outer.graph = NULL;
+    outer.state = (struct bw_generation_choice){0};
+    outer.scan = false;
+    BW_TRY(bw_fs_open(&outer, &inside->outer));
+    if (asprintf(&inside->name, "%s > %s", bw_fs_image_path(inside->outer, 0),
+                 options->inside[last]) < 0) {
+        inside->name = NULL;
+        return bw_error_no_memory();
+    }
+    struct bw_error *error = open_file(inside, options->inside[last]);
+    return error ? bw_error_prefix(error, "--inside") : NULL;
+}
+
+static struct bw_error *open_inner(const struct bw_fs_options *options,
+                                   const struct bw_opening *opening, struct inside *inside,
+                                   struct bw_fs **fs)
+{
+    struct bw_fs_options inner = *options;
+    struct bw_opening steps = *opening;
+    BW_TRY(open_outer(options, inside));
+    inner.paths = &inside->source.name;
+    inner.path_count = 1;
+    inner.inside_count = 0;
+    inner.planned = NULL; /* it has run for the outermost images */
+    inner.partition = inner.volume = inner.header = NULL;
+    inner.offset = 0;
+    inner.map_count = 0;
+    inner.alternatives = false;
+    steps.source = &inside->source;
+    return bw_opening_run(&inner, &steps, fs);
+}
+
+static struct bw_error *run(const struct bw_fs_options *given, const struct bw_opening *opening,
+                            struct bw_fs **fs)
+{
+    struct bw_fs_options options;
+    BW_TRY(BW_TAKE_OPTIONS(&options, given));
+    if (!options.inside_count)
+        return bw_opening_run(&options, opening, fs);
+    struct inside *inside = calloc(1, sizeof *inside);
+    if (!inside)
+        return bw_error_no_memory();
+    pthread_mutex_init(&inside->lock, NULL);
+    struct bw_error *error = open_inner(&options, opening, inside, fs);
+    if (error) {
+        close_inside(inside);
+        return error;
+    }
+    (*fs)->close_below = close_inside;
+    (*fs)->below = inside;
+    return NULL;
+}
+
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs)
 {
     static const struct bw_opening opening = {.steps = open_trees, .reopen = bw_fs_open};
-    return bw_opening_run(options, &opening, fs);
+    return run(options, &opening, fs);
+}
+
+struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_table_visitor *take,
+                                     void *context)
+{
+    const struct bw_table_visit visit = {take, context};
+    struct bw_fs *none = NULL;
+    struct bw_error *error = run(options, &(struct bw_opening){.tables = &visit}, &none);
+    bw_fs_close(none);
+    return error;
+}
+
+struct bw_error *bw_fs_wire(const struct bw_fs_options *options, struct bw_fs **fs)
+{
+    return run(options, &(struct bw_opening){.steps = bw_wire_graph}, fs);
+}
+
+struct bw_error *bw_fs_open_images(const struct bw_fs_options *options, struct bw_fs **fs)
+{
+    return run(options, &(struct bw_opening){0}, fs);
 }

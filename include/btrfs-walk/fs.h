@@ -126,13 +126,19 @@ struct bw_fs_options {
     /** For each of the first images, the map file of ddrescue that says which ranges were read from
      * the disk (layout/unread); NULL: none. */
     const char *const *maps;
-    size_t map_count;          /**< at most `path_count` */
-    bool streams_as_is;        /**< if the images are send streams: open the files only, for
-                                  bw_stream_commands() and bw_stream_check() */
+    size_t map_count;              /**< at most `path_count` */
+    bool streams_as_is;            /**< if the images are send streams: open the files only, for
+                                      bw_stream_commands() and bw_stream_check() */
     const struct bw_passkey *keys; /**< of encrypted volumes, in the order to try; copied */
     size_t key_count;
     bw_passphrase_source *ask; /**< asks for a passphrase if no key fits; may be NULL */
     void *ask_context;         /**< passed to ask */
+    /** Paths of files: the last one is opened as the image. Each is a file of the file system in
+     * the previous one, the first one of the file system on the images. `partition`, `volume`,
+     * `offset`, `header`, `alternatives` and `maps` then apply to the images, the other options to
+     * the last file system. */
+    const char *const *inside;
+    size_t inside_count;
     const char *header; /**< file with the header of an encrypted volume, for images that have none
                            and are not recognized; NULL: none */
 };
@@ -287,9 +293,9 @@ struct bw_device_info {
     uint64_t image_bytes;       /**< size of its image; 0 if it is missing */
     bool seed;                  /**< it is a seed device of this file system */
     uint64_t partition;         /**< number of the partition; 0: the image is not a disk */
-    const char *container;      /**< what it lies in, from outside in, such as "GPT partition 3 >
-                                   LUKS2"; as long as the file system. NULL: the image is the
-                                   device */
+    const char *container; /**< the formats it lies in, from outside in: "GPT partition 3 > LUKS2";
+                              as long as the file system. NULL: the image is the device */
+    uint64_t reserved[2];  /**< zeros: room for more members */
 };
 
 /** Receives a device; the view ends with the call. An error ends the iteration and is returned. */

@@ -71,6 +71,9 @@ struct bw_fs {
     struct bw_checksum_trees checksum_trees;
     struct bw_tree stripe_tree; /**< locations of data; id 0 if its root is unknown */
     struct bw_subvolume_table subvolumes;
+    void (*close_below)(void *below); /**< closes the file system that contains the image; may be
+                                         NULL */
+    void *below;
     struct bw_keys *keys;        /**< of encrypted volumes */
     struct bw_file_set inputs;   /**< files that are read, or were opened without being used; never
                                   * written to */

@@ -40,7 +40,8 @@ uint64_t bw_fs_name_hash(const struct bw_fs *fs, uint64_t directory, const void 
     return XXH64(name, length, directory ^ fs->seed);
 }
 
-static struct bw_error *make_graph(struct bw_fs *fs, const struct bw_fs_options *options)
+static struct bw_error *make_graph(struct bw_fs *fs, const struct bw_fs_options *options,
+                                   const struct bw_opening *opening)
 {
     const struct bw_reporter forward = {forward_report, fs};
     struct bw_registry *registry;
@@ -48,6 +49,7 @@ static struct bw_error *make_graph(struct bw_fs *fs, const struct bw_fs_options 
     BW_TRY(bw_graph_create(registry, forward, &fs->graph));
     if (options->probes)
         fs->graph->probes = options->probes;
+    fs->graph->source = opening->source;
     BW_TRY(bw_keys_create(options, &fs->keys));
     fs->graph->keys = fs->keys;
     if (!options->servers)
@@ -60,7 +62,7 @@ static struct bw_error *open_images(struct bw_fs *fs, const struct bw_fs_options
                                     const struct bw_opening *opening)
 {
     struct bw_image_set set = {0};
-    BW_TRY(make_graph(fs, options));
+    BW_TRY(make_graph(fs, options, opening));
     struct bw_error *error = bw_wire_images(fs, options, &set);
     if (!error && opening->steps)
         error = opening->steps(fs, &set);
@@ -114,26 +116,6 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *given, const struct 
     return error;
 }
 
-struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_table_visitor *take,
-                                     void *context)
-{
-    const struct bw_table_visit visit = {take, context};
-    struct bw_fs *none = NULL;
-    struct bw_error *error = bw_opening_run(options, &(struct bw_opening){.tables = &visit}, &none);
-    bw_fs_close(none);
-    return error;
-}
-
-struct bw_error *bw_fs_wire(const struct bw_fs_options *options, struct bw_fs **fs)
-{
-    return bw_opening_run(options, &(struct bw_opening){.steps = bw_wire_graph}, fs);
-}
-
-struct bw_error *bw_fs_open_images(const struct bw_fs_options *options, struct bw_fs **fs)
-{
-    return bw_opening_run(options, &(struct bw_opening){0}, fs);
-}
-
 void bw_fs_close(struct bw_fs *fs)
 {
     if (!fs)
@@ -154,6 +136,8 @@ void bw_fs_close(struct bw_fs *fs)
     bw_map_free(&fs->reported);
     bw_file_set_free(&fs->inputs);
     pthread_mutex_destroy(&fs->lost_lock);
+    if (fs->close_below)
+        fs->close_below(fs->below);
     free(fs);
 }
 

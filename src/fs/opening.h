@@ -13,6 +13,8 @@ struct bw_opening {
     struct bw_error *(*steps)(struct bw_fs *fs, struct bw_image_set *set);
     /** See struct bw_fs. If set, the steps also replace lost trees and superblocks. */
     struct bw_error *(*reopen)(const struct bw_fs_options *options, struct bw_fs **fs);
+    /** Replaces the images; NULL: none. Must outlive the file system. */
+    const struct bw_image_source *source;
     const struct bw_table_visit *tables; /**< NULL unless only partition tables are read */
 };
 

@@ -212,6 +212,7 @@ static struct bw_error *splits_join(struct bw_fs *fs, struct bw_xlator *map)
 #define REMAP_TYPE     "cluster/remap"
 #define FILE_TYPE      "storage/file"
 #define NBD_TYPE       "storage/nbd"
+#define INSIDE_TYPE    "storage/inside"
 
 static const struct bw_text_place nowhere;
 
@@ -245,6 +246,13 @@ static struct bw_error *set_image(struct bw_xlator *layer, const char *path)
     return bw_layer_set_option(layer, "path", nowhere, path, nowhere);
 }
 
+/* An image that another file system contains. */
+static struct bw_error *set_source(struct bw_xlator *layer)
+{
+    BW_TRY(bw_layer_set_type(layer, INSIDE_TYPE, nowhere));
+    return bw_layer_set_option(layer, "path", nowhere, layer->graph->source->name, nowhere);
+}
+
 /* Describes the default graph: a storage layer for each path, the chunk map above them, then single
  * layers. */
 static struct bw_error *describe_default(struct bw_graph *graph, const char *const *paths,
@@ -255,7 +263,7 @@ static struct bw_error *describe_default(struct bw_graph *graph, const char *con
         char name[32];
         snprintf(name, sizeof name, "device-%zu", i + 1);
         BW_TRY(add(graph, name, FILE_TYPE, &layer));
-        BW_TRY(set_image(layer, paths[i]));
+        BW_TRY(graph->source ? set_source(layer) : set_image(layer, paths[i]));
     }
     BW_TRY(add(graph, "chunk-map", CHUNK_MAP_TYPE, &layer));
     for (size_t i = 0; i < count; i++)

@@ -265,6 +265,11 @@ struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator)
     return xlator->graph->probes;
 }
 
+const struct bw_image_source *bw_xlator_source(const struct bw_xlator *xlator)
+{
+    return xlator->graph->source;
+}
+
 struct bw_keys *bw_xlator_keys(const struct bw_xlator *xlator)
 {
     return xlator->graph->keys;

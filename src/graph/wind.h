@@ -16,6 +16,18 @@ struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator);
 /** The servers of images of the graph that contains a layer; may be NULL. */
 struct bw_servers *bw_xlator_servers(const struct bw_xlator *xlator);
 
+/** An image that is read by calling functions. They must be safe from any thread. */
+struct bw_image_source {
+    const char *name; /**< for messages */
+    uint64_t size;    /**< bytes */
+    /** Reads `length` bytes; the range is inside of the image. */
+    struct bw_error *(*read)(void *context, uint64_t offset, void *buffer, size_t length);
+    void *context;
+};
+
+/** The source of images of the graph that contains a layer; NULL: there is none. */
+const struct bw_image_source *bw_xlator_source(const struct bw_xlator *xlator);
+
 struct bw_keys;
 
 /** The file of the first storage layer below a layer, or the name of that layer if it has none. */

@@ -7,6 +7,7 @@
 
 extern const struct bw_xlator_class bw_storage_file_class;
 extern const struct bw_xlator_class bw_storage_nbd_class;
+extern const struct bw_xlator_class bw_storage_inside_class;
 extern const struct bw_xlator_class bw_layout_window_class;
 extern const struct bw_xlator_class bw_layout_partition_class;
 extern const struct bw_xlator_class bw_layout_concat_class;

@@ -303,7 +303,7 @@ printf -v later '\\x%02x' 1 $((slots >> 8 & 255)) $((slots >> 16)) 0 0 0 0 0
 patch "$first" "$later"
 ends_with 0 "an event of the next round" "$PROGRAM" blackbox --last 1 "$WORK/patched"
 says "an event of the next round" 'events not shown: ' "$WORK/err"
-says "an event of the next round" ' image-open ' "$WORK/out"
+says "an event of the next round" ' fop-wind ' "$WORK/out"
 cp "$box" "$WORK/patched"
 python3 - "$PROGRAM" "$WORK/patched" "$first" > "$WORK/rounds" << 'END'
 import random, subprocess, sys

@@ -174,6 +174,17 @@ same "LVM in a partition" - disk.img
 expect "devices shows the stack" 0 - devices --raw -o container disk.img
 is "its name" "$(cat out)" 'GPT partition 2 > LVM vg0/root'
 same "the partition is selected" - --partition 2 disk.img
+# A file of another file system.
+zstd -q -d --sparse "$ROOT/tests/data/containers/host.img.zst" -o host.img
+"$PROGRAM" sum "$BUILD/fixtures/mixed/dev1.img" > want
+same "an image inside" - --inside /vm/disk.raw host.img
+expect "check of it" 0 - check -q --inside /vm/disk.raw host.img
+expect "info names both" 0 - info --inside /vm/disk.raw host.img
+holds "the path" grep -q 'host.img > /vm/disk.raw' out
+expect "no such file" 2 'host.img: --inside: /vm/no: no such file' --inside /vm/no host.img
+expect "a folder" 2 'is not a regular file' --inside /vm host.img
+expect "a file that is none" 2 'no such file' --inside /vm/disk.raw --inside /nothing host.img
+
 bare=$BUILD/fixtures/raid1-2/dev1.img
 "$PROGRAM" sum "$bare" "$BUILD/fixtures/raid1-2/dev2.img" > want
 wrap partclone first.img

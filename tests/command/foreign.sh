@@ -9,15 +9,27 @@ set -uo pipefail
 plain=$BUILD/fixtures/plain/dev1.img
 image=$WORK/image
 
-# is_a NAME OFFSET BYTES REGEX: a file with these bytes at an offset must be reported as this. BYTES
-# as for printf.
-is_a() {
+# put OFFSET BYTES: makes a file with these bytes at an offset. BYTES as for printf.
+put() {
     truncate -s 0 "$image"
     truncate -s 8M "$image"
     # shellcheck disable=SC2059 # the bytes are a format on purpose
-    printf "$3" | dd of="$image" bs=1 seek="$2" conv=notrunc status=none
+    printf "$2" | dd of="$image" bs=1 seek="$1" conv=notrunc status=none
+}
+
+# is_a NAME OFFSET BYTES REGEX: a file with these bytes at an offset must be reported as this. BYTES
+# as for printf.
+is_a() {
+    put "$2" "$3"
     expect "$1" 2 "^btrfs-walk: [^ ]*/image is not a btrfs file system: it is $4" ls --helpers=off \
         "$image" /
+    holds "$1: one line" [ "$(wc -l < "$WORK/err")" -eq 1 ]
+}
+
+# fails NAME OFFSET BYTES REGEX: the container with these bytes cannot be opened, for this reason.
+fails() {
+    put "$2" "$3"
+    expect "$1" 2 "^btrfs-walk: [^ ]*/image: $4" ls --helpers=off "$image" /
     holds "$1: one line" [ "$(wc -l < "$WORK/err")" -eq 1 ]
 }
 
@@ -36,19 +48,19 @@ is_a "a dump with data" 0 '_DUmP_v1' \
     "a metadump of btrfs-image with data: restore it with 'btrfs-image -r'"
 is_a tar 257 'ustar\0' 'a tar archive'
 is_a zip 0 'PK\3\4' 'a zip archive'
-is_a LUKS 0 'LUKS\272\276\0\1' "encrypted with LUKS: open it with 'cryptsetup open'"
+fails LUKS 0 'LUKS\272\276\0\1' 'its header has no keyslot'
 # Headers as the tools write them: libblkid verifies their checksums.
 zeros() { printf '\\000%.0s' $(seq "$1"); }
 is_a swap 1024 "\\1\\0\\0\\0\\377$(zeros 3057)SWAPSPACE2" 'swap space'
-is_a LVM 512 \
+fails LVM 512 \
     "LABELONE\\001$(zeros 7)GA\\276\\242\\040\\000\\000\\000LVM2\\040001XTS0PgP41NapoELxXO42usoLi\
 i8P43O1\\000\\000\\000\\002$(zeros 6)\\020$(zeros 30)\\020$(zeros 7)\\360\\017$(zeros 21)\
 \\002" \
-    "a physical volume of LVM: activate its group with 'vgchange -ay', and read the logical volume"
-is_a MD 4096 "\\374N\\053\\251\\001$(zeros 11)0123456789abcdefhost\\0720$(zeros 34)\\001$(zeros \
+    'the LVM metadata area at 4096 is damaged'
+fails MD 4096 "\\374N\\053\\251\\001$(zeros 11)0123456789abcdefhost\\0720$(zeros 34)\\001$(zeros \
         7)\\200\
 \\076$(zeros 10)\\002$(zeros 36)\\010$(zeros 6)\\2606$(zeros 6)\\010$(zeros 71)\\333o\\316P" \
-    "a member of an MD array: assemble it with 'mdadm --assemble --readonly'"
+    'the MD array host:0 is incomplete: of its 2 devices, number 0, 1 are missing; it needs 1'
 is_a zeros 0 '\0' 'empty: it begins and ends with zeros'
 truncate -s 4096 "$image"
 expect "zeros alone" 2 'it is all zeros' "$image"

@@ -21,6 +21,7 @@ cp --sparse=always copy1.img copy2.img
 printf '0x0 +\n0x0 0x40000000 +\n' | tee copy1.map > copy2.map
 zstd -q -d "$ROOT/tests/data/containers/l2.img.zst" -o luks.img
 printf secret > secret.key
+zstd -q -d --sparse "$ROOT/tests/data/containers/host.img.zst" -o host.img
 python3 "$ROOT/tests/support/wrap.py" lvm image.img pv1.img pv2.img
 python3 "$ROOT/tests/support/wrap.py" md image.img md1.img md2.img md3.img level=5
 python3 "$ROOT/tests/support/wrap.py" partclone image.img backup.img

@@ -594,7 +594,7 @@ static int run_command(const struct command *command, struct cmd_common *common,
 
 /* Arrays that the options of a command line fill. */
 struct room {
-    const char **images, **patterns, **maps;
+    const char **images, **patterns, **maps, **inside;
     struct bw_graph_edit *edits;
 };
 
@@ -605,7 +605,8 @@ static bool make_room(struct room *room, const struct cmd_input *input, int argc
     room->edits = calloc(input->graph.edit_count + words, sizeof *room->edits);
     room->patterns = calloc(words, sizeof *room->patterns);
     room->maps = calloc(input->map_count + words, sizeof *room->maps);
-    if (!room->images || !room->edits || !room->patterns || !room->maps)
+    room->inside = calloc(input->inside_count + words, sizeof *room->inside);
+    if (!room->images || !room->edits || !room->patterns || !room->maps || !room->inside)
         return false;
     for (size_t i = 0; i < input->image_count; i++)
         room->images[i] = input->images[i];
@@ -613,6 +614,8 @@ static bool make_room(struct room *room, const struct cmd_input *input, int argc
         room->edits[i] = input->edits[i];
     for (size_t i = 0; i < input->map_count; i++)
         room->maps[i] = input->maps[i];
+    for (size_t i = 0; i < input->inside_count; i++)
+        room->inside[i] = input->inside[i];
     return true;
 }
 
@@ -622,6 +625,7 @@ static void free_room(struct room *room)
     free(room->edits);
     free(room->patterns);
     free(room->maps);
+    free(room->inside);
 }
 
 /* The settings before any option is parsed. */
@@ -654,6 +658,7 @@ int cmd_run_in(struct cmd_host *host, const struct command *command, int argc, c
         common.input.graph.struct_size = sizeof common.input.graph;
         common.input.graph.edits = common.input.edits = room.edits;
         common.input.maps = room.maps;
+        common.input.inside = room.inside;
         common.probes.patterns = room.patterns;
         status = run_command(command, &common, state, argc, argv);
     } else {

@@ -199,6 +199,15 @@ static struct bw_error *store_map(void *target, const struct cmd_option *option,
     return NULL;
 }
 
+static struct bw_error *store_inside(void *target, const struct cmd_option *option,
+                                     const char *path)
+{
+    struct cmd_common *common = target;
+    (void)option;
+    common->input.inside[common->input.inside_count++] = path;
+    return NULL;
+}
+
 static struct bw_error *store_key_file(void *target, const struct cmd_option *option,
                                        const char *file)
 {
@@ -261,6 +270,10 @@ const struct cmd_option cmd_image_options[] = {
      .take = store_key_descriptor},
     {0, "luks-header", "FILE", "file with the detached header of an encrypted volume",
      CMD_TEXT(struct cmd_common, input.header)},
+    {0, "inside", "PATH",
+     "open this file of the file system as an image, such as the disk of a virtual machine "
+     "(repeatable: a file in that one)",
+     .take = store_inside},
     {0, "image-offset", "BYTES", "byte offset of the image in its file, such as 1M (or: --offset)",
      CMD_BYTES(struct cmd_common, input.offset), .also = "offset"},
     {0, "log", "WORD",

@@ -221,6 +221,8 @@ static struct bw_fs_options options_for(const struct cmd_common *common, struct 
         .key_count = common->input.keys ? common->input.keys->count : 0,
         .ask = cmd_keys_ask,
         .header = common->input.header,
+        .inside = common->input.inside,
+        .inside_count = common->input.inside_count,
     };
 }
 
@@ -305,6 +307,14 @@ static bool have_same_images(const struct cmd_input *input, const struct cmd_inp
     return same && is_same_text(input->graph.file, host->graph.file);
 }
 
+static bool have_same_insides(const struct cmd_input *input, const struct cmd_input *host)
+{
+    bool same = input->inside_count == host->inside_count;
+    for (size_t i = 0; same && i < input->inside_count; i++)
+        same = is_same_text(input->inside[i], host->inside[i]);
+    return same;
+}
+
 static bool have_same_layers(const struct cmd_input *input, const struct cmd_input *host)
 {
     bool same = input->graph.edit_count == host->graph.edit_count &&
@@ -329,8 +339,8 @@ static bool opens_same(const struct cmd_input *input, const struct cmd_input *ho
 {
     return input->superblock_copy == host->superblock_copy &&
            is_same_text(input->partition, host->partition) &&
-           is_same_text(input->volume, host->volume) && is_same_text(input->header, host->header) &&
-           input->offset == host->offset &&
+           is_same_text(input->volume, host->volume) && have_same_insides(input, host) &&
+           is_same_text(input->header, host->header) && input->offset == host->offset &&
            (input->log == host->log || !bw_fs_status(fs).log_tree) && input->scan == host->scan &&
            is_same_state(&input->state, &host->state) &&
            (!input->streams_as_is || !bw_fs_is_stream(fs));

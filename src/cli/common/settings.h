@@ -40,6 +40,8 @@ struct cmd_input {
     const char *partition;             /**< NULL: not given */
     const char *volume;                /**< bw_fs_options.volume */
     struct cmd_keys *keys;             /**< of encrypted volumes */
+    const char **inside;               /**< bw_fs_options.inside: room for one per argument */
+    size_t inside_count;
     const char *header;                /**< bw_fs_options.header */
     uint64_t offset;                   /**< of the file system within each image file */
     unsigned log;                      /**< enum bw_log_mode */

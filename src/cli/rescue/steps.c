@@ -156,6 +156,8 @@ static void add_input(struct words *words, const struct cmd_input *input,
         add_word(words, "--partition=%s", input->partition);
     if (input->volume)
         add_word(words, "--volume=%s", input->volume);
+    for (size_t i = 0; i < input->inside_count; i++)
+        add_word(words, "--inside=%s", input->inside[i]);
     if (input->header)
         add_word(words, "--luks-header=%s", input->header);
     if (input->offset)

@@ -5,7 +5,7 @@
 #include "base/endian.h"
 #include "support/fake_layer.h"
 #include "xlators/classes.h"
-#include "xlators/layout/metadump.h"
+#include "xlators/layout/containers.h"
 
 enum { BLOCK = 1024, ROOM = 64 * BLOCK, HEADER = 21, ENTRY = 12 };
 

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * storage/inside: reads an image that is a file of another file system, which the same process has
+ * opened. src/open.c provides the functions that read the file.
+ */
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "xlators/classes.h"
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    return bw_xlator_source(xlator)
+               ? NULL
+               : bw_error_create(BW_ERROR_USAGE, "it is only for images that --inside names");
+}
+
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
+{
+    const struct bw_image_source *source = bw_xlator_source(xlator);
+    (void)frame;
+    for (size_t i = 0; i < count; i++) {
+        struct bw_request *request = &requests[i];
+        if (request->address > source->size || request->length > source->size - request->address)
+            request->error = bw_error_create(BW_ERROR_CORRUPT,
+                                             "the file ends at %" PRIu64 ", before the end of "
+                                             "%" PRIu32 " bytes at %" PRIu64,
+                                             source->size, request->length, request->address);
+        else
+            request->error =
+                source->read(source->context, request->address, request->buffer, request->length);
+    }
+}
+
+/* The file is read through another graph, which has its own read-ahead. */
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count, unsigned copy)
+{
+    (void)frame, (void)xlator, (void)ranges, (void)count, (void)copy;
+}
+
+static uint64_t size(struct bw_xlator *xlator)
+{
+    return bw_xlator_source(xlator)->size;
+}
+
+static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
+{
+    return address < size(xlator) ? address : UINT64_MAX;
+}
+
+static const struct bw_option options[] = {
+    {"path", BW_OPTION_PATH, NULL, 0, 0, "where the file is, for messages", NULL},
+    {0},
+};
+
+static const char page[] =
+    "Reads an image that is a file of another btrfs, such as the disk of a virtual machine on its "
+    "host. It replaces the storage layers of the default graph with --inside, which names the "
+    "file. What is read is verified by the checksums of the outer file system.\n\n"
+    "    btrfs-walk --inside /vm/disk.raw host.img\n";
+
+const struct bw_xlator_class bw_storage_inside_class = {
+    .type = "storage/inside",
+    .description = "reads an image that is a file of another btrfs",
+    .page = page,
+    .above = BW_ADDRESS_DEVICE,
+    .below = BW_ADDRESS_NONE,
+    .options = options,
+    .operations = {.init = init,
+                   .read = read_requests,
+                   .advise = advise,
+                   .size = size,
+                   .next_stored = next_stored},
+};
