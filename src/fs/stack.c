@@ -141,7 +141,7 @@ static bool is_disk_of_btrfs(const struct building *building, struct bw_xlator *
     const struct bw_partition_info *partition = NULL;
     struct bw_disk *disk = NULL;
     BW_AUTO_ERROR struct bw_error *error = bw_disk_open(&building->frame, &image, &disk);
-    if (!disk)
+    if (error || !disk)
         return false;
     bool is_one = disk->has_btrfs;
     if (wanted) {
