@@ -489,7 +489,9 @@ struct bw_du_entry {
     uint64_t set_shared;  /**< of the start: the shared bytes, each that files in it share with each
                                other counted once; otherwise 0 */
     bool sharing_known;   /**< the last three mean something: there is an extent tree */
-    uint64_t reserved[4]; /**< zeros: room for more members */
+    uint64_t shared_id;   /**< of a file: a hash of the addresses of its shared bytes, 0 if it has
+                             none.   Files with the same id share all of them with each other */
+    uint64_t reserved[3]; /**< zeros: room for more members */
 };
 
 /** Receives an entry. An error ends the work and is returned. */

@@ -47,7 +47,8 @@ char *bw_json_escape(char *at, const void *text, size_t length)
             *at++ = (char)bytes[i];
         } else if (bytes[i] < 0x20 || bytes[i] == 0x7f) {
             at = write_code(at, bytes[i]);
-        } else if (bytes[i] == 0xc2 && bytes[i + 1] < 0xa0) {
+        } else if (bytes[i] == 0xc2 && i + 1 < length && bytes[i + 1] >= 0x80 &&
+                   bytes[i + 1] < 0xa0) {
             at = write_code(at, bytes[++i]);
         } else {
             *at++ = (char)bytes[i];
@@ -56,7 +57,6 @@ char *bw_json_escape(char *at, const void *text, size_t length)
     return at;
 }
 
-/* Valid UTF-8. */
 static void append_string(struct bw_json *json, const char *text, size_t length)
 {
     struct bw_buffer *buffer = json->buffer;
@@ -182,6 +182,12 @@ void bw_json_bytes(struct bw_json *json, const char *name, const void *bytes, si
         append_base64(json, bytes, length);
         bw_buffer_append_byte(json->buffer, '}');
     }
+}
+
+void bw_json_raw_bytes(struct bw_json *json, const char *name, const void *bytes, size_t length)
+{
+    begin_value(json, name, "");
+    append_string(json, bytes, length);
 }
 
 void bw_json_hex(struct bw_json *json, const char *name, const void *bytes, size_t length)

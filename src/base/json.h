@@ -24,6 +24,10 @@ struct bw_json {
  * following text. */
 struct bw_json bw_json_start(struct bw_buffer *buffer, bool indent);
 
+/** Bytes of any kind as a string, which is not valid JSON unless they are UTF-8: for formats of
+ * other programs that allow it. */
+void bw_json_raw_bytes(struct bw_json *json, const char *name, const void *bytes, size_t length);
+
 enum { BW_JSON_LEAD_ROOM = 32 };
 
 /**

@@ -43,7 +43,8 @@ static inline size_t bw_json_copy_plain(char *at, const void *text, size_t lengt
     return done;
 }
 
-/** Writes valid UTF-8 as part of a string; at most six times as long. Returns the end. */
+/** Writes UTF-8, or other bytes unchanged, as part of a string; at most six times as long. Returns
+ * the end. */
 char *bw_json_escape(char *at, const void *text, size_t length);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/hash_mix.h"
 #include "base/human.h"
 #include "base/compare.h"
 #include "base/number_set.h"
@@ -253,6 +254,7 @@ static void sharing_report(const struct sharing_table *sharing)
 /* Sums of a file, or of all files in a directory. */
 struct sums {
     uint64_t total, exclusive, shared, files;
+    uint64_t shared_id; /* of a file: does not depend on the order of its ranges */
 };
 
 /* A part of an extent of which all references are from this file: if one of them is on a shared
@@ -356,6 +358,7 @@ static struct bw_error *add_range(struct du *du, const struct bw_wanted_file *fi
     if (kind != SHARED)
         return NULL;
     sums->shared += range->length;
+    sums->shared_id += bw_hash_address(range->length, range->address);
     const uint64_t room = UINT64_MAX - range->address;
     const uint64_t length = range->length < room ? range->length : room;
     return bw_range_set_add(&du->ranges, range->address, range->address + length)
@@ -484,6 +487,7 @@ static struct bw_error *hand_out(struct du *du, const struct bw_listed_file *fil
                       : is_directory  ? bw_range_set_total(&du->ranges)
                                       : sums->shared,
         .sharing_known = !du->sharing_unknown,
+        .shared_id = is_directory ? 0 : sums->shared_id,
     };
     if (entry.depth < options->mindepth ||
         (options->has_maxdepth && entry.depth > options->maxdepth))

@@ -66,6 +66,57 @@ holds "is an object a line" out_is \
     '{"path":"/volume","type":"directory","subvolume":256,"inode":256,"depth":0,"files":1,'\
 '"total":270336,"exclusive":12288,"shared":258048,"set_shared":118784}'
 
+# Sorted, and only the first lines.
+expect "lines sorted by size" 0 - du --sort -shared --type f -o shared,path "$clones" /zstd \
+    /lzo-clone
+holds "are in this order" out_is $'389120\t/lzo-clone\n249856\t/zstd'
+"$PROGRAM" du -o total,path "$clones" | sort -k1,1nr -k2 > "$WORK/sorted"
+expect "the largest lines" 0 - du --top 7 -o total,path "$clones"
+holds "are the first of all" diff "$WORK/out" <(head -n 7 "$WORK/sorted")
+expect "all lines, sorted" 0 - du --sort -total -o total,path "$clones"
+holds "are as many" diff "$WORK/out" "$WORK/sorted"
+expect "the last path first" 0 - du --sort -path -o path "$clones"
+holds "is sorted, too" diff "$WORK/out" <(cut -f2 "$WORK/sorted" | sort -r)
+expect "sorted lines with a heading" 0 - du --raw --sort exclusive --top 1 --type f "$clones"
+holds "have it first" out_is "$heading
+    278528           0           -  /lzo-parts"
+expect "sorted by unknown values" 1 'lower bounds' du --sort -exclusive --top 3 -o path \
+    "$fixtures/lost-tree-extent/dev1.img"
+holds "is sorted by path" out_is "$("$PROGRAM" du -q -o path \
+    "$fixtures/lost-tree-extent/dev1.img" | sort | head -n 3)"
+expect "a wrong column" 2 'allowed: none, total, exclusive' du --sort size "$clones"
+expect "no lines" 2 'allowed: 1 to 1048576' du --top 0 "$clones"
+
+# The format of ncdu: the sums are the total and set shared of du where files share all or nothing.
+ncdu_has() {
+    expect "an export of $1" 0 - du --ncdu "${@:3}"
+    holds "can be read: $1" eval 'python3 "$ROOT/tests/support/read_ncdu.py" < "$WORK/out" > "$WORK/read"'
+    is "has the entries and sums of $1" "$(tr '\n' ' ' < "$WORK/read")" "$2"
+}
+if have python3; then
+    plain=$fixtures/plain/dev1.img
+    "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" deep plain || exit 1
+    ncdu_has "a snapshot" "0 $clones:/snapshot 1 zstd-parts 0 278528 " "$clones" /snapshot
+    ncdu_has "a file" "0 $clones:/zstd 1 zstd 1 zstd (shared) 151552 249856 " "$clones" /zstd
+    expect "an export of all files" 0 - du --ncdu "$plain"
+    python3 "$ROOT/tests/support/read_ncdu.py" < "$WORK/out" > "$WORK/read"
+    is "has all files and directories" "$(sed '$d; s/ (shared)$//' "$WORK/read" | uniq | wc -l)" \
+        "$(run_json du --json "$plain" | wc -l)"
+    expect "deep directories" 0 - du --ncdu "$fixtures/deep/dev1.img"
+    is "are as deep" "$(python3 "$ROOT/tests/support/read_ncdu.py" < "$WORK/out" |
+        sort -n | tail -n 1 | cut -c1-10)" "61 file-59"
+fi
+if have ncdu; then
+    expect "an export of clones" 0 - du --ncdu "$clones"
+    holds "can be imported" eval 'ncdu -f "$WORK/out" -o - > "$WORK/again"'
+    is "with all entries" "$(grep -c '"name"' "$WORK/again")" "$(grep -c '"name"' "$WORK/out")"
+else
+    skip ncdu "an import of sizes"
+fi
+expect "an export of two paths" 2 ': --ncdu shows one PATH$' du --ncdu "$clones" / /zstd
+expect "an export in columns" 2 'its own format' du --ncdu -o path "$clones"
+expect "an export of totals" 2 'needs all files' du --ncdu -s "$clones"
+
 # compression.
 expect "compression of a path twice" 0 - compression "$clones" /zstd /zstd
 holds "counts extents once" out_has '^Processed 2 files, 7 regular extents \(16 refs\), 0 inline\.$'

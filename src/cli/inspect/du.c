@@ -12,31 +12,70 @@
 #include "cli/common/paths.h"
 #include "cli/common/monitor.h"
 #include "cli/common/selection.h"
+#include "cli/inspect/du_ncdu.h"
+#include "cli/inspect/du_order.h"
 
 struct du_state {
     struct cmd_selection selection;
     const char *subvolume;
     unsigned nested; /* enum bw_nested */
-    bool summarize;
-    int status; /* the worst so far */
+    bool summarize, ncdu;
+    struct du_order order; /* unsorted unless --sort or --top was given */
+    int status;            /* the worst so far */
 };
 
 /* A running du command. */
 struct du {
     struct du_state *state;
     struct cmd_answer *answer;
+    struct du_ncdu ncdu;
 };
+
+static const char *const columns[] = {[DU_UNSORTED] = "none",
+                                      [DU_BY_TOTAL] = "total",
+                                      [DU_BY_EXCLUSIVE] = "exclusive",
+                                      [DU_BY_SHARED] = "shared",
+                                      [DU_BY_FILES] = "files",
+                                      [DU_BY_PATH] = "path",
+                                      NULL};
+
+/* A '-' before the word reverses the order. */
+static struct bw_error *store_order(void *target, const struct cmd_option *option,
+                                    const char *argument)
+{
+    struct du_state *du = target;
+    du->order.falls = *argument == '-';
+    return cmd_take_word(&du->order.column, option, argument + du->order.falls);
+}
+
+static struct bw_error *store_top(void *target, const struct cmd_option *option,
+                                  const char *argument)
+{
+    struct du_state *du = target;
+    return cmd_parse_number(argument, 1, 1 << 20, &du->order.most)
+               ? NULL
+               : cmd_bad_argument(option, argument, "1 to 1048576");
+}
 
 static const struct cmd_option options[] = {
     {'s', "summarize", NULL, "only a total for each PATH", CMD_FLAG(struct du_state, summarize)},
+    {0, "sort", "WORD",
+     "sort in memory by this column, for example total, or -total: largest first; none: "
+     "directories after their contents (default)",
+     .take = store_order, .words = columns},
+    {0, "top", "N", "print only the first N lines in the order of --sort (default: -total)",
+     .take = store_top},
+    {0, "ncdu", NULL, "write a file for 'ncdu -f', with shared data as hard links",
+     CMD_FLAG(struct du_state, ncdu)},
     CMD_SELECTION(struct du_state, selection),
     CMD_SUBVOLUME_OPTION(struct du_state, subvolume),
     CMD_NESTED_OPTION(struct du_state, nested),
     {0},
 };
 
-static struct bw_error *write_row(struct du *du, const struct bw_du_entry *entry)
+static struct bw_error *write_row(void *context, const struct bw_du_entry *entry)
 {
+    struct du *du = context;
     const struct bw_bytes path = {entry->path, entry->path_length};
     const struct bw_duinfo row = {.path = path,
                                   .path_bytes = path,
@@ -89,7 +128,11 @@ static struct bw_error *write_entry(void *context, const struct bw_du_entry *ent
 {
     struct du *du = context;
     const unsigned types = du->state->selection.types;
-    return types && !(types & 1u << entry->place.type) ? NULL : write_row(du, entry);
+    if (types && !(types & 1u << entry->place.type))
+        return NULL;
+    return du->state->ncdu           ? du_ncdu_write(&du->ncdu, entry)
+           : du->state->order.column ? du_order_add(&du->state->order, entry)
+                                     : write_row(du, entry);
 }
 
 static struct bw_error *list_path(struct du *du, const char *path)
@@ -116,19 +159,64 @@ static struct bw_error *list_path(struct du *du, const char *path)
     return NULL;
 }
 
+static struct bw_error *list_paths(struct du *du)
+{
+    const struct cmd_common *common = du->answer->common;
+    struct bw_error *error = common->path_count ? NULL : list_path(du, NULL);
+    for (size_t i = 0; !error && i < common->path_count; i++)
+        error = list_path(du, common->paths[i]);
+    return error;
+}
+
+/* Writes the file for ncdu. */
+static struct bw_error *export(struct du *du)
+{
+    const struct cmd_common *common = du->answer->common;
+    BW_AUTO_BUFFER struct bw_buffer title = {0};
+    bw_buffer_format(&title, "%s", common->input.images[0]);
+    if (common->path_count)
+        bw_buffer_format(&title, ":%s", common->paths[0]);
+    if (title.failed)
+        return bw_error_no_memory();
+    du->ncdu = (struct du_ncdu){.output = &du->answer->output, .title = title.data};
+    struct bw_error *error = list_paths(du);
+    error = bw_error_first(error, du_ncdu_end(&du->ncdu));
+    du_ncdu_free(&du->ncdu);
+    return error;
+}
+
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     static const char heading[] = "     Total   Exclusive  Set shared  Filename\n";
-    const struct cmd_common *common = answer->common;
     struct du du = {.state = context, .answer = answer};
+    struct du_order *order = &du.state->order;
     BW_TRY(cmd_selection_prepare(&du.state->selection, answer->session.fs, du.state->subvolume));
-    struct bw_error *error =
-        answer->stream.rows ? NULL : cmd_write(&answer->output, heading, sizeof heading - 1);
-    if (!error && !common->path_count)
-        error = list_path(&du, NULL);
-    for (size_t i = 0; !error && i < common->path_count; i++)
-        error = list_path(&du, common->paths[i]);
+    if (du.state->ncdu)
+        return export(&du);
+    if (!answer->stream.rows)
+        BW_TRY(cmd_write(&answer->output, heading, sizeof heading - 1));
+    struct bw_error *error = list_paths(&du);
+    if (order->column && !(error && error->code == BW_ERROR_USAGE))
+        error = bw_error_first(error, du_order_pass_on(order, write_row, &du));
+    du_order_free(order);
     return error;
+}
+
+/* The reason why the options contradict each other; NULL if they do not. */
+static const char *nonsense(const struct cmd_common *common, const struct du_state *du)
+{
+    const struct cmd_selection *selection = &du->selection;
+    if (!du->ncdu)
+        return NULL;
+    if (common->path_count > 1)
+        return "--ncdu shows one PATH";
+    if (!cmd_answer_is_for_people(common) || common->answer.iec || common->answer.si)
+        return "--ncdu has its own format: it excludes -o, --json, --iec and --si";
+    if (du->summarize || du->order.column || selection->has_maxdepth || selection->mindepth ||
+        selection->types)
+        return "--ncdu needs all files: it excludes -s, --sort, --top, --type, --mindepth and "
+               "--maxdepth";
+    return NULL;
 }
 
 static int run(const struct cmd_common *common, void *state)
@@ -139,6 +227,13 @@ static int run(const struct cmd_common *common, void *state)
                                          .has_units = true,
                                          .list = list,
                                          .context = du};
+    if (du->order.most && !du->order.column) {
+        du->order.column = DU_BY_TOTAL;
+        du->order.falls = true;
+    }
+    const char *reason = nonsense(common, du);
+    if (reason)
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", reason));
     const int status = cmd_answer_run(common, &plan);
     return status > du->status ? status : du->status;
 }
@@ -161,13 +256,17 @@ const struct command cmd_du = {
         "files are omitted. --type and --maxdepth choose the lines to print; files that are\n"
         "not printed still count.\n\n"
         "Only data are counted, not metadata, and sizes are those before compression:\n"
-        "'compression' shows the stored size, 'qgroups' the numbers of quotas.\n",
+        "'compression' shows the stored size, 'qgroups' the numbers of quotas.\n\n"
+        "With --ncdu, files with the same shared data are hard links of one inode, so that\n"
+        "ncdu counts these data once in each directory. A file that also has exclusive data\n"
+        "is shown as two entries: NAME and 'NAME (shared)'.\n",
     .examples =
         "  btrfs-walk du disk.img /home               a directory\n"
         "  btrfs-walk du -s disk.img /snap/1 /snap/2  a line each\n"
         "  btrfs-walk du --raw --maxdepth 1 disk.img  exact numbers of the top directory\n"
         "  btrfs-walk du --name '*.iso' disk.img      only some files\n"
-        "  btrfs-walk du -o exclusive,path --type f disk.img | sort -n  what to delete first\n",
+        "  btrfs-walk du --sort -exclusive --top 20 --type f disk.img  what to delete first\n"
+        "  btrfs-walk du --ncdu disk.img | ncdu -f-   browse the sizes\n",
     .options = options,
     .record = "duinfo",
     .run = run,

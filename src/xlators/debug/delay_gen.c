@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "xlators/classes.h"
-#include "xlators/debug/chance.h"
+#include "base/hash_mix.h"
 
 enum { LONGEST_EXPONENTIAL = 10 }; /* times the mean */
 

@@ -14,7 +14,7 @@
 #include "ondisk/checksum.h"
 #include "ondisk/disk.h"
 #include "xlators/classes.h"
-#include "xlators/debug/chance.h"
+#include "base/hash_mix.h"
 
 enum { POISON = 0xa5 };
 

@@ -5,7 +5,7 @@
 #include "support/block_bench.h"
 #include "support/debug_bench.h"
 #include "xlators/classes.h"
-#include "xlators/debug/chance.h"
+#include "base/hash_mix.h"
 
 enum { ADDRESSES = 1000 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Pseudorandom numbers for debug layers. They depend only on the request, so a run can be repeated
- * with any number of threads. */
-#ifndef BW_XLATORS_DEBUG_CHANCE_H
-#define BW_XLATORS_DEBUG_CHANCE_H
+/* Hashes of numbers: pseudorandom numbers that can be repeated, with any number of threads, and
+ * fingerprints. */
+#ifndef BW_BASE_HASH_MIX_H
+#define BW_BASE_HASH_MIX_H
 
 #include <stdint.h>
 
