@@ -86,7 +86,7 @@ typedef struct bw_error *bw_passphrase_source(void *context, const char *volume,
 struct bw_fs_options {
     size_t struct_size;       /**< sizeof(struct bw_fs_options) */
     const char *const *paths; /**< image files, block devices or addresses of servers (servers.h),
-                                 in any order */
+                                 in any order; a folder stands for the send streams in it */
     size_t path_count;        /**< at least 1; may be 0 if a volfile names the images */
     int superblock_copy;      /**< 0: the best one; or another of the numbers above */
     const struct bw_graph_options *graph; /**< NULL: the default graph */
@@ -270,6 +270,9 @@ bool bw_file_holds_superblock(const char *path, uint64_t offset, uint8_t fsid[BW
 /** Whether a file or block device has the signature of a container of several devices, or of one in
  * another format: LUKS, LVM, MD or partclone. For the same callers. */
 bool bw_file_holds_container(const char *path, uint64_t offset);
+
+/** Whether a file begins as a send stream. For the same callers. */
+bool bw_file_holds_stream(const char *path);
 
 /** The state of a device. */
 enum bw_device_state {

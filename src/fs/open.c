@@ -11,6 +11,7 @@
 #include "fs/fs.h"
 #include "fs/opening.h"
 #include "graph/keys.h"
+#include "servers/folders.h"
 
 /* Every message of the file system and its graph passes through here, one at a time: the graph
  * holds the lock. */
@@ -62,8 +63,15 @@ static struct bw_error *open_images(struct bw_fs *fs, const struct bw_fs_options
                                     const struct bw_opening *opening)
 {
     struct bw_image_set set = {0};
+    struct bw_image_list list = {0};
+    struct bw_fs_options own = *options;
     BW_TRY(make_graph(fs, options, opening));
-    struct bw_error *error = bw_wire_images(fs, options, &set);
+    struct bw_error *error = bw_stream_folders_expand(options->paths, options->path_count, &list);
+    own.paths = (const char *const *)list.paths;
+    own.path_count = list.count;
+    if (!error)
+        error = bw_wire_images(fs, &own, &set);
+    bw_image_list_free(&list);
     if (!error && opening->steps)
         error = opening->steps(fs, &set);
     fs->images = set.images;

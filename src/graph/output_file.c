@@ -11,6 +11,7 @@
 
 #include "btrfs-walk/fs.h"
 #include "ondisk/disk.h"
+#include "ondisk/foreign.h"
 #include "ondisk/superblock.h"
 
 static bool read_fsid(int descriptor, uint64_t offset, uint8_t fsid[static BW_UUID_SIZE])
@@ -76,6 +77,16 @@ bool bw_file_holds_container(const char *path, uint64_t offset)
                           signatures[i].length);
     found = found || ends_as_array(descriptor, (off_t)offset);
     close(descriptor);
+    return found;
+}
+
+bool bw_file_holds_stream(const char *path)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    const bool found =
+        descriptor >= 0 && has_bytes(descriptor, 0, BW_STREAM_MAGIC, sizeof BW_STREAM_MAGIC);
+    if (descriptor >= 0)
+        close(descriptor);
     return found;
 }
 

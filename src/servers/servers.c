@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "servers/folders.h"
 #include "servers/formats.h"
 #include "servers/helper.h"
 
@@ -269,6 +270,18 @@ static struct bw_error *open_image(const struct bw_servers *servers, struct serv
                 : error;
 }
 
+/* Every file in a folder of streams, as it may be compressed. */
+static struct bw_error *open_folder(struct bw_servers *servers, const char *folder)
+{
+    struct bw_image_list list = {0};
+    bool served;
+    struct bw_error *error = bw_stream_folders_expand(&folder, 1, &list);
+    for (size_t i = 0; !error && i < list.count; i++)
+        error = bw_servers_open(servers, list.paths[i], &served);
+    bw_image_list_free(&list);
+    return error;
+}
+
 struct bw_error *bw_servers_open(struct bw_servers *servers, const char *image, bool *served)
 {
     const struct server *known = find(servers, image);
@@ -276,6 +289,8 @@ struct bw_error *bw_servers_open(struct bw_servers *servers, const char *image, 
     *served = known && known->connection;
     if (known)
         return known->failure ? bw_error_copy(known->failure) : NULL;
+    if (bw_is_folder(image))
+        return open_folder(servers, image);
     server.image = strdup(image);
     if (!server.image || !BW_ARRAY_RESERVE(servers->servers, servers->count, servers->capacity)) {
         free(server.image);

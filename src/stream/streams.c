@@ -356,6 +356,8 @@ static struct bw_error *make(struct making *making)
     fs->reader.memory = &fs->memory;
     BW_TRY(apply_streams(making));
     fs->superblock.generation = fs->superblock.root.generation = making->received.count;
+    for (size_t i = 0; i < fs->image_count; i++) /* none is stale */
+        fs->images[i].superblock.generation = fs->superblock.generation;
     memcpy(fs->superblock.fsid, making->received.items[0].uuid, BW_UUID_SIZE);
     memcpy(fs->superblock.metadata_uuid, fs->superblock.fsid, BW_UUID_SIZE);
     BW_TRY(make_chunk_tree(making));

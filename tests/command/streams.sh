@@ -20,8 +20,8 @@ cd "$WORK" || exit 1
 same() {
     local what=$1 subvolume=$2
     shift 2
-    expect "$what" 0 - diff --by-path --content always --other "$image" "$@" "$subvolume" \
-        "$subvolume"
+    expect "$what" 0 - diff --by-path --content always --other "$image" "$@" "/$subvolume" \
+        "/$subvolume"
     holds "$what: no difference" [ ! -s "$WORK/out" ]
 }
 same "a full stream" first full
@@ -32,6 +32,25 @@ same "of protocol 2" second second.2 -d full
 same "a chain" third third -d second -d full
 same "the parent in a chain" first third -d second -d full
 same "one stream of two subvolumes" third joined -d full
+
+# Several streams, and folders.
+same "a chain as operands" third third full second
+mkdir folder none
+cp full second third folder
+echo "no stream" > folder/notes
+same "a folder" third folder
+mkdir older && mv folder/full older
+same "two folders" third folder -d older
+mv older/full folder
+expect "streams before a path" 0 - ls second full /second
+expect "a stream that is called like a path" 0 - ls third -d full -d second third
+expect "a stream after a path" 1 'second is an image; did you mean --device' ls full /first second
+expect "a folder without streams" 2 'is a directory, not an image, and contains no send' ls none
+expect "a folder as the other side" 0 - diff --by-path --other folder "$image" third third
+holds "no difference" [ ! -s "$WORK/out" ]
+expect "devices of a chain" 0 - devices -o device_state,generation folder
+is "none is stale" "$(sort -u "$WORK/out")" "$(printf 'present\t3')"
+expect "check of a folder" 0 '0 errors' check folder
 
 expect "paths" 0 - walk full
 holds "begin with the subvolume" out_has '^/first/swap/3$'

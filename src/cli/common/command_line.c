@@ -338,12 +338,10 @@ static bool may_be_device(const char *path)
 /* Counts the operands that are images: the first, and all up to the last one that belongs to the
  * same file system, or is a container. Images may have lost their superblocks; the first superblock
  * decides which file system it is. */
-static size_t count_images(const struct cmd_common *common, char **given, size_t count)
+static size_t count_devices(const struct cmd_common *common, char **given, size_t count)
 {
     uint8_t first[BW_UUID_SIZE], fsid[BW_UUID_SIZE];
     bool known = false;
-    if (common->input.graph.file || !count)
-        return 0;
     size_t images = 1;
     for (size_t i = 0; i < count; i++) {
         const bool holds = bw_file_holds_superblock(given[i], common->input.offset, fsid);
@@ -359,6 +357,35 @@ static size_t count_images(const struct cmd_common *common, char **given, size_t
         images = holds ? i + 1 : images;
     }
     return images;
+}
+
+static bool is_same_file(const char *one, const char *other)
+{
+    struct stat a, b;
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+/* Counts the send streams at the beginning. A stream is often named after its subvolume, so a
+ * second operand of the same name is a path. */
+static size_t count_streams(char **given, size_t count)
+{
+    size_t streams = 0;
+    bool is_new = true;
+    while (is_new && streams < count && bw_file_holds_stream(given[streams])) {
+        for (size_t i = 0; is_new && i < streams; i++)
+            is_new = !is_same_file(given[i], given[streams]);
+        streams += is_new;
+    }
+    return streams;
+}
+
+static size_t count_images(const struct cmd_common *common, char **given, size_t count)
+{
+    if (common->input.graph.file || !count)
+        return 0;
+    const size_t streams = count_streams(given, count);
+    return streams ? streams : count_devices(common, given, count);
 }
 
 /* IMAGE comes first, because its file system is opened; the devices of --device follow. */
@@ -378,7 +405,8 @@ static void sort_operands(const struct command *command, struct cmd_common *comm
     for (size_t i = images; i < count && !operands->stray && !common->host; i++) {
         uint8_t fsid[BW_UUID_SIZE];
         operands->stray_is_image = bw_file_holds_superblock(given[i], common->input.offset, fsid) ||
-                                   bw_file_holds_container(given[i], common->input.offset);
+                                   bw_file_holds_container(given[i], common->input.offset) ||
+                                   bw_file_holds_stream(given[i]);
         operands->stray = operands->stray_is_image || may_be_device(given[i]) ? given[i] : NULL;
     }
 }

@@ -458,7 +458,9 @@ static void allow(const struct files *files, const char *path, uint64_t rights)
         return;
     /* A directory given as an image may be opened, to print a better error message. */
     bool is_directory = fstat(rule.parent_fd, &status) == 0 && S_ISDIR(status.st_mode);
-    rule.allowed_access = files->rights & (is_directory && rights == READ ? LIST : rights);
+    rule.allowed_access = files->rights & (!is_directory    ? rights & ~(uint64_t)LIST
+                                           : rights == READ ? LIST
+                                                            : rights);
     syscall(SYS_landlock_add_rule, files->rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
     close(rule.parent_fd);
 }
@@ -543,8 +545,8 @@ static struct bw_error *confine(const struct cmd_common *common, const struct bw
     int landlock = make_rules(files, common->writing.folder), seccomp, capabilities;
     if (fs)
         BW_TRY(bw_fs_files(fs, allow_file, files));
-    for (size_t i = 0; !landlock && i < common->input.other_count; i++)
-        allow(files, common->input.others[i], READ);
+    for (size_t i = 0; !landlock && i < common->input.other_count; i++) /* or folders of streams */
+        allow(files, common->input.others[i], READ | LIST);
     tzset(); /* reads the time zone from a file now */
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (!landlock)

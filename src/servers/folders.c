@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "servers/folders.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "ondisk/foreign.h"
+
+/* Takes the path. */
+static struct bw_error *add_path(struct bw_image_list *list, char *path)
+{
+    if (path && BW_ARRAY_RESERVE(list->paths, list->count, list->capacity)) {
+        list->paths[list->count++] = path;
+        return NULL;
+    }
+    free(path);
+    return bw_error_no_memory();
+}
+
+bool bw_is_folder(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* Whether a file in a folder is a stream, or is compressed, so that it may be one. */
+static bool may_be_stream(int folder, const char *name)
+{
+    uint8_t bytes[64];
+    struct stat status;
+    if (*name == '.' || fstatat(folder, name, &status, 0) || !S_ISREG(status.st_mode))
+        return false;
+    const int descriptor = openat(folder, name, O_RDONLY | O_CLOEXEC);
+    const ssize_t got = descriptor < 0 ? 0 : read(descriptor, bytes, sizeof bytes);
+    if (descriptor >= 0)
+        close(descriptor);
+    if (got < (ssize_t)sizeof BW_STREAM_MAGIC)
+        return false;
+    const struct bw_foreign *format = bw_foreign_by_magic(bytes, (size_t)got);
+    return memcmp(bytes, BW_STREAM_MAGIC, sizeof BW_STREAM_MAGIC) == 0 ||
+           (format && format->helper == BW_HELPER_NBDKIT);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static struct bw_error *add_folder(struct bw_image_list *list, const char *folder)
+{
+    const size_t before = list->count;
+    struct bw_error *error = NULL;
+    DIR *listing = opendir(folder);
+    if (!listing)
+        return bw_error_from_errno(errno, "cannot open %s", folder);
+    for (const struct dirent *entry; !error && (entry = readdir(listing));) {
+        char *path = NULL;
+        if (may_be_stream(dirfd(listing), entry->d_name))
+            error =
+                add_path(list, asprintf(&path, "%s/%s", folder, entry->d_name) < 0 ? NULL : path);
+    }
+    closedir(listing);
+    if (error)
+        return error;
+    if (list->count == before)
+        return bw_error_create(
+            BW_ERROR_USAGE, "%s is a directory, not an image, and contains no send stream", folder);
+    qsort(list->paths + before, list->count - before, sizeof *list->paths, by_name);
+    return NULL;
+}
+
+struct bw_error *bw_stream_folders_expand(const char *const *given, size_t count,
+                                          struct bw_image_list *list)
+{
+    for (size_t i = 0; i < count; i++)
+        BW_TRY(bw_is_folder(given[i]) ? add_folder(list, given[i])
+                                      : add_path(list, strdup(given[i])));
+    return NULL;
+}
+
+void bw_image_list_free(struct bw_image_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->paths[i]);
+    free(list->paths);
+    *list = (struct bw_image_list){0};
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Folders that are given in place of an image: the send streams in them. */
+#ifndef BW_SERVERS_FOLDERS_H
+#define BW_SERVERS_FOLDERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "btrfs-walk/error.h"
+
+/** Paths of images. All zeros is an empty list. */
+struct bw_image_list {
+    char **paths;
+    size_t count, capacity;
+};
+
+/** Copies the paths of images; a folder is replaced by the files in it that begin as send streams,
+ * or are compressed, in the order of their names. BW_ERROR_USAGE if it has none. */
+struct bw_error *bw_stream_folders_expand(const char *const *given, size_t count,
+                                          struct bw_image_list *list);
+
+bool bw_is_folder(const char *path);
+
+void bw_image_list_free(struct bw_image_list *list);
+
+#endif
