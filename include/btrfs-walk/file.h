@@ -228,6 +228,26 @@ struct bw_error *bw_data_read(struct bw_data_reader *reader, const struct bw_dat
                               uint64_t offset, uint64_t length, bw_data_visitor *visit,
                               void *context);
 
+/** How to read logical addresses. With struct_size alone: verified, from any mirror. */
+struct bw_logical_options {
+    size_t struct_size; /**< sizeof(struct bw_logical_options) */
+    unsigned copy;      /**< mirror to read, counted from 1, as for bw_fs_map(); 0: any good one */
+    bool unchecked;     /**< do not verify */
+};
+
+/**
+ * Reads a range of logical addresses as it is stored: data, which may be compressed, or tree
+ * blocks. Address and length are multiples of the sector size; length 0 is the tree block at the
+ * address in chunks of metadata, and a sector in others. In chunks of metadata, the range begins at
+ * a tree block. `visit` gets the parts in their order; their offset is the logical address.
+ * Unreadable parts, and those that fail verification, have the kind BW_DATA_BAD. A note reports
+ * data without checksums. BW_ERROR_NOT_FOUND if no chunk contains a part of the range;
+ * BW_ERROR_USAGE for wrong options.
+ */
+struct bw_error *bw_logical_read(struct bw_fs *fs, uint64_t logical, uint64_t length,
+                                 const struct bw_logical_options *options, bw_data_visitor *visit,
+                                 void *context);
+
 /** Lists the extents of files without reading them. One thread at a time may use it. */
 struct bw_extent_reader;
 

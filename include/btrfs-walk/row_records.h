@@ -535,6 +535,7 @@ struct bw_iteminfo {
     uint64_t key_objectid; /**< objectid of the key */
     const char *key_type_name; /**< name of the key's type */
     uint64_t key_offset; /**< offset of the key */
+    struct bw_bytes hex; /**< bytes of an item in hexadecimal digits */
 };
 
 /** Version 2, Stable/Stable/Common: a finding of a check. */

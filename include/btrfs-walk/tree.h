@@ -168,6 +168,10 @@ struct bw_dump_options {
      * bw_rows_take() as the consumer, and the stream as its context. NULL: text, or with `json`
      * all members. */
     const struct bw_rows *rows;
+    /** In text: the bytes of items and pointers instead of their meaning, with their offsets in the
+     * block. Whole blocks are printed with their header and unused space, in the order of the
+     * bytes. Not with `json`, `rows` or `hide_names`. */
+    bool hex;
 };
 
 /**

@@ -27,8 +27,8 @@ struct command {
     const char *details;              /**< text of --help between usage and options; may be empty */
     const char *examples;             /**< lines of --help after the options */
     const struct cmd_option *options; /**< the command's own options, which set its state */
-    const char *record;       /**< the record that it prints, with cmd_answer_options; may be
-                               * NULL */
+    const char *record; /**< the record that it prints, with cmd_answer_options; may be
+                         * NULL */
     /** The record that the options in the state select; NULL: always `record`. */
     const char *(*record_of)(const void *state);
     /** Runs the command; returns the exit status. */
@@ -42,6 +42,8 @@ struct command {
     bool takes_paths;
     bool takes_list;     /**< with `takes_paths`: it has cmd_list_options, such as --files-from */
     const char *missing; /**< the error message if no path is given; NULL: it needs none */
+    /** With `missing`: whether the options replace paths. NULL: they never do. */
+    bool (*needs_no_path)(const void *state);
     /** Indexed by STATUS_OK, STATUS_PARTIAL, ...: the command's own exit statuses; NULL: they are
      * the same. `run` returns the command's own. */
     const unsigned char *statuses;

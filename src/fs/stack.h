@@ -13,7 +13,7 @@ struct bw_stack_failure {
 };
 
 struct bw_stack {
-    bool used_partition; /**< bw_fs_options.partition was used to select a container */
+    bool used_partition;      /**< bw_fs_options.partition was used to select a container */
     struct bw_error *skipped; /**< why a volume beside others cannot be shown; NULL: none */
     struct bw_stack_failure *failures;
     size_t count, capacity;

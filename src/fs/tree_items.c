@@ -44,7 +44,7 @@ static struct bw_error *read_header(struct bw_fs *fs, uint64_t bytenr, unsigned 
     return bw_error_create(BW_ERROR_CORRUPT, "there is no tree block at %" PRIu64, bytenr);
 }
 
-static struct bw_error *read_block(struct bw_fs *fs, uint64_t bytenr, struct bw_tree_block *block)
+static struct bw_error *read_any_copy(struct bw_fs *fs, uint64_t bytenr, uint8_t *bytes)
 {
     struct bw_mapping mapping;
     BW_TRY(bw_fs_map(fs, bytenr, fs->reader.nodesize, 1, &mapping));
@@ -53,7 +53,7 @@ static struct bw_error *read_block(struct bw_fs *fs, uint64_t bytenr, struct bw_
         struct bw_block_pointer pointer;
         struct bw_error *failure = read_header(fs, bytenr, copy, &pointer);
         if (!failure)
-            failure = bw_block_read(&fs->reader, &pointer, block->bytes);
+            failure = bw_block_read(&fs->reader, &pointer, bytes);
         if (!failure) {
             bw_error_free(error);
             return NULL;
@@ -66,6 +66,23 @@ static struct bw_error *read_block(struct bw_fs *fs, uint64_t bytenr, struct bw_
     return error;
 }
 
+struct bw_error *bw_block_copy_read(struct bw_fs *fs, uint64_t bytenr, unsigned copy,
+                                    uint8_t *bytes)
+{
+    struct bw_block_pointer pointer;
+    if (!copy)
+        return read_any_copy(fs, bytenr, bytes);
+    BW_TRY(read_header(fs, bytenr, copy, &pointer));
+    struct bw_request request = {.kind = BW_REQUEST_TREE_BLOCK,
+                                 .copy = (uint8_t)copy,
+                                 .length = fs->reader.nodesize,
+                                 .address = bytenr,
+                                 .buffer = bytes,
+                                 .expectation = &pointer.expectation};
+    bw_wind(NULL, fs->reader.top, &request, 1);
+    return request.error;
+}
+
 struct bw_error *bw_tree_block_read(struct bw_fs *fs, uint64_t bytenr, struct bw_tree_block **block)
 {
     struct bw_tree_block *result = malloc(sizeof *result + fs->reader.nodesize);
@@ -76,7 +93,7 @@ struct bw_error *bw_tree_block_read(struct bw_fs *fs, uint64_t bytenr, struct bw
                                                    "%" PRIu64 " is not a multiple of the sector "
                                                    "size, as addresses of tree blocks are",
                                                    bytenr)
-                                 : read_block(fs, bytenr, result);
+                                 : bw_block_copy_read(fs, bytenr, 0, result->bytes);
     if (error) {
         free(result);
         return error;

@@ -9,4 +9,8 @@
  * relevant part of the root tree cannot be read. */
 struct bw_error *bw_tree_find(struct bw_fs *fs, uint64_t id, struct bw_tree *tree);
 
+/** Reads a verified tree block of any tree; `copy` counts from 1, 0: any good one. */
+struct bw_error *bw_block_copy_read(struct bw_fs *fs, uint64_t bytenr, unsigned copy,
+                                    uint8_t *bytes);
+
 #endif

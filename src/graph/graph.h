@@ -77,11 +77,11 @@ struct bw_xlator {
 struct bw_graph {
     struct bw_registry *registry;
     struct bw_reporter reporter;
-    struct bw_probes *probes;   /**< never NULL */
-    struct bw_probes silent;    /**< used unless the caller sets others */
-    struct bw_servers *servers; /**< servers of images; may be NULL */
+    struct bw_probes *probes;             /**< never NULL */
+    struct bw_probes silent;              /**< used unless the caller sets others */
+    struct bw_servers *servers;           /**< servers of images; may be NULL */
     const struct bw_image_source *source; /**< replaces the images; NULL: none; not owned */
-    struct bw_keys *keys;       /**< of encrypted volumes; may be NULL; not owned */
+    struct bw_keys *keys;                 /**< of encrypted volumes; may be NULL; not owned */
     pthread_mutex_t report_lock;
     struct bw_xlator **layers; /**< children before parents; the last one is the top */
     size_t size, capacity;

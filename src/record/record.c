@@ -15,6 +15,7 @@ enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
 #define FORMAT_TIME               .format = BW_FORMAT_TIME
 #define FORMAT_DURATION           .format = BW_FORMAT_DURATION
 #define FORMAT_TEXT               .format = BW_FORMAT_TEXT
+#define FORMAT_HEX                .format = BW_FORMAT_HEX
 #define FORMAT_LIST               .format = BW_FORMAT_LIST
 #define FORMAT_NAME               .format = BW_FORMAT_NAME
 #define FORMAT_BASE64             .format = BW_FORMAT_BASE64

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Tree blocks as the lines of btrfs-progs, or a row for each item or pointer; superblocks. */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/decimal.h"
+#include "base/hex_dump.h"
 #include "base/human.h"
 #include "btrfs-walk/tree.h"
 #include "ondisk/disk_items.h"
@@ -143,8 +145,11 @@ static void append_item_row(const struct bw_block_print *block, uint32_t slot,
     struct item_value value = {block, item};
     struct bw_iteminfo row = row_of(block, slot, &item->key);
     row.size = item->size;
-    if (inside)
+    if (inside) {
         row.item = (struct bw_json_value){write_item, &value};
+        if (!block->printer->hide_names)
+            row.hex = (struct bw_bytes){(const char *)item->data, item->size};
+    }
     append_row(block, &row, BIT(child_logical) | BIT(generation));
 }
 
@@ -162,9 +167,16 @@ static void append_item_text(const struct bw_block_print *block, uint32_t slot,
     at = bw_decimal(stpcpy(at, " itemoff "), bw_get32(disk->offset));
     at = bw_decimal(stpcpy(at, " itemsize "), item->size);
     text->length = (size_t)(at - text->data);
-    if (inside)
+    if (inside && !block->hex)
         bw_item_print(block->printer, item_rows(block, item), item);
     bw_buffer_append_byte(text, '\n');
+}
+
+/* Bytes of a block, which begin at `bytes`. */
+static void append_bytes(const struct bw_block_print *block, const uint8_t *bytes, size_t length)
+{
+    bw_hex_dump(&block->printer->text, "\t\t", (uint64_t)(bytes - block->node.block), bytes,
+                length);
 }
 
 bool bw_block_print_item(const struct bw_block_print *block, uint32_t slot)
@@ -172,6 +184,8 @@ bool bw_block_print_item(const struct bw_block_print *block, uint32_t slot)
     struct bw_item item;
     bool inside = bw_leaf_item(&block->node, slot, &item);
     (block->rows ? append_item_row : append_item_text)(block, slot, &item, inside);
+    if (block->hex && inside)
+        append_bytes(block, item.data, item.size);
     return inside;
 }
 
@@ -190,6 +204,79 @@ void bw_block_print_pointer(const struct bw_block_print *block, uint32_t slot)
     bw_print_key(text, &pointer.key);
     bw_buffer_format(text, " block %" PRIu64 " gen %" PRIu64 "\n", pointer.bytenr,
                      pointer.generation);
+}
+
+/* All bytes of a block. */
+
+/* The data of an item. */
+struct data_range {
+    uint32_t offset, size, slot;
+};
+
+static int compare_ranges(const void *left, const void *right)
+{
+    const struct data_range *a = left, *b = right;
+    return a->offset != b->offset ? (a->offset < b->offset ? -1 : 1)
+                                  : (a->slot > b->slot) - (a->slot < b->slot);
+}
+
+/* The items whose bytes lie inside of the leaf, ascending by offset; returns how many. */
+static uint32_t list_ranges(const struct bw_node *leaf, struct data_range *ranges)
+{
+    uint32_t count = 0;
+    struct bw_item item;
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++)
+        if (bw_leaf_item(leaf, slot, &item) && item.size)
+            ranges[count++] =
+                (struct data_range){(uint32_t)(item.data - leaf->block), item.size, slot};
+    qsort(ranges, count, sizeof *ranges, compare_ranges);
+    return count;
+}
+
+static void append_unused(const struct bw_block_print *block, uint32_t begin, uint32_t end)
+{
+    if (begin >= end)
+        return;
+    bw_buffer_format(&block->printer->text, "\tunused space %" PRIu32 " bytes\n", end - begin);
+    append_bytes(block, block->node.block + begin, end - begin);
+}
+
+/* The table behind the header: items without their data, or pointers. Returns where it ends. */
+static uint32_t append_entries(const struct bw_block_print *block)
+{
+    const struct bw_node *node = &block->node;
+    const uint32_t size = entry_size(node->level);
+    uint32_t at = sizeof(struct bw_disk_header);
+    for (uint32_t slot = 0; slot < node->item_count; slot++, at += size) {
+        struct bw_item item;
+        if (node->level)
+            bw_block_print_pointer(block, slot);
+        else
+            append_item_text(block, slot, &item, bw_leaf_item(node, slot, &item));
+        append_bytes(block, node->block + at, size);
+    }
+    return at;
+}
+
+void bw_block_print_bytes(const struct bw_block_print *block)
+{
+    const struct bw_node *node = &block->node;
+    BW_AUTO_FREE struct data_range *ranges = calloc((size_t)node->item_count + 1, sizeof *ranges);
+    block->printer->text.failed |= !ranges;
+    if (!ranges)
+        return;
+    bw_buffer_format(&block->printer->text, "\theader\n");
+    append_bytes(block, node->block, sizeof(struct bw_disk_header));
+    uint32_t at = append_entries(block);
+    const uint32_t count = node->level ? 0 : list_ranges(node, ranges);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct data_range *range = &ranges[i];
+        append_unused(block, at, range->offset);
+        bw_buffer_format(&block->printer->text, "\tdata of item %" PRIu32 "\n", range->slot);
+        append_bytes(block, node->block + range->offset, range->size);
+        at = range->offset + range->size > at ? range->offset + range->size : at;
+    }
+    append_unused(block, at, node->nodesize);
 }
 
 struct bw_error *bw_superblock_print(const uint8_t *bytes, bw_consumer *consume, void *context)

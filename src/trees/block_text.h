@@ -15,6 +15,7 @@ struct bw_block_print {
     uint64_t tree;        /**< id of the tree, for rows */
     uint64_t bytenr;      /**< its address */
     bool checksum_header; /**< print its checksum */
+    bool hex;             /**< print bytes instead of their meaning */
     bool damaged;         /**< its contents may be wrong, which rows say */
 };
 
@@ -30,5 +31,9 @@ bool bw_block_print_item(const struct bw_block_print *block, uint32_t slot);
 
 /** Prints a pointer of an internal node. */
 void bw_block_print_pointer(const struct bw_block_print *block, uint32_t slot);
+
+/** Prints all bytes of a block in their order: the header, items or pointers, unused space, and the
+ * data of items. */
+void bw_block_print_bytes(const struct bw_block_print *block);
 
 #endif

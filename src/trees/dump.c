@@ -303,6 +303,10 @@ static void print_block(const struct bw_dump *dump, const struct bw_block_print 
     bool begun = !dump->part;
     if (begun)
         bw_block_print_header(block);
+    if (begun && block->hex) {
+        bw_block_print_bytes(block);
+        return;
+    }
     for (uint32_t slot = 0; slot < node->item_count; slot++) {
         if (node->level) {
             bw_block_print_pointer(block, slot);
@@ -322,6 +326,7 @@ static struct bw_block_print block_of(const struct bw_dump *dump, struct bw_prin
                                       const struct bw_node *node, uint64_t bytenr)
 {
     return (struct bw_block_print){.printer = page,
+                                   .hex = dump->options.hex,
                                    .rows = dump->rows,
                                    .items = dump->items,
                                    .node = *node,
@@ -416,6 +421,9 @@ static struct bw_error *begin(struct trees *trees, struct bw_fs *fs,
 {
     struct bw_dump *dump = &trees->dump;
     BW_TRY(BW_TAKE_OPTIONS(&dump->options, options));
+    if (options->hex && (options->json || options->rows || options->hide_names))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "hexadecimal text excludes rows, JSON and hidden names");
     dump->fs = fs;
     dump->consume = consume;
     dump->context = context;

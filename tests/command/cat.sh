@@ -145,4 +145,53 @@ done
 status 0 extents "$F/compressed/dev1.img" "$("$PROGRAM" -q "$F/compressed/dev1.img" | head -n 1)"
 holds "a table" grep -qE '^ +0: ' "$WORK/out"
 status 1 extents "$plain" /nowhere
+
+# Blocks: what is stored at logical addresses.
+# stored IMAGE LOGICAL LENGTH [MIRROR]: the bytes of a mirror, read from the image.
+stored() {
+    tail -c +"$(($("$PROGRAM" map -o mirror,offset "$1" "$2" |
+        sed -n "s/^${4:-1}\t//p") + 1))" "$1" | head -c "$3"
+}
+leaf=$("$PROGRAM" dump -t fs "$plain" | sed -n 's/^leaf \([0-9]*\) items.*/\1/p' | head -n 1)
+status 0 cat --block "$leaf" "$plain"
+holds "a tree block" cmp "$WORK/out" <(stored "$plain" "$leaf" 16384)
+cp --sparse=always "$plain" "$WORK/block.img"
+offset=$("$PROGRAM" map -o mirror,offset "$plain" "$leaf" | sed -n 's/^2\t//p')
+printf x | dd of="$WORK/block.img" bs=1 seek=$((offset + 5000)) conv=notrunc status=none
+status 0 cat --block "$leaf" --mirror 1 "$WORK/block.img"
+holds "from the first mirror" cmp "$WORK/out" <(stored "$plain" "$leaf" 16384)
+status 1 cat --block "$leaf" --mirror 2 "$WORK/block.img"
+holds "the second one is bad" err_has "bytes $leaf to .*checksum"
+status 0 cat --block "$leaf" --mirror 2 --no-checksums "$WORK/block.img"
+holds "unverified" cmp "$WORK/out" <(stored "$WORK/block.img" "$leaf" 16384 2)
+status 1 cat --block "$((leaf + 4096))" "$plain"
+holds "not the beginning of a block" err_has 'there is no tree block at'
+large=$(run_json extents --json "$F/compressed/dev1.img" \
+    "$("$PROGRAM" -q "$F/compressed/dev1.img" | grep '/large$' | head -n 1)" |
+    sed -n 's/.*"extent_logical":\([0-9]*\),"extent_stored":\([0-9]*\).*/\1+\2/p' | head -n 1)
+status 0 cat --block "$large" "$F/compressed/dev1.img"
+holds "data as stored" cmp "$WORK/out" \
+    <(stored "$F/compressed/dev1.img" "${large%+*}" "${large#*+}")
+bad="debug/error-gen@chunk-map,kind=data,start=${large%+*},end=$((${large%+*} + 1)),action=flip"
+status 1 cat --block "$large" --insert "$bad" "$F/compressed/dev1.img"
+holds "bad data" err_has "bytes ${large%+*} to"
+status 1 cat --block "$large" --on-error=skip --insert "$bad" "$F/compressed/dev1.img"
+is "without the bad sector" "$(wc -c < "$WORK/out")" "$((${large#*+} - 4096))"
+mapfile -t more < <(devices raid6-4)
+data=$("$PROGRAM" chunks -o logical,chunk_type "${more[@]}" "$F/raid6-4/dev1.img" |
+    sed -n 's/\tData.*//p' | head -n 1)
+for mirror in 1 2 3; do
+    status 0 cat --block "$data+64K" --mirror "$mirror" "${more[@]}" "$F/raid6-4/dev1.img"
+    cp "$WORK/out" "$WORK/mirror.$mirror"
+done
+holds "data rebuilt from P" cmp "$WORK/mirror.1" "$WORK/mirror.2"
+holds "data rebuilt from Q" cmp "$WORK/mirror.1" "$WORK/mirror.3"
+status 2 cat --block 1 "$plain"
+status 2 cat --block 0 "$plain"
+holds "outside of all chunks" err_has 'no chunk holds logical address 0'
+status 2 cat --block "$leaf" --mirror 3 "$plain"
+holds "no such mirror" err_has "there is no mirror 3 of $leaf, only 2"
+status 2 cat --mirror 1 "$plain" /top-file
+status 2 cat --block "$leaf" "$plain" /top-file
+status 2 cat "$plain"
 finish

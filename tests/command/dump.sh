@@ -144,4 +144,43 @@ holds "is printed as it is" grep -q "^leaf $leaf items [1-9]" "$WORK/out"
 garbage="debug/error-gen@chunk-map,start=$leaf,end=$((leaf + 1)),action=zero"
 expect "zeros in place of a leaf" 1 "damage: .*$leaf" dump -t fs --insert "$garbage" "$plain"
 holds "a header" out_has '^leaf 0 items 0 '
+
+# Bytes.
+expect "bytes of a leaf" 0 - dump -b "$leaf" --hex "$plain"
+holds "header, entries, unused space and data, in the order of the bytes" python3 - "$WORK/out" \
+    "$plain" "$("$PROGRAM" map -o offset "$plain" "$leaf" | head -n 1)" <<'END'
+import re, sys
+block, titles, last = {}, [], None
+for line in open(sys.argv[1]):
+    digits = re.match(r'\t\t([0-9a-f]{8}) ((?: {1,2}[0-9a-f]{2}){1,16}) +\|', line)
+    if line == '\t\t*\n':
+        skipping = True
+    elif digits:
+        at, part = int(digits[1], 16), bytes.fromhex(digits[2])
+        if last and skipping:
+            for fill in range(last[0] + 16, at, 16):
+                block.update(zip(range(fill, fill + 16), last[1]))
+        block.update(zip(range(at, at + len(part)), part))
+        last, skipping = (at, part), False
+    elif line.startswith('\t'):
+        titles.append(line.split()[0])
+        last = None
+image = open(sys.argv[2], 'rb')
+image.seek(int(sys.argv[3]))
+assert bytes(block[i] for i in range(len(block))) == image.read(16384)
+assert titles[0] == 'header' and 'unused' in titles and titles[-1] == 'data'
+END
+expect "bytes of an item" 0 - dump -t fs --key 257,INODE_ITEM --hex "$plain"
+digits=$(sed -n 's/^\t\t[0-9a-f]* *\([^|]*\)|.*/\1/p' "$WORK/out" | head -n 3 | tr -d ' \n')
+expect "as a column" 0 - dump -t fs --key 257,INODE_ITEM -o hex "$plain"
+is "the same bytes" "$(head -c 96 "$WORK/out")" "$digits"
+is "all of them" "$(tr -d '\n' < "$WORK/out" | wc -c)" 320
+expect "none with hidden names" 0 - dump -t fs --key 257,INODE_ITEM -o hex --hide-names "$plain"
+is "no bytes" "$(cat "$WORK/out")" -
+expect "zeros in place of a leaf" 1 "damage: .*$leaf" \
+    dump -b "$leaf" --hex --insert "$garbage" "$plain"
+holds "are unused space" out_has '^	unused space 16283 bytes$'
+expect "bytes as JSON" 2 'there is the column hex' dump --hex --json "$plain"
+expect "bytes without names" 2 '^btrfs-walk: --hex excludes --hide-names' \
+    dump --hex --hide-names "$plain"
 finish

@@ -85,4 +85,9 @@ else
     skip btrfs-progs "a comparison with dump-super"
 fi
 
+expect "bytes" 0 - super -i 1 --hex "$plain"
+holds "the magic at its offset" out_has '^00000040  5f 42 48 52 66 53 5f 4d  .*[|]_BHRfS_M'
+is "to the last one" "$(sed -n '/^00000ff0/p' "$WORK/out" | cut -c 11-12)" 00
+expect "bytes as JSON" 2 'not for -o and --json' super --hex --json "$plain"
+
 finish

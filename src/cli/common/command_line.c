@@ -557,7 +557,9 @@ static void free_operands(struct operands *operands)
 static int run_sorted(const struct command *command, struct cmd_common *common, void *state,
                       const struct operands *operands)
 {
-    if (command->missing && !common->path_count)
+    const bool needs_path =
+        command->missing && !(command->needs_no_path && command->needs_no_path(state));
+    if (needs_path && !common->path_count)
         return cmd_usage_error(command, command->missing, NULL);
     struct bw_error *error =
         bw_servers_create((enum bw_helper_mode)common->input.helpers, &common->input.servers);

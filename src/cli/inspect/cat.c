@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The cat command: the contents of files. */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -7,6 +8,7 @@
 #include "cli/export/export.h"
 #include "cli/common/paths.h"
 #include "cli/common/monitor.h"
+#include "cli/inspect/bad_map.h"
 #include "cli/inspect/zeros.h"
 #include "btrfs-walk/file.h"
 #include "export/entry_queue.h"
@@ -17,6 +19,8 @@ struct cat_state {
     bool unchecked;
     enum cmd_on_error on_error;
     unsigned threads;
+    struct bad_ranges blocks; /* logical addresses; length 0: the tree block or sector there */
+    unsigned mirror;          /* with --block; 0: any good one */
 };
 
 /* A running cat command. */
@@ -28,6 +32,30 @@ struct cat {
     struct cmd_bad_ranges bad;
     struct cmd_zeros zeros;
 };
+
+static struct bw_error *store_block(void *target, const struct cmd_option *option,
+                                    const char *argument)
+{
+    uint64_t logical, length;
+    (void)option;
+    BW_TRY(cmd_parse_range(argument, &logical, &length));
+    return bad_ranges_add(target, logical, length) ? NULL : bw_error_no_memory();
+}
+
+static void release_blocks(void *blocks)
+{
+    free(((struct bad_ranges *)blocks)->items);
+}
+
+static struct bw_error *store_mirror(void *target, const struct cmd_option *option,
+                                     const char *argument)
+{
+    uint64_t number;
+    if (!cmd_parse_number(argument, 1, UINT8_MAX, &number))
+        return cmd_bad_argument(option, argument, "a mirror, counted from 1; 'map' lists them");
+    *(unsigned *)target = (unsigned)number;
+    return NULL;
+}
 
 static const struct cmd_option options[] = {
     {0, "offset", "N", "begin at this offset in each file; the suffixes K, M, G, T are allowed",
@@ -42,6 +70,11 @@ static const struct cmd_option options[] = {
     {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct cat_state, threads)},
     CMD_SUBVOLUME_OPTION(struct cat_state, subvolume),
+    {'B', "block", "LOGICAL[+LENGTH]",
+     "write the tree block or the data stored at this logical address (repeatable)",
+     .take = store_block, .offset = offsetof(struct cat_state, blocks), .release = release_blocks},
+    {0, "mirror", "N", "with --block: read only this mirror, counted from 1", .take = store_mirror,
+     .offset = CMD_AT(struct cat_state, mirror, unsigned)},
     {0},
 };
 
@@ -114,21 +147,32 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
     return NULL;
 }
 
-static struct bw_error *write_part(void *context, const struct bw_stream_file *file,
-                                   const struct bw_data_part *part)
+/* `name`: the path or address in messages. */
+static struct bw_error *write_named_part(struct cat *cat, const char *name,
+                                         const struct bw_data_part *part)
 {
-    struct cat *cat = context;
     cmd_progress_add(part->length);
     if (part->kind == BW_DATA_BAD) {
         if (cat->state->on_error == CMD_ON_ERROR_FAIL)
-            return cmd_bad_error(file->user, part);
-        cmd_bad_add(&cat->bad, file->user, part);
+            return cmd_bad_error(name, part);
+        cmd_bad_add(&cat->bad, name, part);
         if (cat->state->on_error == CMD_ON_ERROR_SKIP)
             return NULL;
     }
     if (part->kind == BW_DATA_BYTES)
         return cmd_write(&cat->paths.output, (const char *)part->bytes, (size_t)part->length);
     return cmd_write_zeros(&cat->zeros, &cat->paths.output, part->length);
+}
+
+static struct bw_error *write_part(void *context, const struct bw_stream_file *file,
+                                   const struct bw_data_part *part)
+{
+    return write_named_part(context, file->user, part);
+}
+
+static struct bw_error *write_block_part(void *context, const struct bw_data_part *part)
+{
+    return write_named_part(context, "logical addresses", part);
 }
 
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
@@ -161,14 +205,52 @@ static struct bw_error *write_files(struct cat *cat)
     return error;
 }
 
+static struct bw_error *write_blocks(struct cat *cat)
+{
+    const struct bw_logical_options how = {
+        .struct_size = sizeof how, .copy = cat->state->mirror, .unchecked = cat->state->unchecked};
+    struct bw_error *error = NULL;
+    for (size_t i = 0; i < cat->state->blocks.count && !error; i++) {
+        const struct bw_address_range *range = &cat->state->blocks.items[i];
+        error = bw_logical_read(cat->paths.session.fs, range->logical, range->length, &how,
+                                write_block_part, cat);
+        cmd_bad_flush(&cat->bad);
+        if (error && (error->code == BW_ERROR_USAGE || error->code == BW_ERROR_NOT_FOUND))
+            cat->paths.status = cmd_fail_answer(cat->paths.common, BW_TAKE(error));
+    }
+    return bw_error_first(error, cmd_end_zeros(&cat->zeros, &cat->paths.output));
+}
+
+/* Whether the options make sense together. */
+static struct bw_error *check_options(const struct cmd_common *common,
+                                      const struct cat_state *state)
+{
+    if (!state->blocks.count)
+        return state->mirror ? bw_error_create(BW_ERROR_USAGE, "--mirror is for --block") : NULL;
+    if (common->path_count)
+        return bw_error_create(BW_ERROR_USAGE, "--block excludes paths");
+    if (state->offset || state->length != UINT64_MAX)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "--offset and --length are for files; --block has +LENGTH");
+    return NULL;
+}
+
+static bool needs_no_path(const void *state)
+{
+    return ((const struct cat_state *)state)->blocks.count;
+}
+
 static int run(const struct cmd_common *common, void *state)
 {
     struct cat cat = {.state = state};
+    struct bw_error *wrong = check_options(common, state);
+    if (wrong)
+        return cmd_fail(common, wrong);
     int status = cmd_paths_open(common, cat.state->subvolume, &cat.paths);
     if (status)
         return status;
     cat.bad = (struct cmd_bad_ranges){.fs = cat.paths.session.fs, .on_error = cat.state->on_error};
-    struct bw_error *error = write_files(&cat);
+    struct bw_error *error = cat.state->blocks.count ? write_blocks(&cat) : write_files(&cat);
     free(cat.files);
     return cmd_paths_close(&cat.paths, error);
 }
@@ -184,11 +266,16 @@ const struct command cmd_cat = {
         "--subvol. Data are verified against their checksums. A bad copy is replaced by a\n"
         "good one, or rebuilt from parity. Ranges without a good copy are listed on stderr.\n"
         "With --on-error=zero|skip, a file whose inode is lost ends at the end of its last\n"
-        "extent. If stdout is a file, holes stay holes.\n",
+        "extent. If stdout is a file, holes stay holes.\n\n"
+        "--block writes the bytes stored at a logical address: a tree block, or data, which may\n"
+        "be compressed. Without LENGTH, a tree block or a sector is written. Both are verified\n"
+        "unless --no-checksums is given; free space has no checksums. 'owner' prints what an\n"
+        "address belongs to, 'map' its mirrors.\n",
     .examples = "  btrfs-walk cat disk.img /etc/fstab                  one file\n"
                 "  btrfs-walk cat disk.img /var/lib/db > db            with its holes\n"
                 "  btrfs-walk cat --on-error=zero disk.img /a > a      a damaged file\n"
-                "  btrfs-walk cat --offset 1M --length 4K disk.img /a  a part\n",
+                "  btrfs-walk cat --offset 1M --length 4K disk.img /a  a part\n"
+                "  btrfs-walk cat --block 30408704 disk.img | xxd      a tree block\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct cat_state),
@@ -196,4 +283,5 @@ const struct command cmd_cat = {
     .takes_paths = true,
     .takes_list = true,
     .missing = "no path given",
+    .needs_no_path = needs_no_path,
 };

@@ -85,6 +85,9 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct dump_state, dump.checksum_headers)},
     {0, "csum-items", NULL, "print the checksums of data",
      CMD_FLAG(struct dump_state, dump.checksum_items)},
+    {'x', "hex", NULL,
+     "print the bytes of blocks and items in hexadecimal digits, with unused space",
+     CMD_FLAG(struct dump_state, dump.hex)},
     {0, "hide-names", NULL, "print no names of files, subvolumes and attributes, and no values",
      CMD_FLAG(struct dump_state, dump.hide_names)},
     {0},
@@ -132,9 +135,10 @@ static struct bw_error *print_command(struct cmd_answer *answer, const void *com
 /* The options that select trees, blocks and keys do not apply to streams. */
 static struct bw_error *check_stream_options(const struct dump_state *dump)
 {
-    const bool selects = dump->trees.count || dump->blocks.count || dump->has_range;
-    return selects ? bw_error_create(BW_ERROR_USAGE, "send streams have no trees: --tree, --block "
-                                                     "and --key are for images")
+    const bool selects =
+        dump->trees.count || dump->blocks.count || dump->has_range || dump->dump.hex;
+    return selects ? bw_error_create(BW_ERROR_USAGE, "send streams have no trees: --tree, --block, "
+                                                     "--key and --hex are for images")
                    : NULL;
 }
 
@@ -153,6 +157,18 @@ static int dump_streams(const struct cmd_common *common, struct cmd_session *ses
     return cmd_fail(common, error);
 }
 
+static struct bw_error *check_hex(const struct cmd_common *common, const struct dump_state *dump)
+{
+    if (!dump->dump.hex)
+        return NULL;
+    if (dump->dump.hide_names)
+        return bw_error_create(BW_ERROR_USAGE, "--hex excludes --hide-names");
+    return cmd_answer_is_for_people(common)
+               ? NULL
+               : bw_error_create(BW_ERROR_USAGE,
+                                 "--hex is for text; for -o and --json there is the column hex");
+}
+
 static int run(const struct cmd_common *common, void *state)
 {
     struct dump_state *dump = state;
@@ -165,6 +181,11 @@ static int run(const struct cmd_common *common, void *state)
     if (bw_fs_is_stream(session.fs))
         return dump_streams(&own, &session, dump);
     const struct cmd_answer_plan plan = {.record = cmd_dump.record, .list = list, .context = dump};
+    struct bw_error *error = check_hex(common, dump);
+    if (error) {
+        cmd_close(&own, &session);
+        return cmd_fail(common, error);
+    }
     dump->dump.struct_size = sizeof dump->dump;
     dump->dump.depth_first &= !dump->breadth_first;
     dump->dump.replayed = common->input.log_given && common->input.log == BW_LOG_REPLAY;
@@ -198,6 +219,11 @@ const struct command cmd_dump = {
         "Names and values are escaped as by 'ls -b', except for spaces. Times are in the time\n"
         "zone TZ. If a block is damaged, the items that can be decoded are printed, and a\n"
         "message follows on stderr.\n\n"
+        "--hex prints the bytes of each block in their order, below the lines of its header:\n"
+        "header, entries of items, unused space, data of items. With --key, it prints only the\n"
+        "data of these items. The offsets are those in the block. A \"*\" stands for lines that\n"
+        "are equal to the line before. In -o and --json, the column hex has the bytes of an "
+        "item.\n\n"
         "-o and --json print a row for each item of a leaf and each pointer of a node. In\n"
         "--json, names that are not UTF-8 are in base64, in name_bytes.\n\n"
         "Trees are printed as stored on disk, and the log as a separate tree. Only with\n"
@@ -212,6 +238,7 @@ const struct command cmd_dump = {
                 "  btrfs-walk dump -t chunk --json disk.img       for programs\n"
                 "  btrfs-walk dump -t fs -o key,size disk.img     columns\n"
                 "  btrfs-walk dump -b 30408704 --follow disk.img  a block and all below it\n"
+                "  btrfs-walk dump -b 30408704 --hex disk.img     its bytes\n"
                 "  btrfs-walk dump backup.send                    the commands of a send stream\n",
     .options = options,
     .record = "iteminfo",

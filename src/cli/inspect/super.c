@@ -10,12 +10,13 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/hex_dump.h"
 #include "btrfs-walk/tree.h"
 #include "cli/common/answer.h"
 
 struct super_state {
     unsigned copy; /* number of the copy, plus 1; 0: all */
-    bool force;
+    bool force, hex;
 };
 
 static struct bw_error *store_copy(void *target, const struct cmd_option *option,
@@ -33,6 +34,7 @@ static const struct cmd_option options[] = {
      .offset = offsetof(struct super_state, copy)},
     {'F', "force", NULL, "also print copies without the btrfs magic",
      CMD_FLAG(struct super_state, force)},
+    {'x', "hex", NULL, "print the bytes in hexadecimal digits", CMD_FLAG(struct super_state, hex)},
     {0},
 };
 
@@ -64,11 +66,21 @@ static struct bw_error *print_head(struct supers *supers, size_t image, uint64_t
                        : cmd_write(&supers->answer.output, head.data, head.length);
 }
 
+static struct bw_error *print_bytes(struct supers *supers, const uint8_t *bytes)
+{
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    bw_buffer_append_byte(&text, '\n');
+    bw_hex_dump(&text, "", 0, bytes, BW_SUPERBLOCK_BYTES);
+    return text.failed ? bw_error_no_memory()
+                       : cmd_write(&supers->answer.output, text.data, text.length);
+}
+
 static struct bw_error *print_text(struct supers *supers, size_t image, uint64_t offset,
                                    const uint8_t *bytes)
 {
     BW_TRY(print_head(supers, image, offset));
-    BW_TRY(bw_superblock_print(bytes, cmd_write, &supers->answer.output));
+    BW_TRY(supers->state->hex ? print_bytes(supers, bytes)
+                              : bw_superblock_print(bytes, cmd_write, &supers->answer.output));
     return cmd_write(&supers->answer.output, "\n", 1);
 }
 
@@ -180,7 +192,12 @@ static int run(const struct cmd_common *common, void *state)
     const struct cmd_answer_plan plan = {.record = cmd_super.record};
     struct supers supers = {.common = common, .state = state};
     silent.messages.quiet = true; /* errors of a copy are reported when it is printed */
-    struct bw_error *error = cmd_answer_begin(&supers.answer, common, &plan);
+    struct bw_error *error =
+        supers.state->hex && !cmd_answer_is_for_people(common)
+            ? bw_error_create(BW_ERROR_USAGE, "--hex is for text, not for -o and --json")
+            : NULL;
+    if (!error)
+        error = cmd_answer_begin(&supers.answer, common, &plan);
     int status = error ? cmd_fail(common, error) : print_and_close(&supers, &silent);
     cmd_answer_free(&supers.answer);
     return status;
@@ -198,11 +215,14 @@ const struct command cmd_super = {
     .topic = cmd_topic_structures,
     .operands = "IMAGE...",
     .summary = "Prints all superblock copies of the images, valid or not.",
-    .details = "\n"
-               "The output has the format of 'btrfs inspect-internal dump-super -fa'. Errors in a\n"
-               "copy, and differences between copies, are reported on stderr.\n",
+    .details =
+        "\n"
+        "The output has the format of 'btrfs inspect-internal dump-super -fa'. Errors in a\n"
+        "copy, and differences between copies, are reported on stderr. With --hex, offsets begin\n"
+        "at the beginning of each copy.\n",
     .examples = "  btrfs-walk super disk.img                               all copies\n"
                 "  btrfs-walk super -i 1 disk.img                          one of them\n"
+                "  btrfs-walk super -i 0 --hex disk.img                    its bytes\n"
                 "  btrfs-walk super -o device,copy,generation a.img b.img  columns\n"
                 "  btrfs-walk super --json a.img b.img | jq .label         for programs\n",
     .options = options,

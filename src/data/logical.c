@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Reads ranges of logical addresses: tree blocks and data as they are stored, verified like any
+ * other read. In chunks of metadata, tree blocks follow each other; data have checksums by sector.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/struct_size.h"
+#include "btrfs-walk/format.h"
+#include "data/fetch.h"
+#include "fs/fs.h"
+#include "fs/tree_items.h"
+#include "graph/wind.h"
+
+/* A chunk, by its addresses. */
+struct chunk_range {
+    uint64_t logical, length, type;
+};
+
+struct chunk_ranges {
+    struct chunk_range *items;
+    size_t count, capacity;
+};
+
+/* A running read. */
+struct logical_read {
+    struct bw_fs *fs;
+    struct bw_logical_options options;
+    struct chunk_ranges chunks;
+    struct bw_data_checksums checksums;
+    uint8_t *expected; /* checksums of a request */
+    uint8_t *bytes;    /* of a request or tree block */
+    uint64_t unverified;
+    bw_data_visitor *visit;
+    void *context;
+};
+
+static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
+{
+    struct chunk_ranges *chunks = context;
+    if (!BW_ARRAY_RESERVE(chunks->items, chunks->count, chunks->capacity))
+        return bw_error_no_memory();
+    chunks->items[chunks->count++] =
+        (struct chunk_range){chunk->logical, chunk->length, chunk->type};
+    return NULL;
+}
+
+/* The chunk at an address; NULL if there is none. */
+static const struct chunk_range *find_chunk(const struct chunk_ranges *chunks, uint64_t logical)
+{
+    for (size_t i = 0; i < chunks->count; i++)
+        if (logical - chunks->items[i].logical < chunks->items[i].length)
+            return &chunks->items[i];
+    return NULL;
+}
+
+/* Delivery. */
+
+static struct bw_error *deliver(const struct logical_read *read, uint64_t logical, uint64_t length)
+{
+    const struct bw_data_part part = {
+        .kind = BW_DATA_BYTES, .offset = logical, .length = length, .bytes = read->bytes};
+    return read->visit(read->context, &part);
+}
+
+/* Delivers a bad part, and frees its error. Memory that runs out is no damage. */
+static struct bw_error *deliver_bad(const struct logical_read *read, uint64_t logical,
+                                    uint64_t length, struct bw_error *error)
+{
+    if (error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    const struct bw_data_part part = {
+        .kind = BW_DATA_BAD, .offset = logical, .length = length, .error = error};
+    struct bw_error *failure = read->visit(read->context, &part);
+    bw_error_free(error);
+    return failure;
+}
+
+/* Data. */
+
+/* Reads a range without a gap in the checksums; `known`: read->expected has them. */
+static struct bw_error *read_range(const struct logical_read *read, uint64_t logical,
+                                   uint32_t length, bool known)
+{
+    const struct bw_data_expectation expectation = {read->expected, read->checksums.sectorsize};
+    struct bw_request request = {.kind = BW_REQUEST_DATA,
+                                 .copy = (uint8_t)read->options.copy,
+                                 .length = length,
+                                 .address = logical,
+                                 .buffer = read->bytes,
+                                 .data = known ? &expectation : NULL};
+    bw_wind(NULL, read->fs->reader.top, &request, 1);
+    return request.error;
+}
+
+/* Gets the checksums of a range; returns for how many bytes `known` holds. */
+static struct bw_error *find_checksums(struct logical_read *read, uint64_t logical,
+                                       uint32_t *length, bool *known)
+{
+    struct bw_checksum_run run;
+    *known = false;
+    if (read->options.unchecked)
+        return NULL;
+    BW_TRY(bw_data_checksums_get(&read->checksums, logical, *length, read->expected, &run));
+    *known = run.known;
+    *length = (uint32_t)run.length;
+    if (!run.known && run.lost)
+        return bw_error_create(BW_ERROR_NO_CHECKSUM,
+                               "data at %" PRIu64 "+%" PRIu32 ": the checksums were in the lost "
+                               "block %" PRIu64,
+                               logical, *length, run.lost);
+    read->unverified += run.known ? 0 : *length;
+    return NULL;
+}
+
+/* Reads the sectors of a range that could not be read as a whole. */
+static struct bw_error *read_sectors(struct logical_read *read, uint64_t logical, uint32_t length)
+{
+    const uint32_t sectorsize = read->checksums.sectorsize;
+    for (uint32_t at = 0; at < length; at += sectorsize) {
+        uint32_t size = sectorsize;
+        bool known;
+        struct bw_error *error = find_checksums(read, logical + at, &size, &known);
+        if (!error)
+            error = read_range(read, logical + at, size, known);
+        BW_TRY(error ? deliver_bad(read, logical + at, size, error)
+                     : deliver(read, logical + at, size));
+    }
+    return NULL;
+}
+
+/* Delivers data from a sector on; sets `*length`, the most to read, to the length that was. */
+static struct bw_error *read_data(struct logical_read *read, uint64_t logical, uint64_t *length)
+{
+    const uint32_t room = BW_DATA_REQUEST - (uint32_t)(logical % BW_DATA_REQUEST);
+    uint32_t size = *length < room ? (uint32_t)*length : room;
+    bool known;
+    struct bw_error *error = find_checksums(read, logical, &size, &known);
+    *length = size;
+    if (error)
+        return deliver_bad(read, logical, size, error);
+    error = read_range(read, logical, size, known);
+    if (!error)
+        return deliver(read, logical, size);
+    if (error->code == BW_ERROR_NO_MEMORY || size == read->checksums.sectorsize)
+        return deliver_bad(read, logical, size, error);
+    bw_error_free(error);
+    read->unverified -= known || read->options.unchecked ? 0 : size;
+    return read_sectors(read, logical, size);
+}
+
+/* Tree blocks. */
+
+/* Whether a tree block may begin at an address. In chunks of both kinds, only blocks say so. */
+static bool is_metadata(const struct logical_read *read, const struct chunk_range *chunk)
+{
+    return !read->options.unchecked && !(chunk->type & BW_GROUP_DATA);
+}
+
+static bool is_mixed(const struct logical_read *read, const struct chunk_range *chunk)
+{
+    return !read->options.unchecked && (chunk->type & BW_GROUP_DATA) &&
+           (chunk->type & BW_GROUP_METADATA);
+}
+
+static struct bw_error *read_piece(struct logical_read *read, const struct chunk_range *chunk,
+                                   uint64_t logical, uint64_t *length)
+{
+    const uint64_t in_chunk = chunk->length - (logical - chunk->logical);
+    const uint64_t nodesize = read->fs->reader.nodesize;
+    *length = *length < in_chunk ? *length : in_chunk;
+    const uint64_t block_length = *length < nodesize ? *length : nodesize;
+    const bool blocks_only = is_metadata(read, chunk);
+    if (!blocks_only && !is_mixed(read, chunk))
+        return read_data(read, logical, length);
+    struct bw_error *error = bw_block_copy_read(read->fs, logical, read->options.copy, read->bytes);
+    if (error && !blocks_only) {
+        bw_error_free(error);
+        return read_data(read, logical, length);
+    }
+    *length = block_length;
+    return error ? deliver_bad(read, logical, block_length, error)
+                 : deliver(read, logical, block_length);
+}
+
+/* Checks. */
+
+static struct bw_error *check_range(const struct logical_read *read, uint64_t logical,
+                                    uint64_t length)
+{
+    const uint64_t sectorsize = read->checksums.sectorsize;
+    struct bw_mapping mapping;
+    if (logical % sectorsize || length % sectorsize || !length || length > UINT64_MAX - logical)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "%" PRIu64 "+%" PRIu64 ": address and length must be multiples of "
+                               "the sector size, %" PRIu64,
+                               logical, length, sectorsize);
+    for (uint64_t at = logical; at - logical < length;) {
+        const struct chunk_range *chunk = find_chunk(&read->chunks, at);
+        if (!chunk)
+            return bw_error_create(BW_ERROR_NOT_FOUND, "no chunk holds logical address %" PRIu64,
+                                   at);
+        at = chunk->logical + chunk->length;
+    }
+    struct bw_error *error =
+        bw_fs_map(read->fs, logical, length, read->options.copy ? read->options.copy : 1, &mapping);
+    if (error && error->code == BW_ERROR_NOT_FOUND && mapping.copies) {
+        bw_error_free(error);
+        return bw_error_create(BW_ERROR_USAGE, "there is no mirror %u of %" PRIu64 ", only %u",
+                               read->options.copy, logical, mapping.copies);
+    }
+    return error;
+}
+
+/* Bytes of the tree block or sector at an address. */
+static uint64_t unit_at(const struct logical_read *read, uint64_t logical)
+{
+    const struct chunk_range *chunk = find_chunk(&read->chunks, logical);
+    return chunk && !(chunk->type & BW_GROUP_DATA) ? read->fs->reader.nodesize
+                                                   : read->checksums.sectorsize;
+}
+
+static struct bw_error *read_all(struct logical_read *read, uint64_t logical, uint64_t length)
+{
+    BW_TRY(bw_fs_chunks(read->fs, add_chunk, &read->chunks));
+    length = length ? length : unit_at(read, logical);
+    BW_TRY(check_range(read, logical, length));
+    while (length) {
+        uint64_t done = length;
+        BW_TRY(read_piece(read, find_chunk(&read->chunks, logical), logical, &done));
+        logical += done;
+        length -= done;
+    }
+    if (read->unverified)
+        bw_fs_report(read->fs, BW_NOTE,
+                     bw_error_create(BW_ERROR_NO_CHECKSUM,
+                                     "%" PRIu64 " bytes have no checksums and were not verified",
+                                     read->unverified));
+    return NULL;
+}
+
+struct bw_error *bw_logical_read(struct bw_fs *fs, uint64_t logical, uint64_t length,
+                                 const struct bw_logical_options *options, bw_data_visitor *visit,
+                                 void *context)
+{
+    struct logical_read read = {.fs = fs, .visit = visit, .context = context};
+    BW_TRY(BW_TAKE_OPTIONS(&read.options, options));
+    if (read.options.copy > UINT8_MAX)
+        return bw_error_create(BW_ERROR_USAGE, "there is no mirror %u", read.options.copy);
+    bw_data_checksums_init(&read.checksums, fs);
+    const size_t nodesize = fs->reader.nodesize;
+    read.bytes = malloc(nodesize > BW_DATA_REQUEST ? nodesize : BW_DATA_REQUEST);
+    read.expected =
+        malloc((size_t)BW_DATA_REQUEST / read.checksums.sectorsize * read.checksums.size +
+               read.checksums.size);
+    struct bw_error *error =
+        read.bytes && read.expected ? read_all(&read, logical, length) : bw_error_no_memory();
+    bw_data_checksums_free(&read.checksums);
+    free(read.chunks.items);
+    free(read.expected);
+    free(read.bytes);
+    return error;
+}
