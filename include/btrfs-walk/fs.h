@@ -197,6 +197,10 @@ void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *
 /** Number of bytes read from the images so far. */
 uint64_t bw_fs_bytes_read(const struct bw_fs *fs);
 
+/** Number of batches of reads that reached the images so far: the round trips to a server. Threads
+ * wait for their round trips at the same time. */
+uint64_t bw_fs_round_trips(const struct bw_fs *fs);
+
 /** The approximate number of bytes of all tree blocks, from the items of the root tree; with
  * `subvolumes`, of subvolumes only. Shared blocks count for each subvolume, but the sum never
  * exceeds the used bytes of the file system. For estimates of the reading time: damage is skipped

@@ -254,6 +254,7 @@ struct bw_error *bw_tree_scan(const struct bw_tree_reader *reader, const struct 
     const struct bw_frame frame = bw_frame_above(reader->frame, probes);
     struct bw_tree_reader own = *reader;
     own.frame = &frame;
+    own.keeps_leaves |= !tree->root.level; /* a small tree, which other scans will read, too */
     struct bw_key_event event = {{.call = frame.call}, tree->id, scan->first, scan->last};
     struct bw_scan_buffers buffers = {0};
     struct state state = {.reader = &own,

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -36,15 +37,18 @@ struct found {
     uint8_t level;
 };
 
-/* The roots read so far. Several backups have the same root if transactions did not change it. */
+/* A distinct root of the backups. Several backups have the same root if transactions did not change
+ * it. */
+struct root {
+    uint64_t tree, bytenr;
+    struct found found;
+};
+
+/* The roots of all backups, which are read in one batch. */
 struct reading {
     struct bw_check *check;
-    uint8_t *block;
     size_t count;
-    struct {
-        uint64_t tree, bytenr;
-        struct found found;
-    } roots[ROOTS * BW_BACKUP_ROOTS];
+    struct root roots[ROOTS * BW_BACKUP_ROOTS];
 };
 
 /* One root of a backup. */
@@ -68,28 +72,58 @@ static void report_backup(const struct backup *backup, const char *what, uint64_
                   backup->number, is);
 }
 
-/* Reads one copy of a block of the tree. One that missed a write is older than another copy. */
-static void read_block_copy(const struct backup *backup, unsigned copy, uint8_t *block,
-                            struct found *found)
+/* Examines a copy that was read. One that missed a write is older than another copy. */
+static void examine_copy(const struct bw_fs *fs, const struct bw_request *request,
+                         struct root *root)
 {
-    const struct bw_fs *fs = backup->check->fs;
-    const struct bw_block_pointer pointer = {.bytenr = backup->root.bytenr};
-    const struct bw_disk_header *header = (const void *)block;
-    struct bw_request request = bw_block_request(&fs->reader, &pointer, block);
-    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(fs->reader.top));
-    frame.metadata = true;
-    request.kind = BW_REQUEST_RAW;
-    request.copy = (uint8_t)copy;
-    bw_wind(&frame, fs->reader.top, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
-    if (error ||
-        !bw_checksum_matches_block(fs->superblock.checksum_type, block, fs->reader.nodesize) ||
+    const struct bw_disk_header *header = request->buffer;
+    struct found *found = &root->found;
+    if (request->error ||
+        !bw_checksum_matches_block(fs->superblock.checksum_type, request->buffer,
+                                   fs->reader.nodesize) ||
         memcmp(header->fsid, fs->superblock.metadata_uuid, BW_UUID_SIZE) != 0 ||
-        bw_get64(header->bytenr) != backup->root.bytenr ||
-        bw_get64(header->owner) != backup->tree ||
+        bw_get64(header->bytenr) != root->bytenr || bw_get64(header->owner) != root->tree ||
         (found->exists && found->generation >= bw_get64(header->generation)))
         return;
     *found = (struct found){true, bw_get64(header->generation), header->level};
+}
+
+static unsigned copies_of(const struct reading *reading, const struct root *root)
+{
+    const struct bw_checked_chunk *chunk = bw_check_chunk(reading->check, root->bytenr);
+    return chunk ? chunk->copies : 0;
+}
+
+/* Reads all copies of all roots. Fails only if memory runs out. */
+static struct bw_error *read_roots(struct reading *reading)
+{
+    const struct bw_fs *fs = reading->check->fs;
+    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(fs->reader.top));
+    unsigned count = 0;
+    frame.metadata = true;
+    for (size_t i = 0; i < reading->count; i++)
+        count += copies_of(reading, &reading->roots[i]);
+    BW_AUTO_FREE uint8_t *blocks = bw_block_buffer(&fs->reader, count + 1);
+    BW_AUTO_FREE struct bw_request *requests = calloc(count + (size_t)1, sizeof *requests);
+    if (!blocks || !requests)
+        return bw_error_no_memory();
+    struct bw_request *next = requests;
+    for (size_t i = 0; i < reading->count; i++)
+        for (unsigned copy = 1; copy <= copies_of(reading, &reading->roots[i]); copy++, next++)
+            *next = (struct bw_request){.kind = BW_REQUEST_RAW,
+                                        .copy = (uint8_t)copy,
+                                        .length = fs->reader.nodesize,
+                                        .address = reading->roots[i].bytenr,
+                                        .buffer = blocks +
+                                                  (size_t)(next - requests) * fs->reader.nodesize};
+    bw_wind(&frame, fs->reader.top, requests, count);
+    next = requests;
+    for (size_t i = 0; i < reading->count; i++)
+        for (unsigned copy = copies_of(reading, &reading->roots[i]); copy; copy--, next++) {
+            examine_copy(fs, next, &reading->roots[i]);
+            bw_error_free(next->error);
+        }
+    return NULL;
 }
 
 /* Whether the address belongs to the current root. Neither the previous transaction nor the next
@@ -115,25 +149,24 @@ static bool has_wrong_generation(const struct backup *backup, const struct found
            (backup->root.generation != next || is_in_use(backup));
 }
 
-static struct found read_root(const struct backup *backup, struct reading *reading)
+static struct root *find_root(struct reading *reading, uint64_t tree, uint64_t bytenr)
 {
-    const struct bw_checked_chunk *chunk = bw_check_chunk(backup->check, backup->root.bytenr);
     for (size_t i = 0; i < reading->count; i++)
-        if (reading->roots[i].tree == backup->tree &&
-            reading->roots[i].bytenr == backup->root.bytenr)
-            return reading->roots[i].found;
-    struct found found = {0};
-    for (unsigned copy = 1; chunk && copy <= chunk->copies; copy++)
-        read_block_copy(backup, copy, reading->block, &found);
-    reading->roots[reading->count].tree = backup->tree;
-    reading->roots[reading->count].bytenr = backup->root.bytenr;
-    reading->roots[reading->count++].found = found;
-    return found;
+        if (reading->roots[i].tree == tree && reading->roots[i].bytenr == bytenr)
+            return &reading->roots[i];
+    return NULL;
+}
+
+static void add_root(const struct backup *backup, struct reading *reading)
+{
+    if (!find_root(reading, backup->tree, backup->root.bytenr))
+        reading->roots[reading->count++] =
+            (struct root){.tree = backup->tree, .bytenr = backup->root.bytenr};
 }
 
 static void check_backup_root(const struct backup *backup, struct reading *reading)
 {
-    const struct found found = read_root(backup, reading);
+    const struct found found = find_root(reading, backup->tree, backup->root.bytenr)->found;
     if (!found.exists)
         return;
     if (has_wrong_generation(backup, &found))
@@ -156,7 +189,9 @@ static uint64_t find_transaction(const struct bw_check *check, const struct bw_b
     return backup->tree_root.generation ? backup->tree_root.generation - 1 : 0;
 }
 
-static void check_backup(struct reading *reading, unsigned number)
+/* Passes the roots of a backup to `handle`. */
+static void visit_backup(struct reading *reading, unsigned number,
+                         void (*handle)(const struct backup *backup, struct reading *reading))
 {
     struct bw_check *check = reading->check;
     const struct bw_backup_root *backup = &check->fs->superblock.backup_roots[number];
@@ -175,7 +210,7 @@ static void check_backup(struct reading *reading, unsigned number)
                                     .tree = members[i].tree,
                                     .root = *members[i].root};
         if (root.root.bytenr)
-            check_backup_root(&root, reading);
+            handle(&root, reading);
     }
 }
 
@@ -187,12 +222,12 @@ static struct bw_error *check_backup_roots(struct bw_check *check)
     if (fs->is_past || fs->is_dump || fs->root_tree.root.bytenr != fs->superblock.root.bytenr ||
         fs->superblock.flags & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2))
         return NULL;
-    BW_AUTO_FREE uint8_t *block = bw_block_buffer(&fs->reader, 1);
-    if (!block)
-        return bw_error_no_memory();
-    struct reading reading = {.check = check, .block = block};
+    struct reading reading = {.check = check};
     for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++)
-        check_backup(&reading, i);
+        visit_backup(&reading, i, add_root);
+    BW_TRY(read_roots(&reading));
+    for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++)
+        visit_backup(&reading, i, check_backup_root);
     return NULL;
 }
 

@@ -27,8 +27,9 @@ struct bw_data_file bw_data_file_of(const struct bw_place *place, const struct b
 
 void bw_extents_init(struct bw_extent_cursor *cursor, struct bw_fs *fs)
 {
+    const struct bw_tree_reader reader = bw_fs_name_reader(fs);
     *cursor = (struct bw_extent_cursor){.fs = fs};
-    bw_leaf_finder_init(&cursor->finder, &fs->reader, &(struct bw_tree){0});
+    bw_leaf_finder_init(&cursor->finder, &reader, &(struct bw_tree){0});
 }
 
 void bw_extents_free(struct bw_extent_cursor *cursor)

@@ -18,9 +18,10 @@
 
 void bw_diff_tree_init(struct bw_diff_tree *tree, const struct bw_diff_side *side)
 {
+    const struct bw_tree_reader reader = bw_fs_name_reader(side->fs);
     *tree = (struct bw_diff_tree){.fs = side->fs, .subvolume = side->subvolume};
-    bw_leaf_finder_init(&tree->finder, &side->fs->reader, &side->subvolume->tree);
-    bw_leaf_finder_init(&tree->directories, &side->fs->reader, &side->subvolume->tree);
+    bw_leaf_finder_init(&tree->finder, &reader, &side->subvolume->tree);
+    bw_leaf_finder_init(&tree->directories, &reader, &side->subvolume->tree);
 }
 
 void bw_diff_tree_free(struct bw_diff_tree *tree)

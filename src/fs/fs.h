@@ -123,7 +123,7 @@ void bw_fs_report_range(struct bw_fs *fs, struct bw_item_range *range);
 uint64_t bw_fs_name_hash(const struct bw_fs *fs, uint64_t directory, const void *name,
                          size_t length);
 
-/** A reader for lookups of names, which read the same leaves repeatedly. */
+/** A reader for single lookups, such as those of names, which read the same leaves repeatedly. */
 static inline struct bw_tree_reader bw_fs_name_reader(const struct bw_fs *fs)
 {
     struct bw_tree_reader reader = fs->reader;

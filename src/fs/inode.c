@@ -28,10 +28,11 @@ static struct bw_error *decode(const struct bw_item *item, uint64_t tree, struct
 struct bw_error *bw_inode_read(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
                                struct bw_inode *inode)
 {
+    const struct bw_tree_reader reader = bw_fs_name_reader(fs);
     const struct bw_key key = {number, BW_INODE_ITEM, 0};
     struct bw_item_range range;
     struct bw_error *error = NULL;
-    bw_item_range_begin(&range, &fs->reader, tree, key, key);
+    bw_item_range_begin(&range, &reader, tree, key, key);
     if (!bw_item_range_next(&range))
         error =
             bw_error_create(BW_ERROR_NOT_FOUND, "subvolume %" PRIu64 ": there is no inode %" PRIu64,

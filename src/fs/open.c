@@ -162,14 +162,29 @@ struct bw_fs_status bw_fs_status(const struct bw_fs *fs)
     return status;
 }
 
-uint64_t bw_fs_bytes_read(const struct bw_fs *fs)
+/* All reads of the layers that read images. */
+static struct bw_counters count_reads(const struct bw_fs *fs)
 {
-    uint64_t bytes = 0;
+    struct bw_counters sum = {0};
     for (size_t i = 0; i < fs->graph->size; i++) {
         const struct bw_xlator *layer = fs->graph->layers[i];
         for (unsigned kind = 0; bw_xlator_child_count(layer) == 0 && kind < BW_REQUEST_KINDS;
-             kind++)
-            bytes += bw_xlator_counters(layer, (enum bw_request_kind)kind).bytes;
+             kind++) {
+            const struct bw_counters counters =
+                bw_xlator_counters(layer, (enum bw_request_kind)kind);
+            sum.calls += counters.calls;
+            sum.bytes += counters.bytes;
+        }
     }
-    return bytes;
+    return sum;
+}
+
+uint64_t bw_fs_bytes_read(const struct bw_fs *fs)
+{
+    return count_reads(fs).bytes;
+}
+
+uint64_t bw_fs_round_trips(const struct bw_fs *fs)
+{
+    return count_reads(fs).calls;
 }

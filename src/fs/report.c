@@ -82,9 +82,10 @@ struct bw_error *bw_fs_find_leaf(struct bw_fs *fs, struct bw_leaf_finder *finder
 struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,
                              struct bw_key last, bw_item_visitor *take, void *context)
 {
+    const struct bw_tree_reader reader = bw_fs_name_reader(fs);
     struct bw_item_range range;
     struct bw_error *error = NULL;
-    bw_item_range_begin(&range, &fs->reader, tree, first, last);
+    bw_item_range_begin(&range, &reader, tree, first, last);
     while (!error && bw_item_range_next(&range)) {
         if (range.error)
             bw_fs_report_range(fs, &range);

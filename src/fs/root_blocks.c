@@ -75,9 +75,10 @@ struct bw_error *bw_backup_root(const struct bw_root_pointer *given, struct bw_r
 
 struct bw_error *bw_root_try(const struct bw_fs *fs, const struct bw_tree *tree)
 {
+    const struct bw_tree_reader reader = bw_fs_name_reader(fs);
     struct bw_block_pointer pointer = bw_tree_root_pointer(tree, false);
-    BW_AUTO_FREE uint8_t *block = bw_block_buffer(&fs->reader, 1);
-    return block ? bw_block_read(&fs->reader, &pointer, block) : bw_error_no_memory();
+    BW_AUTO_FREE uint8_t *block = bw_block_buffer(&reader, 1);
+    return block ? bw_block_read(&reader, &pointer, block) : bw_error_no_memory();
 }
 
 /* The newest backup that was not tried yet and is neither older than `since` nor newer than the

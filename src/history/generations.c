@@ -716,7 +716,8 @@ struct bw_error *bw_history_open(struct bw_fs *fs, const struct bw_history_optio
     if (!made)
         return bw_error_no_memory();
     made->fs = fs;
-    made->reader = (struct bw_tree_reader){.top = fs->reader.top, .nodesize = fs->reader.nodesize};
+    made->reader = (struct bw_tree_reader){
+        .top = fs->reader.top, .nodesize = fs->reader.nodesize, .keeps_leaves = true};
     bw_found_init(&made->index);
     struct bw_error *error = fill(made, &options);
     if (error)
@@ -777,7 +778,8 @@ struct bw_error *bw_history_find_generation(struct bw_fs *fs)
 struct bw_error *bw_history_find_chunk_root(struct bw_fs *fs, const struct bw_root_pointer *root)
 {
     struct bw_history history = {
-        .fs = fs, .reader = {.top = fs->reader.top, .nodesize = fs->reader.nodesize}};
+        .fs = fs,
+        .reader = {.top = fs->reader.top, .nodesize = fs->reader.nodesize, .keeps_leaves = true}};
     struct bw_root_pointer own;
     BW_TRY(find_system_chunks(&history));
     state_chunk_root(&history, root, &own);

@@ -73,7 +73,7 @@ static const struct cmd_option options[] = {
     {'j', "threads", "N",
      "read with N threads (default: one per processor, at most 8; use more for slow storage)",
      CMD_THREADS(struct walk_state, options.threads)},
-    {0, "summary", NULL, "print counts, bytes of metadata read and seconds to stderr",
+    {0, "summary", NULL, "print counts, bytes of metadata read, round trips and seconds to stderr",
      CMD_FLAG(struct walk_state, summary)},
     {0},
 };
@@ -90,11 +90,12 @@ static void print_summary(const struct bw_fs *fs, const struct bw_walk_summary *
 {
     fprintf(stderr,
             "%" PRIu64 " file%s, %" PRIu64 " director%s, %" PRIu64 " subvolume%s, %" PRIu64
-            " lost block%s, %" PRIu64 " bytes of metadata read, %.3f seconds\n",
+            " lost block%s, %" PRIu64 " bytes of metadata read, %" PRIu64
+            " round trip%s, %.3f seconds\n",
             summary->files, bw_plural(summary->files), summary->directories,
             summary->directories == 1 ? "y" : "ies", summary->subvolumes,
             bw_plural(summary->subvolumes), summary->lost_blocks, bw_plural(summary->lost_blocks),
-            bw_fs_bytes_read(fs), seconds);
+            bw_fs_bytes_read(fs), bw_fs_round_trips(fs), bw_plural(bw_fs_round_trips(fs)), seconds);
 }
 
 /* Whether the error is a wrong --subvol, which is detected only in the image. */

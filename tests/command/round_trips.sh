@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Counts the round trips of commands: the batches of reads that reach an image. On a server they
+# take most of the time, so a lost batch is a lost speed-up; no clock is needed to notice it.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone laptop big-directory || exit 1
+
+# trips FIXTURE ARGUMENT...: round trips of a command in one thread.
+trips() {
+    local image=$BUILD/fixtures/$1/dev1.img
+    rm -f "$WORK/stats"
+    "$PROGRAM" "${@:2}" --insert "debug/io-stats@device-1,file=$WORK/stats" "$image" \
+        > "$WORK/out" 2> "$WORK/err"
+    awk '/: calls/ { sum += $3 } END { print sum + 0 }' "$WORK/stats"
+}
+
+# at_most LIMIT FIXTURE ARGUMENT...
+at_most() {
+    local count
+    count=$(trips "${@:2}")
+    holds "${*:2}: at most $1 round trips, not $count" [ "$count" -gt 0 -a "$count" -le "$1" ]
+}
+
+# The blocks of single lookups stay in the cache, and roots are read once.
+at_most 10 gone walk -j 1
+at_most 12 gone space -j 1
+at_most 12 gone sum -j 1
+at_most 55 laptop sum -j 1
+
+# All copies of all backup roots are one batch.
+at_most 20 gone check --quick
+at_most 20 laptop check --quick
+at_most 20 big-directory check --quick
+
+# Every block of older generations is looked up once.
+at_most 80 gone deleted -j 1
+at_most 190 laptop deleted -j 1
+
+# The summary of a walk has the same number.
+run_summary() {
+    "$PROGRAM" -j 1 --summary "$@" 2>&1 > "$WORK/out" |
+        sed -n 's/.* read, \([0-9]*\) round trips, .*/\1/p'
+}
+count=$(trips gone walk -j 1)
+# The superblock is read once more after the summary.
+is "round trips in the summary" "$(run_summary "$BUILD/fixtures/gone/dev1.img")" $((count - 1))
+
+finish
