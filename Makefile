@@ -38,8 +38,13 @@ ISAL     ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libisal))
 # Without json-c, headers of LUKS2 are not read.
 LUKS2    ?= $(call exists,json-c)
 
+# Without liblz4 and liblzma, images compressed with lz4 and xz are not read.
+LZ4      ?= $(call exists,liblz4)
+XZ       ?= $(call exists,liblzma)
+
 PACKAGES := uuid blkid libxxhash libgcrypt libzstd zlib lzo2 \
-    $(if $(filter 1,$(ISAL)),libisal) $(if $(filter 1,$(LUKS2)),json-c)
+    $(if $(filter 1,$(ISAL)),libisal) $(if $(filter 1,$(LUKS2)),json-c) \
+    $(if $(filter 1,$(LZ4)),liblz4) $(if $(filter 1,$(XZ)),liblzma)
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion -Wstrict-prototypes \
     -Wmissing-prototypes -Wpointer-arith
 CFLAGS   ?= -O2 -g
@@ -67,7 +72,7 @@ PNG      ?= $(if $(filter 1,$(STATIC)),$(if $(wildcard \
 EDIT     ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libedit))
 
 # Features become macros such as BW_USDT. The shell runs once.
-FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL PNG EDIT LUKS2 STATIC
+FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL PNG EDIT LUKS2 LZ4 XZ STATIC
 $(foreach feature,$(FEATURES),$(eval $(feature) := $($(feature))))
 
 override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),\

@@ -13,64 +13,21 @@
 
 #include "base/cleanup.h"
 #include "base/human.h"
+#include "base/parts.h"
+#include "base/unpack.h"
 #include "fs/image.h"
 #include "fs/opening.h"
 #include "ondisk/superblock.h"
 #include "xlators/layout/partition_table.h"
 #include "fs/fs.h"
 
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* Finds the suffix of a path that may be the first part of a split image: ".001", ".00", ".aa". All
- * parts have suffixes of the same length. */
-static const char *first_suffix(const char *path)
-{
-    const char *dot = strrchr(file_name(path), '.');
-    size_t length = dot ? strlen(dot + 1) : 0;
-    if (length < 2 || length > 8)
-        return NULL;
-    bool letters = strspn(dot + 1, "a") == length;
-    bool digits = strspn(dot + 1, "0") >= length - 1 && strchr("01", dot[length]);
-    return letters || digits ? dot + 1 : NULL;
-}
-
-/* Increments a suffix; false after the last possible one. */
-static bool count_up(char *suffix)
-{
-    for (char *at = suffix + strlen(suffix); at-- > suffix;) {
-        bool is_last = *at == '9' || *at == 'z';
-        *at = *at == '9' ? '0' : *at == 'z' ? 'a' : (char)(*at + 1);
-        if (!is_last)
-            return true;
-    }
-    return false;
-}
-
-/* Not access(2), because the sandbox of the program does not allow it. */
-static bool exists(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0;
-}
-
-/* Increments the suffix; true if the next part exists. Otherwise `path` is the name of the first
- * missing part. */
-static bool next_part(char *path, size_t suffix)
-{
-    return count_up(path + suffix) && exists(path);
-}
-
 /* Adds files that may be further parts of an image to the files that are read. */
 static struct bw_error *split_inputs(const char *path, struct bw_file_set *inputs)
 {
-    const char *suffix = first_suffix(path);
+    const char *suffix = bw_part_suffix(path);
     BW_AUTO_FREE char *part = suffix ? strdup(path) : NULL;
     bool added = !suffix || part;
-    while (added && part && next_part(part, (size_t)(suffix - path)))
+    while (added && part && bw_part_next(part, (size_t)(suffix - path)))
         added = bw_file_set_add(inputs, part);
     return added ? NULL : bw_error_no_memory();
 }
@@ -84,8 +41,8 @@ static struct bw_error *check_end(const char *missing, size_t suffix)
     if (!part)
         return bw_error_no_memory();
     bool is_last = !missing[suffix + strspn(missing + suffix, missing[suffix] == 'a' ? "a" : "0")];
-    for (unsigned i = 0; !is_last && i < LARGEST_GAP && count_up(part + suffix); i++)
-        if (exists(part))
+    for (unsigned i = 0; !is_last && i < LARGEST_GAP && bw_part_count_up(part + suffix); i++)
+        if (bw_part_exists(part))
             return bw_error_create(BW_ERROR_USAGE, "%s is missing: the image continues in %s",
                                    missing, part);
     return NULL;
@@ -101,6 +58,18 @@ static bool has_whole_partitions(struct bw_xlator *storage)
         whole &= table.partitions[i].room == table.partitions[i].length;
     bw_partition_table_free(&table);
     return whole;
+}
+
+static bool is_compressed(struct bw_xlator *storage)
+{
+    uint8_t bytes[BW_PACKING_HEAD];
+    struct bw_request request = {
+        .kind = BW_REQUEST_RAW, .length = sizeof bytes, .address = 0, .buffer = bytes};
+    if (bw_xlator_size(storage) < sizeof bytes)
+        return false;
+    bw_wind(NULL, storage, &request, 1);
+    BW_AUTO_ERROR struct bw_error *error = request.error;
+    return !error && bw_packing_find(bytes, sizeof bytes);
 }
 
 /* Whether the image is large enough for the device or the partition table that it begins with. */
@@ -163,7 +132,7 @@ static struct bw_error *join(struct bw_fs *fs, struct bw_xlator *map, struct bw_
                                  &concat));
     do {
         BW_TRY(add_part(fs->graph, storage, concat, ++count, part));
-    } while (next_part(part, suffix));
+    } while (bw_part_next(part, suffix));
     BW_TRY(check_end(part, suffix));
     BW_TRY(bw_graph_check_layer(concat));
     for (size_t i = 1; i < count; i++)
@@ -178,15 +147,15 @@ static struct bw_error *join_if_split(struct bw_fs *fs, struct bw_xlator *map,
                                       struct bw_xlator *storage)
 {
     bool is_file = strcmp(bw_xlator_type(storage), "storage/file") == 0;
-    const char *path = bw_graph_path(storage), *suffix = is_file ? first_suffix(path) : NULL;
+    const char *path = bw_graph_path(storage), *suffix = is_file ? bw_part_suffix(path) : NULL;
     BW_AUTO_FREE char *part = suffix ? strdup(path) : NULL;
     if (!suffix)
         return NULL;
     if (!part)
         return bw_error_no_memory();
-    bool has_parts = next_part(part, (size_t)(suffix - path));
+    bool has_parts = bw_part_next(part, (size_t)(suffix - path));
     BW_TRY(bw_graph_start(fs->graph, storage->user));
-    if (is_whole(storage))
+    if (!(has_parts && is_compressed(storage)) && is_whole(storage))
         return NULL;
     return has_parts ? join(fs, map, storage, part, (size_t)(suffix - path))
                      : check_end(part, (size_t)(suffix - path));

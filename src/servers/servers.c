@@ -14,6 +14,8 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/parts.h"
+#include "base/unpack.h"
 #include "servers/folders.h"
 #include "servers/formats.h"
 #include "servers/helper.h"
@@ -31,6 +33,7 @@ struct server {
     struct bw_connection *connection; /* to the uppermost helper, or to the server itself */
     struct bw_helper *helpers[STACK]; /* the lowest first */
     size_t helper_count;
+    struct bw_spool *spool; /* for what a layer will decompress; NULL: it is not compressed */
 };
 
 struct bw_servers {
@@ -60,6 +63,7 @@ static void end_server(struct server *server)
     bw_connection_close(server->connection);
     while (server->helper_count)
         bw_helper_stop(server->helpers[--server->helper_count]);
+    bw_spool_destroy(server->spool);
     bw_error_free(server->failure);
     free(server->image);
 }
@@ -92,6 +96,12 @@ struct bw_connection *bw_servers_connection(const struct bw_servers *servers, co
 {
     const struct server *server = find(servers, image);
     return server ? server->connection : NULL;
+}
+
+struct bw_spool *bw_servers_spool(const struct bw_servers *servers, const char *image)
+{
+    const struct server *server = find(servers, image);
+    return server ? server->spool : NULL;
 }
 
 enum bw_servers_need bw_servers_need(const struct bw_servers *servers)
@@ -200,6 +210,23 @@ static struct bw_error *put_relay(const struct bw_servers *servers, struct serve
     return error;
 }
 
+/* nbdkit cannot join the parts of a split file. */
+static bool may_help(const struct bw_servers *servers, const struct bw_foreign *foreign,
+                     const struct bw_source *source)
+{
+    return servers->mode != BW_HELPERS_OFF && bw_connection_is_built &&
+           foreign->helper != BW_HELPER_NONE &&
+           !(foreign->helper == BW_HELPER_NBDKIT && source->kind == BW_SOURCE_FILE &&
+             bw_part_is_first(source->text));
+}
+
+/* Makes a spool if a layer will decompress the image. */
+static struct bw_error *prepare_spool(const struct beginning *beginning, struct server *server)
+{
+    return bw_packing_find(beginning->bytes, beginning->length) ? bw_spool_create(&server->spool)
+                                                                : NULL;
+}
+
 /* If the source begins with a container, starts a helper for it; then that is the source. */
 static struct bw_error *open_container(const struct bw_servers *servers, struct server *server,
                                        struct bw_source *source, bool *started)
@@ -214,8 +241,8 @@ static struct bw_error *open_container(const struct bw_servers *servers, struct 
     else
         look_at_file(source->text, &beginning, source);
     const struct bw_foreign *foreign = bw_foreign_by_magic(beginning.bytes, beginning.length);
-    if (!foreign || foreign->helper == BW_HELPER_NONE)
-        return NULL;
+    if (!foreign || !may_help(servers, foreign, source))
+        return prepare_spool(&beginning, server);
     if (!backing && bw_container_needs(foreign, beginning.bytes, beginning.length, &needs))
         return refuse(server, foreign, &needs);
     if (foreign->helper == BW_HELPER_QEMU && source->kind == BW_SOURCE_URI)
@@ -224,16 +251,17 @@ static struct bw_error *open_container(const struct bw_servers *servers, struct 
     if (!error)
         error = start(servers, server, &command, started);
     bw_helper_command_free(&command);
-    if (!error && *started)
-        *source = (struct bw_source){BW_SOURCE_SOCKET,
-                                     bw_helper_socket(server->helpers[server->helper_count - 1])};
-    return error;
+    if (error || !*started)
+        return error ? error : prepare_spool(&beginning, server);
+    *source = (struct bw_source){BW_SOURCE_SOCKET,
+                                 bw_helper_socket(server->helpers[server->helper_count - 1])};
+    return NULL;
 }
 
 static struct bw_error *open_containers(const struct bw_servers *servers, struct server *server,
                                         struct bw_source source)
 {
-    bool more = servers->mode != BW_HELPERS_OFF && bw_connection_is_built;
+    bool more = true;
     while (more)
         BW_TRY(open_container(servers, server, &source, &more));
     return NULL;
@@ -302,7 +330,7 @@ struct bw_error *bw_servers_open(struct bw_servers *servers, const char *image, 
         end_server(&server);
         server = (struct server){.image = strdup(image), .failure = bw_error_copy(error)};
     }
-    if (server.image && (*served || server.failure))
+    if (server.image && (*served || server.failure || server.spool))
         servers->servers[servers->count++] = server;
     else
         end_server(&server);

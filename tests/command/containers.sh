@@ -147,8 +147,28 @@ holds "with its option" grep -q 'vg0/root' out
 wrap partclone backup.img
 same "partclone" - backup.img
 expect "a complete backup" 0 - check -q --data backup.img
-gzip -k -1 backup.img
-if have nbdkit; then same "partclone, compressed" - backup.img.gz; fi
+
+# Compressed images: of a layer, and split as by Clonezilla.
+for tool in zstd gzip lz4 xz; do
+    have $tool && grep -q "$tool=0" <(tr A-Z a-z < "$BUILD/features") && continue
+    if ! have $tool; then skip $tool "files of $tool"; continue; fi
+    $tool -c < backup.img > "backup.$tool"
+    same "partclone, compressed with $tool" - --helpers=off "backup.$tool"
+    $tool -c < "$bare" | split -b 5000 - "split.$tool."
+    same "split after $tool" - "split.$tool.aa"
+done
+expect "info shows the compression" 0 - info split.zstd.aa
+holds "from outside in" grep -q 'split.zstd.aa > zstd > btrfs' out
+mkdir temporary
+TMPDIR=$PWD/temporary "$PROGRAM" sum backup.zstd > out
+holds "TMPDIR" cmp want out
+holds "is empty afterwards" rmdir temporary
+cat split.zstd.* | head -c 9000 > cut.zstd
+expect "a file that is cut off" 1 'after .* decompressed bytes: the compressed file is cut off' \
+    cut.zstd
+qemu-img --version > /dev/null 2>&1 && qemu-img convert -O qcow2 "$bare" disk.qcow2 &&
+    zstd -q disk.qcow2 -o packed.zstd &&
+    expect "an image in a format of its own" 2 'it is a qcow2 image' packed.zstd
 file=$("$PROGRAM" sum "$bare" | sed 's/^[^ ]*  //' | head -n 1)
 bare=$BUILD/fixtures/plain/dev1.img
 "$PROGRAM" sum "$bare" > want

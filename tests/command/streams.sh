@@ -28,6 +28,8 @@ same "a full stream" first full
 same "a compressed one" first full.z
 same "with an incremental one" second full -d second
 same "in the other order" second second -d full
+zstd -q full -o full.zst
+same "a file of zstd" first full.zst
 same "of protocol 2" second second.2 -d full
 same "a chain" third third -d second -d full
 same "the parent in a chain" first third -d second -d full

@@ -526,7 +526,7 @@ static const struct help_topic topics[] = {
      "  disk.img /dev/sdb1            an image file, a partition, a disk with partitions\n"
      "  a.img b.img c.img             the devices of one file system\n"
      "  disk.qcow2 disk.vmdk          also vdi, vhd and vhdx; with qemu-nbd\n"
-     "  disk.img.xz disk.img.gz       with nbdkit\n"
+     "  disk.img.zst disk.img.gz      also lz4 and xz\n"
      "  nbd://server/disk             an NBD server; also nbds:// and nbd+unix://\n"
      "  https://server/disk.img       also s3://bucket/key; with nbdkit\n"
      "  rbd:pool/disk                 a Ceph cluster; with qemu-nbd\n",

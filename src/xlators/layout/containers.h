@@ -38,6 +38,7 @@ struct bw_container_type {
 /** All types; ends with NULL. A device that several of them recognize belongs to the first. */
 extern const struct bw_container_type *const bw_container_types[];
 
+extern const struct bw_container_type bw_compressed_container;
 extern const struct bw_container_type bw_luks_container;
 extern const struct bw_container_type bw_lvm_container;
 extern const struct bw_container_type bw_partclone_container;

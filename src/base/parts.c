@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "base/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+const char *bw_part_suffix(const char *path)
+{
+    const char *dot = strrchr(file_name(path), '.');
+    size_t length = dot ? strlen(dot + 1) : 0;
+    if (length < 2 || length > 8)
+        return NULL;
+    bool letters = strspn(dot + 1, "a") == length;
+    bool digits = strspn(dot + 1, "0") >= length - 1 && strchr("01", dot[length]);
+    return letters || digits ? dot + 1 : NULL;
+}
+
+bool bw_part_count_up(char *suffix)
+{
+    for (char *at = suffix + strlen(suffix); at-- > suffix;) {
+        bool is_last = *at == '9' || *at == 'z';
+        *at = *at == '9' ? '0' : *at == 'z' ? 'a' : (char)(*at + 1);
+        if (!is_last)
+            return true;
+    }
+    return false;
+}
+
+/* Not access(2), because the sandbox of the program does not allow it. */
+bool bw_part_exists(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0;
+}
+
+bool bw_part_next(char *path, size_t suffix)
+{
+    return bw_part_count_up(path + suffix) && bw_part_exists(path);
+}
+
+bool bw_part_is_first(const char *path)
+{
+    const char *suffix = bw_part_suffix(path);
+    BW_AUTO_FREE char *next = suffix ? strdup(path) : NULL;
+    return next && bw_part_next(next, (size_t)(suffix - path));
+}

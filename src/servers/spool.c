@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "servers/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum { PIECE = 64 << 10 /* that much of zeros becomes a hole */ };
+static const uint64_t largest_size = UINT64_C(16) << 40; /* of a file of ext4 */
+
+struct bw_spool {
+    int file;
+    char *folder; /* NULL: in memory */
+    uint64_t size;
+    uint64_t stored, limit; /* bytes that are not zeros */
+    bool is_finished;
+    struct bw_error *damage;
+};
+
+static uint64_t free_space(int file)
+{
+    struct statvfs status;
+    return fstatvfs(file, &status) ? 0 : (uint64_t)status.f_bavail * status.f_frsize / 10 * 9;
+}
+
+static uint64_t free_memory(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 4 : 0;
+}
+
+static bool open_in(struct bw_spool *spool, const char *folder)
+{
+    spool->file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (spool->file < 0)
+        return false;
+    spool->folder = strdup(folder);
+    spool->limit = free_space(spool->file);
+    return true;
+}
+
+static struct bw_error *open_file(struct bw_spool *spool)
+{
+    const char *given = getenv("TMPDIR");
+    if ((given && *given && open_in(spool, given)) || open_in(spool, "/var/tmp"))
+        return spool->folder ? NULL : bw_error_no_memory();
+    spool->file = memfd_create("btrfs-walk", MFD_CLOEXEC);
+    spool->limit = free_memory();
+    return spool->file < 0 ? bw_error_from_errno(errno, "cannot make a temporary file") : NULL;
+}
+
+struct bw_error *bw_spool_create(struct bw_spool **made)
+{
+    struct bw_spool *spool = calloc(1, sizeof *spool);
+    if (!spool)
+        return bw_error_no_memory();
+    struct bw_error *error = open_file(spool);
+    if (error)
+        bw_spool_destroy(spool);
+    else
+        *made = spool;
+    return error;
+}
+
+void bw_spool_destroy(struct bw_spool *spool)
+{
+    if (!spool)
+        return;
+    if (spool->file >= 0)
+        close(spool->file);
+    bw_error_free(spool->damage);
+    free(spool->folder);
+    free(spool);
+}
+
+static bool is_zero(const uint8_t *bytes, size_t length)
+{
+    return !*bytes && memcmp(bytes, bytes + 1, length - 1) == 0;
+}
+
+static struct bw_error *too_large(const struct bw_spool *spool)
+{
+    return spool->folder
+               ? bw_error_create(BW_ERROR_SYSTEM,
+                                 "the decompressed image does not fit into %s: set TMPDIR to a "
+                                 "folder with more space",
+                                 spool->folder)
+               : bw_error_create(BW_ERROR_SYSTEM, "the decompressed image does not fit into memory"
+                                                  ": unpack it first");
+}
+
+static struct bw_error *write_piece(struct bw_spool *spool, const uint8_t *bytes, size_t length)
+{
+    if (length > spool->limit - spool->stored)
+        return too_large(spool);
+    for (size_t done = 0; done < length;) {
+        const ssize_t count =
+            pwrite(spool->file, bytes + done, length - done, (off_t)(spool->size + done));
+        if (count < 0 && errno == ENOSPC)
+            return too_large(spool);
+        if (count < 0 && errno != EINTR)
+            return bw_error_from_errno(errno, "cannot write to a temporary file");
+        done += count > 0 ? (size_t)count : 0;
+    }
+    spool->stored += length;
+    return NULL;
+}
+
+struct bw_error *bw_spool_begin(struct bw_spool *spool)
+{
+    spool->size = spool->stored = 0;
+    return ftruncate(spool->file, 0) ? bw_error_from_errno(errno, "cannot empty a temporary file")
+                                     : NULL;
+}
+
+struct bw_error *bw_spool_append(struct bw_spool *spool, const uint8_t *bytes, size_t length)
+{
+    if (length > largest_size - spool->size)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "the decompressed image has more than 16 TiB");
+    while (length) {
+        const size_t room = PIECE - spool->size % PIECE, piece = length < room ? length : room;
+        if (!is_zero(bytes, piece))
+            BW_TRY(write_piece(spool, bytes, piece));
+        spool->size += piece;
+        bytes += piece;
+        length -= piece;
+    }
+    return NULL;
+}
+
+void bw_spool_finish(struct bw_spool *spool, struct bw_error *damage)
+{
+    spool->damage = damage;
+    spool->is_finished = true;
+}
+
+const struct bw_error *bw_spool_damage(const struct bw_spool *spool)
+{
+    return spool->damage;
+}
+
+bool bw_spool_is_finished(const struct bw_spool *spool)
+{
+    return spool->is_finished;
+}
+
+uint64_t bw_spool_size(const struct bw_spool *spool)
+{
+    return spool->size;
+}
+
+struct bw_error *bw_spool_read(const struct bw_spool *spool, uint64_t offset, void *buffer,
+                               size_t length)
+{
+    size_t done = 0;
+    while (done < length) {
+        const ssize_t count =
+            pread(spool->file, (uint8_t *)buffer + done, length - done, (off_t)(offset + done));
+        if (count < 0 && errno != EINTR)
+            return bw_error_from_errno(errno, "cannot read from a temporary file");
+        if (count == 0)
+            break;
+        done += count > 0 ? (size_t)count : 0;
+    }
+    memset((uint8_t *)buffer + done, 0, length - done); /* zeros at the end are not stored */
+    return NULL;
+}
+
+uint64_t bw_spool_next_stored(const struct bw_spool *spool, uint64_t offset)
+{
+    const off_t next = offset < spool->size ? lseek(spool->file, (off_t)offset, SEEK_DATA) : -1;
+    if (next >= 0)
+        return (uint64_t)next;
+    return errno == ENXIO || offset >= spool->size ? UINT64_MAX : offset;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * layout/compressed: shows the contents of a compressed image. Such a file can only be decompressed
+ * from its beginning, so that is done once, at the start, into a temporary file that has no name.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/unpack.h"
+#include "servers/servers.h"
+#include "servers/spool.h"
+#include "xlators/classes.h"
+#include "xlators/layout/containers.h"
+
+enum { INPUT = 1 << 20, OUTPUT = 1 << 20 };
+
+struct compressed {
+    const char *format;
+    struct bw_spool *own;         /* NULL: that of the servers is used */
+    const struct bw_spool *spool; /* the decompressed image */
+};
+
+static struct bw_error *read_bytes(const struct bw_frame *frame, struct bw_xlator *device,
+                                   uint64_t offset, size_t length, uint8_t *buffer)
+{
+    struct bw_request request = {
+        .kind = BW_REQUEST_RAW, .length = (uint32_t)length, .address = offset, .buffer = buffer};
+    bw_wind(frame, device, &request, 1);
+    return request.error;
+}
+
+static const struct bw_packing *find_packing(const struct bw_frame *frame, struct bw_xlator *device)
+{
+    uint8_t bytes[BW_PACKING_HEAD];
+    if (bw_xlator_size(device) < sizeof bytes)
+        return NULL;
+    BW_AUTO_ERROR struct bw_error *error = read_bytes(frame, device, 0, sizeof bytes, bytes);
+    return error ? NULL : bw_packing_find(bytes, sizeof bytes);
+}
+
+/* Decompressing. */
+
+struct unpacking {
+    struct bw_xlator *device;
+    struct bw_unpacker *unpacker;
+    struct bw_spool *spool;
+    uint8_t *input, *output;
+};
+
+/* Appends everything that a piece of the file yields. */
+static struct bw_error *unpack_piece(const struct unpacking *unpacking, size_t length, bool is_last)
+{
+    struct bw_unpacking bytes = {
+        .input = unpacking->input, .input_length = length, .is_last = is_last};
+    do {
+        bytes.output = unpacking->output;
+        bytes.output_length = OUTPUT;
+        struct bw_error *error = bw_unpack(unpacking->unpacker, &bytes);
+        struct bw_error *full =
+            bw_spool_append(unpacking->spool, unpacking->output, OUTPUT - bytes.output_length);
+        if (full || error)
+            return bw_error_first(full, error);
+    } while (!bytes.output_length);
+    return NULL;
+}
+
+static struct bw_error *unpack_all(const struct unpacking *unpacking)
+{
+    const uint64_t end = bw_xlator_size(unpacking->device);
+    for (uint64_t offset = 0; offset < end;) {
+        const size_t length = end - offset < INPUT ? (size_t)(end - offset) : INPUT;
+        BW_TRY(read_bytes(NULL, unpacking->device, offset, length, unpacking->input));
+        offset += length;
+        BW_TRY(unpack_piece(unpacking, length, offset == end));
+    }
+    return bw_unpacker_is_complete(unpacking->unpacker)
+               ? NULL
+               : bw_error_create(BW_ERROR_CORRUPT, "the compressed file is cut off");
+}
+
+static struct bw_error *unpack(const struct bw_packing *packing, struct unpacking *unpacking)
+{
+    unpacking->input = malloc(INPUT);
+    unpacking->output = malloc(OUTPUT);
+    struct bw_error *error = unpacking->input && unpacking->output
+                                 ? bw_unpacker_create(packing, &unpacking->unpacker)
+                                 : bw_error_no_memory();
+    if (!error)
+        error = unpack_all(unpacking);
+    bw_unpacker_destroy(unpacking->unpacker);
+    free(unpacking->input);
+    free(unpacking->output);
+    return error;
+}
+
+/* The spool that was made before the program confined itself belongs to the image; anything that is
+ * compressed inside of an image needs another one. */
+static struct bw_error *find_spool(struct bw_xlator *xlator, struct bw_spool **spool)
+{
+    struct compressed *compressed = bw_xlator_private(xlator);
+    const struct bw_xlator *device = bw_xlator_child(xlator, 0);
+    const struct bw_servers *servers = bw_xlator_servers(xlator);
+    while (bw_xlator_child_count(device) && strcmp(bw_xlator_type(device), "layout/concat") == 0)
+        device = bw_xlator_child(device, 0);
+    *spool = servers && !bw_xlator_child_count(device)
+                 ? bw_servers_spool(servers, bw_xlator_image(device))
+                 : NULL;
+    if (*spool)
+        return NULL;
+    BW_TRY(bw_spool_create(&compressed->own));
+    *spool = compressed->own;
+    return NULL;
+}
+
+/* If the file is damaged, the part before can be used. */
+static struct bw_error *fill(const struct bw_packing *packing, struct unpacking *unpacking)
+{
+    BW_TRY(bw_spool_begin(unpacking->spool));
+    struct bw_error *error = unpack(packing, unpacking);
+    const uint64_t size = bw_spool_size(unpacking->spool);
+    if (error && (error->code != BW_ERROR_CORRUPT || !size))
+        return error;
+    bw_spool_finish(unpacking->spool,
+                    error ? bw_error_prefix(error, "after %" PRIu64 " decompressed bytes", size)
+                          : NULL);
+    return NULL;
+}
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    struct compressed *compressed = bw_xlator_private(xlator);
+    struct unpacking unpacking = {.device = bw_xlator_child(xlator, 0)};
+    const struct bw_packing *packing = find_packing(NULL, unpacking.device);
+    if (!packing)
+        return bw_error_create(BW_ERROR_NOT_BTRFS, "it is not compressed in a known format");
+    compressed->format = bw_packing_name(packing);
+    BW_TRY(find_spool(xlator, &unpacking.spool));
+    compressed->spool = unpacking.spool;
+    if (!bw_spool_is_finished(unpacking.spool))
+        BW_TRY(fill(packing, &unpacking));
+    if (bw_spool_damage(unpacking.spool))
+        bw_xlator_report(xlator, BW_WARNING, bw_error_copy(bw_spool_damage(unpacking.spool)));
+    return NULL;
+}
+
+static void fini(struct bw_xlator *xlator)
+{
+    struct compressed *compressed = bw_xlator_private(xlator);
+    bw_spool_destroy(compressed->own);
+}
+
+/* Reading. */
+
+static struct bw_error *read_request(const struct bw_spool *spool, struct bw_request *request)
+{
+    const uint64_t size = bw_spool_size(spool);
+    if (request->address <= size && request->length <= size - request->address)
+        return bw_spool_read(spool, request->address, request->buffer, request->length);
+    if (bw_spool_damage(spool))
+        return bw_error_copy(bw_spool_damage(spool));
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "the image ends at %" PRIu64 ", before the end of %" PRIu32
+                           " bytes at %" PRIu64,
+                           size, request->length, request->address);
+}
+
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
+{
+    const struct compressed *compressed = bw_xlator_private(xlator);
+    (void)frame;
+    for (size_t i = 0; i < count; i++)
+        requests[i].error = read_request(compressed->spool, &requests[i]);
+}
+
+/* The temporary file is in the page cache, or will be read ahead by the kernel. */
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count, unsigned copy)
+{
+    (void)frame, (void)xlator, (void)ranges, (void)count, (void)copy;
+}
+
+static uint64_t size(struct bw_xlator *xlator)
+{
+    const struct compressed *compressed = bw_xlator_private(xlator);
+    return bw_spool_size(compressed->spool);
+}
+
+static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
+{
+    const struct compressed *compressed = bw_xlator_private(xlator);
+    return bw_spool_next_stored(compressed->spool, address);
+}
+
+static const char *title(struct bw_xlator *xlator)
+{
+    const struct compressed *compressed = bw_xlator_private(xlator);
+    return compressed->format;
+}
+
+static void show(struct bw_xlator *xlator, struct bw_json *json)
+{
+    const struct compressed *compressed = bw_xlator_private(xlator);
+    bw_json_text(json, "format", compressed->format);
+    bw_json_number(json, "size", compressed->spool ? bw_spool_size(compressed->spool) : 0);
+}
+
+/* The container. */
+
+static bool is_compressed(const struct bw_xlator *device)
+{
+    return strcmp(bw_xlator_type(device), "layout/compressed") == 0 ||
+           (bw_xlator_child_count(device) && is_compressed(bw_xlator_child(device, 0)));
+}
+
+/* Compressing twice makes no sense, except to fill up the disk. */
+static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
+{
+    (void)id;
+    return !is_compressed(device) && find_packing(frame, device);
+}
+
+const struct bw_container_type bw_compressed_container = {.layer = "layout/compressed",
+                                                          .find = find};
+
+static const char page[] =
+    "Shows the contents of an image that is compressed with zstd, lz4, gzip or xz. The default "
+    "graph contains it for images that begin as such a file, unless nbdkit reads them.\n\n"
+    "    btrfs-walk disk.img.zst\n"
+    "    btrfs-walk ls backup.stream.zst /\n\n"
+    "Such a file can only be decompressed from its beginning. The layer does that once, when it "
+    "starts, into a temporary file in $TMPDIR or /var/tmp, which has no name and ends with the "
+    "program. Zeros take no space in it. The file uses at most nine tenths of the free space "
+    "there. "
+    "Where no file can be made, as for an image inside of another one, it uses at most a quarter "
+    "of the memory. If the compressed file is damaged or cut off, the part before can be read.\n";
+
+const struct bw_xlator_class bw_layout_compressed_class = {
+    .type = "layout/compressed",
+    .description = "shows the contents of a compressed image",
+    .page = page,
+    BW_ONE_CHILD(BW_ADDRESS_DEVICE),
+    .private_size = sizeof(struct compressed),
+    .operations = {.init = init,
+                   .fini = fini,
+                   .read = read_requests,
+                   .advise = advise,
+                   .size = size,
+                   .next_stored = next_stored,
+                   .dump = show,
+                   .title = title},
+};
