@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/unpack.h"
 #include "ondisk/foreign.h"
 
 /* Takes the path. */
@@ -46,7 +47,7 @@ static bool may_be_stream(int folder, const char *name)
         return false;
     const struct bw_foreign *format = bw_foreign_by_magic(bytes, (size_t)got);
     return memcmp(bytes, BW_STREAM_MAGIC, sizeof BW_STREAM_MAGIC) == 0 ||
-           (format && format->helper == BW_HELPER_NBDKIT);
+           bw_packing_find(bytes, (size_t)got) || (format && format->helper == BW_HELPER_NBDKIT);
 }
 
 static int by_name(const void *a, const void *b)
