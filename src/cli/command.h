@@ -83,6 +83,9 @@ int cmd_run(const struct command *command, int argc, char **argv);
  * addresses or the like. */
 int cmd_run_in(struct cmd_host *host, const struct command *command, int argc, char **argv);
 
+/** The same with the keys of another command, which may have come from stdin. */
+int cmd_run_with_keys(struct cmd_keys *keys, const struct command *command, int argc, char **argv);
+
 /** Whether the operands of a command are paths that begin at the subvolume of --subvol. */
 bool cmd_works_on_paths(const struct command *command);
 

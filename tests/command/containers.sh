@@ -51,6 +51,11 @@ expect "an empty key" 2 'the key in /dev/null is empty' --key-file /dev/null luk
 expect "no key file" 2 'cannot open nowhere' --key-file nowhere luks2.img
 expect "a descriptor that is not open" 2 'cannot read the key' --key-fd 77 luks2.img
 expect "no descriptor" 2 'number of an open file descriptor' --key-fd x luks2.img
+expect "rescue" 0 - rescue --key-file key luks2.img
+holds "commands name the key file" out_has '^  btrfs-walk extract .* --key-file=key$'
+"$PROGRAM" rescue --extract saved --key-file - luks2.img < key > out 2>&1
+is "a key from stdin, for all steps" $? 0
+is "all files are saved" "$(find saved/whole -type f | wc -l)" "$(wc -l < want)"
 cp luks2.img damaged.img
 dd if=/dev/zero of=damaged.img bs=4096 count=4 conv=notrunc status=none
 same "the second header of LUKS2" 'warning: .*the first LUKS2 header is damaged' --key-file key \

@@ -5,7 +5,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" laptop superblocks-gone raid0-2 raid1-3 past \
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" laptop superblocks-gone raid0-2 raid1-3 past plain subvolumes \
     streams incomplete lost-tree-csum || exit 1
 cd "$WORK" || exit 1
 sound=$BUILD/fixtures/laptop/dev1.img
@@ -115,6 +115,11 @@ is "in the commands" "$(member '"--scan" in answer["steps"][0]["shell_command"]'
 expect "a missing copy" 0 - rescue "$BUILD/fixtures/raid1-3/dev1.img" \
     "$BUILD/fixtures/raid1-3/dev2.img"
 holds "is said" out_has '^  device 3 of 3 is missing$'
+is "once" "$(grep -c 'is missing' out)" 1
+expect "without subvolumes" 0 - rescue "$BUILD/fixtures/plain/dev1.img"
+is "nothing to keep" "$(grep -c -- --subvolumes out)" 0
+expect "with snapshots" 0 - rescue "$BUILD/fixtures/subvolumes/dev1.img"
+holds "keeping them" out_has '^  btrfs-walk extract --subvolumes --directory=saved .*/dev1.img$'
 expect "a missing stripe" 1 - rescue "$BUILD/fixtures/raid0-2/dev1.img"
 holds "costs chunks" out_has ' chunks? with .* of data.* cannot be read completely without it$'
 expect "read" 1 - rescue --json "$BUILD/fixtures/incomplete/dev1.img"

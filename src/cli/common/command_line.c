@@ -671,7 +671,9 @@ static void set_defaults(struct cmd_common *common, struct cmd_host *host)
     common->writing.sandbox = host->settings->writing.sandbox;
 }
 
-int cmd_run_in(struct cmd_host *host, const struct command *command, int argc, char **argv)
+/* `given`: keys that were read before; NULL: none. */
+static int run_with(struct cmd_host *host, struct cmd_keys *given, const struct command *command,
+                    int argc, char **argv)
 {
     struct cmd_repeats repeats = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct cmd_common common = {.messages.repeats = &repeats};
@@ -681,7 +683,7 @@ int cmd_run_in(struct cmd_host *host, const struct command *command, int argc, c
     int status;
     set_defaults(&common, host);
     if (!common.input.keys)
-        common.input.keys = &keys;
+        common.input.keys = given ? given : &keys;
     cmd_monitor_prepare();
     if (make_room(&room, &common.input, argc) && state) {
         common.input.images = room.images;
@@ -700,7 +702,17 @@ int cmd_run_in(struct cmd_host *host, const struct command *command, int argc, c
     return status;
 }
 
+int cmd_run_in(struct cmd_host *host, const struct command *command, int argc, char **argv)
+{
+    return run_with(host, NULL, command, argc, argv);
+}
+
+int cmd_run_with_keys(struct cmd_keys *keys, const struct command *command, int argc, char **argv)
+{
+    return run_with(NULL, keys, command, argc, argv);
+}
+
 int cmd_run(const struct command *command, int argc, char **argv)
 {
-    return cmd_run_in(NULL, command, argc, argv);
+    return run_with(NULL, NULL, command, argc, argv);
 }

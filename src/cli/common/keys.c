@@ -32,7 +32,8 @@ static struct bw_error *fill(struct bw_secret *secret, int descriptor, const cha
     return secret->length ? NULL : bw_error_create(BW_ERROR_USAGE, "the key in %s is empty", name);
 }
 
-struct bw_error *cmd_keys_read(struct cmd_keys *keys, int descriptor, const char *name)
+static struct bw_error *read_key(struct cmd_keys *keys, int descriptor, const char *name,
+                                 struct cmd_key_origin origin)
 {
     protect_process();
     if (keys->count == CMD_KEYS)
@@ -46,18 +47,26 @@ struct bw_error *cmd_keys_read(struct cmd_keys *keys, int descriptor, const char
         bw_secret_free(secret);
         return error;
     }
+    keys->origins[keys->count] = origin;
     keys->keys[keys->count++] = (struct bw_passkey){secret->bytes, secret->length};
     return NULL;
 }
 
+struct bw_error *cmd_keys_read_descriptor(struct cmd_keys *keys, int descriptor)
+{
+    return read_key(keys, descriptor, "the file descriptor",
+                    (struct cmd_key_origin){.descriptor = descriptor});
+}
+
 struct bw_error *cmd_keys_read_file(struct cmd_keys *keys, const char *path)
 {
+    const struct cmd_key_origin origin = {.file = path};
     if (strcmp(path, "-") == 0)
-        return cmd_keys_read(keys, STDIN_FILENO, "stdin");
+        return read_key(keys, STDIN_FILENO, "stdin", origin);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return bw_error_from_errno(errno, "cannot open %s", path);
-    struct bw_error *error = cmd_keys_read(keys, file, path);
+    struct bw_error *error = read_key(keys, file, path, origin);
     close(file);
     return error;
 }

@@ -8,17 +8,25 @@
 
 enum { CMD_KEYS = 16 /* keys on a command line */ };
 
+/** Where a key came from. */
+struct cmd_key_origin {
+    const char *file; /**< argument of --key-file; NULL: the key came from a descriptor */
+    int descriptor;
+};
+
 struct cmd_keys {
     struct bw_secret secrets[CMD_KEYS];
     struct bw_passkey keys[CMD_KEYS]; /**< the same, for bw_fs_options.keys */
+    struct cmd_key_origin origins[CMD_KEYS];
     size_t count;
 };
 
-/** Reads a key from a file, or from stdin if `path` is "-". BW_ERROR_USAGE, BW_ERROR_SYSTEM. */
+/** Reads a key from a file, or from stdin if `path` is "-"; `path` must outlive `keys`.
+ * BW_ERROR_USAGE, BW_ERROR_SYSTEM. */
 struct bw_error *cmd_keys_read_file(struct cmd_keys *keys, const char *path);
 
-/** Reads a key from an open file, up to its end. */
-struct bw_error *cmd_keys_read(struct cmd_keys *keys, int descriptor, const char *name);
+/** Reads a key from an open file descriptor, up to its end. */
+struct bw_error *cmd_keys_read_descriptor(struct cmd_keys *keys, int descriptor);
 
 /** Clears all keys. */
 void cmd_keys_free(struct cmd_keys *keys);

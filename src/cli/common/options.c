@@ -223,7 +223,7 @@ static struct bw_error *store_key_descriptor(void *target, const struct cmd_opti
     uint64_t descriptor;
     if (!cmd_parse_number(argument, 0, INT_MAX, &descriptor))
         return cmd_bad_argument(option, argument, "the number of an open file descriptor");
-    return cmd_keys_read(common->input.keys, (int)descriptor, "the file descriptor");
+    return cmd_keys_read_descriptor(common->input.keys, (int)descriptor);
 }
 
 static struct bw_error *store_verbose(void *target, const struct cmd_option *option,

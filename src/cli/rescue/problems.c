@@ -23,7 +23,8 @@ static void add_problem(struct rescue *rescue, enum bw_severity severity, const 
 void rescue_note_problem(void *context, enum bw_severity severity, const struct bw_error *error)
 {
     struct rescue *rescue = context;
-    if (severity == BW_NOTE)
+    const bool is_device = severity == BW_WARNING && error->code == BW_ERROR_MISSING_DEVICE;
+    if (severity == BW_NOTE || is_device) /* rescue_find_problems() describes the devices */
         return;
     const struct cmd_message_kind *kind = cmd_repeats_count(&rescue->repeats, error->message);
     if (!kind || kind->count == 1)

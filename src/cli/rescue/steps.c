@@ -18,6 +18,7 @@
 #include "base/escape.h"
 #include "base/human.h"
 #include "base/map.h"
+#include "cli/common/keys.h"
 
 const char rescue_folder[] = "saved";
 
@@ -145,6 +146,17 @@ static void add_generation(struct words *words, const struct bw_generation_choic
         add_word(words, "--backup=%u", state->backup - 1);
 }
 
+static void add_keys(struct words *words, const struct cmd_keys *keys)
+{
+    for (size_t i = 0; i < keys->count; i++) {
+        const struct cmd_key_origin *origin = &keys->origins[i];
+        if (origin->file)
+            add_word(words, "--key-file=%s", origin->file);
+        else
+            add_word(words, "--key-fd=%d", origin->descriptor);
+    }
+}
+
 static void add_input(struct words *words, const struct cmd_input *input,
                       const struct bw_generation_choice *state)
 {
@@ -224,6 +236,7 @@ static void add_step(struct words *words, const struct step *step, const char *f
     }
 }
 
+/* The words of a step without those for keys, which are read only once. */
 static void add_words(struct words *words, const struct rescue_plan *plan, size_t number,
                       const struct cmd_common *common, const char *folder)
 {
@@ -257,7 +270,17 @@ void rescue_append_step(struct bw_buffer *text, const struct rescue_plan *plan, 
 {
     struct words words = {.count = 0};
     add_words(&words, plan, number, common, folder);
+    add_keys(&words, common->input.keys);
     append_words(text, &words);
+}
+
+/* Appends the rest of a command that writes everything to a folder. */
+static void append_command(struct bw_buffer *text, struct words *words,
+                           const struct cmd_common *common)
+{
+    add_input(words, &common->input, &common->input.state);
+    add_keys(words, common->input.keys);
+    append_words(text, words);
 }
 
 void rescue_append_all(struct bw_buffer *text, const struct cmd_common *common, const char *folder)
@@ -265,8 +288,17 @@ void rescue_append_all(struct bw_buffer *text, const struct cmd_common *common, 
     struct words words = {.count = 0};
     add_word(&words, "rescue");
     add_word(&words, "--extract=%s", folder);
-    add_input(&words, &common->input, &common->input.state);
-    append_words(text, &words);
+    append_command(text, &words, common);
+}
+
+void rescue_append_subvolumes(struct bw_buffer *text, const struct cmd_common *common,
+                              const char *folder)
+{
+    struct words words = {.count = 0};
+    add_word(&words, "extract");
+    add_word(&words, "--subvolumes");
+    add_word(&words, "--directory=%s", folder);
+    append_command(text, &words, common);
 }
 
 /* Running. */
@@ -277,7 +309,7 @@ static const struct command *command_of(const char *name)
 }
 
 /* Runs a step in a child process, since each command confines its process to its own files. */
-static int run_step(struct words *words)
+static int run_step(struct words *words, struct cmd_keys *keys)
 {
     if (words->failed || words->count > INT_MAX)
         return STATUS_PARTIAL;
@@ -285,7 +317,7 @@ static int run_step(struct words *words)
     const pid_t child = fork();
     int status = 0;
     if (child == 0)
-        exit(cmd_run(command_of(words->items[0]), (int)words->count, words->items));
+        exit(cmd_run_with_keys(keys, command_of(words->items[0]), (int)words->count, words->items));
     if (child < 0)
         return STATUS_PARTIAL;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
@@ -386,7 +418,7 @@ int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *co
         rescue_append_step(&text, plan, i, common, folder);
         printf("\nStep %zu of %zu: %.*s\n", i + 1, count, (int)text.length, text.data);
         add_words(&words, plan, i, common, folder);
-        const int status = run_step(&words);
+        const int status = run_step(&words, common->input.keys);
         free_words(&words);
         worst = status > worst ? status : worst;
     }

@@ -56,6 +56,10 @@ void rescue_append_step(struct bw_buffer *text, const struct rescue_plan *plan, 
 /** Appends the command `rescue --extract FOLDER`, which runs all steps. */
 void rescue_append_all(struct bw_buffer *text, const struct cmd_common *common, const char *folder);
 
+/** Appends the command `extract --subvolumes`, which keeps snapshots and shared data. */
+void rescue_append_subvolumes(struct bw_buffer *text, const struct cmd_common *common,
+                              const char *folder);
+
 /** Runs all steps, each in a separate process; returns the worst exit status. The folder must
  * exist. */
 int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *common,

@@ -182,6 +182,12 @@ static void append_steps(struct cmd_answer *answer, const struct rescue *rescue)
         rescue_append_step(text, &rescue->plan, i, &rescue->common, rescue_folder);
         bw_buffer_append_byte(text, '\n');
     }
+    if (rescue->subvolume_count < 2)
+        return;
+    append_heading(text, "Or keep subvolumes, snapshots and the data they share, on a btrfs:");
+    bw_buffer_format(text, "  ");
+    rescue_append_subvolumes(text, &rescue->common, rescue_folder);
+    bw_buffer_append_byte(text, '\n');
 }
 
 struct bw_error *rescue_print(struct cmd_answer *answer, const void *record, uint64_t absent)
