@@ -54,6 +54,7 @@ while IFS= read -r -d '' line; do
     sudo*'&& '* | scripts/install-deps*'&& '*) command=${line#*&& } ;;
     sudo*) continue ;;
     *'| jq '*) have jq || continue ;;
+    'ncdu '*) continue ;; # it needs a terminal
     *MNT*) [ -z "$no_mount" ] || continue ;;
     esac
     if tool=$(lacks_tool "$command"); then skip "$tool" "${command%%$'\n'*}"; continue; fi

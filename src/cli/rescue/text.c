@@ -186,7 +186,7 @@ static void append_steps(struct cmd_answer *answer, const struct rescue *rescue)
         return;
     append_heading(text, "Or keep subvolumes, snapshots and the data they share, on a btrfs:");
     bw_buffer_format(text, "  ");
-    rescue_append_subvolumes(text, &rescue->common, rescue_folder);
+    rescue_append_subvolumes(text, &rescue->common, "saved-subvolumes");
     bw_buffer_append_byte(text, '\n');
 }
 
