@@ -90,6 +90,36 @@ holds "a finding" out_has '^error stream-command: .*cut off'
 expect "check of a changed byte" 4 'stream-command' check flipped
 expect "check without the parent" 16 'needs the subvolume' check second
 
+# The image that streams were made from.
+for streams in full 'full second' 'third full second' folder; do
+    # shellcheck disable=SC2086 # several streams
+    expect "$streams yield the snapshots" 0 '0 errors' check --stream-of "$image" $streams
+done
+"$PROGRAM" send -q -f writable "$image" 5
+expect "a stream with a UUID of its own" 4 stream-unmatched check --stream-of "$image" writable
+expect "and a subvolume" 0 '0 errors' check --stream-of "$image" --subvol / writable
+expect "another one" 4 - check -q --all --stream-of "$image" --subvol second -o code,paths full
+holds "a missing file" out_has $'^stream-missing\t/first/swap/empty$'
+holds "an additional one" out_has $'^stream-extra\t/first/gone/file$'
+expect "what differs" 4 - check -q --all --stream-of "$image" --subvol second full
+holds "is named" out_has ' /first/swap/1: it differs in: content, size, times, xattrs, links$'
+holds "the type" out_has ' /first/types/fifo: it differs in: type$'
+expect "no streams" 16 'needs send streams' check --stream-of "$image" "$image"
+links() {
+    printf '%s\n' "subvol PATH=v UUID=00112233445566778899aabbccddeeff CTRANSID=7" \
+        'mkfile PATH=a' 'mkfile PATH=b' "link PATH=c PATH_LINK=$1" "link PATH=d PATH_LINK=$2" \
+        "utimes PATH=a ATIME=$3 MTIME=0 CTIME=0" "utimes PATH=b ATIME=1 MTIME=0 CTIME=0" \
+        "utimes PATH= ATIME=1 MTIME=1 CTIME=1" end |
+        python3 "$ROOT/tests/support/make_stream.py"
+}
+links a b 1 > one
+links b a 1 > other
+links a b 2 > later
+expect "other hard links" 4 - check -q --stream-of one -o paths,message other
+is "of the same number" "$(cut -f 1 "$WORK/out" | tr '\n' ' ')" '/v/c /v/d '
+expect "another time of access" 4 - check -q --stream-of one -o paths,message later
+is "of a file with two names" "$(cut -f 1 "$WORK/out" | tr '\n' ' ')" '/v/a /v/c '
+
 # Hostile streams.
 uuid=0102030405060708090a0b0c0d0e0f10
 begin="subvol PATH=a UUID=$uuid CTRANSID=7"

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The check command: common declarations of its files. check.c runs the check; findings.c has the
- * codes, counts and texts of findings; reports.c writes findings to stdout and into reports for CI
- * systems; manifest.c compares the files with a list.
+ * codes, counts and texts of findings; reports.c writes findings and differences to stdout and into
+ * reports for CI systems; manifest.c compares the files with a list, stream_of.c those of streams
+ * with an image.
  */
 #ifndef BW_CLI_CHECK_CHECK_H
 #define BW_CLI_CHECK_CHECK_H
 
 #include "base/json.h"
 #include "btrfs-walk/check.h"
+#include "btrfs-walk/inode.h"
 #include "cli/common/output.h"
 #include "cli/common/monitor.h"
 #include "cli/common/answer.h"
@@ -28,6 +30,8 @@ struct check_settings {
     unsigned tolerate; /**< 1: repairable errors do not count as errors */
     unsigned threads;
     const char *manifest, *subvolume;
+    const char **stream_of; /* the images that streams are compared with */
+    size_t stream_of_count, stream_of_capacity;
     unsigned nested; /* enum bw_nested */
     bool no_snapshots;
     struct {
@@ -37,10 +41,21 @@ struct check_settings {
     size_t report_count;
 };
 
-/** Codes of findings of the comparison with a list; their pass is check_manifest_pass. */
-enum check_manifest_code { CHECK_MISSING, CHECK_EXTRA, CHECK_CHANGED, CHECK_MANIFEST_CODES };
-extern const struct bw_finding_code check_manifest_codes[CHECK_MANIFEST_CODES];
-extern const struct bw_check_pass check_manifest_pass;
+/** Codes of findings of the comparisons with a list and with an image. */
+enum check_difference {
+    CHECK_MISSING,
+    CHECK_EXTRA,
+    CHECK_CHANGED,
+    CHECK_STREAM_MISSING,
+    CHECK_STREAM_EXTRA,
+    CHECK_STREAM_CHANGED,
+    CHECK_STREAM_UNMATCHED,
+    CHECK_DIFFERENCES
+};
+extern const struct bw_finding_code check_differences[CHECK_DIFFERENCES];
+/** The passes of these comparisons: with a list, and with an image. */
+enum { CHECK_MANIFEST_PASS, CHECK_STREAM_PASS, CHECK_COMPARISON_PASSES };
+extern const struct bw_check_pass check_comparison_passes[CHECK_COMPARISON_PASSES];
 
 /** A device and its image. */
 struct check_device {
@@ -67,7 +82,7 @@ struct check {
     struct bw_buffer line, message;
     struct bw_check_summary *summary;
     struct bw_manifest list; /**< of settings->manifest */
-    struct bw_finding_count manifest[CHECK_MANIFEST_CODES];
+    struct bw_finding_count differences[CHECK_DIFFERENCES];
     uint64_t compared;  /**< entries of the list that were compared, or reported as missing */
     bool list_compared; /**< the comparison has begun */
     bool unfinished;    /**< something could not be checked, apart from the summary */
@@ -138,5 +153,14 @@ bool check_reports_close(struct check *check, int status);
 struct bw_error *check_read_list(struct check *check);
 
 struct bw_error *check_compare(struct check *check);
+
+/** Compares the subvolumes of streams with an image (settings->stream_of). */
+struct bw_error *check_compare_streams(struct check *check);
+
+/** Counts a difference and passes it to check_on_finding(), unless too many were printed. `place`
+ * may be NULL. */
+struct bw_error *check_report_difference(struct check *check, enum check_difference code,
+                                         struct bw_bytes path, const char *message,
+                                         const struct bw_place *place);
 
 #endif

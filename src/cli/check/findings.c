@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Findings: codes, passes and counts of the library and of the comparison with a list; the exit
- * status; and the summary on stderr. */
+/* Findings: codes, passes and counts of the library and of the comparisons; the exit status; and
+ * the summary on stderr. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,31 +15,41 @@
 #include "btrfs-walk/tree.h"
 #include "cli/check/check.h"
 
-const struct bw_check_pass check_manifest_pass = {
-    .name = "manifest", .description = "the files with a list of them, if --manifest names one"};
+const struct bw_check_pass check_comparison_passes[CHECK_COMPARISON_PASSES] = {
+    {.name = "manifest", .description = "the files with a list of them, if --manifest names one"},
+    {.name = "stream-of", .description = "streams with the image that --stream-of names"},
+};
 
-const struct bw_finding_code check_manifest_codes[CHECK_MANIFEST_CODES] = {
+const struct bw_finding_code check_differences[CHECK_DIFFERENCES] = {
     [CHECK_MISSING] = {"manifest-missing", "manifest", BW_FINDING_ERROR,
                        "a file of the list does not exist"},
     [CHECK_EXTRA] = {"manifest-extra", "manifest", BW_FINDING_ERROR, "a file is not in the list"},
     [CHECK_CHANGED] = {"manifest-changed", "manifest", BW_FINDING_ERROR,
                        "a file differs from the list"},
+    [CHECK_STREAM_MISSING] = {"stream-missing", "stream-of", BW_FINDING_ERROR,
+                              "a file of the subvolume is not in the streams"},
+    [CHECK_STREAM_EXTRA] = {"stream-extra", "stream-of", BW_FINDING_ERROR,
+                            "a file of the streams is not in the subvolume"},
+    [CHECK_STREAM_CHANGED] = {"stream-changed", "stream-of", BW_FINDING_ERROR,
+                              "a file differs from the one in the subvolume"},
+    [CHECK_STREAM_UNMATCHED] = {"stream-unmatched", "stream-of", BW_FINDING_ERROR,
+                                "the image has no subvolume with the UUID of a stream"},
 };
 
 const struct bw_finding_code *check_code(size_t number)
 {
     size_t count;
     const struct bw_finding_code *codes = bw_finding_codes(&count);
-    return number < count                          ? &codes[number]
-           : number < count + CHECK_MANIFEST_CODES ? &check_manifest_codes[number - count]
-                                                   : NULL;
+    return number < count                       ? &codes[number]
+           : number < count + CHECK_DIFFERENCES ? &check_differences[number - count]
+                                                : NULL;
 }
 
 size_t check_code_count(void)
 {
     size_t count;
     bw_finding_codes(&count);
-    return count + CHECK_MANIFEST_CODES;
+    return count + CHECK_DIFFERENCES;
 }
 
 size_t check_code_number(const struct bw_finding_code *code)
@@ -54,7 +64,9 @@ const struct bw_check_pass *check_pass(size_t number)
 {
     size_t count;
     const struct bw_check_pass *passes = bw_check_passes(&count);
-    return number < count ? &passes[number] : number == count ? &check_manifest_pass : NULL;
+    return number < count                             ? &passes[number]
+           : number < count + CHECK_COMPARISON_PASSES ? &check_comparison_passes[number - count]
+                                                      : NULL;
 }
 
 int64_t check_now(void)
@@ -82,9 +94,9 @@ const struct bw_finding_count *check_count(const struct check *check, size_t num
     size_t count = check->summary ? check->summary->count : 0;
     if (number < count)
         return &check->summary->counts[number];
-    for (size_t i = 0; i < CHECK_MANIFEST_CODES; i++)
-        if (check->manifest[i].count && number-- == count)
-            return &check->manifest[i];
+    for (size_t i = 0; i < CHECK_DIFFERENCES; i++)
+        if (check->differences[i].count && number-- == count)
+            return &check->differences[i];
     return NULL;
 }
 
@@ -144,9 +156,9 @@ static void print_total(uint64_t number, const char *what, const char *before)
  * differences. */
 static void print_comparison(const struct check *check)
 {
-    const uint64_t missing = check->manifest[CHECK_MISSING].count,
-                   changed = check->manifest[CHECK_CHANGED].count,
-                   extra = check->manifest[CHECK_EXTRA].count;
+    const uint64_t missing = check->differences[CHECK_MISSING].count,
+                   changed = check->differences[CHECK_CHANGED].count,
+                   extra = check->differences[CHECK_EXTRA].count;
     fprintf(stderr, "btrfs-walk: compared: %" PRIu64 " %s of %s; %" PRIu64 " %s", check->compared,
             check->compared == 1 ? "entry" : "entries", check->settings->manifest,
             missing + changed, missing + changed == 1 ? "differs" : "differ");

@@ -132,31 +132,15 @@ struct comparison {
 
 /* Findings. */
 
-static struct bw_error *report_difference(struct comparison *comparison,
-                                          enum check_manifest_code code, const char *path,
-                                          const struct bw_export_entry *item)
+static struct bw_error *report_difference(struct comparison *comparison, enum check_difference code,
+                                          const char *path, const struct bw_export_entry *item)
 {
-    enum { SHOWN = 20 };
-    struct check *check = comparison->check;
-    struct bw_finding_count *count = &check->manifest[code];
-    const struct bw_bytes bytes = {path, strlen(path)};
     bw_buffer_append_byte(&comparison->message, '\0');
-    if (comparison->message.failed)
-        return bw_error_no_memory();
-    count->code = &check_manifest_codes[code];
-    count->count++;
-    if (count->count > SHOWN && !check->settings->all) {
-        count->hidden++;
-        return NULL;
-    }
-    struct bw_finding finding = {
-        .code = count->code, .message = comparison->message.data, .paths = &bytes, .path_count = 1};
-    if (item) {
-        finding.known = BW_KNOWN_TREE | BW_KNOWN_INODE;
-        finding.tree = bw_subvolume_id(item->place.subvolume);
-        finding.inode = item->place.inode;
-    }
-    return check_on_finding(check, &finding);
+    return comparison->message.failed
+               ? bw_error_no_memory()
+               : check_report_difference(comparison->check, code,
+                                         (struct bw_bytes){path, strlen(path)},
+                                         comparison->message.data, item ? &item->place : NULL);
 }
 
 /* Comparing a file with its entry. */
@@ -316,8 +300,9 @@ static struct bw_error *on_part(void *context, const struct bw_stream_file *file
 
 static bool should_continue(struct comparison *comparison)
 {
-    const struct bw_check_progress progress = {.pass = check_manifest_pass.name,
-                                               .bytes = bw_fs_bytes_read(comparison->fs)};
+    const struct bw_check_progress progress = {
+        .pass = check_comparison_passes[CHECK_MANIFEST_PASS].name,
+        .bytes = bw_fs_bytes_read(comparison->fs)};
     return check_show_progress(comparison->check, &progress);
 }
 
@@ -496,7 +481,7 @@ struct bw_error *check_compare(struct check *check)
 {
     struct comparison comparison = {.check = check};
     struct bw_fs *replayed = NULL;
-    check_begin_pass(check, check_manifest_pass.name);
+    check_begin_pass(check, check_comparison_passes[CHECK_MANIFEST_PASS].name);
     check->list_compared = true;
     cmd_hashing_init(&comparison.hashing, check->list.algorithm);
     struct bw_error *error = open_replayed(&comparison, &replayed);

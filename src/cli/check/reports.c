@@ -568,3 +568,25 @@ struct bw_error *check_on_finding(void *context, const struct bw_finding *findin
     return check->stream.rows ? check_write_row(check, finding)
                               : cmd_write(&check->output, check->line.data, check->line.length);
 }
+
+struct bw_error *check_report_difference(struct check *check, enum check_difference code,
+                                         struct bw_bytes path, const char *message,
+                                         const struct bw_place *place)
+{
+    enum { SHOWN = 20 };
+    struct bw_finding_count *count = &check->differences[code];
+    count->code = &check_differences[code];
+    count->count++;
+    if (count->count > SHOWN && !check->settings->all) {
+        count->hidden++;
+        return NULL;
+    }
+    struct bw_finding finding = {
+        .code = count->code, .message = message, .paths = &path, .path_count = 1};
+    if (place) {
+        finding.known = BW_KNOWN_TREE | BW_KNOWN_INODE;
+        finding.tree = bw_subvolume_id(place->subvolume);
+        finding.inode = place->inode;
+    }
+    return check_on_finding(check, &finding);
+}
