@@ -433,6 +433,19 @@ struct bw_freeinfo {
     struct bw_names paths; /**< their paths */
 };
 
+/** Version 1, Evolving/Evolving/Common: a range whose contents no file shows. */
+struct bw_freerangeinfo {
+    uint64_t stream_offset; /**< where it begins in the stream of --extract, in bytes */
+    uint64_t length; /**< bytes of the range */
+    /** free: without an extent; unused: of a chunk without extents; hidden: of an extent, but
+     *  shown by no file; preallocated: of an extent, and read as zeros; unallocated: of
+     *  a device */
+    const char *kind;
+    uint64_t logical; /**< logical address; absent for unallocated ranges */
+    uint64_t devid; /**< number of the device; only of unallocated ranges */
+    uint64_t offset; /**< offset on that device; only of unallocated ranges */
+};
+
 /** Version 2, Evolving/Evolving/Common: subvolumes, and the space that exactly these share. */
 struct bw_sharedinfo {
     uint64_t shared; /**< bytes that each of them reaches, and no other subvolume does */

@@ -285,6 +285,55 @@ const struct bw_space_map_info *bw_space_map_info(const struct bw_space_map *map
 struct bw_space_cell bw_space_map_cell(const struct bw_space_map *map, size_t area, size_t number);
 
 /*
+ * Free ranges: space whose contents no file shows. It may contain older versions of files, and
+ * deleted ones.
+ */
+
+/** Why no file shows a range. */
+enum bw_free_kind {
+    BW_FREE_SPACE,        /**< no extent, in a chunk that is in use */
+    BW_FREE_UNUSED,       /**< a chunk without any extent */
+    BW_FREE_HIDDEN,       /**< part of an extent that no file shows */
+    BW_FREE_PREALLOCATED, /**< part of an extent that files show as zeros */
+    BW_FREE_UNALLOCATED,  /**< of a device: no chunk */
+    BW_FREE_KINDS,
+    BW_FREE_ALL = (1 << BW_FREE_KINDS) - 1, /**< the bits of all kinds */
+};
+
+/** "free", "unused", "hidden", "preallocated", "unallocated"; ends with NULL. */
+extern const char *const bw_free_kind_names[];
+
+/** A free range. */
+struct bw_free_range {
+    enum bw_free_kind kind;
+    uint64_t length;        /**< in bytes */
+    uint64_t logical;       /**< address; not with BW_FREE_UNALLOCATED */
+    uint64_t devid, offset; /**< only with BW_FREE_UNALLOCATED: where it is */
+    uint64_t reserved[2];   /**< zeros: room for more members */
+};
+
+/** Receives a range, which ends with the call. An error ends the listing and is returned. */
+typedef struct bw_error *bw_free_visitor(void *context, const struct bw_free_range *range);
+
+/** Which ranges to list. */
+struct bw_free_options {
+    size_t struct_size; /**< sizeof(struct bw_free_options) */
+    unsigned kinds;     /**< bits of enum bw_free_kind; 0: all */
+    bw_free_visitor *visit;
+    void *context;
+};
+
+/** Lists free ranges: those of chunks by logical address, then those of devices. Reads all trees,
+ * each block once. Lost blocks are reported: data that only they show count as hidden, or as free
+ * if the extent tree is damaged, too. */
+struct bw_error *bw_free_ranges(struct bw_fs *fs, const struct bw_free_options *options);
+
+/** Reads a free range. The offsets of the parts begin with 0; holes of an image file are holes.
+ * Nothing verifies the contents. */
+struct bw_error *bw_free_read(struct bw_fs *fs, const struct bw_free_range *range,
+                              bw_data_visitor *visit, void *context);
+
+/*
  * Owners: which files have data at a logical address, in which subvolumes and under which paths;
  * and which files depend on a tree block.
  *

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The free command: ranges whose contents no file shows, and their contents for programs that
+ * search for files without a file system. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/space.h"
+#include "cli/common/answer.h"
+#include "cli/common/monitor.h"
+#include "cli/export/export.h"
+
+struct free_state {
+    const char *file; /* NULL: only list */
+    unsigned kinds;   /* bits of enum bw_free_kind; 0: all */
+};
+
+/* A running free command. */
+struct freeing {
+    const struct free_state *state;
+    struct cmd_answer *answer;
+    struct cmd_output_file file;
+    bool is_sparse;           /* zeros become holes of the file */
+    uint64_t length;          /* bytes of the stream so far */
+    struct bw_free_range now; /* being read */
+    struct cmd_bad_ranges bad;
+};
+
+static struct bw_error *store_kinds(void *target, const struct cmd_option *option,
+                                    const char *argument)
+{
+    unsigned *kinds = target;
+    for (const char *word = argument;; word++) {
+        const size_t length = strcspn(word, ",");
+        unsigned kind = 0;
+        while (bw_free_kind_names[kind] && (strlen(bw_free_kind_names[kind]) != length ||
+                                            memcmp(bw_free_kind_names[kind], word, length) != 0))
+            kind++;
+        if (!bw_free_kind_names[kind])
+            return cmd_bad_argument(option, argument,
+                                    "free, unused, hidden, preallocated, unallocated");
+        *kinds |= 1U << kind;
+        word += length;
+        if (!*word)
+            return NULL;
+    }
+}
+
+static const struct cmd_option options[] = {
+    {0, "extract", "FILE", "write the contents of all ranges to FILE; -: to stdout, without a list",
+     CMD_TEXT(struct free_state, file)},
+    {0, "kind", "KIND,...",
+     "only ranges that are free, unused, hidden, preallocated or unallocated", .take = store_kinds,
+     .offset = CMD_AT(struct free_state, kinds, unsigned), .words = bw_free_kind_names},
+    {0},
+};
+
+/* Contents. */
+
+static bool is_zero(const uint8_t *bytes, size_t length)
+{
+    return !*bytes && memcmp(bytes, bytes + 1, length - 1) == 0;
+}
+
+/* Writes zeros, as a hole if the file can have them. */
+static struct bw_error *write_zeros(struct freeing *freeing, uint64_t length)
+{
+    static const char zeros[64 << 10];
+    struct bw_error *error = NULL;
+    if (freeing->is_sparse)
+        return lseek(cmd_output_file_descriptor(&freeing->file), (off_t)length, SEEK_CUR) < 0
+                   ? bw_error_from_errno(errno, "%s", freeing->state->file)
+                   : NULL;
+    for (uint64_t part; length && !error; length -= part) {
+        part = length < sizeof zeros ? length : sizeof zeros;
+        error = cmd_output_file_add(&freeing->file, zeros, (size_t)part);
+    }
+    return error;
+}
+
+static struct bw_error *write_bytes(struct freeing *freeing, const uint8_t *bytes, size_t length)
+{
+    if (!freeing->is_sparse)
+        return cmd_output_file_add(&freeing->file, (const char *)bytes, length);
+    if (is_zero(bytes, length))
+        return write_zeros(freeing, length);
+    return cmd_write_file(cmd_output_file_descriptor(&freeing->file), freeing->state->file,
+                          (const char *)bytes, length);
+}
+
+/* An unreadable part becomes zeros, so that the offsets of the rest remain right. */
+static struct bw_error *write_part(void *context, const struct bw_data_part *part)
+{
+    struct freeing *freeing = context;
+    cmd_progress_add(part->length);
+    if (part->kind == BW_DATA_BYTES)
+        return write_bytes(freeing, part->bytes, (size_t)part->length);
+    if (part->kind == BW_DATA_BAD) {
+        struct bw_data_part placed = *part;
+        placed.offset += freeing->length;
+        cmd_bad_add(&freeing->bad, "the stream of free ranges", &placed);
+        freeing->answer->status = STATUS_PARTIAL;
+    }
+    return write_zeros(freeing, part->length);
+}
+
+/* Ranges. */
+
+static struct bw_error *write_row(const struct freeing *freeing, const struct bw_free_range *range)
+{
+    const bool is_device = range->kind == BW_FREE_UNALLOCATED;
+    const struct bw_freerangeinfo row = {.stream_offset = freeing->length,
+                                         .length = range->length,
+                                         .kind = bw_free_kind_names[range->kind],
+                                         .logical = range->logical,
+                                         .devid = range->devid,
+                                         .offset = range->offset};
+    return cmd_answer_write(freeing->answer, &row, sizeof row,
+                            is_device ? BW_MEMBER(freerangeinfo, logical)
+                                      : BW_MEMBER(freerangeinfo, devid) |
+                                            BW_MEMBER(freerangeinfo, offset));
+}
+
+static bool writes_stdout(const struct free_state *state)
+{
+    return state->file && strcmp(state->file, "-") == 0;
+}
+
+static struct bw_error *handle_range(void *context, const struct bw_free_range *range)
+{
+    struct freeing *freeing = context;
+    if (!writes_stdout(freeing->state))
+        BW_TRY(write_row(freeing, range));
+    if (freeing->state->file)
+        BW_TRY(bw_free_read(freeing->answer->session.fs, range, write_part, freeing));
+    freeing->length += range->length;
+    return NULL;
+}
+
+/* The file. */
+
+static struct bw_error *start_file(struct freeing *freeing)
+{
+    struct stat status;
+    if (!freeing->state->file)
+        return NULL;
+    const int descriptor = cmd_output_file_descriptor(&freeing->file);
+    if (isatty(descriptor))
+        return bw_error_create(BW_ERROR_USAGE, "refusing to write binary data to a terminal");
+    freeing->is_sparse = !writes_stdout(freeing->state) && fstat(descriptor, &status) == 0 &&
+                         S_ISREG(status.st_mode);
+    return cmd_output_file_start(&freeing->file);
+}
+
+static struct bw_error *end_file(struct freeing *freeing, struct bw_error *error)
+{
+    cmd_bad_flush(&freeing->bad);
+    if (!error && freeing->is_sparse &&
+        ftruncate(cmd_output_file_descriptor(&freeing->file), (off_t)freeing->length))
+        error = bw_error_from_errno(errno, "%s", freeing->state->file);
+    return freeing->state->file ? cmd_output_file_close(&freeing->file, error) : error;
+}
+
+static struct bw_error *list(struct cmd_answer *answer, void *context)
+{
+    struct freeing *freeing = context;
+    const struct bw_free_options how = {.struct_size = sizeof how,
+                                        .kinds = freeing->state->kinds,
+                                        .visit = handle_range,
+                                        .context = freeing};
+    freeing->answer = answer;
+    freeing->bad = (struct cmd_bad_ranges){.fs = answer->session.fs, .on_error = CMD_ON_ERROR_ZERO};
+    cmd_progress_expect_trees(answer->session.fs, false);
+    struct bw_error *error = start_file(freeing);
+    return end_file(freeing, error ? error : bw_free_ranges(answer->session.fs, &how));
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    const struct free_state *wanted = state;
+    struct freeing freeing = {.state = state,
+                              .file = {.common = common, .name = wanted->file, .descriptor = -1}};
+    const struct cmd_answer_plan plan = {
+        .record = cmd_free.record,
+        .columns = writes_stdout(wanted) ? NULL : "stream_offset,length,kind,logical,devid,offset",
+        .list = list,
+        .context = &freeing,
+    };
+    struct cmd_common writing = *common;
+    if (writes_stdout(wanted) && !cmd_answer_is_for_people(common))
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
+                                                "--extract=- writes no list; without --extract, "
+                                                "'free' prints it"));
+    if (wanted->file) {
+        writing.writing.open_outputs = cmd_output_file_open;
+        writing.writing.outputs = &freeing.file;
+    }
+    const int status = cmd_answer_run(&writing, &plan);
+    if (wanted->file && !freeing.answer)
+        bw_error_free(cmd_output_file_close(&freeing.file, NULL));
+    return status;
+}
+
+const struct command cmd_free = {
+    .name = "free",
+    .topic = cmd_topic_space,
+    .operands = "IMAGE...",
+    .summary = "Lists or extracts the space whose contents no file shows.",
+    .details =
+        "\n"
+        "Such space may contain deleted files and older versions, which programs like photorec\n"
+        "search for. The kinds of ranges:\n\n"
+        "  free          no extent, in a chunk that is in use\n"
+        "  unused        a chunk without any extent\n"
+        "  hidden        part of an extent that no file shows any more\n"
+        "  preallocated  part of an extent that files show as zeros\n"
+        "  unallocated   no chunk; a range of a device\n\n"
+        "--extract writes the contents of all listed ranges as one stream, in which\n"
+        "stream_offset is the offset of a range. Ranges with a logical address are read through\n"
+        "the RAID profile, so files that were striped over devices are contiguous again.\n"
+        "Compressed data are not decompressed. Nothing verifies the contents; unreadable parts\n"
+        "become zeros. Zeros become holes in FILE.\n",
+    .examples = "  btrfs-walk free disk.img                           a table\n"
+                "  btrfs-walk free --extract free.raw disk.img > map  for carving, with its map\n"
+                "  btrfs-walk free --kind hidden --extract - disk.img | strings -n 20\n",
+    .options = options,
+    .record = "freerangeinfo",
+    .run = run,
+    .state_size = sizeof(struct free_state),
+};

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Contents of free ranges: nothing verifies them, so they are read as they are. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "btrfs-walk/space.h"
+#include "fs/fs.h"
+#include "fs/image.h"
+#include "graph/wind.h"
+
+enum {
+    REQUEST = 64 << 10, /* bytes; no request crosses a multiple of it */
+    REQUESTS = 16,      /* of a batch */
+};
+
+/* A range that is being read. */
+struct free_read {
+    struct bw_fs *fs;
+    struct bw_xlator *layer; /* the top of all layers, or of a device */
+    bool is_device;
+    uint64_t address; /* of the range, in the address space of the layer */
+    uint8_t *bytes;   /* of a batch */
+    bw_data_visitor *visit;
+    void *context;
+};
+
+static struct bw_xlator *find_device(const struct bw_fs *fs, uint64_t devid)
+{
+    for (size_t i = 0; i < fs->image_count; i++)
+        if (fs->images[i].role != BW_IMAGE_UNUSED && fs->images[i].superblock.device.devid == devid)
+            return fs->images[i].top;
+    return NULL;
+}
+
+/* Delivers `length` bytes at an offset of the range; `error` is consumed. */
+static struct bw_error *deliver(const struct free_read *read, uint64_t offset, uint64_t length,
+                                const uint8_t *bytes, struct bw_error *error)
+{
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    const struct bw_data_part part = {.kind = error   ? BW_DATA_BAD
+                                              : bytes ? BW_DATA_BYTES
+                                                      : BW_DATA_HOLE,
+                                      .offset = offset,
+                                      .length = length,
+                                      .bytes = error ? NULL : bytes,
+                                      .error = error};
+    struct bw_error *failure = read->visit(read->context, &part);
+    bw_error_free(error);
+    return failure;
+}
+
+static struct bw_request request_at(const struct free_read *read, uint64_t offset, uint64_t length,
+                                    uint8_t *bytes)
+{
+    const uint64_t address = read->address + offset;
+    const uint64_t room = REQUEST - address % REQUEST;
+    return (struct bw_request){.kind = read->is_device ? BW_REQUEST_RAW : BW_REQUEST_DATA,
+                               .length = (uint32_t)(length < room ? length : room),
+                               .address = address,
+                               .buffer = bytes};
+}
+
+/* A range of bytes that could not be read as a whole: the good sectors of it are read alone. */
+static struct bw_error *read_sectors(const struct free_read *read, struct bw_request failed)
+{
+    const uint32_t sectorsize = read->fs->superblock.sectorsize;
+    const uint64_t begin = failed.address - read->address;
+    bw_error_free(failed.error);
+    for (uint32_t at = 0; at < failed.length; at += sectorsize) {
+        const uint32_t rest = failed.length - at;
+        struct bw_request request =
+            request_at(read, begin + at, rest < sectorsize ? rest : sectorsize, failed.buffer);
+        bw_wind(NULL, read->layer, &request, 1);
+        BW_TRY(deliver(read, begin + at, request.length, failed.buffer, request.error));
+    }
+    return NULL;
+}
+
+static struct bw_error *read_batch(const struct free_read *read, uint64_t *offset, uint64_t end)
+{
+    struct bw_request requests[REQUESTS];
+    unsigned count = 0;
+    uint64_t at = *offset;
+    for (; count < REQUESTS && at < end; at += requests[count++].length)
+        requests[count] = request_at(read, at, end - at, read->bytes + (size_t)count * REQUEST);
+    bw_wind(NULL, read->layer, requests, count);
+    struct bw_error *error = NULL;
+    for (unsigned i = 0; i < count; i++) {
+        if (error)
+            bw_error_free(requests[i].error);
+        else if (requests[i].error)
+            error = read_sectors(read, requests[i]);
+        else
+            error = deliver(read, requests[i].address - read->address, requests[i].length,
+                            requests[i].buffer, NULL);
+    }
+    *offset = at;
+    return error;
+}
+
+/* The next offset of the range that is stored; before it is a hole of the image file. */
+static uint64_t next_stored(const struct free_read *read, uint64_t offset, uint64_t length)
+{
+    if (!read->is_device)
+        return offset;
+    const uint64_t stored = bw_xlator_next_stored(read->layer, read->address + offset);
+    return stored - read->address < length ? stored - read->address : length;
+}
+
+static struct bw_error *read_all(const struct free_read *read, uint64_t length)
+{
+    for (uint64_t offset = 0; offset < length;) {
+        const uint64_t stored = next_stored(read, offset, length);
+        if (stored > offset)
+            BW_TRY(deliver(read, offset, stored - offset, NULL, NULL));
+        offset = stored;
+        const uint64_t left = length - offset, batch = (uint64_t)REQUEST * REQUESTS;
+        if (left)
+            BW_TRY(read_batch(read, &offset, offset + (left < batch ? left : batch)));
+    }
+    return NULL;
+}
+
+struct bw_error *bw_free_read(struct bw_fs *fs, const struct bw_free_range *range,
+                              bw_data_visitor *visit, void *context)
+{
+    const bool is_device = range->kind == BW_FREE_UNALLOCATED;
+    struct free_read read = {.fs = fs,
+                             .layer = is_device ? find_device(fs, range->devid) : fs->reader.top,
+                             .is_device = is_device,
+                             .address = is_device ? range->offset : range->logical,
+                             .visit = visit,
+                             .context = context};
+    if (!read.layer)
+        return deliver(&read, 0, range->length, NULL,
+                       bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing",
+                                       range->devid));
+    const uint64_t touched = range->length / REQUEST + 2;
+    BW_AUTO_FREE uint8_t *bytes =
+        malloc((size_t)(touched < REQUESTS ? touched : REQUESTS) * REQUEST);
+    read.bytes = bytes;
+    return bytes ? read_all(&read, range->length) : bw_error_no_memory();
+}

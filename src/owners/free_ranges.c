@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Free ranges: all addresses whose contents no file shows. The extent tree and all other trees tell
+ * which addresses are in use, so a damaged extent tree does not make used space look free; the
+ * trees of files tell which parts of extents are shown. Memory: the ranges in use, joined where
+ * they touch.
+ */
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/range_set.h"
+#include "base/struct_size.h"
+#include "btree/scan.h"
+#include "btrfs-walk/space.h"
+#include "ondisk/disk_items.h"
+#include "owners/owner_search.h"
+#include "owners/ranges.h"
+#include "owners/tree_list.h"
+
+struct chunk_range {
+    uint64_t logical, length;
+};
+
+/* A running search. */
+struct free_search {
+    struct bw_fs *fs;
+    struct bw_free_options options;
+    struct bw_tree_list trees;
+    const struct bw_listed_tree *tree; /* the present one */
+    struct bw_block_set seen;          /* blocks that were read for any tree */
+    struct bw_range_set used, shown, preallocated;
+    struct chunk_range *chunks;
+    size_t chunk_count, chunk_capacity;
+    struct bw_error *failure; /* of a function that cannot return it */
+};
+
+const char *const bw_free_kind_names[] = {"free",         "unused",      "hidden",
+                                          "preallocated", "unallocated", NULL};
+
+/* Ranges in use. */
+
+static struct bw_error *add_span(struct bw_range_set *set, uint64_t start, uint64_t length)
+{
+    if (!length || length > UINT64_MAX - start)
+        return NULL;
+    return bw_range_set_add(set, start, start + length) ? NULL : bw_error_no_memory();
+}
+
+static struct bw_error *add_extent_item(struct free_search *search, const struct bw_key *key)
+{
+    if (key->type == BW_EXTENT_ITEM)
+        return add_span(&search->used, key->objectid, key->offset);
+    if (key->type == BW_METADATA_ITEM)
+        return add_span(&search->used, key->objectid, search->fs->reader.nodesize);
+    return NULL;
+}
+
+/* A file needs all bytes of a compressed extent, even if it shows only a part. */
+static struct bw_error *add_file_extent(struct free_search *search, const struct bw_item *item)
+{
+    const struct bw_disk_file_extent *disk = (const void *)item->data;
+    if (item->size < sizeof *disk || disk->type == BW_FILE_EXTENT_INLINE)
+        return NULL;
+    const uint64_t extent = bw_get64(disk->disk_bytenr), length = bw_get64(disk->disk_num_bytes);
+    const uint64_t into = bw_get64(disk->offset), shown = bw_get64(disk->num_bytes);
+    if (!extent || length > UINT64_MAX - extent)
+        return NULL;
+    BW_TRY(add_span(&search->used, extent, length));
+    struct bw_range_set *set =
+        disk->type == BW_FILE_EXTENT_PREALLOC ? &search->preallocated : &search->shown;
+    if (disk->compression || into > length || shown > length - into)
+        return add_span(set, extent, length);
+    return add_span(set, extent + into, shown);
+}
+
+static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
+{
+    struct free_search *search = context;
+    struct bw_item item;
+    if (search->failure)
+        return BW_TAKE(search->failure);
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        if (bw_owner_has_files(search->tree) && item.key.type == BW_EXTENT_DATA)
+            BW_TRY(add_file_extent(search, &item));
+        else if (search->tree->tree.id == BW_EXTENT_TREE)
+            BW_TRY(add_extent_item(search, &item.key));
+    }
+    return NULL;
+}
+
+static bool is_read(void *context, const struct bw_block_pointer *pointer)
+{
+    struct free_search *search = context;
+    bool is_new = false;
+    if (search->failure || bw_tree_has_dropped(search->tree, pointer))
+        return false;
+    if (!bw_block_set_add(&search->seen, pointer->bytenr, &is_new))
+        search->failure = bw_error_no_memory();
+    if (is_new && !search->failure)
+        search->failure = add_span(&search->used, pointer->bytenr, search->fs->reader.nodesize);
+    if (is_new && !search->failure)
+        search->failure = add_span(&search->shown, pointer->bytenr, search->fs->reader.nodesize);
+    return is_new && !search->failure;
+}
+
+static struct bw_error *on_lost(void *context, const struct bw_block_pointer *pointer,
+                                struct bw_error *error)
+{
+    struct free_search *search = context;
+    bw_fs_report_lost(search->fs, pointer->bytenr, error);
+    return BW_TAKE(search->failure);
+}
+
+/* No block is announced, because is_read() has to be called once for each. */
+static struct bw_error *read_trees(struct free_search *search)
+{
+    const struct bw_scan scan = {BW_SCAN_ALL,     .wants = is_read, .leaf = on_leaf,
+                                 .lost = on_lost, .adopt = true,    .context = search};
+    BW_TRY(bw_tree_list_load(search->fs, &search->trees));
+    if (!search->fs->is_past)
+        BW_TRY(bw_tree_list_load_log(search->fs, &search->trees));
+    for (size_t i = 0; i < search->trees.count; i++) {
+        search->tree = &search->trees.entries[i];
+        struct bw_error *error = bw_tree_scan(&search->fs->reader, &search->tree->tree, &scan);
+        BW_TRY(bw_error_first(error, BW_TAKE(search->failure)));
+    }
+    bw_range_set_join(&search->used);
+    bw_range_set_join(&search->shown);
+    bw_range_set_join(&search->preallocated);
+    return NULL;
+}
+
+/* Delivery. */
+
+static struct bw_error *deliver(struct free_search *search, const struct bw_free_range *range)
+{
+    if (!range->length || !(search->options.kinds & 1U << range->kind))
+        return NULL;
+    return search->options.visit(search->options.context, range);
+}
+
+/* The kind of an address in a chunk; false if files or trees show it. `*end` is cut to where that
+ * changes. */
+static bool find_kind(const struct free_search *search, uint64_t at, uint64_t *end,
+                      enum bw_free_kind *kind)
+{
+    *kind = BW_FREE_SPACE;
+    if (!bw_range_set_has(&search->used, at, end))
+        return true;
+    if (bw_range_set_has(&search->shown, at, end))
+        return false;
+    *kind =
+        bw_range_set_has(&search->preallocated, at, end) ? BW_FREE_PREALLOCATED : BW_FREE_HIDDEN;
+    return true;
+}
+
+static struct bw_error *list_chunk(struct free_search *search, const struct chunk_range *chunk)
+{
+    const uint64_t chunk_end = chunk->logical + chunk->length;
+    struct bw_free_range before = {0};
+    for (uint64_t at = chunk->logical, end; at < chunk_end; at = end) {
+        enum bw_free_kind kind;
+        end = chunk_end;
+        if (!find_kind(search, at, &end, &kind))
+            continue;
+        if (kind == BW_FREE_SPACE && end - at == chunk->length)
+            kind = BW_FREE_UNUSED;
+        if (before.length && before.kind == kind && before.logical + before.length == at) {
+            before.length += end - at;
+            continue;
+        }
+        BW_TRY(deliver(search, &before));
+        before = (struct bw_free_range){.kind = kind, .logical = at, .length = end - at};
+    }
+    return deliver(search, &before);
+}
+
+static struct bw_error *list_devices(struct free_search *search)
+{
+    struct bw_device_map *map;
+    struct bw_error *error = NULL;
+    BW_TRY(bw_device_map_open(search->fs, &map));
+    for (size_t i = 0; i < bw_device_map_count(map) && !error; i++) {
+        const struct bw_device_range *range = bw_device_map_range(map, i);
+        if (range->use == BW_USE_UNALLOCATED)
+            error = deliver(search, &(struct bw_free_range){.kind = BW_FREE_UNALLOCATED,
+                                                            .length = range->length,
+                                                            .devid = range->devid,
+                                                            .offset = range->offset});
+    }
+    bw_device_map_close(map);
+    return error;
+}
+
+static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
+{
+    struct free_search *search = context;
+    if (!BW_ARRAY_RESERVE(search->chunks, search->chunk_count, search->chunk_capacity))
+        return bw_error_no_memory();
+    search->chunks[search->chunk_count++] = (struct chunk_range){chunk->logical, chunk->length};
+    return NULL;
+}
+
+static struct bw_error *list_all(struct free_search *search)
+{
+    const unsigned in_chunks = ~(1U << BW_FREE_UNALLOCATED);
+    if (search->options.kinds & in_chunks) {
+        BW_TRY(bw_fs_chunks(search->fs, add_chunk, search));
+        BW_TRY(read_trees(search));
+    }
+    for (size_t i = 0; i < search->chunk_count; i++)
+        BW_TRY(list_chunk(search, &search->chunks[i]));
+    return search->options.kinds & ~in_chunks ? list_devices(search) : NULL;
+}
+
+struct bw_error *bw_free_ranges(struct bw_fs *fs, const struct bw_free_options *options)
+{
+    struct free_search search = {.fs = fs};
+    BW_TRY(BW_TAKE_OPTIONS(&search.options, options));
+    if (!search.options.kinds)
+        search.options.kinds = BW_FREE_ALL;
+    struct bw_error *error = list_all(&search);
+    bw_range_set_free(&search.used);
+    bw_range_set_free(&search.shown);
+    bw_range_set_free(&search.preallocated);
+    bw_map_free(&search.seen.words);
+    free(search.trees.entries);
+    free(search.chunks);
+    return error;
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# free: the ranges that no file shows, their sums, and their contents as a stream.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" || exit 1
+F=$BUILD/fixtures
+plain=$F/plain/dev1.img
+
+# sum_of AWK_CONDITION: bytes of the ranges in $WORK/out for which it holds.
+sum_of() { awk -F'\t' "$1 {sum += \$2} END {print sum + 0}" "$WORK/out"; }
+# unused IMAGE...: bytes of all chunks without their used bytes, by their block groups.
+unused() { "$PROGRAM" chunks -o length,used "$@" | awk '{sum += $1 - $2} END {print sum}'; }
+
+# Every byte of a chunk that is not used is free, and nothing else.
+columns=stream_offset,length,kind,logical,devid,offset
+for fixture in plain compressed mixed nodesize-64k old-4k raid0-3 raid1-2 raid5-3 raid6-4 \
+    snapshots-with-quotas stripe-tree-raid1 space-cache-v1 block-group-tree extent-tree-v2 \
+    converted; do
+    [ -f "$F/$fixture/dev1.img" ] || continue
+    expect "$fixture" 0 - free -q -o $columns "$F/$fixture"/dev*.img
+    is "$fixture: as many as block groups say" \
+        "$(sum_of '$3 == "free" || $3 == "unused"')" "$(unused -q "$F/$fixture"/dev*.img)"
+    holds "$fixture: the stream has no gaps" awk -F'\t' '$1 != end {exit 1} {end = $1 + $2}' \
+        "$WORK/out"
+done
+expect "unallocated space" 0 - free --kind unallocated -o $columns "$plain"
+is "as usage, without the first MiB" "$(($(sum_of 1) + 1048576))" \
+    "$(run_json usage --json "$plain" | sed -n 's/.*"unallocated":\([0-9]*\).*/\1/p')"
+expect "a log" 0 - free -q -o $columns "$F/log-tree/dev1.img"
+holds "its blocks are used" [ "$(sum_of '$3 == "free"')" -lt "$(unused -q "$F/log-tree/dev1.img")" ]
+
+# Used space is never free, even without an extent tree.
+expect "a lost extent tree" 1 'damage' free -o $columns "$F/lost-tree-extent/dev1.img"
+"$PROGRAM" -q0 "$F/lost-tree-extent/dev1.img" 2> "$WORK/err" |
+    xargs -0 "$PROGRAM" extents -q --json "$F/lost-tree-extent/dev1.img" 2> "$WORK/err" |
+    grep -o '"extent_logical":[0-9]*' | grep -o '[0-9]*' | sort -un > "$WORK/extents"
+holds "there are extents" [ -s "$WORK/extents" ]
+holds "no extent is free" awk -F'\t' -v extents="$WORK/extents" '
+    BEGIN {while ((getline at < extents) > 0) used[at + 0]}
+    $3 == "free" || $3 == "unused" {
+        for (at in used) if (at + 0 >= $4 && at + 0 < $4 + $2) exit 1}' "$WORK/out"
+
+# The stream: each range as it is stored.
+for fixture in plain raid5-3; do
+    expect "$fixture: a stream and its map" 0 - \
+        free --extract "$WORK/stream" -o $columns "$F/$fixture"/dev*.img
+    is "$fixture: its length" "$(stat -c %s "$WORK/stream")" "$(sum_of 1)"
+    while IFS=$'\t' read -r at length kind logical devid offset; do
+        case $kind in
+        unallocated) tail -c +$((offset + 1)) "$F/$fixture/dev$devid.img" | head -c 65536 ;;
+        *) "$PROGRAM" cat --no-checksums --block "$logical+$((length < 65536 ? length : 65536))" \
+            "$F/$fixture"/dev*.img ;;
+        esac > "$WORK/stored" 2> "$WORK/err"
+        size=$(stat -c %s "$WORK/stored")
+        holds "$fixture: $kind at $at" [ "$size" -gt 0 ]
+        holds "$fixture: $kind at $at: its bytes" \
+            cmp -n "$((length < size ? length : size))" -i "$at:0" "$WORK/stream" "$WORK/stored"
+    done < <(awk -F'\t' '!seen[$3]++ || NR % 7 == 0' "$WORK/out")
+done
+holds "zeros are holes" [ $(($(stat -c %b "$WORK/stream") * 512)) -lt 10000000 ]
+expect "a pipe" 0 - free --extract - "$F/raid5-3"/dev*.img
+holds "has the same bytes" cmp "$WORK/out" "$WORK/stream"
+shapes=$F/data-shapes/dev1.img
+expect "hidden parts" 0 - free --kind hidden,preallocated -o $columns "$shapes"
+is "and nothing else" "$(cut -f 3 "$WORK/out" | sort -u | tr '\n' ,)" hidden,preallocated,
+mapfile -t hidden < <(awk -F'\t' '$3 == "hidden" {print $4 "+" $2}' "$WORK/out")
+expect "what owner prints" 0 - owner -o kind "$shapes" "${hidden[@]}"
+is "is hidden, too" "$(sort -u "$WORK/out")" hidden
+
+# A missing device.
+expect "a missing device" 1 'bytes [0-9]* to [0-9]* cannot be read, zeros .*device 3 is missing' \
+    free --extract "$WORK/degraded" "$F/raid5-3/dev1.img" "$F/raid5-3/dev2.img"
+holds "the rest is the same" cmp -n 131072000 "$WORK/degraded" "$WORK/stream"
+
+expect "an unknown kind" 2 'allowed: free, unused, hidden' free --kind free,lost "$plain"
+expect "a list and a stream on stdout" 2 'writes no list' free --extract - --json "$plain"
+expect "an image as the target" 2 'images are never written to' \
+    free --extract "$F/dup/dev1.img" "$plain"
+expect "a target that is not there" 2 'No such file' free --extract "$WORK/none/x" "$plain"
+finish
