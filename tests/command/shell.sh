@@ -36,7 +36,7 @@ declare -A operands=(
     [deleted]='' [roots]='' [log]='' [info]='' [check]='' [owner]='30408704' [devices]=''
     [rescue]='' [usage]='' [du]='' [space]='' [compression]='' [qgroups]='' [picture]='-f -'
     [subvolumes]='' [diff]='5 5' [super]='' [chunks]='' [map]='30408704' [tree-stats]='' [dump]=''
-    [graph]=''
+    [graph]='' [free]=''
 )
 # Commands that write files or mount, need no image, differ from run to run, or are the shell.
 declare -A others=([extract]=files [mount]=files [report]=files [send]=random [shell]=itself
