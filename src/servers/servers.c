@@ -261,7 +261,8 @@ static struct bw_error *open_container(const struct bw_servers *servers, struct 
 static struct bw_error *open_containers(const struct bw_servers *servers, struct server *server,
                                         struct bw_source source)
 {
-    bool more = true;
+    const bool has_helpers = servers->mode != BW_HELPERS_OFF && bw_connection_is_built;
+    bool more = has_helpers || source.kind == BW_SOURCE_FILE; /* other sources cost a round trip */
     while (more)
         BW_TRY(open_container(servers, server, &source, &more));
     return NULL;

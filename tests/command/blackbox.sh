@@ -126,8 +126,8 @@ else
 fi
 for entry in fault:SEGV:139 abort:ABRT:134 stack:SEGV:139; do
     IFS=: read -r way name want <<< "$entry"
-    for call in 1 8; do
-        [ "$way:$call" = stack:8 ] && continue # only the first thread has a signal stack
+    for call in 1 6; do
+        [ "$way:$call" = stack:6 ] && continue # only the first thread has a signal stack
         rm -f "$box"
         ends_with "$want" "$way" env BTRFS_WALK_XLATOR_PATH="$WORK/xlators" "$PROGRAM" \
             --blackbox "$box" \
