@@ -283,6 +283,37 @@ docs: $(PROGRAM) ## update the pages in docs and the headers of records
 abi: $(SHARED) ## update the description of the interface, after additions (needs libabigail)
 	scripts/abi --update $(SHARED)
 
+# The binding for Python, linked to the static library. PYTHON is the first one here that has what
+# is needed; the module works with all others, too.
+FOUND_PYTHON = $(firstword $(foreach python,python3 /usr/bin/python3,\
+    $(if $(shell $(python) -c 'import cffi, setuptools, wheel' 2> /dev/null && echo 1),$(python))))
+PYTHON ?= $(or $(FOUND_PYTHON),$(error Missing: cffi, setuptools and wheel of Python. Install \
+    what is needed with: scripts/install-deps))
+PYTHON_CFLAGS    ?= -O1 -g0
+PYTHON_LIBRARIES ?= -Wl,--exclude-libs,ALL,--strip-debug $(abspath $(ARCHIVE)) $(LIBRARIES)
+PYTHON_BUILD     := $(abspath $(BUILD))/python
+# In the folder python/, with the flags that setup.py passes on.
+PYTHON_SETUP = mkdir -p $(PYTHON_BUILD) && cd python && CC='$(CC)' CFLAGS='$(PYTHON_CFLAGS)' \
+    LD_LIBRARY_PATH=$(abspath $(BUILD)) \
+    BTRFS_WALK_CFLAGS='-I$(abspath include) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64' \
+    BTRFS_WALK_LIBS='$(PYTHON_LIBRARIES)' $(PYTHON) -W ignore setup.py -q \
+    egg_info --egg-base $(PYTHON_BUILD) \
+    build --build-base $(PYTHON_BUILD)/temporary --build-lib $(PYTHON_BUILD)/lib
+PYTHON_SOURCES := $(wildcard python/*.py python/*.c python/setup.cfg python/btrfswalk/*)
+PYTHON_BINDING := $(BUILD)/python/lib/btrfswalk/structures.pyi
+
+$(PYTHON_BINDING): $(ARCHIVE) $(SHARED) $(HEADERS) $(PYTHON_SOURCES)
+	$(call quiet,PY)$(PYTHON_SETUP) --force
+
+python: $(PYTHON_BINDING) ## build the package for Python (needs cffi, setuptools and wheel)
+
+wheel: $(PYTHON_BINDING) ## make a wheel of it
+	@$(PYTHON_SETUP) bdist_wheel --dist-dir $(abspath $(BUILD)) --bdist-dir $(PYTHON_BUILD)/wheel
+	@ls $(BUILD)/btrfswalk-$(VERSION)-*.whl
+
+install-python: $(PYTHON_BINDING) ## install it under DESTDIR (PYTHON_LAYOUT= for setup.py install)
+	@$(PYTHON_SETUP) install --skip-build --root $(or $(DESTDIR),/) $(PYTHON_LAYOUT)
+
 # With BEFORE=, compares only two programs, which takes less than three minutes.
 bench: $(PROGRAM) $(BENCHES) ## run the benchmarks, or compare with BEFORE=PROGRAM (root)
 	BUILD=$(BUILD) $(if $(BEFORE),bench/compare.py $(BEFORE),scripts/bench)
@@ -353,8 +384,9 @@ clean: ## remove the build folder
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: FORCE all flags libraries unit check check-long check-kernel demo docs abi bench soak fuzz \
-    coverage mutate analyze check-valgrind install uninstall dist clean help
+.PHONY: FORCE all flags libraries unit check check-long check-kernel demo docs abi python wheel \
+    install-python bench soak fuzz coverage mutate analyze check-valgrind install uninstall dist \
+    clean help
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -60,7 +60,7 @@ const char *bw_difference_change_name(unsigned bit);
 struct bw_difference {
     enum bw_difference_status status;
     unsigned changes; /**< bits of enum bw_difference_changes */
-    unsigned unknown; /**< bits of the parts that could not be compared */
+    unsigned unknown; /**< bits of enum bw_difference_changes that could not be compared */
     const char *path; /**< from the top of its subvolume, with a '/' before it; raw bytes, not
                          terminated. The new one, or the only one */
     size_t path_length;

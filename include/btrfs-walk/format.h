@@ -12,7 +12,7 @@
  * type decides what the other two members mean. An image may contain any value. */
 struct bw_key {
     uint64_t objectid;
-    uint8_t type;
+    uint8_t type; /**< enum bw_key_type, or another number */
     uint64_t offset;
 };
 

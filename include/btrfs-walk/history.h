@@ -295,7 +295,7 @@ struct bw_version {
                               terminated */
     size_t path_length;
     unsigned changes;     /**< differences from the previous version: enum bw_difference_changes */
-    unsigned unknown;     /**< attributes that could not be compared */
+    unsigned unknown;     /**< enum bw_difference_changes that could not be compared */
     bool replaced;        /**< the previous version was another file */
     bool is_oldest;       /**< no previous version is known */
     bool renamed;         /**< the previous version is the same file under another name */

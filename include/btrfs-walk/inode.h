@@ -74,8 +74,8 @@ struct bw_inode {
     uint64_t size;       /**< bytes of the file */
     uint64_t bytes;      /**< bytes allocated on disk for its data, copies not counted */
     uint64_t device;     /**< number of a device node; see bw_inode_major() */
-    uint64_t flags;      /**< BW_INODE_*; read-only compatible flags in the upper half */
-    uint64_t sequence;   /**< of the last change, for NFS */
+    uint64_t flags; /**< bits of enum bw_inode_flags; read-only compatible ones in the upper half */
+    uint64_t sequence; /**< of the last change, for NFS */
     struct timespec atime, ctime, mtime;
     struct timespec otime; /**< time of creation */
     uint32_t link_count;

@@ -76,7 +76,7 @@ static struct bw_error *fill(void *context, const struct bw_data_part *part)
     uint8_t *to = filling->buffer + (part->offset - filling->offset);
     if (part->kind == BW_DATA_BAD) {
         if (!filling->got)
-            filling->error = bw_error_create(part->error->code, "%s", part->error->message);
+            filling->error = bw_error_copy(part->error);
         return bw_error_create(BW_ERROR_STOPPED, "the rest cannot be read");
     }
     if (part->kind == BW_DATA_HOLE)

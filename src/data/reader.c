@@ -418,7 +418,7 @@ static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct
     for (unsigned i = job->first; i < job->first + job->count; i++)
         check_rebuilt(fetch->fs, &job->file, &fetch->requests[i]);
     if (failed)
-        error = bw_error_create(failed->code, "%s", failed->message);
+        error = bw_error_copy(failed);
     else if ((error = data_decode(fetch->decoder, &job->file, &job->piece, job->stored,
                                   (uint8_t *)(uintptr_t)part->bytes)))
         error = name_copy(fetch, &job->piece.extent, error);

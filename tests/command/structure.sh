@@ -61,7 +61,8 @@ rule "no printing and no exit below the commands" \
     --include=*.h | grep -v '^src/cli/')"
 rule "a licence line in every source file" \
     "$(grep -rL 'SPDX-License-Identifier: GPL-2.0-or-later' src include tests scripts bench .ci \
-    --include=*.c --include=*.h --include=*.sh --include=*.bash 2> /dev/null)"
+    python --include=*.c --include=*.h --include=*.sh --include=*.bash 2> /dev/null
+    grep -rL 'SPDX-License-Identifier: GPL-2.0-or-later' python --include=*.py)"
 # edited [PATH...]: the text files that people edit. What is generated, and what others have
 # printed, is as long as it is, and a table is as long as what it describes.
 edited() {
@@ -81,7 +82,7 @@ rule "tests call run_json if they want JSON" \
     "$(grep -n '"$PROGRAM" .*--json' tests/command/*.sh |
     grep -v 'xargs\|answers\|blackbox\|structure.sh')"
 rule "no line of more than 100 columns in code" \
-    "$(edited Makefile .ci src include tests scripts examples bench ':!*.md' |
+    "$(edited Makefile .ci src include tests scripts examples bench python ':!*.md' |
     LC_ALL=C.UTF-8 xargs -d '\n' awk 'length > 100 { print FILENAME ":" FNR }')"
 # What is made of tables is not prose, and neither are tables, examples and references.
 rule "no line of more than 100 columns in prose" \
@@ -104,7 +105,7 @@ rule "no function of more than 60 lines in tests, but for 11" \
     "$([ "$(grep -c . <<< "$long")" -le 11 ] || echo "$long")"
 rule "no function of more than 60 lines in shell" "$(edited .ci scripts tests bench completions \
     ':!*.[ch]' ':!*.py' | long_functions '^[a-z_]+[(][)] [{]$')"
-rule "no function of more than 60 lines in Python" "$(edited scripts tests bench ':!*.[ch]' |
+rule "no function of more than 60 lines in Python" "$(edited scripts tests bench python ':!*.[ch]' |
     xargs -d '\n' grep -lE '^#!.*python|^"""' | xargs -d '\n' python3 -c '
 import ast, sys
 for path in sys.argv[1:]:

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Files of every type, their contents, and the items of trees."""
+import functools
+import io
+import json
+import os
+import posixpath
+import stat
+import threading
+from typing import TYPE_CHECKING, Any, Iterator
+
+from . import options, records, structures
+from ._binding import ffi, lib
+from .errors import Error, check
+from .streams import Receiver, Stream, collect
+
+if TYPE_CHECKING:
+    from .filesystem import FileSystem, Subvolume
+
+
+@functools.cache
+def type_numbers() -> "dict[str, int]":
+    """The numbers of the types of files, by their names in records ("file", "directory")."""
+    return {ffi.string(lib.bw_file_type_name(number)).decode(): int(number)
+            for number in structures.enumeration("enum bw_file_type")}
+
+
+class Inode:
+    """A file of any type, identified by its subvolume and its inode number there."""
+
+    __slots__ = ("_fs", "_stored", "__weakref__")
+
+    def __init__(self, fs: "FileSystem", place: Any) -> None:
+        self._fs, self._stored = fs, place
+
+    @property
+    def _place(self) -> Any:
+        """The struct bw_place * of C."""
+        return self._stored
+
+    @property
+    def number(self) -> int:
+        """The inode number, unique in its subvolume."""
+        return int(self._place.inode)
+
+    @property
+    def subvolume(self) -> "Subvolume":
+        """The subvolume that it is in."""
+        return self._fs._subvolume(self._place.subvolume)
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, Inode) and self._fs is other._fs
+                and self._place.subvolume == other._place.subvolume and self.number == other.number)
+
+    def __hash__(self) -> int:
+        return hash((int(ffi.cast("uintptr_t", self._place.subvolume)), self.number))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.number} of subvolume {self.subvolume.id}>"
+
+    @property
+    def type(self) -> Any:
+        """A structures.FileType, as the directory entry says."""
+        return structures.from_enumeration("enum bw_file_type", self._place.type)
+
+    def is_file(self) -> bool:
+        return bool(self._place.type == lib.BW_FILE_REGULAR)
+
+    def is_dir(self) -> bool:
+        return bool(self._place.type == lib.BW_FILE_DIRECTORY)
+
+    def is_symlink(self) -> bool:
+        return bool(self._place.type == lib.BW_FILE_SYMLINK)
+
+    def inode(self) -> Any:
+        """Everything that the inode stores: a structures.Inode."""
+        found = ffi.new("struct bw_inode *")
+        check(lib.bw_inode_get(self._fs._handle, self._place, found))
+        return structures.convert("struct bw_inode", found)
+
+    def stat(self) -> os.stat_result:
+        """The same as of `os.lstat()` on a mount. `st_dev` is the id of the subvolume."""
+        found = ffi.new("struct bw_inode *")
+        check(lib.bw_inode_get(self._fs._handle, self._place, found))
+        times = [lib.bw_time_nanoseconds(ffi.addressof(found, one))
+                 for one in ("atime", "mtime", "ctime")]
+        whole = [one // 10**9 for one in times]
+        return os.stat_result(
+            [found.mode, self.number, lib.bw_subvolume_id(self._place.subvolume), found.link_count,
+             found.uid, found.gid, found.size, *whole, *(one / 1e9 for one in times), *times],
+            {"st_blocks": found.bytes // 512, "st_blksize": 4096,
+             "st_rdev": os.makedev(lib.bw_inode_major(found), lib.bw_inode_minor(found))})
+
+    def open(self, *, unchecked: bool = False) -> "File":
+        """Opens the contents of a regular file or a symbolic link. Wrap it in
+        `io.BufferedReader` to read many small pieces. `unchecked`: do not verify checksums."""
+        return File(self._fs, self._place, unchecked)
+
+    def read_bytes(self) -> bytes:
+        """The whole contents."""
+        with self.open() as file:
+            return file.readall()
+
+    def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """The whole contents as text."""
+        return self.read_bytes().decode(encoding, errors)
+
+    def readlink(self) -> str:
+        """The target of a symbolic link."""
+        return owned_text(lib.bw_inode_readlink, self._fs._handle, self._place)
+
+    def path_of(self) -> str:
+        """Its absolute path from the top-level subvolume, by the first of its names."""
+        return owned_text(lib.bw_inode_path, self._fs._handle, self._place)
+
+    def names(self) -> "list[Any]":
+        """Its names, one for each hard link: structures.InodeName."""
+        return collect(lib.bw_inode_names, lib.python_inode_name_visitor, "struct bw_inode_name",
+                       self._fs._handle, self._place)
+
+    def xattrs(self) -> "dict[str, bytes]":
+        """Its extended attributes, in the order of a mount."""
+        found = collect(lib.bw_inode_xattrs, lib.python_xattr_visitor, "struct bw_xattr",
+                        self._fs._handle, self._place)
+        return {structures.decode(one.name): one.value for one in found}
+
+    def extents(self) -> "Iterator[Any]":
+        """Its extents, holes included, in the order of their offsets: structures.Extent."""
+        with self.open() as file:
+            extent = ffi.new("const struct bw_extent **")
+            check(lib.bw_file_next_extent(file._handle, extent))
+            while extent[0]:
+                yield structures.convert("struct bw_extent", extent[0])
+                check(lib.bw_file_next_extent(file._handle, extent))
+
+    def iterdir(self, path: str = "") -> "Iterator[Entry]":
+        """The entries of a directory, in the order of a mount. Entries that cannot be read are
+        reported."""
+        directory = ffi.new("struct bw_directory **")
+        entry = ffi.new("const struct bw_directory_entry **")
+        check(lib.bw_directory_open(self._fs._handle, self._place, lib.BW_DIRECTORY_START,
+                                    directory))
+        handle = self._fs._own(directory[0], lib.bw_directory_close)
+        try:
+            check(lib.bw_directory_next(handle.get(), entry))
+            while entry[0]:
+                name = structures.decode(ffi.buffer(entry[0].name, entry[0].name_length)[:])
+                place = ffi.new("struct bw_place *", entry[0].place)
+                yield Entry(self._fs, posixpath.join(path or "/", name), place)
+                check(lib.bw_directory_next(handle.get(), entry))
+        finally:
+            handle.close()
+
+
+class Entry(Inode):
+    """A file with a path in the image. `info` is a records.FileInfo with the columns that a walk
+    was asked for."""
+
+    __slots__ = ("path", "info")
+
+    def __init__(self, fs: "FileSystem", path: str, place: Any = None, info: Any = None) -> None:
+        super().__init__(fs, place)
+        self.path, self.info = path, info
+
+    @property
+    def _place(self) -> Any:
+        """Of an entry from a walk, it is only made when it is needed."""
+        if self._stored is None:
+            self._stored = ffi.new("struct bw_place *", {
+                "subvolume": lib.bw_subvolume_by_id(self._fs._handle, self.info.subvolume),
+                "inode": self.info.inode, "type": type_numbers().get(self.info.type, 0)})
+        return self._stored
+
+    @property
+    def name(self) -> str:
+        """The last name of the path."""
+        return posixpath.basename(self.path)
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def __repr__(self) -> str:
+        return f"<Entry {self.path!r}>"
+
+    def iterdir(self, path: str = "") -> "Iterator[Entry]":
+        return super().iterdir(path or self.path)
+
+
+def owned_text(function: Any, *arguments: Any) -> str:
+    """A text that a function of C allocates for its caller."""
+    text, length = ffi.new("char **"), ffi.new("size_t *")
+    check(function(*arguments, text, length))
+    try:
+        return structures.decode(ffi.buffer(text[0], length[0])[:])
+    finally:
+        lib.free(text[0])
+
+
+class File(io.RawIOBase):
+    """The contents of a file, verified against their checksums. A read fails where the contents
+    cannot be read, with the same error each time; it ends before such a part."""
+
+    def __init__(self, fs: "FileSystem", place: Any, unchecked: bool = False) -> None:
+        made = options.fill("struct bw_file_options", {"unchecked": unchecked})
+        opened = ffi.new("struct bw_file **")
+        check(lib.bw_file_open(fs._handle, place, made, opened))
+        self._resource = fs._own(opened[0], lib.bw_file_close)
+        self._lock, self._offset = threading.Lock(), 0
+
+    @property
+    def _handle(self) -> Any:
+        return self._resource.get()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file, as its inode says."""
+        return int(lib.bw_file_inode(self._handle).size)
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._resource.close()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._offset
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._offset, os.SEEK_END: self.size}[whence]
+        if start + offset < 0:
+            raise ValueError("negative offset")
+        self._offset = start + offset
+        return self._offset
+
+    def pread(self, length: int, offset: int) -> bytes:
+        """Reads up to `length` bytes at an offset, like `os.pread()`."""
+        buffer = bytearray(max(0, min(length, self.size - offset)))
+        return bytes(buffer[:self._read(buffer, offset)])
+
+    def readinto(self, buffer: Any) -> int:
+        got = self._read(buffer, self._offset)
+        self._offset += got
+        return got
+
+    def _read(self, buffer: Any, offset: int) -> int:
+        got = ffi.new("size_t *")
+        with self._lock, ffi.from_buffer("char[]", buffer, require_writable=True) as target:
+            check(lib.bw_file_read(self._handle, offset, target, len(target), got))
+        return int(got[0])
+
+
+class Item:
+    """An item of a tree, as it is on disk."""
+
+    __slots__ = ("_fs", "key", "data", "location")
+
+    def __init__(self, fs: "FileSystem", key: Any, data: bytes, location: Any) -> None:
+        self._fs, self.key, self.data, self.location = fs, key, data, location
+
+    def __repr__(self) -> str:
+        text = ffi.new("char[]", int(lib.BW_KEY_TEXT))
+        key = ffi.new("struct bw_key *", list(self.key.asdict().values()))
+        return f"<Item {ffi.string(lib.bw_key_text(key, text)).decode()}, {len(self.data)} bytes>"
+
+    def text(self) -> str:
+        """The lines that `btrfs inspect-internal dump-tree` prints for it, without its key."""
+        return self._format(False)
+
+    def decode(self) -> Any:
+        """Its members, as docs/items.md describes them."""
+        return json.loads(self._format(True))
+
+    def _format(self, as_json: bool) -> str:
+        made = options.fill("struct bw_dump_options", {"json": as_json})
+        data = ffi.from_buffer("uint8_t[]", self.data)
+        item = ffi.new("struct bw_item *", {"key": list(self.key.asdict().values()), "data": data,
+                                            "size": len(self.data)})
+        return owned_text(lib.bw_item_format, self._fs._handle, item, made)
+
+
+class Items:
+    """The items of a tree, as an iterator. Unreadable ranges of keys are reported and skipped."""
+
+    BATCH, BYTES = 256, 1 << 20
+
+    def __init__(self, fs: "FileSystem", tree: int, first: Any, last: Any) -> None:
+        opened = ffi.new("struct bw_items **")
+        check(lib.bw_items_open(fs._handle, tree, first, last, opened))
+        self._fs, self._resource = fs, fs._own(opened[0], lib.bw_items_close)
+        self._batch: "Iterator[Item]" = iter(())
+
+    def __iter__(self) -> "Iterator[Item]":
+        return self
+
+    def __next__(self) -> Item:
+        for item in self._batch:
+            return item
+        while True:
+            found = self._fetch()
+            if found:
+                self._batch = iter(found)
+                return next(self._batch)
+            if found is not None:
+                raise StopIteration
+
+    def _fetch(self) -> "list[Item] | None":
+        """The next items; None if there is only an error before them, which has been reported."""
+        batch, count = ffi.new("struct python_item[]", self.BATCH), ffi.new("size_t *", self.BATCH)
+        data = ffi.new("uint8_t[]", self.BYTES)
+        error = lib.python_items_next(self._resource.get(), batch, count, data, self.BYTES)
+        if error:
+            lib.bw_fs_report(self._fs._handle, lib.BW_DAMAGE, error)
+        found = [Item(self._fs, structures.convert("struct bw_key", one.item.key),
+                      ffi.buffer(one.item.data, one.item.size)[:],
+                      structures.convert("struct bw_item_location", one.location))
+                 for one in ffi.unpack(batch, count[0])]
+        return None if error and not found else found
+
+    def close(self) -> None:
+        self._resource.close()

@@ -1,0 +1,511 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Open file systems and their subvolumes."""
+import atexit
+import collections
+import json
+import logging
+import uuid
+import weakref
+from typing import Any, Iterable, Iterator, NamedTuple
+
+from . import options, records, structures
+from ._binding import ffi, lib
+from .errors import Error, check
+from .files import Entry, File, Inode, Items, owned_text
+from .streams import Stream, collect
+
+LOGGER = logging.getLogger("btrfswalk")
+LEVELS = {"NOTE": logging.INFO, "WARNING": logging.WARNING, "DAMAGE": logging.ERROR}
+
+
+class Message(NamedTuple):
+    """Something that did not end an operation: a structures.Severity, and what happened."""
+
+    severity: Any
+    error: Error
+
+
+class Resource:
+    """A handle of C, which is closed at the latest together with its file system."""
+
+    def __init__(self, fs: "FileSystem", handle: Any, close: Any) -> None:
+        self._fs, self._handle, self._close = fs, handle, close
+
+    def get(self) -> Any:
+        if self._handle is None:
+            raise ValueError("it has been closed")
+        return self._handle
+
+    def close(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._close(handle)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def report(context: Any, severity: int, error: Any) -> None:
+    """Passes a message on to the file system that it is about."""
+    reporter = ffi.from_handle(context)
+    message = Message(structures.from_enumeration("enum bw_severity", severity), Error.of(error))
+    reporter.append(message)
+    LOGGER.log(LEVELS[message.severity.name], "%s", message.error)
+
+
+ffi.def_extern(name="python_report")(report)
+
+
+OPEN: "weakref.WeakSet[FileSystem]" = weakref.WeakSet()
+
+
+@atexit.register
+def close_all() -> None:
+    """Ends the threads of iterators before the interpreter does."""
+    for fs in list(OPEN):
+        fs.close()
+
+
+class FileSystem:
+    """An unmounted btrfs file system, from image files or block devices, in any order.
+
+    Options are the members of struct bw_fs_options and, to open an older generation, of struct
+    bw_generation_choice (fs.h): `FileSystem("disk.img", log="ignore")`, or `generation=77`. Use it
+    in a `with` statement, or close it.
+
+    Damage does not end the methods that return many results. Each loss becomes one of the last
+    `messages`, and a message of the logger "btrfswalk"; `status.damages` counts them. Several
+    threads may use a file system at once.
+    """
+
+    MESSAGES = 1000  # that are kept
+
+    def __init__(self, *images: Any, **given: Any) -> None:
+        self._pointer: Any = None
+        self.images = images
+        self.messages: "collections.deque[Message]" = collections.deque(maxlen=self.MESSAGES)
+        self._given = given
+        state, rest = options.split("struct bw_generation_choice", given)
+        if state:
+            rest["state"] = state
+        self._options = options.fill("struct bw_fs_options",
+                                     {"paths": list(images), **rest})
+        self._reporter = ffi.new_handle(self.messages)
+        self._options.reporter = {"report": lib.python_report, "context": self._reporter}
+        self._open: "weakref.WeakSet[Any]" = weakref.WeakSet()
+        self._connect()
+        OPEN.add(self)
+
+    def _connect(self) -> None:
+        opened = ffi.new("struct bw_fs **")
+        check(lib.bw_fs_open(self._options, opened))
+        self._pointer = opened[0]
+
+    @property
+    def _handle(self) -> Any:
+        if not self._pointer:
+            raise ValueError("the file system has been closed")
+        return self._pointer
+
+    def _own(self, handle: Any, close: Any) -> Resource:
+        resource = Resource(self, handle, close)
+        self._open.add(resource)
+        return resource
+
+    def close(self) -> None:
+        """Closes the file system, its files and its iterators. Nothing of it can be used then."""
+        if self._pointer:
+            for one in list(self._open):
+                one.close()
+            pointer, self._pointer = self._pointer, None
+            lib.bw_fs_close(pointer)
+
+    def __enter__(self) -> "FileSystem":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<FileSystem {', '.join(map(str, self.images))}>"
+
+    def at(self, **choice: Any) -> "FileSystem":
+        """The same file system in another generation: `at(generation=77)`, `at(backup=1)` or
+        `at(tree_root=version.tree_root)`. Close it, too."""
+        return FileSystem(*self.images, **{**self._given, **choice})
+
+    # What it is.
+
+    @property
+    def status(self) -> Any:
+        """structures.FsStatus: damages so far, missing devices, the log tree, the generation."""
+        return structures.convert("struct bw_fs_status", lib.bw_fs_status(self._handle))
+
+    @property
+    def superblock(self) -> Any:
+        """structures.SuperblockInfo: label, fsid, sizes, features."""
+        found = ffi.new("struct bw_superblock_info *")
+        lib.bw_fs_superblock(self._handle, found)
+        return structures.convert("struct bw_superblock_info", found)
+
+    def devices(self) -> "list[Any]":
+        """Its devices, missing ones included: structures.DeviceInfo."""
+        return collect(lib.bw_fs_devices, lib.python_device_visitor, "struct bw_device_info",
+                       self._handle)
+
+    def chunks(self) -> "list[Any]":
+        """Its chunks, by ascending address: structures.ChunkInfo."""
+        return collect(lib.bw_fs_chunks, lib.python_chunk_visitor, "struct bw_chunk_info",
+                       self._handle)
+
+    # Subvolumes.
+
+    def _subvolume(self, handle: Any) -> "Subvolume":
+        self._handle  # noqa: B018 # raises if it has been closed
+        return Subvolume(self, handle)
+
+    def subvolumes(self) -> "Iterator[Subvolume]":
+        """All subvolumes and snapshots, by ascending id, those that are being deleted included."""
+        handle = lib.bw_subvolume_next(self._handle, ffi.NULL)
+        while handle:
+            yield Subvolume(self, handle)
+            handle = lib.bw_subvolume_next(self._handle, handle)
+
+    def subvolume(self, name: Any = 5) -> "Subvolume":
+        """The subvolume with an id, a UUID, or a path; "default" is the default one."""
+        found = ffi.new("const struct bw_subvolume **")
+        if isinstance(name, uuid.UUID):
+            check(lib.bw_subvolume_by_uuid(self._handle, name.bytes, found))
+        else:
+            text = str(name).encode() if isinstance(name, int) else structures.encode(name)
+            check(lib.bw_subvolume_by_name(self._handle, text, found))
+        return Subvolume(self, found[0])
+
+    # Files.
+
+    def lookup(self, path: Any = "/", subvolume: Any = None, follow: bool = True) -> Entry:
+        """The file at a path, from the top of a subvolume; by default, of the top-level one.
+        `follow`: if it is a symbolic link, the file that the link leads to."""
+        start = self.subvolume(subvolume)._pointer if subvolume is not None else ffi.NULL
+        place = ffi.new("struct bw_place *")
+        check(lib.bw_lookup(self._handle, start, structures.encode(path), follow, place))
+        name = structures.decode(structures.encode(path))
+        return Entry(self, name if name.startswith("/") else f"/{name}", place)
+
+    def inode(self, number: int, subvolume: Any = 5) -> Inode:
+        """The file with an inode number."""
+        place = ffi.new("struct bw_place *")
+        check(lib.bw_lookup_number(self._handle, self.subvolume(subvolume)._pointer, number,
+                                   place))
+        return Inode(self, place)
+
+    def open(self, path: Any, subvolume: Any = None, *, unchecked: bool = False) -> File:
+        """Opens the contents of a file: an `io.RawIOBase`."""
+        return self.lookup(path, subvolume).open(unchecked=unchecked)
+
+    def stat(self, path: Any, subvolume: Any = None, *, follow: bool = True) -> Any:
+        """The same as of `os.stat()` on a mount."""
+        return self.lookup(path, subvolume, follow).stat()
+
+    def iterdir(self, path: Any = "/", subvolume: Any = None) -> "Iterator[Entry]":
+        """The entries of a directory."""
+        return self.lookup(path, subvolume).iterdir()
+
+    def walk(self, start: Any = None, *, fields: "str | Iterable[str]" = (),
+             **given: Any) -> "Stream[Entry]":
+        """All regular files, or all files of `types`, below `start`, with all subvolumes.
+
+        Options are the members of struct bw_walk_options (walk.h): `subvolume`, `types`,
+        `maxdepth`, `order="by_size"`, `nested="skip"` and so on. All other arguments are conditions
+        of bw_selection_add() (walk.h) with the names that find(1) uses: `name="*.c"`, `size="+1M"`,
+        `newer="2026-01-31"`, `empty=True`. `not_name` and so on negate one; a list of names needs
+        one of them.
+
+        `fields` are columns of records.FileInfo for `Entry.info`, or "all". Without any that needs
+        inodes, a walk is several times as fast.
+        """
+        wanted = ["path", "type", "subvolume", "inode"]
+        extra = fields.split(",") if isinstance(fields, str) else list(fields)
+        if "all" in extra:
+            extra = [one for one, _, _ in records.columns(lib.bw_record_find(b"fileinfo"))]
+        wanted += [one for one in extra if one and one not in wanted]
+        made = records.FileInfo.from_json
+
+        def expand(chunk: bytes) -> "list[Entry]":
+            infos = map(made, json.loads(b"[" + chunk[:-1].replace(b"\n", b",") + b"]"))
+            return [Entry(self, info.path, None, info) for info in infos]
+
+        return self._walk(start, given, make_rows("fileinfo", wanted), expand)
+
+    def paths(self, start: Any = None, **given: Any) -> "Stream[str]":
+        """The paths of the files that `walk()` finds: the fastest list."""
+        return self._walk(start, given, ffi.NULL,
+                          lambda chunk: structures.decode(chunk[:-1]).split("\0"))
+
+    def _walk(self, start: Any, given: "dict[str, Any]", rows: Any, expand: Any) -> "Stream[Any]":
+        known, conditions = options.split("struct bw_walk_options", given)
+        walk = options.fill("struct bw_walk_options", {"start": start, **known})
+        selection = self._select(conditions, known.get("subvolume"))
+        walk.rows, walk.selection, walk.consume = rows, selection, lib.python_consumer
+        options.keep(walk, rows, selection)
+        summary = ffi.new("struct bw_walk_summary *")
+
+        def run(receiver: Any) -> Any:
+            walk.context = receiver.context
+            receiver.check(lib.bw_walk(self._handle, walk, summary))
+            return structures.convert("struct bw_walk_summary", summary)
+
+        return Stream(self, run, take_bytes, expand, limit=16)
+
+    def _select(self, conditions: "dict[str, Any]", subvolume: Any) -> Any:
+        """A selection of files; NULL if there are no conditions."""
+        if not conditions:
+            return ffi.NULL
+        made = ffi.new("struct bw_selection **")
+        check(lib.bw_selection_create(made))
+        selection = ffi.gc(made[0], lib.bw_selection_destroy)
+        for name, argument in conditions.items():
+            for one in options.listed(argument):
+                if one is None or one is False:
+                    continue
+                if name.startswith("not_"):
+                    check(lib.bw_selection_not(selection))
+                text = "" if one is True else str(one) if isinstance(one, int) else one
+                check(lib.bw_selection_add(selection, name.removeprefix("not_").encode(),
+                                           structures.encode(text)))
+        start = self.subvolume(subvolume)._pointer if subvolume is not None else ffi.NULL
+        check(lib.bw_selection_prepare(selection, self._handle, start))
+        return selection
+
+    # Everything else.
+
+    def items(self, tree: Any, first: Any = None, last: Any = None, *,
+              keys: "str | None" = None) -> Items:
+        """The items of a tree, in the order of their keys. The tree is an id, a name ("extent"),
+        or a subvolume. `first` and `last` are keys (objectid, type, offset), or structures.Key;
+        `keys` is a range as text, such as "256,DIR_INDEX" or "256..260"."""
+        low, high = make_key(first), make_key(last)
+        if keys is not None:
+            low, high = ffi.new("struct bw_key *"), ffi.new("struct bw_key *")
+            check(lib.bw_key_range_parse(keys.encode(), low, high))
+        number = ffi.new("uint64_t *")
+        if isinstance(tree, str):
+            check(lib.bw_tree_id_parse(tree.encode(), number))
+        else:
+            number[0] = getattr(tree, "id", tree)
+        return Items(self, number[0], low, high)
+
+    def check(self, **given: Any) -> "Stream[Any]":
+        """Findings of a check: structures.Finding, whose unknown members are None. Options are the
+        members of struct bw_check_options (check.h): `quick`, `data`, `all`, `threads`. Open the
+        file system with `log="ignore"` to check the trees as they are on disk. The `summary` is a
+        structures.CheckSummary."""
+        made = options.fill("struct bw_check_options", given)
+        made.visit, made.progress = lib.python_finding_visitor, lib.python_progress
+
+        def run(receiver: Any) -> Any:
+            summary = ffi.new("struct bw_check_summary **")
+            made.context = receiver.context
+            try:
+                receiver.check(self._run_check(made, summary))
+                return structures.convert("struct bw_check_summary", summary[0])
+            finally:
+                lib.bw_check_summary_free(summary[0])
+
+        return Stream(self, run, make_finding)
+
+    def _run_check(self, made: Any, summary: Any) -> Any:
+        return lib.bw_check(self._handle, made, summary)
+
+    def owners(self, *ranges: Any, **given: Any) -> "Stream[Any]":
+        """Who uses logical addresses: structures.Owner. A range is an address, or (address,
+        length). Options are the members of struct bw_owner_options (space.h)."""
+        pairs = [one if isinstance(one, tuple) else (one, 1) for one in ranges]
+        made = options.fill("struct bw_owner_options", {
+            **given, "ranges": [{"logical": one, "length": length} for one, length in pairs]})
+        return self._results("struct bw_owner", lib.python_owner_visitor, made,
+                             lambda: lib.bw_owners_find(self._handle, made))
+
+    def versions(self, path: Any, **given: Any) -> "Stream[Any]":
+        """The versions of a file in older generations, the newest first: structures.Version.
+        Options are the members of struct bw_versions_options (history.h). To read one, open its
+        generation: `fs.at(tree_root=version.tree_root)`."""
+        made = options.fill("struct bw_versions_options", {"path": path, **given})
+        made.images = self._options
+        return self._results("struct bw_version", lib.python_version_visitor, made,
+                             lambda: lib.bw_versions(self._handle, made))
+
+    def generations(self, **given: Any) -> "list[Any]":
+        """The generations that can be opened, the newest first: structures.GenerationInfo. Options
+        are the members of struct bw_history_options (history.h)."""
+        made = options.fill("struct bw_history_options", given)
+        history = ffi.new("struct bw_history **")
+        check(lib.bw_history_open(self._handle, made, history))
+        try:
+            return [structures.convert("struct bw_generation_info",
+                                       lib.bw_history_entry(history[0], i))
+                    for i in range(lib.bw_history_count(history[0]))]
+        finally:
+            lib.bw_history_close(history[0])
+
+    def _results(self, c_name: str, visitor: Any, made: Any, function: Any,
+                 summary: Any = None) -> "Stream[Any]":
+        """What a function passes to the visitor in its options."""
+        made.visit = visitor
+
+        def run(receiver: Any) -> Any:
+            made.context = receiver.context
+            receiver.check(function())
+            return summary and structures.convert(ffi.typeof(summary).item.cname, summary)
+
+        return Stream(self, run, lambda view: structures.convert(c_name, view))
+
+
+class Images(FileSystem):
+    """Images of a file system that cannot be opened: only a check can use them."""
+
+    def __init__(self, why: Error, *images: Any, **given: Any) -> None:
+        self.why = why
+        super().__init__(*images, **given)
+
+    def _connect(self) -> None:
+        opened = ffi.new("struct bw_fs **")
+        check(lib.bw_fs_open_images(self._options, opened))
+        self._pointer = opened[0]
+
+    def _run_check(self, made: Any, summary: Any) -> Any:
+        error = lib.bw_error_create(int(self.why.code), b"%s", ffi.new(
+            "char[]", structures.encode(self.why.message)))
+        try:
+            return lib.bw_check_images(self._handle, error, made, summary)
+        finally:
+            lib.bw_error_free(error)
+
+
+class Subvolume:
+    """A subvolume or snapshot. Paths of its methods begin at its top directory, and nested
+    subvolumes are empty directories there."""
+
+    def __init__(self, fs: FileSystem, handle: Any) -> None:
+        self.fs, self._pointer = fs, handle
+        self.id = int(lib.bw_subvolume_id(handle))
+
+    @property
+    def _handle(self) -> Any:
+        self.fs._handle  # noqa: B018 # raises if it has been closed
+        return self._pointer
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Subvolume) and (self.fs, self.id) == (other.fs, other.id)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"<Subvolume {self.id}>"
+
+    @property
+    def info(self) -> Any:
+        """structures.SubvolumeInfo: its UUIDs, times, generations, flags."""
+        found = ffi.new("struct bw_subvolume_info *")
+        check(lib.bw_subvolume_get(self.fs._handle, self._handle, found))
+        return structures.convert("struct bw_subvolume_info", found)
+
+    @property
+    def path(self) -> str:
+        """The absolute path of its top directory, from the top-level subvolume."""
+        return owned_text(lib.bw_subvolume_path, self.fs._handle, self._handle)
+
+    def lookup(self, path: Any = "/", follow: bool = True) -> Entry:
+        return self.fs.lookup(path, self.id, follow)
+
+    def open(self, path: Any, *, unchecked: bool = False) -> File:
+        return self.fs.open(path, self.id, unchecked=unchecked)
+
+    def walk(self, start: Any = None, **given: Any) -> "Stream[Entry]":
+        return self.fs.walk(start, subvolume=str(self.id), **given)
+
+    def items(self, first: Any = None, last: Any = None, *, keys: "str | None" = None) -> Items:
+        return self.fs.items(self.id, first, last, keys=keys)
+
+    def diff(self, after: "Subvolume", **given: Any) -> "Stream[Any]":
+        """The differences from this subvolume to another one, of any file system:
+        structures.Difference. Options are the members of struct bw_diff_options (diff.h); the
+        `summary` is a structures.DiffSummary."""
+        made = options.fill("struct bw_diff_options", given)
+        sides = [ffi.new("struct bw_diff_side *", [one.fs._handle, one._handle])
+                 for one in (self, after)]
+        summary = ffi.new("struct bw_diff_summary *")
+        return self.fs._results("struct bw_difference", lib.python_difference_visitor, made,
+                                lambda: lib.bw_diff(*sides, made, summary), summary)
+
+    def send(self, parent: "Subvolume | None" = None, sources: "Iterable[Subvolume]" = (),
+             **given: Any) -> "Stream[bytes]":
+        """A send stream, in pieces; incremental with a `parent`. Options are the members of struct
+        bw_send_options (stream.h); the `summary` is a structures.SendSummary."""
+        def side(one: Subvolume) -> "dict[str, Any]":
+            return {"fs": one.fs._handle, "subvolume": one}
+
+        made = options.fill("struct bw_send_options", {
+            **given, "parent": side(parent) if parent else None,
+            "sources": [side(one) for one in sources]})
+        made.write = lib.python_write
+        summary = ffi.new("struct bw_send_summary *")
+        sent = ffi.new("struct bw_send_side *", [self.fs._handle, self._handle])
+
+        def run(receiver: Any) -> Any:
+            made.context = receiver.context
+            receiver.check(lib.bw_send(sent, made, summary))
+            return structures.convert("struct bw_send_summary", summary)
+
+        return Stream(self.fs, run, take_bytes, limit=64)
+
+
+def check_images(*images: Any, **given: Any) -> "Stream[Any]":
+    """Findings of a check of images, even if they cannot be opened as a file system. The file
+    system is closed when the iterator is."""
+    opening = {name: given.pop(name) for name in list(given)
+               if name not in options.names("struct bw_check_options")}
+    opening.setdefault("log", "ignore")
+    try:
+        fs = FileSystem(*images, **opening)
+    except Error as why:
+        fs = Images(why, *images, **opening)
+    return fs.check(**given)
+
+
+def take_bytes(data: Any, length: int) -> bytes:
+    """A copy of bytes that are a view."""
+    return bytes(ffi.buffer(data, length))
+
+
+def make_rows(record: str, members: "list[str]") -> Any:
+    """Rows of a record, as lines of JSON."""
+    made = options.fill("struct bw_rows_options", {
+        "members": ",".join(members), "style": "json_lines", "terminator": b"\n"})
+    rows = ffi.new("struct bw_rows **")
+    check(lib.bw_rows_create(record.encode(), made, rows))
+    return ffi.gc(rows[0], lib.bw_rows_destroy)
+
+
+def make_key(key: Any) -> Any:
+    """A key of C; NULL for None."""
+    if key is None:
+        return ffi.NULL
+    values = key.asdict() if isinstance(key, structures.Structure) else dict(
+        zip(("objectid", "type", "offset"), key))
+    made = options.fill("struct bw_key", values)
+    return made
+
+
+def make_finding(view: Any) -> Any:
+    """A finding, with None for members that are not known."""
+    finding = structures.convert("struct bw_finding", view)
+    for bit in structures.enumeration("enum bw_finding_known"):
+        name = {"DEVICE": "devid"}.get(bit.name, bit.name.lower())
+        if not view.known & bit:
+            setattr(finding, name, None)
+    return finding

@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests of the package against the answers of the kernel in the fixtures, and against the program,
+whose answers other tests compare with the kernel. tests/command/python.sh sets IMAGES (the folder
+of unpacked fixtures), FIXTURES (their sources) and PROGRAM."""
+import gc
+import hashlib
+import io
+import json
+import logging
+import os
+import stat
+import subprocess
+import threading
+import unittest
+from pathlib import Path
+
+import btrfswalk
+from btrfswalk import records, structures
+
+IMAGES, FIXTURES = Path(os.environ["IMAGES"]), Path(os.environ["FIXTURES"])
+logging.getLogger("btrfswalk").addHandler(logging.NullHandler())
+
+
+def image(name):
+    return IMAGES / name / "dev1.img"
+
+
+def expected(name, file):
+    """The lines of a file of a fixture, each ended by NUL."""
+    path = FIXTURES / name / file
+    packed = path.with_name(file + ".zst")
+    data = path.read_bytes() if path.exists() else subprocess.run(
+        ["zstd", "-q", "-d", "-c", packed], check=True, capture_output=True).stdout
+    return [structures.decode(line) for line in data.split(b"\0")[:-1]]
+
+
+def program(*arguments, status=(0,)):
+    """The rows that the program prints as JSON."""
+    run = subprocess.run([os.environ["PROGRAM"], *map(str, arguments), "--json"],
+                         capture_output=True)
+    assert run.returncode in status, run.stderr
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+class Opened(unittest.TestCase):
+    """A test that closes the file systems that it opens."""
+
+    def opened(self, name, *more, **options):
+        fs = btrfswalk.FileSystem(image(name), *more, **options)
+        self.addCleanup(fs.close)
+        return fs
+
+
+class Listing(Opened):
+    def test_paths_of_fixtures(self):
+        for name in ("plain", "subvolumes", "people", "laptop", "big-directory"):
+            with self.subTest(name):
+                fs = self.opened(name)
+                self.assertEqual(sorted(fs.paths(), key=os.fsencode), expected(name, "paths0"))
+                self.assertEqual(sorted((entry.path for entry in fs.walk()), key=os.fsencode),
+                                 expected(name, "paths0"))
+
+    def test_columns(self):
+        rows = {row.path: row for row in records.read("fileinfo", program(
+            "-type", "f,d,l,p,s,b,c", image("people")))}
+        fs = self.opened("people")
+        walk = fs.walk(types="all", fields="all")
+        found = {entry.path: entry.info for entry in walk}
+        self.assertEqual(found.keys(), rows.keys())
+        for path, row in rows.items():
+            for name, value in row.asdict().items():
+                self.assertEqual(getattr(found[path], name), value, (path, name))
+        self.assertEqual(walk.summary.files, len(found))
+
+    def test_conditions(self):
+        fs = self.opened("plain")
+        for arguments, options in (
+                (["-name", "*.txt"], {"name": "*.txt"}),
+                (["-not", "-name", "*.txt"], {"not_name": "*.txt"}),
+                (["-size", "+10k"], {"size": "+10k"}),
+                (["-name", "0*", "-o", "-name", "1*"], {"name": ["0*", "1*"]}),
+                (["-type", "d", "-empty"], {"types": "directories", "empty": True}),
+                (["-type", "l,p"], {"types": ("symlinks", "fifos")}),
+                (["--maxdepth", "1"], {"maxdepth": 1}),
+                (["--sort", "size"], {"order": "by_size"})):
+            with self.subTest(options=options):
+                rows = program(*arguments, image("plain"))
+                paths = [row.path for row in records.read("fileinfo", rows)]
+                self.assertEqual(list(fs.paths(**options)), paths)
+                self.assertNotEqual(paths, [])
+        with self.assertRaisesRegex(btrfswalk.UsageError, "colour"):
+            fs.walk(colour="red")
+        with self.assertRaisesRegex(ValueError, "by_path"):
+            fs.walk(order="by_colour")
+        with self.assertRaisesRegex(btrfswalk.NotFoundError, "nothing"):
+            next(fs.walk("/nothing"))
+
+    def test_directories(self):
+        fs = self.opened("people")
+        pending, found = [fs.lookup("/")], []
+        while pending:
+            for entry in pending.pop().iterdir():
+                found.append(entry.path)
+                if entry.is_dir():
+                    pending.append(entry)
+        self.assertEqual(sorted(found), sorted(fs.paths(types="all", mindepth=1)))
+
+    def test_damage(self):
+        fs = self.opened("lost-leaf-first")
+        self.assertLess(set(fs.paths()), set(expected("lost-leaf-first", "paths0")))
+        self.assertEqual(fs.status.damages, 1)
+        severity, error = fs.messages[-1]
+        self.assertEqual((severity, error.code),
+                         (structures.Severity.DAMAGE, structures.ErrorCode.CORRUPT))
+        self.assertEqual((error.layer, error.address), ("features/verify", 5292032))
+
+
+class Files(Opened):
+    def test_contents(self):
+        for name in ("data-shapes", "compressed", "people"):
+            fs = self.opened(name)
+            for line in expected(name, "sums0"):
+                digest, path = line[:64], line[66:]
+                with self.subTest(path):
+                    hashed = hashlib.sha256()
+                    with fs.open(path) as file:
+                        for piece in iter(lambda: file.read(1 << 20), b""):  # noqa: B023
+                            hashed.update(piece)
+                    self.assertEqual(hashed.hexdigest(), digest)
+
+    def test_raw_io(self):
+        fs, path = self.opened("data-shapes"), "/holes"
+        whole = fs.lookup(path).read_bytes()
+        with fs.open(path) as file:
+            self.assertIsInstance(file, io.RawIOBase)
+            self.assertEqual(file.seek(-100, os.SEEK_END), len(whole) - 100)
+            self.assertEqual(file.read(), whole[-100:])
+            self.assertEqual(file.read(), b"")
+            self.assertEqual((file.seek(10), file.tell()), (10, 10))
+            self.assertEqual(file.pread(50, 1000), whole[1000:1050])
+            self.assertEqual(file.tell(), 10)
+            buffered = io.BufferedReader(file)
+            self.assertEqual(buffered.read(20), whole[10:30])
+        with self.assertRaises(ValueError):
+            file.read(1)
+
+    def test_stat(self):
+        fs = self.opened("people")
+        for row in program("ls", "-R", "-o", "path,inode,mode,nlink,uid,gid,size,mtime,atime,ctime",
+                           image("people")):
+            found = fs.stat(row["path"], follow=False)
+            self.assertEqual(
+                (found.st_ino, found.st_mode, found.st_nlink, found.st_uid, found.st_gid,
+                 found.st_size, found.st_mtime_ns, found.st_atime_ns, found.st_ctime_ns),
+                tuple(row[name] for name in ("inode", "mode", "nlink", "uid", "gid", "size",
+                                             "mtime", "atime", "ctime")), row["path"])
+            self.assertEqual(stat.S_ISDIR(found.st_mode),
+                             fs.lookup(row["path"], follow=False).is_dir())
+
+    def test_attributes(self):
+        for name in ("plain", "differences", "data-shapes"):
+            fs, rows = self.opened(name), program("xattr", "-R", image(name), "/")
+            self.assertNotEqual(rows, [])
+            for row in rows:
+                found = fs.lookup(row["path"], follow=False).xattrs()
+                self.assertEqual(found[row["xattr"]].decode(), row["value"])
+
+    def test_links_and_names(self):
+        fs = self.opened("plain")
+        link = next(iter(fs.walk(types="symlinks")))
+        row = program("readlink", image("plain"), link.path)[0]
+        self.assertEqual(link.readlink(), row["target"])
+        several = next(iter(fs.walk(links="+1")))
+        self.assertEqual(len(several.names()), several.stat().st_nlink)
+        self.assertEqual(fs.lookup(fs.inode(several.number).path_of()), several)
+        odd = [path for path in fs.paths() if "\udc80" <= max(path) <= "\udcff"]
+        self.assertNotEqual(odd, [])
+        self.assertEqual(os.fspath(fs.lookup(odd[0])), odd[0])
+
+    def test_extents(self):
+        fs = self.opened("data-shapes")
+        for path in expected("data-shapes", "paths0"):
+            rows = [row for content in program("extents", image("data-shapes"), path)
+                    for row in content["extents"]]
+            found = list(fs.lookup(path).extents())
+            self.assertEqual(
+                [(one.offset, one.length, one.logical or None, one.generation) for one in found],
+                [(row["file_offset"], row["length"], row.get("extent_logical"),
+                  row.get("generation", 0)) for row in rows], path)
+
+    def test_damage(self):
+        fs = self.opened("bad-data")
+        with fs.open("/bad") as file, self.assertRaises(btrfswalk.CorruptError) as raised:
+            self.assertEqual(len(file.read(1 << 20)), 49152)
+            file.read(1)
+        self.assertEqual((raised.exception.errno, raised.exception.layer, raised.exception.address),
+                         (5, "features/verify", 13795328))
+        self.assertEqual(raised.exception.code, structures.ErrorCode.CORRUPT)
+        with self.assertRaises(FileNotFoundError) as raised:
+            fs.open("/nothing")
+        self.assertIsInstance(raised.exception, btrfswalk.NotFoundError)
+
+
+class Structures(Opened):
+    def test_subvolumes(self):
+        fs = self.opened("subvolumes")
+        rows = program("subvolumes", image("subvolumes"))
+        self.assertEqual([one.id for one in fs.subvolumes()],
+                         sorted(row["subvolume"] for row in rows))
+        for row in records.read("subvolinfo", rows):
+            one = fs.subvolume(row.subvolume)
+            info = one.info
+            self.assertEqual((str(info.uuid), info.otime, info.flags & 1, info.parent),
+                             (row.uuid, row.otime, row.ro, row.parent_subvolume or 0))
+            self.assertEqual(one.path, row.subvolume_path)
+            self.assertEqual(fs.subvolume(info.uuid), one)
+            self.assertEqual(
+                [entry.path for entry in one.walk()],
+                [found.path for found in records.read("fileinfo", program(
+                    "--subvol", one.id, image("subvolumes")))])
+        self.assertEqual(fs.subvolume("default").id, 5)
+
+    def test_items(self):
+        fs = self.opened("plain")
+        for tree, keys in (("fs", ".."), ("extent", ".."), ("root", "5,ROOT_ITEM"),
+                           ("chunk", "256,CHUNK_ITEM..")):
+            rows = program("dump", "-t", tree, "--key", keys, image("plain"))
+            found = list(fs.items(tree, keys=keys))
+            self.assertEqual(
+                [(one.key.objectid, one.key.type.name, one.key.offset) for one in found],
+                [tuple(row["key"][part] for part in ("objectid", "type", "offset"))
+                 for row in rows])
+            self.assertEqual([one.decode() for one in found], [row["item"] for row in rows])
+        first = (256, structures.KeyType.INODE_ITEM, 0)
+        self.assertEqual([len(one.data) for one in fs.subvolume().items(first, first)], [160])
+        with self.assertRaises(btrfswalk.NotFoundError):
+            fs.items(4711)
+
+    def test_check(self):
+        for name in ("plain", "bad-data", "lost-leaf-first"):
+            rows = [row for row in program("check", "--data", image(name), status=(0, 4))
+                    if "code" in row]
+            findings = self.opened(name, log="ignore").check(data=True)
+            self.assertEqual(
+                [(one.code.word, one.message, one.tree, one.logical, list(one.paths))
+                 for one in findings],
+                [(row["code"], row["message"], row.get("tree"), row.get("logical"),
+                  row.get("paths", [])) for row in rows], name)
+            self.assertTrue(findings.summary.finished)
+
+    def test_check_of_other_files(self):
+        findings = list(btrfswalk.check_images(__file__))
+        self.assertEqual([one.code.word for one in findings], ["not-opened"])
+
+    def test_owners(self):
+        fs = self.opened("data-shapes")
+        extent = next(one for one in fs.lookup("/without-checksums").extents() if one.logical)
+        rows = program("owner", image("data-shapes"), extent.logical)
+        self.assertEqual([(one.kind.name.lower(), one.tree, one.inode, one.offset, one.path)
+                          for one in fs.owners(extent.logical)],
+                         [(row["kind"], row["tree"], row["inode"], row["file_offset"], row["path"])
+                          for row in rows])
+
+    def test_volume(self):
+        fs = self.opened("plain")
+        row = program("info", image("plain"))[0]
+        self.assertEqual((str(fs.superblock.fsid), fs.superblock.nodesize, fs.status.generation),
+                         (row["fsid"], row["nodesize"], row["generation"]))
+        self.assertEqual([one.devid for one in fs.devices()], [1])
+        self.assertEqual(sum(one.length for one in fs.chunks()),
+                         sum(one["size"] for one in row["profiles"]))
+
+
+class Time(Opened):
+    def test_diff(self):
+        fs = self.opened("differences")
+        before, after = fs.subvolume("first"), fs.subvolume("second")
+        rows = program("diff", image("differences"), "first", "second", status=(0, 1))
+        diff = before.diff(after)
+        self.assertEqual([(one.status.name.lower(), one.path, one.old_path) for one in diff],
+                         [(row.change, row.path, row.old_path)
+                          for row in records.read("diffinfo", rows)])
+        self.assertFalse(diff.summary.by_path)
+
+    def test_send(self):
+        fs = self.opened("differences")
+        for line in (FIXTURES / "differences/streams").read_text().splitlines():
+            digest, options, path = line.split(" ", 2)
+            stream = fs.subvolume(path).send(version=1 if options == "--proto=1" else 2,
+                                             compressed=options == "--compressed-data")
+            self.assertEqual(hashlib.sha256(b"".join(stream)).hexdigest(), digest, line)
+            self.assertGreater(stream.summary.bytes, 0)
+
+    def test_versions(self):
+        rows = program("versions", image("gone"), "/top/kept/edited")
+        fs = self.opened("gone")
+        found = list(fs.versions("/top/kept/edited"))
+        self.assertEqual([(one.generation, one.first, one.inode.size, one.path) for one in found],
+                         [(row["generation"], row["first_generation"], row["size"], row["path"])
+                          for row in rows])
+        with fs.at(tree_root=found[-1].tree_root) as past:
+            self.assertEqual(past.status.generation, found[-1].generation)
+            self.assertEqual(past.stat("/top/kept/edited").st_size, found[-1].inode.size)
+        self.assertIn(found[-1].generation, [one.generation for one in fs.generations()])
+
+    def test_log(self):
+        with self.opened("log-tree") as replayed, self.opened("log-tree", log="ignore") as before:
+            self.assertTrue(replayed.status.log_replayed)
+            self.assertFalse(before.status.log_replayed)
+            self.assertEqual(sorted(before.paths(), key=os.fsencode),
+                             expected("log-tree", "paths0"))
+
+
+class Life(Opened):
+    """Iterators and handles that are closed, forgotten, or used by several threads."""
+
+    def test_stopped(self):
+        threads = threading.active_count()
+        fs = self.opened("big-directory")
+        with fs.walk() as walk:
+            next(walk)
+        self.assertEqual(list(walk), [])
+        forgotten = fs.walk()
+        next(forgotten)
+        del forgotten
+        gc.collect()
+        left = fs.walk()
+        next(left)
+        fs.close()
+        self.assertEqual(list(left), [])
+        self.assertEqual(threading.active_count(), threads)
+
+    def test_closed(self):
+        fs = self.opened("plain")
+        entry, file = fs.lookup("/top-file"), fs.open("/top-file")
+        listing = entry.subvolume.lookup("/").iterdir()
+        next(listing)
+        fs.close()
+        fs.close()
+        for use in (entry.stat, entry.xattrs, lambda: entry.subvolume, file.read,
+                    lambda: next(listing), lambda: fs.lookup("/"), lambda: fs.status,
+                    lambda: next(fs.walk())):
+            with self.assertRaisesRegex(ValueError, "closed"):
+                use()
+
+    def test_bounded(self):
+        fs = self.opened("big-directory")
+        walk = fs.walk(fields="all")
+        next(walk)
+        for _ in range(100):
+            gc.collect()
+        self.assertLessEqual(len(walk._channel._waiting), 16)
+
+    def test_callbacks_that_fail(self):
+        fs = self.opened("plain")
+        stream = fs.owners(1 << 20)
+        stream._work = (stream._work[0], lambda view: 1 // 0)
+        with self.assertRaises(ZeroDivisionError):
+            next(stream)
+
+    def test_threads(self):
+        fs, sums = self.opened("compressed"), dict(
+            (line[66:], line[:64]) for line in expected("compressed", "sums0"))
+        wrong = []
+
+        def read():
+            for path, digest in sums.items():
+                if hashlib.sha256(fs.lookup(path).read_bytes()).hexdigest() != digest:
+                    wrong.append(path)
+
+        threads = [threading.Thread(target=read) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_errors(self):
+        with self.assertRaisesRegex(btrfswalk.NotBtrfsError, "superblock") as raised:
+            btrfswalk.FileSystem(__file__)
+        self.assertIsInstance(raised.exception, btrfswalk.Error)
+        with self.assertRaises(btrfswalk.SystemError) as raised:
+            btrfswalk.FileSystem("/nothing")
+        self.assertEqual(raised.exception.errno, 2)
+        with self.assertRaisesRegex(TypeError, "colour"):
+            btrfswalk.FileSystem(image("plain"), colour="red")
+
+    def test_types(self):
+        for name in records.tables():
+            self.assertTrue(getattr(records, records.class_name(name)).__doc__)
+        for name in structures.NAMES:
+            getattr(structures, name)
+
+
+if __name__ == "__main__":
+    unittest.main()

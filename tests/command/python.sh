@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The binding for Python: its unit tests, the examples in its documentation, and the recipes of
+# docs/python.md, each with a Python that has the packages it imports.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+if [ "$(nm "$BUILD/libbtrfs-walk.a" 2> /dev/null | grep -c __asan_init)" -ne 0 ]; then
+    skip "a build without sanitizers" "the binding for Python"
+    finish
+fi
+# find_python MODULE...: prints a Python that has these modules.
+find_python() {
+    local python
+    for python in python3 /usr/bin/python3; do
+        "$python" -c 'import importlib, sys
+for name in sys.argv[1:]: importlib.import_module(name)' "$@" 2> /dev/null &&
+            echo "$python" && return
+    done
+    return 1
+}
+if ! python=$(find_python cffi setuptools wheel) || ! "$python" -c 'import os, sysconfig, sys
+sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))'; then
+    skip "cffi, setuptools, wheel and the headers of Python" "the binding for Python"
+    finish
+fi
+# Headers and libraries of another machine are not those of its Python.
+machine() { od -An -tx1 -j18 -N2 "$1"; }
+if [ "$(machine "$PROGRAM")" != "$(machine "$BASH")" ]; then
+    skip "a build for this machine" "the binding for Python"
+    finish
+fi
+make -C "$ROOT" -s python BUILD="$BUILD" PYTHON="$python" > "$WORK/log" 2>&1 ||
+    { cat "$WORK/log"; fail "make python"; finish; }
+pass
+export PYTHONPATH=$BUILD/python/lib PROGRAM IMAGES=$BUILD/fixtures FIXTURES=$ROOT/fixtures
+"$ROOT/scripts/unpack-fixtures" "$IMAGES" plain subvolumes people laptop big-directory data-shapes \
+    compressed bad-data lost-leaf-first differences gone log-tree || exit 1
+holds "the types are those of the headers and records" \
+    grep -q '^class FindingInfo(Record):$' "$PYTHONPATH/btrfswalk/records.pyi"
+holds "which are documented" "$python" -c 'from btrfswalk import structures
+assert "bytes of the file" in structures.Extent.__doc__ + structures.Inode.__doc__'
+
+# unit PYTHON FILE: the tests of a file; a line for each that fails.
+unit() {
+    "$1" "$ROOT/python/tests/$2" > "$WORK/unit" 2>&1
+    [ $? -eq 0 ] && grep -q '^OK' "$WORK/unit" && pass || { cat "$WORK/unit"; fail "$2"; }
+}
+unit "$python" test_btrfswalk.py
+unit "$(find_python cffi fsspec || echo "$python")" test_adapters.py
+# A module for the stable ABI works with every Python that has cffi.
+for other in python3 /usr/bin/python3; do
+    ! "$other" -c 'import cffi' 2> /dev/null ||
+        holds "$other imports it" "$other" -c 'import btrfswalk'
+done
+if have mypy; then
+    holds "types" mypy --strict --cache-dir "$BUILD/python/mypy" "$PYTHONPATH/btrfswalk"
+else
+    skip mypy "the types of the package"
+fi
+
+# The examples, in a folder with the images that they name.
+cd "$WORK" || exit 1
+ln -s "$IMAGES/plain/dev1.img" image.img
+ln -s "$IMAGES/subvolumes/dev1.img" disk.img
+mkdir bin && ln -s "$PROGRAM" bin/btrfs-walk
+export PATH=$WORK/bin:$PATH
+for module in __init__ structures records; do
+    holds "examples of $module" "$python" -c "import doctest, importlib, sys
+result = doctest.testmod(importlib.import_module(('btrfswalk.' + sys.argv[1]).replace(
+    '.__init__', '')))
+sys.exit(result.failed or not result.attempted)" "$module"
+done
+csplit -s -z -f recipe -b %d.py <(awk '/^```python$/ { inside = 1; print "#"; next }
+    /^```/ { inside = 0 } inside' "$ROOT/docs/python.md") '/^#$/' '{*}'
+recipes=0
+for recipe in recipe*.py; do
+    recipes=$((recipes + 1))
+    mapfile -t modules < <(sed -nE 's/^(import|from) ([a-zA-Z]+).*/\2/p' "$recipe" | sort -u |
+        grep -v btrfswalk)
+    if ! found=$(find_python cffi "${modules[@]}"); then
+        skip "${modules[*]} of Python" "a recipe of docs/python.md"
+    elif grep -q '^def test_' "$recipe"; then
+        holds "$recipe" "$found" -m pytest -q -p no:cacheprovider "$recipe"
+    else
+        # Only an installed package is known to fsspec.
+        holds "$recipe with ${modules[*]}" "$found" -c 'import sys
+if "fsspec" in sys.modules or "fsspec" in open(sys.argv[1]).read():
+    import btrfswalk.fsspec, fsspec
+    fsspec.register_implementation("btrfs", btrfswalk.fsspec.BtrfsFileSystem)
+exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"))' "$recipe"
+    fi
+done
+is "recipes" "$recipes" 6
+finish
