@@ -351,6 +351,7 @@ static struct bw_error *step(struct bw_sender *sender, bool *more)
     if (full->range.failure)
         return BW_TAKE(full->range.failure);
     BW_TRY(end_inode(sender));
+    bw_send_withheld(sender);
     return send_all_times(sender);
 }
 

@@ -9,8 +9,8 @@
  *   lost names are removed. After this, no moved directory contains another one, and all new names
  *   are free.
  * - Remove deleted directories, the deepest first. They are empty after the first stage.
- * - Place: parked inodes get their new names, and new inodes are created, directories from the top
- *   down.
+ * - Place: parked inodes get their new names. New inodes are created under temporary names and get
+ *   theirs, too. Directories come first, from the top down.
  * - Contents: attributes and contents, under the final paths.
  * - Times of directories, whose entries no longer change.
  *
@@ -435,12 +435,14 @@ static struct bw_error *sort_placed(struct bw_sender *sender)
     return NULL;
 }
 
-static struct bw_error *make_new(struct bw_sender *sender, const struct change *change,
-                                 const struct bw_buffer *path)
+/* Makes a new inode under its temporary name. In its directory, it might inherit attributes. */
+static struct bw_error *make_new(struct bw_sender *sender, const struct change *change)
 {
+    struct incremental *order = order_of(sender);
     struct bw_diff_file file;
-    BW_TRY(bw_diff_file_read(&order_of(sender)->diff.trees[1], change->number, &file));
-    return bw_send_make(sender, path, change->number, &file.inode);
+    BW_TRY(bw_diff_file_read(&order->diff.trees[1], change->number, &file));
+    order->has_parked = true;
+    return bw_send_make(sender, &order->other, change->number, &file.inode);
 }
 
 /* Gives an inode its first name: a kept one, or the first gained one. */
@@ -454,10 +456,10 @@ static struct bw_error *place_first(struct bw_sender *sender, struct change *cha
     BW_TRY(final_path_of_name(sender, is_kept ? change->kept : first, path));
     if (is_kept)
         return NULL;
-    if (change->kind == NEW)
-        return make_new(sender, change, path);
     order->other.length = 0;
     BW_TRY(bw_send_temporary_name(sender, change->number, change->generation, &order->other));
+    if (change->kind == NEW)
+        BW_TRY(make_new(sender, change));
     bw_send_command_to(sender, BW_COMMAND_RENAME, &order->other, BW_ATTRIBUTE_PATH_TO, path);
     change->is_parked = false;
     return NULL;
@@ -673,6 +675,9 @@ static struct bw_error *send_inode(struct bw_sender *sender, size_t at)
         bw_send_owner(sender);
     if (owner || old->mode != inode->mode)
         bw_send_mode(sender);
+    if (change->kind != NEW && old->flags != inode->flags && sender->options.version >= 2 &&
+        !S_ISLNK(inode->mode))
+        bw_send_flags(sender);
     bw_send_capability(sender);
     if (!change->is_directory &&
         (sender->current.is_changed || change->lost || change->gained || !has_times(old, inode)))
@@ -721,10 +726,42 @@ static struct bw_error *begin_removing(struct bw_sender *sender, size_t *count)
     return NULL;
 }
 
+/* While inodes are being made in the top directory, it has no attributes that they would inherit.
+ */
+static struct bw_error *withhold_inherited(struct bw_sender *sender)
+{
+    const struct bw_place top = {.subvolume = sender->parent->subvolume,
+                                 .inode = BW_SUBVOLUME_ROOT_INODE};
+    const struct bw_xattr *list;
+    size_t count;
+    struct bw_error *error = bw_xattr_reader_read(order_of(sender)->xattrs[0], &top, &list, &count);
+    if (error)
+        return bw_send_lose(sender, error);
+    sender->current.path.length = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!bw_send_is_inherited(&list[i]))
+            continue;
+        bw_send_withhold(sender, &list[i]);
+        remove_xattr(sender, &list[i]);
+    }
+    return NULL;
+}
+
 static struct bw_error *begin_placing(struct bw_sender *sender, size_t *count)
 {
+    const struct incremental *order = order_of(sender);
     BW_TRY(sort_placed(sender));
-    *count = order_of(sender)->placed_count;
+    *count = order->placed_count;
+    for (size_t i = 0; i < *count; i++)
+        if (order->changes[order->placed[i]].kind == NEW)
+            return withhold_inherited(sender);
+    return NULL;
+}
+
+static struct bw_error *begin_contents(struct bw_sender *sender, size_t *count)
+{
+    bw_send_withheld(sender);
+    *count = order_of(sender)->count;
     return NULL;
 }
 
@@ -744,8 +781,8 @@ static const struct stage {
     struct bw_error *(*begin)(struct bw_sender *sender, size_t *count);
     struct bw_error *(*step)(struct bw_sender *sender, size_t at);
 } stages[] = {
-    {begin_inodes, park},       {begin_removing, remove_directory}, {begin_placing, place},
-    {begin_inodes, send_inode}, {begin_times, send_times},
+    {begin_inodes, park},         {begin_removing, remove_directory}, {begin_placing, place},
+    {begin_contents, send_inode}, {begin_times, send_times},
 };
 
 enum { STAGES = sizeof stages / sizeof *stages };

@@ -102,13 +102,21 @@ static bool is_named(const struct bw_xattr *xattr, const char *name)
     return xattr->name_length == strlen(name) && memcmp(xattr->name, name, xattr->name_length) == 0;
 }
 
-static void set_xattr(struct bw_sender *sender, const void *name, size_t name_length,
-                      const void *value, size_t value_length)
+/* Appends a SET_XATTR. */
+static void put_xattr(struct bw_buffer *to, struct bw_bytes path, const struct bw_xattr *xattr)
 {
-    size_t at = bw_send_command(sender, BW_COMMAND_SET_XATTR, &sender->current.path);
-    bw_attribute_add(sender->commands, BW_ATTRIBUTE_XATTR_NAME, name, name_length);
-    bw_attribute_add(sender->commands, BW_ATTRIBUTE_XATTR_DATA, value, value_length);
-    bw_send_command_end(sender, at);
+    size_t at = bw_command_begin(to, BW_COMMAND_SET_XATTR);
+    bw_attribute_add(to, BW_ATTRIBUTE_PATH, path.data, path.length);
+    bw_attribute_add(to, BW_ATTRIBUTE_XATTR_NAME, xattr->name, xattr->name_length);
+    bw_attribute_add(to, BW_ATTRIBUTE_XATTR_DATA, xattr->value, xattr->value_length);
+    bw_command_end(to, at);
+}
+
+static void set_xattr(struct bw_sender *sender, const struct bw_xattr *xattr)
+{
+    const struct bw_buffer *path = &sender->current.path;
+    put_xattr(sender->commands, (struct bw_bytes){path->data, path->length}, xattr);
+    sender->current.is_changed = true;
 }
 
 void bw_send_set_inode(struct bw_sender *sender, uint64_t number, const struct bw_inode *inode)
@@ -140,29 +148,53 @@ struct bw_error *bw_send_lose(struct bw_sender *sender, struct bw_error *error)
     return NULL;
 }
 
+/* Receivers cannot set an ACL without a value. */
+static struct bw_xattr settable(const struct bw_xattr *xattr)
+{
+    static const uint8_t empty_acl[] = {2, 0, 0, 0}; /* its version, and no entries */
+    struct bw_xattr result = *xattr;
+    if (!xattr->value_length && (is_named(xattr, BW_ACL_ACCESS) || is_named(xattr, BW_ACL_DEFAULT)))
+        result.value = empty_acl, result.value_length = sizeof empty_acl;
+    return result;
+}
+
 void bw_send_xattr(struct bw_sender *sender, const struct bw_xattr *xattr)
 {
-    /* An empty list: its version, and no entries. Receivers cannot set an attribute without. */
-    static const uint8_t empty_acl[] = {2, 0, 0, 0};
+    const struct bw_xattr sent = settable(xattr);
     struct bw_send_inode *current = &sender->current;
-    bool is_acl = is_named(xattr, BW_ACL_ACCESS) || is_named(xattr, BW_ACL_DEFAULT);
     if (is_named(xattr, capability)) { /* CHOWN would remove it */
         current->has_capability = true;
         current->capability.length = 0;
         bw_buffer_append(&current->capability, xattr->value, xattr->value_length);
-    } else if (is_acl && !xattr->value_length) {
-        set_xattr(sender, xattr->name, xattr->name_length, empty_acl, sizeof empty_acl);
     } else {
-        set_xattr(sender, xattr->name, xattr->name_length, xattr->value, xattr->value_length);
+        set_xattr(sender, &sent);
     }
+}
+
+bool bw_send_is_inherited(const struct bw_xattr *xattr)
+{
+    return is_named(xattr, BW_ACL_DEFAULT) || is_named(xattr, "btrfs.compression");
+}
+
+void bw_send_withhold(struct bw_sender *sender, const struct bw_xattr *xattr)
+{
+    const struct bw_xattr sent = settable(xattr);
+    put_xattr(&sender->withheld, (struct bw_bytes){"", 0}, &sent);
+}
+
+void bw_send_withheld(struct bw_sender *sender)
+{
+    bw_buffer_append(sender->commands, sender->withheld.data, sender->withheld.length);
+    sender->withheld.length = 0;
 }
 
 struct bw_error *bw_send_xattr_item(struct bw_sender *sender, const struct bw_item *item)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_xattr xattr;
+    const bool is_top = item->key.objectid == BW_SUBVOLUME_ROOT_INODE;
     while (bw_xattr_next(&cursor, &xattr))
-        bw_send_xattr(sender, &xattr);
+        (is_top && bw_send_is_inherited(&xattr) ? bw_send_withhold : bw_send_xattr)(sender, &xattr);
     if (bw_cursor_bad(&cursor))
         BW_TRY(bw_send_lose(sender,
                             bw_error_create(BW_ERROR_CORRUPT,
@@ -174,8 +206,12 @@ struct bw_error *bw_send_xattr_item(struct bw_sender *sender, const struct bw_it
 void bw_send_capability(struct bw_sender *sender)
 {
     const struct bw_buffer *value = &sender->current.capability;
+    const struct bw_xattr xattr = {.name = (const uint8_t *)capability,
+                                   .name_length = sizeof capability - 1,
+                                   .value = (const uint8_t *)value->data,
+                                   .value_length = (uint16_t)value->length};
     if (sender->current.has_capability)
-        set_xattr(sender, capability, strlen(capability), value->data, value->length);
+        set_xattr(sender, &xattr);
 }
 
 void bw_send_times(struct bw_sender *sender, const struct bw_buffer *path,
@@ -207,6 +243,14 @@ void bw_send_mode(struct bw_sender *sender)
         return;
     size_t at = bw_send_command(sender, BW_COMMAND_CHMOD, &current->path);
     bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_MODE, current->inode.mode & 07777);
+    bw_send_command_end(sender, at);
+}
+
+void bw_send_flags(struct bw_sender *sender)
+{
+    const struct bw_send_inode *current = &sender->current;
+    size_t at = bw_send_command(sender, BW_COMMAND_FILEATTR, &current->path);
+    bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_FILEATTR, current->inode.flags);
     bw_send_command_end(sender, at);
 }
 

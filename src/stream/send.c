@@ -148,6 +148,7 @@ struct bw_error *bw_send(const struct bw_send_side *side, const struct bw_send_o
     for (size_t i = 0; i < sender.root_count; i++)
         bw_send_root_free(&sender.roots[i]);
     free(sender.roots);
+    bw_buffer_free(&sender.withheld);
     bw_buffer_free(&sender.current.path);
     bw_buffer_free(&sender.current.capability);
     bw_buffer_free(&sender.current.undo);

@@ -166,7 +166,9 @@ struct bw_sender {
     void *order; /**< of full.c or incremental.c */
     struct bw_send_clones *clones;
     struct bw_send_jobs *jobs;
-    bool may_clash; /**< names like temporary ones may be in a top directory */
+    bool may_clash;            /**< names like temporary ones may be in a top directory */
+    struct bw_buffer withheld; /**< SET_XATTR commands of the top directory: see
+                                  bw_send_is_inherited() */
 };
 
 /** Begins a command with a path. */
@@ -198,7 +200,17 @@ void bw_send_note_undo(struct bw_sender *sender, const struct bw_buffer *path);
 /** SET_XATTR, or remembers it if it has to wait for CHOWN. */
 void bw_send_xattr(struct bw_sender *sender, const struct bw_xattr *xattr);
 
-/** The same for all attributes of an item. */
+/** Whether new inodes in a directory with this attribute get it, too: default ACLs, the compression
+ * property. All inodes are made in the top directory, which therefore must not have it meanwhile.
+ */
+bool bw_send_is_inherited(const struct bw_xattr *xattr);
+
+/** Keeps the SET_XATTR of such an attribute of the top directory, until bw_send_withheld() sends
+ * it. */
+void bw_send_withhold(struct bw_sender *sender, const struct bw_xattr *xattr);
+void bw_send_withheld(struct bw_sender *sender);
+
+/** Sends all attributes of an item, as bw_send_xattr(). */
 struct bw_error *bw_send_xattr_item(struct bw_sender *sender, const struct bw_item *item);
 
 /** Sends the range of the current file from `start` to `end`, whose bytes begin at `skip` in the
@@ -222,6 +234,8 @@ void bw_send_times(struct bw_sender *sender, const struct bw_buffer *path,
 /** CHOWN, CHMOD. */
 void bw_send_owner(struct bw_sender *sender);
 void bw_send_mode(struct bw_sender *sender);
+/** FILEATTR: the flags of the inode. */
+void bw_send_flags(struct bw_sender *sender);
 void bw_send_truncate(struct bw_sender *sender, uint64_t size);
 void bw_send_capability(struct bw_sender *sender);
 
