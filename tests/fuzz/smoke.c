@@ -82,6 +82,26 @@ static void test_logs(void **state)
     fuzz_log_cleanup();
 }
 
+/* Commands on few paths, the first of which make files; every fourth stream is noise. */
+static void test_streams(void **state)
+{
+    (void)state;
+    enum { STEP = 6, STEPS = 100 };
+    uint8_t input[1 + STEP * STEPS];
+    random_state = 7;
+    for (unsigned i = 0; i < INPUTS; i++) {
+        const size_t size = 1 + STEP * (size_t)(next_random() % STEPS);
+        fill(input, sizeof input);
+        for (size_t at = 1; i % 4 && at + STEP <= size; at += STEP) {
+            input[at + 1] = (uint8_t)(input[at + 1] % (i % 8 ? 10 : 30));
+            input[at + 2] = (uint8_t)(input[at + 2] % (i % 8 ? 10 : 30));
+            input[at] = (uint8_t)(at < 60 ? 3 + input[at] % 8 : input[at]);
+        }
+        input[0] = (uint8_t)(i % 4 ? i % 2 : 2 + i % 2);
+        run(fuzz_stream, input, size);
+    }
+}
+
 static void test_formats(void **state)
 {
     (void)state;
@@ -185,6 +205,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(test_images),  cmocka_unit_test(test_logs),
         cmocka_unit_test(test_formats), cmocka_unit_test(test_volfiles),
         cmocka_unit_test(test_codecs),  cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_streams),
     };
     if (argument_count > 2)
         return tool(argument_count - 1, arguments + 1);

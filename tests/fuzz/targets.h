@@ -19,6 +19,9 @@ void fuzz_program(const uint8_t *data, size_t size);
 /** Replays a recorded log after the edits that the bytes describe, and lists what there is then. */
 void fuzz_log(const uint8_t *data, size_t size);
 
+/** Opens a send stream that is made of the bytes, and reads everything in it. */
+void fuzz_stream(const uint8_t *data, size_t size);
+
 /** Gives the bytes to the decoders of the structures on disk. */
 void fuzz_formats(const uint8_t *data, size_t size);
 
