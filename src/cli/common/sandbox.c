@@ -497,7 +497,7 @@ static int apply_rules(const struct files *files)
 
 #else
 
-enum { READ, APPEND };
+enum { READ = 1, APPEND = 2, LIST = 4 };
 
 static void allow(const struct files *files, const char *path, uint64_t rights)
 {
