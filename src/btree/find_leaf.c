@@ -40,7 +40,7 @@ void bw_leaf_finder_set_tree(struct bw_leaf_finder *finder, const struct bw_tree
     forget_leaf(finder);
     finder->has_above = false;
     finder->adopted = NULL;
-    finder->advised = (struct bw_key){0};
+    finder->advised = finder->previous_end = (struct bw_key){0};
 }
 
 void bw_leaf_finder_free(struct bw_leaf_finder *finder)
@@ -59,13 +59,26 @@ static bool holds(const struct bw_key *first, const struct bw_key *end, const st
     return bw_key_compare(first, key) <= 0 && bw_key_compare(key, end) < 0;
 }
 
-/* Announces the next leaves, if the search continues where the last announcement ended. */
+/* Whether the search continues from the leaf before, or the one before that. Otherwise it may jump
+ * again, and the next leaves may not be needed. */
+static bool continues(const struct bw_leaf_finder *finder, const struct bw_node *node,
+                      uint32_t slot)
+{
+    for (uint32_t back = 0; back < 2 && back <= slot; back++) {
+        const struct bw_key key = bw_node_key(node, slot - back);
+        if (bw_key_compare(&key, &finder->previous_end) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Announces the next leaves, if that was not done before. */
 static void advise(struct bw_leaf_finder *finder, const struct bw_node *node, uint32_t slot)
 {
     struct bw_range ranges[ADVISE_LEAVES];
     size_t count = 0;
     struct bw_key next = bw_node_key(node, slot);
-    if (bw_key_compare(&next, &finder->advised) < 0)
+    if (bw_key_compare(&next, &finder->advised) < 0 || !continues(finder, node, slot))
         return;
     for (uint32_t i = slot; i < node->item_count && count < ADVISE_LEAVES; i++)
         ranges[count++] =
@@ -207,6 +220,8 @@ struct bw_error *bw_find_leaf(struct bw_leaf_finder *finder, const struct bw_key
 {
     if (finder->found && holds(&finder->first, &finder->end, key))
         return NULL;
+    if (finder->found)
+        finder->previous_end = finder->end;
     forget_leaf(finder);
     const struct bw_tree_block_expectation *lost = &finder->lost_node.expectation;
     if (finder->adopted && holds(&lost->first_key, &lost->end_key, key))

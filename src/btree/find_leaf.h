@@ -30,6 +30,7 @@ struct bw_leaf_finder {
     struct bw_block_pointer lost_node; /* the last lost node */
     struct bw_error *node_error;       /* the reason why it is lost */
     struct bw_key advised;             /* leaves that begin before this key have been announced */
+    struct bw_key previous_end;        /* of the leaf that was found before */
 };
 
 /** Initializes a finder for a tree. */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 
 enum front { AT_END, AT_POINTER, AT_ITEM, AT_LOSS };
@@ -32,11 +33,10 @@ struct cursor {
     struct open_block blocks[BW_MAX_LEVEL]; /* from the root down */
     unsigned depth;
     enum front front;
-    struct bw_key start;                     /* the key at which its current element begins */
-    struct bw_block_pointer pointer;         /* AT_POINTER, AT_LOSS */
-    struct bw_item item;                     /* AT_ITEM */
-    bool item_lost;                          /* its bytes lie outside the leaf */
-    struct bw_range ranges[BW_MAX_CHILDREN]; /* to be announced */
+    struct bw_key start;             /* the key at which its current element begins */
+    struct bw_block_pointer pointer; /* AT_POINTER, AT_LOSS */
+    struct bw_item item;             /* AT_ITEM */
+    bool item_lost;                  /* its bytes lie outside the leaf */
 };
 
 static void stand_at_item(struct cursor *cursor, const struct open_block *block)
@@ -137,44 +137,204 @@ static struct bw_error *open_block(struct cursor *cursor)
     return NULL;
 }
 
-/* The node of a cursor whose children are leaves; NULL: none is open. */
-static const struct open_block *parent_of_leaves(const struct cursor *cursor)
+/*
+ * Read-ahead. Before the cursors open the first of the next few nodes of level 1, these are read,
+ * and the leaves that only one tree has are announced. The nodes of the two trees need not begin at
+ * the same keys, so they are compared by the set of their leaves, up to a key that both have
+ * reached.
+ */
+
+enum { AHEAD = 8 }; /* nodes of level 1 */
+
+/* A block that one of the trees refers to. */
+struct reference {
+    struct bw_block_pointer pointer;
+    unsigned side;
+};
+
+struct read_ahead {
+    struct bw_key done; /* everything before this key was announced */
+    uint8_t *nodes;     /* AHEAD blocks */
+    struct reference *children, *leaves;
+    size_t child_count, child_capacity, leaf_count, leaf_capacity;
+    struct bw_range *ranges; /* BW_MAX_CHILDREN of them */
+};
+
+static bool add_reference(struct reference **list, size_t *count, size_t *capacity, unsigned side,
+                          const struct bw_block_pointer *pointer)
+{
+    if (!BW_ARRAY_RESERVE(*list, *count, *capacity))
+        return false;
+    (*list)[(*count)++] = (struct reference){*pointer, side};
+    return true;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct reference *left = a, *right = b;
+    return left->pointer.bytenr < right->pointer.bytenr ? -1
+           : left->pointer.bytenr > right->pointer.bytenr
+               ? 1
+               : (left->side > right->side) - (left->side < right->side);
+}
+
+/* Removes the blocks that both trees have. */
+static void drop_shared(const struct bw_pairs *pairs, struct reference *list, size_t *count)
+{
+    size_t kept = 0;
+    if (!*count || !pairs->shared)
+        return;
+    qsort(list, *count, sizeof *list, by_address);
+    for (size_t i = 0; i < *count; i++) {
+        if (i + 1 < *count && list[i].pointer.bytenr == list[i + 1].pointer.bytenr)
+            i++;
+        else
+            list[kept++] = list[i];
+    }
+    *count = kept;
+}
+
+static void announce(const struct bw_pairs *pairs, struct read_ahead *ahead,
+                     const struct reference *list, size_t count)
+{
+    for (unsigned side = 0; side < 2; side++) {
+        const struct bw_tree_reader *reader = &pairs->readers[side];
+        size_t ranges = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (list[i].side == side)
+                ahead->ranges[ranges++] =
+                    (struct bw_range){list[i].pointer.bytenr, reader->nodesize};
+            if (ranges && (ranges == BW_MAX_CHILDREN || i + 1 == count)) {
+                bw_blocks_advise(reader, ahead->ranges, ranges);
+                ranges = 0;
+            }
+        }
+    }
+}
+
+/* The open node of a level; NULL: none. */
+static struct open_block *node_of_level(struct cursor *cursor, uint8_t level)
 {
     for (unsigned i = 0; i < cursor->depth; i++)
-        if (cursor->blocks[i].node.level == 1)
+        if (cursor->blocks[i].node.level == level)
             return &cursor->blocks[i];
     return NULL;
 }
 
-/* Announces the leaves that a cursor will read, unless the other one has them, too. */
-static void announce_leaves(struct cursor *cursor, const struct open_block *other)
+/* The node from which the leaves of a cursor are found. In a low tree, that is its root. */
+static struct open_block *node_above(struct cursor *cursor)
 {
-    const struct bw_tree_reader *reader = &cursor->pairs->readers[cursor->side];
-    const struct open_block *block = parent_of_leaves(cursor);
-    size_t count = 0;
-    for (uint32_t slot = block->slot, at = 0; slot < block->node.item_count; slot++) {
-        const struct bw_node_pointer child = bw_node_pointer_at(&block->node, slot);
-        struct bw_node_pointer twin = {.bytenr = 0};
-        for (; at < other->node.item_count; at++) {
-            twin = bw_node_pointer_at(&other->node, at);
-            if (bw_key_compare(&twin.key, &child.key) >= 0)
-                break;
-        }
-        if (twin.bytenr != child.bytenr || twin.generation != child.generation)
-            cursor->ranges[count++] = (struct bw_range){child.bytenr, reader->nodesize};
-    }
-    if (count > 1)
-        bw_blocks_advise(reader, cursor->ranges, count);
+    struct open_block *node = node_of_level(cursor, 2);
+    return node || cursor->pairs->trees[cursor->side].root.level > 1 ? node
+                                                                     : node_of_level(cursor, 1);
 }
 
-/* To be called when a node was opened. */
-static void announce(struct cursor *opened, struct cursor *other)
+/* Where the nodes end that are to be read next. */
+static struct bw_key end_of_next(const struct open_block *above)
 {
-    const struct open_block *ours = parent_of_leaves(opened), *theirs = parent_of_leaves(other);
-    if (!ours || !theirs || ours != &opened->blocks[opened->depth - 1])
-        return;
-    announce_leaves(opened, theirs);
-    announce_leaves(other, ours);
+    const struct bw_key none = BW_KEY_MAX;
+    if (!above)
+        return none;
+    return above->node.level == 2 && above->node.item_count - above->slot > AHEAD
+               ? bw_node_key(&above->node, above->slot + AHEAD)
+               : above->pointer.expectation.end_key;
+}
+
+/* Adds the children of a node in a range of keys. */
+static bool add_children(const struct open_block *above, unsigned side, const struct bw_key *first,
+                         const struct bw_key *end, struct reference **list, size_t *count,
+                         size_t *capacity)
+{
+    for (uint32_t slot = 0; slot < above->node.item_count; slot++) {
+        const struct bw_block_pointer child =
+            bw_tree_child_pointer(&above->pointer, &above->node, slot);
+        if (bw_key_compare(&child.expectation.end_key, first) <= 0)
+            continue;
+        if (bw_key_compare(&child.expectation.first_key, end) >= 0)
+            break;
+        if (!add_reference(list, count, capacity, side, &child))
+            return false;
+    }
+    return true;
+}
+
+/* Reads some of the children, which are nodes, and adds the leaves below them. Errors are reported
+ * when the cursor opens the node. */
+static bool add_leaves(const struct bw_pairs *pairs, struct read_ahead *ahead,
+                       const struct reference *children, size_t count, const struct bw_key *end)
+{
+    const unsigned side = children->side;
+    const struct bw_tree_reader *reader = &pairs->readers[side];
+    struct bw_request requests[AHEAD];
+    bool added = true;
+    for (size_t i = 0; i < count; i++)
+        requests[i] =
+            bw_block_request(reader, &children[i].pointer, ahead->nodes + i * reader->nodesize);
+    bw_blocks_read(reader, requests, count);
+    for (size_t i = 0; i < count; i++) {
+        const struct open_block node = {
+            .node = bw_node_view(ahead->nodes + i * reader->nodesize, reader->nodesize),
+            .pointer = children[i].pointer};
+        if (!requests[i].error && added)
+            added = add_children(&node, side, &ahead->done, end, &ahead->leaves, &ahead->leaf_count,
+                                 &ahead->leaf_capacity);
+        bw_error_free(requests[i].error);
+    }
+    return added;
+}
+
+static bool collect_leaves(const struct bw_pairs *pairs, struct read_ahead *ahead,
+                           const struct bw_key *end)
+{
+    bool added = true;
+    for (size_t i = 0, next; i < ahead->child_count && added; i = next) {
+        for (next = i + 1; next < ahead->child_count && next - i < AHEAD &&
+                           ahead->children[next].side == ahead->children[i].side;)
+            next++;
+        added = add_leaves(pairs, ahead, &ahead->children[i], next - i, end);
+    }
+    return added;
+}
+
+/* Announces what the cursors will read next. */
+static bool read_ahead(struct read_ahead *ahead, struct cursor *cursors)
+{
+    struct open_block *above[2] = {node_above(&cursors[0]), node_above(&cursors[1])};
+    const struct bw_pairs *pairs = cursors->pairs;
+    const struct bw_key ends[2] = {end_of_next(above[0]), end_of_next(above[1])};
+    const struct bw_key *end = bw_key_compare(&ends[0], &ends[1]) < 0 ? &ends[0] : &ends[1];
+    bool added = true;
+    ahead->child_count = ahead->leaf_count = 0;
+    for (unsigned side = 0; side < 2 && added; side++)
+        if (above[side] && above[side]->node.level == 1)
+            added = add_children(above[side], side, &ahead->done, end, &ahead->leaves,
+                                 &ahead->leaf_count, &ahead->leaf_capacity);
+        else if (above[side])
+            added = add_children(above[side], side, &ahead->done, end, &ahead->children,
+                                 &ahead->child_count, &ahead->child_capacity);
+    drop_shared(pairs, ahead->children, &ahead->child_count);
+    announce(pairs, ahead, ahead->children, ahead->child_count);
+    if (added)
+        added = collect_leaves(pairs, ahead, end);
+    drop_shared(pairs, ahead->leaves, &ahead->leaf_count);
+    announce(pairs, ahead, ahead->leaves, ahead->leaf_count);
+    ahead->done = *end;
+    return added;
+}
+
+/* Whether the cursor is in its tree, so that its next nodes are known, or at its end. */
+static bool is_ready(struct cursor *cursor)
+{
+    return cursor->front == AT_END || node_above(cursor);
+}
+
+static struct bw_error *read_ahead_at(struct read_ahead *ahead, struct cursor *cursors,
+                                      const struct cursor *next)
+{
+    if (next->pointer.expectation.level > 1 || bw_key_compare(&next->start, &ahead->done) < 0 ||
+        !is_ready(&cursors[0]) || !is_ready(&cursors[1]))
+        return NULL;
+    return read_ahead(ahead, cursors) ? NULL : bw_error_no_memory();
 }
 
 static int level_of(const struct cursor *cursor)
@@ -256,7 +416,7 @@ static struct bw_error *step_at_loss(struct cursor *lost, struct cursor *other)
     return other->front == AT_POINTER ? open_block(other) : give(other, true);
 }
 
-static struct bw_error *step(struct cursor *a, struct cursor *b)
+static struct bw_error *step(struct cursor *a, struct cursor *b, struct read_ahead *ahead)
 {
     const int order = compare_starts(a, b);
     if (order == 0 && is_shared(a, b)) {
@@ -274,17 +434,34 @@ static struct bw_error *step(struct cursor *a, struct cursor *b)
         return step_at_loss(first, second);
     if (first->front != AT_POINTER)
         return give(first, false);
-    BW_TRY(open_block(first));
-    announce(first, second);
-    return NULL;
+    BW_TRY(read_ahead_at(ahead, a, first));
+    return open_block(first);
+}
+
+static struct bw_error *begin_reading_ahead(struct read_ahead *ahead, const struct bw_pairs *pairs)
+{
+    const struct bw_tree_reader *larger =
+        &pairs->readers[pairs->readers[1].nodesize > pairs->readers[0].nodesize];
+    ahead->nodes = bw_block_buffer(larger, AHEAD);
+    ahead->ranges = calloc(BW_MAX_CHILDREN, sizeof *ahead->ranges);
+    return ahead->nodes && ahead->ranges ? NULL : bw_error_no_memory();
+}
+
+static void free_read_ahead(struct read_ahead *ahead)
+{
+    free(ahead->nodes);
+    free(ahead->ranges);
+    free(ahead->children);
+    free(ahead->leaves);
 }
 
 struct bw_error *bw_pairs_compare(struct bw_pairs *pairs)
 {
     BW_AUTO_FREE struct cursor *cursors = calloc(2, sizeof *cursors);
-    struct bw_error *error = NULL;
+    struct read_ahead ahead = {.nodes = NULL};
     if (!cursors)
         return bw_error_no_memory();
+    struct bw_error *error = begin_reading_ahead(&ahead, pairs);
     pairs->blocks = 0;
     for (unsigned side = 0; side < 2; side++) {
         const struct bw_block_pointer root = bw_tree_root_pointer(&pairs->trees[side], false);
@@ -293,9 +470,10 @@ struct bw_error *bw_pairs_compare(struct bw_pairs *pairs)
         stand_at_pointer(&cursors[side], &root);
     }
     while (!error && (cursors[0].front != AT_END || cursors[1].front != AT_END))
-        error = step(&cursors[0], &cursors[1]);
+        error = step(&cursors[0], &cursors[1], &ahead);
     for (unsigned side = 0; side < 2; side++)
         for (unsigned i = 0; i < BW_MAX_LEVEL; i++)
             free(cursors[side].blocks[i].bytes);
+    free_read_ahead(&ahead);
     return error;
 }
