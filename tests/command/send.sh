@@ -29,7 +29,8 @@ done
 expect "what differs" 0 - send -p first "$image" second
 holds "a snapshot of the parent" dump_has '^snapshot +\./second .*parent_uuid='
 holds "directories that are turned inside out" dump_has 'rename .*/o261-7-0 +dest=./second/turn/d$'
-holds "a number that has gone to a directory" dump_has 'rename .*/o[0-9]+-[0-9]+-0 +dest=./second/types/fifo$'
+holds "a number that has gone to a directory" \
+    dump_has 'rename .*/o[0-9]+-[0-9]+-0 +dest=./second/types/fifo$'
 holds "an attribute that is gone" dump_has 'remove_xattr +\./second/ +name=user.top'
 holds "the capability again, after the owner" dump_has 'set_xattr .*capable +name=security.capab'
 holds "only the sectors that differ" dump_has 'write +\./second/types/hole +offset=8192 len=4096'
@@ -59,7 +60,8 @@ expect "a default ACL of the top directory" 0 - send "$WORK/chain" one
 holds "comes last" bash -c "'$PROGRAM' dump '$WORK/out' | sed '1,/mkfile/d' |
     grep -q 'set_xattr *./one/ *name=system.posix_acl_default'"
 expect "of the parent" 0 - send -p one "$WORK/chain" two
-is "is removed while inodes are made" "$("$PROGRAM" dump "$WORK/out" | sed 's/ .*//' | tr '\n' ' ')" \
+is "is removed while inodes are made" \
+    "$("$PROGRAM" dump "$WORK/out" | sed 's/ .*//' | tr '\n' ' ')" \
     'snapshot remove_xattr mkfile rename set_xattr chown chmod utimes utimes utimes '
 
 # Several subvolumes.
