@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "walk/leaves.h"
+#include "walk/path_text.h"
 #include "xlators/classes.h"
 
 /*
@@ -20,7 +21,7 @@ struct directory_header {
 };
 
 /* The kind of an entry with an id is KIND_SUBVOLUME, or KIND_TYPE plus its BW_FILE_*. */
-enum { KIND_FILE, KIND_SUBVOLUME, KIND_TYPE };
+enum { KIND_FILE = BW_LISTED_FILE, KIND_SUBVOLUME, KIND_TYPE };
 
 static void append_entry(struct bw_buffer *list, const struct bw_dir_entry *entry, bool numbered)
 {
@@ -122,9 +123,8 @@ bool bw_entry_list_next_entry(struct bw_entry_list_cursor *cursor, struct bw_dir
 }
 
 /*
- * The cache of entry lists: a hash table
- from addresses to byte strings, with one lock, which is held
- * while one or two KiB are copied. When the cache is full, the CLOCK algorithm chooses a list
+ * The cache of entry lists: a hash table from addresses to byte strings, with one lock, which is
+ * held while one or two KiB are copied. When the cache is full, the CLOCK algorithm chooses a list
  * that has not been used lately. New lists count as unused: if the snapshots are larger than the
  * cache, those read first stay, and the cache is of some use rather than of none.
  */
@@ -275,7 +275,7 @@ struct bw_error *bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree
     leaves->numbered = numbered;
     leaves->batch = bw_block_batch(reader);
     leaves->node_block = bw_block_buffer(reader, 1);
-    leaves->blocks = bw_block_buffer(reader, leaves->batch);
+    leaves->blocks = bw_block_buffer(reader, leaves->batch + 1); /* see BW_COPY_SLACK */
     leaves->slot_leaf = calloc(leaves->batch, sizeof *leaves->slot_leaf);
     return leaves->node_block && leaves->blocks && leaves->slot_leaf ? NULL : bw_error_no_memory();
 }
@@ -321,6 +321,14 @@ struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *
 uint32_t bw_leaves_find(const struct bw_leaves *leaves, const struct bw_key *key)
 {
     return leaves->node.item_count ? bw_child_slot(&leaves->node, key) : 0;
+}
+
+bool bw_leaves_begins_by(const struct bw_leaves *leaves, uint32_t leaf, const struct bw_key *key)
+{
+    if (leaf >= leaves->node.item_count)
+        return false;
+    const struct bw_key first = bw_node_key(&leaves->node, leaf);
+    return bw_key_compare(&first, key) <= 0;
 }
 
 /* The pointer to a leaf. */
@@ -435,7 +443,9 @@ static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost 
 static bool get_list(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
 {
     struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf->number);
-    return is_shared(leaves, &pointer) && bw_entry_cache_get(leaves->lists, &pointer, &leaf->list);
+    return is_shared(leaves, &pointer) &&
+           bw_entry_cache_get(leaves->lists, &pointer, &leaf->list) &&
+           bw_buffer_reserve(&leaf->list, BW_COPY_SLACK);
 }
 
 /* Makes the list of a shared leaf that was read, for this walk and for later ones. */
@@ -447,7 +457,7 @@ static bool make_list(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
         !bw_entry_list_make(&leaf->view, leaves->numbered, &leaf->list))
         return false;
     bw_entry_cache_put(leaves->lists, &pointer, &leaf->list);
-    return true;
+    return bw_buffer_reserve(&leaf->list, BW_COPY_SLACK);
 }
 
 bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_leaf_lost *lost,

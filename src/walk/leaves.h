@@ -46,6 +46,27 @@ bool bw_entry_list_next_directory(struct bw_entry_list_cursor *cursor, uint64_t 
  * False at the end. */
 bool bw_entry_list_next_entry(struct bw_entry_list_cursor *cursor, struct bw_dir_entry *entry);
 
+/* Files of lists that are not numbered, which are nearly all entries. Such an entry is
+ * BW_LISTED_FILE, the length of the name, and the name. */
+
+enum { BW_LISTED_FILE, BW_LISTED_FILE_MIN = 3 };
+
+/** Whether the next entry is one of them. */
+static inline bool bw_entry_list_is_at_file(const struct bw_entry_list_cursor *cursor)
+{
+    return cursor->next != cursor->end && *cursor->next == BW_LISTED_FILE;
+}
+
+/** Its name, after which BW_COPY_SLACK bytes can be read; moves on. */
+static inline const uint8_t *bw_entry_list_take_file(struct bw_entry_list_cursor *cursor,
+                                                     size_t *length)
+{
+    const uint8_t *entry = (const uint8_t *)cursor->next;
+    *length = entry[1];
+    cursor->next += 2 + *length;
+    return entry + 2;
+}
+
 /** Entry lists of leaves, by address; bounded in size, safe from any thread. */
 
 struct bw_entry_cache;
@@ -109,6 +130,9 @@ struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *
 
 /** The last leaf whose first key is at most `key`; 0 if all begin later. */
 uint32_t bw_leaves_find(const struct bw_leaves *leaves, const struct bw_key *key);
+
+/** Whether there is a leaf `leaf`, and its first key is at most `key`. */
+bool bw_leaves_begins_by(const struct bw_leaves *leaves, uint32_t leaf, const struct bw_key *key);
 
 static inline void bw_leaves_want(struct bw_leaves *leaves, uint32_t leaf)
 {

@@ -12,6 +12,7 @@
 #include "base/escape.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
+#include "walk/path_text.h"
 #include "walk/task.h"
 
 /* A directory in reach of the task. */
@@ -29,6 +30,8 @@ struct bw_task_scratch {
     struct bw_map by_inode;  /* inode to record */
     struct bw_buffer prefix; /* path of the current directory; in printed form for WRITE_PATHS */
     struct bw_buffer raw;    /* the same before escaping */
+    uint32_t parent;         /* its path is at the beginning of the unescaped prefix */
+    size_t parent_length;    /* the length of that path */
     struct bw_collector *collector;
 };
 
@@ -86,16 +89,17 @@ static void add_record(struct running_task *run, uint64_t inode, uint32_t direct
     struct bw_task_scratch *scratch = run->scratch;
     struct bw_key first_key = bw_first_entry_key(inode), last_key = bw_last_entry_key(inode);
     uint32_t first = bw_leaves_find(&scratch->leaves, &first_key);
-    uint32_t last = bw_leaves_find(&scratch->leaves, &last_key);
     if (!BW_ARRAY_RESERVE(scratch->records, scratch->record_count, scratch->record_capacity) ||
         !bw_map_put(&scratch->by_inode, inode, (uint32_t)scratch->record_count)) {
         fail(run, bw_error_no_memory());
         return;
     }
     scratch->records[scratch->record_count++] = (struct directory_record){inode, directory, first};
-    for (uint32_t leaf = first; leaf <= last; leaf++)
+    uint32_t leaf = first;
+    do
         if (leaf != run->leaf || inode < position)
             bw_leaves_want(&scratch->leaves, leaf);
+    while (bw_leaves_begins_by(&scratch->leaves, ++leaf, &last_key));
 }
 
 static bool is_in_reach(const struct running_task *run, uint64_t inode)
@@ -188,6 +192,44 @@ static void append_path(const struct running_task *run, uint32_t directory, stru
     }
 }
 
+/* The last name of a directory's path, and the directory before it. */
+struct step {
+    uint32_t parent;
+    const char *name;
+    size_t name_length;
+};
+
+static struct step step_of(const struct running_task *run, uint32_t directory)
+{
+    if (directory & BW_FOUND_LOCAL) {
+        const struct bw_found_directory found =
+            bw_found_directory_get(&run->result->found, directory & ~BW_FOUND_LOCAL);
+        return (struct step){found.parent, found.name, found.name_length};
+    }
+    const struct bw_directory known = bw_directories_get(run->scope->directories, directory);
+    return (struct step){known.parent, known.name, known.name_length};
+}
+
+/* Sets a buffer to the path of a directory. Directories with the same parent often follow each
+ * other, so the path of the parent is kept. */
+static void put_directory(struct running_task *run, uint32_t directory, struct bw_buffer *path)
+{
+    struct bw_task_scratch *scratch = run->scratch;
+    const struct step step = step_of(run, directory);
+    if (step.parent == directory || step.parent != scratch->parent) {
+        path->length = 0;
+        bw_buffer_append(path, run->scope->prefix, run->scope->prefix_length);
+        append_path(run, step.parent, path);
+        scratch->parent = step.parent;
+        scratch->parent_length = path->length;
+    }
+    path->length = scratch->parent_length;
+    if (step.parent == directory)
+        return;
+    bw_buffer_append(path, step.name, step.name_length);
+    bw_buffer_append_byte(path, '/');
+}
+
 /* Sets the prefix to the path of a directory. */
 static void set_prefix(struct running_task *run, uint32_t directory)
 {
@@ -196,11 +238,11 @@ static void set_prefix(struct running_task *run, uint32_t directory)
     const bool escape = run->method == WRITE_PATHS && scope->writer->escape;
     if (escape)
         raw = &run->scratch->raw;
-    raw->length = prefix->length = 0;
-    bw_buffer_append(raw, scope->prefix, scope->prefix_length);
-    append_path(run, directory, raw);
-    if (escape)
+    put_directory(run, directory, raw);
+    if (escape) {
+        prefix->length = 0;
         bw_escape_append(prefix, raw->data, raw->length);
+    }
     if (raw->failed || prefix->failed)
         fail(run, bw_error_no_memory());
     else if (run->method == CHOOSE_FILES)
@@ -405,6 +447,120 @@ static bool enter_directory(struct running_task *run, uint64_t inode,
     return true;
 }
 
+/*
+ * The fast way of ordinary lists: paths of regular files are written one after the other as long as
+ * nothing is unusual. The room for all of them is reserved at once. Everything else, and whatever
+ * is wrong, is left to handle_entry().
+ */
+
+struct path_writer {
+    const char *prefix;
+    size_t prefix_length;
+    char terminator;
+    char *next;
+    size_t count;
+};
+
+/* Prepares for at most `count` paths with names of `name_bytes` in total; false if paths are not
+ * written this way. */
+static bool begin_paths(struct running_task *run, const struct directory_record *directory,
+                        size_t count, size_t name_bytes, struct path_writer *paths)
+{
+    enum { LONG_PREFIX = 4096 };
+    struct bw_buffer *prefix = &run->scratch->prefix;
+    if (run->method != WRITE_PATHS || run->scope->writer->escape)
+        return false;
+    if (!run->prefix_is_set)
+        set_prefix(run, directory->directory);
+    if (prefix->length > LONG_PREFIX || !bw_buffer_reserve(prefix, BW_COPY_SLACK) ||
+        !bw_buffer_reserve(&run->text,
+                           count * (prefix->length + 1) + name_bytes + 2 * BW_COPY_SLACK))
+        return false;
+    *paths = (struct path_writer){.prefix = prefix->data,
+                                  .prefix_length = prefix->length,
+                                  .terminator = run->scope->writer->terminator,
+                                  .next = run->text.data + run->text.length};
+    return true;
+}
+
+/* Writes a path; false if the name is not valid. */
+static inline bool write_name(struct path_writer *paths, const uint8_t *name, size_t length)
+{
+    char *end = bw_copy_bytes(paths->next, paths->prefix, paths->prefix_length);
+    if (!bw_copy_name(end, name, length))
+        return false;
+    end[length] = paths->terminator;
+    paths->next = end + length + 1;
+    paths->count++;
+    return true;
+}
+
+/* Writes a path whose name is known to be valid. */
+static inline void write_listed(struct path_writer *paths, const uint8_t *name, size_t length)
+{
+    char *end = bw_copy_bytes(paths->next, paths->prefix, paths->prefix_length);
+    end = bw_copy_bytes(end, name, length);
+    *end = paths->terminator;
+    paths->next = end + 1;
+    paths->count++;
+}
+
+static void end_paths(struct running_task *run, const struct path_writer *paths)
+{
+    run->text.length = (size_t)(paths->next - run->text.data);
+    run->result->files += paths->count;
+}
+
+/* The entry of an item, if it is an entry of the directory, the only one in the item, and of a
+ * regular file; NULL otherwise. */
+static inline const struct bw_disk_dir_item *file_at(const struct bw_node *leaf, uint32_t slot,
+                                                     uint64_t directory)
+{
+    struct bw_item item;
+    if (!bw_leaf_item(leaf, slot, &item) || item.key.type != BW_DIR_INDEX ||
+        item.key.objectid != directory)
+        return NULL;
+    const struct bw_disk_dir_item *entry = (const void *)item.data;
+    const bool is_ordinary =
+        item.size > sizeof *entry && item.size <= sizeof *entry + BW_NAME_MAX &&
+        entry->type == BW_FILE_REGULAR && entry->location.type == BW_INODE_ITEM &&
+        bw_get16(entry->name_length) == item.size - sizeof *entry &&
+        bw_get16(entry->data_length) == 0;
+    return is_ordinary ? entry : NULL;
+}
+
+/* Writes the paths of the files from `slot` on that are in the directory; returns the slot of the
+ * first item that was not handled. */
+static uint32_t write_files(struct running_task *run, const struct bw_node *leaf, uint32_t slot,
+                            const struct directory_record *directory)
+{
+    struct path_writer paths;
+    const struct bw_disk_dir_item *entry = file_at(leaf, slot, directory->inode);
+    if (!entry || !begin_paths(run, directory, leaf->item_count - slot, leaf->nodesize, &paths))
+        return slot;
+    while (entry && write_name(&paths, (const uint8_t *)(entry + 1), bw_get16(entry->name_length)))
+        entry = ++slot < leaf->item_count ? file_at(leaf, slot, directory->inode) : NULL;
+    end_paths(run, &paths);
+    return slot;
+}
+
+/* The same for an entry list, whose names are known to be valid. */
+static void write_listed_files(struct running_task *run, struct bw_entry_list_cursor *entries,
+                               const struct directory_record *directory)
+{
+    struct path_writer paths;
+    const size_t bytes = (size_t)(entries->end - entries->next);
+    if (!bw_entry_list_is_at_file(entries) ||
+        !begin_paths(run, directory, bytes / BW_LISTED_FILE_MIN, bytes, &paths))
+        return;
+    while (bw_entry_list_is_at_file(entries)) {
+        size_t length;
+        const uint8_t *name = bw_entry_list_take_file(entries, &length);
+        write_listed(&paths, name, length);
+    }
+    end_paths(run, &paths);
+}
+
 static void handle_item(struct running_task *run, const struct bw_node *leaf, uint32_t slot,
                         const struct directory_record *directory)
 {
@@ -443,8 +599,13 @@ static void handle_leaf(struct running_task *run, const struct bw_node *leaf)
             current = inode;
             entered = enter_directory(run, inode, &directory);
         }
-        if (entered)
+        if (!entered)
+            continue;
+        const uint32_t next = write_files(run, leaf, slot, &directory);
+        if (next == slot)
             handle_item(run, leaf, slot, &directory);
+        else
+            slot = next - 1;
     }
 }
 
@@ -458,8 +619,11 @@ static void handle_entry_list(struct running_task *run, const struct bw_buffer *
     while (bw_entry_list_next_directory(&cursor, &inode, &entries)) {
         if (!enter_directory(run, inode, &directory))
             continue;
-        while (bw_entry_list_next_entry(&entries, &entry))
+        write_listed_files(run, &entries, &directory);
+        while (bw_entry_list_next_entry(&entries, &entry)) {
             handle_entry(run, &directory, &entry);
+            write_listed_files(run, &entries, &directory);
+        }
     }
 }
 
@@ -475,11 +639,14 @@ static void choose_method(struct running_task *run)
 {
     const struct bw_task_scope *scope = run->scope;
     const struct bw_probes *probes = scope->fs->graph->probes;
+    const enum listing_method before = run->method;
     if (!scope->choice->is_plain || scope->silent || BW_PROBE_ON(probes, dirent) ||
         BW_PROBE_ON(probes, path__emit))
         run->method = CHOOSE_FILES;
     else
         run->method = scope->writer->is_path ? WRITE_PATHS : COLLECT_FILES;
+    if (run->method != before)
+        run->scratch->parent = BW_NO_DIRECTORY; /* which of the two prefixes is unescaped */
     if (run->method == WRITE_PATHS || bw_collector_is_full(run->scratch->collector))
         flush(run);
 }
@@ -602,6 +769,7 @@ void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scra
                                .leaf = UINT32_MAX};
     bw_output_begin(scope->output, number, &run.text);
     scratch->record_count = 0;
+    scratch->parent = BW_NO_DIRECTORY;
     bw_map_clear(&scratch->by_inode);
     if (!bw_output_stopped(scope->output)) {
         struct bw_error *error =

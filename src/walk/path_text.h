@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Copying names and directories into the text of a walk: the innermost loop of the program. Bytes
+ * are copied sixteen at a time, so source and target need BW_COPY_SLACK readable or writable bytes
+ * after their end. A name is validated while it is copied.
+ */
+#ifndef BW_WALK_PATH_TEXT_H
+#define BW_WALK_PATH_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { BW_COPY_SLACK = 16 };
+
+/** Sixteen bytes, which compilers keep in one register where processors have such registers. */
+typedef uint8_t bw_chunk __attribute__((vector_size(BW_COPY_SLACK)));
+
+static inline bw_chunk bw_copy_chunk(char *to, const void *from)
+{
+    bw_chunk chunk;
+    memcpy(&chunk, from, sizeof chunk);
+    memcpy(to, &chunk, sizeof chunk);
+    return chunk;
+}
+
+/** Copies bytes. Returns the end of the copy. */
+static inline char *bw_copy_bytes(char *to, const void *from, size_t length)
+{
+    for (size_t done = 0; done < length; done += BW_COPY_SLACK)
+        bw_copy_chunk(to + done, (const char *)from + done);
+    return to + length;
+}
+
+/* All bits of a byte that a name cannot contain, others are 0. */
+static inline bw_chunk bw_bad_in_name(bw_chunk chunk)
+{
+    return (bw_chunk)(chunk == '/') | (bw_chunk)(chunk == 0);
+}
+
+/* The first `length` bytes of a chunk have all bits set. */
+static inline bw_chunk bw_first_of_chunk(size_t length)
+{
+    const bw_chunk numbers = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return (bw_chunk)(numbers < (uint8_t)length);
+}
+
+/** Copies a name of 1 to 255 bytes; false if it is not valid, as bw_name_is_valid() says. */
+static inline bool bw_copy_name(char *to, const uint8_t *name, size_t length)
+{
+    bw_chunk bad = {0};
+    uint64_t halves[2];
+    size_t done = 0;
+    for (; length - done > BW_COPY_SLACK; done += BW_COPY_SLACK)
+        bad |= bw_bad_in_name(bw_copy_chunk(to + done, name + done));
+    bad |= bw_bad_in_name(bw_copy_chunk(to + done, name + done)) & bw_first_of_chunk(length - done);
+    memcpy(halves, &bad, sizeof halves);
+    const bool is_dots = name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.'));
+    return !(halves[0] | halves[1]) && !is_dots;
+}
+
+#endif
