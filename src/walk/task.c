@@ -448,9 +448,8 @@ static bool enter_directory(struct running_task *run, uint64_t inode,
 }
 
 /*
- * The fast way of ordinary lists: paths of regular files are written one after the other as long as
- * nothing is unusual. The room for all of them is reserved at once. Everything else, and whatever
- * is wrong, is left to handle_entry().
+ * The innermost loop: writes the paths of consecutive regular files. It reserves the room for all
+ * of them at once, and stops at any other entry and at any flaw, which handle_item() handles.
  */
 
 struct path_writer {
@@ -495,7 +494,7 @@ static inline bool write_name(struct path_writer *paths, const uint8_t *name, si
     return true;
 }
 
-/* Writes a path whose name is known to be valid. */
+/* Writes a path; the name was validated before. */
 static inline void write_listed(struct path_writer *paths, const uint8_t *name, size_t length)
 {
     char *end = bw_copy_bytes(paths->next, paths->prefix, paths->prefix_length);
@@ -535,7 +534,8 @@ static uint32_t write_files(struct running_task *run, const struct bw_node *leaf
                             const struct directory_record *directory)
 {
     struct path_writer paths;
-    const struct bw_disk_dir_item *entry = file_at(leaf, slot, directory->inode);
+    const struct bw_disk_dir_item *entry =
+        run->method == WRITE_PATHS ? file_at(leaf, slot, directory->inode) : NULL;
     if (!entry || !begin_paths(run, directory, leaf->item_count - slot, leaf->nodesize, &paths))
         return slot;
     while (entry && write_name(&paths, (const uint8_t *)(entry + 1), bw_get16(entry->name_length)))
@@ -544,7 +544,7 @@ static uint32_t write_files(struct running_task *run, const struct bw_node *leaf
     return slot;
 }
 
-/* The same for an entry list, whose names are known to be valid. */
+/* Writes the paths of consecutive files in an entry list; the names in lists are valid. */
 static void write_listed_files(struct running_task *run, struct bw_entry_list_cursor *entries,
                                const struct directory_record *directory)
 {
