@@ -592,6 +592,23 @@ struct bw_duinfo {
     uint64_t exclusive; /**< bytes of the total that are not shared */
     uint64_t shared; /**< bytes of the total that are shared, with any other file or reference */
     uint64_t set_shared; /**< for PATH: the same, with each byte on disk counted once */
+    /** pieces of files on the disk, as filefrag(8) counts them by logical address */
+    uint64_t extent_count;
+    uint64_t disk; /**< stored bytes of the extents, whole and compressed, each once for a file */
+};
+
+/** Version 1, Evolving/Evolving/Common: files with similar numbers of extents, or free ranges of
+ *  similar lengths. */
+struct bw_fragmentinfo {
+    const char *kind; /**< files, or free */
+    const char *chunk_type; /**< free: Data, Metadata, System, ... */
+    /** files: they have at least this many extents, and less than twice as many */
+    uint64_t extent_count;
+    /** free: the ranges have at least this length, and less than twice the length */
+    uint64_t length;
+    uint64_t files; /**< files: how many there are */
+    uint64_t holes; /**< free: how many ranges there are */
+    uint64_t bytes; /**< bytes of these files in extents, or of these ranges */
 };
 
 /** Version 2, Evolving/Evolving/Common: the extents of files with one type of compression. */

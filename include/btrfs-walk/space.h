@@ -535,12 +535,15 @@ struct bw_du_entry {
     uint64_t exclusive; /**< of those, the bytes that are not shared */
     uint64_t shared; /**< shared bytes; the sum of both is less than `total` if the sharing of some
                         data is unknown */
-    uint64_t set_shared;  /**< of the start: the shared bytes, each that files in it share with each
-                               other counted once; otherwise 0 */
-    bool sharing_known;   /**< the last three mean something: there is an extent tree */
-    uint64_t shared_id;   /**< of a file: a hash of the addresses of its shared bytes, 0 if it has
-                             none.   Files with the same id share all of them with each other */
-    uint64_t reserved[3]; /**< zeros: room for more members */
+    uint64_t set_shared; /**< of the start: the shared bytes, each that files in it share with each
+                              other counted once; otherwise 0 */
+    bool sharing_known;  /**< the last three mean something: there is an extent tree */
+    uint64_t shared_id;  /**< of a file: a hash of the addresses of its shared bytes, 0 if it has
+                            none. Files with the same id share all of them with each other */
+    uint64_t extent_count; /**< pieces of files on the disk: parts of extents that follow each other
+                              in a file and by logical address are one, as in filefrag(8) */
+    uint64_t disk; /**< stored bytes of the extents, whole and compressed, each once for a file */
+    uint64_t reserved[1]; /**< zeros: room for more members */
 };
 
 /** Receives an entry. An error ends the work and is returned. */
@@ -560,6 +563,7 @@ struct bw_du_options {
     void *context;     /**< passed to `visit` */
     unsigned mindepth; /**< entries less deep are counted, but not handed out */
     unsigned nested;   /**< enum bw_nested (walk.h): whether subvolumes below `start` are entered */
+    bool sizes_only;   /**< do not find out what is shared: `sharing_known` is false */
 };
 
 /**

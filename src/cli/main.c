@@ -48,6 +48,7 @@ const struct command *const cmd_table[] = {
     &cmd_space,
     &cmd_free,
     &cmd_compression,
+    &cmd_fragmentation,
     &cmd_qgroups,
     &cmd_picture,
     &cmd_subvolumes,

@@ -254,7 +254,13 @@ static void sharing_report(const struct sharing_table *sharing)
 /* Sums of a file, or of all files in a directory. */
 struct sums {
     uint64_t total, exclusive, shared, files;
+    uint64_t pieces, disk;
     uint64_t shared_id; /* of a file: does not depend on the order of its ranges */
+};
+
+/* An extent that the current file uses. */
+struct used_extent {
+    uint64_t address, stored;
 };
 
 /* A part of an extent of which all references are from this file: if one of them is on a shared
@@ -279,9 +285,12 @@ struct du {
     size_t depth, depth_capacity;
     struct bw_file_place place;
     struct bw_range_set ranges;
-    const struct bw_wanted_file *file; /* that the parts are of */
+    const struct bw_wanted_file *file; /* that the parts and extents are of */
     struct split_part *parts;
     size_t part_count, part_capacity;
+    struct used_extent *extents;
+    size_t extent_count, extent_capacity;
+    uint64_t next_offset, next_address; /* where the last part ends; 0: there is none */
 };
 
 /* The addresses to look up. */
@@ -375,7 +384,6 @@ static int by_extent(const void *a, const void *b)
     return (int)other->way - (int)one->way;
 }
 
-/* The file that the parts are of is at its end. */
 static struct bw_error *settle_parts(struct du *du)
 {
     enum sharing_kind kind = NOT_SHARED;
@@ -391,15 +399,52 @@ static struct bw_error *settle_parts(struct du *du)
     return NULL;
 }
 
-static struct bw_error *add_part(struct du *du, const struct bw_wanted_file *file, uint64_t extent,
-                                 const struct bw_range *range)
+/* An extent of which the file uses several parts is stored once. */
+static void settle_extents(struct du *du)
 {
-    if (du->file != file)
-        BW_TRY(settle_parts(du));
-    du->file = file;
+    uint64_t stored = 0;
+    if (du->extent_count > 1)
+        qsort(du->extents, du->extent_count, sizeof *du->extents, bw_compare_first);
+    for (size_t i = 0; i < du->extent_count; i++)
+        if (!i || du->extents[i].address != du->extents[i - 1].address)
+            stored += du->extents[i].stored;
+    if (du->extent_count)
+        du->sums[du->file->number].disk = stored;
+    du->extent_count = 0;
+}
+
+/* The file that the parts and extents are of is at its end. */
+static struct bw_error *settle(struct du *du)
+{
+    settle_extents(du);
+    return settle_parts(du);
+}
+
+static struct bw_error *add_part(struct du *du, uint64_t extent, const struct bw_range *range)
+{
     if (!BW_ARRAY_RESERVE(du->parts, du->part_count, du->part_capacity))
         return bw_error_no_memory();
     du->parts[du->part_count++] = (struct split_part){extent, *range, du->way[0]};
+    return NULL;
+}
+
+/* Parts that follow each other in the file and on the disk are one piece, as in filefrag(8): holes
+ * between them may be missing on the disk, too. The end of compressed data on the disk is the end
+ * of the whole extent. */
+static struct bw_error *add_extent(struct du *du, uint64_t offset,
+                                   const struct bw_file_extent *extent)
+{
+    const bool plain = extent->compression == BW_COMPRESS_NONE;
+    const uint64_t begin = extent->disk_bytenr + (plain ? extent->offset : 0);
+    struct sums *sums = &du->sums[du->file->number];
+    if (!BW_ARRAY_RESERVE(du->extents, du->extent_count, du->extent_capacity))
+        return bw_error_no_memory();
+    du->extents[du->extent_count++] =
+        (struct used_extent){extent->disk_bytenr, extent->disk_num_bytes};
+    sums->pieces += !du->next_address || (begin != du->next_address &&
+                                          begin != du->next_address + (offset - du->next_offset));
+    du->next_offset = offset + extent->num_bytes;
+    du->next_address = begin + (plain ? extent->num_bytes : extent->disk_num_bytes);
     return NULL;
 }
 
@@ -429,12 +474,19 @@ static struct bw_error *on_extent(void *context, const struct bw_wanted_file *fi
     /* As in FIEMAP: the end of a compressed extent is unknown. */
     const struct bw_range range = {extent->disk_bytenr + (plain ? extent->offset : 0),
                                    extent->num_bytes};
-    (void)offset;
     if (!extent->disk_bytenr)
         return NULL;
+    if (du->file != file) {
+        BW_TRY(settle(du));
+        du->file = file;
+        du->next_address = 0;
+    }
+    BW_TRY(add_extent(du, offset, extent));
     du->sums[file->number].total += extent->num_bytes;
+    if (du->sharing_unknown)
+        return NULL;
     const enum sharing_kind kind = sharing_of(du->sharing, extent->disk_bytenr);
-    return kind == SPLIT ? add_part(du, file, extent->disk_bytenr, &range)
+    return kind == SPLIT ? add_part(du, extent->disk_bytenr, &range)
                          : add_range(du, file, &range, greater(kind, du->way[0]));
 }
 
@@ -452,7 +504,7 @@ static struct bw_error *add_up(struct du *du, const struct bw_file_batch *batch)
     du->scan.count = batch->wanted_count;
     du->file = NULL;
     BW_TRY(bw_extent_scan_run(&du->scan));
-    return settle_parts(du);
+    return settle(du);
 }
 
 /* Replaying changes references, too, but not in the extent tree that is read here. */
@@ -488,6 +540,8 @@ static struct bw_error *hand_out(struct du *du, const struct bw_listed_file *fil
                                       : sums->shared,
         .sharing_known = !du->sharing_unknown,
         .shared_id = is_directory ? 0 : sums->shared_id,
+        .extent_count = sums->pieces,
+        .disk = sums->disk,
     };
     if (entry.depth < options->mindepth ||
         (options->has_maxdepth && entry.depth > options->maxdepth))
@@ -508,6 +562,8 @@ static struct bw_error *finish(struct du *du, const struct bw_listed_file *file,
     above->exclusive += sums->exclusive;
     above->shared += sums->shared;
     above->files += sums->files;
+    above->pieces += sums->pieces;
+    above->disk += sums->disk;
     return NULL;
 }
 
@@ -567,12 +623,13 @@ struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
     if (!options.visit)
         return bw_error_create(BW_ERROR_USAGE, "no callback was given");
-    struct du du = {.fs = fs, .options = &options};
+    struct du du = {.fs = fs, .options = &options, .sharing_unknown = options.sizes_only};
     struct bw_error *error = count(&du);
     bw_file_place_free(&du.place);
     sharing_destroy(du.sharing);
     bw_range_set_free(&du.ranges);
     free(du.parts);
+    free(du.extents);
     free(du.around);
     free(du.sums);
     return error;

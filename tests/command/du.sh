@@ -64,7 +64,8 @@ holds "are chosen" out_is $'1\t1\t12288\t258048\t-\t/volume/zstd-parts
 expect "JSON" 0 - du -s --json "$clones" volume
 holds "is an object a line" out_is \
     '{"path":"/volume","type":"directory","subvolume":256,"inode":256,"depth":0,"files":1,'\
-'"total":270336,"exclusive":12288,"shared":258048,"set_shared":118784}'
+'"total":270336,"exclusive":12288,"shared":258048,"set_shared":118784,"extent_count":10,'\
+'"disk":32768}'
 
 # Sorted, and only the first lines.
 expect "lines sorted by size" 0 - du --sort -shared --type f -o shared,path "$clones" /zstd \

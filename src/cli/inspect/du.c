@@ -31,13 +31,10 @@ struct du {
     struct du_ncdu ncdu;
 };
 
-static const char *const columns[] = {[DU_UNSORTED] = "none",
-                                      [DU_BY_TOTAL] = "total",
-                                      [DU_BY_EXCLUSIVE] = "exclusive",
-                                      [DU_BY_SHARED] = "shared",
-                                      [DU_BY_FILES] = "files",
-                                      [DU_BY_PATH] = "path",
-                                      NULL};
+static const char *const columns[] = {
+    [DU_UNSORTED] = "none",    [DU_BY_TOTAL] = "total", [DU_BY_EXCLUSIVE] = "exclusive",
+    [DU_BY_SHARED] = "shared", [DU_BY_FILES] = "files", [DU_BY_EXTENTS] = "extent_count",
+    [DU_BY_DISK] = "disk",     [DU_BY_PATH] = "path",   NULL};
 
 /* A '-' before the word reverses the order. */
 static struct bw_error *store_order(void *target, const struct cmd_option *option,
@@ -87,7 +84,9 @@ static struct bw_error *write_row(void *context, const struct bw_du_entry *entry
                                   .total = entry->total,
                                   .exclusive = entry->exclusive,
                                   .shared = entry->shared,
-                                  .set_shared = entry->set_shared};
+                                  .set_shared = entry->set_shared,
+                                  .extent_count = entry->extent_count,
+                                  .disk = entry->disk};
     const uint64_t unknown =
         BW_MEMBER(duinfo, exclusive) | BW_MEMBER(duinfo, shared) | BW_MEMBER(duinfo, set_shared);
     return cmd_answer_write(du->answer, &row, sizeof row,
@@ -255,8 +254,9 @@ const struct command cmd_du = {
         "With filters, only files that meet them are counted, and directories without such\n"
         "files are omitted. --type and --maxdepth choose the lines to print; files that are\n"
         "not printed still count.\n\n"
-        "Only data are counted, not metadata, and sizes are those before compression:\n"
-        "'compression' shows the stored size, 'qgroups' the numbers of quotas.\n\n"
+        "Only data are counted, not metadata, and sizes are those before compression. With\n"
+        "-o, disk is the stored size, and extent_count shows fragmented files. 'compression'\n"
+        "shows stored sizes by type, 'qgroups' the numbers of quotas.\n\n"
         "With --ncdu, files with the same shared data are hard links of one inode, so that\n"
         "ncdu counts these data once in each directory. A file that also has exclusive data\n"
         "is shown as two entries: NAME and 'NAME (shared)'.\n",

@@ -21,6 +21,8 @@ static uint64_t value_of(const struct bw_du_entry *entry, unsigned column)
            : column == DU_BY_EXCLUSIVE ? entry->exclusive
            : column == DU_BY_SHARED    ? entry->shared
            : column == DU_BY_FILES     ? entry->files
+           : column == DU_BY_EXTENTS   ? entry->extent_count
+           : column == DU_BY_DISK      ? entry->disk
                                        : 0;
 }
 

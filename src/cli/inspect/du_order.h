@@ -15,6 +15,8 @@ enum du_column {
     DU_BY_EXCLUSIVE,
     DU_BY_SHARED,
     DU_BY_FILES,
+    DU_BY_EXTENTS,
+    DU_BY_DISK,
     DU_BY_PATH,
 };
 
