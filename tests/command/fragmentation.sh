@@ -41,7 +41,8 @@ holds "are pieces on the disk" [ "$(cat "$WORK/out")" = \
 expect "compressed extents" 0 - du -o disk,path "$clones" /zstd /lzo-clone /volume/zstd-parts
 holds "have stored bytes" [ "$(cat "$WORK/out")" = \
     $'28672\t/zstd\n16384\t/lzo-clone\n32768\t/volume/zstd-parts' ]
-expect "extents of directories" 0 - du -s -o extent_count,disk,files "$fixtures/data-shapes/dev1.img"
+expect "extents of directories" 0 - du -s -o extent_count,disk,files \
+    "$fixtures/data-shapes/dev1.img"
 holds "are sums" [ "$(cat "$WORK/out")" = $'35\t2240512\t40' ]
 expect "the most fragmented file" 0 - du --top 1 --sort -extent_count --type f -o path "$clones"
 holds "comes first" [ "$(cat "$WORK/out")" = /volume/zstd-parts ]
