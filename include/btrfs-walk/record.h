@@ -254,6 +254,14 @@ enum bw_rows_style {
     BW_ROWS_JSON_ARRAY, /**< the same objects as elements of one array */
     BW_ROWS_PATHS,      /**< of fileinfo: the path alone */
     BW_ROWS_LONG,       /**< of fileinfo: a line in the format of `ls -l`, with the path */
+    /**
+     * An Arrow IPC stream. Numbers are uint64 or int64, times timestamps, truth values bool; all
+     * else is the text of columns, and absent values are null. A name is a column of text, which is
+     * null if it is not UTF-8, and a column NAME_bytes, which then has it. Some thousand rows are
+     * in memory, but the records within a record are, too. `terminator`, `header`, `escape`,
+     * `units` and `times` are not used.
+     */
+    BW_ROWS_ARROW,
 };
 
 /** How sizes are shown in columns. With a unit they are rounded. */
@@ -313,7 +321,8 @@ struct bw_rows_stream {
     bool not_first;       /**< an element of the array has been passed on */
     char *row;            /**< where bw_rows_write() builds rows; freed by bw_rows_end() */
     size_t row_capacity;  /**< bytes of `row` */
-    uint64_t reserved[4]; /**< zeros: room for more members */
+    void *batch;          /**< private: rows that wait for others; freed by bw_rows_end() */
+    uint64_t reserved[3]; /**< zeros: room for more members */
 };
 
 /** Passes on rows that a walk made; `stream` is a struct bw_rows_stream. Returns the error of its

@@ -11,6 +11,7 @@
 #include "record/fields.h"
 #include "record/long_line.h"
 #include "record/row.h"
+#include "record/row_arrow.h"
 
 #ifndef BW_VERSION
 #define BW_VERSION "unknown"
@@ -167,7 +168,8 @@ static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
     rows->members |= column->bit;
     if (element && !described->field)
         return add_nested(column, element, described->type == BW_TYPE_RECORDS, options->times);
-    column->write = is_json(options) || described->type == BW_TYPE_JSON
+    column->write = is_json(options) || described->type == BW_TYPE_JSON ||
+                            (options->style == BW_ROWS_ARROW && described->type == BW_TYPE_NAMES)
                         ? bw_json_writer(described, options)
                         : bw_text_writer(described, options);
     if (!described->field)
@@ -228,6 +230,27 @@ static struct bw_error *add_json_columns(struct bw_rows *rows, const struct choi
     return NULL;
 }
 
+/* Leads are the number of the column and, before text, room for its length. */
+static struct bw_error *add_packed_columns(struct bw_rows *rows, const struct choice *choice,
+                                           const struct bw_rows_options *options, char *left)
+{
+    struct bw_rows_options packed = {.style = BW_ROWS_ARROW};
+    (void)options;
+    rows->terminator = (char)BW_PACKED_END;
+    for (unsigned i = 0; i < choice->count; i++) {
+        const struct bw_member *member = &rows->record->members[choice->members[i]];
+        const char lead[5] = {(char)rows->column_count};
+        struct bw_column *column;
+        if (is_twin(rows, choice, choice->members[i]))
+            continue;
+        BW_TRY(add_column(rows, choice->members[i], &packed, &column));
+        column->optional = true;
+        column->lead = take_lead(&left, lead, bw_arrow_is_text(member) ? sizeof lead : 1);
+        bw_arrow_column(column);
+    }
+    return NULL;
+}
+
 /* The maximum size of a row with its begin and end, without values of unlimited size. */
 static size_t room_of(const struct bw_rows *rows)
 {
@@ -255,9 +278,10 @@ static struct bw_error *create(const struct bw_record *record,
     rows->escape = options->escape;
     rows->times = options->times;
     rows->terminator = options->terminator;
-    struct bw_error *error = is_json(options)
-                                 ? add_json_columns(rows, &choice, options, (char *)rows + size)
-                                 : add_text_columns(rows, &choice, options, (char *)rows + size);
+    struct bw_error *error = (is_json(options) ? add_json_columns
+                              : options->style == BW_ROWS_ARROW
+                                  ? add_packed_columns
+                                  : add_text_columns)(rows, &choice, options, (char *)rows + size);
     if (error) {
         bw_rows_destroy(rows);
         return error;
@@ -514,7 +538,9 @@ static struct bw_error *append_nested(struct bw_record_sink *sink, const void *r
     }
     *at++ = '}';
     text->length = (size_t)(at - text->data);
-    return text->length < WORTH_PASSING_ON ? NULL : pass_on(row);
+    return text->length < WORTH_PASSING_ON || row->stream->rows->style == BW_ROWS_ARROW
+               ? NULL
+               : pass_on(row);
 }
 
 /* Only rows of bw_rows_write() contain records: the buffer is part of a long row. */
@@ -527,7 +553,7 @@ static char *write_nested(const struct bw_row *row, const void *value, char *at)
     if (!records->list)
         return column->optional ? at : bw_row_absent(row, at);
     struct bw_buffer *buffer = bw_row_buffer(row, bw_row_lead(row, at));
-    if (row->rows->style != BW_ROWS_TEXT && long_row->brace != NO_BRACE)
+    if (bw_rows_are_objects(row->rows) && long_row->brace != NO_BRACE)
         buffer->data[long_row->brace] = '{';
     bw_buffer_append(buffer, "[", column->is_array);
     long_row->error = records->list(records->context, &nested.sink);
@@ -545,13 +571,13 @@ static void append_row(const struct bw_rows *rows, const void *record, uint64_t 
     if (!bw_buffer_reserve(text, rows->room))
         return;
     char *at = text->data + before;
-    if (rows->style != BW_ROWS_TEXT)
+    if (bw_rows_are_objects(rows))
         at = bw_lead_write(at, &rows->begin);
     size_t start = (size_t)(at - text->data);
     if (row)
         row->brace = start;
     at = bw_row_columns(rows, record, present, at, text);
-    if (at && rows->style != BW_ROWS_TEXT) {
+    if (at && bw_rows_are_objects(rows)) {
         if (!row || !row->pieces) {
             at += at == text->data + start;
             text->data[start] = '{';
@@ -637,6 +663,8 @@ static struct bw_error *begin(struct bw_rows_stream *stream)
     struct bw_buffer text = {0};
     stream->begun = true;
     stream->not_first = stream->rows->header;
+    if (stream->rows->style == BW_ROWS_ARROW)
+        return bw_arrow_begin(stream);
     struct bw_error *error = append_front(stream->rows, &text);
     if (!error && text.failed)
         error = bw_error_no_memory();
@@ -653,6 +681,8 @@ struct bw_error *bw_rows_take(void *context, const char *rows, size_t length)
     struct bw_error *error = stream->begun ? NULL : begin(stream);
     if (error || !length)
         return error;
+    if (stream->rows->style == BW_ROWS_ARROW)
+        return bw_arrow_take(stream, rows, length);
     size_t comma = stream->not_first ? 0 : stream->rows->begin.length;
     stream->not_first = true;
     return stream->consume(stream->context, rows + comma, length - comma);
@@ -702,6 +732,8 @@ struct bw_error *bw_rows_end(struct bw_rows_stream *stream)
     struct bw_error *error = stream->begun ? NULL : begin(stream);
     free(BW_TAKE(stream->row));
     stream->row_capacity = 0;
+    if (stream->batch)
+        return bw_error_first(error, bw_arrow_end(stream));
     if (error || stream->rows->style != BW_ROWS_JSON_ARRAY)
         return error;
     return stream->not_first ? stream->consume(stream->context, "\n]\n", 3)
