@@ -122,6 +122,9 @@ struct bw_check_options {
      * check. May be NULL. */
     bool (*progress)(void *context, const struct bw_check_progress *progress);
     void *context;
+    /** With `data`: read only part `shard` of `shards` equal parts of the data and their parity,
+     * counted from 1. Part 1 includes everything else that is checked. 0 and 0: all of it. */
+    unsigned shard, shards;
 };
 
 /** How often a kind of finding occurred. */

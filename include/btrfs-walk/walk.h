@@ -186,6 +186,7 @@ void bw_selection_destroy(struct bw_selection *selection);
  * - "mtime", "atime", "ctime": [+-]N whole days ago
  * - "mmin", "amin", "cmin": [+-]N minutes ago; N alone is the minute that ended N - 1 minutes ago
  * - "uid", "gid", "links", "inum": [+-]N
+ * - "shard": I/N, the I-th of N disjoint parts of all inodes, counted from 1
  * - "user", "group": a number, or a name that bw_selection_prepare() looks up in the image
  * - "perm": MODE, octal or symbolic as of chmod(1): exactly these permissions; -MODE: all of them;
  *   /MODE: any of them

@@ -31,6 +31,23 @@ struct reading {
     void *context;
 };
 
+/* Shards: the parts of a chunk belong to one after the other. Whole rows of parity are in one part.
+ * Returns the end of the part in which an address is. */
+static uint64_t end_of_part(const struct bw_check *check, const struct bw_checked_chunk *chunk,
+                            uint64_t logical, bool *is_ours)
+{
+    enum { ROWS = 256 };
+    const unsigned columns = chunk->parity ? (unsigned)chunk->stripes - chunk->parity : 1;
+    const uint64_t part = (uint64_t)ROWS * columns * BW_STRIPE_LENGTH;
+    const uint64_t number = (logical - chunk->logical) / part;
+    const uint64_t turn = number + (uint64_t)(chunk - check->chunks);
+    const uint64_t left = chunk->length - (logical - chunk->logical);
+    const uint64_t rest = part - (logical - chunk->logical) % part;
+    *is_ours =
+        !check->options->shards || turn % check->options->shards + 1 == check->options->shard;
+    return logical + (check->options->shards && rest < left ? rest : left);
+}
+
 /* Hands out a range chunk by chunk. */
 static struct bw_error *hand_out(const struct bw_check *check, uint64_t logical, uint64_t end,
                                  const uint8_t *checksums, bw_summed_visitor *take, void *context)
@@ -43,11 +60,13 @@ static struct bw_error *hand_out(const struct bw_check *check, uint64_t logical,
             next += superblock->sectorsize;
             continue;
         }
-        const uint64_t left = chunk->length - (next - chunk->logical);
+        bool is_ours;
+        const uint64_t left = end_of_part(check, chunk, next, &is_ours) - next;
         const struct bw_summed range = {chunk, next, end - next < left ? end - next : left,
                                         checksums +
                                             (next - logical) / superblock->sectorsize * size};
-        BW_TRY(take(context, &range));
+        if (is_ours)
+            BW_TRY(take(context, &range));
         next += range.length;
     }
     return NULL;

@@ -29,8 +29,20 @@ holds "its files" cmp results/images_b_b.img.files.json \
     <(run_json --json -o path,size,mtime,inode,subvolume "images/b b.img")
 : > nothing.img
 holds "what is no image fails" [ "$(one-image results nothing.img; echo $?)" -ne 0 ]
-holds "and is told of" grep -q '^{"image":"nothing.img","status":2,"info":null}$' \
+holds "and is told of" grep -qx \
+    '{"id":null,"image":"nothing.img","status":2,"info":null,"subvolumes":null}' \
     results/nothing.img.image.json
+
+# The record of an image: the same id for the same state, whatever the image is called.
+id_of() { grep -o '^{"id":"[0-9a-f]\{64\}"' "results/$1.image.json"; }
+one-image results images/b.img
+holds "an id" id_of images_b.img
+one-image results images/a.img
+is "another name, the same id" "$(id_of images_a.img)" "$(id_of images_b.img)"
+holds "another state, another id" [ "$(id_of images_b_b.img)" != "$(id_of images_b.img)" ]
+holds "the record has info and subvolumes" grep -q \
+    '"info":{"label":.*"fsid":"[-0-9a-f]*".*,"subvolumes":\[{"subvolume":5,.*"uuid":"[-0-9a-f]*"' \
+    results/images_b.img.image.json
 echo kept > results/images_a.img.image.json
 one-image results images/a.img
 is "what is done is not done again" "$(cat results/images_a.img.image.json)" kept
