@@ -290,7 +290,7 @@ struct du {
     size_t part_count, part_capacity;
     struct used_extent *extents;
     size_t extent_count, extent_capacity;
-    uint64_t next_offset, next_address; /* where the last part ends; 0: there is none */
+    uint64_t next_offset, next_address; /* end of the last part; 0: none */
 };
 
 /* The addresses to look up. */

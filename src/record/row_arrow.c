@@ -20,7 +20,7 @@
 
 /* Packed rows. */
 
-/* What a column of the stream holds. */
+/* The type of a column of the stream. */
 enum kind { UNSIGNED, SIGNED, TIME, TRUTH, TEXT, BYTES };
 
 static enum kind kind_of(const struct bw_member *member)
@@ -279,7 +279,7 @@ static void append64(struct bw_buffer *flat, uint64_t value)
     bw_buffer_append(flat, &stored, sizeof stored);
 }
 
-/* Pads so that what follows `more` further bytes is aligned. */
+/* Pads so that the end of `more` further bytes is aligned. */
 static void align(struct bw_buffer *flat, size_t more, size_t alignment)
 {
     append_zeros(flat, (alignment - (flat->length + more) % alignment) % alignment);

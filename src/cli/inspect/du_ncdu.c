@@ -22,9 +22,9 @@
 #define BW_VERSION "unknown"
 #endif
 
-/* What an entry becomes. */
+/* An entry of the file. */
 struct item {
-    const char *name, *suffix; /* suffix: "", or what follows the name */
+    const char *name, *suffix; /* suffix: "", or appended to the name */
     size_t length;             /* of the name */
     uint64_t size;
     uint64_t inode; /* of a hard link; otherwise 0 */

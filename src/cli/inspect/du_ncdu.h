@@ -11,7 +11,7 @@
  * zeros. */
 struct du_ncdu {
     struct cmd_output *output;
-    const char *title;       /**< name of the top directory: what is shown */
+    const char *title;       /**< name of the top directory */
     struct bw_buffer folder; /**< path of the open directory below the top */
     struct bw_buffer text;   /**< the current piece of the output */
     bool begun;

@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "btrfs-walk/space.h"
 
-/** What to sort by. */
+/** Columns to sort by. */
 enum du_column {
     DU_UNSORTED,
     DU_BY_TOTAL,
