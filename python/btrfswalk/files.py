@@ -84,11 +84,13 @@ class Inode:
         check(lib.bw_inode_get(self._fs._handle, self._place, found))
         times = [lib.bw_time_nanoseconds(ffi.addressof(found, one))
                  for one in ("atime", "mtime", "ctime")]
-        whole = [one // 10**9 for one in times]
+        whole = [divmod(one, 10**9) for one in times]
+        sector = self._fs._sectorsize
         return os.stat_result(
             [found.mode, self.number, lib.bw_subvolume_id(self._place.subvolume), found.link_count,
-             found.uid, found.gid, found.size, *whole, *(one / 1e9 for one in times), *times],
-            {"st_blocks": found.bytes // 512, "st_blksize": 4096,
+             found.uid, found.gid, found.size, *(seconds for seconds, _ in whole),
+             *(seconds + 1e-9 * rest for seconds, rest in whole), *times],
+            {"st_blocks": -(-found.bytes // sector) * sector // 512, "st_blksize": sector,
              "st_rdev": os.makedev(lib.bw_inode_major(found), lib.bw_inode_minor(found))})
 
     def open(self, *, unchecked: bool = False) -> "File":

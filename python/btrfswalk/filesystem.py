@@ -2,6 +2,7 @@
 """Open file systems and their subvolumes."""
 import atexit
 import collections
+import functools
 import json
 import logging
 import uuid
@@ -150,6 +151,10 @@ class FileSystem:
         found = ffi.new("struct bw_superblock_info *")
         lib.bw_fs_superblock(self._handle, found)
         return structures.convert("struct bw_superblock_info", found)
+
+    @functools.cached_property
+    def _sectorsize(self) -> int:
+        return int(self.superblock.sectorsize)
 
     def devices(self) -> "list[Any]":
         """Its devices, missing ones included: structures.DeviceInfo."""

@@ -141,7 +141,8 @@ class Stream(Generic[T]):
         self._channel = Channel(limit)
         self._thread: "threading.Thread | None" = None
         self._work, self._expand = (run, convert), expand
-        self._batch: "collections.deque[T]" = collections.deque()
+        self._taken: "collections.deque[Any]" = collections.deque()
+        self._batch: "Iterator[T]" = iter(())
         owner._open.add(self)
 
     @property
@@ -161,14 +162,16 @@ class Stream(Generic[T]):
         self.close()
 
     def __next__(self) -> T:
-        while not self._batch:
+        while True:
+            for result in self._batch:
+                return result
             if not self._thread:
                 self._thread = threading.Thread(target=self._channel.work, args=self._work,
                                                 daemon=True)
                 self._thread.start()
-            for result in self._channel.take():
-                self._batch.extend(self._expand(result))
-        return self._batch.popleft()
+            if not self._taken:
+                self._taken = self._channel.take()
+            self._batch = iter(self._expand(self._taken.popleft()))
 
     def close(self) -> None:
         """Ends the function that finds the results, and waits for its end."""
@@ -177,4 +180,5 @@ class Stream(Generic[T]):
             self._thread.join()
         else:
             self._channel.finish()
-        self._batch.clear()
+        self._taken.clear()
+        self._batch = iter(())

@@ -146,7 +146,8 @@ class Files(Opened):
 
     def test_stat(self):
         fs = self.opened("people")
-        for row in program("ls", "-R", "-o", "path,inode,mode,nlink,uid,gid,size,mtime,atime,ctime",
+        for row in program("ls", "-R", "-o", "path,inode,mode,nlink,uid,gid,size,mtime,atime,ctime"
+                           ",allocated",
                            image("people")):
             found = fs.stat(row["path"], follow=False)
             self.assertEqual(
@@ -154,6 +155,7 @@ class Files(Opened):
                  found.st_size, found.st_mtime_ns, found.st_atime_ns, found.st_ctime_ns),
                 tuple(row[name] for name in ("inode", "mode", "nlink", "uid", "gid", "size",
                                              "mtime", "atime", "ctime")), row["path"])
+            self.assertEqual(found.st_blocks, -(-row["allocated"] // 4096) * 8)
             self.assertEqual(stat.S_ISDIR(found.st_mode),
                              fs.lookup(row["path"], follow=False).is_dir())
 
