@@ -9,12 +9,14 @@ Each history (history.py) works in one subvolume, of which snapshots are taken. 
 options, and `btrfs receive` makes subvolumes of them on another file system. A mount must show the
 same in both: names, types, modes, owners, sizes, contents, hard links, targets, extended attributes
 and times. Full streams must equal those of `btrfs send` byte by byte, unless extents have several
-sources of clones. Needs root, btrfs-progs and a kernel with btrfs.
+sources of clones. Then `check --stream-of` reads these streams, and those of the kernel, and compares
+them with what was sent and with what was received. Needs root, btrfs-progs and a kernel with btrfs.
 """
 import os
 import struct
 import subprocess
 import sys
+import tempfile
 
 import kernel
 from diff import Work
@@ -30,6 +32,7 @@ class Source(Work):
     def __init__(self, seed, directory):
         super().__init__(seed, directory)
         self.trees, self.streams = {}, {}
+        self.chain, self.latest = [], None  # streams of the kernel, each based on the one before
 
     def reuse_numbers(self):
         """After a mount, numbers of deleted inodes at the end are given to new ones."""
@@ -77,6 +80,18 @@ class Source(Work):
         if path := self.some(self.random.choice("fd")):
             run("setfacl", "-m", f"u:{self.random.randrange(9)}:r--", path)
 
+    def inherited(self):
+        """What new files in a directory inherit; sometimes in the top directory."""
+        path = self.path("live") if self.random.random() < 0.1 else self.some("d")
+        kind = self.random.randrange(4)
+        if path and kind == 0:
+            run("setfacl", "-d", "-m", f"u:{self.random.randrange(9)}:r--", path)
+        elif path and kind == 1:
+            run("setfacl", "-k", path)
+        elif path:
+            run("btrfs", "property", "set", path, "compression",
+                self.random.choice(["zstd", "lzo", ""]))
+
     def strange_names(self):
         directory = os.path.dirname(self.fresh())
         for name in (b"o257-7-0", b"o300-9-0", b"new\nline", b"\xff\xfe", b"x" * 255):
@@ -86,7 +101,8 @@ class Source(Work):
 
     def usual_steps(self):
         return super().usual_steps() + [self.inside_out, self.turn, self.turn, self.capability,
-                                        self.acl, self.strange_names, self.inside_top]
+                                        self.acl, self.strange_names, self.inside_top,
+                                        self.inherited, self.inherited]
 
     def inside_top(self):
         """In the top directory, where temporary names are."""
@@ -107,6 +123,12 @@ class Source(Work):
         for words, options in PROTOCOLS.items() if streams else ():
             self.streams[name, words] = kernel.output("btrfs", "send", "-q", *options,
                                                       self.path(name))
+        if streams:
+            parent = ["-p", self.path(self.latest)] if self.latest else []
+            self.chain.append(kernel.output("btrfs", "send", "-q", *parent,
+                                            *self.random.choice(list(PROTOCOLS.values())),
+                                            self.path(name)))
+        self.latest = name
 
 
 def shown(tree):
@@ -117,9 +139,6 @@ def shown(tree):
             continue
         kept[path] = {key: value for key, value in entry.items()
                       if key not in ("inode", "blocks", "ctime")}
-        # What is made in a directory with this property inherits it.
-        kept[path]["xattrs"] = {key: value for key, value in entry["xattrs"].items()
-                                if key != "btrfs.compression"}
         if entry["mode"] & 0o170000 == 0o040000:
             del kept[path]["size"]
             del kept[path]["nlink"]
@@ -167,7 +186,25 @@ def choose_options(source, names, at):
     return options + words
 
 
-def send_and_receive(options, source, target, names):
+def check_streams(options, what, streams, images):
+    """Whether streams yield the subvolumes in images."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number, stream in enumerate(streams):
+            with open(os.path.join(folder, f"{number:03}"), "wb") as file:
+                file.write(stream)
+        words = [word for image in images for word in ("--stream-of", image)]
+        result = subprocess.run([options.program, "check", "-q", "--all", *words, folder],
+                                check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if result.returncode or result.stdout:
+            yield f"{what}: check: status {result.returncode}: {result.stdout[:500]}"
+
+
+def has_inherited(tree):
+    return any(name in tree["/"]["xattrs"]
+               for name in ("btrfs.compression", "system.posix_acl_default"))
+
+
+def send_and_receive(options, source, target, names, streams):
     program = kernel.Program(options.program, source.images)
     for at, name in enumerate(names):
         words = choose_options(source, names, at)
@@ -180,6 +217,7 @@ def send_and_receive(options, source, target, names):
         if wrong and options.bytes:
             with open(f"{options.bytes}/failed-{name}", "wb") as file:
                 file.write(sent.stdout)
+        streams.append(sent.stdout)
         if not wrong:
             wrong = list(differences(title, source.trees[name],
                                      kernel.read_tree(target.path(name))))
@@ -212,6 +250,8 @@ def is_alike(ours, theirs):
 def compare_bytes(options, source, names):
     program = kernel.Program(options.program, source.images)
     for name in names:
+        if has_inherited(source.trees[name]):
+            continue  # the kernel sends these attributes before the files that would inherit them
         for words, protocol in PROTOCOLS.items():
             ours = program.ask("send", *protocol, name).stdout
             theirs = source.streams[name, words]
@@ -240,7 +280,12 @@ def compare(options, seed, directory):
                                                       4 << 30), check=True)
             target.images = [os.path.join(target.directory, "t.img")]
             target.attach()
-            yield from send_and_receive(options, source, target, names)
+            streams = []
+            yield from send_and_receive(options, source, target, names, streams)
+        if streams:
+            yield from check_streams(options, "sent", streams, source.images)
+            yield from check_streams(options, "received", streams, target.images)
+        yield from check_streams(options, "the kernel's", source.chain, source.images)
         yield from compare_bytes(options, source, names)
 
 
