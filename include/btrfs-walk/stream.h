@@ -37,7 +37,8 @@ enum bw_send_reason {
     BW_SEND_OWN,      /**< it can */
     BW_SEND_WRITABLE, /**< it is not read-only: under the same UUID, it may be something else later
                        */
-    BW_SEND_PAST,     /**< it is read from an older generation, or its log was replayed */
+    BW_SEND_PAST,     /**< it is read from an older generation, or from a root tree that was rebuilt
+                         and may be older */
     BW_SEND_NO_UUID,  /**< it has none, as those made by old kernels */
 };
 

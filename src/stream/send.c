@@ -15,6 +15,13 @@ static bool is_zero(const uint8_t uuid[BW_UUID_SIZE])
     return memcmp(uuid, zeros, BW_UUID_SIZE) == 0;
 }
 
+/* Whether the trees may not be those of the last commit. */
+static bool may_be_older(const struct bw_fs *fs)
+{
+    return fs->is_past || (!fs->is_stream && !fs->is_remade &&
+                           fs->root_tree.root.bytenr != fs->superblock.root.bytenr);
+}
+
 struct bw_error *bw_send_identity(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                   struct bw_send_identity *identity)
 {
@@ -26,7 +33,7 @@ struct bw_error *bw_send_identity(struct bw_fs *fs, const struct bw_subvolume *s
     identity->ctransid = info.ctransid;
     identity->reason = !info.read_only           ? BW_SEND_WRITABLE
                        : is_zero(identity->uuid) ? BW_SEND_NO_UUID
-                       : fs->is_past             ? BW_SEND_PAST
+                       : may_be_older(fs)        ? BW_SEND_PAST
                                                  : BW_SEND_OWN;
     return NULL;
 }

@@ -205,12 +205,16 @@ static struct bw_error *identify(struct bw_fs *fs, const struct bw_subvolume *su
     return NULL;
 }
 
-/* Finds the subvolume with an identity; NULL if there is none. */
+/* Finds the subvolume with an identity; NULL if there is none, or the UUID is not set. */
 static struct bw_error *find_identity(struct bw_fs *fs, const uint8_t uuid[BW_UUID_SIZE],
                                       const struct bw_subvolume **found)
 {
+    static const uint8_t none[BW_UUID_SIZE];
     uint8_t own[BW_UUID_SIZE];
-    for (*found = NULL; (*found = bw_subvolume_next(fs, *found));) {
+    *found = NULL;
+    if (memcmp(uuid, none, sizeof none) == 0)
+        return NULL;
+    while ((*found = bw_subvolume_next(fs, *found))) {
         struct bw_error *error = identify(fs, *found, own);
         if (!error && memcmp(own, uuid, BW_UUID_SIZE) == 0)
             return NULL;
