@@ -275,7 +275,7 @@ bool bw_file_holds_superblock(const char *path, uint64_t offset, uint8_t fsid[BW
  * another format: LUKS, LVM, MD or partclone. For the same callers. */
 bool bw_file_holds_container(const char *path, uint64_t offset);
 
-/** Whether a file begins as a send stream. For the same callers. */
+/** Whether a file begins as a send stream, perhaps after decompression. For the same callers. */
 bool bw_file_holds_stream(const char *path);
 
 /** The state of a device. */

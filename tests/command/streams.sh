@@ -54,6 +54,27 @@ expect "devices of a chain" 0 - devices -o device_state,generation folder
 is "none is stale" "$(sort -u "$WORK/out")" "$(printf 'present\t3')"
 expect "check of a folder" 0 '0 errors' check folder
 
+# Compressed streams.
+for tool in zstd lz4 xz gzip; do
+    if ! command -v $tool > /dev/null; then
+        skip $tool "streams that it compresses"
+        continue
+    fi
+    mkdir packed-$tool
+    for stream in full second third; do
+        $tool -c < $stream > packed-$tool/$stream
+    done
+    if [ $tool = lz4 ] && ! "$PROGRAM" packed-$tool > /dev/null 2>&1; then
+        skip liblz4 "streams that lz4 compresses"
+        continue
+    fi
+    same "a folder with $tool" third packed-$tool
+    same "operands with $tool" second packed-$tool/full packed-$tool/second
+    expect "check of $tool" 0 '0 errors' check --stream-of "$image" packed-$tool/full second
+    expect "the commands in $tool" 0 - dump packed-$tool/full
+    holds "are the same" cmp "$WORK/out" <("$PROGRAM" dump full)
+done
+
 expect "paths" 0 - walk full
 holds "begin with the subvolume" out_has '^/first/swap/3$'
 expect "subvolumes" 0 - subvolumes -o subvolume_path,ro,snapshot full -d second

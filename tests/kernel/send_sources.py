@@ -14,6 +14,7 @@ sfdisk and zstd for some of the images.
 """
 import os
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -116,8 +117,15 @@ WHOLE = {"qcow2": "qemu-img", "compressed": "zstd", "partition": "sfdisk", "degr
 
 
 def contents(stream):
-    """All commands but the first. The UUID in it may be lost, and is a new one then."""
-    return list(commands(stream))[1:]
+    """All commands but the first, without the UUID of the subvolume. That may be lost, and is a new
+    one then."""
+    found = list(commands(stream))
+    first, at, uuid = found[0][1], 10, b""
+    while not uuid and at < len(first):
+        kind, length = struct.unpack_from("<HH", first, at)
+        uuid = first[at + 4:at + 4 + length] if kind == 1 else b""
+        at += 4 + length
+    return [(kind, data[10:].replace(uuid, bytes(16))) for kind, data in found[1:]]
 
 
 def compare_variant(program, name, images, wanted):
