@@ -95,7 +95,8 @@ struct bw_send_summary {
     uint64_t cloned;      /**< bytes of contents that are cloned by the receiver */
     uint64_t lost;        /**< number of unreadable ranges that were replaced by zeros, or of files
                              that were left out */
-    uint64_t reserved[8]; /**< zeros: room for more members */
+    int64_t growth;       /**< sum of the sizes of the regular files, minus that of the parent */
+    uint64_t reserved[7]; /**< zeros: room for more members */
 };
 
 /**

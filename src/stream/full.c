@@ -225,6 +225,8 @@ static struct bw_error *end_inode(struct bw_sender *sender)
                                        .mtime = current->inode.mtime,
                                        .ctime = current->inode.ctime,
                                        .otime = current->inode.otime};
+    if (S_ISREG(current->inode.mode))
+        sender->summary.growth += (int64_t)current->inode.size;
     if (S_ISREG(current->inode.mode) && current->size_there != current->inode.size)
         bw_send_truncate(sender, current->inode.size);
     bw_send_owner(sender);

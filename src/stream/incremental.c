@@ -247,6 +247,14 @@ static bool is_same_file(const struct bw_diff_file files[2])
              !((files[0].inode.mode ^ files[1].inode.mode) & S_IFMT)));
 }
 
+static void add_growth(struct bw_sender *sender, const struct bw_diff_file files[2])
+{
+    for (unsigned side = 0; side < 2; side++)
+        if (files[side].exists && S_ISREG(files[side].inode.mode))
+            sender->summary.growth +=
+                side ? (int64_t)files[side].inode.size : -(int64_t)files[side].inode.size;
+}
+
 static struct bw_error *collect_one(struct bw_sender *sender, size_t touched,
                                     struct bw_diff_names names[2])
 {
@@ -263,6 +271,7 @@ static struct bw_error *collect_one(struct bw_sender *sender, size_t touched,
             BW_TRY(bw_diff_names_read(tree, number, &names[side]));
         lost |= files[side].lost || names[side].lost;
     }
+    add_growth(sender, files);
     if (lost)
         return bw_send_lose(sender, bw_error_create(BW_ERROR_CORRUPT,
                                                     "inode %" PRIu64

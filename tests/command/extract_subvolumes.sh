@@ -32,7 +32,10 @@ is "one that has changed is not" \
     "$(stat -c %i "$WORK/linked"/{first,second}/swap/3 | sort -u | wc -l)" 2
 is "hard links within a snapshot" \
     "$(stat -c %i "$WORK/linked/first/swap/1" "$WORK/linked/first/later/link" | sort -u | wc -l)" 1
-holds "a message with sizes" grep -qE '4 subvolumes: .* written, .* hard links' "$WORK/err"
+size=$(find "$WORK/all" -type f -printf '%i %s\n' | sort -u |
+    awk '{ bytes += $2 } END { printf "%.2fMiB", bytes / 1048576 }')
+holds "a message with sizes" grep -qE "4 subvolumes with files of $size: .* written, .* links" \
+    "$WORK/err"
 holds "one subvolume" extract -C "$WORK/one" "$image" second
 is "alone" "$(ls "$WORK/one")" second
 holds "nested subvolumes" extract -C "$WORK/nested" "$BUILD/fixtures/subvolumes/dev1.img"

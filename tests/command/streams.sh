@@ -56,18 +56,12 @@ expect "check of a folder" 0 '0 errors' check folder
 
 # Compressed streams.
 for tool in zstd lz4 xz gzip; do
-    if ! command -v $tool > /dev/null; then
-        skip $tool "streams that it compresses"
-        continue
-    fi
+    have $tool && grep -q "$tool=0" <(tr A-Z a-z < "$BUILD/features") && continue
+    if ! have $tool; then skip $tool "streams that it compresses"; continue; fi
     mkdir packed-$tool
     for stream in full second third; do
         $tool -c < $stream > packed-$tool/$stream
     done
-    if [ $tool = lz4 ] && ! "$PROGRAM" packed-$tool > /dev/null 2>&1; then
-        skip liblz4 "streams that lz4 compresses"
-        continue
-    fi
     same "a folder with $tool" third packed-$tool
     same "operands with $tool" second packed-$tool/full packed-$tool/second
     expect "check of $tool" 0 '0 errors' check --stream-of "$image" packed-$tool/full second

@@ -375,16 +375,20 @@ static struct bw_error *place_all(struct extraction *extraction)
 static void print_sizes(const struct extraction *extraction, const struct answer *answer)
 {
     const struct bw_receiver_summary *summary = &answer->summary;
-    char written[BW_SIZE_ROOM] = {0}, cloned[BW_SIZE_ROOM] = {0};
+    char size[BW_SIZE_ROOM] = {0}, written[BW_SIZE_ROOM] = {0}, cloned[BW_SIZE_ROOM] = {0};
+    uint64_t bytes = 0;
     if (extraction->common->messages.quiet)
         return;
+    for (size_t i = 0; i < extraction->list.count; i++)
+        bytes += extraction->list.items[i].size;
+    bw_write_size(size, bytes, false);
     bw_write_size(written, summary->written, false);
     bw_write_size(cloned, summary->cloned, false);
     fprintf(stderr,
-            "btrfs-walk: %" PRIu64 " subvolume%s: %s written, %s shared, %" PRIu64
+            "btrfs-walk: %" PRIu64 " subvolume%s with files of %s: %s written, %s cloned, %" PRIu64
             " hard link%s between snapshots\n",
-            summary->subvolumes, bw_plural(summary->subvolumes), written, cloned, summary->linked,
-            bw_plural(summary->linked));
+            summary->subvolumes, bw_plural(summary->subvolumes), size, written, cloned,
+            summary->linked, bw_plural(summary->linked));
     if (answer->missed > LISTED)
         fprintf(stderr, "btrfs-walk: and %" PRIu64 " more that could not be restored\n",
                 answer->missed - LISTED);

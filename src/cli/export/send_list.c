@@ -125,6 +125,7 @@ struct bw_error *cmd_send_list_send(struct cmd_send_list *list, size_t number,
     memcpy(sent->uuid, summary.uuid, sizeof sent->uuid);
     sent->side.uuid = sent->uuid;
     sent->is_there = true;
+    sent->size = (parent ? parent->size : 0) + (uint64_t)summary.growth;
     return NULL;
 }
 
