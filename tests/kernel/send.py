@@ -9,8 +9,9 @@ Each history (history.py) works in one subvolume, of which snapshots are taken. 
 options, and `btrfs receive` makes subvolumes of them on another file system. A mount must show the
 same in both: names, types, modes, owners, sizes, contents, hard links, targets, extended attributes
 and times. Full streams must equal those of `btrfs send` byte by byte, unless extents have several
-sources of clones. Then `check --stream-of` reads these streams, and those of the kernel, and compares
-them with what was sent and with what was received. Needs root, btrfs-progs and a kernel with btrfs.
+sources of clones. Then `check --stream-of` reads these streams, and those of the kernel, and
+compares them with what was sent and with what was received. Needs root, btrfs-progs and a kernel
+with btrfs.
 """
 import os
 import struct
