@@ -175,7 +175,7 @@ static bool has_superblock(const struct bw_image_set *set)
     return false;
 }
 
-/* Only the files of the streams, or a file system that is made of them. */
+/* Only the files of the streams, or a file system with their subvolumes. */
 static struct bw_error *open_streams(struct bw_fs *fs, struct bw_image_set *set)
 {
     fs->is_stream = true;

@@ -86,7 +86,7 @@ typedef struct bw_error *bw_passphrase_source(void *context, const char *volume,
 struct bw_fs_options {
     size_t struct_size;       /**< sizeof(struct bw_fs_options) */
     const char *const *paths; /**< image files, block devices or addresses of servers (servers.h),
-                                 in any order; a folder stands for the send streams in it */
+                                 in any order; of a folder, the send streams in it are read */
     size_t path_count;        /**< at least 1; may be 0 if a volfile names the images */
     int superblock_copy;      /**< 0: the best one; or another of the numbers above */
     const struct bw_graph_options *graph; /**< NULL: the default graph */

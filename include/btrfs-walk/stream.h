@@ -44,7 +44,7 @@ enum bw_send_reason {
 
 /** The identity of a subvolume in streams. */
 struct bw_send_identity {
-    uint8_t uuid[BW_UUID_SIZE]; /**< the received UUID if there is one; otherwise its own UUID */
+    uint8_t uuid[BW_UUID_SIZE]; /**< the received UUID if it has one; otherwise its own UUID */
     uint64_t ctransid;          /**< transaction of its last change */
     enum bw_send_reason reason; /**< BW_SEND_OWN: streams use this UUID. Otherwise, bw_send() uses a
                                    random one */

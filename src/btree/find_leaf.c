@@ -59,8 +59,8 @@ static bool holds(const struct bw_key *first, const struct bw_key *end, const st
     return bw_key_compare(first, key) <= 0 && bw_key_compare(key, end) < 0;
 }
 
-/* Whether the search continues from the leaf before, or the one before that. Otherwise it may jump
- * again, and the next leaves may not be needed. */
+/* Whether the search continues at the next leaf, or skips only one. Otherwise it may jump again,
+ * and the next leaves may not be needed. */
 static bool continues(const struct bw_leaf_finder *finder, const struct bw_node *node,
                       uint32_t slot)
 {

@@ -15,7 +15,7 @@ static bool is_zero(const uint8_t uuid[BW_UUID_SIZE])
     return memcmp(uuid, zeros, BW_UUID_SIZE) == 0;
 }
 
-/* Whether the trees may not be those of the last commit. */
+/* Whether the trees may be older than the last commit. */
 static bool may_be_older(const struct bw_fs *fs)
 {
     return fs->is_past || (!fs->is_stream && !fs->is_remade &&

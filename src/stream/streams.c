@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A file system in memory that is made of send streams. Each image is a device, and one chunk of
- * single data maps logical addresses to it, so extents are read from the stream. The trees are in
- * memory: a chunk tree; a subvolume for each one in the streams; the top-level subvolume with their
- * names; and the root tree.
+ * A file system in memory with the subvolumes of send streams. Each image is a device, and one
+ * chunk of single data maps logical addresses to it, so extents are read from the stream. The trees
+ * are in memory: a chunk tree; a subvolume for each one in the streams; the top-level subvolume
+ * with their names; and the root tree.
  */
 #include "stream/streams.h"
 

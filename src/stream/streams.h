@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A file system in memory that is made of send streams. src/open.c calls it. */
+/* A file system in memory with the subvolumes of send streams. src/open.c calls it. */
 #ifndef BW_STREAM_STREAMS_H
 #define BW_STREAM_STREAMS_H
 

@@ -205,7 +205,7 @@ static struct bw_error *identify(struct bw_fs *fs, const struct bw_subvolume *su
     return NULL;
 }
 
-/* Finds the subvolume with an identity; NULL if there is none, or the UUID is not set. */
+/* Finds the subvolume with an identity; NULL if no subvolume has it, or the UUID is not set. */
 static struct bw_error *find_identity(struct bw_fs *fs, const uint8_t uuid[BW_UUID_SIZE],
                                       const struct bw_subvolume **found)
 {
@@ -232,7 +232,7 @@ static struct bw_error *use_streamed(struct comparison *comparison,
     return bw_subvolume_path(comparison->check->session.fs, streamed, &comparison->top, NULL);
 }
 
-/* A stream of a writable subvolume has a UUID of its own; then the last subvolume is meant. */
+/* A stream of a writable subvolume has a new UUID. Then this uses the last subvolume. */
 static struct bw_error *compare_named(struct comparison *comparison, const char *name)
 {
     struct bw_fs *streams = comparison->check->session.fs;

@@ -12,7 +12,7 @@ struct cmd_sent {
     struct bw_subvolume_info info;
     uint8_t uuid[BW_UUID_SIZE]; /**< that a stream has given it */
     bool is_there;              /**< the receiver has it */
-    uint64_t size;              /**< sum of the sizes of its regular files, when it is there */
+    uint64_t size;              /**< sum of the sizes of its regular files, once it was sent */
     char *name;                 /**< for the receiver; NULL: its own. The list frees it */
 };
 
