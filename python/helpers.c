@@ -25,6 +25,8 @@ static struct bw_error *python_items_next(struct bw_items *items, struct python_
         struct bw_error *error = bw_items_next(items, &item, &copy->location);
         if (error || !item)
             return error;
+        if (item->size > LARGEST_ITEM)
+            return bw_error_create(BW_ERROR_CORRUPT, "an item of %u bytes", item->size);
         copy->item = *item;
         copy->item.data = memcpy(data, item->data, item->size);
         data += item->size;

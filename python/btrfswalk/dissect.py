@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A file system for dissect.target: `target.filesystems.add(BtrfsWalkFilesystem("disk.img"))`.
 
-It was written for the interface of dissect.target 3.12, and tested with replacements of its base
-classes, not with the package itself.
+It follows the interface of the classes Filesystem and FilesystemEntry there, and was tested with
+replacements of these classes, not with the package itself.
 """
 import io
 import posixpath

@@ -6,7 +6,6 @@ import json
 import os
 import posixpath
 import stat
-import threading
 from typing import TYPE_CHECKING, Any, Iterator
 
 from . import options, records, structures
@@ -130,10 +129,13 @@ class Inode:
         """Its extents, holes included, in the order of their offsets: structures.Extent."""
         with self.open() as file:
             extent = ffi.new("const struct bw_extent **")
-            check(lib.bw_file_next_extent(file._handle, extent))
-            while extent[0]:
-                yield structures.convert("struct bw_extent", extent[0])
-                check(lib.bw_file_next_extent(file._handle, extent))
+            while True:
+                with file._resource.lock:
+                    check(lib.bw_file_next_extent(file._resource.get(), extent))
+                    if not extent[0]:
+                        return
+                    found = structures.convert("struct bw_extent", extent[0])
+                yield found
 
     def iterdir(self, path: str = "") -> "Iterator[Entry]":
         """The entries of a directory, in the order of a mount. Entries that cannot be read are
@@ -144,12 +146,14 @@ class Inode:
                                     directory))
         handle = self._fs._own(directory[0], lib.bw_directory_close)
         try:
-            check(lib.bw_directory_next(handle.get(), entry))
-            while entry[0]:
-                name = structures.decode(ffi.buffer(entry[0].name, entry[0].name_length)[:])
-                place = ffi.new("struct bw_place *", entry[0].place)
+            while True:
+                with handle.lock:
+                    check(lib.bw_directory_next(handle.get(), entry))
+                    if not entry[0]:
+                        return
+                    name = structures.decode(ffi.buffer(entry[0].name, entry[0].name_length)[:])
+                    place = ffi.new("struct bw_place *", entry[0].place)
                 yield Entry(self._fs, posixpath.join(path or "/", name), place)
-                check(lib.bw_directory_next(handle.get(), entry))
         finally:
             handle.close()
 
@@ -207,16 +211,13 @@ class File(io.RawIOBase):
         opened = ffi.new("struct bw_file **")
         check(lib.bw_file_open(fs._handle, place, made, opened))
         self._resource = fs._own(opened[0], lib.bw_file_close)
-        self._lock, self._offset = threading.Lock(), 0
-
-    @property
-    def _handle(self) -> Any:
-        return self._resource.get()
+        self._offset = 0
 
     @property
     def size(self) -> int:
         """Bytes of the file, as its inode says."""
-        return int(lib.bw_file_inode(self._handle).size)
+        with self._resource.lock:
+            return int(lib.bw_file_inode(self._resource.get()).size)
 
     def close(self) -> None:
         if not self.closed:
@@ -251,8 +252,9 @@ class File(io.RawIOBase):
 
     def _read(self, buffer: Any, offset: int) -> int:
         got = ffi.new("size_t *")
-        with self._lock, ffi.from_buffer("char[]", buffer, require_writable=True) as target:
-            check(lib.bw_file_read(self._handle, offset, target, len(target), got))
+        with (self._resource.lock,
+              ffi.from_buffer("char[]", buffer, require_writable=True) as target):
+            check(lib.bw_file_read(self._resource.get(), offset, target, len(target), got))
         return int(got[0])
 
 
@@ -314,7 +316,8 @@ class Items:
         """The next items; None if there is only an error before them, which has been reported."""
         batch, count = ffi.new("struct python_item[]", self.BATCH), ffi.new("size_t *", self.BATCH)
         data = ffi.new("uint8_t[]", self.BYTES)
-        error = lib.python_items_next(self._resource.get(), batch, count, data, self.BYTES)
+        with self._resource.lock:
+            error = lib.python_items_next(self._resource.get(), batch, count, data, self.BYTES)
         if error:
             lib.bw_fs_report(self._fs._handle, lib.BW_DAMAGE, error)
         found = [Item(self._fs, structures.convert("struct bw_key", one.item.key),

@@ -5,6 +5,7 @@ import collections
 import functools
 import json
 import logging
+import threading
 import uuid
 import weakref
 from typing import Any, Iterable, Iterator, NamedTuple
@@ -27,10 +28,12 @@ class Message(NamedTuple):
 
 
 class Resource:
-    """A handle of C, which is closed at the latest together with its file system."""
+    """A handle of C, which is closed at the latest together with its file system. Hold `lock` while
+    you use what `get()` returns."""
 
     def __init__(self, fs: "FileSystem", handle: Any, close: Any) -> None:
         self._fs, self._handle, self._close = fs, handle, close
+        self.lock = threading.RLock()
 
     def get(self) -> Any:
         if self._handle is None:
@@ -38,9 +41,10 @@ class Resource:
         return self._handle
 
     def close(self) -> None:
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            self._close(handle)
+        with self.lock:
+            handle, self._handle = self._handle, None
+            if handle is not None:
+                self._close(handle)
 
     def __del__(self) -> None:
         self.close()
@@ -71,8 +75,9 @@ class FileSystem:
     """An unmounted btrfs file system, from image files or block devices, in any order.
 
     Options are the members of struct bw_fs_options and, to open an older generation, of struct
-    bw_generation_choice (fs.h): `FileSystem("disk.img", log="ignore")`, or `generation=77`. Use it
-    in a `with` statement, or close it.
+    bw_generation_choice (fs.h): `log="ignore"`, `generation=77`, `keys=[{"bytes": b"secret"}]` for
+    encrypted volumes, `inside=["/vm/disk.raw"]` for an image in the file system. Use it in a `with`
+    statement, or close it.
 
     Damage does not end the methods that return many results. Each loss becomes one of the last
     `messages`, and a message of the logger "btrfswalk"; `status.damages` counts them. Several
@@ -89,8 +94,7 @@ class FileSystem:
         state, rest = options.split("struct bw_generation_choice", given)
         if state:
             rest["state"] = state
-        self._options = options.fill("struct bw_fs_options",
-                                     {"paths": list(images), **rest})
+        self._options = options.fill("struct bw_fs_options", {"paths": list(images), **rest})
         self._reporter = ffi.new_handle(self.messages)
         self._options.reporter = {"report": lib.python_report, "context": self._reporter}
         self._open: "weakref.WeakSet[Any]" = weakref.WeakSet()
@@ -180,13 +184,15 @@ class FileSystem:
             handle = lib.bw_subvolume_next(self._handle, handle)
 
     def subvolume(self, name: Any = 5) -> "Subvolume":
-        """The subvolume with an id, a UUID, or a path; "default" is the default one."""
+        """The subvolume with an id, a UUID, or a path; "default" is the default one. Other methods
+        accept the same as `subvolume`, and a Subvolume."""
         found = ffi.new("const struct bw_subvolume **")
         if isinstance(name, uuid.UUID):
             check(lib.bw_subvolume_by_uuid(self._handle, name.bytes, found))
         else:
-            text = str(name).encode() if isinstance(name, int) else structures.encode(name)
-            check(lib.bw_subvolume_by_name(self._handle, text, found))
+            number = getattr(name, "id", name)
+            text = str(number) if isinstance(number, int) else name
+            check(lib.bw_subvolume_by_name(self._handle, structures.encode(text), found))
         return Subvolume(self, found[0])
 
     # Files.
@@ -431,7 +437,10 @@ class Subvolume:
         return self.fs.open(path, self.id, unchecked=unchecked)
 
     def walk(self, start: Any = None, **given: Any) -> "Stream[Entry]":
-        return self.fs.walk(start, subvolume=str(self.id), **given)
+        return self.fs.walk(start, subvolume=self, **given)
+
+    def paths(self, start: Any = None, **given: Any) -> "Stream[str]":
+        return self.fs.paths(start, subvolume=self, **given)
 
     def items(self, first: Any = None, last: Any = None, *, keys: "str | None" = None) -> Items:
         return self.fs.items(self.id, first, last, keys=keys)

@@ -11,7 +11,6 @@ HIDDEN = {"struct_size", "reserved", "context", "visit", "consume", "write", "pr
           "selection", "reporter", "probes", "planned", "planned_context", "searched",
           "searched_context", "ask", "ask_context", "servers", "images", "held", "work", "finish"}
 
-
 # What the structures point to has to live as long as they do.
 KEPT: "weakref.WeakKeyDictionary[Any, list[Any]]" = weakref.WeakKeyDictionary()
 
@@ -76,7 +75,9 @@ def set_member(made: Any, c_name: str, name: str, value: Any) -> None:
 def pointer(ctype: Any, value: Any) -> "tuple[Any, int]":
     """Memory with a value that a member points to, and the number of its elements."""
     if ctype.item.cname in ("char", "void"):
-        data = structures.encode(value)
+        # Names of subvolumes may be their ids.
+        number = getattr(value, "id", value)
+        data = structures.encode(str(number) if isinstance(number, int) else value)
         return ffi.new("char[]", data), len(data)
     if ctype.item.kind == "pointer":
         texts = [ffi.new("char[]", structures.encode(one)) for one in listed(value)]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests of the package against the answers of the kernel in the fixtures, and against the program,
 whose answers other tests compare with the kernel. tests/command/python.sh sets IMAGES (the folder
-of unpacked fixtures), FIXTURES (their sources) and PROGRAM."""
+of unpacked fixtures), FIXTURES (their sources), CONTAINERS (a folder with two images) and
+PROGRAM."""
 import gc
 import hashlib
 import io
@@ -216,6 +217,7 @@ class Structures(Opened):
                              (row.uuid, row.otime, row.ro, row.parent_subvolume or 0))
             self.assertEqual(one.path, row.subvolume_path)
             self.assertEqual(fs.subvolume(info.uuid), one)
+            self.assertEqual(list(fs.paths(subvolume=row.subvolume)), list(one.paths()))
             self.assertEqual(
                 [entry.path for entry in one.walk()],
                 [found.path for found in records.read("fileinfo", program(
@@ -386,6 +388,37 @@ class Life(Opened):
         self.assertEqual(raised.exception.errno, 2)
         with self.assertRaisesRegex(TypeError, "colour"):
             btrfswalk.FileSystem(image("plain"), colour="red")
+
+    def test_options(self):
+        host, luks = (Path(os.environ["CONTAINERS"], name) for name in ("host.img", "luks.img"))
+        with btrfswalk.FileSystem(host, inside=["/vm/disk.raw"]) as fs:
+            inside = list(fs.paths())
+        with btrfswalk.FileSystem(luks, keys=[{"bytes": b"secret"}]) as fs:
+            self.assertEqual(fs.devices()[0].container, "LUKS2")
+            self.assertEqual(list(fs.paths()), inside)
+        with self.assertRaises(btrfswalk.Error):
+            btrfswalk.FileSystem(luks, keys=[{"bytes": b"other"}])
+        with self.assertRaisesRegex(btrfswalk.UsageError, "no volume nothing"):
+            btrfswalk.FileSystem(image("plain"), graph={
+                "edits": [{"kind": "option", "text": "nothing.mode=off"}]})
+
+    def test_closed_while_read(self):
+        fs = self.opened("compressed")
+        path = max(fs.walk(fields="size"), key=lambda entry: entry.info.size).path
+        file, failures = fs.open(path), []
+
+        def read():
+            try:
+                while True:
+                    file.pread(1 << 16, 0)
+            except ValueError as failure:
+                failures.append(str(failure))
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        file.close()
+        thread.join()
+        self.assertEqual(failures, ["it has been closed"])
 
     def test_types(self):
         for name in records.tables():

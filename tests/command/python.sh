@@ -34,6 +34,9 @@ make -C "$ROOT" -s python BUILD="$BUILD" PYTHON="$python" > "$WORK/log" 2>&1 ||
     { cat "$WORK/log"; fail "make python"; finish; }
 pass
 export PYTHONPATH=$BUILD/python/lib PROGRAM IMAGES=$BUILD/fixtures FIXTURES=$ROOT/fixtures
+export CONTAINERS=$WORK
+zstd -q -d "$ROOT/tests/data/containers/l2.img.zst" -o "$WORK/luks.img"
+zstd -q -d --sparse "$ROOT/tests/data/containers/host.img.zst" -o "$WORK/host.img"
 "$ROOT/scripts/unpack-fixtures" "$IMAGES" plain subvolumes people laptop big-directory data-shapes \
     compressed bad-data lost-leaf-first differences gone log-tree || exit 1
 holds "the types are those of the headers and records" \
