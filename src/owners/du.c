@@ -399,7 +399,11 @@ static struct bw_error *settle_parts(struct du *du)
     return NULL;
 }
 
-/* An extent of which the file uses several parts is stored once. */
+/* Extents of a file that are kept. */
+enum { MOST_EXTENTS = 1 << 20 };
+
+/* An extent of which the file uses several parts is stored once; in a file with more extents than
+ * are kept, perhaps more often. */
 static void settle_extents(struct du *du)
 {
     uint64_t stored = 0;
@@ -409,7 +413,7 @@ static void settle_extents(struct du *du)
         if (!i || du->extents[i].address != du->extents[i - 1].address)
             stored += du->extents[i].stored;
     if (du->extent_count)
-        du->sums[du->file->number].disk = stored;
+        du->sums[du->file->number].disk += stored;
     du->extent_count = 0;
 }
 
@@ -437,6 +441,8 @@ static struct bw_error *add_extent(struct du *du, uint64_t offset,
     const bool plain = extent->compression == BW_COMPRESS_NONE;
     const uint64_t begin = extent->disk_bytenr + (plain ? extent->offset : 0);
     struct sums *sums = &du->sums[du->file->number];
+    if (du->extent_count == MOST_EXTENTS)
+        settle_extents(du);
     if (!BW_ARRAY_RESERVE(du->extents, du->extent_count, du->extent_capacity))
         return bw_error_no_memory();
     du->extents[du->extent_count++] =
