@@ -194,8 +194,8 @@ static void drop_shared(const struct bw_pairs *pairs, struct reference *list, si
     *count = kept;
 }
 
-static void announce(const struct bw_pairs *pairs, struct read_ahead *ahead,
-                     const struct reference *list, size_t count)
+static void announce(struct bw_pairs *pairs, struct read_ahead *ahead, const struct reference *list,
+                     size_t count)
 {
     for (unsigned side = 0; side < 2; side++) {
         const struct bw_tree_reader *reader = &pairs->readers[side];
@@ -206,6 +206,7 @@ static void announce(const struct bw_pairs *pairs, struct read_ahead *ahead,
                     (struct bw_range){list[i].pointer.bytenr, reader->nodesize};
             if (ranges && (ranges == BW_MAX_CHILDREN || i + 1 == count)) {
                 bw_blocks_advise(reader, ahead->ranges, ranges);
+                pairs->announced += ranges;
                 ranges = 0;
             }
         }
@@ -300,7 +301,7 @@ static bool collect_leaves(const struct bw_pairs *pairs, struct read_ahead *ahea
 static bool read_ahead(struct read_ahead *ahead, struct cursor *cursors)
 {
     struct open_block *above[2] = {node_above(&cursors[0]), node_above(&cursors[1])};
-    const struct bw_pairs *pairs = cursors->pairs;
+    struct bw_pairs *pairs = cursors->pairs;
     const struct bw_key ends[2] = {end_of_next(above[0]), end_of_next(above[1])};
     const struct bw_key *end = bw_key_compare(&ends[0], &ends[1]) < 0 ? &ends[0] : &ends[1];
     bool added = true;
@@ -462,7 +463,7 @@ struct bw_error *bw_pairs_compare(struct bw_pairs *pairs)
     if (!cursors)
         return bw_error_no_memory();
     struct bw_error *error = begin_reading_ahead(&ahead, pairs);
-    pairs->blocks = 0;
+    pairs->blocks = pairs->announced = 0;
     for (unsigned side = 0; side < 2; side++) {
         const struct bw_block_pointer root = bw_tree_root_pointer(&pairs->trees[side], false);
         cursors[side].pairs = pairs;

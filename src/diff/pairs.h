@@ -28,7 +28,8 @@ struct bw_pairs {
     struct bw_error *(*lost)(void *context, unsigned side, const struct bw_block_pointer *pointer,
                              struct bw_error *error);
     void *context;
-    uint64_t blocks; /**< result: how many were read, or were lost */
+    uint64_t blocks;    /**< result: how many were read, or were lost */
+    uint64_t announced; /**< result: how many blocks were announced */
 };
 
 /** Compares. Returns the error of `take` or `lost`, or one of memory. */

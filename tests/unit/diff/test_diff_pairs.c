@@ -20,6 +20,7 @@ struct trees {
     uint32_t sizes[2][KEYS];
     bool told[KEYS], unknown[KEYS];
     unsigned losses;
+    uint64_t announced;
 };
 
 static struct bw_key key_of(size_t number)
@@ -132,6 +133,7 @@ static uint64_t compare(struct trees *trees, bool shared)
     memset(trees->told, 0, sizeof trees->told);
     trees->losses = 0;
     expect_success(bw_pairs_compare(&pairs));
+    trees->announced = pairs.announced;
     return pairs.blocks;
 }
 
@@ -180,6 +182,7 @@ static uint64_t count_unshared(const struct trees *trees)
 
 static void test_changes(void **state)
 {
+    uint64_t announced = 0, unshared_blocks = 0;
     (void)state;
     for (uint32_t seed = 1, round = 0; round < 40; round++) {
         struct trees trees;
@@ -188,11 +191,15 @@ static void test_changes(void **state)
         uint64_t read = compare(&trees, true);
         expect_all_told(&trees);
         /* One more if the tree has another root that the first one lies below. */
-        assert_in_range(read, 0, count_unshared(&trees) + 1);
+        const uint64_t unshared = count_unshared(&trees);
+        assert_in_range(read, 0, unshared + 1);
+        announced += trees.announced;
+        unshared_blocks += unshared;
         compare(&trees, false);
         expect_all_told(&trees);
         free_trees(&trees);
     }
+    assert_in_range(announced, unshared_blocks / 2, unshared_blocks);
 }
 
 /* A tree and itself, and a tree and nothing. */
