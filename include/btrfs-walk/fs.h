@@ -312,6 +312,26 @@ typedef struct bw_error *bw_device_visitor(void *context, const struct bw_device
  * tree are reported. */
 struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_visitor *visit, void *context);
 
+/** The bytes of a device. Any number of threads may use it. */
+struct bw_device_reader;
+
+/** Prepares reading a device. The caller owns `*reader`, which the file system must outlive.
+ * BW_ERROR_MISSING_DEVICE if its image was not given; BW_ERROR_NOT_FOUND if the device does
+ * not exist; BW_ERROR_UNSUPPORTED for metadumps and send streams, which contain no devices. */
+struct bw_error *bw_device_reader_open(struct bw_fs *fs, uint64_t devid,
+                                       struct bw_device_reader **reader);
+
+/** Size of its image, in bytes. */
+uint64_t bw_device_reader_size(const struct bw_device_reader *reader);
+
+/** Reads stored bytes from the device's image, without verification: if there are several images of
+ * it, from the first one that can read them. */
+struct bw_error *bw_device_reader_read(const struct bw_device_reader *reader, uint64_t offset,
+                                       void *buffer, uint32_t length);
+
+/** Frees it; NULL is allowed. */
+void bw_device_reader_close(struct bw_device_reader *reader);
+
 /** Receives a chunk; the view ends with the call. An error ends the iteration and is returned. */
 typedef struct bw_error *bw_chunk_visitor(void *context, const struct bw_chunk_info *chunk);
 

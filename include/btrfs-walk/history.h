@@ -141,6 +141,15 @@ typedef struct bw_error *bw_generation_tree_visitor(void *context,
 struct bw_error *bw_history_trees(struct bw_history *history, size_t state,
                                   bw_generation_tree_visitor *visit, void *context);
 
+/** Receives a range of logical addresses. An error ends the iteration and is returned. */
+typedef struct bw_error *bw_history_range_visitor(void *context, uint64_t logical, uint64_t length);
+
+/** Passes on the space that older generations need: all tree blocks that the scan has found, and
+ * the data that leaves of files among them refer to. In no order; ranges may overlap, and may be in
+ * use by the current generation, too. */
+struct bw_error *bw_history_ranges(const struct bw_history *history,
+                                   bw_history_range_visitor *visit, void *context);
+
 /** Opens a generation as a file system. `options` are the options with which the file system was
  * opened; their `state` is ignored. The caller owns `*fs`. */
 struct bw_error *bw_history_open_state(const struct bw_history *history, size_t state,

@@ -471,6 +471,22 @@ struct bw_placeinfo {
     struct bw_bytes device_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
 };
 
+/** Version 2, Evolving/Evolving/Common: a range of a device, with the members of qemu-img map. */
+struct bw_usedinfo {
+    uint64_t start; /**< offset on the device */
+    uint64_t length; /**< bytes from there on */
+    uint64_t depth; /**< always 0: there is no backing file */
+    uint64_t present; /**< the same as data */
+    uint64_t zero; /**< the range may be read as zeros, because its contents do not matter */
+    uint64_t data; /**< the range is in use: a copy needs it */
+    uint64_t offset; /**< the same as start */
+    /** superblock, reserved, system, metadata, data, log, parity, free or unallocated */
+    const char *kind;
+    uint64_t devid; /**< number of the device */
+    struct bw_bytes device; /**< image of the device */
+    struct bw_bytes device_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+};
+
 /** Version 2, Evolving/Evolving/Common: the use of a range of addresses. */
 struct bw_ownerinfo {
     /** data: of a file; metadata: a tree block that a file depends on; block: a tree block;

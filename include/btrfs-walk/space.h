@@ -123,6 +123,82 @@ struct bw_error *bw_device_map_find(const struct bw_device_map *map, uint64_t de
                                     uint64_t offset, uint64_t length,
                                     struct bw_device_place *place);
 
+/*
+ * The space in use: which ranges of a device a copy of it needs, with all copies and parity.
+ *
+ * A range is in use if the extent tree has it, or the free space tree does not list it as free, or
+ * a tree of the file system or of its log refers to it. If neither of the first two can be read,
+ * the whole chunk is in use. So damage adds to the ranges in use, and never removes any.
+ */
+
+/** The contents of a range of a device. */
+enum bw_used_kind {
+    BW_USED_SUPERBLOCK, /**< a copy of the superblock, or the zones of its log */
+    BW_USED_RESERVED,   /**< the first MiB; boot loaders may be there */
+    BW_USED_SYSTEM,     /**< chunks of the chunk tree, which are in use as a whole; and those of the
+                           remap tree */
+    BW_USED_LOG,        /**< tree blocks and data of the log, which no other tree refers to */
+    BW_USED_METADATA,
+    BW_USED_DATA,
+    BW_USED_HISTORY, /**< added by the caller, and otherwise free or unallocated */
+    BW_USED_PARITY,
+    BW_USED_FREE,        /**< nothing, in a chunk */
+    BW_USED_UNALLOCATED, /**< nothing, in no chunk; also after the end of the device */
+    BW_USED_KINDS,
+};
+
+/** "superblock", "reserved", ... */
+const char *bw_used_kind_name(enum bw_used_kind kind);
+
+/** A range of a device. */
+struct bw_used_range {
+    uint64_t devid, offset, length;
+    enum bw_used_kind kind;
+    bool in_use; /**< a copy needs it: also free space that parity covers together with space in
+                    use, or of a seed device, and unallocated space if the chunk tree is damaged */
+    uint64_t reserved[2]; /**< zeros: room for more members */
+};
+
+/** How to find the ranges in use. */
+struct bw_used_options {
+    size_t struct_size; /**< sizeof(struct bw_used_options) */
+    /** Also reads all files, in case that the extent tree lacks their data. */
+    bool files;
+    unsigned threads; /**< 0: one for each processor */
+    /** Called repeatedly; false ends the search with BW_ERROR_STOPPED. May be NULL. */
+    bool (*progress)(void *context);
+    void *context; /**< of `progress` */
+};
+
+/** The space in use. Once ranges of a device have been passed on and until a range is added, any
+ * number of threads may use it. */
+struct bw_used_map;
+
+/** Reads the extent tree, the free space tree, and the nodes of all trees. Takes 16 bytes of memory
+ * for each run of space in use without a gap. Lost blocks are reported. `options` may be NULL. The
+ * caller owns `*map`, which the file system must outlive. */
+struct bw_error *bw_used_map_open(struct bw_fs *fs, const struct bw_used_options *options,
+                                  struct bw_used_map **map);
+
+/** Frees it; NULL is allowed. */
+void bw_used_map_close(struct bw_used_map *map);
+
+/** Marks a range of logical addresses as in use, like blocks of older generations. */
+struct bw_error *bw_used_map_add(struct bw_used_map *map, uint64_t logical, uint64_t length);
+
+/** The same for a range of a device, like data in a chunk that only an older generation has. */
+struct bw_error *bw_used_map_add_device(struct bw_used_map *map, uint64_t devid, uint64_t offset,
+                                        uint64_t length);
+
+/** Receives a range; the view ends with the call. An error ends the iteration and is returned. */
+typedef struct bw_error *bw_used_visitor(void *context, const struct bw_used_range *range);
+
+/** Passes on all ranges of a device, ascending and without gaps, from its beginning to the end of
+ * its image, or of the device if that is missing. Reads nothing, except the raid stripe tree.
+ * BW_ERROR_NOT_FOUND if the device does not exist. */
+struct bw_error *bw_used_map_device(struct bw_used_map *map, uint64_t devid, bw_used_visitor *visit,
+                                    void *context);
+
 /** All chunks of one type and profile. Raw sizes count each copy and parity. */
 struct bw_usage_group {
     uint64_t type; /**< BW_GROUP_*: what they are for, and the profile */

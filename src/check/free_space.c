@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/bits.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/search.h"
@@ -66,18 +67,6 @@ static struct bw_finding_location free_space_location(const struct bw_free_space
                     .key = *key,
                     .logical = self->group->start,
                     .length = self->group->length}};
-}
-
-/* For sources: the next range of set bits from `*bit` on, which moves to its end: from `*first` to
- * before `*bit`. False if no bit is set. */
-static bool free_space_bits(const uint8_t *bytes, uint64_t bits, uint32_t *bit, uint32_t *first)
-{
-    while (*bit < bits && !(bytes[*bit / 8] >> *bit % 8 & 1))
-        ++*bit;
-    *first = *bit;
-    while (*bit < bits && bytes[*bit / 8] >> *bit % 8 & 1)
-        ++*bit;
-    return *first < *bit;
 }
 
 /* For sources: bytes of superblocks in the present block group. */
@@ -296,7 +285,7 @@ static bool next_in_bitmap(struct bw_free_space *self, struct bw_span *run)
     if (bits > item->size * UINT64_C(8))
         bits = item->size * UINT64_C(8);
     uint32_t first;
-    const bool found = free_space_bits(item->data, bits, &self->bit, &first);
+    const bool found = bw_bits_next(item->data, bits, &self->bit, &first);
     *run = (struct bw_span){item->key.objectid + first * sector,
                             item->key.objectid + self->bit * sector};
     return found;
@@ -629,7 +618,7 @@ static bool add_bitmap(struct bw_space_cache *cache, uint64_t start, struct bw_e
     uint32_t bit = 0, first;
     if (!next_page(cache, error))
         return false;
-    while (free_space_bits(cache->bytes, cache->page_size * UINT64_C(8), &bit, &first))
+    while (bw_bits_next(cache->bytes, cache->page_size * UINT64_C(8), &bit, &first))
         if (!add_run(cache, start + first * sector, (bit - first) * sector, error))
             return false;
     return true;

@@ -141,6 +141,76 @@ struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_visitor *take, void *
                        &iteration);
 }
 
+/* The bytes of a device. */
+
+struct bw_device_reader {
+    struct bw_fs *fs;
+    uint64_t devid;
+    bool found;
+    uint8_t uuid[BW_UUID_SIZE];
+    struct bw_xlator *top; /* NULL: it is missing */
+};
+
+static struct bw_error *note_device(void *context, const struct bw_device_info *device)
+{
+    struct bw_device_reader *reader = context;
+    if (device->devid != reader->devid || reader->found)
+        return NULL;
+    memcpy(reader->uuid, device->uuid, BW_UUID_SIZE);
+    reader->found = true;
+    return NULL;
+}
+
+static struct bw_error *find_image(struct bw_device_reader *reader)
+{
+    struct bw_fs *fs = reader->fs;
+    BW_TRY(bw_fs_devices(fs, note_device, reader));
+    if (!reader->found)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no device %" PRIu64, reader->devid);
+    const struct bw_image *image = bw_image_of_device(fs, reader->devid, reader->uuid);
+    if (!image)
+        return bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing",
+                               reader->devid);
+    if (image->is_dump || image->is_stream)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "%s contains no devices", image->path);
+    reader->top = image->top ? image->top : image->storage;
+    return NULL;
+}
+
+struct bw_error *bw_device_reader_open(struct bw_fs *fs, uint64_t devid,
+                                       struct bw_device_reader **result)
+{
+    struct bw_device_reader *reader = *result = calloc(1, sizeof *reader);
+    if (!reader)
+        return bw_error_no_memory();
+    reader->fs = fs;
+    reader->devid = devid;
+    struct bw_error *error = find_image(reader);
+    if (error)
+        bw_device_reader_close(BW_TAKE(*result));
+    return error;
+}
+
+uint64_t bw_device_reader_size(const struct bw_device_reader *reader)
+{
+    return bw_xlator_size(reader->top);
+}
+
+struct bw_error *bw_device_reader_read(const struct bw_device_reader *reader, uint64_t offset,
+                                       void *buffer, uint32_t length)
+{
+    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
+    struct bw_request request = {
+        .kind = BW_REQUEST_RAW, .length = length, .address = offset, .buffer = buffer};
+    bw_wind(&frame, reader->top, &request, 1);
+    return request.error;
+}
+
+void bw_device_reader_close(struct bw_device_reader *reader)
+{
+    free(reader);
+}
+
 static struct bw_error *take_chunk(void *context, const struct bw_item *item)
 {
     const struct iteration *iteration = context;

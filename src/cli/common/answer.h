@@ -30,6 +30,7 @@ struct cmd_answer {
     struct bw_buffer text;        /**< text of the current record from plan->print; or the table
                                    * before it is aligned */
     int status;                   /**< set by the command's own errors */
+    bool has_header;              /**< for plan->print: it has printed the names of its columns */
 };
 
 /** The output of a command and its format. */

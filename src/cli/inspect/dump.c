@@ -206,7 +206,7 @@ const struct command cmd_dump = {
     .name = "dump",
     .topic = cmd_topic_structures,
     .operands = "IMAGE...",
-    .summary = "Prints trees and tree blocks, with every item decoded; or send streams.",
+    .summary = "Prints trees, tree blocks or send streams, decoded.",
     .details =
         "\n"
         "The output has the lines, labels and order of 'btrfs inspect-internal dump-tree'.\n"

@@ -10,10 +10,12 @@
 #include "btrfs-walk/row_records.h"
 #include "btrfs-walk/space.h"
 #include "cli/common/answer.h"
+#include "cli/inspect/used.h"
 
 struct map_state {
     uint64_t devid;
     bool by_device;
+    bool used;
 };
 
 /* A range from the command line. */
@@ -64,8 +66,11 @@ static struct bw_error *store_devid(void *target, const struct cmd_option *optio
 
 static const struct cmd_option options[] = {
     {0, "devid", "DEVID",
-     "ADDRESS is an offset on the device with this id; print its logical address",
+     "ADDRESS is an offset on the device with this id; print its logical address. With --used, "
+     "list only this device",
      .take = store_devid},
+    {0, "used", NULL, "list all ranges of the devices, and whether they are in use",
+     CMD_FLAG(struct map_state, used)},
     {0},
 };
 
@@ -313,8 +318,36 @@ static int map_all(const struct cmd_common *common, struct map *map)
     return cmd_answer_run(common, &plan);
 }
 
+static const char *record_of(const void *state)
+{
+    return ((const struct map_state *)state)->used ? "usedinfo" : "placeinfo";
+}
+
+/* Without addresses, all operands are images. */
+static int list_used(const struct cmd_common *common, const struct map_state *settings)
+{
+    const struct cmd_input *input = &common->input;
+    struct cmd_common own = *common;
+    BW_AUTO_FREE const char **images =
+        calloc(input->image_count + common->path_count, sizeof *images);
+    if (!images)
+        return cmd_fail(common, bw_error_no_memory());
+    for (size_t i = 0; i < input->image_count; i++)
+        images[i] = input->images[i];
+    for (size_t i = 0; i < common->path_count; i++)
+        images[input->image_count + i] = common->paths[i];
+    own.input.images = images;
+    own.input.image_count += common->path_count;
+    return cmd_list_used(&own, settings->by_device ? &settings->devid : NULL);
+}
+
 static int run(const struct cmd_common *common, void *state)
 {
+    const struct map_state *settings = state;
+    if (settings->used)
+        return list_used(common, settings);
+    if (!common->path_count)
+        return cmd_usage_error(&cmd_map, "no address given", NULL);
     BW_AUTO_FREE struct question *questions = calloc(common->path_count, sizeof *questions);
     struct map map = {.state = state, .questions = questions, .question_count = common->path_count};
     return questions ? map_all(common, &map) : cmd_fail(common, bw_error_no_memory());
@@ -323,7 +356,7 @@ static int run(const struct cmd_common *common, void *state)
 const struct command cmd_map = {
     .name = "map",
     .topic = cmd_topic_structures,
-    .operands = "IMAGE ADDRESS[+LENGTH]...",
+    .operands = "IMAGE [ADDRESS[+LENGTH]]...",
     .summary = "Translates logical addresses to device offsets, or back.",
     .details =
         "\n"
@@ -333,16 +366,21 @@ const struct command cmd_map = {
         "offset on that device and is translated to a logical address. An offset without a\n"
         "logical address is a superblock, reserved (the first MiB), unallocated, or unused:\n"
         "allocated to a chunk, but without data.\n\n"
+        "With --used, lists the ranges of all devices with an image, and their contents.\n"
+        "A range is in use (data) if a copy of the device needs it, as 'copy' makes one. Damage\n"
+        "never removes ranges from those in use. --json has the members of 'qemu-img map\n"
+        "--output=json', and --json=array its form.\n\n"
         "An ADDRESS is a decimal number with an optional K, M, G, T, P or E, or 0x and\n"
         "hexadecimal digits. Further devices follow IMAGE; if --graph names the images, all\n"
         "operands are addresses.\n",
     .examples = "  btrfs-walk map disk.img 30408704               its copies\n"
                 "  btrfs-walk map a.img b.img c.img 0x6500000+1M  each piece of a range\n"
-                "  btrfs-walk map --devid 1 disk.img 64M          a device offset\n",
+                "  btrfs-walk map --devid 1 disk.img 64M          a device offset\n"
+                "  btrfs-walk map --used disk.img                 the space in use\n",
     .options = options,
     .record = "placeinfo",
+    .record_of = record_of,
     .run = run,
     .state_size = sizeof(struct map_state),
     .takes_paths = true,
-    .missing = "no address given",
 };

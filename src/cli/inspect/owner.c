@@ -15,7 +15,7 @@
 #include "btrfs-walk/tree.h"
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
-#include "cli/inspect/bad_map.h"
+#include "cli/inspect/owner.h"
 #include "cli/rescue/dmesg.h"
 
 struct owner_state {
@@ -37,7 +37,6 @@ struct asking {
     size_t lost;                  /* number of `ranges` that no other copy has */
     uint64_t devid, devices;
     struct bw_device_map *device_map;
-    bool has_header;
 };
 
 static const struct cmd_option options[] = {
@@ -82,18 +81,16 @@ static void append_block(struct bw_buffer *line, const struct bw_ownerinfo *row,
                      absent & BW_MEMBER(ownerinfo, key) ? "" : bw_key_text(&row->key, key));
 }
 
-/* Prints a line with columns of fixed width: there may be millions of lines, so they are not
- * aligned afterwards. */
-static struct bw_error *print_line(struct cmd_answer *answer, const void *record, uint64_t absent)
+/* Columns of fixed width: there may be millions of lines, so they are not aligned afterwards. */
+struct bw_error *cmd_print_owner(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
     const struct bw_ownerinfo *row = record;
-    struct asking *asking = answer->plan->context;
     struct bw_buffer *line = &answer->text;
     const bool on_device = absent & BW_MEMBER(ownerinfo, logical);
-    if (!asking->has_header)
+    if (!answer->has_header)
         bw_buffer_format(line, "%-11s %15s %10s %6s %10s %12s  %s\n", "kind", "address", "length",
                          "tree", "inode", "offset", "path");
-    asking->has_header = true;
+    answer->has_header = true;
     bw_buffer_format(line, "%-11s", row->kind);
     append_number(line, 15, on_device ? row->offset : row->logical, false);
     append_number(line, 10, row->length, false);
@@ -353,6 +350,18 @@ static struct bw_error *find_subvolume(struct asking *asking, const char *name,
     return NULL;
 }
 
+/* Finds the owners of the ranges of a device, once `given` and `device_map` are known. */
+static struct bw_error *ask_about_device(struct asking *asking, struct bw_owner_options *owners)
+{
+    BW_TRY(map_ranges(asking, false));
+    BW_TRY(join_ranges(asking));
+    owners->ranges = asking->ranges.items;
+    owners->count = asking->ranges.count;
+    cmd_progress_expect_trees(asking->fs, false);
+    BW_TRY(bw_owners_find(asking->fs, owners));
+    return owners->subvolume ? NULL : map_ranges(asking, true);
+}
+
 static struct bw_error *ask(struct asking *asking)
 {
     const struct owner_state *state = asking->state;
@@ -366,15 +375,29 @@ static struct bw_error *ask(struct asking *asking)
         BW_TRY(find_subvolume(asking, state->subvolume, &owners.subvolume));
     if (by_device) {
         BW_TRY(find_device(asking));
-        BW_TRY(map_ranges(asking, false));
-        BW_TRY(join_ranges(asking));
+        return ask_about_device(asking, &owners);
     }
-    const struct bad_ranges *ranges = by_device ? &asking->ranges : &asking->given;
-    owners.ranges = ranges->items;
-    owners.count = ranges->count;
+    owners.ranges = asking->given.items;
+    owners.count = asking->given.count;
     cmd_progress_expect_trees(asking->fs, false);
-    BW_TRY(bw_owners_find(asking->fs, &owners));
-    return by_device && !state->subvolume ? map_ranges(asking, true) : NULL;
+    return bw_owners_find(asking->fs, &owners);
+}
+
+struct bw_error *cmd_list_bad_owners(struct cmd_answer *answer, uint64_t devid,
+                                     const struct bad_ranges *bad)
+{
+    static const struct owner_state state = {.bad_map = ""};
+    struct asking asking = {
+        .state = &state, .answer = answer, .fs = answer->session.fs, .given = *bad, .devid = devid};
+    struct bw_owner_options owners = {
+        .struct_size = sizeof owners, .visit = write_owner, .context = &asking};
+    struct bw_error *error = bw_device_map_open(asking.fs, &asking.device_map);
+    if (!error)
+        error = ask_about_device(&asking, &owners);
+    bw_device_map_close(asking.device_map);
+    free(asking.ranges.items);
+    free(asking.repairable.items);
+    return error;
 }
 
 static struct bw_error *list(struct cmd_answer *answer, void *context)
@@ -414,7 +437,7 @@ static int run(const struct cmd_common *common, void *state)
 {
     struct asking asking = {.state = state};
     const struct cmd_answer_plan plan = {
-        .record = cmd_owner.record, .print = print_line, .list = list, .context = &asking};
+        .record = cmd_owner.record, .print = cmd_print_owner, .list = list, .context = &asking};
     struct cmd_common own = *common;
     if (asking.state->dmesg)
         return dmesg_run(common, asking.state->dmesg, asking.state->map_offset);

@@ -220,7 +220,7 @@ const struct command cmd_shell = {
     .name = "shell",
     .topic = cmd_topic_program,
     .operands = "IMAGE...",
-    .summary = "Runs commands on an open file system, interactively or from a script.",
+    .summary = "Runs commands on an open file system, also from a script.",
     .details =
         "\n"
         "Opens the images once and runs commands on them. Each command of btrfs-walk works\n"

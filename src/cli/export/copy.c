@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The copy command: devices without their free space. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "btrfs-walk/history.h"
+#include "btrfs-walk/space.h"
+#include "cli/common/answer.h"
+#include "cli/common/monitor.h"
+#include "cli/export/copy_target.h"
+#include "cli/inspect/owner.h"
+
+struct copy_state {
+    struct copy_target_settings target;
+    bool history;
+};
+
+enum {
+    BUFFER = 4 << 20,
+    RETRY = 64 << 10, /* pieces to read after an error, and pieces of these after another one */
+    SECTOR = 4096,
+};
+
+/* The use of a device, in whole blocks. */
+struct extent {
+    uint64_t start, end; /* empty: none */
+};
+
+struct copy {
+    const struct copy_state *state;
+    struct cmd_answer *answer;
+    struct bw_fs *fs;
+    struct bw_used_map *used;
+    struct copy_target target;
+    uint8_t *buffer;
+    size_t devices; /* that have an image */
+
+    /* The current device. */
+    struct bw_device_info device;
+    struct bw_device_reader *reader;
+    struct extent waiting; /* space in use, until it is known where it ends */
+    uint64_t bytes;        /* in use */
+    struct bad_ranges bad;
+};
+
+static const struct cmd_option options[] = {
+    {'C', "directory", "DIR", "write an image of each device into this directory",
+     CMD_TEXT(struct copy_state, target.folder)},
+    {'o', "output", "FILE", "write the image of the only device to this file",
+     CMD_TEXT(struct copy_state, target.file)},
+    {'f', "format", "WORD", "raw (the default): with holes where nothing is in use; or qcow2",
+     CMD_WORD(struct copy_state, target.format, copy_formats)},
+    {0, "compress", NULL, "with qcow2: compress with zstd, for QEMU 5.1 and newer",
+     CMD_FLAG(struct copy_state, target.compressed)},
+    {0, "bmap", NULL, "with raw: also write FILE.bmap for bmaptool, with SHA-256 hashes",
+     CMD_FLAG(struct copy_state, target.bmap)},
+    {0, "history", NULL, "also copy older generations that have not been overwritten",
+     CMD_FLAG(struct copy_state, history)},
+    {0, "continue", NULL, "with raw and -C: continue an interrupted copy",
+     CMD_FLAG(struct copy_state, target.resume)},
+    {0},
+};
+
+/* Reading. */
+
+static struct bw_error *add_bad(struct copy *copy, uint64_t offset, uint64_t length)
+{
+    struct bad_ranges *bad = &copy->bad;
+    struct bw_address_range *last = bad->count ? &bad->items[bad->count - 1] : NULL;
+    if (last && last->logical + last->length == offset)
+        last->length += length;
+    else if (!bad_ranges_add(bad, offset, length))
+        return bw_error_no_memory();
+    return NULL;
+}
+
+/* Reads a piece; unreadable sectors become zeros. */
+static struct bw_error *read_piece(struct copy *copy, uint64_t offset, uint8_t *bytes,
+                                   uint32_t length)
+{
+    struct bw_error *error = bw_device_reader_read(copy->reader, offset, bytes, length);
+    if (!error || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_error_free(error);
+    if (length <= SECTOR) {
+        memset(bytes, 0, length);
+        return add_bad(copy, offset, length);
+    }
+    const uint32_t step = length > RETRY ? RETRY : SECTOR;
+    for (uint32_t at = 0; at < length; at += step)
+        BW_TRY(read_piece(copy, offset + at, bytes + at, length - at < step ? length - at : step));
+    return NULL;
+}
+
+static struct bw_error *copy_extent(struct copy *copy, const struct extent *extent)
+{
+    for (uint64_t at = extent->start, length; at < extent->end; at += length) {
+        length = extent->end - at < BUFFER ? extent->end - at : BUFFER;
+        BW_TRY(read_piece(copy, at, copy->buffer, (uint32_t)length));
+        BW_TRY(copy_target_add(&copy->target, at, copy->buffer, (size_t)length));
+        cmd_progress_add(length);
+    }
+    return NULL;
+}
+
+/* The space in use, as extents of whole blocks. */
+
+static struct bw_error *end_extent(struct copy *copy)
+{
+    const struct extent extent = copy->waiting;
+    copy->waiting = (struct extent){0};
+    if (copy->reader)
+        return copy_extent(copy, &extent);
+    copy->bytes += extent.end - extent.start;
+    return NULL;
+}
+
+static struct bw_error *add_range(void *context, const struct bw_used_range *range)
+{
+    struct copy *copy = context;
+    const uint64_t size = copy->device.image_bytes;
+    uint64_t start = range->offset / SECTOR * SECTOR,
+             end = (range->offset + range->length + SECTOR - 1) / SECTOR * SECTOR;
+    if (!range->in_use)
+        return NULL;
+    end = end < size ? end : size;
+    if (start > copy->waiting.end || copy->waiting.start == copy->waiting.end) {
+        BW_TRY(end_extent(copy));
+        copy->waiting.start = start;
+    }
+    copy->waiting.end = end;
+    return NULL;
+}
+
+/* Passes all extents of the device on: without a reader, only counts their bytes. */
+static struct bw_error *list_extents(struct copy *copy)
+{
+    copy->waiting = (struct extent){0};
+    BW_TRY(bw_used_map_device(copy->used, copy->device.devid, add_range, copy));
+    return end_extent(copy);
+}
+
+/* Devices. */
+
+static struct bw_error *report_bad(struct copy *copy)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < copy->bad.count; i++)
+        bytes += copy->bad.items[i].length;
+    if (!bytes)
+        return NULL;
+    bw_fs_report(copy->fs, BW_DAMAGE,
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "device %" PRIu64 ": %" PRIu64
+                                 " bytes in use cannot be read, and are zeros in the copy",
+                                 copy->device.devid, bytes));
+    return cmd_list_bad_owners(copy->answer, copy->device.devid, &copy->bad);
+}
+
+static struct bw_error *copy_image(struct copy *copy)
+{
+    const uint64_t devid = copy->device.devid;
+    copy->bytes = 0;
+    BW_TRY(list_extents(copy));
+    bw_fs_report(copy->fs, BW_NOTE,
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "device %" PRIu64 ": %" PRIu64 " of %" PRIu64 " bytes are in use",
+                                 devid, copy->bytes, copy->device.image_bytes));
+    BW_TRY(bw_device_reader_open(copy->fs, devid, &copy->reader));
+    cmd_progress_step("copying", 1, 1);
+    cmd_progress_expect(copy->bytes);
+    BW_TRY(copy_target_begin(&copy->target, devid, copy->device.image_bytes,
+                             (copy->bytes + SECTOR - 1) / SECTOR));
+    return list_extents(copy);
+}
+
+static struct bw_error *copy_device(void *context, const struct bw_device_info *device)
+{
+    struct copy *copy = context;
+    if (!device->path)
+        return NULL;
+    copy->device = *device;
+    copy->bad.count = 0;
+    struct bw_error *error = copy_target_end(&copy->target, copy_image(copy));
+    bw_device_reader_close(BW_TAKE(copy->reader));
+    return error ? error : report_bad(copy);
+}
+
+static struct bw_error *count_device(void *context, const struct bw_device_info *device)
+{
+    struct copy *copy = context;
+    if (!device->path)
+        return NULL;
+    copy->devices++;
+    return copy_target_check(&copy->target, device->devid);
+}
+
+/* Older generations. */
+
+static struct bw_error *add_history(void *used, uint64_t logical, uint64_t length)
+{
+    return bw_used_map_add(used, logical, length);
+}
+
+/* The space in use of an older generation. */
+struct older {
+    struct bw_used_map *used, *present;
+};
+
+static struct bw_error *add_older_range(void *context, const struct bw_used_range *range)
+{
+    const struct older *older = context;
+    return range->in_use
+               ? bw_used_map_add_device(older->present, range->devid, range->offset, range->length)
+               : NULL;
+}
+
+static struct bw_error *add_older_device(void *context, const struct bw_device_info *device)
+{
+    const struct older *older = context;
+    return device->path ? bw_used_map_device(older->used, device->devid, add_older_range, context)
+                        : NULL;
+}
+
+/* Adds what all generations have in the chunks of this one, which differ from the present ones. A
+ * chunk tree that cannot be read is of no use for the copy, either. */
+static struct bw_error *add_generation(const struct copy *copy, const struct bw_history *history,
+                                       size_t number)
+{
+    struct bw_fs_options how = cmd_fs_options(copy->answer->common);
+    struct older older = {.present = copy->used};
+    struct bw_fs *fs = NULL;
+    struct bw_error *error = bw_history_open_state(history, number, &how, &fs);
+    if (!error)
+        error = bw_used_map_open(fs, NULL, &older.used);
+    if (!error)
+        error = bw_history_ranges(history, add_history, older.used);
+    if (!error)
+        error = bw_fs_devices(fs, add_older_device, &older);
+    bw_used_map_close(older.used);
+    bw_fs_close(fs);
+    if (!error || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_error_free(error);
+    return NULL;
+}
+
+/* Adds generations with other chunks, one for each of their chunk trees. */
+static struct bw_error *add_generations(const struct copy *copy, const struct bw_history *history)
+{
+    struct bw_superblock_info superblock;
+    bw_fs_superblock(copy->fs, &superblock);
+    uint64_t known = superblock.chunk_root;
+    for (size_t i = 0; i < bw_history_count(history); i++) {
+        const uint64_t root = bw_history_entry(history, i)->chunk_root;
+        if (root && root != known && root != superblock.chunk_root)
+            BW_TRY(add_generation(copy, history, i));
+        known = root ? root : known;
+    }
+    return NULL;
+}
+
+static struct bw_error *find_history(struct copy *copy)
+{
+    const struct bw_history_options how = {.struct_size = sizeof how,
+                                           .scanning = BW_HISTORY_SCAN_ALWAYS,
+                                           .progress = cmd_progress_scan,
+                                           .only_list = true};
+    struct bw_history *history;
+    if (!copy->state->history) {
+        bw_fs_report(copy->fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_NOT_FOUND,
+                                     "older generations are not copied: 'roots' and 'deleted' will "
+                                     "find less in the copy; --history copies them, too"));
+        return NULL;
+    }
+    BW_TRY(bw_history_open(copy->fs, &how, &history));
+    struct bw_error *error = bw_history_ranges(history, add_history, copy->used);
+    if (!error)
+        error = add_generations(copy, history);
+    bw_history_close(history);
+    return error;
+}
+
+/* The steps of the command. */
+
+static struct bw_error *copy_all(struct copy *copy)
+{
+    const struct bw_used_options how = {.struct_size = sizeof how, .files = true};
+    BW_TRY(bw_fs_devices(copy->fs, count_device, copy));
+    if (copy->state->target.file && copy->devices != 1)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "the file system has %zu devices here; -C DIR writes an image of "
+                               "each",
+                               copy->devices);
+    copy->buffer = malloc(BUFFER);
+    if (!copy->buffer)
+        return bw_error_no_memory();
+    cmd_progress_expect_trees(copy->fs, false);
+    BW_TRY(bw_used_map_open(copy->fs, &how, &copy->used));
+    BW_TRY(find_history(copy));
+    return bw_fs_devices(copy->fs, copy_device, copy);
+}
+
+static struct bw_error *list(struct cmd_answer *answer, void *context)
+{
+    struct copy *copy = context;
+    copy->answer = answer;
+    copy->fs = answer->session.fs;
+    struct bw_error *error = copy_target_close(&copy->target, copy_all(copy));
+    bw_used_map_close(copy->used);
+    free(copy->buffer);
+    free(copy->bad.items);
+    return error;
+}
+
+static const char *find_mistake(const struct copy_target_settings *settings)
+{
+    if (!settings->folder == !settings->file)
+        return "give either -C DIR or -o FILE";
+    if (settings->file && strcmp(settings->file, "-") == 0)
+        return "a copy cannot be written to stdout";
+    if (settings->compressed && settings->format != COPY_QCOW2)
+        return "--compress is for --format qcow2";
+    if (settings->bmap && settings->format != COPY_RAW)
+        return "--bmap is for --format raw";
+    if (settings->resume && (settings->format != COPY_RAW || !settings->folder))
+        return "--continue is for --format raw with -C DIR";
+    return NULL;
+}
+
+/* The log is ignored: replaying it would create tree blocks that are not in the image. */
+static int run(const struct cmd_common *common, void *settings)
+{
+    const struct copy_state *state = settings;
+    struct copy copy = {.state = state, .target = {.common = common, .settings = &state->target}};
+    const struct cmd_answer_plan plan = {
+        .record = "ownerinfo", .print = cmd_print_owner, .list = list, .context = &copy};
+    const char *mistake = find_mistake(&state->target);
+    struct cmd_common own = *common;
+    cmd_leave_host(common);
+    if (mistake)
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", mistake));
+    struct bw_error *error = state->target.folder ? copy_target_open_folder(&copy.target) : NULL;
+    if (error)
+        return cmd_fail(common, error);
+    own.input.log = BW_LOG_IGNORE;
+    own.writing.folder = state->target.folder;
+    own.writing.open_outputs = state->target.file ? copy_target_open_files : NULL;
+    own.writing.outputs = &copy.target;
+    const int status = cmd_answer_run(&own, &plan);
+    if (!copy.answer) /* the file system was not opened */
+        bw_error_free(copy_target_close(&copy.target, NULL));
+    return status;
+}
+
+const struct command cmd_copy = {
+    .name = "copy",
+    .topic = cmd_topic_export,
+    .operands = "-C DIR|-o FILE IMAGE...",
+    .summary = "Copies devices without their free space.",
+    .details =
+        "\n"
+        "Makes an image of each device that contains everything in use: data, metadata and\n"
+        "superblocks with all their copies, parity, the log, and the first MiB. Elsewhere, the\n"
+        "image has holes. -C writes DIR/DEVID.img or .qcow2, and creates DIR if it does not\n"
+        "exist; -o writes the image of the only device to FILE. 'map --used' lists the space\n"
+        "in use.\n\n"
+        "All commands give the same results for the copy as for the original. Only 'roots',\n"
+        "'deleted' and 'versions', which search for older generations, find less without\n"
+        "--history. Damage never makes a copy smaller: if it is unknown whether space is in\n"
+        "use, it is copied. Bytes that cannot be read become zeros, and are listed with the\n"
+        "files that they belong to, as 'owner --bad-map' does. Nothing is verified: bad blocks\n"
+        "are copied, too.\n\n"
+        "In DIR, an image has the suffix .part until it is complete. --continue continues\n"
+        "after an interruption, if the devices have not changed. Existing images are not\n"
+        "replaced.\n",
+    .examples = "  btrfs-walk copy -o thin.img disk.img                  an image with holes\n"
+                "  btrfs-walk copy -C copies a.img b.img                 of two devices\n"
+                "  btrfs-walk copy --history -o all.img disk.img         with older generations\n"
+                "  btrfs-walk copy -f qcow2 --compress -o d.qcow2 /dev/sdb  compressed\n"
+                "  btrfs-walk copy --bmap -o d.img disk.img              for bmaptool\n",
+    .options = options,
+    .run = run,
+    .state_size = sizeof(struct copy_state),
+};

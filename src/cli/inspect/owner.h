@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The rows of `owner --bad-map`, for commands that find bad ranges themselves. */
+#ifndef BW_CLI_INSPECT_OWNER_H
+#define BW_CLI_INSPECT_OWNER_H
+
+#include "cli/common/answer.h"
+#include "cli/inspect/bad_map.h"
+
+/** Prints a row: plan->print of the answer. */
+struct bw_error *cmd_print_owner(struct cmd_answer *answer, const void *record, uint64_t absent);
+
+/** Writes a record (ownerinfo) for each owner of bad ranges of a device, and for what lies there
+ * otherwise. The ranges are sorted and joined. */
+struct bw_error *cmd_list_bad_owners(struct cmd_answer *answer, uint64_t devid,
+                                     const struct bad_ranges *bad);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The space that older generations need: the blocks of the index, and the data of their leaves. */
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "graph/wind.h"
+#include "history/history.h"
+#include "owners/references.h"
+
+/* Leaves that are read together. */
+struct leaf_batch {
+    const struct bw_history *history;
+    bw_history_range_visitor *visit;
+    void *context;
+    struct bw_error *error;
+    struct bw_block_pointer pointers[BW_BATCH];
+    unsigned count, limit;
+    uint8_t *buffer;
+};
+
+static void on_reference(void *context, const struct bw_reference *reference)
+{
+    struct leaf_batch *batch = context;
+    if (reference->kind && reference->length && !batch->error)
+        batch->error = batch->visit(batch->context, reference->bytenr, reference->length);
+}
+
+/* Unreadable leaves have been overwritten since the scan. */
+static struct bw_error *read_batch(struct leaf_batch *batch)
+{
+    const struct bw_tree_reader *reader = &batch->history->reader;
+    struct bw_request requests[BW_BATCH];
+    for (unsigned i = 0; i < batch->count; i++)
+        requests[i] = bw_block_request(reader, &batch->pointers[i],
+                                       batch->buffer + (size_t)i * reader->nodesize);
+    bw_blocks_read(reader, requests, batch->count);
+    for (unsigned i = 0; i < batch->count; i++) {
+        const struct bw_node leaf = bw_node_view(requests[i].buffer, reader->nodesize);
+        if (!requests[i].error)
+            bw_references_of_block(&leaf, 0, false, on_reference, batch);
+        bw_error_free(requests[i].error);
+    }
+    batch->count = 0;
+    return BW_TAKE(batch->error);
+}
+
+static struct bw_error *add_leaves(struct leaf_batch *batch)
+{
+    const struct bw_found_index *index = &batch->history->index;
+    for (size_t i = 0; i < index->count; i++) {
+        const struct bw_found_block *block = &index->blocks[i];
+        const uint64_t owner = bw_found_owner(index, block);
+        const bool has_files = owner == BW_TOP_SUBVOLUME || owner == BW_ROOT_TREE ||
+                               (owner >= BW_FIRST_SUBVOLUME && owner <= BW_LAST_SUBVOLUME);
+        BW_TRY(batch->visit(batch->context, block->bytenr, batch->history->reader.nodesize));
+        if (block->level || !has_files)
+            continue;
+        batch->pointers[batch->count++] = bw_found_pointer(index, block);
+        if (batch->count == batch->limit)
+            BW_TRY(read_batch(batch));
+    }
+    return read_batch(batch);
+}
+
+struct bw_error *bw_history_ranges(const struct bw_history *history,
+                                   bw_history_range_visitor *visit, void *context)
+{
+    struct leaf_batch batch = {.history = history,
+                               .visit = visit,
+                               .context = context,
+                               .limit = bw_block_batch(&history->reader)};
+    batch.buffer = bw_block_buffer(&history->reader, batch.limit);
+    struct bw_error *error = batch.buffer ? add_leaves(&batch) : bw_error_no_memory();
+    free(batch.buffer);
+    return error;
+}

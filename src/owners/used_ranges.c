@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The space in use, by device. The stripes of a device are passed on in their order; within a
+ * stripe, each step goes to the next address where the use changes. All profiles share one formula:
+ * a stripe has every n-th piece of 64 KiB of its chunk, where n is 1 without striping. With parity,
+ * rows of such pieces are in use as a whole.
+ */
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "ondisk/chunk.h"
+#include "ondisk/superblock.h"
+#include "owners/used_space.h"
+
+/* A device whose ranges are being passed on. */
+struct used_device {
+    struct bw_used_map *map;
+    struct bw_device_info info;
+    bool found;
+    struct bw_span superblocks[BW_SUPERBLOCK_COPIES];
+    const struct bw_range_set *extra; /* added by the caller; NULL: nothing */
+    uint64_t size;                    /* of its image, or of the device if it is missing */
+    struct bw_used_range waiting;     /* until it is known where it ends; empty at first */
+    bw_used_visitor *visit;
+    void *context;
+};
+
+/* A stripe of a chunk. */
+struct stripe {
+    const struct bw_device_range *range;
+    unsigned columns, column; /* pieces of data in a row; which of them it has */
+};
+
+static struct bw_error *pass_on(struct used_device *device)
+{
+    return device->waiting.length ? device->visit(device->context, &device->waiting) : NULL;
+}
+
+static struct bw_error *add_same(struct used_device *device, uint64_t offset, uint64_t length,
+                                 enum bw_used_kind kind, bool in_use)
+{
+    struct bw_used_range *waiting = &device->waiting;
+    if (waiting->length && waiting->kind == kind && waiting->in_use == in_use) {
+        waiting->length += length;
+        return NULL;
+    }
+    BW_TRY(pass_on(device));
+    *waiting = (struct bw_used_range){.devid = device->info.devid,
+                                      .offset = offset,
+                                      .length = length,
+                                      .kind = kind,
+                                      .in_use = in_use};
+    return NULL;
+}
+
+/* Adds a range without superblocks, in which ranges added by the caller may lie. */
+static struct bw_error *add_piece(struct used_device *device, uint64_t offset, uint64_t length,
+                                  enum bw_used_kind kind, bool in_use)
+{
+    const uint64_t end = offset + length;
+    if (in_use || !device->extra)
+        return add_same(device, offset, length, kind, in_use);
+    for (uint64_t to = end; offset < end; offset = to, to = end) {
+        const bool added = bw_range_set_has(device->extra, offset, &to);
+        BW_TRY(add_same(device, offset, to - offset, added ? BW_USED_HISTORY : kind, added));
+    }
+    return NULL;
+}
+
+/* Adds the part of the next range that the device has. Superblocks may lie in it. */
+static struct bw_error *add_range(struct used_device *device, uint64_t offset, uint64_t length,
+                                  enum bw_used_kind kind, bool in_use)
+{
+    if (offset >= device->size)
+        return NULL;
+    const uint64_t end = length < device->size - offset ? offset + length : device->size;
+    for (unsigned i = 0; i < BW_SUPERBLOCK_COPIES; i++) {
+        const struct bw_span *copy = &device->superblocks[i];
+        const uint64_t stop = copy->end < end ? copy->end : end;
+        if (copy->start >= end || copy->end <= offset)
+            continue;
+        if (copy->start > offset)
+            BW_TRY(add_piece(device, offset, copy->start - offset, kind, in_use));
+        offset = copy->start > offset ? copy->start : offset;
+        BW_TRY(add_piece(device, offset, stop - offset, BW_USED_SUPERBLOCK, true));
+        offset = stop;
+    }
+    return offset < end ? add_piece(device, offset, end - offset, kind, in_use) : NULL;
+}
+
+/* Adds a range within a stripe; free space of seed devices counts as in use, because trees that
+ * only the seed itself has are free for the file system that sprouted from it. */
+static struct bw_error *add_in_stripe(struct used_device *device, const struct stripe *stripe,
+                                      uint64_t from, uint64_t to, enum bw_used_kind kind)
+{
+    return add_range(device, stripe->range->offset + from, to - from, kind,
+                     kind != BW_USED_FREE || device->info.seed);
+}
+
+/* Stripes. */
+
+/* The offset in a stripe of the first byte that comes from an offset in the chunk or after it. */
+static uint64_t offset_in_stripe(const struct stripe *stripe, uint64_t chunk_offset)
+{
+    const uint64_t row_length = (uint64_t)stripe->columns * BW_STRIPE_LENGTH,
+                   row = chunk_offset / row_length, within = chunk_offset % row_length,
+                   start = (uint64_t)stripe->column * BW_STRIPE_LENGTH;
+    const uint64_t rest = within < start ? 0 : within - start;
+    return row * BW_STRIPE_LENGTH + (rest < BW_STRIPE_LENGTH ? rest : BW_STRIPE_LENGTH);
+}
+
+/* The offset in the chunk of a byte in a stripe. */
+static uint64_t offset_in_chunk(const struct stripe *stripe, uint64_t offset)
+{
+    return (offset / BW_STRIPE_LENGTH * stripe->columns + stripe->column) * BW_STRIPE_LENGTH +
+           offset % BW_STRIPE_LENGTH;
+}
+
+/* The kind of the space at an offset in a chunk; `*end`, another one, is cut to where it changes.
+ */
+static enum bw_used_kind kind_in_chunk(const struct bw_used_map *map,
+                                       const struct bw_device_range *range, uint64_t offset,
+                                       uint64_t *end)
+{
+    uint64_t until = range->logical + *end;
+    const enum bw_used_kind kind =
+        bw_used_kind_at(map, range->type, range->logical + offset, &until);
+    *end = until - range->logical;
+    return kind;
+}
+
+static struct bw_error *add_plain(struct used_device *device, const struct stripe *stripe)
+{
+    const struct bw_device_range *range = stripe->range;
+    uint64_t at = 0;
+    while (at < range->length) {
+        const uint64_t from = offset_in_chunk(stripe, at);
+        uint64_t end = range->chunk_length;
+        if (from >= end)
+            break;
+        const enum bw_used_kind kind = kind_in_chunk(device->map, range, from, &end);
+        uint64_t to = offset_in_stripe(stripe, end);
+        to = to > at && to < range->length ? to : range->length;
+        BW_TRY(add_in_stripe(device, stripe, at, to, kind));
+        at = to;
+    }
+    return at < range->length ? add_in_stripe(device, stripe, at, range->length, BW_USED_FREE)
+                              : NULL;
+}
+
+/* Adds the piece of a row that is in use: parity or data. */
+static struct bw_error *add_row(struct used_device *device, const struct stripe *stripe,
+                                uint64_t row)
+{
+    const struct bw_device_range *range = stripe->range;
+    const unsigned count = range->stripe_count,
+                   column = (unsigned)((range->stripe + count - row % count) % count);
+    uint64_t from = (row * stripe->columns + column) * BW_STRIPE_LENGTH, length;
+    uint64_t at = range->offset + row * BW_STRIPE_LENGTH;
+    for (uint64_t done = 0; done < BW_STRIPE_LENGTH; done += length) {
+        uint64_t end = from + BW_STRIPE_LENGTH - done;
+        enum bw_used_kind kind = BW_USED_PARITY;
+        if (column < stripe->columns)
+            kind = kind_in_chunk(device->map, range, from, &end);
+        length = end - from;
+        BW_TRY(add_range(device, at, length, kind, true));
+        at += length;
+        from = end;
+    }
+    return NULL;
+}
+
+static struct bw_error *add_with_parity(struct used_device *device, const struct stripe *stripe)
+{
+    const struct bw_device_range *range = stripe->range;
+    const uint64_t row_length = (uint64_t)stripe->columns * BW_STRIPE_LENGTH,
+                   rows = range->length / BW_STRIPE_LENGTH;
+    for (uint64_t row = 0; row < rows && range->offset + row * BW_STRIPE_LENGTH < device->size;) {
+        uint64_t end = range->chunk_length, free_rows = 0;
+        if (kind_in_chunk(device->map, range, row * row_length, &end) == BW_USED_FREE)
+            free_rows = (end == range->chunk_length ? rows : end / row_length) - row;
+        if (!free_rows) {
+            BW_TRY(add_row(device, stripe, row++));
+            continue;
+        }
+        BW_TRY(add_in_stripe(device, stripe, row * BW_STRIPE_LENGTH,
+                             (row + free_rows) * BW_STRIPE_LENGTH, BW_USED_FREE));
+        row += free_rows;
+    }
+    const uint64_t end = rows * BW_STRIPE_LENGTH;
+    return end < range->length ? add_in_stripe(device, stripe, end, range->length, BW_USED_FREE)
+                               : NULL;
+}
+
+/* The raid stripe tree. */
+
+static struct bw_error *add_stripe_extent(struct bw_range_set *set, uint64_t devid,
+                                          const struct bw_item *item, bool *complete)
+{
+    struct bw_stripe_extent extent;
+    if (item->key.type != BW_RAID_STRIPE)
+        return NULL;
+    BW_AUTO_ERROR struct bw_error *bad = bw_stripe_extent_decode(item, &extent);
+    if (bad)
+        *complete = false;
+    for (unsigned i = 0; !bad && i < extent.count; i++)
+        if (extent.places[i].devid == devid &&
+            !bw_range_set_add(set, extent.places[i].offset,
+                              extent.places[i].offset + extent.length))
+            return bw_error_no_memory();
+    return NULL;
+}
+
+/* Adds the ranges of a device where the stripe tree has data of a chunk. */
+static struct bw_error *read_stripe_tree(struct bw_fs *fs, const struct bw_device_range *range,
+                                         struct bw_range_set *set, bool *complete)
+{
+    struct bw_item_range items;
+    struct bw_error *error = NULL;
+    *complete = fs->stripe_tree.id;
+    if (!*complete)
+        return NULL;
+    bw_item_range_begin(
+        &items, &fs->reader, &fs->stripe_tree, (struct bw_key){range->logical, BW_RAID_STRIPE, 0},
+        (struct bw_key){range->logical + range->chunk_length - 1, BW_RAID_STRIPE, UINT64_MAX});
+    while (!error && bw_item_range_next(&items)) {
+        if (items.error) {
+            *complete = false;
+            bw_fs_report_range(fs, &items);
+        } else {
+            error = add_stripe_extent(set, range->devid, &items.item, complete);
+        }
+    }
+    bw_range_set_join(set);
+    return bw_item_range_end(&items, error);
+}
+
+static struct bw_error *add_by_stripe_tree(struct used_device *device, const struct stripe *stripe)
+{
+    const struct bw_device_range *range = stripe->range;
+    struct bw_range_set set = {0};
+    bool complete;
+    struct bw_error *error = read_stripe_tree(device->map->fs, range, &set, &complete);
+    for (uint64_t at = 0, to; !error && at < range->length; at = to) {
+        uint64_t end = range->offset + range->length;
+        const bool used = !complete || bw_range_set_has(&set, range->offset + at, &end);
+        to = end - range->offset;
+        error = add_in_stripe(device, stripe, at, to, used ? BW_USED_DATA : BW_USED_FREE);
+    }
+    bw_range_set_free(&set);
+    return error;
+}
+
+static struct bw_error *add_stripe(struct used_device *device, const struct bw_device_range *range)
+{
+    const struct bw_raid_profile *profile = bw_raid_profile_of(range->type);
+    struct stripe stripe = {range, 1, 0};
+    if (device->map->fs->stripes && bw_chunk_in_stripe_tree(range->type))
+        return add_by_stripe_tree(device, &stripe);
+    if (!profile->striped)
+        return add_plain(device, &stripe);
+    stripe.columns = (range->stripe_count - profile->parity_stripes) / profile->copies;
+    stripe.column = range->stripe / profile->copies;
+    return profile->parity_stripes ? add_with_parity(device, &stripe) : add_plain(device, &stripe);
+}
+
+/* Devices. */
+
+static struct bw_error *add_outside(struct used_device *device, const struct bw_device_range *range)
+{
+    const bool reserved = range->use == BW_USE_RESERVED;
+    return add_range(device, range->offset, range->length,
+                     reserved ? BW_USED_RESERVED : BW_USED_UNALLOCATED,
+                     reserved || device->map->chunks_lost);
+}
+
+/* Adds the range with a number and those that overlap it, which damage causes: then all of them are
+ * in use. `*number` moves past them. */
+static struct bw_error *add_ranges(struct used_device *device, size_t *number)
+{
+    const struct bw_device_range *first = bw_device_map_range(device->map->devices, *number);
+    const size_t count = bw_device_map_count(device->map->devices), begin = (*number)++;
+    uint64_t end = first->offset + first->length;
+    for (; *number < count; ++*number) {
+        const struct bw_device_range *next = bw_device_map_range(device->map->devices, *number);
+        if (next->devid != first->devid || next->offset >= end)
+            break;
+        if (next->offset + next->length > end)
+            end = next->offset + next->length;
+    }
+    if (first->use != BW_USE_CHUNK)
+        return add_outside(device, first);
+    if (*number == begin + 1)
+        return add_stripe(device, first);
+    return add_range(device, first->offset, end - first->offset,
+                     first->type & BW_GROUP_DATA ? BW_USED_DATA : BW_USED_METADATA, true);
+}
+
+static struct bw_error *find_device(void *context, const struct bw_device_info *info)
+{
+    struct used_device *device = context;
+    if (info->devid == device->info.devid && !device->found) {
+        device->info = *info;
+        device->found = true;
+    }
+    return NULL;
+}
+
+/* On a zoned device, each copy is a log in two zones, where nothing is allocated. A stripe takes a
+ * whole zone, so the shortest one shows the length of zones. Source: sb_zone_number() in the
+ * kernel's fs/btrfs/zoned.c. */
+static void find_zones(struct used_device *device)
+{
+    static const uint64_t starts[BW_SUPERBLOCK_COPIES] = {0, UINT64_C(512) << 30,
+                                                          UINT64_C(4) << 40};
+    uint64_t zone = UINT64_C(8) << 30;
+    const struct bw_device_map *map = device->map->devices;
+    for (size_t i = 0; i < bw_device_map_count(map); i++) {
+        const struct bw_device_range *range = bw_device_map_range(map, i);
+        if (range->use == BW_USE_CHUNK && range->devid == device->info.devid &&
+            range->length < zone)
+            zone = range->length;
+    }
+    for (unsigned i = 0; i < BW_SUPERBLOCK_COPIES; i++)
+        if (starts[i] < device->size)
+            device->superblocks[i] = (struct bw_span){starts[i], starts[i] + 2 * zone};
+}
+
+static void find_superblocks(struct used_device *device)
+{
+    if (device->map->fs->superblock.incompat_flags & BW_INCOMPAT_ZONED) {
+        find_zones(device);
+        return;
+    }
+    for (unsigned i = 0; i < BW_SUPERBLOCK_COPIES; i++) {
+        const uint64_t start = bw_superblock_offset(i);
+        if (device->size >= BW_SUPERBLOCK_SIZE && start <= device->size - BW_SUPERBLOCK_SIZE)
+            device->superblocks[i] = (struct bw_span){start, start + BW_SUPERBLOCK_SIZE};
+    }
+}
+
+static struct bw_error *add_device(struct used_device *device)
+{
+    const struct bw_device_map *map = device->map->devices;
+    uint64_t end = 0;
+    find_superblocks(device);
+    for (size_t i = 0; i < bw_device_map_count(map);) {
+        const struct bw_device_range *range = bw_device_map_range(map, i);
+        if (range->devid != device->info.devid) {
+            i++;
+            continue;
+        }
+        BW_TRY(add_ranges(device, &i));
+        end = device->waiting.offset + device->waiting.length;
+    }
+    if (end < device->size)
+        BW_TRY(add_range(device, end, device->size - end, BW_USED_UNALLOCATED, false));
+    return pass_on(device);
+}
+
+struct bw_error *bw_used_map_device(struct bw_used_map *map, uint64_t devid, bw_used_visitor *visit,
+                                    void *context)
+{
+    struct used_device device = {
+        .map = map, .info = {.devid = devid}, .visit = visit, .context = context};
+    BW_TRY(bw_fs_devices(map->fs, find_device, &device));
+    if (!device.found)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no device %" PRIu64, devid);
+    bw_range_set_join(&map->sets[BW_USED_HISTORY]);
+    for (size_t i = 0; i < map->extra_count; i++) {
+        bw_range_set_join(&map->extras[i].set);
+        if (map->extras[i].devid == devid)
+            device.extra = &map->extras[i].set;
+    }
+    device.size = device.info.path ? device.info.image_bytes : device.info.total_bytes;
+    return add_device(&device);
+}

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The space in use, by logical address: the union of the extent tree, the complement of the free
+ * space tree, and the blocks and data that the trees refer to. On a healthy file system, the first
+ * two agree and contain everything but the log.
+ */
+#include "owners/used_space.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/bits.h"
+#include "base/cleanup.h"
+#include "base/search.h"
+#include "base/struct_size.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/superblock.h"
+#include "owners/level_reader.h"
+#include "owners/ranges.h"
+#include "owners/references.h"
+#include "owners/tree_list.h"
+
+const char *bw_used_kind_name(enum bw_used_kind kind)
+{
+    static const char *const names[BW_USED_KINDS] = {
+        [BW_USED_SUPERBLOCK] = "superblock",
+        [BW_USED_RESERVED] = "reserved",
+        [BW_USED_SYSTEM] = "system",
+        [BW_USED_LOG] = "log",
+        [BW_USED_METADATA] = "metadata",
+        [BW_USED_DATA] = "data",
+        [BW_USED_HISTORY] = "history",
+        [BW_USED_PARITY] = "parity",
+        [BW_USED_FREE] = "free",
+        [BW_USED_UNALLOCATED] = "unallocated",
+    };
+    return names[kind];
+}
+
+/* Chunks. */
+
+/* Mixed chunks count as data where only the free space tree is known. */
+static enum bw_used_kind kind_of_chunk(uint64_t type)
+{
+    if (type & BW_GROUP_DATA)
+        return BW_USED_DATA;
+    return type & BW_GROUP_METADATA ? BW_USED_METADATA : BW_USED_SYSTEM;
+}
+
+enum bw_used_kind bw_used_kind_at(const struct bw_used_map *map, uint64_t type, uint64_t logical,
+                                  uint64_t *end)
+{
+    if (kind_of_chunk(type) == BW_USED_SYSTEM)
+        return BW_USED_SYSTEM;
+    for (enum bw_used_kind kind = BW_USED_LOG; kind < BW_USED_SETS; kind++)
+        if (bw_range_set_has(&map->sets[kind], logical, end))
+            return kind;
+    return BW_USED_FREE;
+}
+
+static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
+{
+    struct bw_used_map *map = context;
+    if (!BW_ARRAY_RESERVE(map->chunks, map->chunk_count, map->chunk_capacity))
+        return bw_error_no_memory();
+    map->chunks[map->chunk_count++] = (struct bw_used_chunk){
+        .logical = chunk->logical, .length = chunk->length, .kind = kind_of_chunk(chunk->type)};
+    return NULL;
+}
+
+/* The number of the first chunk that ends after an address. */
+static size_t chunk_at(const struct bw_used_map *map, uint64_t logical)
+{
+    const struct bw_used_chunk *chunks = map->chunks;
+    return BW_FIRST_INDEX(i, map->chunk_count, chunks[i].logical + chunks[i].length > logical);
+}
+
+static struct bw_error *find_chunk_losses(struct bw_used_map *map, const struct bw_tree_list *trees)
+{
+    struct bw_item_stream stream;
+    struct bw_error *error = bw_item_stream_begin(&stream, map->fs, trees, map->fs->chunk_tree.id);
+    while (!error && !stream.ended)
+        bw_item_stream_next(&stream);
+    map->chunks_lost = stream.lost;
+    return bw_item_stream_end(&stream, error);
+}
+
+/* Adds a range as in use, in whole blocks. */
+static struct bw_error *add(struct bw_range_set *set, uint64_t start, uint64_t end)
+{
+    const uint64_t mask = BW_MIN_SECTORSIZE - 1;
+    start &= ~mask;
+    end = end > UINT64_MAX - mask ? UINT64_MAX : (end + mask) & ~mask;
+    return start >= end || bw_range_set_add(set, start, end) ? NULL : bw_error_no_memory();
+}
+
+/* The free space tree. */
+
+/* A block group whose free ranges are being read. */
+struct free_group {
+    struct bw_used_map *map;
+    struct bw_used_chunk *chunk; /* NULL: none */
+    uint64_t from;               /* space in use begins here, if none before it is free */
+};
+
+static struct bw_error *end_group(struct free_group *group)
+{
+    struct bw_used_chunk *chunk = BW_TAKE(group->chunk);
+    if (!chunk || chunk->kind == BW_USED_SYSTEM)
+        return NULL;
+    return add(&group->map->sets[chunk->kind], group->from, chunk->logical + chunk->length);
+}
+
+static struct bw_error *begin_group(struct free_group *group, const struct bw_key *key)
+{
+    struct bw_used_map *map = group->map;
+    BW_TRY(end_group(group));
+    const size_t i = chunk_at(map, key->objectid);
+    if (i == map->chunk_count || map->chunks[i].logical != key->objectid ||
+        map->chunks[i].length != key->offset)
+        return NULL;
+    group->chunk = &map->chunks[i];
+    group->chunk->free_known = true;
+    group->from = key->objectid;
+    return NULL;
+}
+
+static struct bw_error *add_free(struct free_group *group, uint64_t start, uint64_t end)
+{
+    const struct bw_used_chunk *chunk = group->chunk;
+    if (end > chunk->logical + chunk->length)
+        end = chunk->logical + chunk->length;
+    if (start < group->from || start >= end)
+        return NULL;
+    if (chunk->kind != BW_USED_SYSTEM)
+        BW_TRY(add(&group->map->sets[chunk->kind], group->from, start));
+    group->from = end;
+    return NULL;
+}
+
+static struct bw_error *add_bitmap(struct free_group *group, const struct bw_item *item)
+{
+    const uint64_t sector = group->map->fs->superblock.sectorsize;
+    uint64_t bits = item->key.offset / sector;
+    if (bits > item->size * UINT64_C(8))
+        bits = item->size * UINT64_C(8);
+    uint32_t bit = 0, first;
+    while (group->chunk && bw_bits_next(item->data, bits, &bit, &first))
+        BW_TRY(add_free(group, item->key.objectid + first * sector,
+                        item->key.objectid + bit * sector));
+    return NULL;
+}
+
+static struct bw_error *add_free_item(struct free_group *group, const struct bw_item *item)
+{
+    const struct bw_key *key = &item->key;
+    if (key->type == BW_FREE_SPACE_INFO)
+        return begin_group(group, key);
+    if (key->type == BW_FREE_SPACE_BITMAP)
+        return add_bitmap(group, item);
+    if (key->type != BW_FREE_SPACE_EXTENT || !group->chunk || key->offset > ~key->objectid)
+        return NULL;
+    return add_free(group, key->objectid, key->objectid + key->offset);
+}
+
+/* A lost part of the tree counts as in use: only ranges that it lists are free. */
+static struct bw_error *read_free_space(struct bw_used_map *map, const struct bw_tree_list *trees)
+{
+    const uint64_t valid = BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
+    struct free_group group = {.map = map};
+    struct bw_item_stream stream;
+    if ((map->fs->superblock.compat_ro_flags & valid) != valid)
+        return NULL;
+    struct bw_error *error = bw_item_stream_begin(&stream, map->fs, trees, BW_FREE_SPACE_TREE);
+    for (; !error && !stream.ended; bw_item_stream_next(&stream))
+        error = add_free_item(&group, &stream.item);
+    if (!error)
+        error = end_group(&group);
+    return bw_item_stream_end(&stream, error);
+}
+
+/* The extent tree. */
+
+/* Extents in a range of addresses may be lost: the whole range is in use, except in chunks whose
+ * free ranges are known. */
+static struct bw_error *add_unknown(struct bw_used_map *map, uint64_t start, uint64_t end)
+{
+    for (size_t i = chunk_at(map, start); i < map->chunk_count; i++) {
+        const struct bw_used_chunk *chunk = &map->chunks[i];
+        if (chunk->logical >= end)
+            break;
+        if (!chunk->free_known && chunk->kind != BW_USED_SYSTEM)
+            BW_TRY(add(&map->sets[chunk->kind], chunk->logical, chunk->logical + chunk->length));
+    }
+    return NULL;
+}
+
+static struct bw_error *add_extent(struct bw_used_map *map, const struct bw_item *item)
+{
+    struct bw_extent_entry extent;
+    uint64_t end;
+    if (!bw_extent_entry_decode(map->fs, item, &extent)) {
+        const bool cut = item->key.type == BW_EXTENT_ITEM || item->key.type == BW_METADATA_ITEM;
+        return cut ? add_unknown(map, item->key.objectid, item->key.objectid + 1) : NULL;
+    }
+    if (__builtin_add_overflow(extent.bytenr, extent.length, &end))
+        end = UINT64_MAX;
+    return add(&map->sets[extent.is_block ? BW_USED_METADATA : BW_USED_DATA], extent.bytenr, end);
+}
+
+static struct bw_error *read_extents(struct bw_used_map *map, const struct bw_tree_list *trees)
+{
+    struct bw_item_stream stream;
+    uint64_t last = 0;
+    struct bw_error *error = bw_item_stream_begin(&stream, map->fs, trees, BW_EXTENT_TREE);
+    const bool empty = stream.ended;
+    for (; !error && !stream.ended; bw_item_stream_next(&stream)) {
+        const uint64_t objectid = stream.item.key.objectid;
+        if (stream.after_loss)
+            error = add_unknown(map, last, objectid + (objectid < UINT64_MAX));
+        if (!error)
+            error = add_extent(map, &stream.item);
+        last = objectid;
+    }
+    if (!error && (empty || stream.after_loss))
+        error = add_unknown(map, empty ? 0 : last, UINT64_MAX);
+    if (empty || stream.lost)
+        bw_fs_report(map->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "the extent tree is incomplete: more space may count as in "
+                                     "use"));
+    return bw_item_stream_end(&stream, error);
+}
+
+/* Trees. */
+
+/* Bits of bw_queued_block.value. */
+enum { OF_LOG = 1, WITH_DATA = 2 };
+
+struct tree_walk {
+    struct bw_used_map *map;
+    struct bw_level_reader reader;
+    struct bw_block_set seen;
+};
+
+/* Whether the extent tree or the free space tree has a whole range as in use. */
+static bool is_known(const struct bw_used_map *map, uint64_t start, uint64_t end)
+{
+    const size_t i = chunk_at(map, start);
+    if (i < map->chunk_count && map->chunks[i].logical <= start &&
+        map->chunks[i].kind == BW_USED_SYSTEM)
+        return true;
+    while (start < end) {
+        uint64_t until = end;
+        if (bw_used_kind_at(map, BW_GROUP_DATA, start, &until) == BW_USED_FREE)
+            return false;
+        start = until;
+    }
+    return true;
+}
+
+/* Adds space that a tree refers to; with the lock. */
+static void add_reference(struct tree_walk *walk, uint64_t start, uint64_t length, uint32_t value,
+                          enum bw_used_kind kind)
+{
+    uint64_t end;
+    if (__builtin_add_overflow(start, length, &end))
+        end = UINT64_MAX;
+    if (is_known(walk->map, start, end))
+        return;
+    struct bw_error *error =
+        add(&walk->map->added[value & OF_LOG ? BW_USED_LOG : kind], start, end);
+    if (error)
+        walk->reader.no_memory = true;
+    bw_error_free(error);
+}
+
+/* Adds a tree block; returns whether it is to be read. With the lock. */
+static bool reach_block(struct tree_walk *walk, uint64_t bytenr, unsigned level, uint32_t value)
+{
+    bool added = false;
+    if (!bw_block_set_add(&walk->seen, bytenr, &added))
+        walk->reader.no_memory = true;
+    if (added)
+        add_reference(walk, bytenr, walk->map->fs->superblock.nodesize, value, BW_USED_METADATA);
+    return added && (level || value & WITH_DATA);
+}
+
+static void on_node(void *context, unsigned worker, const struct bw_queued_block *block,
+                    const struct bw_node *node, bool *wanted)
+{
+    struct tree_walk *walk = context;
+    (void)worker;
+    pthread_mutex_lock(&walk->reader.lock);
+    uint32_t slot = block->dropped ? bw_tree_first_slot(block->dropped, node) : 0;
+    for (; slot < node->item_count; slot++)
+        wanted[slot] = reach_block(walk, bw_node_pointer_at(node, slot).bytenr, node->level - 1u,
+                                   block->value);
+    pthread_mutex_unlock(&walk->reader.lock);
+}
+
+struct leaf_walk {
+    struct tree_walk *walk;
+    uint32_t value;
+};
+
+static void on_reference(void *context, const struct bw_reference *reference)
+{
+    const struct leaf_walk *leaf = context;
+    if (reference->kind && reference->length)
+        add_reference(leaf->walk, reference->bytenr, reference->length, leaf->value, BW_USED_DATA);
+}
+
+static void on_leaf(void *context, unsigned worker, const struct bw_queued_block *block,
+                    const struct bw_node *node)
+{
+    struct tree_walk *walk = context;
+    struct leaf_walk leaf = {walk, block->value};
+    (void)worker;
+    pthread_mutex_lock(&walk->reader.lock);
+    bw_references_of_block(node, 0, false, on_reference, &leaf);
+    pthread_mutex_unlock(&walk->reader.lock);
+}
+
+static void on_lost_block(void *context, const struct bw_queued_block *block,
+                          struct bw_error *error)
+{
+    const struct tree_walk *walk = context;
+    bw_fs_report_lost(walk->reader.fs, block->pointer.bytenr, error);
+}
+
+static bool should_continue(void *context)
+{
+    const struct bw_used_options *options = &((struct tree_walk *)context)->map->options;
+    return !options->progress || options->progress(options->context);
+}
+
+/* Whether the leaves of a tree are read. The extent tree lacks data of the log, so leaves of log
+ * trees are always read. */
+static bool has_data(const struct bw_used_map *map, const struct bw_listed_tree *tree)
+{
+    return tree->is_log ||
+           (map->options.files && (tree->has_inodes || tree->tree.id == BW_ROOT_TREE));
+}
+
+static struct bw_error *add_roots(struct tree_walk *walk, const struct bw_tree_list *trees)
+{
+    for (size_t i = 0; i < trees->count; i++) {
+        const struct bw_listed_tree *tree = &trees->entries[i];
+        const uint32_t value =
+            (tree->is_log ? OF_LOG : 0) | (has_data(walk->map, tree) ? WITH_DATA : 0);
+        const struct bw_queued_block block = {bw_tree_root_pointer(&tree->tree, false), value,
+                                              tree->references ? NULL : tree};
+        if (tree->tree.root.bytenr &&
+            reach_block(walk, block.pointer.bytenr, block.pointer.expectation.level, value))
+            BW_TRY(bw_level_reader_add(&walk->reader, &block));
+    }
+    return NULL;
+}
+
+static struct bw_error *walk_trees(struct bw_used_map *map, const struct bw_tree_list *trees)
+{
+    struct tree_walk walk = {.map = map,
+                             .reader = {.fs = map->fs,
+                                        .threads = map->options.threads,
+                                        .node = on_node,
+                                        .leaf = on_leaf,
+                                        .lost = on_lost_block,
+                                        .should_continue = should_continue,
+                                        .context = &walk}};
+    struct bw_error *error = bw_level_reader_begin(&walk.reader);
+    if (!error)
+        error = add_roots(&walk, trees);
+    if (!error)
+        error = bw_level_reader_run(&walk.reader);
+    bw_level_reader_end(&walk.reader);
+    bw_map_free(&walk.seen.words);
+    return error;
+}
+
+static void join_sets(struct bw_used_map *map)
+{
+    for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
+        bw_range_set_join(&map->sets[kind]);
+}
+
+static struct bw_error *add_found(struct bw_used_map *map)
+{
+    for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
+        for (size_t i = 0; i < map->added[kind].count; i++)
+            BW_TRY(add(&map->sets[kind], map->added[kind].items[i].start,
+                       map->added[kind].items[i].end));
+    join_sets(map);
+    return NULL;
+}
+
+/* The remap tree. */
+
+/* Adds the places to which relocation has moved a part of the space in use. */
+static struct bw_error *add_moved(void *context, const struct bw_item *item)
+{
+    struct bw_used_map *map = context;
+    const uint64_t from = item->key.objectid, end = from + item->key.offset;
+    bw_le64 address;
+    if (item->key.type != BW_REMAP || item->size < sizeof address || end < from)
+        return NULL; /* opening the file system has reported truncated items */
+    memcpy(&address, item->data, sizeof address);
+    for (unsigned kind = 0; kind < BW_USED_SETS; kind++) {
+        const struct bw_range_set *set = &map->sets[kind];
+        size_t i = BW_FIRST_INDEX(k, set->count, set->items[k].end > from);
+        for (; i < set->count && set->items[i].start < end; i++) {
+            const struct bw_span span = set->items[i];
+            const uint64_t to = bw_get64(address),
+                           first = span.start > from ? span.start - from : 0,
+                           last = (span.end < end ? span.end : end) - from;
+            if (last <= UINT64_MAX - to)
+                BW_TRY(add(&map->added[kind], to + first, to + last));
+        }
+    }
+    return NULL;
+}
+
+/* Data that were moved are needed at their new address; those that were not, at the old one. */
+static struct bw_error *follow_moves(struct bw_used_map *map)
+{
+    const struct bw_tree tree = {BW_REMAP_TREE, map->fs->superblock.remap_root, 0};
+    for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
+        bw_range_set_free(&map->added[kind]);
+    if (!tree.root.bytenr)
+        return NULL;
+    BW_TRY(bw_fs_items(map->fs, &tree, (struct bw_key){0}, BW_KEY_MAX, add_moved, map));
+    return add_found(map);
+}
+
+/* Opening. */
+
+static struct bw_error *find_used_space(struct bw_used_map *map, struct bw_tree_list *trees)
+{
+    BW_TRY(bw_device_map_open(map->fs, &map->devices));
+    BW_TRY(bw_fs_chunks(map->fs, add_chunk, map));
+    BW_TRY(bw_tree_list_load(map->fs, trees));
+    BW_TRY(find_chunk_losses(map, trees));
+    BW_TRY(read_free_space(map, trees));
+    BW_TRY(read_extents(map, trees));
+    join_sets(map);
+    BW_TRY(bw_tree_list_load_log(map->fs, trees));
+    BW_TRY(walk_trees(map, trees));
+    BW_TRY(add_found(map));
+    return follow_moves(map);
+}
+
+struct bw_error *bw_used_map_open(struct bw_fs *fs, const struct bw_used_options *given,
+                                  struct bw_used_map **result)
+{
+    static const struct bw_used_options none = {.struct_size = sizeof none};
+    struct bw_tree_list trees = {0};
+    struct bw_used_map *map = *result = calloc(1, sizeof *map);
+    if (!map)
+        return bw_error_no_memory();
+    map->fs = fs;
+    struct bw_error *error = BW_TAKE_OPTIONS(&map->options, given ? given : &none);
+    if (!error)
+        error = find_used_space(map, &trees);
+    free(trees.entries);
+    if (error)
+        bw_used_map_close(BW_TAKE(*result));
+    return error;
+}
+
+struct bw_error *bw_used_map_add(struct bw_used_map *map, uint64_t logical, uint64_t length)
+{
+    if (length > UINT64_MAX - logical)
+        length = UINT64_MAX - logical;
+    return add(&map->sets[BW_USED_HISTORY], logical, logical + length);
+}
+
+struct bw_error *bw_used_map_add_device(struct bw_used_map *map, uint64_t devid, uint64_t offset,
+                                        uint64_t length)
+{
+    size_t i = 0;
+    while (i < map->extra_count && map->extras[i].devid != devid)
+        i++;
+    if (i == map->extra_count) {
+        if (!BW_ARRAY_RESERVE(map->extras, map->extra_count, map->extra_capacity))
+            return bw_error_no_memory();
+        map->extras[map->extra_count++] = (struct bw_used_extra){.devid = devid};
+    }
+    if (length > UINT64_MAX - offset)
+        length = UINT64_MAX - offset;
+    return add(&map->extras[i].set, offset, offset + length);
+}
+
+void bw_used_map_close(struct bw_used_map *map)
+{
+    if (!map)
+        return;
+    for (size_t i = 0; i < map->extra_count; i++)
+        bw_range_set_free(&map->extras[i].set);
+    free(map->extras);
+    for (unsigned kind = 0; kind < BW_USED_SETS; kind++) {
+        bw_range_set_free(&map->sets[kind]);
+        bw_range_set_free(&map->added[kind]);
+    }
+    bw_device_map_close(map->devices);
+    free(map->chunks);
+    free(map);
+}

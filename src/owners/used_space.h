@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The space in use, by logical address. */
+#ifndef BW_OWNERS_USED_SPACE_H
+#define BW_OWNERS_USED_SPACE_H
+
+#include "base/range_set.h"
+#include "btrfs-walk/space.h"
+#include "fs/fs.h"
+
+/** The kinds of space that a set of ranges describes: from BW_USED_LOG to BW_USED_HISTORY. */
+#define BW_USED_SETS (BW_USED_HISTORY + 1)
+
+/** A chunk. */
+struct bw_used_chunk {
+    uint64_t logical, length;
+    enum bw_used_kind kind; /**< of its contents, where nothing more precise is known */
+    bool free_known;        /**< the free space tree lists the free ranges in it */
+};
+
+/** Ranges of a device that the caller has added. */
+struct bw_used_extra {
+    uint64_t devid;
+    struct bw_range_set set;
+};
+
+struct bw_used_map {
+    struct bw_fs *fs;
+    struct bw_device_map *devices;
+    struct bw_used_options options;
+    struct bw_used_chunk *chunks; /**< ascending by logical address */
+    size_t chunk_count, chunk_capacity;
+    bool chunks_lost; /**< the chunk tree is incomplete */
+    struct bw_range_set sets[BW_USED_SETS];
+    struct bw_range_set added[BW_USED_SETS]; /**< space that the extent tree lacks */
+    struct bw_used_extra *extras;
+    size_t extra_count, extra_capacity;
+};
+
+/** The kind of the space at an address in a chunk; BW_USED_FREE if it is not in use. `*end` is cut
+ * to where that changes. */
+enum bw_used_kind bw_used_kind_at(const struct bw_used_map *map, uint64_t type, uint64_t logical,
+                                  uint64_t *end);
+
+#endif

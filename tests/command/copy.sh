@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# `copy`: all commands give the same results for a copy as for the original, in every format;
+# unreadable sectors; outputs that are refused. tests/kernel/copy.py mounts copies.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+. "$ROOT/tests/command/fixtures.bash"
+have python3 || { skip python3 "copies"; finish; }
+
+# Names the images of a folder like the originals.
+rename_copies() {
+    local folder=$1 devid device
+    "$PROGRAM" devices -o devid,device "${arguments[@]}" "$image" "${devices[@]}" 2> /dev/null |
+        while IFS=$'\t' read -r devid device; do
+            [ ! -e "$folder/$devid.img" ] || mv "$folder/$devid.img" "$folder/${device##*/}"
+        done
+}
+
+# answers FOLDER COMMAND...: what the command prints for the images in a folder.
+answers() {
+    local folder=$1 file first
+    shift
+    local images=()
+    for file in "${files[@]}"; do images+=(-d "${file##*/}"); done
+    first=${images[1]}
+    (cd "$folder" && timeout 60 "$PROGRAM" "$@" "${arguments[@]}" "$first" "${images[@]:2}" 2>&1
+        echo "status $?")
+}
+
+# same NAME FOLDER COMMAND...
+same() {
+    local name=$1 folder=$2
+    shift 2
+    is "$name: $*" "$(answers "$folder" "$@" | cksum)" \
+        "$(answers "$(dirname "$image")" "$@" | cksum)"
+}
+
+for name in plain raid0-3 raid1c3-3-minus-1-2 raid5-3 raid6-4-minus-2-4 raid10-4 dup \
+    bad-copy-raid6 mixed stripe-tree-raid10 sprout log-tree lost-tree-extent lost-tree-chunk \
+    zoned-device; do
+    read_about "$name"
+    "$PROGRAM" copy -q -C "$WORK/$name" "${arguments[@]}" "$image" "${devices[@]}" 2> "$WORK/err"
+    is "$name: status" $? "$([[ $name == lost* ]] && echo 1 || echo 0)"
+    rename_copies "$WORK/$name"
+    for file in "${files[@]}"; do
+        is "$name: size" "$(stat -c %s "$WORK/$name/${file##*/}")" "$(stat -c %s "$file")"
+    done
+    for command in 'check --data' dump super; do same "$name" "$WORK/$name" $command; done
+    rm -r "${WORK:?}/$name"
+done
+
+# With --history, older generations are found, even in chunks that do not exist any more.
+for name in gone past; do
+    read_about "$name"
+    expect "$name" 0 'warning: .*--history' copy -C "$WORK/less" "$image"
+    expect "$name" 0 - copy --history -C "$WORK/more" "$image"
+    rename_copies "$WORK/more"
+    for command in roots deleted; do same "$name" "$WORK/more" $command; done
+    rm -r "$WORK/less" "$WORK/more"
+done
+
+# Formats. Byte by byte, what is in use is the same, and everything else is a hole.
+read_about plain
+expect "raw" 0 - copy -q --bmap -o "$WORK/raw" "$image"
+run_json map --used --json=array "$image" > "$WORK/map"
+cat > "$WORK/compare.py" <<'PYTHON'
+import hashlib, json, re, sys
+original, copy, map_, bmap = sys.argv[1:]
+a, b = open(original, "rb").read(), open(copy, "rb").read()
+ranges = json.load(open(map_))
+for row in ranges:
+    start, end = row["start"], row["start"] + row["length"]
+    assert b[start:end] == (a[start:end] if row["data"] else bytes(end - start)), row
+text = open(bmap).read()
+own = re.search(r"<BmapFileChecksum> (\w+) <", text)[1]
+assert hashlib.sha256(text.replace(own, "0" * 64).encode()).hexdigest() == own
+mapped = 0
+for hash_, first, last in re.findall(r'chksum="(\w+)"> (\d+)(?:-(\d+))? <', text):
+    end = int(last or first) + 1
+    mapped += end - int(first)
+    assert hashlib.sha256(a[int(first) * 4096:end * 4096]).hexdigest() == hash_
+assert mapped == int(re.search(r"<MappedBlocksCount> (\d+) <", text)[1])
+assert mapped * 4096 == sum(row["length"] for row in ranges if row["data"])
+PYTHON
+holds "raw, and its block map" python3 "$WORK/compare.py" "$image" "$WORK/raw" "$WORK/map" \
+    "$WORK/raw.bmap"
+holds "raw: holes" [ "$(stat -c %b "$WORK/raw")" -lt $((40 << 11)) ]
+for options in '' --compress; do
+    expect "qcow2 $options" 0 - copy -q -f qcow2 $options -o "$WORK/$options.qcow2" "$image"
+    have qemu-img || { skip qemu-img "qcow2"; continue; }
+    holds "qcow2 $options: valid" qemu-img check "$WORK/$options.qcow2"
+    holds "qcow2 $options: the same" qemu-img compare "$WORK/raw" "$WORK/$options.qcow2"
+done
+
+# An interrupted copy is continued, and complete at the end.
+mkdir "$WORK/c"
+cp --sparse=always "$WORK/raw" "$WORK/c/1.img.part"
+truncate -s 100M "$WORK/c/1.img.part"
+expect "incomplete" 2 '--continue completes it' copy -q -C "$WORK/c" "$image"
+expect "continued" 0 - copy -q --continue --bmap -C "$WORK/c" "$image"
+holds "continued: the same" cmp "$WORK/c/1.img" "$WORK/raw"
+holds "continued: the same block map" cmp "$WORK/c/1.img.bmap" "$WORK/raw.bmap"
+
+# Sectors that cannot be read are zeros, and listed with their files.
+start=$(run_json extents --json "$image" /data/preallocated | grep -o '"logical":[0-9]*' |
+    tail -n 1)
+offset=$("$PROGRAM" map -o offset "$image" "${start#*:}")
+expect "unreadable" 1 'device 1: 8192 bytes in use cannot be read' copy -o "$WORK/bad" \
+    --insert "debug/error-gen@device-1,kind=raw,start=$offset,end=$((offset + 8192))" "$image"
+holds "unreadable: the file" out_has '^data .* /data/preallocated$'
+cp "$WORK/raw" "$WORK/expected"
+dd if=/dev/zero of="$WORK/expected" bs=4096 seek=$((offset / 4096)) count=2 conv=notrunc status=none
+holds "unreadable: zeros" cmp "$WORK/bad" "$WORK/expected"
+
+# Wrong uses.
+expect "no output" 2 'either -C DIR or -o FILE' copy "$image"
+expect "two outputs" 2 'either -C DIR or -o FILE' copy -C "$WORK/x" -o "$WORK/y" "$image"
+expect "stdout" 2 'cannot be written to stdout' copy -o - "$image"
+expect "compressed raw" 2 '--compress is for' copy --compress -o "$WORK/x" "$image"
+expect "a block map of qcow2" 2 '--bmap is for' copy -f qcow2 --bmap -o "$WORK/x" "$image"
+expect "continued qcow2" 2 '--continue is for' copy -f qcow2 --continue -C "$WORK/x" "$image"
+expect "an image" 2 'never overwritten' copy -o "$image" "$image"
+expect "another image" 2 'never written to' copy -o "$WORK/raw" "$image"
+expect "an existing copy" 2 'is not replaced' copy -C "$WORK/c" "$image"
+expect "no device" 2 'not a regular file' copy -q -o /dev/null "$image"
+read_about raid1-2
+expect "several devices" 2 'has 2 devices here; -C DIR' copy -o "$WORK/x" "${files[@]}"
+holds "nothing is left" [ ! -e "$WORK/x" ]
+finish
