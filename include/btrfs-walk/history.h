@@ -145,7 +145,7 @@ struct bw_error *bw_history_trees(struct bw_history *history, size_t state,
 typedef struct bw_error *bw_history_range_visitor(void *context, uint64_t logical, uint64_t length);
 
 /** Passes on the space that older generations need: all tree blocks that the scan has found, and
- * the data that leaves of files among them refer to. In no order; ranges may overlap, and may be in
+ * the blocks and data that these refer to. In no order; ranges may overlap, and may be in
  * use by the current generation, too. */
 struct bw_error *bw_history_ranges(const struct bw_history *history,
                                    bw_history_range_visitor *visit, void *context);

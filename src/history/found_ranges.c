@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The space that older generations need: the blocks of the index, and the data of their leaves. */
+/* The space that older generations need: the blocks of the index, and the blocks and data that they
+ * refer to. A scan overlooks blocks of which another mirror has older contents. */
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "graph/wind.h"
 #include "history/history.h"
 #include "owners/references.h"
+#include "owners/tree_list.h"
 
-/* Leaves that are read together. */
-struct leaf_batch {
+/* Blocks that are read together. */
+struct found_batch {
     const struct bw_history *history;
     bw_history_range_visitor *visit;
     void *context;
@@ -20,31 +22,53 @@ struct leaf_batch {
 
 static void on_reference(void *context, const struct bw_reference *reference)
 {
-    struct leaf_batch *batch = context;
-    if (reference->kind && reference->length && !batch->error)
-        batch->error = batch->visit(batch->context, reference->bytenr, reference->length);
+    struct found_batch *batch = context;
+    const uint64_t length = reference->length ? reference->length : batch->history->reader.nodesize;
+    if (reference->kind && !batch->error)
+        batch->error = batch->visit(batch->context, reference->bytenr, length);
 }
 
-/* Unreadable leaves have been overwritten since the scan. */
-static struct bw_error *read_batch(struct leaf_batch *batch)
+/* Adds the roots of trees in a leaf of the root tree. */
+static struct bw_error *add_roots(const struct found_batch *batch, const struct bw_node *leaf)
+{
+    struct bw_item item;
+    struct bw_listed_tree tree;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
+        if (item.key.type == BW_ROOT_ITEM && bw_tree_list_decode(&item, &tree))
+            BW_TRY(batch->visit(batch->context, tree.tree.root.bytenr,
+                                batch->history->reader.nodesize));
+    return NULL;
+}
+
+static struct bw_error *add_block(struct found_batch *batch, const struct bw_node *node)
+{
+    bw_references_of_block(node, 0, false, on_reference, batch);
+    if (!batch->error && !node->level)
+        batch->error = add_roots(batch, node);
+    return BW_TAKE(batch->error);
+}
+
+/* Blocks that cannot be read have been overwritten since the scan. */
+static struct bw_error *read_batch(struct found_batch *batch)
 {
     const struct bw_tree_reader *reader = &batch->history->reader;
     struct bw_request requests[BW_BATCH];
+    struct bw_error *error = NULL;
     for (unsigned i = 0; i < batch->count; i++)
         requests[i] = bw_block_request(reader, &batch->pointers[i],
                                        batch->buffer + (size_t)i * reader->nodesize);
     bw_blocks_read(reader, requests, batch->count);
     for (unsigned i = 0; i < batch->count; i++) {
-        const struct bw_node leaf = bw_node_view(requests[i].buffer, reader->nodesize);
-        if (!requests[i].error)
-            bw_references_of_block(&leaf, 0, false, on_reference, batch);
+        const struct bw_node node = bw_node_view(requests[i].buffer, reader->nodesize);
+        if (!requests[i].error && !error)
+            error = add_block(batch, &node);
         bw_error_free(requests[i].error);
     }
     batch->count = 0;
-    return BW_TAKE(batch->error);
+    return error;
 }
 
-static struct bw_error *add_leaves(struct leaf_batch *batch)
+static struct bw_error *add_blocks(struct found_batch *batch)
 {
     const struct bw_found_index *index = &batch->history->index;
     for (size_t i = 0; i < index->count; i++) {
@@ -53,7 +77,7 @@ static struct bw_error *add_leaves(struct leaf_batch *batch)
         const bool has_files = owner == BW_TOP_SUBVOLUME || owner == BW_ROOT_TREE ||
                                (owner >= BW_FIRST_SUBVOLUME && owner <= BW_LAST_SUBVOLUME);
         BW_TRY(batch->visit(batch->context, block->bytenr, batch->history->reader.nodesize));
-        if (block->level || !has_files)
+        if (!block->level && !has_files)
             continue;
         batch->pointers[batch->count++] = bw_found_pointer(index, block);
         if (batch->count == batch->limit)
@@ -65,12 +89,12 @@ static struct bw_error *add_leaves(struct leaf_batch *batch)
 struct bw_error *bw_history_ranges(const struct bw_history *history,
                                    bw_history_range_visitor *visit, void *context)
 {
-    struct leaf_batch batch = {.history = history,
-                               .visit = visit,
-                               .context = context,
-                               .limit = bw_block_batch(&history->reader)};
+    struct found_batch batch = {.history = history,
+                                .visit = visit,
+                                .context = context,
+                                .limit = bw_block_batch(&history->reader)};
     batch.buffer = bw_block_buffer(&history->reader, batch.limit);
-    struct bw_error *error = batch.buffer ? add_leaves(&batch) : bw_error_no_memory();
+    struct bw_error *error = batch.buffer ? add_blocks(&batch) : bw_error_no_memory();
     free(batch.buffer);
     return error;
 }

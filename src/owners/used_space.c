@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "base/struct_size.h"
+#include "btree/memory.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/superblock.h"
 #include "owners/level_reader.h"
@@ -76,13 +77,15 @@ static size_t chunk_at(const struct bw_used_map *map, uint64_t logical)
     return BW_FIRST_INDEX(i, map->chunk_count, chunks[i].logical + chunks[i].length > logical);
 }
 
+/* A chunk tree in memory was rebuilt, and may lack chunks. */
 static struct bw_error *find_chunk_losses(struct bw_used_map *map, const struct bw_tree_list *trees)
 {
     struct bw_item_stream stream;
     struct bw_error *error = bw_item_stream_begin(&stream, map->fs, trees, map->fs->chunk_tree.id);
     while (!error && !stream.ended)
         bw_item_stream_next(&stream);
-    map->chunks_lost = stream.lost;
+    map->chunks_lost =
+        stream.lost || bw_memory_block(&map->fs->memory, map->fs->chunk_tree.root.bytenr);
     return bw_item_stream_end(&stream, error);
 }
 
