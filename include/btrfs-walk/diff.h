@@ -131,6 +131,21 @@ struct bw_diff_summary {
 struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff_side *after,
                          const struct bw_diff_options *options, struct bw_diff_summary *summary);
 
+/**
+ * Compares a directory of an image with the directory `folder` of this machine, and everything
+ * below both, path by path, nested subvolumes among it. The image is the
+ * state before, the folder the state after; paths begin at both directories with a '/'. Contents
+ * are compared byte by byte, or with BW_DIFF_READ_NEVER by their sizes. Not compared: numbers of
+ * hard links, properties of btrfs ("btrfs.*"), and attributes of the empty directories in place of
+ * subvolumes within snapshots. options->by_path and states are ignored.
+ *
+ * Files that cannot be read are unknown; the reason goes to the reporter of the file system, as
+ * damage does. BW_ERROR_SYSTEM if the folder cannot be opened; else as bw_diff().
+ */
+struct bw_error *bw_diff_folder(struct bw_fs *fs, const struct bw_place *directory,
+                                const char *folder, const struct bw_diff_options *options,
+                                struct bw_diff_summary *summary);
+
 #ifdef __cplusplus
 }
 #endif

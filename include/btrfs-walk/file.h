@@ -236,7 +236,7 @@ struct bw_logical_options {
 };
 
 /**
- * Reads a range of logical addresses as it is stored: data, which may be compressed, or tree
+ * Reads the stored bytes at a range of logical addresses: data, which may be compressed, or tree
  * blocks. Address and length are multiples of the sector size; length 0 is the tree block at the
  * address in chunks of metadata, and a sector in others. In chunks of metadata, the range begins at
  * a tree block. `visit` gets the parts in their order; their offset is the logical address.

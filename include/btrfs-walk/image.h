@@ -130,6 +130,10 @@ enum bw_servers_need {
 /** The privileges that the connections of the set need. */
 enum bw_servers_need bw_servers_need(const struct bw_servers *servers);
 
+/** Whether a path leads to a directory that replaces an image: all files in it, and no directories,
+ * begin as send streams or are compressed. Files whose names begin with '.' do not count. */
+bool bw_folder_holds_streams(const char *path);
+
 #ifdef __cplusplus
 }
 #endif

@@ -64,6 +64,8 @@ struct bw_deviceinfo {
     /** what the device lies in, from outside in, such as GPT partition 3 > LUKS2; absent if its
      *  image is the device */
     const char *container;
+    /** paths of further images of the device, of --alternatives; absent without */
+    struct bw_names alternative_paths;
 };
 
 /** Version 1, Evolving/Evolving/Common: how space is used, on all devices. */

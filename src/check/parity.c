@@ -214,17 +214,32 @@ static struct bw_xlator *storage_of(const struct bw_fs *fs, uint64_t devid)
     return NULL;
 }
 
+/* The number of the copy that P gives: stored copies come first, one for each image of the device.
+ */
+static unsigned first_computed(struct bw_fs *fs, uint64_t logical)
+{
+    struct bw_mapping mapping = {.rebuilt = false};
+    unsigned copy = 2;
+    for (; fs->alternatives; copy++) {
+        BW_AUTO_ERROR struct bw_error *error = bw_fs_map(fs, logical, 1, copy, &mapping);
+        if (error || mapping.rebuilt)
+            break;
+    }
+    return copy;
+}
+
 /* Finds out where the parts of a row are; false if a device is missing. */
 static bool locate_row(const struct parity *parity, struct row *row)
 {
     struct bw_fs *fs = parity->check->fs;
+    const unsigned computed = first_computed(fs, row->logical);
     bool complete = true;
     for (unsigned i = 0; i < row->chunk->stripes; i++) {
         const bool is_parity = i >= row->data_parts;
         const uint64_t logical = row->logical + (is_parity ? 0 : i * (uint64_t)BW_STRIPE_LENGTH);
         struct bw_mapping mapping = {0};
         BW_AUTO_ERROR struct bw_error *error =
-            bw_fs_map(fs, logical, 1, is_parity ? 2 + i - row->data_parts : 1, &mapping);
+            bw_fs_map(fs, logical, 1, is_parity ? computed + i - row->data_parts : 1, &mapping);
         if (error || mapping.rebuilt != is_parity)
             return false;
         row->parts[i].devid = mapping.devid;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads ranges of logical addresses: tree blocks and data as they are stored, verified like any
- * other read. In chunks of metadata, tree blocks follow each other; data have checksums by sector.
+ * Reads ranges of logical addresses: tree blocks and stored data, verified like any other read. In
+ * chunks of metadata, tree blocks follow each other; data have checksums by sector.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chu
     return NULL;
 }
 
-/* The chunk at an address; NULL if there is none. */
+/* The chunk at an address, or NULL. */
 static const struct chunk_range *find_chunk(const struct chunk_ranges *chunks, uint64_t logical)
 {
     for (size_t i = 0; i < chunks->count; i++)

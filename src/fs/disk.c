@@ -329,11 +329,12 @@ static struct bw_error *drop_clones(const struct choice *choice, struct members 
     return NULL;
 }
 
-static struct bw_error *find_members(const struct bw_image_set *set, const struct choice *choice,
-                                     struct members *members)
+/* With --alternatives, all partitions with a device of the file system are read. */
+static struct bw_error *find_members(const struct bw_fs *fs, const struct bw_image_set *set,
+                                     const struct choice *choice, struct members *members)
 {
     BW_TRY(add_members(set, choice, members));
-    if (!choice->superblock)
+    if (!choice->superblock || fs->alternatives)
         return NULL;
     exclude_given_devices(set, members);
     return drop_clones(choice, members);
@@ -448,7 +449,7 @@ struct bw_error *bw_disks_use(struct bw_fs *fs, struct bw_xlator *map, struct bw
     struct choice choice = {.superblock = NULL};
     struct members members = {.members = NULL};
     BW_TRY(wanted ? find_wanted(set, wanted, &choice) : find_only(set, &choice));
-    struct bw_error *error = find_members(set, &choice, &members);
+    struct bw_error *error = find_members(fs, set, &choice, &members);
     if (!error)
         error = use_members(fs, map, set, &members);
     free(members.members);

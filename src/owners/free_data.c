@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Contents of free ranges: nothing verifies them, so they are read as they are. */
+/* Contents of free ranges, which nothing verifies. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Free ranges: all addresses whose contents no file shows. The extent tree and all other trees tell
- * which addresses are in use, so a damaged extent tree does not make used space look free; the
- * trees of files tell which parts of extents are shown. Memory: the ranges in use, joined where
+ * Free ranges: all addresses whose contents no file shows. The extent tree and all other trees
+ * mark addresses as used, so a damaged extent tree does not make used space look free. The trees
+ * of files mark the shown parts of extents. Memory: the ranges in use, joined where
  * they touch.
  */
 #include <stdlib.h>

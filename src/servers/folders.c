@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/unpack.h"
+#include "btrfs-walk/image.h"
 #include "ondisk/foreign.h"
 
 /* Takes the path. */
@@ -48,6 +49,21 @@ static bool may_be_stream(int folder, const char *name)
     const struct bw_foreign *format = bw_foreign_by_magic(bytes, (size_t)got);
     return memcmp(bytes, BW_STREAM_MAGIC, sizeof BW_STREAM_MAGIC) == 0 ||
            bw_packing_find(bytes, (size_t)got) || (format && format->helper == BW_HELPER_NBDKIT);
+}
+
+bool bw_folder_holds_streams(const char *path)
+{
+    size_t streams = 0, others = 0;
+    DIR *listing = opendir(path);
+    if (!listing)
+        return false;
+    for (const struct dirent *entry; (entry = readdir(listing));) {
+        const bool is_stream = may_be_stream(dirfd(listing), entry->d_name);
+        streams += is_stream;
+        others += !is_stream && *entry->d_name != '.';
+    }
+    closedir(listing);
+    return streams && !others;
 }
 
 static int by_name(const void *a, const void *b)

@@ -61,9 +61,53 @@ expect "two images of one device" 1 'duplicate of device 1, .*; --alternatives r
     sum a.img b.img
 expect "both in the graph" 0 - graph --alternatives --map a.img.map a.img b.img
 holds "the layers" grep -q 'subvolumes unread@device-1 device-2' "$WORK/out"
+expect "both in the list of devices" 0 - devices --json --alternatives a.img b.img
+holds "the second one below the first" out_has '"device":"a.img","alternative_paths":\["b.img"\]'
+expect "as a table" 0 - devices --alternatives a.img b.img
+holds "with a column" out_has ' a\.img +b\.img$'
+expect "both in the overview" 0 - info --alternatives a.img b.img
+holds "as another image" out_has '^ +another image, b.img$'
 expect "their blocks" 4 . check --data --all --json --alternatives a.img b.img
 holds "of the first" out_has '"device":"a.img"'
 holds "of the second" out_has '"device":"b.img"'
+
+expect "their places" 0 - map -o mirror,device --alternatives a.img b.img 13631488
+is "of both images" "$(cat "$WORK/out")" "1	a.img
+2	b.img"
+
+# Images in other forms: a partition of a disk, parts of a split image, qcow2.
+zstd -q -d --sparse "$ROOT/fixtures/disks/gpt.img.zst" -o disk.img
+dd if=b.img of=disk.img bs=1M seek=2 conv=notrunc,sparse status=none
+split -b 50M -d -a 3 --numeric-suffixes=1 b.img part.
+forms=(disk.img part.001)
+if have qemu-img qemu-nbd; then
+    qemu-img convert -O qcow2 b.img b.qcow2 && forms+=(b.qcow2)
+else
+    skip qemu-img "an image in qcow2 as an alternative"
+fi
+"$PROGRAM" sum "$image" 2> /dev/null | sort > sums
+for form in "${forms[@]}"; do
+    expect "with $form" 0 . sum -v --alternatives -d "$form" a.img
+    holds "$form: everything" diff sums <(sort "$WORK/out")
+    expect "$form in the list" 0 - \
+        devices -q -o alternative_paths,device --alternatives -d "$form" a.img
+    is "$form: two images" "$(tr '\t' '\n' < "$WORK/out" | sort | tr '\n' ' ')" "a.img $form "
+done
+
+# With parity, all images are checked, too: each stripe of the second set has an error.
+for number in 1 2 3; do
+    cp --sparse=always "$BUILD/fixtures/raid5-3/dev$number.img" "p$number.img"
+    cp --sparse=always "p$number.img" "q$number.img"
+done
+data=$("$PROGRAM" dump -t csum -o key p?.img |
+    sed -n 's/.*EXTENT_CSUM \([0-9]*\))/\1/p' | head -n 1)
+expect "the places of data and parity" 0 - map -o kind,device --alternatives p?.img q?.img "$data"
+is "two copies, one parity" "$(cut -f 1 "$WORK/out" | tr '\n' ' ')" 'copy copy P '
+first=$(sed -n 's/^copy\tq//p' "$WORK/out")
+offset=$("$PROGRAM" map -o offset p?.img "$data" | head -n 1)
+printf 'damage' | dd of="q$first" bs=1 seek="$offset" conv=notrunc status=none
+expect "data in the second image" 4 . check --data --all --json --alternatives p?.img q?.img
+holds "are checked" out_has "\"offset\":$offset,\"mirror\":2,.*\"device\":\"q$first\""
 
 # A map alone: zeros that were not read are lost, not the contents of a file.
 printf '0x0 +\n0x0 0x40000000 -\n' > all.map

@@ -133,4 +133,41 @@ for leaf in $({ leaves first; leaves second; } | sort | uniq -u); do
     is "leaf $leaf: what is told is true" "$(cat "$WORK/wrong")" ""
 done
 [ "$lost" -ge 4 ] || fail "only $lost leaves were lost"
+
+# A directory of this machine: a copy, and what was changed in it. Only root can restore owners.
+compressed=$BUILD/fixtures/compressed/dev1.img
+mkdir "$WORK/folder"
+"$PROGRAM" extract -q -C "$WORK/folder" "$compressed"
+changes_of() { grep -v $'^/\t' "$WORK/out" | sed 's/owner,\|,owner//; /\towner$/d'; }
+expect "a copy in a directory" 0 - \
+    diff -o path,change,changes --other "$WORK/folder" "$compressed" /
+is "is the same" "$(changes_of)" ""
+at=$WORK/folder/zlib
+printf x >> "$at/inline"; chmod 4700 "$at/top-file"; touch -d @1 "$at/empty"
+printf X | dd of="$at/large" bs=1 seek=5000 conv=notrunc status=none
+touch -r "$WORK/folder/lzo/large" "$at/large"
+mkdir "$at/new" && : > "$at/new/file"; rm -r "$WORK/folder/zstd"; rm "$WORK/folder/lzo/inline"
+ln -s x "$WORK/folder/lzo/inline"
+expect "changes in a directory" 0 - diff --other "$WORK/folder" "$compressed" /
+for line in 'M	F	/zlib/inline' 'M	F	/zlib/top-file' 'M	/	/zlib/empty' 'M	F	/zlib/large' \
+    '\+	/	/zlib/new' '\+	F	/zlib/new/file' '-	/	/zstd' '-	F	/zstd/large' 'T	@	/lzo/inline'; do
+    holds "$line" out_has "^$line\$"
+done
+holds "no others" [ "$(grep -c '/lzo/large' "$WORK/out")" -eq 0 ]
+expect "its columns" 0 - diff --json --other "$WORK/folder" "$compressed" / / /zlib/large
+holds "one changed sector" out_has '"changes":\["content".*"changed_bytes":4096'
+expect "a part of both" 0 - diff --other "$WORK/folder/zlib" "$compressed" /zlib
+holds "by paths from there on" out_has '^M	F	/inline$'
+cp "$WORK/out" "$WORK/part"
+expect "a part of a directory" 0 - diff --other "$WORK/folder" "$compressed" /zlib zlib
+holds "is the same" cmp "$WORK/out" "$WORK/part"
+expect "contents that are not read" 0 - \
+    diff --content never --json --other "$WORK/folder" "$compressed" / / /zlib/large
+holds "are unknown" out_has '"unknown":\["content"\]'
+bad="debug/error-gen@chunk-map,kind=data,action=flip"
+expect "unreadable data" 1 'damage: .*/lzo/large' diff --insert "$bad" --other "$WORK/folder" \
+    "$compressed" / / /lzo/large
+holds "are unknown, too" out_has '^\?	F	/lzo/large'
+expect "no directory" 2 'nowhere: No such file' diff --other "$WORK/nowhere" "$compressed" /
+expect "a file as A" 2 'not a directory' diff --other "$WORK/folder" "$compressed" /zlib/inline
 finish

@@ -131,4 +131,52 @@ if [ -e "$WORK/image" ]; then
 else
     skip "mkfs.btrfs --rootdir and python3" "impossible sizes"
 fi
+
+# One hash of a tree: of an image, of a copy, and by the description.
+rm -rf "$WORK/out"
+mkdir "$WORK/folder"
+"$PROGRAM" extract -q -C "$WORK/folder" "$compressed"
+ignored=(); [ "$(id -u)" -eq 0 ] || ignored=(--ignore owners)
+expect "a tree and its copy" 0 - sum --tree "${ignored[@]}" --compare "$WORK/folder" "$compressed"
+hash=$(cut -d ' ' -f 1 "$WORK/out")
+is "a line" "$(cat "$WORK/out")" "$hash  /"
+if have python3 && [ "$(id -u)" -eq 0 ]; then
+    is "as described" "$(python3 "$ROOT/tests/support/tree_hash.py" "$WORK/folder")" "$hash"
+    setfattr -n user.second -v 2 "$WORK/folder/zlib/inline" 2> "$WORK/err" &&
+        setfattr -n user.first -v 1 "$WORK/folder/zlib/inline"
+    ln -s /target "$WORK/folder/link"; mkfifo "$WORK/folder/pipe"
+    described=$(python3 "$ROOT/tests/support/tree_hash.py" "$WORK/folder")
+    expect "other kinds of files, and attributes" 1 "folder differs: its hash is $described" \
+        sum --tree --compare "$WORK/folder" "$compressed"
+    rm -r "$WORK/folder"; mkdir "$WORK/folder"
+    "$PROGRAM" extract -q -C "$WORK/folder" "$compressed"
+fi
+expect "with one thread" 0 - sum --tree -j 1 "${ignored[@]}" "$compressed"
+is "the same" "$(cut -d ' ' -f 1 "$WORK/out")" "$hash"
+expect "a part" 0 - sum --tree "${ignored[@]}" --compare "$WORK/folder/zlib" "$compressed" /zlib
+holds "has another hash" [ "$(cut -d ' ' -f 1 "$WORK/out")" != "$hash" ]
+expect "JSON" 0 - sum --tree --json "$compressed"
+holds "is a row" out_has '"hash":"[0-9a-f]+","algorithm":"tree","path":"/"}$'
+touch "$WORK/folder/zlib/large"
+expect "another time" 1 "folder differs: its hash is [0-9a-f]*; 'diff --other'" \
+    sum --tree "${ignored[@]}" --compare "$WORK/folder" "$compressed"
+expect "without times" 0 - sum --tree --ignore times,owners --compare "$WORK/folder" "$compressed"
+chmod 700 "$WORK/folder/zlib/inline"
+expect "another mode" 1 differs \
+    sum --tree --ignore times,owners --compare "$WORK/folder" "$compressed"
+expect "without modes" 0 - \
+    sum --tree --ignore times,owners,modes --compare "$WORK/folder" "$compressed"
+mv "$WORK/folder/zlib/inline" "$WORK/folder/zlib/inlineer"
+expect "another name" 1 differs \
+    sum --tree --ignore times,owners,modes --compare "$WORK/folder" "$compressed"
+bad="debug/error-gen@chunk-map,kind=data,action=flip"
+expect "unreadable data" 1 'no hash, because the tree is not complete' \
+    sum --tree --insert "$bad" "$compressed"
+is "no hash" "$(cat "$WORK/out")" ""
+expect "two trees" 2 'for one PATH' sum --tree "$compressed" /zlib /lzo
+expect "an algorithm" 2 'excludes --algorithm' sum --tree -a md5 "$compressed"
+expect "no tree" 2 'are for --tree' sum --ignore times "$compressed"
+expect "an unknown part" 2 'allowed: modes, owners' sum --tree --ignore size "$compressed"
+expect "a folder that is not there" 1 'No such file' \
+    sum --tree --compare "$WORK/nowhere" "$compressed"
 finish

@@ -38,6 +38,7 @@ struct system_calls {
     bool folder;    /* make files and directories, and change open ones */
     bool preserves; /* give them privileges */
     bool paths;     /* make nodes and change files by their paths */
+    bool compares;  /* read attributes of files in a directory of this machine */
     bool serves;    /* serve the kernel through a descriptor received from another process */
     enum bw_servers_need servers; /* extent of the use of the network */
 };
@@ -175,6 +176,10 @@ static const char *const connecting_calls[] = {
 /* For a command that opens files for writing. */
 static const char *const output_calls[] = {"open", "openat", NULL};
 
+/* For a command that compares an image with a directory of this machine. */
+static const char *const comparing_calls[] = {"fstatfs", "fstatfs64", "lgetxattr", "llistxattr",
+                                              NULL};
+
 /* For a command that serves the kernel. */
 static const char *const serving_calls[] = {"chdir", "recvmsg", NULL};
 
@@ -306,6 +311,8 @@ static int allow_calls(scmp_filter_ctx filter, struct system_calls wanted)
     int problem = allow_all(filter, allowed_always);
     if (!problem && wanted.folder)
         problem = allow_all(filter, folder_calls);
+    if (!problem && wanted.compares)
+        problem = allow_all(filter, comparing_calls);
     if (!problem && wanted.paths)
         problem = allow_all(filter, maker_calls);
     if (!problem && wanted.folder && !wanted.paths)
@@ -547,6 +554,8 @@ static struct bw_error *confine(const struct cmd_common *common, const struct bw
         BW_TRY(bw_fs_files(fs, allow_file, files));
     for (size_t i = 0; !landlock && i < common->input.other_count; i++) /* or folders of streams */
         allow(files, common->input.others[i], READ | LIST);
+    if (!landlock && common->input.folder)
+        allow(files, common->input.folder, READ | LIST);
     tzset(); /* reads the time zone from a file now */
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (!landlock)
@@ -611,6 +620,7 @@ struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct
     static bool entered; /* the process has called this function before */
     struct files files = {.rules = -1,
                           .calls = {.folder = common->writing.folder,
+                                    .compares = common->input.folder,
                                     .preserves = common->writing.preserves,
                                     .serves = common->writing.serves,
                                     .servers = common->input.servers

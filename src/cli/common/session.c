@@ -301,7 +301,7 @@ static bool is_same_text(const char *one, const char *other)
 
 static bool have_same_images(const struct cmd_input *input, const struct cmd_input *host)
 {
-    bool same = input->image_count == host->image_count && !input->other_count;
+    bool same = input->image_count == host->image_count && !input->other_count && !input->folder;
     for (size_t i = 0; same && i < input->image_count; i++)
         same = is_same_text(input->images[i], host->images[i]);
     return same && is_same_text(input->graph.file, host->graph.file);

@@ -36,11 +36,12 @@ struct cmd_input {
     size_t image_count;
     const char *const *others; /**< images of another file system, which cmd_open_other() opens */
     size_t other_count;
+    const char *folder; /**< a directory of this machine that the command also reads; NULL: none */
     int superblock_copy;
-    const char *partition;             /**< NULL: not given */
-    const char *volume;                /**< bw_fs_options.volume */
-    struct cmd_keys *keys;             /**< of encrypted volumes */
-    const char **inside;               /**< bw_fs_options.inside: room for one per argument */
+    const char *partition; /**< NULL: not given */
+    const char *volume;    /**< bw_fs_options.volume */
+    struct cmd_keys *keys; /**< of encrypted volumes */
+    const char **inside;   /**< bw_fs_options.inside: room for one per argument */
     size_t inside_count;
     const char *header;                /**< bw_fs_options.header */
     uint64_t offset;                   /**< of the file system within each image file */

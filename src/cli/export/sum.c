@@ -9,11 +9,13 @@
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
 #include "cli/export/export.h"
+#include "cli/export/sum_tree.h"
 
 struct sum_state {
     struct cmd_export_settings export;
     enum bw_hash_algorithm algorithm;
     bool null_terminated, tag;
+    struct cmd_sum_tree tree;
 };
 
 /* A running sum command. */
@@ -34,6 +36,7 @@ static const struct cmd_option options[] = {
     {'0', "zero", NULL,
      "end each line with a NUL byte instead of a newline, and do not escape names",
      CMD_FLAG(struct sum_state, null_terminated)},
+    CMD_GROUP(cmd_sum_tree_options, struct sum_state, tree),
     CMD_GROUP(cmd_naming_options, struct sum_state, export),
     CMD_EXPORT_CHECKSUMS_OPTION(struct sum_state),
     CMD_GROUP(cmd_export_options, struct sum_state, export),
@@ -168,9 +171,28 @@ static struct bw_error *sum_files(struct sum *sum)
     return cmd_answer_end(&sum->answer, error);
 }
 
+/* Whether the options make sense together. */
+static struct bw_error *check_options(const struct sum_state *state)
+{
+    const struct cmd_sum_tree *tree = &state->tree;
+    if (!tree->wanted)
+        return tree->folder || tree->ignored
+                   ? bw_error_create(BW_ERROR_USAGE, "--compare and --ignore are for --tree")
+                   : NULL;
+    if (state->algorithm || state->tag || state->null_terminated || state->export.naming.components)
+        return bw_error_create(BW_ERROR_USAGE, "--tree excludes --algorithm, --tag, --zero and "
+                                               "--strip-components");
+    return NULL;
+}
+
 static int run(const struct cmd_common *common, void *state)
 {
     struct sum sum = {.state = state, .terminal = isatty(STDOUT_FILENO)};
+    struct bw_error *wrong = check_options(state);
+    if (wrong)
+        return cmd_fail(common, wrong);
+    if (sum.state->tree.wanted)
+        return cmd_sum_tree(common, &sum.state->tree, &sum.state->export, cmd_sum.record);
     const struct cmd_answer_plan plan = {.record = cmd_sum.record,
                                          .null_terminated = sum.state->null_terminated};
     struct bw_error *error = cmd_answer_begin(&sum.answer, common, &plan);
@@ -199,12 +221,18 @@ const struct command cmd_sum = {
         "cannot be read completely are named on stderr and get no line. Holes are hashed as\n"
         "zeros, which takes hours for a file of several TiB, even if little of it is stored;\n"
         "--size -2T excludes files larger than one TiB. Files with more than 16 TiB of holes\n"
-        "are not hashed.\n",
+        "are not hashed.\n\n"
+        "--tree prints one hash of all entries below a directory: their names, types, contents,\n"
+        "permissions, owners, times of modification and attributes. Two images, or an image and\n"
+        "a directory of this machine (--compare), have the same hash if these are the same; "
+        "access\n"
+        "and change times, inode numbers and hard links do not count.\n",
     .examples = "  btrfs-walk sum disk.img                                 all files\n"
                 "  btrfs-walk sum disk.img /users/joe                      a directory\n"
                 "  btrfs-walk sum --subvol @ disk.img > before             for a later comparison\n"
                 "  btrfs-walk sum --algorithm md5 disk.img /etc            another hash\n"
                 "  btrfs-walk sum --json disk.img                          for programs\n"
+                "  btrfs-walk sum --tree --compare /mnt/copy disk.img      verify a whole copy\n"
                 "  btrfs-walk sum --relative disk.img | (cd /mnt && sha256sum -c)  verify a copy\n",
     .options = options,
     .record = "suminfo",

@@ -7,6 +7,7 @@
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
 #include "btrfs-walk/space.h"
+#include "cli/inspect/alternatives.h"
 #include "cli/inspect/plans.h"
 #include "cli/common/answer.h"
 
@@ -30,6 +31,7 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
     bool missing = device->state == BW_DEVICE_MISSING;
     const uint64_t unsized = BW_MEMBER(deviceinfo, size) | BW_MEMBER(deviceinfo, allocated);
     const struct bw_bytes path = {device->path, device->path ? strlen(device->path) : 0};
+    struct alternative_paths paths;
     const struct bw_deviceinfo row = {
         .devid = device->devid,
         .device_state = bw_device_state_name(device->state),
@@ -42,7 +44,9 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
         .device_bytes = path,
         .partition = device->partition,
         .incomplete_chunks = incomplete_chunks_of(devices, device->devid),
-        .container = device->container};
+        .container = device->container,
+        .alternative_paths =
+            alternative_paths_of(devices->answer->session.fs, device->devid, &paths)};
     return cmd_answer_write(
         devices->answer, &row, sizeof row,
         (missing ? BW_MEMBER(deviceinfo, generation) : BW_MEMBER(deviceinfo, incomplete_chunks)) |
@@ -86,8 +90,11 @@ const struct cmd_answer_plan cmd_devices_plan = {
 
 static int run(const struct cmd_common *common, void *state)
 {
+    struct cmd_answer_plan plan = cmd_devices_plan;
     (void)state;
-    return cmd_answer_run(common, &cmd_devices_plan);
+    if (common->input.alternatives)
+        plan.columns = "devid,device_state,size,allocated,generation,uuid,device,alternative_paths";
+    return cmd_answer_run(common, &plan);
 }
 
 const struct command cmd_devices = {
@@ -99,7 +106,8 @@ const struct command cmd_devices = {
         "\n"
         "For each device, prints its id, whether its image was given, its size, how much of\n"
         "it is allocated to chunks, the generation of its superblock, its uuid, and the\n"
-        "image. A device is stale if it missed transactions that other devices have, for\n"
+        "image, with --alternatives all of its images. A device is stale if it missed transactions "
+        "that other devices have, for\n"
         "example while it was disconnected. A message reports if chunks cannot be read\n"
         "completely without the missing devices.\n",
     .examples = "  btrfs-walk devices a.img b.img                      a table\n"

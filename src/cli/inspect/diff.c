@@ -6,12 +6,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
 #include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/image.h"
 #include "btrfs-walk/row_records.h"
 #include "cli/common/changes.h"
 #include "cli/common/answer.h"
@@ -24,6 +26,7 @@ struct diff_state {
     const char *only; /* the letters to print; NULL: all */
     unsigned reading; /* enum bw_diff_reading */
     bool null_terminated, stat, by_path;
+    bool with_folder; /* `others` is a directory of this machine */
 };
 
 /* A running comparison. */
@@ -60,7 +63,8 @@ static struct bw_error *store_only(void *target, const struct cmd_option *option
 static const char *const readings[] = {"needed", "never", "always", NULL};
 
 static const struct cmd_option options[] = {
-    {0, "other", "IMAGE", "B is in this other image (repeatable: one for each device)",
+    {0, "other", "IMAGE|DIR",
+     "B is in this other image (repeatable: one for each device), or is this directory",
      .take = store_other},
     {0, "content", "WORD",
      "read data to compare them: only if checksums are not enough (needed, the default), never, "
@@ -181,7 +185,8 @@ static struct bw_error *write_row(struct diffing *diffing, const struct bw_diffe
         .old_subvolume = diffing->subvolumes[0],
         .subvolume = diffing->subvolumes[1],
     };
-    return cmd_answer_write(diffing->answer, &row, sizeof row, absent_members(difference));
+    const uint64_t absent = diffing->state->with_folder ? BW_MEMBER(diffinfo, subvolume) : 0;
+    return cmd_answer_write(diffing->answer, &row, sizeof row, absent | absent_members(difference));
 }
 
 static struct bw_error *write_difference(void *context, const struct bw_difference *difference)
@@ -290,9 +295,68 @@ static struct bw_error *compare(struct diffing *diffing)
     return NULL;
 }
 
+/* A directory of this machine. */
+
+/* Finds A: a subvolume, or any directory. */
+static struct bw_error *find_directory(struct diffing *diffing, struct bw_fs **fs,
+                                       struct bw_place *place)
+{
+    const char *text = diffing->answer->common->paths[0];
+    const struct bw_subvolume *subvolume;
+    *fs = diffing->answer->session.fs;
+    struct bw_error *error =
+        cmd_find_subvolume(diffing->answer->common, *fs, text, &diffing->states[0], &subvolume);
+    *fs = diffing->states[0] ? diffing->states[0] : *fs;
+    if (error && error->code == BW_ERROR_NOT_FOUND) {
+        bw_error_free(error);
+        BW_TRY(bw_lookup(*fs, NULL, text, true, place));
+        return place->type == BW_FILE_DIRECTORY
+                   ? NULL
+                   : bw_error_create(BW_ERROR_NOT_FOUND, "%s: not a directory", text);
+    }
+    if (!error)
+        *place = (struct bw_place){subvolume, BW_TOP_DIRECTORY, BW_FILE_DIRECTORY, 0};
+    return error;
+}
+
+static struct bw_error *compare_folder(struct diffing *diffing)
+{
+    const struct cmd_common *common = diffing->answer->common;
+    const struct diff_state *state = diffing->state;
+    struct bw_diff_summary summary = {0};
+    struct bw_place place;
+    struct bw_fs *fs;
+    const struct bw_diff_options how = {
+        .struct_size = sizeof how,
+        .path = common->path_count > 2 ? common->paths[2] : NULL,
+        .reading = (enum bw_diff_reading)state->reading,
+        .visit = write_difference,
+        .context = diffing,
+    };
+    BW_TRY(find_directory(diffing, &fs, &place));
+    BW_AUTO_BUFFER struct bw_buffer folder = {0};
+    bw_buffer_format(&folder, "%s%s%s", common->input.folder, common->path_count > 1 ? "/" : "",
+                     common->path_count > 1 ? common->paths[1] : "");
+    bw_buffer_append_byte(&folder, '\0');
+    if (folder.failed)
+        return bw_error_no_memory();
+    diffing->subvolumes[0] = bw_subvolume_id(place.subvolume);
+    BW_TRY(bw_diff_folder(fs, &place, folder.data, &how, &summary));
+    if (fs != diffing->answer->session.fs && bw_fs_status(fs).damages)
+        diffing->answer->status = STATUS_PARTIAL;
+    if (state->stat && !common->messages.quiet)
+        print_summary(&summary);
+    return NULL;
+}
+
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct diffing diffing = {.answer = answer, .state = context};
+    if (diffing.state->with_folder) {
+        struct bw_error *failure = compare_folder(&diffing);
+        bw_fs_close(diffing.states[0]);
+        return failure;
+    }
     struct bw_error *error = answer->common->input.other_count
                                  ? cmd_open_other(answer->common, &diffing.own, &diffing.other)
                                  : NULL;
@@ -315,16 +379,20 @@ static int run(const struct cmd_common *common, void *state)
                                          .list = list,
                                          .context = state,
                                          .null_terminated = diff->null_terminated};
+    struct stat status;
+    diff->with_folder = diff->other_count == 1 && stat(*diff->others, &status) == 0 &&
+                        S_ISDIR(status.st_mode) && !bw_folder_holds_streams(*diff->others);
     struct cmd_common with_others = *common;
+    with_others.input.folder = diff->with_folder ? *diff->others : NULL;
     with_others.input.others = diff->others;
-    with_others.input.other_count = diff->other_count;
-    int status =
+    with_others.input.other_count = diff->with_folder ? 0 : diff->other_count;
+    int result =
         common->path_count < 1 || common->path_count > 3
             ? cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "give two subvolumes and at most "
                                                                "one path: IMAGE A B [PATH]"))
             : cmd_answer_run(&with_others, &plan);
     free(diff->others);
-    return status;
+    return result;
 }
 
 const struct command cmd_diff = {
@@ -350,12 +418,18 @@ const struct command cmd_diff = {
         "The comparison covers contents, sizes, permissions, owners, modification times,\n"
         "extended attributes and links. Contents are equal if their bytes are equal, even if\n"
         "they are stored in different places. Checksums are compared first; the data are read\n"
-        "only where checksums do not decide it.\n",
-    .examples = "  btrfs-walk diff disk.img snapshots/1 home              since a snapshot\n"
-                "  btrfs-walk diff disk.img home@1234                     since transaction 1234\n"
-                "  btrfs-walk diff -0 -o path --only AM disk.img 257 258  for a backup\n"
-                "  btrfs-walk diff --json disk.img 257 258 /etc | jq .changes\n"
-                "  btrfs-walk diff --other copy.img disk.img / /          an image and its copy\n",
+        "only where checksums do not decide it.\n\n"
+        "With --other DIR, A is compared with a directory of this machine, such as a mount or a\n"
+        "copy. A may then be any directory, B is a path below DIR, and all contents are read.\n"
+        "Hard links, access and change times, and the attributes trusted.* and btrfs.* are not\n"
+        "compared.\n",
+    .examples =
+        "  btrfs-walk diff disk.img snapshots/1 home              since a snapshot\n"
+        "  btrfs-walk diff disk.img home@1234                     since transaction 1234\n"
+        "  btrfs-walk diff -0 -o path --only AM disk.img 257 258  for a backup\n"
+        "  btrfs-walk diff --json disk.img 257 258 /etc | jq .changes\n"
+        "  btrfs-walk diff --other copy.img disk.img / /          an image and its copy\n"
+        "  btrfs-walk diff --other /mnt/copy disk.img /home       an image and a directory\n",
     .options = options,
     .record = "diffinfo",
     .run = run,

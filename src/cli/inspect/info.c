@@ -17,6 +17,7 @@
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
 #include "btrfs-walk/space.h"
+#include "cli/inspect/alternatives.h"
 #include "cli/inspect/plans.h"
 #include "cli/common/partitions.h"
 
@@ -108,6 +109,12 @@ static struct bw_error *list_profiles(void *context, struct bw_record_sink *sink
 
 /* Devices. */
 
+/* Where the devices are written. */
+struct device_list {
+    struct bw_fs *fs;
+    struct bw_record_sink *sink;
+};
+
 static struct bw_error *count_stale(void *context, const struct bw_device_info *device)
 {
     ((struct info *)context)->stale_devices += device->state == BW_DEVICE_STALE;
@@ -116,7 +123,8 @@ static struct bw_error *count_stale(void *context, const struct bw_device_info *
 
 static struct bw_error *write_device(void *context, const struct bw_device_info *device)
 {
-    struct bw_record_sink *sink = context;
+    const struct device_list *list = context;
+    struct alternative_paths paths;
     const uint64_t unsized = BW_MEMBER(deviceinfo, size) | BW_MEMBER(deviceinfo, allocated);
     const struct bw_deviceinfo row = {
         .devid = device->devid,
@@ -127,18 +135,20 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
                  sizeof device->uuid},
         .device = {device->path, device->path ? strlen(device->path) : 0},
         .container = device->container,
+        .alternative_paths = alternative_paths_of(list->fs, device->devid, &paths),
     };
-    return sink->visit(sink, &row, sizeof row,
-                       BW_MEMBER(deviceinfo, generation) | BW_MEMBER(deviceinfo, partition) |
-                           BW_MEMBER(deviceinfo, incomplete_chunks) |
-                           (device->container ? 0 : BW_MEMBER(deviceinfo, container)) |
-                           (device->total_bytes ? 0 : unsized));
+    return list->sink->visit(list->sink, &row, sizeof row,
+                             BW_MEMBER(deviceinfo, generation) | BW_MEMBER(deviceinfo, partition) |
+                                 BW_MEMBER(deviceinfo, incomplete_chunks) |
+                                 (device->container ? 0 : BW_MEMBER(deviceinfo, container)) |
+                                 (device->total_bytes ? 0 : unsized));
 }
 
 static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
 {
     const struct info *info = context;
-    return bw_fs_devices(info->fs, write_device, sink);
+    struct device_list list = {info->fs, sink};
+    return bw_fs_devices(info->fs, write_device, &list);
 }
 
 /* Subvolumes. The time of the last transaction is the latest change of their roots. */
@@ -405,6 +415,13 @@ static struct bw_error *append_device(struct bw_record_sink *sink, const void *r
     bw_buffer_format(text, "%s", row->container ? " > " : "");
     bw_escape_line(text, row->container, row->container ? strlen(row->container) : 0);
     bw_buffer_format(text, "%s\n", row->container ? " > btrfs" : "");
+    for (size_t i = 0; i < row->alternative_paths.length; i++) {
+        append_label(text, "");
+        bw_buffer_format(text, "another image, ");
+        bw_escape_line(text, row->alternative_paths.data[i].data,
+                       row->alternative_paths.data[i].length);
+        bw_buffer_append_byte(text, '\n');
+    }
     return NULL;
 }
 

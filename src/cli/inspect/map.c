@@ -183,25 +183,34 @@ static struct bw_error *check(const struct map *map, const struct question *ques
 
 /* Looking up. */
 
-static struct bw_error *write_row(const struct map *map, struct bw_placeinfo *row, uint64_t absent)
+/* `alternative`: number of the image of the device; 0: it has only one. */
+static struct bw_error *write_row(const struct map *map, struct bw_placeinfo *row,
+                                  uint64_t alternative, uint64_t absent)
 {
-    const char *path = absent & BW_MEMBER(placeinfo, devid) ? NULL : path_of(map, row->devid);
+    const char *path = alternative ? bw_fs_alternative(map->fs, row->devid, alternative) : NULL;
+    if (!path && !(absent & BW_MEMBER(placeinfo, devid)))
+        path = path_of(map, row->devid);
     row->device = row->device_bytes = (struct bw_bytes){path, path ? strlen(path) : 0};
     if (!row->mirror)
         absent |= BW_MEMBER(placeinfo, mirror);
     return cmd_answer_write(map->answer, row, sizeof *row, absent);
 }
 
-/* Writes the copies, then the parity of the row: the first rebuilt copy is located at P, all others
- * at Q. */
+/* Writes the copies, then the parity of the row: the first rebuilt copy is located at P, the first
+ * one at another place at Q. Further ones, of more images or of other ways to rebuild, have no
+ * place of their own. */
 static struct bw_error *write_places(const struct map *map, uint64_t logical,
                                      struct bw_mapping place)
 {
     unsigned parity = 0;
-    uint64_t length = place.length;
+    uint64_t length = place.length, devid = 0, offset = 0;
     for (unsigned copy = 1; copy <= place.copies && parity < 2; copy++) {
         BW_TRY(bw_fs_map(map->fs, logical, length, copy, &place));
+        if (place.rebuilt && parity && place.devid == devid && place.offset == offset)
+            continue;
         parity += place.rebuilt;
+        devid = place.devid;
+        offset = place.offset;
         struct bw_placeinfo row = {.logical = logical,
                                    .length = place.length,
                                    .kind = parity == 0   ? "copy"
@@ -210,7 +219,7 @@ static struct bw_error *write_places(const struct map *map, uint64_t logical,
                                    .mirror = place.rebuilt ? 0 : copy,
                                    .devid = place.devid,
                                    .offset = place.offset};
-        BW_TRY(write_row(map, &row, 0));
+        BW_TRY(write_row(map, &row, place.rebuilt ? 0 : place.alternative, 0));
     }
     return NULL;
 }
@@ -220,7 +229,7 @@ static struct bw_error *write_nowhere(const struct map *map, uint64_t logical, b
 {
     struct bw_placeinfo row = {
         .logical = logical, .length = length, .kind = outside ? "outside" : "unused"};
-    return write_row(map, &row, BW_MEMBER(placeinfo, devid) | BW_MEMBER(placeinfo, offset));
+    return write_row(map, &row, 0, BW_MEMBER(placeinfo, devid) | BW_MEMBER(placeinfo, offset));
 }
 
 /* Writes the location of the first contiguous piece of a range, and removes it from the range. */
@@ -264,7 +273,7 @@ static struct bw_error *map_device(const struct map *map, struct question *rest)
                                .offset = rest->address};
     rest->address += place.length;
     rest->length -= place.length;
-    return write_row(map, &row, place.copy || place.parity ? 0 : BW_MEMBER(placeinfo, logical));
+    return write_row(map, &row, 0, place.copy || place.parity ? 0 : BW_MEMBER(placeinfo, logical));
 }
 
 static struct bw_error *answer(const struct map *map, struct question rest)

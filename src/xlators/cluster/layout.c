@@ -220,16 +220,29 @@ unsigned bw_piece_copies(const struct bw_piece *piece)
     return count < UINT8_MAX ? count : UINT8_MAX; /* as bw_request.copy */
 }
 
+/* Counts the ways from `first` to `last` with each image; stops at number `*copy`, from 1 on. */
+static bool find_way(const struct bw_piece *piece, unsigned first, unsigned last, unsigned *copy,
+                     struct bw_piece_copy *found)
+{
+    for (unsigned alternative = 1; alternative <= piece->chunk->alternatives; alternative++)
+        for (unsigned way = first; way <= last; way++)
+            if (has_alternative(piece, way, alternative) && --*copy == 0) {
+                *found = (struct bw_piece_copy){way, alternative};
+                return true;
+            }
+    return false;
+}
+
 struct bw_piece_copy bw_piece_split_copy(const struct bw_piece *piece, unsigned copy)
 {
     const unsigned ways = count_ways(piece);
     if (!copy || piece->chunk->alternatives <= 1)
         return (struct bw_piece_copy){copy, 0};
-    for (unsigned alternative = 1; alternative <= piece->chunk->alternatives; alternative++)
-        for (unsigned way = 1; way <= ways; way++)
-            if (has_alternative(piece, way, alternative) && --copy == 0)
-                return (struct bw_piece_copy){way, alternative};
-    return (struct bw_piece_copy){ways + 1, 0};
+    const unsigned stored = piece->direct_copies < ways ? piece->direct_copies : ways;
+    struct bw_piece_copy found = {ways + 1, 0};
+    if (!find_way(piece, 1, stored, &copy, &found))
+        find_way(piece, stored + 1, ways, &copy, &found);
+    return found;
 }
 
 const struct bw_layout_stripe *bw_piece_stripe(const struct bw_piece *piece, unsigned copy)

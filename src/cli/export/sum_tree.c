@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* sum --tree: one hash of a directory tree of an image, compared with a directory of this machine.
+ */
+#include "cli/export/sum_tree.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "btrfs-walk/row_records.h"
+#include "cli/common/answer.h"
+#include "cli/common/monitor.h"
+#include "export/tree_hash.h"
+
+/* A running hash. */
+struct sum_tree {
+    const struct cmd_sum_tree *wanted;
+    struct cmd_export export;
+    struct cmd_answer answer;
+    struct cmd_hashing hashing;
+    struct bw_tree_hash *tree;
+    struct bw_xattr_reader *xattrs;
+    struct bw_buffer link;
+    bool is_incomplete;
+};
+
+static const char *const part_names[] = {"modes", "owners", "times", "xattrs", NULL};
+
+static struct bw_error *store_ignored(void *target, const struct cmd_option *option,
+                                      const char *argument)
+{
+    unsigned *parts = target;
+    for (const char *word = argument;; word++) {
+        const size_t length = strcspn(word, ",");
+        unsigned part = 0;
+        while (part_names[part] &&
+               (strlen(part_names[part]) != length || memcmp(part_names[part], word, length) != 0))
+            part++;
+        if (!part_names[part])
+            return cmd_bad_argument(option, argument, "modes, owners, times, xattrs");
+        *parts |= 1U << part;
+        word += length;
+        if (!*word)
+            return NULL;
+    }
+}
+
+const struct cmd_option cmd_sum_tree_options[] = {
+    {0, "tree", NULL, "print one hash of everything below PATH, or of everything",
+     CMD_FLAG(struct cmd_sum_tree, wanted)},
+    {0, "compare", "DIR", "with --tree: exit with 1 unless this directory has the same hash",
+     CMD_TEXT(struct cmd_sum_tree, folder)},
+    {0, "ignore", "PART,...", "with --tree: leave out modes, owners, times or xattrs",
+     .take = store_ignored, .offset = CMD_AT(struct cmd_sum_tree, ignored, unsigned),
+     .words = part_names},
+    {0},
+};
+
+/* Entries. */
+
+static struct bw_error *work(void *context, struct bw_data_reader *reader,
+                             const struct bw_stream_file *file)
+{
+    struct sum_tree *sum = context;
+    return cmd_hashing_work(&sum->hashing, reader, file);
+}
+
+static struct bw_error *hash_part(void *context, const struct bw_stream_file *file,
+                                  const struct bw_data_part *part)
+{
+    struct sum_tree *sum = context;
+    return cmd_hashing_take(&sum->hashing, file, part);
+}
+
+static struct bw_error *add_xattrs(struct sum_tree *sum, const struct bw_export_entry *item)
+{
+    const struct bw_xattr *xattrs;
+    size_t count;
+    BW_TRY(bw_xattr_reader_read(sum->xattrs, &item->place, &xattrs, &count));
+    for (size_t i = 0; i < count; i++)
+        BW_TRY(bw_tree_hash_add_xattr(sum->tree, xattrs[i].name, xattrs[i].name_length,
+                                      xattrs[i].value, xattrs[i].value_length));
+    return NULL;
+}
+
+static struct bw_error *add_entry(struct sum_tree *sum, const struct bw_export_entry *item)
+{
+    const struct bw_inode *inode = &item->inode;
+    const bool is_empty = item->place.inode == BW_EMPTY_DIRECTORY; /* its attributes are made up */
+    struct bw_tree_hash_entry entry = {.path = bw_export_entry_name(item),
+                                       .path_length = bw_export_entry_name_length(item),
+                                       .has_attributes = !is_empty,
+                                       .mode = is_empty ? S_IFDIR : inode->mode,
+                                       .uid = inode->uid,
+                                       .gid = inode->gid,
+                                       .mtime = inode->mtime,
+                                       .major = bw_inode_major(inode),
+                                       .minor = bw_inode_minor(inode),
+                                       .content = item->hash,
+                                       .content_length = strlen(item->hash)};
+    if (item->type == S_IFLNK) {
+        sum->link.length = 0;
+        BW_TRY(cmd_export_read_link(&sum->export, item, &sum->link));
+        entry.content = sum->link.data;
+        entry.content_length = sum->link.length;
+    }
+    BW_TRY(bw_tree_hash_begin(sum->tree, &entry));
+    if (!is_empty)
+        BW_TRY(add_xattrs(sum, item));
+    return bw_tree_hash_end(sum->tree);
+}
+
+/* Whether all of an entry is known. */
+static bool is_complete(const struct bw_export_entry *item)
+{
+    if (item->place.inode == BW_EMPTY_DIRECTORY)
+        return true;
+    return item->has_inode && !item->error && (item->type != S_IFREG || *item->hash);
+}
+
+static struct bw_error *end_entry(struct sum_tree *sum, struct bw_export_entry *item)
+{
+    if (!bw_export_entry_name_length(item))
+        return NULL; /* the top */
+    struct bw_error *error = is_complete(item) ? add_entry(sum, item) : NULL;
+    if (error && error->code != BW_ERROR_NO_MEMORY) {
+        item->error = error;
+        error = NULL;
+    }
+    if (!error && (item->error || !is_complete(item))) {
+        sum->is_incomplete = true;
+        cmd_export_miss_item(&sum->export, item);
+    }
+    return error;
+}
+
+static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
+{
+    struct sum_tree *sum = context;
+    if (complete)
+        cmd_hashing_finish(&sum->hashing, file);
+    struct bw_error *error = complete ? end_entry(sum, file->user) : NULL;
+    bw_entry_queue_release(sum->export.queue, file->user);
+    return error;
+}
+
+static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct sum_tree *sum = context;
+    return cmd_export_next(&sum->export, file, got);
+}
+
+static struct bw_error *hash_image(struct sum_tree *sum)
+{
+    struct bw_fs *fs = sum->export.session.fs;
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = sum->export.settings->walk.threads,
+                                     .next = next,
+                                     .work = work,
+                                     .work_limit = CMD_HASHING_LIMIT,
+                                     .visit = hash_part,
+                                     .finish = finish,
+                                     .context = sum,
+                                     .held = cmd_export_held};
+    BW_TRY(bw_xattr_reader_create(fs, &sum->xattrs));
+    cmd_export_expect(&sum->export);
+    BW_TRY(cmd_export_start(&sum->export, BW_WALK_ALL, 0));
+    BW_TRY(bw_stream_run(fs, &stream));
+    sum->is_incomplete |= bw_fs_status(fs).damages || atomic_load(&sum->export.status);
+    return NULL;
+}
+
+/* The result. */
+
+static struct bw_error *write_hash(struct sum_tree *sum, const char *hash)
+{
+    const struct cmd_common *common = sum->export.common;
+    const char *path = common->path_count ? common->paths[0] : "/";
+    const struct bw_bytes name = {path, strlen(path)};
+    const struct bw_suminfo row = {
+        .hash = hash, .algorithm = "tree", .path = name, .path_bytes = name};
+    const uint64_t absent =
+        BW_MEMBER(suminfo, size) | BW_MEMBER(suminfo, subvolume) | BW_MEMBER(suminfo, inode);
+    if (sum->answer.rows)
+        return cmd_answer_write(&sum->answer, &row, sizeof row, absent);
+    bw_buffer_format(&sum->answer.text, "%s  ", hash);
+    bw_escape_line(&sum->answer.text, name.data, name.length);
+    bw_buffer_append_byte(&sum->answer.text, '\n');
+    return sum->answer.text.failed
+               ? bw_error_no_memory()
+               : cmd_write(&sum->answer.output, sum->answer.text.data, sum->answer.text.length);
+}
+
+static void missed(void *context, struct bw_error *error)
+{
+    struct sum_tree *sum = context;
+    sum->is_incomplete = true;
+    cmd_export_miss(&sum->export, error);
+}
+
+/* Reports a difference as an error. */
+static struct bw_error *compare(struct sum_tree *sum, const char *image)
+{
+    const char *path = sum->wanted->folder;
+    char folder[BW_HASH_TEXT];
+    struct bw_tree_hash *tree;
+    BW_TRY(bw_tree_hash_create(BW_TREE_HASH_ALL & ~sum->wanted->ignored, &tree));
+    struct bw_error *error = bw_tree_hash_add_folder(tree, path, missed, sum);
+    if (!error)
+        error = bw_tree_hash_finish(tree, folder);
+    bw_tree_hash_destroy(tree);
+    if (error || sum->is_incomplete || strcmp(folder, image) == 0)
+        return error;
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "%s differs: its hash is %s; 'diff --other' lists the differences", path,
+                           folder);
+}
+
+static struct bw_error *hash_and_compare(struct sum_tree *sum)
+{
+    char hash[BW_HASH_TEXT];
+    BW_TRY(bw_tree_hash_create(BW_TREE_HASH_ALL & ~sum->wanted->ignored, &sum->tree));
+    BW_TRY(hash_image(sum));
+    if (sum->is_incomplete)
+        return bw_error_create(BW_ERROR_CORRUPT, "no hash, because the tree is not complete");
+    BW_TRY(bw_tree_hash_finish(sum->tree, hash));
+    BW_TRY(write_hash(sum, hash));
+    return sum->wanted->folder ? compare(sum, hash) : NULL;
+}
+
+static void free_all(struct sum_tree *sum)
+{
+    cmd_hashing_free(&sum->hashing);
+    bw_tree_hash_destroy(sum->tree);
+    bw_xattr_reader_destroy(sum->xattrs);
+    bw_buffer_free(&sum->link);
+}
+
+int cmd_sum_tree(const struct cmd_common *common, const struct cmd_sum_tree *wanted,
+                 struct cmd_export_settings *settings, const char *record)
+{
+    struct sum_tree sum = {.wanted = wanted};
+    struct cmd_common reading = *common;
+    const struct cmd_answer_plan plan = {.record = record};
+    reading.input.folder = wanted->folder;
+    settings->naming.relative = true;
+    struct bw_error *error = common->path_count > 1
+                                 ? bw_error_create(BW_ERROR_USAGE, "--tree is for one PATH")
+                                 : cmd_answer_begin(&sum.answer, common, &plan);
+    int status = error ? cmd_fail(common, error) : cmd_export_open(&reading, settings, &sum.export);
+    if (!status) {
+        cmd_hashing_init(&sum.hashing, BW_HASH_SHA256);
+        error = hash_and_compare(&sum);
+        status = cmd_export_close(&sum.export, cmd_answer_end(&sum.answer, error));
+        free_all(&sum);
+    }
+    cmd_answer_free(&sum.answer);
+    return status;
+}
