@@ -953,6 +953,15 @@ struct bw_commandinfo {
     uint64_t verity_signature_length; /**< bytes of the signature */
 };
 
+/** Version 1, Evolving/Evolving/Common: a kind of information that readers of a metadump can get
+ *  from it, or cannot. */
+struct bw_disclosureinfo {
+    const char *information; /**< the kind: names, contents, times, ... */
+    const char *treatment; /**< kept, replaced, removed, or lost if it cannot be read */
+    uint64_t occurrences; /**< how often it occurs */
+    const char *details; /**< a remark, in which names are escaped as by ls -b; may be absent */
+};
+
 /** Version 1, Evolving/Evolving/Common: the record that --json-header writes first. */
 struct bw_headerinfo {
     const char *record; /**< always "header" */

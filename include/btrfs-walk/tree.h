@@ -216,6 +216,61 @@ struct bw_error *bw_key_range_parse(const char *text, struct bw_key *first, stru
 void bw_item_types_describe(struct bw_json *json, const char *name);
 
 /*
+ * Metadumps: the tree blocks of a file system without the contents of files, in the format of
+ * btrfs-image (version 0), to examine a damaged file system. `btrfs-image -r`
+ * restores them, and bw_fs_open() reads them like images.
+ */
+
+/** A kind of information in a metadump. */
+struct bw_metadump_fact {
+    const char *information; /**< such as "names" */
+    const char *treatment;   /**< "kept", "replaced" (names by others), "removed" (zeros are in its
+                                  place), or "lost" (it cannot be read) */
+    uint64_t count;
+    const char *details;  /**< a remark; names in it are escaped as by ls -b. NULL: none */
+    uint64_t reserved[2]; /**< zeros: room for more members */
+};
+
+/** Receives a fact; the view ends with the call. An error ends the listing and is returned. */
+typedef struct bw_error *bw_metadump_visitor(void *context, const struct bw_metadump_fact *fact);
+
+/** How to write a metadump. All zeros but the size: not compressed, with all names. */
+struct bw_metadump_options {
+    size_t struct_size;   /**< sizeof(struct bw_metadump_options) */
+    unsigned compression; /**< level of zlib, 1 to 9; 0: none */
+    bool checksums;       /**< keep the checksums of data and the hashes of fs-verity, with which
+                               guessed contents can be confirmed */
+    /** Replace the names of files and subvolumes and of the attributes of users by others of the
+     * same length and with the same hash, and remove the values of attributes and the label. Names
+     * of up to 4 bytes are kept, because their hash determines them. */
+    bool sanitize;
+    /** Bytes that determine the replacements: with the same key, a name is always replaced by the
+     * same name. Names can be computed from their replacements with it, so it must be secret. NULL:
+     * a random key. */
+    const void *key;
+    size_t key_length;
+    /** Called between writes; `done` and `total` are bytes of tree blocks. May be NULL. */
+    void (*progress)(void *context, uint64_t done, uint64_t total);
+    void *progress_context;
+    bw_metadump_visitor *visit; /**< receives, after the last write, what readers of the metadump
+                                     can learn from it; may be NULL */
+    void *visit_context;
+};
+
+/**
+ * Writes a metadump: passes its bytes on in order. Includes the superblock of the device with the
+ * lowest id, all trees, log trees, and the space cache of version 1. Blocks are in the order of
+ * their addresses, so two metadumps of the same file system are equal, unless their keys differ.
+ *
+ * Unreadable blocks are reported and left out. A block that is older than its parent expects is
+ * reported, but included. Blocks below a lost node are found by the extent tree.
+ *
+ * BW_ERROR_USAGE if the options are wrong; BW_ERROR_UNSUPPORTED if the images are send streams.
+ */
+struct bw_error *bw_metadump_write(struct bw_fs *fs, const struct bw_metadump_options *options,
+                                   bw_consumer *consume, void *context);
+
+/*
  * Statistics of trees: their size, the places of their blocks, and their items. Distances are
  * between logical addresses, as in `btrfs inspect-internal tree-stats`.
  */

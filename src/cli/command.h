@@ -65,8 +65,8 @@ extern const struct command cmd_chunks, cmd_map, cmd_usage, cmd_check, cmd_owner
 extern const struct command cmd_diff, cmd_deleted, cmd_versions, cmd_roots;
 
 extern const struct command cmd_picture, cmd_report, cmd_rescue, cmd_shell;
-extern const struct command cmd_send, cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile, cmd_mount,
-    cmd_copy;
+extern const struct command cmd_metadump, cmd_send, cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile,
+    cmd_mount, cmd_copy;
 
 /** The record that a command prints with this state. */
 const char *cmd_record_of(const struct command *command, const void *state);

@@ -156,6 +156,55 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
     return check_root(superblock, "chunk_root", &superblock->chunk_root);
 }
 
+static void encode_numbers(const struct bw_superblock *super, struct bw_disk_superblock *disk)
+{
+    disk->magic = bw_put64(BW_SUPERBLOCK_MAGIC);
+    disk->bytenr = bw_put64(bw_superblock_offset(0));
+    disk->flags = bw_put64(super->flags);
+    disk->generation = bw_put64(super->generation);
+    disk->root = bw_put64(super->root.bytenr);
+    disk->root_level = super->root.level;
+    disk->chunk_root = bw_put64(super->chunk_root.bytenr);
+    disk->chunk_root_generation = bw_put64(super->chunk_root.generation);
+    disk->chunk_root_level = super->chunk_root.level;
+    disk->total_bytes = bw_put64(super->total_bytes);
+    disk->bytes_used = bw_put64(super->bytes_used);
+    disk->root_dir_objectid = bw_put64(BW_ROOT_TREE_DIR);
+    disk->device_count = bw_put64(super->device_count);
+    disk->sectorsize = bw_put32(super->sectorsize);
+    disk->nodesize = bw_put32(super->nodesize);
+    disk->leafsize = disk->nodesize;
+    disk->stripesize = disk->sectorsize;
+    disk->compat_ro_flags = bw_put64(super->compat_ro_flags);
+    disk->incompat_flags = bw_put64(super->incompat_flags);
+    disk->csum_type = bw_put16((uint16_t)super->checksum_type);
+    disk->cache_generation = bw_put64(super->cache_generation);
+    disk->uuid_tree_generation = bw_put64(super->uuid_tree_generation);
+    disk->system_chunk_array_size = bw_put32(super->system_chunk_array_size);
+}
+
+static void encode_device(const struct bw_superblock *super, struct bw_disk_device_item *disk)
+{
+    disk->devid = bw_put64(super->device.devid);
+    disk->total_bytes = bw_put64(super->device.total_bytes);
+    disk->bytes_used = bw_put64(super->device.bytes_used);
+    disk->sector_size = bw_put32(super->sectorsize);
+    memcpy(disk->uuid, super->device.uuid, BW_UUID_SIZE);
+    memcpy(disk->fsid, super->device.fsid, BW_UUID_SIZE);
+}
+
+void bw_superblock_encode(const struct bw_superblock *super, struct bw_disk_superblock *disk)
+{
+    memset(disk, 0, sizeof *disk);
+    encode_numbers(super, disk);
+    encode_device(super, &disk->device);
+    memcpy(disk->fsid, super->fsid, BW_UUID_SIZE);
+    if (super->incompat_flags & BW_INCOMPAT_METADATA_UUID)
+        memcpy(disk->metadata_uuid, super->metadata_uuid, BW_UUID_SIZE);
+    memcpy(disk->label, super->label, BW_LABEL_SIZE);
+    memcpy(disk->system_chunk_array, super->system_chunk_array, BW_SYSTEM_CHUNK_ARRAY_SIZE);
+}
+
 void bw_uuid_text(const uint8_t uuid[BW_UUID_SIZE], char text[37])
 {
     *bw_write_uuid(text, uuid) = '\0';

@@ -72,6 +72,10 @@ uint64_t bw_superblock_offset(unsigned copy);
 struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
                                       struct bw_superblock *superblock);
 
+/** Makes copy 0 of a superblock whose bytes are lost, as far as it is known, except for its
+ * checksum and the backup roots. */
+void bw_superblock_encode(const struct bw_superblock *superblock, struct bw_disk_superblock *disk);
+
 /* Incompatible features. Source: BTRFS_FEATURE_INCOMPAT_* in the kernel's uapi/linux/btrfs.h. */
 #define BW_INCOMPAT_MIXED_GROUPS     (UINT64_C(1) << 2)
 #define BW_INCOMPAT_SKINNY_METADATA  (UINT64_C(1) << 8)

@@ -23,6 +23,7 @@ arrange() {
     roots | deleted) fixture=past ;;
     subvolumes | space) fixture=subvolumes ;;
     check) fixture=lost-tree-csum ;;
+    metadump) operands=(-f "$WORK/metadata.bti") ;;
     esac
 }
 

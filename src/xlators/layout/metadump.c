@@ -3,13 +3,6 @@
  * layout/metadump: shows a metadump of btrfs-image as a device on which everything is stored at its
  * logical address. Its child is the storage layer of the metadump; fs/ then sets up an identity
  * chunk map.
- *
- * A metadump is a sequence of clusters. Each begins with a block of 1024 bytes: a header, and an
- * entry for each piece that follows. The pieces are ranges of logical addresses, compressed or not,
- * one directly after the other; the next cluster begins at the next multiple of 1024 bytes. The
- * superblock is the piece at its own offset, 64 KiB.
- *
- * Source: the header image/metadump.h of btrfs-progs, and dumps.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -19,8 +12,8 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/endian.h"
 #include "base/search.h"
+#include "ondisk/metadump.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
 
@@ -41,67 +34,39 @@ struct piece_index {
     size_t count, capacity;
 };
 
-enum { BLOCK = 1024 };
-#define MAGIC UINT64_C(0xbd5c25e27295668b)
-
-struct disk_header {
-    bw_le64 magic;
-    bw_le64 offset; /* of this cluster in the metadump */
-    bw_le32 count;  /* of entries */
-    uint8_t compression;
-} __attribute__((packed));
-
-enum { COMPRESS_NONE, COMPRESS_ZLIB };
-
-struct disk_entry {
-    bw_le64 logical;
-    bw_le32 stored;
-} __attribute__((packed));
-
-enum { ENTRIES = (BLOCK - sizeof(struct disk_header)) / sizeof(struct disk_entry) };
-
-/* The first block of a cluster. */
-union block {
-    uint8_t bytes[BLOCK];
-    struct {
-        struct disk_header header;
-        struct disk_entry entries[ENTRIES];
-    } __attribute__((packed)) cluster;
-};
-
 static struct bw_error *read_block(const struct bw_frame *frame, struct bw_xlator *device,
-                                   uint64_t offset, union block *block)
+                                   uint64_t offset, union bw_metadump_index *block)
 {
     struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .length = BLOCK, .address = offset, .buffer = block};
+        .kind = BW_REQUEST_RAW, .length = BW_METADUMP_BLOCK, .address = offset, .buffer = block};
     bw_wind(frame, device, &request, 1);
     return request.error;
 }
 
 static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
 {
-    union block block;
+    union bw_metadump_index block;
     (void)id;
-    if (bw_xlator_size(device) < BLOCK)
+    if (bw_xlator_size(device) < BW_METADUMP_BLOCK)
         return false;
     struct bw_error *error = read_block(frame, device, 0, &block);
     bw_error_free(error);
-    return !error && bw_get64(block.cluster.header.magic) == MAGIC &&
+    return !error && bw_get64(block.cluster.header.magic) == BW_METADUMP_MAGIC &&
            !bw_get64(block.cluster.header.offset);
 }
 
 const struct bw_container_type bw_metadump_container = {.layer = "layout/metadump", .find = find};
 
-static struct bw_error *check_header(const struct disk_header *header, uint64_t offset)
+static struct bw_error *check_header(const struct bw_metadump_header *header, uint64_t offset)
 {
-    if (bw_get64(header->magic) != MAGIC || bw_get64(header->offset) != offset)
+    if (bw_get64(header->magic) != BW_METADUMP_MAGIC || bw_get64(header->offset) != offset)
         return bw_error_create(BW_ERROR_CORRUPT, "no cluster of the dump begins at %" PRIu64,
                                offset);
-    if (bw_get32(header->count) > ENTRIES)
+    if (bw_get32(header->count) > BW_METADUMP_ENTRIES)
         return bw_error_create(BW_ERROR_CORRUPT,
                                "the cluster at %" PRIu64 " of the dump has %" PRIu32 " pieces",
                                offset, bw_get32(header->count));
-    if (header->compression > COMPRESS_ZLIB)
+    if (header->compression > BW_METADUMP_ZLIB)
         return bw_error_create(BW_ERROR_UNSUPPORTED,
                                "the cluster at %" PRIu64 " of the dump has compression %u", offset,
                                header->compression);
@@ -117,14 +82,14 @@ static bool add_piece(struct piece_index *index, const struct piece *piece)
 }
 
 /* Adds the pieces of a cluster; sets `offset` to the next cluster. */
-static struct bw_error *add_cluster(struct piece_index *index, const union block *block,
+static struct bw_error *add_cluster(struct piece_index *index, const union bw_metadump_index *block,
                                     uint64_t size, uint64_t *offset)
 {
-    const struct disk_header *header = &block->cluster.header;
-    const bool compressed = header->compression == COMPRESS_ZLIB;
-    uint64_t at = *offset + BLOCK;
+    const struct bw_metadump_header *header = &block->cluster.header;
+    const bool compressed = header->compression == BW_METADUMP_ZLIB;
+    uint64_t at = *offset + BW_METADUMP_BLOCK;
     for (uint32_t i = 0; i < bw_get32(header->count); i++) {
-        const struct disk_entry *entry = &block->cluster.entries[i];
+        const struct bw_metadump_entry *entry = &block->cluster.entries[i];
         const uint64_t room = at < size ? size - at : 0;
         const bool cut = bw_get32(entry->stored) > room;
         const uint32_t stored = cut ? (uint32_t)room : bw_get32(entry->stored);
@@ -137,7 +102,7 @@ static struct bw_error *add_cluster(struct piece_index *index, const union block
                 "the dump is cut off: it ends at %" PRIu64 ", in the piece at %" PRIu64, size, at);
         at += stored;
     }
-    *offset = (at + BLOCK - 1) / BLOCK * BLOCK;
+    *offset = (at + BW_METADUMP_BLOCK - 1) / BW_METADUMP_BLOCK * BW_METADUMP_BLOCK;
     return NULL;
 }
 
@@ -159,8 +124,8 @@ static struct bw_error *read_index(const struct bw_frame *frame, struct bw_xlato
 {
     const uint64_t size = bw_xlator_size(device);
     struct bw_error *error = NULL;
-    for (uint64_t offset = 0; !error && offset < size && size - offset >= BLOCK;) {
-        union block block;
+    for (uint64_t offset = 0; !error && offset < size && size - offset >= BW_METADUMP_BLOCK;) {
+        union bw_metadump_index block;
         error = read_block(frame, device, offset, &block);
         if (!error)
             error = check_header(&block.cluster.header, offset);

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Finds everything that a metadump contains, by reading the internal nodes of all trees. */
+#include "trees/dumped_blocks.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/compare.h"
+#include "btree/scan.h"
+#include "ondisk/items.h"
+#include "ondisk/metadump.h"
+#include "owners/level_reader.h"
+#include "owners/ranges.h"
+
+/* A running search. */
+struct search {
+    struct bw_level_reader reader; /* its lock protects the list and the set */
+    struct bw_dumped_blocks *list;
+    struct bw_block_set found;
+    atomic_bool lost; /* a node is */
+};
+
+static struct bw_error *append(struct bw_dumped_blocks *list, const struct bw_dumped_block *block)
+{
+    if (!BW_ARRAY_RESERVE(list->blocks, list->count, list->capacity))
+        return bw_error_no_memory();
+    list->blocks[list->count++] = *block;
+    return NULL;
+}
+
+/* Adds a tree block. `*added` is false if it is known, or exists only in memory. */
+static struct bw_error *add_block(struct search *search, const struct bw_block_pointer *pointer,
+                                  uint32_t tree, bool *added)
+{
+    const struct bw_dumped_block block = {.bytenr = pointer->bytenr,
+                                          .generation = pointer->expectation.generation,
+                                          .length = search->reader.fs->reader.nodesize,
+                                          .tree = tree,
+                                          .level = pointer->expectation.level};
+    if (!bw_block_set_add(&search->found, pointer->bytenr, added))
+        return bw_error_no_memory();
+    const bool in_memory = bw_memory_block(search->reader.fs->reader.memory, pointer->bytenr);
+    return *added && !in_memory ? append(search->list, &block) : NULL;
+}
+
+/* Adds the children of a node, and requests them unless they are leaves. */
+static void on_node(void *context, unsigned worker, const struct bw_queued_block *parent,
+                    const struct bw_node *node, bool *wanted)
+{
+    struct search *search = context;
+    uint32_t slot = parent->dropped ? bw_tree_first_slot(parent->dropped, node) : 0;
+    (void)worker;
+    pthread_mutex_lock(&search->reader.lock);
+    for (; slot < node->item_count; slot++) {
+        const struct bw_block_pointer child = bw_tree_child_pointer(&parent->pointer, node, slot);
+        if (add_block(search, &child, parent->value, &wanted[slot]))
+            search->reader.no_memory = true;
+        wanted[slot] &= node->level > 1;
+    }
+    pthread_mutex_unlock(&search->reader.lock);
+}
+
+/* Roots that are leaves. */
+static void on_leaf(void *context, unsigned worker, const struct bw_queued_block *block,
+                    const struct bw_node *leaf)
+{
+    (void)context, (void)worker, (void)block, (void)leaf;
+}
+
+/* The error is reported when the block itself is read. */
+static void on_lost(void *context, const struct bw_queued_block *block, struct bw_error *error)
+{
+    struct search *search = context;
+    (void)block;
+    bw_error_free(error);
+    search->lost = true;
+}
+
+static struct bw_error *walk_trees(struct search *search)
+{
+    const struct bw_tree_list *trees = &search->list->trees;
+    for (size_t i = 0; i < trees->count; i++) {
+        const struct bw_listed_tree *tree = &trees->entries[i];
+        const struct bw_queued_block root = {bw_tree_root_pointer(&tree->tree, false), (uint32_t)i,
+                                             tree->references ? NULL : tree};
+        bool added;
+        BW_TRY(add_block(search, &root.pointer, (uint32_t)i, &added));
+        if (added)
+            BW_TRY(bw_level_reader_add(&search->reader, &root));
+    }
+    return bw_level_reader_run(&search->reader);
+}
+
+/* Below lost nodes. */
+
+static struct bw_error *add_extents(void *context, const struct bw_node *leaf)
+{
+    struct search *search = context;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        struct bw_tree_extent extent;
+        bool added;
+        if (!bw_tree_extent_decode(&item, &extent))
+            continue;
+        const struct bw_block_pointer pointer = {
+            extent.bytenr, {.generation = extent.generation, .level = extent.level}};
+        BW_TRY(add_block(search, &pointer, BW_DUMPED_UNKNOWN_TREE, &added));
+    }
+    return NULL;
+}
+
+/* Adds the tree blocks in the extent trees, as far as these can be read. */
+static struct bw_error *scan_extent_trees(struct search *search)
+{
+    const struct bw_tree_list *trees = &search->list->trees;
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_extents, .lost = bw_scan_ignore_lost,
+                                 .context = search};
+    for (size_t i = 0; i < trees->count; i++)
+        if (trees->entries[i].tree.id == BW_EXTENT_TREE)
+            BW_TRY(bw_tree_scan(&search->reader.fs->reader, &trees->entries[i].tree, &scan));
+    return NULL;
+}
+
+/* The space cache of version 1: files in the root tree. */
+
+static struct bw_error *add_cache_extents(void *context, const struct bw_node *leaf)
+{
+    struct search *search = context;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        struct bw_file_extent extent;
+        if (item.key.type != BW_EXTENT_DATA)
+            continue;
+        BW_AUTO_ERROR struct bw_error *bad =
+            bw_file_extent_decode(&item, search->reader.fs->superblock.sectorsize, &extent);
+        if (bad || extent.type == BW_FILE_EXTENT_INLINE || !extent.disk_bytenr)
+            continue;
+        for (uint64_t done = 0; done < extent.disk_num_bytes; done += BW_METADUMP_PIECE) {
+            const uint64_t left = extent.disk_num_bytes - done;
+            const struct bw_dumped_block block = {
+                .bytenr = extent.disk_bytenr + done,
+                .length = left < BW_METADUMP_PIECE ? (uint32_t)left : BW_METADUMP_PIECE,
+                .is_data = true};
+            BW_TRY(append(search->list, &block));
+        }
+    }
+    return NULL;
+}
+
+static struct bw_error *add_space_cache(struct search *search)
+{
+    const struct bw_fs *fs = search->reader.fs;
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_cache_extents,
+                                 .lost = bw_scan_ignore_lost, .context = search};
+    return bw_tree_scan(&fs->reader, &fs->root_tree, &scan);
+}
+
+/* Order. */
+
+/* The superblock is in the dump at its offset on the devices. */
+static bool overlaps_superblock(const struct bw_dumped_block *block)
+{
+    const uint64_t start = bw_superblock_offset(0);
+    return block->bytenr < start + BW_SUPERBLOCK_SIZE && block->bytenr + block->length > start;
+}
+
+static void report_overlap(struct bw_fs *fs, const struct bw_dumped_block *block)
+{
+    bw_fs_report(fs, BW_DAMAGE,
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "%s at %" PRIu64 " overlaps another one, and is omitted",
+                                 block->is_data ? "space cache" : "tree block", block->bytenr));
+}
+
+/* Several items may refer to the same extent of the space cache. */
+static bool is_repeated(const struct bw_dumped_block *block, const struct bw_dumped_block *previous)
+{
+    return previous && block->is_data && previous->is_data && block->bytenr == previous->bytenr;
+}
+
+/* Removes entries that a dump cannot contain; they are sorted. */
+static void remove_overlaps(struct bw_dumped_blocks *list, struct bw_fs *fs)
+{
+    size_t kept = 0;
+    uint64_t end = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct bw_dumped_block *block = &list->blocks[i];
+        if (is_repeated(block, kept ? &list->blocks[kept - 1] : NULL))
+            continue;
+        if (block->bytenr < end || block->bytenr > UINT64_MAX - block->length ||
+            overlaps_superblock(block)) {
+            report_overlap(fs, block);
+            continue;
+        }
+        end = block->bytenr + block->length;
+        list->bytes += block->length;
+        list->blocks[kept++] = *block;
+    }
+    list->count = kept;
+}
+
+static struct bw_error *find_all(struct search *search)
+{
+    struct bw_fs *fs = search->reader.fs;
+    struct bw_dumped_blocks *list = search->list;
+    BW_TRY(bw_tree_list_load(fs, &list->trees));
+    BW_TRY(bw_tree_list_load_log(fs, &list->trees));
+    BW_TRY(walk_trees(search));
+    if (search->lost)
+        BW_TRY(scan_extent_trees(search));
+    BW_TRY(add_space_cache(search));
+    if (list->count)
+        qsort(list->blocks, list->count, sizeof *list->blocks, bw_compare_first);
+    remove_overlaps(list, fs);
+    return NULL;
+}
+
+struct bw_error *bw_dumped_blocks_find(struct bw_dumped_blocks *list, struct bw_fs *fs)
+{
+    struct search search = {
+        .reader = {.fs = fs, .node = on_node, .leaf = on_leaf, .lost = on_lost, .context = &search},
+        .list = list};
+    struct bw_error *error = bw_level_reader_begin(&search.reader);
+    if (!error)
+        error = find_all(&search);
+    bw_level_reader_end(&search.reader);
+    bw_map_free(&search.found.words);
+    return error;
+}
+
+void bw_dumped_blocks_free(struct bw_dumped_blocks *list)
+{
+    free(list->trees.entries);
+    free(list->blocks);
+    *list = (struct bw_dumped_blocks){0};
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Prepares tree blocks for a metadump: removes contents of files, and names if requested, and
+ * counts the information that is kept.
+ */
+#ifndef BW_TREES_DUMPED_ITEMS_H
+#define BW_TREES_DUMPED_ITEMS_H
+
+#include "base/map.h"
+#include "ondisk/items.h"
+#include "trees/pseudonyms.h"
+
+/** The information to keep. */
+struct bw_dump_rules {
+    enum bw_checksum_type checksum_type;
+    const uint8_t *fsid; /**< of all blocks: those of seed devices get it, too, because a metadump
+                              has a single superblock */
+    bool checksums;      /**< keep the checksums of data, and fs-verity's */
+    const struct bw_pseudonyms *names; /**< replaces names; NULL: they are kept, as are values of
+                                            extended attributes */
+};
+
+/** A name of an extended attribute. */
+struct bw_dumped_xattr {
+    uint64_t count;
+    uint16_t length;
+    uint8_t name[BW_NAME_MAX];
+};
+
+enum {
+    BW_DUMPED_XATTRS = 64,  /**< how many names of extended attributes are counted apart */
+    BW_DUMPED_OWNERS = 4096 /**< how many users and groups are counted */
+};
+
+/** Numbers of things in a dump. */
+enum bw_dumped_count {
+    BW_DUMPED_NAMES, /**< in DIR_INDEX items */
+    BW_DUMPED_NAMES_REPLACED,
+    BW_DUMPED_SUBVOLUME_NAMES,
+    BW_DUMPED_SUBVOLUME_NAMES_REPLACED,
+    BW_DUMPED_XATTR_NAMES,
+    BW_DUMPED_XATTR_NAMES_REPLACED,
+    BW_DUMPED_INLINE,    /**< file extents with contents, or with the target of a link */
+    BW_DUMPED_CHECKSUMS, /**< items */
+    BW_DUMPED_VERITY,    /**< items */
+    BW_DUMPED_INODES,
+    BW_DUMPED_SUBVOLUMES,
+    BW_DUMPED_REMOVED, /**< items that are not kept: they lie over others, or their type is unknown
+                        */
+    BW_DUMPED_COUNTS,
+};
+
+/** Facts about the blocks so far. All zeros: there are none. */
+struct bw_dumped_facts {
+    uint64_t counts[BW_DUMPED_COUNTS];
+    int64_t oldest, newest;              /**< times of inodes, in seconds; 0: none */
+    struct bw_map users, groups;         /**< ids; at most BW_DUMPED_OWNERS */
+    struct bw_dumped_xattr *xattr_names; /**< those that are kept, room for BW_DUMPED_XATTRS; NULL:
+                                              none */
+    size_t xattr_name_count;
+    bool no_memory;
+};
+
+/** Removes from a block, which the verifying layers have accepted, everything that the rules do not
+ * keep, and all bytes outside of items; sets its checksum. `scratch` has room for a block. */
+void bw_dumped_block_clean(const struct bw_dump_rules *rules, uint8_t *block, uint32_t nodesize,
+                           uint8_t *scratch, struct bw_dumped_facts *facts);
+
+/** Adds the facts `more` to others, and empties them. */
+void bw_dumped_facts_merge(struct bw_dumped_facts *facts, struct bw_dumped_facts *more);
+
+void bw_dumped_facts_free(struct bw_dumped_facts *facts);
+
+#endif

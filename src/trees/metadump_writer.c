@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Writes metadumps. Pieces are read, cleaned and compressed by several threads, some of them at a
+ * time, and then written in order. Memory: these pieces, and the cluster that is being filled.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <zlib.h>
+
+#include "base/cleanup.h"
+#include "base/pool.h"
+#include "base/struct_size.h"
+#include "btrfs-walk/tree.h"
+#include "fs/image.h"
+#include "graph/wind.h"
+#include "ondisk/metadump.h"
+#include "fs/tree_items.h"
+#include "trees/dumped_blocks.h"
+#include "trees/dumped_facts.h"
+#include "trees/dumped_items.h"
+
+enum {
+    SLOTS = 32, /* ranges that are processed at a time */
+    MOST_BLOCKS = BW_METADUMP_PIECE / BW_MIN_SECTORSIZE,
+};
+
+/* A piece that is ready. */
+struct piece {
+    uint64_t logical;
+    uint32_t stored;
+};
+
+/* A range of consecutive blocks, at most BW_METADUMP_PIECE bytes. Blocks that cannot be read cut it
+ * into several pieces. */
+struct slot {
+    const struct bw_dumped_block *blocks;
+    unsigned count;
+    uint8_t *bytes;                       /* of the blocks */
+    struct bw_error *errors[MOST_BLOCKS]; /* of each block; NULL: it was read */
+    bool good[MOST_BLOCKS]; /* it is part of the dump, although there may be an error */
+    struct piece pieces[MOST_BLOCKS];
+    unsigned piece_count;
+    struct bw_buffer stored; /* the bytes of all pieces */
+};
+
+/* A metadump that is being written. */
+struct writer {
+    struct bw_fs *fs;
+    struct bw_metadump_options options;
+    bw_consumer *consume;
+    void *context;
+    struct bw_dump_rules rules;
+    struct bw_pseudonyms names;
+    struct bw_dumped_blocks list;
+    struct bw_dumped_facts *facts; /* of each worker */
+    uint8_t **scratch;             /* of each worker: a block */
+    unsigned workers;
+    struct bw_pool *pool;
+    struct slot slots[SLOTS];
+    union bw_metadump_index index; /* of the cluster */
+    uint32_t entries;
+    struct bw_buffer cluster; /* the bytes of its pieces */
+    uint64_t offset;          /* of the cluster */
+    struct bw_dump_summary summary;
+};
+
+/* Clusters. */
+
+static struct bw_error *flush_cluster(struct writer *writer)
+{
+    struct bw_metadump_header *header = &writer->index.cluster.header;
+    if (!writer->entries)
+        return NULL;
+    *header = (struct bw_metadump_header){
+        .magic = bw_put64(BW_METADUMP_MAGIC),
+        .offset = bw_put64(writer->offset),
+        .count = bw_put32(writer->entries),
+        .compression = writer->options.compression ? BW_METADUMP_ZLIB : BW_METADUMP_PLAIN};
+    static const char zeros[BW_METADUMP_BLOCK];
+    bw_buffer_append(&writer->cluster, zeros,
+                     -writer->cluster.length & (size_t)(BW_METADUMP_BLOCK - 1));
+    if (writer->cluster.failed)
+        return bw_error_no_memory();
+    writer->offset += sizeof writer->index + writer->cluster.length;
+    BW_TRY(
+        writer->consume(writer->context, (const char *)writer->index.bytes, sizeof writer->index));
+    struct bw_error *error =
+        writer->consume(writer->context, writer->cluster.data, writer->cluster.length);
+    writer->index = (union bw_metadump_index){0};
+    writer->cluster.length = 0;
+    writer->entries = 0;
+    return error;
+}
+
+static struct bw_error *add_piece(struct writer *writer, const struct piece *piece,
+                                  const char *bytes)
+{
+    writer->index.cluster.entries[writer->entries++] =
+        (struct bw_metadump_entry){bw_put64(piece->logical), bw_put32(piece->stored)};
+    bw_buffer_append(&writer->cluster, bytes, piece->stored);
+    return writer->entries == BW_METADUMP_ENTRIES ? flush_cluster(writer) : NULL;
+}
+
+/* Appends the stored form of a piece to a buffer; returns its size, or 0 if memory runs out. */
+static uint32_t store(const struct writer *writer, struct bw_buffer *stored, const uint8_t *bytes,
+                      size_t length)
+{
+    uLongf size = compressBound(length);
+    if (!writer->options.compression) {
+        bw_buffer_append(stored, bytes, length);
+        return (uint32_t)length;
+    }
+    if (!bw_buffer_reserve(stored, size) ||
+        compress2((uint8_t *)stored->data + stored->length, &size, bytes, length,
+                  (int)writer->options.compression) != Z_OK)
+        return 0;
+    stored->length += size;
+    return (uint32_t)size;
+}
+
+/* Ranges. */
+
+static void read_data(const struct writer *writer, struct slot *slot)
+{
+    uint8_t *bytes = slot->bytes;
+    for (unsigned i = 0; i < slot->count; bytes += slot->blocks[i++].length) {
+        struct bw_request request = {.kind = BW_REQUEST_DATA,
+                                     .length = slot->blocks[i].length,
+                                     .address = slot->blocks[i].bytenr,
+                                     .buffer = bytes};
+        bw_wind(NULL, writer->fs->reader.top, &request, 1);
+        slot->errors[i] = request.error;
+        slot->good[i] = !request.error;
+    }
+}
+
+static struct bw_block_pointer pointer_of(const struct writer *writer,
+                                          const struct bw_dumped_block *block)
+{
+    const struct bw_tree tree = {writer->list.trees.entries[block->tree].tree.id,
+                                 {block->bytenr, block->generation, block->level},
+                                 0};
+    return bw_tree_root_pointer(&tree, true);
+}
+
+static void read_blocks(const struct writer *writer, struct slot *slot)
+{
+    const struct bw_tree_reader *reader = &writer->fs->reader;
+    struct bw_block_pointer pointers[MOST_BLOCKS];
+    struct bw_request requests[MOST_BLOCKS];
+    unsigned numbers[MOST_BLOCKS], count = 0;
+    for (unsigned i = 0; i < slot->count; i++) {
+        uint8_t *bytes = slot->bytes + (size_t)i * reader->nodesize;
+        if (slot->blocks[i].tree == BW_DUMPED_UNKNOWN_TREE) {
+            slot->errors[i] = bw_block_copy_read(writer->fs, slot->blocks[i].bytenr, 0, bytes);
+            slot->good[i] = !slot->errors[i];
+            continue;
+        }
+        numbers[count] = i;
+        pointers[count] = pointer_of(writer, &slot->blocks[i]);
+        requests[count] = bw_block_request(reader, &pointers[count], bytes);
+        requests[count++].keep = false;
+    }
+    bw_blocks_read(reader, requests, count);
+    for (unsigned i = 0; i < count; i++) {
+        BW_AUTO_ERROR struct bw_error *bad = NULL;
+        slot->errors[numbers[i]] = requests[i].error;
+        if (requests[i].error) /* the parent may expect another block than the one there */
+            bad = bw_block_copy_read(writer->fs, requests[i].address, 0, requests[i].buffer);
+        slot->good[numbers[i]] = !bad;
+    }
+}
+
+static void clean_blocks(struct writer *writer, unsigned worker, struct slot *slot)
+{
+    const uint32_t nodesize = writer->fs->reader.nodesize;
+    for (unsigned i = 0; i < slot->count; i++)
+        if (slot->good[i])
+            bw_dumped_block_clean(&writer->rules, slot->bytes + (size_t)i * nodesize, nodesize,
+                                  writer->scratch[worker], &writer->facts[worker]);
+}
+
+/* Makes a piece of each sequence of good blocks. */
+static void make_pieces(const struct writer *writer, struct slot *slot)
+{
+    const uint8_t *bytes = slot->bytes;
+    slot->piece_count = 0;
+    slot->stored.length = 0;
+    for (unsigned i = 0, end; i < slot->count; i = end) {
+        size_t length = slot->blocks[i].length;
+        for (end = i + 1; end < slot->count && slot->good[i] && slot->good[end]; end++)
+            length += slot->blocks[end].length;
+        if (slot->good[i])
+            slot->pieces[slot->piece_count++] =
+                (struct piece){slot->blocks[i].bytenr, store(writer, &slot->stored, bytes, length)};
+        bytes += length;
+    }
+}
+
+static void run_slot(void *context, unsigned worker, size_t number)
+{
+    struct writer *writer = context;
+    struct slot *slot = &writer->slots[number];
+    if (slot->blocks->is_data) {
+        read_data(writer, slot);
+    } else {
+        read_blocks(writer, slot);
+        clean_blocks(writer, worker, slot);
+    }
+    make_pieces(writer, slot);
+}
+
+static void report_errors(struct writer *writer, struct slot *slot)
+{
+    for (unsigned i = 0; i < slot->count; i++) {
+        const bool is_data = slot->blocks[i].is_data;
+        *(is_data ? &writer->summary.cache_bytes : &writer->summary.block_bytes) +=
+            slot->good[i] ? slot->blocks[i].length : 0;
+        if (!slot->errors[i])
+            continue;
+        *(slot->good[i] ? &writer->summary.stale_blocks : &writer->summary.lost_blocks) += 1;
+        bw_fs_report_lost(writer->fs, slot->blocks[i].bytenr, BW_TAKE(slot->errors[i]));
+    }
+}
+
+static struct bw_error *write_slot(struct writer *writer, struct slot *slot)
+{
+    const char *bytes = slot->stored.data;
+    report_errors(writer, slot);
+    if (slot->stored.failed)
+        return bw_error_no_memory();
+    for (unsigned i = 0; i < slot->piece_count; bytes += slot->pieces[i++].stored) {
+        if (!slot->pieces[i].stored)
+            return bw_error_no_memory();
+        BW_TRY(add_piece(writer, &slot->pieces[i], bytes));
+    }
+    return NULL;
+}
+
+/* Assigns the next range to a slot: blocks of one kind, one directly after the other. Returns how
+ * many bytes it has; 0 at the end. */
+static uint64_t fill_slot(struct slot *slot, const struct bw_dumped_blocks *list, size_t *next)
+{
+    uint64_t length = 0;
+    slot->blocks = &list->blocks[*next];
+    for (slot->count = 0; *next < list->count; slot->count++, *next += 1) {
+        const struct bw_dumped_block *block = &list->blocks[*next];
+        if (slot->count == MOST_BLOCKS || length + block->length > BW_METADUMP_PIECE ||
+            block->bytenr != slot->blocks->bytenr + length ||
+            block->is_data != slot->blocks->is_data)
+            break;
+        length += block->length;
+    }
+    return length;
+}
+
+static struct bw_error *write_blocks(struct writer *writer)
+{
+    uint64_t done = 0;
+    for (size_t next = 0; next < writer->list.count;) {
+        unsigned count = 0;
+        uint64_t bytes = 0;
+        while (count < SLOTS && next < writer->list.count)
+            bytes += fill_slot(&writer->slots[count++], &writer->list, &next);
+        bw_pool_run(writer->pool, count, run_slot, writer);
+        struct bw_error *error = NULL;
+        for (unsigned i = 0; i < count; i++)
+            error = bw_error_first(error, write_slot(writer, &writer->slots[i]));
+        BW_TRY(error);
+        done += bytes;
+        if (writer->options.progress)
+            writer->options.progress(writer->options.progress_context, done, writer->list.bytes);
+    }
+    return NULL;
+}
+
+/* The superblock. */
+
+/* The device with the lowest id whose superblock is as new as the file system. */
+static const struct bw_image *choose_image(const struct bw_fs *fs)
+{
+    const struct bw_image *best = NULL;
+    for (size_t i = 0; i < fs->image_count; i++) {
+        const struct bw_image *image = &fs->images[i];
+        if (image->role == BW_IMAGE_DEVICE && !image->bad && !bw_image_is_stale(fs, image) &&
+            (!best || image->superblock.device.devid < best->superblock.device.devid))
+            best = image;
+    }
+    return best;
+}
+
+static void clean_superblock(const struct writer *writer, struct bw_disk_superblock *disk)
+{
+    const uint32_t used = bw_get32(disk->system_chunk_array_size);
+    disk->bytenr = bw_put64(bw_superblock_offset(0));
+    if (writer->options.sanitize) {
+        memset(disk->label, 0, sizeof disk->label);
+        memset(disk->reserved, 0, sizeof disk->reserved);
+        memset(disk->padding, 0, sizeof disk->padding);
+        memset(disk->system_chunk_array + used, 0, sizeof disk->system_chunk_array - used);
+    }
+    bw_checksum_compute(writer->rules.checksum_type, disk->csum + BW_CSUM_SIZE,
+                        sizeof *disk - BW_CSUM_SIZE, disk->csum);
+}
+
+/* Reads the superblock in use, or encodes it again if it was rebuilt. */
+static void load_superblock(const struct writer *writer, const struct bw_image *image,
+                            struct bw_disk_superblock *disk)
+{
+    struct bw_superblock decoded;
+    uint64_t offset;
+    BW_AUTO_ERROR struct bw_error *bad =
+        bw_image_copy_bytes(writer->fs, image, image->copy, (uint8_t *)disk, &offset);
+    /* on zoned devices, it is elsewhere than it says */
+    if (!bad)
+        bad = bw_superblock_decode(disk, bw_get64(disk->bytenr), &decoded);
+    if (bad)
+        bw_superblock_encode(&image->superblock, disk);
+}
+
+static struct bw_error *write_superblock(struct writer *writer)
+{
+    struct bw_disk_superblock disk;
+    const struct bw_image *image = choose_image(writer->fs);
+    BW_AUTO_BUFFER struct bw_buffer stored = {0};
+    if (!image)
+        return bw_error_create(BW_ERROR_CORRUPT, "no device has a good superblock");
+    load_superblock(writer, image, &disk);
+    clean_superblock(writer, &disk);
+    writer->summary.superblock_devid = image->superblock.device.devid;
+    const uint32_t size = store(writer, &stored, (const uint8_t *)&disk, sizeof disk);
+    if (!size || stored.failed)
+        return bw_error_no_memory();
+    return add_piece(writer, &(struct piece){bw_superblock_offset(0), size}, stored.data);
+}
+
+/* Begin and end. */
+
+static struct bw_error *choose_key(struct writer *writer)
+{
+    if (!writer->options.sanitize)
+        return NULL;
+    writer->rules.names = &writer->names;
+    BW_TRY(bw_checksum_prepare(BW_CHECKSUM_SHA256));
+    if (writer->options.key)
+        bw_checksum_compute(BW_CHECKSUM_SHA256, writer->options.key, writer->options.key_length,
+                            writer->names.key);
+    else if (getrandom(writer->names.key, sizeof writer->names.key, 0) != sizeof writer->names.key)
+        return bw_error_create(BW_ERROR_SYSTEM, "no random numbers are available");
+    return NULL;
+}
+
+static struct bw_error *allocate(struct writer *writer)
+{
+    writer->workers = bw_pool_workers(0);
+    writer->pool = bw_pool_create(writer->workers);
+    writer->facts = calloc(writer->workers, sizeof *writer->facts);
+    writer->scratch = calloc(writer->workers, sizeof *writer->scratch);
+    bool complete = writer->pool && writer->facts && writer->scratch;
+    for (unsigned i = 0; complete && i < writer->workers; i++)
+        complete = (writer->scratch[i] = bw_block_buffer(&writer->fs->reader, 1)) != NULL;
+    for (unsigned i = 0; complete && i < SLOTS; i++)
+        complete = (writer->slots[i].bytes = malloc(BW_METADUMP_PIECE)) != NULL;
+    return complete ? NULL : bw_error_no_memory();
+}
+
+static struct bw_error *begin(struct writer *writer, const struct bw_metadump_options *options)
+{
+    BW_TRY(BW_TAKE_OPTIONS(&writer->options, options));
+    if (writer->options.compression > 9)
+        return bw_error_create(BW_ERROR_USAGE, "levels of compression are 0 to 9");
+    if (writer->fs->is_stream)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "a send stream has no tree blocks");
+    writer->rules.checksum_type = writer->fs->superblock.checksum_type;
+    writer->rules.checksums = writer->options.checksums;
+    writer->rules.fsid = writer->fs->superblock.metadata_uuid;
+    BW_TRY(choose_key(writer));
+    BW_TRY(allocate(writer));
+    return bw_dumped_blocks_find(&writer->list, writer->fs);
+}
+
+static struct bw_error *finish(struct writer *writer)
+{
+    BW_TRY(flush_cluster(writer));
+    for (unsigned i = 1; i < writer->workers; i++)
+        bw_dumped_facts_merge(&writer->facts[0], &writer->facts[i]);
+    if (writer->facts[0].no_memory)
+        return bw_error_no_memory();
+    return writer->options.visit ? bw_dumped_facts_list(writer->fs, &writer->options,
+                                                        &writer->facts[0], &writer->summary)
+                                 : NULL;
+}
+
+static void end(struct writer *writer)
+{
+    bw_pool_destroy(writer->pool);
+    bw_dumped_blocks_free(&writer->list);
+    for (unsigned i = 0; i < writer->workers; i++) {
+        if (writer->facts)
+            bw_dumped_facts_free(&writer->facts[i]);
+        if (writer->scratch)
+            free(writer->scratch[i]);
+    }
+    for (unsigned i = 0; i < SLOTS; i++) {
+        free(writer->slots[i].bytes);
+        bw_buffer_free(&writer->slots[i].stored);
+    }
+    free(writer->facts);
+    free(writer->scratch);
+    bw_buffer_free(&writer->cluster);
+    explicit_bzero(&writer->names, sizeof writer->names);
+    free(writer);
+}
+
+struct bw_error *bw_metadump_write(struct bw_fs *fs, const struct bw_metadump_options *options,
+                                   bw_consumer *consume, void *context)
+{
+    struct writer *writer = calloc(1, sizeof *writer);
+    if (!writer)
+        return bw_error_no_memory();
+    writer->fs = fs;
+    writer->consume = consume;
+    writer->context = context;
+    struct bw_error *error = begin(writer, options);
+    if (!error)
+        error = write_superblock(writer);
+    if (!error)
+        error = write_blocks(writer);
+    if (!error)
+        error = finish(writer);
+    end(writer);
+    return error;
+}

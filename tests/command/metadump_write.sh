@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The metadump command: compared with the metadumps of btrfs-image block by block, read again, and
+# without names.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+if ! have python3; then skip python3 "the contents of metadumps"; finish; fi
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" raid10-4 subvolumes log-tree people plain verity \
+    checksum-xxhash64 checksum-sha256 checksum-blake2 space-cache-v1 nodesize-64k sprout zoned-log \
+    lost-leaf-directory lost-tree-fs lost-tree-root superblocks-gone stale-raid1-1 || exit 1
+cd "$WORK" || exit 1
+fixtures=$BUILD/fixtures
+items() { python3 "$ROOT/tests/support/metadump_items.py" "$@"; }
+
+# Block by block as btrfs-image, with the checksums of data, which it keeps. Its tree blocks have
+# CRC-32C checksums of any file system, and its superblock is that of another device.
+for name in raid10-4 subvolumes log-tree checksum-xxhash64 checksum-sha256 checksum-blake2; do
+    zstd -q -d "$ROOT/fixtures/metadumps/$name.bti.zst" -o "$name.btrfs-image"
+    expect "$name: written" 0 - metadump --checksums -f "$name.bti" "$fixtures/$name"/dev*.img
+    case $name in
+    raid10-4) explained='^65536 superblock$' ;;
+    checksum-*) explained='^[0-9]* checksum$' ;;
+    *) explained='^$' ;;
+    esac
+    is "$name: as btrfs-image's" \
+        "$(items compare "$name.bti" "$name.btrfs-image" 2>&1 | grep -v "$explained")" ""
+    expect "$name: checked" 0 'checked: [1-9].* 0 errors, 0 warnings' check "$name.bti"
+done
+
+# Without the checksums of data, only these items differ.
+"$PROGRAM" metadump -f plain.bti "$fixtures/subvolumes/dev1.img" > out
+is "checksums of data are removed" \
+    "$(items compare plain.bti subvolumes.bti | sed 's/^[0-9]* //' | sort -u)" 'item 128'
+holds "which the list says" grep -q '^checksums  *removed  *1 ' out
+holds "contents are removed" grep -q '^contents  *removed  *82 ' out
+holds "names are kept" grep -q '^names  *kept  *248 ' out
+
+# The same blocks, whatever the compression and the order of the devices.
+raid=("$fixtures"/raid10-4/dev{3,1,4,2}.img)
+for level in 0 1 9; do
+    expect "level $level" 0 - metadump --checksums -c "$level" -f "level$level.bti" "${raid[@]}"
+    is "level $level: the same" "$(items compare "level$level.bti" raid10-4.bti)" ""
+done
+holds "and bytes" cmp level0.bti raid10-4.bti
+holds "compressed" [ "$(stat -c %s level9.bti)" -lt "$(($(stat -c %s level0.bti) / 3))" ]
+
+# What was lost in the metadump is the same as in metadumps of btrfs-image.
+columns=path,size,mode,uid,gid,mtime,inode
+for name in subvolumes log-tree people space-cache-v1 nodesize-64k raid10-4; do
+    "$PROGRAM" -q -o "$columns" "$fixtures/$name"/dev*.img > wanted
+    expect "$name: with names" 0 - metadump -c 1 -f again.bti "$fixtures/$name"/dev*.img
+    expect "$name: is read" 0 - -q -o "$columns" again.bti
+    holds "$name: as the image" cmp wanted out
+    expect "$name: a metadump of a metadump" 0 - metadump -c 1 -f second.bti again.bti
+    is "$name: is the same" "$(items compare again.bti second.bti)" ""
+done
+expect "the space cache is in it" 0 - metadump -f cache.bti "$fixtures/space-cache-v1/dev1.img"
+holds "and in the list" out_has '^space-cache  *kept  *[1-9]'
+
+# Without names. `secrets` has everything that nobody may find: names of more than 4 bytes, targets
+# of links, values of attributes, the label, and contents.
+cp --sparse=always "$fixtures/plain/dev1.img" plain.img
+holds "a label" change plain.img super 299 8 "$((0x6c6562616c796d))" # "mylabel"
+"$PROGRAM" ls -R -a -o path plain.img | tr / '\n' | grep -E '^[[:print:]]{5,}$' | grep -v '\\' |
+    sort -u > secrets
+{
+    "$PROGRAM" xattr -R -o value plain.img / | grep -E '^.{5,}$'
+    "$PROGRAM" readlink plain.img /docs/symbolic-link
+    "$PROGRAM" cat plain.img /data/inline | head -c 100
+    printf '\nmylabel\n'
+} >> secrets
+holds "there are secrets" [ "$(wc -l < secrets)" -gt 50 ]
+expect "with names" 0 - metadump -f plain.bti plain.img
+holds "has secrets" [ "$(items find plain.bti secrets | grep -c .)" -gt 50 ]
+"$PROGRAM" readlink plain.img /docs/symbolic-link > contents
+is "but no contents" "$(items find plain.bti contents)" ""
+head -c 32 /dev/urandom > names.key
+expect "without names" 0 - metadump -s --name-key names.key -f first.bti plain.img
+holds "names are replaced" out_has '^names  *replaced  *[1-9]'
+holds "short names are listed" out_has '^short-names  *kept  *[1-9]'
+holds "the label is removed" out_has '^label  *removed  *1 '
+holds "values are removed" out_has '^xattr-values  *removed  *[1-9]'
+is "no secret is in it" "$(items find first.bti secrets)" ""
+expect "again" 0 - metadump -s --name-key names.key -f second.bti plain.img
+holds "with the same key, the same" cmp first.bti second.bti
+expect "with another key" 0 - metadump --sanitize -c 3 -f other.bti plain.img
+holds "others" [ -n "$(items compare first.bti other.bti)" ]
+is "no secret is in it, either" "$(items find other.bti secrets)" ""
+expect "the names agree with their hashes" 0 ' 0 errors, 0 warnings' check first.bti
+for dump in first.bti other.bti; do
+    "$PROGRAM" ls -R -a -o size,mode,uid,mtime,inode plain.img | sort > wanted
+    "$PROGRAM" ls -R -a -o size,mode,uid,mtime,inode "$dump" | sort > found
+    holds "$dump: the same files" cmp wanted found
+done
+path=$("$PROGRAM" -q --inum "$("$PROGRAM" stat -o inode plain.img /data/inline)" first.bti)
+expect "files are found by their new names" 0 - stat first.bti "$path"
+
+# Damaged, unusual.
+expect "a lost leaf" 1 'tree block 5672960 of subvolume 5' \
+    metadump -f leaf.bti "$fixtures/lost-leaf-directory/dev1.img"
+holds "is listed" out_has '^lost-blocks  *lost  *1 '
+for name in lost-leaf-directory lost-tree-fs lost-tree-root superblocks-gone stale-raid1-1 sprout \
+    zoned-log verity; do
+    scan=()
+    [ "$name" = superblocks-gone ] && scan=(--scan)
+    "$PROGRAM" metadump "${scan[@]}" -f "$name.bti" "$fixtures/$name"/dev*.img > out 2> err
+    holds "$name: is written" [ $? -le 1 ]
+    "$PROGRAM" -q "${scan[@]}" -o "$columns" "$fixtures/$name"/dev*.img > wanted
+    "$PROGRAM" -q "${scan[@]}" -o "$columns" "$name.bti" > found
+    holds "$name: the same files" cmp wanted found
+    holds "$name: there are files" test -s found
+done
+for name in sprout zoned-log verity; do
+    expect "$name: checked" 0 ' 0 errors, 0 warnings' check "$name.bti"
+done
+holds "hashes of fs-verity are removed" out_has '^note metadump'
+
+# Usage.
+expect "without a file" 2 'no output file given: use -f FILE' metadump "${raid[0]}"
+expect "to stdout" 2 'no output file given: use -f FILE' metadump -f - "${raid[0]}"
+expect "a key without names" 2 'name-key is only for --sanitize' \
+    metadump --name-key plain.bti -f x.bti "${raid[@]}"
+expect "a bad level" 2 "must be a number from 0 to 9|a number from 0 to 9" \
+    metadump -c 10 -f x.bti "${raid[@]}"
+holds "writes no file" [ ! -e x.bti ]
+expect "not over an image" 2 'image' metadump -f "$fixtures/people/dev1.img" "${raid[@]}"
+expect "JSON" 0 - metadump --json -f json.bti "$fixtures/people/dev1.img"
+holds "has the facts" out_has '"information":"owners","treatment":"kept","occurrences":57,'
+finish
