@@ -302,7 +302,8 @@ struct bw_device_info {
     uint64_t partition;         /**< number of the partition; 0: the image is not a disk */
     const char *container; /**< the formats it lies in, from outside in: "GPT partition 3 > LUKS2";
                               as long as the file system. NULL: the image is the device */
-    uint64_t reserved[2];  /**< zeros: room for more members */
+    uint64_t partition_offset; /**< of the partition on its disk, in bytes; 0 without */
+    uint64_t reserved[1];      /**< zeros: room for more members */
 };
 
 /** Receives a device; the view ends with the call. An error ends the iteration and is returned. */

@@ -121,6 +121,7 @@ static struct bw_error *take_device(void *context, const struct bw_item *item)
         info.state = bw_image_is_stale(iteration->fs, image) ? BW_DEVICE_STALE : BW_DEVICE_PRESENT;
         info.path = image->path;
         info.partition = image->partition;
+        info.partition_offset = image->partition ? image->offset : 0;
         info.container = image->container;
         info.generation = image->superblock.generation;
         info.image_bytes = bw_xlator_size(image->storage);

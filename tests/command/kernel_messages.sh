@@ -48,6 +48,26 @@ expect "as columns" 0 . owner --dmesg log -o kernel_message,occurrences,line,rea
 is "of three rows" "$(cat "$WORK/out")" $'csum-failed\t2\t1\t0
 scrub-unfixable\t1\t3\t0\ndisk-read-error\t1\t4\t0'
 
+# Sectors of a disk: the image is the whole disk, or its partition.
+zstd -q -d --sparse "$ROOT/fixtures/disks/gpt.img.zst" -o disk.img
+truncate -s 600M disk.img
+dd if="$BUILD/fixtures/raid1-2/dev1.img" of=disk.img bs=1M seek=2 conv=notrunc,sparse status=none
+other=$BUILD/fixtures/raid1-2/dev2.img
+block=$("$PROGRAM" dump -t fs disk.img -d "$other" |
+    sed -n 's/^leaf \([0-9]*\) items.*/\1/p' | head -n 1)
+sector=$(($("$PROGRAM" map -o devid,offset disk.img -d "$other" "$block" |
+    sed -n 's/^1\t//p') / 512))
+printf 'I/O error, dev disk.img, sector %s op 0x0:(READ)\n' $((sector + 4096)) > log
+expect "a sector of a disk" 0 . owner --json --dmesg log disk.img -d "$other"
+is "is that of its partition" "$(member logical)" "$block"
+printf 'I/O error, dev disk.img, sector 100 op 0x0:(READ)\n' > log
+expect "a sector before the partition" 0 . owner --json --dmesg log disk.img -d "$other"
+is "has no address" "$(member logical)" ""
+printf 'I/O error, dev dev1.img, sector %s op 0x0:(READ)\n' $((sector + 4096)) > log
+expect "of a partition" 0 . owner --json --dmesg log --map-offset 2M \
+    "$BUILD/fixtures/raid1-2/dev1.img" -d "$other"
+is "the same" "$(member logical)" "$block"
+
 # A tree block, of which one copy is good or none.
 leaf=$("$PROGRAM" dump -t "$home" "$image" | awk '$1 == "leaf" { print $2 }' | tail -n 1)
 printf 'BTRFS: checksum verify failed on logical %s mirror 1 wanted 0x1 found 0x2 level 0\n' \

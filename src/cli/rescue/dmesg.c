@@ -34,7 +34,7 @@ enum copies { COPIES_UNKNOWN, COPIES_GOOD, COPIES_BAD };
 struct explained {
     const struct kernel_log_entry *entry;
     bool has_logical, has_device, has_file;
-    uint64_t logical, devid, offset;
+    uint64_t logical, devid, offset, partition_offset;
     uint64_t subvolume, inode, file_offset;
     const struct explained *same; /**< an earlier message about the same address, or NULL */
     enum copies copies;
@@ -70,7 +70,7 @@ static uint64_t value_of(const struct explained *item, enum kernel_value value)
 
 struct finding {
     const char *name;
-    uint64_t devid;
+    uint64_t devid, partition_offset;
     size_t count, matches;
 };
 
@@ -84,12 +84,13 @@ static struct bw_error *compare_device(void *context, const struct bw_device_inf
 {
     struct finding *finding = context;
     finding->count++;
-    if (finding->count == 1 && !finding->matches)
+    const bool is_named =
+        device->path && strcmp(last_name(device->path), last_name(finding->name)) == 0;
+    if ((finding->count == 1 && !finding->matches) || is_named) {
         finding->devid = device->devid;
-    if (device->path && strcmp(last_name(device->path), last_name(finding->name)) == 0) {
-        finding->devid = device->devid;
-        finding->matches++;
+        finding->partition_offset = device->partition_offset;
     }
+    finding->matches += is_named;
     return NULL;
 }
 
@@ -103,23 +104,33 @@ static bool find_device(struct dmesg *dmesg, struct explained *item)
     }
     BW_AUTO_ERROR struct bw_error *error = bw_fs_devices(dmesg->fs, compare_device, &finding);
     item->devid = finding.devid;
+    item->partition_offset = finding.partition_offset;
     return !error && (finding.matches == 1 || finding.count == 1);
 }
 
-/* The offset on the device; false if the message has none. Sectors in messages of btrfs count from
- * the beginning of the file system, those of disks from the beginning of the disk. */
-static bool find_offset(const struct dmesg *dmesg, struct explained *item)
+/* The offset on the device; false if the message has none. */
+static bool find_offset(struct explained *item)
 {
-    const bool of_disk = strncmp(item->entry->message.entry->word, "disk-", 5) == 0;
     if (has(item, KERNEL_PHYSICAL))
         item->offset = value_of(item, KERNEL_PHYSICAL);
     else if (has(item, KERNEL_SECTOR) && value_of(item, KERNEL_SECTOR) < UINT64_MAX / SECTOR)
         item->offset = value_of(item, KERNEL_SECTOR) * SECTOR;
     else
         return false;
-    if (of_disk && item->offset < dmesg->map_offset)
+    return true;
+}
+
+/* Sectors in messages of btrfs count from the beginning of the file system, those of disks from the
+ * beginning of the disk. False if an offset is before the file system. An image of the whole disk
+ * shows where its partition begins. */
+static bool shift_to_device(const struct dmesg *dmesg, struct explained *item)
+{
+    const uint64_t by = dmesg->map_offset ? dmesg->map_offset : item->partition_offset;
+    if (strncmp(item->entry->message.entry->word, "disk-", 5) != 0)
+        return true;
+    if (item->offset < by)
         return false;
-    item->offset -= of_disk ? dmesg->map_offset : 0;
+    item->offset -= by;
     return true;
 }
 
@@ -128,7 +139,8 @@ static struct bw_error *locate(struct dmesg *dmesg, struct explained *item)
     struct bw_device_place place;
     item->has_logical = has(item, KERNEL_LOGICAL);
     item->logical = item->has_logical ? value_of(item, KERNEL_LOGICAL) : 0;
-    item->has_device = find_offset(dmesg, item) && find_device(dmesg, item);
+    item->has_device =
+        find_offset(item) && find_device(dmesg, item) && shift_to_device(dmesg, item);
     if (!item->has_device || item->has_logical)
         return NULL;
     struct bw_error *error =
