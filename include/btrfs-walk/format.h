@@ -123,6 +123,8 @@ enum bw_key_type {
 /* Flags of subvolumes: bw_subvolume_info.flags. */
 #define BW_ROOT_READ_ONLY (UINT64_C(1) << 0)
 #define BW_ROOT_DEAD      (UINT64_C(1) << 48)
+/* Bits of Synology's kernels: hidden subvolumes, and the state of their quotas. */
+#define BW_ROOT_SYNOLOGY (UINT64_C(15) << 32)
 
 /* Flags of quotas as a whole: bw_quota_status.flags. */
 #define BW_QGROUP_STATUS_ON           (UINT64_C(1) << 0)

@@ -28,6 +28,7 @@ struct bw_packing {
     size_t magic_length;
     struct bw_error *(*begin)(struct bw_unpacker *unpacker);
     struct bw_error *(*run)(struct bw_unpacker *unpacker, struct bw_unpacking *bytes);
+    void (*begin_frame)(struct bw_unpacker *unpacker); /* before the second one and others */
     void (*end)(struct bw_unpacker *unpacker);
 };
 
@@ -108,21 +109,14 @@ static struct bw_error *begin_gzip(struct bw_unpacker *unpacker)
                : bw_error_no_memory();
 }
 
-/* After a member, another one may follow. Zeros may as well: tapes are filled up with them. */
-static bool begins_member(struct bw_unpacker *unpacker, struct bw_unpacking *bytes)
+static void begin_member(struct bw_unpacker *unpacker)
 {
-    while (unpacker->is_complete && bytes->input_length && !*bytes->input)
-        move(bytes, 1, 0);
-    if (unpacker->is_complete && bytes->input_length)
-        inflateReset(&unpacker->gzip);
-    return bytes->input_length || !unpacker->is_complete;
+    inflateReset(&unpacker->gzip);
 }
 
 static struct bw_error *run_gzip(struct bw_unpacker *unpacker, struct bw_unpacking *bytes)
 {
     z_stream *stream = &unpacker->gzip;
-    if (!begins_member(unpacker, bytes))
-        return NULL;
     stream->next_in = (Bytef *)(uintptr_t)bytes->input;
     stream->avail_in = (uInt)bytes->input_length;
     stream->next_out = bytes->output;
@@ -177,9 +171,15 @@ static void end_lz4(struct bw_unpacker *unpacker)
 static struct bw_error *begin_xz(struct bw_unpacker *unpacker)
 {
     unpacker->xz = (lzma_stream)LZMA_STREAM_INIT;
-    return lzma_stream_decoder(&unpacker->xz, LARGEST_MEMORY, LZMA_CONCATENATED) == LZMA_OK
-               ? NULL
-               : bw_error_no_memory();
+    return lzma_stream_decoder(&unpacker->xz, LARGEST_MEMORY, 0) == LZMA_OK ? NULL
+                                                                            : bw_error_no_memory();
+}
+
+/* Without memory, the next call fails. */
+static void begin_stream(struct bw_unpacker *unpacker)
+{
+    if (lzma_stream_decoder(&unpacker->xz, LARGEST_MEMORY, 0) != LZMA_OK)
+        lzma_end(&unpacker->xz);
 }
 
 static struct bw_error *run_xz(struct bw_unpacker *unpacker, struct bw_unpacking *bytes)
@@ -189,7 +189,7 @@ static struct bw_error *run_xz(struct bw_unpacker *unpacker, struct bw_unpacking
     stream->avail_in = bytes->input_length;
     stream->next_out = bytes->output;
     stream->avail_out = bytes->output_length;
-    const lzma_ret result = lzma_code(stream, bytes->is_last ? LZMA_FINISH : LZMA_RUN);
+    const lzma_ret result = lzma_code(stream, LZMA_RUN);
     move(bytes, bytes->input_length - stream->avail_in, bytes->output_length - stream->avail_out);
     if (result == LZMA_MEMLIMIT_ERROR)
         return needs_memory("unxz");
@@ -208,19 +208,19 @@ static void end_xz(struct bw_unpacker *unpacker)
 
 #endif
 
-#define PACKING(name, magic)                                                 \
-    {                                                                        \
-#name, magic, sizeof magic - 1, begin_##name, run_##name, end_##name \
+#define PACKING(name, magic, begin_frame)                                                 \
+    {                                                                                     \
+#name, magic, sizeof magic - 1, begin_##name, run_##name, begin_frame, end_##name \
     }
 
 static const struct bw_packing packings[] = {
-    PACKING(zstd, "\x28\xb5\x2f\xfd"),
-    PACKING(gzip, "\x1f\x8b\x08"),
+    PACKING(zstd, "\x28\xb5\x2f\xfd", NULL),
+    PACKING(gzip, "\x1f\x8b\x08", begin_member),
 #ifdef BW_LZ4
-    PACKING(lz4, "\x04\x22\x4d\x18"),
+    PACKING(lz4, "\x04\x22\x4d\x18", NULL),
 #endif
 #ifdef BW_XZ
-    PACKING(xz, "\xfd\x37zXZ\0"),
+    PACKING(xz, "\xfd\x37zXZ\0", begin_stream),
 #endif
 };
 
@@ -260,15 +260,26 @@ void bw_unpacker_destroy(struct bw_unpacker *unpacker)
     free(unpacker);
 }
 
+/* After a frame, another one may follow. Zeros may as well: a device, or a tape, is longer than the
+ * file in it. False: nothing follows. */
+static bool begins_frame(struct bw_unpacker *unpacker, struct bw_unpacking *bytes)
+{
+    while (bytes->input_length && !*bytes->input)
+        move(bytes, 1, 0);
+    if (bytes->input_length && unpacker->packing->begin_frame)
+        unpacker->packing->begin_frame(unpacker);
+    return bytes->input_length;
+}
+
 struct bw_error *bw_unpack(struct bw_unpacker *unpacker, struct bw_unpacking *bytes)
 {
     size_t before;
     do {
-        if (unpacker->is_complete && !bytes->input_length)
-            break; /* another call would begin a frame */
+        if (unpacker->is_complete && !begins_frame(unpacker, bytes))
+            break;
         before = bytes->input_length + bytes->output_length;
         BW_TRY(unpacker->packing->run(unpacker, bytes));
-    } while (bytes->output_length && (bytes->input_length || bytes->is_last) &&
+    } while (bytes->output_length && bytes->input_length &&
              bytes->input_length + bytes->output_length < before);
     return NULL;
 }

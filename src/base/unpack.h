@@ -30,7 +30,6 @@ const char *bw_packing_name(const struct bw_packing *packing);
 struct bw_unpacking {
     const uint8_t *input;
     size_t input_length; /**< reduced by the bytes used, and `input` moved past them */
-    bool is_last;        /**< no input follows */
     uint8_t *output;
     size_t output_length; /**< likewise */
 };
@@ -41,7 +40,7 @@ struct bw_error *bw_unpacker_create(const struct bw_packing *packing, struct bw_
 void bw_unpacker_destroy(struct bw_unpacker *unpacker);
 
 /** Decompresses until the output is full or the input is used up. BW_ERROR_CORRUPT: the data are
- * damaged; what was written before is correct, unless the format has no checksums.
+ * damaged; the output before is correct if the format has checksums.
  * BW_ERROR_UNSUPPORTED: they need more than 256 MiB of memory. */
 struct bw_error *bw_unpack(struct bw_unpacker *unpacker, struct bw_unpacking *bytes);
 

@@ -236,7 +236,7 @@ static struct bw_error *check_backup_roots(struct bw_check *check)
  * unknown features.
  */
 
-enum { KNOWN_COMPAT_RO = 0xf };
+static const uint64_t known_compat_ro = 0xf | BW_COMPAT_RO_SYNOLOGY;
 
 /* A flag, and what it means that it is set. Source: BTRFS_SUPER_FLAG_* in the kernel's
  * uapi/linux/btrfs_tree.h; those of changes are set by btrfstune. */
@@ -269,7 +269,7 @@ static void check_flags(struct bw_check *check)
     }
     if (left)
         bw_check_find(check, BW_CODE_super_flags, &nothing, "unknown flags 0x%" PRIx64, left);
-    const uint64_t features = check->fs->superblock.compat_ro_flags & ~(uint64_t)KNOWN_COMPAT_RO;
+    const uint64_t features = check->fs->superblock.compat_ro_flags & ~known_compat_ro;
     if (features)
         bw_check_find(check, BW_CODE_feature_unknown, &nothing,
                       "unknown features that matter to writers, compat_ro_flags 0x%" PRIx64,

@@ -503,7 +503,8 @@ static bool check_root_item(const struct bw_item_rules *rules, const struct bw_i
 {
     const struct bw_disk_root_item *root = (const void *)item->data;
     const bool is_long = item->size == sizeof *root;
-    const uint64_t flags = bw_get64(root->flags) & ~(BW_ROOT_READ_ONLY | BW_ROOT_DEAD);
+    const uint64_t flags =
+        bw_get64(root->flags) & ~(BW_ROOT_READ_ONLY | BW_ROOT_DEAD | BW_ROOT_SYNOLOGY);
     if (!is_long && item->size != offsetof(struct bw_disk_root_item, generation_v2))
         return bw_item_wrong(fault, "size is %" PRIu32, item->size);
     if (wrong_root_key(&item->key, rules->incompat, fault) ||

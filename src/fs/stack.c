@@ -379,7 +379,8 @@ static struct bw_error *open_group(const struct building *building, struct bw_xl
     return NULL;
 }
 
-/* Opens the containers of one device. Those of several devices have to wait for them. */
+/* Opens containers that consist of one device. Others have to wait until all their devices exist.
+ */
 static struct bw_error *open_found(const struct building *building, struct bw_xlator **devices,
                                    struct found *found, size_t count, bool *changed)
 {
@@ -532,8 +533,23 @@ static struct bw_error *append_volume(struct bw_xlator *device,
     return NULL;
 }
 
-/* The user must choose if volumes contain different file systems, unless an image that is no
- * container decides. If none contains any, a volume that cannot be shown may be the one. */
+/* Whether a volume before one contains the same device, as an LVM snapshot does. */
+static bool is_clone(const struct building *building, size_t index,
+                     const struct bw_superblock *superblock)
+{
+    struct bw_superblock other;
+    for (size_t i = 0; i < index && !building->options->alternatives; i++) {
+        struct bw_xlator *device = bw_xlator_child(building->map, i);
+        if (is_volume(device) && read_superblock(building, device, &other) &&
+            memcmp(other.device.uuid, superblock->device.uuid, BW_UUID_SIZE) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The user must choose if volumes contain different file systems, or copies of one, unless an image
+ * that is no container decides. If none contains any, a volume that cannot be shown may be the one.
+ */
 static struct bw_error *check_choice(const struct building *building)
 {
     BW_AUTO_BUFFER struct bw_buffer text = {0};
@@ -548,17 +564,18 @@ static struct bw_error *check_choice(const struct building *building)
         if (!is_volume(device))
             return NULL;
         BW_TRY(append_volume(device, &other, &text));
-        several |= has_first && !bw_same_file_system(&first, &other) && !bw_is_seed(&first) &&
-                   !bw_is_seed(&other);
+        several |=
+            is_clone(building, i, &other) || (has_first && !bw_same_file_system(&first, &other) &&
+                                              !bw_is_seed(&first) && !bw_is_seed(&other));
         first = has_first ? first : other;
         has_first = true;
     }
     if (!has_btrfs && building->stack->skipped)
         return BW_TAKE(building->stack->skipped);
-    return several ? bw_error_create(BW_ERROR_AMBIGUOUS,
-                                     "several volumes contain file systems: %.*s; choose one",
-                                     (int)text.length, text.data)
-                   : NULL;
+    return several
+               ? bw_error_create(BW_ERROR_AMBIGUOUS, "several volumes contain file systems: %.*s",
+                                 (int)text.length, text.data)
+               : NULL;
 }
 
 struct bw_error *bw_stack_build(struct bw_fs *fs, struct bw_xlator *map,

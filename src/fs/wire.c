@@ -526,6 +526,17 @@ struct bw_error *bw_wire_images(struct bw_fs *fs, const struct bw_fs_options *op
     return bw_images_open(fs, map, options, set);
 }
 
+/* None of these features changes where files are. */
+static void note_synology(struct bw_fs *fs)
+{
+    if (fs->superblock.compat_flags & BW_COMPAT_SYNOLOGY ||
+        fs->superblock.compat_ro_flags & BW_COMPAT_RO_SYNOLOGY)
+        bw_fs_report(fs, BW_NOTE,
+                     bw_error_create(BW_ERROR_UNSUPPORTED,
+                                     "written by a kernel of Synology: its locks on files, quotas "
+                                     "and caches of block groups are ignored"));
+}
+
 struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set)
 {
     struct bw_xlator *map = NULL;
@@ -533,6 +544,7 @@ struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set)
     BW_TRY(bw_images_match(fs, set));
     BW_TRY(bw_features_check(fs->superblock.incompat_flags));
     note_dumps(fs, set);
+    note_synology(fs);
     BW_TRY(add_alternatives(fs->graph, map, set));
     drop_unused(fs->graph, map, set);
     BW_TRY(add_remap(fs, map));

@@ -35,7 +35,15 @@
     BIT(0, "free-space-tree", FREE_SPACE_TREE, true)             \
     BIT(1, "free-space-tree-valid", FREE_SPACE_TREE_VALID, true) \
     BIT(2, "verity", VERITY, true)                               \
-    BIT(3, "block-group-tree", BLOCK_GROUP_TREE, true)
+    BIT(3, "block-group-tree", BLOCK_GROUP_TREE, true)           \
+    BIT(59, "synology-locker", SYNOLOGY_LOCKER, true)
+
+/* Only kernels of Synology use these: caches of block groups, and directories that ignore the case
+ * of names. Source: fs/btrfs in Synology's published kernel 4.4. */
+#define COMPAT(BIT)                                                              \
+    BIT(61, "synology-block-groups-auto", SYNOLOGY_BLOCK_GROUP_CACHE_AUTO, true) \
+    BIT(62, "synology-block-groups", SYNOLOGY_BLOCK_GROUP_CACHE, true)           \
+    BIT(63, "synology-caseless", SYNOLOGY_CASELESS, true)
 
 /* Tree blocks use the first three bits, too. */
 #define SUPER_FLAGS(BIT)                                    \
@@ -65,7 +73,7 @@ static const struct {
 const struct bw_value_names bw_incompat_flags = NAMES(INCOMPAT(AS_VALUE));
 const struct bw_value_names bw_compat_ro_flags = NAMES(COMPAT_RO(AS_VALUE));
 const struct bw_value_names bw_super_flags = NAMES(SUPER_FLAGS(AS_VALUE));
-const struct bw_value_names bw_compat_flags = NAMES();
+const struct bw_value_names bw_compat_flags = NAMES(COMPAT(AS_VALUE));
 
 const char *bw_incompat_name(unsigned bit)
 {

@@ -99,7 +99,7 @@ static const struct {
        "assemble it with mdadm, and read the array under /dev/md"),
     OF("isw_raid_member", "a member of an Intel array",
        "assemble it with mdadm, and read the array under /dev/md"),
-    OF("bcache", "a backing or caching device of bcache", "read the device under /dev/bcache"),
+    OF("bcache", "a device of bcache", NULL),
     OF("drbd", "a device of DRBD", "read the device under /dev/drbd"),
     OF("VDO", "a device of VDO", "activate it, and read the device under /dev/mapper"),
     OF("zfs_member", "a device of a ZFS pool", NULL),

@@ -127,6 +127,7 @@ static void decode(const struct bw_disk_superblock *disk, struct bw_superblock *
     super->device_count = bw_get64(disk->device_count);
     super->sectorsize = bw_get32(disk->sectorsize);
     super->nodesize = bw_get32(disk->nodesize);
+    super->compat_flags = bw_get64(disk->compat_flags);
     super->compat_ro_flags = bw_get64(disk->compat_ro_flags);
     super->incompat_flags = bw_get64(disk->incompat_flags);
     super->checksum_type = (enum bw_checksum_type)bw_get16(disk->csum_type);

@@ -51,7 +51,7 @@ struct bw_superblock {
     uint64_t cache_generation;     /**< space caches are current if it equals generation */
     uint32_t sectorsize;           /**< power of two, 4 KiB to 64 KiB */
     uint32_t nodesize;             /**< power of two, sectorsize to 64 KiB */
-    uint64_t compat_ro_flags;
+    uint64_t compat_flags, compat_ro_flags;
     uint64_t incompat_flags;
     enum bw_checksum_type checksum_type;
     struct bw_device_identity device;
@@ -92,6 +92,11 @@ void bw_superblock_encode(const struct bw_superblock *superblock, struct bw_disk
 #define BW_COMPAT_RO_FREE_SPACE_TREE_VALID (UINT64_C(1) << 1)
 #define BW_COMPAT_RO_VERITY                (UINT64_C(1) << 2)
 #define BW_COMPAT_RO_BLOCK_GROUP_TREE      (UINT64_C(1) << 3)
+
+/* Features of Synology's kernels only. Source: fs/btrfs of the kernel that Synology has published.
+ */
+#define BW_COMPAT_SYNOLOGY    (UINT64_C(7) << 61)
+#define BW_COMPAT_RO_SYNOLOGY (UINT64_C(1) << 59)
 
 /** BW_ERROR_UNSUPPORTED, naming every bit by number (and name, if it has one), unless all bits can
  * be read.

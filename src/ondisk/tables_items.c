@@ -6,8 +6,11 @@
 #include "ondisk/disk_items.h"
 #include "ondisk/tables.h"
 
-const struct bw_value_names bw_root_flags =
-    BW_NAMES("none", "", {BW_ROOT_READ_ONLY, "RDONLY", false}, {BW_ROOT_DEAD, "DEAD", false});
+const struct bw_value_names bw_root_flags = BW_NAMES(
+    "none", "", {BW_ROOT_READ_ONLY, "RDONLY", false}, {UINT64_C(1) << 32, "SYNOLOGY_HIDE", false},
+    {UINT64_C(1) << 33, "SYNOLOGY_NO_USER_QUOTA", false},
+    {UINT64_C(1) << 34, "SYNOLOGY_COMPRESSION_RATIO", false},
+    {UINT64_C(1) << 35, "SYNOLOGY_NO_QUOTA", false}, {BW_ROOT_DEAD, "DEAD", false});
 
 static const struct bw_member root_item_v2_members[] = {
     BW_FIELD(root_item, uuid, BYTES, UUID, "uuid of the subvolume"),

@@ -33,7 +33,7 @@ struct server {
     struct bw_connection *connection; /* to the uppermost helper, or to the server itself */
     struct bw_helper *helpers[STACK]; /* the lowest first */
     size_t helper_count;
-    struct bw_spool *spool; /* for what a layer will decompress; NULL: it is not compressed */
+    struct bw_spool *spool; /* where a layer will decompress it; NULL: it is not compressed */
 };
 
 struct bw_servers {

@@ -22,7 +22,7 @@ struct bw_error *bw_spool_create(struct bw_spool **spool);
 /** NULL is allowed. */
 void bw_spool_destroy(struct bw_spool *spool);
 
-/** Discards what was appended. BW_ERROR_SYSTEM. */
+/** Discards all contents. BW_ERROR_SYSTEM. */
 struct bw_error *bw_spool_begin(struct bw_spool *spool);
 
 /** Appends bytes. BW_ERROR_SYSTEM if it may not grow more, or cannot. */

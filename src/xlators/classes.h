@@ -12,6 +12,7 @@ extern const struct bw_xlator_class bw_layout_window_class;
 extern const struct bw_xlator_class bw_layout_partition_class;
 extern const struct bw_xlator_class bw_layout_concat_class;
 extern const struct bw_xlator_class bw_layout_compressed_class;
+extern const struct bw_xlator_class bw_layout_bcache_class;
 extern const struct bw_xlator_class bw_layout_luks_class;
 extern const struct bw_xlator_class bw_layout_lvm_class;
 extern const struct bw_xlator_class bw_layout_partclone_class;

@@ -139,6 +139,31 @@ expect "no such volume" 2 'there is no logical volume home; there are: vg0/swap,
     --volume home pv1.img pv2.img pv3.img
 expect "a volume without btrfs" 2 'pv1.img .LVM vg0/swap. is not a btrfs file system' \
     --volume swap pv1.img pv2.img pv3.img
+if have thin_restore; then
+    wrap lvm_thin thin1.img thin2.img
+    same "a thin volume" - --volume vg0/root thin2.img thin1.img
+    expect "a snapshot of it" 2 \
+        'several volumes contain file systems: LVM vg0/half (.*), LVM vg0/root (.*)' thin1.img \
+        thin2.img
+    holds "the option" grep -q '^Choose one with --volume GROUP/NAME' err
+    expect "a volume without half of its blocks" 2 'no good copy' sum --volume half thin1.img \
+        thin2.img
+    expect "the pool" 3 'the logical volume pool has the type thin-pool, which is not read' \
+        --volume pool thin1.img thin2.img
+    cp --sparse=always thin2.img bad2.img
+    python3 - << 'END'
+data = open("bad2.img", "rb").read()
+at = data.find((27022010).to_bytes(8, "little")) - 32
+with open("bad2.img", "r+b") as file:
+    file.seek(at + 100)
+    file.write(b"x")
+END
+    expect "damaged metadata" 2 \
+        'the thin volume root: block 0 of the thin metadata: the checksum is wrong' --volume root \
+        thin1.img bad2.img
+else
+    skip thin_restore "thin volumes"
+fi
 wrap lvm pv1.img pv2.img kind=cache
 expect "a type that is not read" 3 'the logical volume root has the type cache, which is not read' \
     pv1.img pv2.img
@@ -147,6 +172,22 @@ expect "the first device is missing" 2 'pv0, last seen as /dev/sda of the volume
     pv2.img pv3.img
 expect "graph shows the layer" 0 - graph pv1.img pv2.img pv3.img
 holds "with its option" grep -q 'vg0/root' out
+
+# bcache.
+wrap bcache backing.img
+same "bcache" - backing.img
+expect "info shows it" 0 - info backing.img
+holds "the stack of bcache" grep -q 'backing.img > bcache > btrfs' out
+wrap bcache dirty.img state=2
+expect "data in the cache only" 2 \
+    'dirty.img: the newest data are in the bcache cache set 73737373-.*--image-offset 32768 reads' \
+    dirty.img
+same "without these data" - --image-offset 32768 dirty.img
+wrap bcache cache.img version=3
+expect "a cache" 2 'cache.img: it is a caching device of bcache: give its backing device' cache.img
+expect "a cache next to its backing device" 1 'cache.img is not used: it is a caching device' \
+    sum backing.img -d cache.img
+holds "the contents" cmp want out
 
 # partclone.
 wrap partclone backup.img
@@ -184,6 +225,30 @@ expect "an incomplete backup" 1 "$lost: .*is not in the backup" cat part.img "$l
 expect "the other files" 1 'is not in the backup' sum part.img
 grep -av "$lost\$" want > rest
 holds "all of them" cmp rest out
+
+# Flags of Synology: in the superblock, and of a subvolume.
+cp --sparse=always "$bare" synology.img
+python3 - "$ROOT" << 'END'
+import sys
+sys.path.insert(0, sys.argv[1] + "/tests/support")
+from crc32c import checksum
+with open("synology.img", "r+b") as file:
+    for offset in 65536, 67108864:
+        file.seek(offset)
+        block = bytearray(file.read(4096))
+        block[172 + 7] |= 0xe0  # compat_flags
+        block[180 + 7] |= 0x08  # compat_ro_flags
+        block[:4] = checksum(bytes(block[32:]))
+        file.seek(offset)
+        file.write(block)
+END
+same "flags of Synology" - synology.img
+expect "a note" 0 'note: .*a kernel of Synology' -v synology.img
+expect "info names them" 0 - info synology.img
+holds "the lock" grep -q synology-locker out
+expect "super names them" 0 - super synology.img
+holds "the caches" grep -q SYNOLOGY_BLOCK_GROUP_CACHE out
+expect "they are no errors" 0 - check -q synology.img
 
 # Stacks: MD below LVM below btrfs, as on a NAS; LVM in a partition; two devices of one file system.
 wrap lvm inner.img swap=no

@@ -199,13 +199,37 @@ static void test_filters(void **state)
     }
 }
 
+/* The inputs of the fuzzer with a few bytes changed. */
+static void test_containers(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"lvm-linear", "lvm-striped", "lvm-raid0", "lvm-raid1",
+                                        "lvm-mirror", "thin",        "luks1",     "luks2",
+                                        "md0",        "md1-1",       "md1-6",     "bcache",
+                                        "partclone1", "partclone2",  "zstd",      "gzip"};
+    static uint8_t input[33000];
+    random_state = 7;
+    for (unsigned i = 0; i < INPUTS / 2; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "tests/fuzz/containers/%s",
+                 names[i % (sizeof names / sizeof *names)]);
+        FILE *file = fopen(path, "rb");
+        assert_non_null(file);
+        const size_t size = fread(input, 1, sizeof input, file);
+        fclose(file);
+        for (size_t left = i / 16 % 6; left > 0; left--)
+            input[1 + (size_t)next_random() % (size - 1)] = (uint8_t)next_random();
+        run(fuzz_containers, input, size);
+    }
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_images),  cmocka_unit_test(test_logs),
         cmocka_unit_test(test_formats), cmocka_unit_test(test_volfiles),
         cmocka_unit_test(test_codecs),  cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_streams), cmocka_unit_test(test_containers),
     };
     if (argument_count > 2)
         return tool(argument_count - 1, arguments + 1);

@@ -11,8 +11,8 @@ import sys
 BLOCK = 4096
 
 
-def used_blocks(image):
-    """Offset and bytes of the blocks that are not zeros."""
+def used_blocks(image, zeros=False):
+    """Offset and bytes of the blocks that are not zeros, or not in holes."""
     with open(image, "rb") as file:
         end = os.path.getsize(image)
         at = 0
@@ -22,7 +22,7 @@ def used_blocks(image):
             except OSError:
                 return
             data = os.pread(file.fileno(), BLOCK, at)
-            if data.strip(b"\0"):
+            if zeros or data.strip(b"\0"):
                 yield at, data
             at += BLOCK
 
@@ -102,9 +102,11 @@ def luks(image, target, *, type="luks2", cipher="aes-xts-plain64", key="512", se
     else:
         offset = int(text.split("offset: ")[1].split()[0])
     offset = 0 if header else offset
-    out, step = Target(target, offset + size), int(sector) if type == "luks2" else 512
-    for at, data in used_blocks(image):
-        pieces = [encrypt(data[i:i + step], (at + i) // 512) for i in range(0, len(data), step)]
+    out = Target(target, offset + size + -size % BLOCK)
+    step = int(sector) if type == "luks2" else 512
+    for at, data in used_blocks(image, True):  # encrypted zeros are not zeros
+        data = data.ljust(BLOCK, b"\0")
+        pieces = [encrypt(data[i:i + step], (at + i) // 512) for i in range(0, BLOCK, step)]
         out.write(offset + at, b"".join(pieces))
 
 
@@ -484,6 +486,70 @@ def lvm_areas(group, kind, extents, stripe):
     return places
 
 
+CHUNK = 65536
+
+
+def thin_metadata(size, chunks, target):
+    """Metadata of a pool by thin_restore. The chunks are in it in reverse order; volume 7 has every
+    second one, its snapshot 8 all of them."""
+    place = {chunk: len(chunks) - 1 - number for number, chunk in enumerate(chunks)}
+    lines = [f'<superblock uuid="" time="1" transaction="2" data_block_size="{CHUNK // 512}" '
+             f'nr_data_blocks="{size // CHUNK + 9}">']
+    for device, step in (7, 2), (8, 1):
+        mine = chunks[::step]
+        lines.append(f'<device dev_id="{device}" mapped_blocks="{len(mine)}" transaction="1" '
+                     'creation_time="0" snap_time="1">')
+        lines += [f'<single_mapping origin_block="{chunk}" data_block="{place[chunk]}" time="0"/>'
+                  for chunk in mine]
+        lines.append("</device>")
+    with open(target + ".xml", "w") as file:
+        file.write("\n".join(lines) + "</superblock>\n")
+    with open(target, "wb") as file:
+        file.truncate(EXTENT)
+    subprocess.run(["thin_restore", "-i", target + ".xml", "-o", target], check=True,
+                   stdout=subprocess.DEVNULL)
+    return place
+
+
+def lvm_thin(image, *targets):
+    """The pool's data and metadata are linear volumes in short runs."""
+    size = os.path.getsize(image)
+    chunks = sorted({at // CHUNK for at, _ in used_blocks(image)})
+    place = thin_metadata(size, chunks, targets[0] + ".meta")
+    group = Group(len(targets))
+    data = [(group.take(number % group.count, 1), 1)
+            for number in range(-(-len(chunks) * CHUNK // EXTENT))]
+    meta = group.take(group.count - 1, 1)
+    group.linear("pool_tmeta", [(meta, 1)], False)
+    group.linear("pool_tdata", data, False)
+    group.add("pool", [("thin-pool", len(data), f'metadata = "pool_tmeta"\npool = "pool_tdata"\n'
+                        f"transaction_id = 2\nchunk_size = {CHUNK // 512}")])
+    for name, device in ("half", 7), ("root", 8):
+        group.add(name, [("thin", -(-size // EXTENT), 'thin_pool = "pool"\ntransaction_id = 1\n'
+                          f"device_id = {device}")])
+    sizes = [FIRST + (used + 3) * EXTENT for used in group.used]
+    outs = lvm_targets(group, targets, sizes)
+    with open(targets[0] + ".meta", "rb") as file:
+        outs[meta[0]].write(FIRST + meta[1] * EXTENT, file.read())
+    for at, block in used_blocks(image):
+        inside = place[at // CHUNK] * CHUNK + at % CHUNK
+        physical, begin = data[inside // EXTENT][0]
+        outs[physical].write(FIRST + begin * EXTENT + inside % EXTENT, block)
+
+
+def lvm_targets(group, targets, sizes):
+    """The physical volumes, with their metadata."""
+    text = group.text(sizes)
+    outs = []
+    for number, target in enumerate(targets):
+        if os.path.exists(target):
+            os.unlink(target)
+        outs.append(Target(target, sizes[number]))
+        for offset, data in lvm_label(number, sizes[number], text):
+            outs[-1].write(offset, data)
+    return outs
+
+
 def lvm(image, *targets, kind="linear", swap="yes", stripe="65536"):
     count, stripe = len(targets), int(stripe)
     extents = -(-os.path.getsize(image) // EXTENT)
@@ -494,17 +560,34 @@ def lvm(image, *targets, kind="linear", swap="yes", stripe="65536"):
     places = (lvm_runs(group, extents) if kind == "linear"
               else lvm_areas(group, kind, extents, stripe))
     sizes = [FIRST + (used + 3) * EXTENT for used in group.used]
-    text = group.text(sizes)
-    outs = []
-    for number, target in enumerate(targets):
-        if os.path.exists(target):
-            os.unlink(target)
-        outs.append(Target(target, sizes[number]))
-        for offset, data in lvm_label(number, sizes[number], text):
-            outs[-1].write(offset, data)
+    outs = lvm_targets(group, targets, sizes)
     for at, data in used_blocks(image):
         for physical, offset in places(at):
             outs[physical].write(FIRST + offset, data)
+
+
+# bcache, with the superblock of make-bcache.
+
+def crc64(data):
+    crc = 0xffffffffffffffff
+    for byte in data:
+        crc ^= byte << 56
+        for _ in range(8):
+            crc = crc << 1 ^ (0x142f0e1eba9ea3693 if crc >> 63 else 0)
+    return crc ^ 0xffffffffffffffff
+
+
+def bcache(image, target, *, state="1", version="4", begin="64"):
+    """`state`: 1 is clean, 2 is dirty. `begin`: in sectors."""
+    magic = bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81")
+    body = struct.pack("<QQ16s16s16s32sQQ64xQHHHHIHH", 8, int(version), magic, b"u" * 16, b"s" * 16,
+                       b"", int(state) << 61 | 1, 1, int(begin), 8, 1024, 0, 0, 0, 0, 0)
+    if os.path.exists(target):
+        os.unlink(target)
+    out = Target(target, os.path.getsize(image) + int(begin) * 512)
+    out.write(4096, struct.pack("<Q", crc64(body)) + body)
+    for at, data in used_blocks(image):
+        out.write(int(begin) * 512 + at, data)
 
 
 # partclone, format 0002, with the blocks that are not zeros.

@@ -419,7 +419,8 @@ static struct bw_error *end_session(struct cmd_session *session)
 static struct bw_error *print_table(void *context, const struct bw_partition_table *table)
 {
     BW_AUTO_BUFFER struct bw_buffer text = {0};
-    (void)context;
+    bool *has_partitions = context;
+    *has_partitions = true;
     cmd_append_partitions(&text, table);
     return text.failed ? bw_error_no_memory()
                        : cmd_write_file(STDERR_FILENO, "stderr", text.data, text.length);
@@ -432,8 +433,10 @@ int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
     if (!several)
         return status;
     const struct bw_fs_options options = cmd_fs_options(common);
-    error = bw_partition_tables(&options, print_table, NULL);
-    fprintf(stderr, "Choose one with --partition N, NAME, LABEL or UUID.\n");
+    bool has_partitions = false;
+    error = bw_partition_tables(&options, print_table, &has_partitions);
+    fprintf(stderr, "Choose one with %s.\n",
+            has_partitions ? "--partition N, NAME, LABEL or UUID" : "--volume GROUP/NAME");
     return error ? cmd_fail(common, error) : status;
 }
 

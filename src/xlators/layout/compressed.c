@@ -18,7 +18,7 @@ enum { INPUT = 1 << 20, OUTPUT = 1 << 20 };
 
 struct compressed {
     const char *format;
-    struct bw_spool *own;         /* NULL: that of the servers is used */
+    struct bw_spool *own;         /* NULL: the spool of the servers is used */
     const struct bw_spool *spool; /* the decompressed image */
 };
 
@@ -50,10 +50,9 @@ struct unpacking {
 };
 
 /* Appends everything that a piece of the file yields. */
-static struct bw_error *unpack_piece(const struct unpacking *unpacking, size_t length, bool is_last)
+static struct bw_error *unpack_piece(const struct unpacking *unpacking, size_t length)
 {
-    struct bw_unpacking bytes = {
-        .input = unpacking->input, .input_length = length, .is_last = is_last};
+    struct bw_unpacking bytes = {.input = unpacking->input, .input_length = length};
     do {
         bytes.output = unpacking->output;
         bytes.output_length = OUTPUT;
@@ -73,7 +72,7 @@ static struct bw_error *unpack_all(const struct unpacking *unpacking)
         const size_t length = end - offset < INPUT ? (size_t)(end - offset) : INPUT;
         BW_TRY(read_bytes(NULL, unpacking->device, offset, length, unpacking->input));
         offset += length;
-        BW_TRY(unpack_piece(unpacking, length, offset == end));
+        BW_TRY(unpack_piece(unpacking, length));
     }
     return bw_unpacker_is_complete(unpacking->unpacker)
                ? NULL

@@ -39,6 +39,7 @@ struct bw_container_type {
 extern const struct bw_container_type *const bw_container_types[];
 
 extern const struct bw_container_type bw_compressed_container;
+extern const struct bw_container_type bw_bcache_container;
 extern const struct bw_container_type bw_luks_container;
 extern const struct bw_container_type bw_lvm_container;
 extern const struct bw_container_type bw_partclone_container;

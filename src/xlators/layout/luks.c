@@ -272,17 +272,26 @@ struct search {
     struct bw_error *skipped; /* why a keyslot could not be tried */
 };
 
+/* In KiB: the option, but not more than the machine has. */
+static uint64_t memory_limit(const struct search *search)
+{
+    const uint64_t limit = bw_xlator_option_number(search->xlator, "memory") >> 10;
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    const uint64_t all = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page >> 10 : limit;
+    return limit < all ? limit : all;
+}
+
 static struct bw_error *check_limits(const struct search *search, const struct bw_luks_slot *slot)
 {
     enum { STRIPES = 1 << 16 };
-    const uint64_t limit = bw_xlator_option_number(search->xlator, "memory") >> 10;
+    const uint64_t limit = memory_limit(search);
     const size_t digest = gcry_md_get_algo_dlen(gcry_md_map_name(slot->split_hash));
     char wanted[32], allowed[32];
     if (slot->kdf.memory > limit) {
         *bw_write_size(wanted, slot->kdf.memory << 10, false) = '\0';
         *bw_write_size(allowed, limit << 10, false) = '\0';
         return bw_error_create(BW_ERROR_UNSUPPORTED,
-                               "keyslot %u needs %s of memory, and the option memory allows %s",
+                               "keyslot %u needs %s of memory, and at most %s are used",
                                slot->number, wanted, allowed);
     }
     if (!slot->key || !slot->stripes || slot->stripes > STRIPES || !digest || digest > 64 ||
@@ -334,7 +343,8 @@ static struct bw_error *verify_key(const struct search *search, const struct bw_
     for (size_t i = 0; i < search->header->digest_count; i++) {
         const struct bw_luks_digest *digest = &search->header->digests[i];
         uint8_t found[BW_LUKS_SALT];
-        if (!(digest->slots >> slot->number & 1) || digest->kdf.rounds > UINT32_MAX)
+        if (!(digest->slots >> slot->number & 1) || digest->kdf.rounds > UINT32_MAX ||
+            strcmp(digest->kdf.type, "pbkdf2") != 0)
             continue;
         BW_TRY(derive(&digest->kdf, key, slot->key, found, digest->length));
         *fits |= memcmp(found, digest->value, digest->length) == 0;

@@ -14,6 +14,7 @@
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/lvm_metadata.h"
+#include "xlators/layout/thin.h"
 
 enum { DEEPEST = 8 /* logical volumes below each other */ };
 
@@ -21,14 +22,16 @@ struct lvm {
     struct bw_lvm_groups groups;
     const struct bw_lvm_group *group;
     const struct bw_lvm_volume *volume;
+    struct bw_thin *thin;              /* NULL: the volume is not a thin one */
+    const struct bw_lvm_segment *pool; /* of the thin volume */
     char title[16 + 2 * BW_LVM_NAME];
 };
 
 /* Where a byte of a logical volume is. */
 struct place {
-    const struct bw_lvm_physical *physical;
-    uint64_t offset; /* on its device */
-    uint64_t length; /* bytes that follow there */
+    const struct bw_lvm_physical *physical; /* NULL: a hole */
+    uint64_t offset;                        /* on its device */
+    uint64_t length;                        /* bytes that follow there */
 };
 
 /* Locating. */
@@ -71,8 +74,10 @@ static struct bw_error *unknown_type(const struct bw_lvm_volume *volume, const c
                            type);
 }
 
-static struct bw_error *locate(const struct bw_lvm_group *group, const struct bw_lvm_volume *volume,
-                               uint64_t address, size_t copy, struct place *place)
+/* Locates a byte of a volume that is not a thin one. */
+static struct bw_error *locate_below(const struct bw_lvm_group *group,
+                                     const struct bw_lvm_volume *volume, uint64_t address,
+                                     size_t copy, struct place *place)
 {
     uint64_t length = UINT64_MAX;
     for (unsigned depth = 0; depth < DEEPEST; depth++) {
@@ -80,7 +85,7 @@ static struct bw_error *locate(const struct bw_lvm_group *group, const struct bw
             return bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s ends at %" PRIu64,
                                    volume->name, volume->size);
         const struct bw_lvm_segment *segment = segment_at(group, volume, address);
-        if (!segment->is_known)
+        if (!segment->is_known || segment->is_thin || segment->is_pool)
             return unknown_type(volume, segment->type);
         const struct bw_lvm_area *area =
             area_at(group, segment, address - segment->begin, copy, place);
@@ -97,10 +102,65 @@ static struct bw_error *locate(const struct bw_lvm_group *group, const struct bw
     return bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s contains itself", volume->name);
 }
 
-static size_t copies_at(const struct lvm *lvm, uint64_t address)
+/* A volume that consists of segments, and an address in it. */
+struct address {
+    const struct bw_lvm_volume *volume;
+    uint64_t address;
+    uint64_t length; /* bytes that are next to each other in the volume */
+    bool is_hole;
+};
+
+static const struct bw_lvm_volume *area_volume(const struct lvm *lvm,
+                                               const struct bw_lvm_segment *segment, size_t index)
 {
-    const struct bw_lvm_segment *segment = segment_at(lvm->group, lvm->volume, address);
+    const struct bw_lvm_area *area = &lvm->group->areas[segment->first_area + index];
+    return &lvm->group->volumes[area->index];
+}
+
+/* In a thin volume, finds the address in the data of its pool. */
+static struct bw_error *resolve(const struct bw_frame *frame, const struct lvm *lvm,
+                                uint64_t address, struct address *found)
+{
+    struct bw_thin_run run;
+    *found = (struct address){lvm->volume, address, UINT64_MAX, false};
+    if (!lvm->thin)
+        return NULL;
+    BW_TRY(bw_thin_find(lvm->thin, frame, address, &run));
+    *found =
+        (struct address){area_volume(lvm, lvm->pool, 0), run.offset, run.length, !run.is_mapped};
+    return NULL;
+}
+
+static struct bw_error *locate(const struct bw_frame *frame, const struct lvm *lvm,
+                               uint64_t address, size_t copy, struct place *place)
+{
+    struct address found;
+    if (address >= lvm->volume->size)
+        return bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s ends at %" PRIu64,
+                               lvm->volume->name, lvm->volume->size);
+    BW_TRY(resolve(frame, lvm, address, &found));
+    *place = (struct place){.length = lvm->volume->size - address};
+    if (!found.is_hole)
+        BW_TRY(locate_below(lvm->group, found.volume, found.address, copy, place));
+    if (found.length < place->length)
+        place->length = found.length;
+    return NULL;
+}
+
+/* The number of copies of an address in a volume that is not a thin one. */
+static size_t copies_of(const struct lvm *lvm, const struct bw_lvm_volume *volume, uint64_t address)
+{
+    const struct bw_lvm_segment *segment = segment_at(lvm->group, volume, address);
     return segment->is_mirror ? segment->area_count : 1;
+}
+
+static size_t copies_at(const struct bw_frame *frame, const struct lvm *lvm, uint64_t address)
+{
+    struct address found;
+    BW_AUTO_ERROR struct bw_error *error = resolve(frame, lvm, address, &found);
+    return error || found.is_hole || found.address >= found.volume->size
+               ? 1
+               : copies_of(lvm, found.volume, found.address);
 }
 
 static struct bw_error *missing_error(const struct bw_lvm_group *group,
@@ -113,12 +173,13 @@ static struct bw_error *missing_error(const struct bw_lvm_group *group,
 }
 
 /* Locates a copy of a byte on a physical volume that is not missing. */
-static struct bw_error *find_place(const struct lvm *lvm, uint64_t address, struct place *place)
+static struct bw_error *find_place(const struct bw_frame *frame, const struct lvm *lvm,
+                                   uint64_t address, struct place *place)
 {
-    const size_t copies = copies_at(lvm, address);
+    const size_t copies = copies_at(frame, lvm, address);
     for (size_t copy = 0; copy < copies; copy++) {
-        BW_TRY(locate(lvm->group, lvm->volume, address, copy, place));
-        if (place->physical->layer)
+        BW_TRY(locate(frame, lvm, address, copy, place));
+        if (!place->physical || place->physical->layer)
             return NULL;
     }
     return missing_error(lvm->group, place->physical);
@@ -143,11 +204,12 @@ static struct bw_error *read_copies(const struct bw_frame *frame, const struct l
                                     struct piece *piece)
 {
     struct bw_error *error = BW_TAKE(piece->below.error);
-    for (size_t copy = 0; error && copy < copies_at(lvm, piece->address); copy++) {
+    const size_t copies = error ? copies_at(frame, lvm, piece->address) : 0;
+    for (size_t copy = 0; error && copy < copies; copy++) {
         struct place place;
-        BW_AUTO_ERROR struct bw_error *lost =
-            locate(lvm->group, lvm->volume, piece->address, copy, &place);
-        if (lost || !place.physical->layer || place.physical->layer == piece->layer)
+        BW_AUTO_ERROR struct bw_error *lost = locate(frame, lvm, piece->address, copy, &place);
+        if (lost || !place.physical || !place.physical->layer ||
+            place.physical->layer == piece->layer)
             continue;
         struct bw_request other = piece->below;
         other.address = place.offset;
@@ -202,10 +264,15 @@ static void add_pieces(const struct bw_frame *frame, const struct lvm *lvm, stru
     for (uint32_t done = 0; done < request->length && !request->error;) {
         const uint32_t left = request->length - done;
         struct place place;
-        request->error = find_place(lvm, request->address + done, &place);
+        request->error = find_place(frame, lvm, request->address + done, &place);
         if (request->error)
             return;
         const uint32_t length = place.length < left ? (uint32_t)place.length : left;
+        if (!place.physical) {
+            memset((uint8_t *)request->buffer + done, 0, length);
+            done += length;
+            continue;
+        }
         struct piece *piece = &batch->pieces[batch->count++];
         *piece = (struct piece){.request = request,
                                 .below = *request,
@@ -237,12 +304,13 @@ static void advise_range(const struct bw_frame *frame, const struct lvm *lvm, st
     enum { MOST = 256 /* pieces of a range: more cannot be worth announcing */ };
     for (unsigned i = 0; i < MOST && range.length && range.address < lvm->volume->size; i++) {
         struct place place;
-        BW_AUTO_ERROR struct bw_error *error = find_place(lvm, range.address, &place);
+        BW_AUTO_ERROR struct bw_error *error = find_place(frame, lvm, range.address, &place);
         if (error)
             return;
         const uint64_t length = place.length < range.length ? place.length : range.length;
-        bw_wind_advise(frame, place.physical->layer, &(struct bw_range){place.offset, length}, 1,
-                       0);
+        if (place.physical)
+            bw_wind_advise(frame, place.physical->layer, &(struct bw_range){place.offset, length},
+                           1, 0);
         range.address += length;
         range.length -= length;
     }
@@ -276,9 +344,13 @@ static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
     const struct lvm *lvm = bw_xlator_private(xlator);
     while (address < lvm->volume->size) {
         struct place place;
-        BW_AUTO_ERROR struct bw_error *error = find_place(lvm, address, &place);
+        BW_AUTO_ERROR struct bw_error *error = find_place(NULL, lvm, address, &place);
         if (error)
             return address;
+        if (!place.physical) {
+            address += place.length;
+            continue;
+        }
         const uint64_t next = next_in_piece(&place, address);
         if (next < address + place.length)
             return next;
@@ -332,27 +404,88 @@ static struct bw_error *choose_volume(struct lvm *lvm, const char *wanted)
 
 /* Locates each area once, so that unsupported types and loops are found before the first read.
  * Reports missing physical volumes. */
-static struct bw_error *check_volume(struct bw_xlator *xlator)
+static struct bw_error *check_volume(struct bw_xlator *xlator, const struct bw_lvm_volume *volume)
 {
     const struct lvm *lvm = bw_xlator_private(xlator);
-    if (lvm->volume->is_snapshot)
-        return unknown_type(lvm->volume, "snapshot");
-    for (size_t i = 0; i < lvm->volume->segment_count; i++) {
-        const struct bw_lvm_segment *segment =
-            &lvm->group->segments[lvm->volume->first_segment + i];
+    for (size_t i = 0; i < volume->segment_count; i++) {
+        const struct bw_lvm_segment *segment = &lvm->group->segments[volume->first_segment + i];
         for (size_t copy = 0; copy < (segment->area_count ? segment->area_count : 1); copy++) {
             const uint64_t step = segment->is_mirror ? 0 : copy * segment->stripe;
             struct place place;
             if (step >= segment->length)
                 continue;
-            BW_TRY(locate(lvm->group, lvm->volume, segment->begin + step, copy, &place));
+            BW_TRY(locate_below(lvm->group, volume, segment->begin + step, copy, &place));
             if (!place.physical->layer)
                 bw_xlator_report(xlator, BW_NOTE, missing_error(lvm->group, place.physical));
         }
     }
-    return lvm->volume->size ? NULL
-                             : bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s is empty",
-                                               lvm->volume->name);
+    return volume->size
+               ? NULL
+               : bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s is empty", volume->name);
+}
+
+/* Thin volumes. */
+
+static struct bw_error *read_metadata(void *context, const struct bw_frame *frame, uint64_t offset,
+                                      unsigned copy, void *block)
+{
+    const struct lvm *lvm = context;
+    const struct bw_lvm_volume *volume = area_volume(lvm, lvm->pool, 1);
+    struct place place;
+    const size_t copies = offset < volume->size ? copies_of(lvm, volume, offset) : 1;
+    if (copy >= copies)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "there are no more copies");
+    BW_TRY(locate_below(lvm->group, volume, offset, copy, &place));
+    if (!place.physical->layer)
+        return missing_error(lvm->group, place.physical);
+    if (place.length < BW_THIN_BLOCK)
+        return bw_error_create(BW_ERROR_CORRUPT, "the thin metadata end at %" PRIu64, volume->size);
+    struct bw_request request = {
+        .kind = BW_REQUEST_RAW, .length = BW_THIN_BLOCK, .address = place.offset, .buffer = block};
+    bw_wind(frame, place.physical->layer, &request, 1);
+    return request.error;
+}
+
+/* The segment of the pool of a thin volume, or NULL. */
+static const struct bw_lvm_segment *find_pool(const struct lvm *lvm,
+                                              const struct bw_lvm_segment *segment)
+{
+    const struct bw_lvm_area *area = &lvm->group->areas[segment->first_area];
+    const struct bw_lvm_volume *volume = &lvm->group->volumes[area->index];
+    if (!area->is_logical || !volume->segment_count)
+        return NULL;
+    const struct bw_lvm_segment *pool = &lvm->group->segments[volume->first_segment];
+    const struct bw_lvm_area *areas = &lvm->group->areas[pool->first_area];
+    return pool->is_pool && areas[0].is_logical && areas[1].is_logical ? pool : NULL;
+}
+
+static struct bw_error *open_thin(struct bw_xlator *xlator, const struct bw_lvm_segment *segment)
+{
+    struct lvm *lvm = bw_xlator_private(xlator);
+    lvm->pool = find_pool(lvm, segment);
+    if (!lvm->pool || lvm->volume->segment_count != 1)
+        return bw_error_create(BW_ERROR_CORRUPT, "the thin volume %s has no pool",
+                               lvm->volume->name);
+    BW_TRY(check_volume(xlator, area_volume(lvm, lvm->pool, 0)));
+    BW_TRY(check_volume(xlator, area_volume(lvm, lvm->pool, 1)));
+    const struct bw_thin_target target = {.read = read_metadata,
+                                          .context = lvm,
+                                          .device = segment->device,
+                                          .chunk = lvm->pool->chunk};
+    struct bw_error *error = bw_thin_open(NULL, &target, &lvm->thin);
+    return error ? bw_error_prefix(error, "the thin volume %s", lvm->volume->name) : NULL;
+}
+
+static struct bw_error *set_up(struct bw_xlator *xlator)
+{
+    const struct lvm *lvm = bw_xlator_private(xlator);
+    const struct bw_lvm_volume *volume = lvm->volume;
+    const struct bw_lvm_segment *first =
+        volume->segment_count ? &lvm->group->segments[volume->first_segment] : NULL;
+    if (volume->is_snapshot)
+        return unknown_type(volume, "snapshot");
+    bool is_thin = first && first->is_thin && first->is_known;
+    return is_thin ? open_thin(xlator, first) : check_volume(xlator, volume);
 }
 
 static struct bw_error *read_groups(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -373,12 +506,13 @@ static struct bw_error *init(struct bw_xlator *xlator)
     BW_TRY(read_groups(NULL, xlator, &lvm->groups));
     BW_TRY(choose_volume(lvm, bw_xlator_option_text(xlator, "volume")));
     snprintf(lvm->title, sizeof lvm->title, "LVM %s/%s", lvm->group->name, lvm->volume->name);
-    return check_volume(xlator);
+    return set_up(xlator);
 }
 
 static void fini(struct bw_xlator *xlator)
 {
     struct lvm *lvm = bw_xlator_private(xlator);
+    bw_thin_close(lvm->thin);
     bw_lvm_groups_free(&lvm->groups);
 }
 
@@ -436,9 +570,9 @@ static const char page[] =
     "selects one:\n\n"
     "    btrfs-walk disk1.img -d disk2.img\n"
     "    btrfs-walk --volume vg0/home disk1.img -d disk2.img\n\n"
-    "It reads linear and striped volumes, mirrors, RAID0 and RAID1. Volumes of other types, such "
-    "as thin volumes, snapshots, caches and RAID with parity, are refused by name. If a physical "
-    "volume is missing, only the data on it cannot be read.\n\n"
+    "It reads linear, striped and thin volumes, mirrors, RAID0 and RAID1. Volumes of other types, "
+    "such as snapshots of volumes that are not thin, caches and RAID with parity, are refused by "
+    "name. If a physical volume is missing, only the data on it cannot be read.\n\n"
     "The newest metadata on any physical volume count. Metadata with a wrong checksum are not "
     "used.\n";
 

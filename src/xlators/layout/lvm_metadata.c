@@ -432,7 +432,15 @@ static struct bw_error *add_images(const struct parser *parser, struct bw_lvm_gr
     return NULL;
 }
 
-enum list_kind { LIST_EXTENTS, LIST_IMAGES, LIST_METADATA_AND_IMAGES };
+/* One name, in a thin volume; two, in a pool. */
+static struct bw_error *add_named(const struct parser *parser, struct bw_lvm_group *group,
+                                  const struct node *from, const char *name)
+{
+    const struct node *volume = member_of(parser, from, name);
+    return volume ? add_area(group, volume, 0) : impossible("a segment");
+}
+
+enum list_kind { LIST_EXTENTS, LIST_IMAGES, LIST_METADATA_AND_IMAGES, LIST_NAME };
 
 /* The types of segments that are read, the list of their areas, and what it consists of. */
 static const struct segment_type {
@@ -446,6 +454,8 @@ static const struct segment_type {
     {"raid1", "raids", LIST_METADATA_AND_IMAGES, true},
     {"raid0", "raid0_lvs", LIST_IMAGES, false},
     {"raid0_meta", "raids", LIST_METADATA_AND_IMAGES, false},
+    {"thin", "thin_pool", LIST_NAME, false},
+    {"thin-pool", "pool", LIST_NAME, false},
 };
 
 static struct bw_error *set_areas(const struct parser *parser, struct bw_lvm_group *group,
@@ -459,12 +469,15 @@ static struct bw_error *set_areas(const struct parser *parser, struct bw_lvm_gro
             continue;
         segment->is_known = true;
         segment->is_mirror = type->is_mirror;
-        BW_TRY(type->kind == LIST_EXTENTS
+        BW_TRY(type->kind == LIST_NAME ? add_named(parser, group, from, type->list)
+               : type->kind == LIST_EXTENTS
                    ? add_areas(parser, group, list)
                    : add_images(parser, group, list, type->kind == LIST_METADATA_AND_IMAGES));
     }
+    if (segment->is_pool)
+        BW_TRY(add_named(parser, group, from, "metadata"));
     segment->area_count = group->area_count - segment->first_area;
-    bool is_striped = segment->area_count > 1 && !segment->is_mirror;
+    bool is_striped = segment->area_count > 1 && !segment->is_mirror && !segment->is_pool;
     return segment->is_known && (!segment->area_count || (is_striped && !segment->stripe))
                ? impossible("a segment")
                : NULL;
@@ -483,6 +496,15 @@ static struct bw_error *add_segment(const struct parser *parser, struct bw_lvm_g
     struct bw_lvm_segment segment = {
         .begin = begin * group->extent, .length = count * group->extent, .stripe = stripe * SECTOR};
     copy_string(parser, from, "type", segment.type, sizeof segment.type);
+    segment.is_thin = strcmp(segment.type, "thin") == 0;
+    segment.is_pool = strcmp(segment.type, "thin-pool") == 0;
+    segment.device = number_of(parser, from, "device_id");
+    segment.chunk = number_of(parser, from, "chunk_size");
+    if (segment.chunk > UINT32_MAX)
+        return impossible(volume->name);
+    segment.chunk *= SECTOR;
+    if (segment.is_thin && member_of(parser, from, "external_origin"))
+        copy_text(segment.type, sizeof segment.type, "thin with an external origin", 28);
     BW_TRY(set_areas(parser, group, from, &segment));
     if (!BW_ARRAY_RESERVE(group->segments, group->segment_count, group->segment_room))
         return bw_error_no_memory();

@@ -34,8 +34,12 @@ struct bw_lvm_segment {
     char type[32];          /**< as in the text: "striped", "raid1", "thin" */
     uint64_t begin, length; /**< in the volume */
     uint64_t stripe; /**< bytes of a stripe, if there are several areas with different data */
+    uint64_t chunk;  /**< bytes of a block of a thin pool */
+    uint64_t device; /**< number of a thin volume in its pool, which is its only area */
     bool is_mirror;  /**< all areas have the same data */
-    bool is_known;   /**< this library reads the type */
+    bool is_thin;
+    bool is_pool;  /**< of thin volumes: its areas are its data, and the metadata */
+    bool is_known; /**< this library reads the type */
     size_t first_area, area_count;
 };
 

@@ -133,6 +133,8 @@ static void test_formats(void **state)
     for (size_t i = 0; i < FORMATS; i++) {
         const size_t size = formats[i].pack(bench->plain, SIZE, bench->packed, ROOM);
         check_contents(bench, size);
+        memset(bench->packed + size, 0, 5001); /* as in a device that is longer */
+        check_contents(bench, size + 5001);
         const size_t half = formats[i].pack(bench->plain, SIZE / 2, bench->packed, ROOM);
         check_contents(bench, half + formats[i].pack(bench->plain + SIZE / 2, SIZE / 2,
                                                      bench->packed + half, ROOM - half));

@@ -211,11 +211,35 @@ static void expect_refusal(const char *text, enum bw_error_code code, const char
     free(bench);
 }
 
+#define PLAIN(name, extent) VOLUME(name, "0", "1", "striped", "stripes = [\"pv0\", " extent "]")
+#define POOL(parts)         VOLUME("pool", "0", "1", "thin-pool", parts)
+#define THIN(rest)          VOLUME("root", "0", "1", "thin", "thin_pool = \"pool\"\n" rest)
+
+static void test_thin(void **state)
+{
+    (void)state;
+    expect_refusal(GROUP("1", VOLUME("root", "0", "1", "thin", "")), BW_ERROR_CORRUPT,
+                   "impossible numbers");
+    expect_refusal(GROUP("1", VOLUME("root", "0", "1", "thin", "thin_pool = \"pv0\"")),
+                   BW_ERROR_CORRUPT, "the thin volume root has no pool");
+    expect_refusal(GROUP("1", THIN("") PLAIN("pool", "0")), BW_ERROR_CORRUPT,
+                   "the thin volume root has no pool");
+    expect_refusal(GROUP("1", THIN("") POOL("pool = \"root\"")), BW_ERROR_CORRUPT,
+                   "impossible numbers");
+    expect_refusal(GROUP("1", THIN("") POOL("pool = \"root\"\nmetadata = \"root\"")),
+                   BW_ERROR_UNSUPPORTED, "the logical volume root has the type thin");
+    expect_refusal(GROUP("1", THIN("") PLAIN("meta", "0")
+                                  POOL("pool = \"meta\"\nmetadata = \"meta\"\nchunk_size = 1")),
+                   BW_ERROR_CORRUPT, "block 0 of the thin metadata: the checksum is wrong");
+    expect_refusal(GROUP("1", THIN("external_origin = \"x\"") POOL("pool = \"root\"")),
+                   BW_ERROR_CORRUPT, "impossible numbers");
+}
+
 static void test_refused(void **state)
 {
     (void)state;
-    expect_refusal(GROUP("1", VOLUME("root", "0", "1", "thin", "")), BW_ERROR_UNSUPPORTED,
-                   "the logical volume root has the type thin");
+    expect_refusal(GROUP("1", VOLUME("root", "0", "1", "vdo", "")), BW_ERROR_UNSUPPORTED,
+                   "the logical volume root has the type vdo");
     expect_refusal(GROUP("1", VOLUME("root", "0", "1", "striped", "stripes = [\"pv0\", 0]")
                                   VOLUME("snapshot0", "0", "1", "snapshot",
                                          "origin = \"x\"\ncow_store = \"root\"")),
@@ -244,9 +268,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_linear),  cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_newest),  cmocka_unit_test(test_mirror),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_linear), cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_newest), cmocka_unit_test(test_mirror),
+        cmocka_unit_test(test_thin),   cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * layout/bcache: shows the data of a backing device of bcache. They begin after its superblock; the
+ * rest is the same as in layout/window. The btree of caches is not read, so a backing device whose
+ * cache contains newer data is refused.
+ *
+ * Source: struct cache_sb_disk in the header of bcache in the kernel, and devices that make-bcache
+ * wrote.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/endian.h"
+#include "xlators/classes.h"
+#include "xlators/layout/containers.h"
+#include "xlators/layout/window.h"
+
+enum {
+    SECTOR = 512,
+    PLACE = 8, /* sector of the superblock */
+    DEFAULT_BEGIN = 16,
+    KEYS = 256,
+};
+
+static const uint8_t magic[16] = {0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca,
+                                  0x82, 0x65, 0xf5, 0x7f, 0x48, 0xba, 0x6d, 0x81};
+
+struct disk_superblock {
+    bw_le64 checksum;
+    bw_le64 place;
+    bw_le64 version;
+    uint8_t magic[16], uuid[16], set[16];
+    char label[32];
+    bw_le64 flags, sequence, padding[8];
+    bw_le64 begin; /* of the data, in sectors; since version 4 */
+    bw_le16 block, bucket, count, number;
+    bw_le32 last_mount;
+    bw_le16 first_bucket, keys;
+    bw_le64 key[KEYS];
+};
+
+static_assert(offsetof(struct disk_superblock, key) == 208, "as on disk");
+
+enum version {
+    CACHE = 0,
+    BACKING = 1,
+    CACHE_UUID = 3,
+    BACKING_BEGIN = 4,
+    CACHE_FEATURES = 5,
+    BACKING_FEATURES = 6,
+};
+enum state { STATE_NONE, STATE_CLEAN, STATE_DIRTY, STATE_STALE };
+
+/* CRC-64 of ECMA-182, the most significant bit first. */
+static uint64_t checksum_of(const uint8_t *bytes, size_t length)
+{
+    const uint64_t polynomial = 0x42f0e1eba9ea3693;
+    uint64_t crc = UINT64_MAX;
+    for (size_t i = 0; i < length; i++) {
+        crc ^= (uint64_t)bytes[i] << 56;
+        for (unsigned bit = 0; bit < 8; bit++)
+            crc = crc << 1 ^ (crc >> 63 ? polynomial : 0);
+    }
+    return ~crc;
+}
+
+/* Whether a device has a superblock. */
+static bool read_superblock(const struct bw_frame *frame, struct bw_xlator *device,
+                            struct disk_superblock *superblock)
+{
+    struct bw_request request = {.kind = BW_REQUEST_RAW,
+                                 .length = sizeof *superblock,
+                                 .address = PLACE * SECTOR,
+                                 .buffer = superblock};
+    if (bw_xlator_size(device) < PLACE * SECTOR + sizeof *superblock)
+        return false;
+    bw_wind(frame, device, &request, 1);
+    BW_AUTO_ERROR struct bw_error *error = request.error;
+    if (error || memcmp(superblock->magic, magic, sizeof magic) != 0 ||
+        bw_get64(superblock->place) != PLACE || bw_get16(superblock->keys) > KEYS)
+        return false;
+    const size_t end =
+        offsetof(struct disk_superblock, key) + bw_get16(superblock->keys) * sizeof(bw_le64);
+    const size_t begin = sizeof superblock->checksum;
+    return bw_get64(superblock->checksum) ==
+           checksum_of((const uint8_t *)superblock + begin, end - begin);
+}
+
+static struct bw_error *check_version(uint64_t version)
+{
+    switch (version) {
+    case BACKING:
+    case BACKING_BEGIN:
+    case BACKING_FEATURES:
+        return NULL;
+    case CACHE:
+    case CACHE_UUID:
+    case CACHE_FEATURES:
+        return bw_error_create(BW_ERROR_NOT_BTRFS,
+                               "it is a caching device of bcache: give its backing device");
+    default:
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "it is a bcache device of version %" PRIu64 ", which is not read",
+                               version);
+    }
+}
+
+/* Data may be in the cache only. */
+static struct bw_error *check_state(struct bw_xlator *xlator,
+                                    const struct disk_superblock *superblock, uint64_t begin)
+{
+    const enum state state = bw_get64(superblock->flags) >> 61 & 3;
+    const bool is_image = !bw_xlator_child_count(bw_xlator_child(xlator, 0));
+    char set[37], advice[96] = "";
+    bw_uuid_text(superblock->set, set);
+    if (is_image)
+        snprintf(advice, sizeof advice,
+                 "; --image-offset %" PRIu64 " reads what the backing device has", begin);
+    if (state == STATE_DIRTY)
+        return bw_error_create(BW_ERROR_MISSING_DEVICE,
+                               "the newest data are in the bcache cache set %s, which is not "
+                               "read: let the kernel write them back first%s",
+                               set, advice);
+    if (state == STATE_STALE)
+        bw_xlator_report(xlator, BW_WARNING,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "the backing device of bcache was used without its cache "
+                                         "set %s, so that data may be lost",
+                                         set));
+    return NULL;
+}
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    struct bw_window *window = bw_xlator_private(xlator);
+    struct bw_xlator *device = bw_xlator_child(xlator, 0);
+    struct disk_superblock superblock;
+    if (!read_superblock(NULL, device, &superblock))
+        return bw_error_create(BW_ERROR_NOT_FOUND, "it has no superblock of bcache");
+    const uint64_t version = bw_get64(superblock.version), size = bw_xlator_size(device);
+    const uint64_t begin = version == BACKING ? DEFAULT_BEGIN : bw_get64(superblock.begin);
+    BW_TRY(check_version(version));
+    if (begin < DEFAULT_BEGIN || begin >= size / SECTOR)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "the data of the bcache device begin at sector %" PRIu64
+                               " of %" PRIu64,
+                               begin, size / SECTOR);
+    *window = (struct bw_window){begin * SECTOR, size - begin * SECTOR};
+    return check_state(xlator, &superblock, window->offset);
+}
+
+static const char *title(struct bw_xlator *xlator)
+{
+    (void)xlator;
+    return "bcache";
+}
+
+static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
+{
+    struct disk_superblock superblock;
+    (void)id;
+    return read_superblock(frame, device, &superblock);
+}
+
+const struct bw_container_type bw_bcache_container = {.layer = "layout/bcache", .find = find};
+
+static const char page[] =
+    "Shows the data of a backing device of bcache, without the kernel. The default graph contains "
+    "it for images, or partitions, with a superblock of bcache.\n\n"
+    "    btrfs-walk /dev/sdb1\n\n"
+    "Caches are not read. If the cache of the device contains data that were not written back "
+    "yet, the device is refused, because it is incomplete: attach the cache on a machine with "
+    "bcache, and wait until the state of the device is clean. To read what the backing device "
+    "contains nevertheless, skip the superblock; the file system is then probably damaged:\n\n"
+    "    btrfs-walk --image-offset 8K /dev/sdb1\n";
+
+const struct bw_xlator_class bw_layout_bcache_class = {
+    .type = "layout/bcache",
+    .description = "shows the data of a backing device of bcache",
+    .page = page,
+    BW_ONE_CHILD(BW_ADDRESS_DEVICE),
+    .private_size = sizeof(struct bw_window),
+    .operations = {.init = init, BW_WINDOW_OPERATIONS, .title = title},
+};
