@@ -88,7 +88,7 @@ static size_t unpack_beginning(const struct bw_packing *packing, const uint8_t *
                                size_t length, uint8_t *output, size_t wanted)
 {
     struct bw_unpacker *unpacker = NULL;
-    struct bw_unpacking run = {bytes, length, false, output, wanted};
+    struct bw_unpacking run = {bytes, length, output, wanted};
     struct bw_error *error = bw_unpacker_create(packing, &unpacker);
     bw_error_free(error ? error : bw_unpack(unpacker, &run));
     bw_unpacker_destroy(unpacker);
