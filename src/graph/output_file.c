@@ -45,9 +45,15 @@ static const struct {
     const char *bytes;
     size_t length;
 } signatures[] = {
-    {0, "LUKS\xba\xbe", 6},     {0, "partclone-image", 15},    {0, "LABELONE", 8},
-    {512, "LABELONE", 8},       {1024, "LABELONE", 8},         {1536, "LABELONE", 8},
-    {0, "\xfc\x4e\x2b\xa9", 4}, {4096, "\xfc\x4e\x2b\xa9", 4},
+    {0, "LUKS\xba\xbe", 6},
+    {0, "partclone-image", 15},
+    {0, "LABELONE", 8},
+    {512, "LABELONE", 8},
+    {1024, "LABELONE", 8},
+    {1536, "LABELONE", 8},
+    {0, "\xfc\x4e\x2b\xa9", 4},
+    {4096, "\xfc\x4e\x2b\xa9", 4},
+    {4120, "\xc6\x85\x73\xf6\x4e\x1a\x45\xca", 8},
 };
 
 static bool has_bytes(int descriptor, off_t offset, const char *wanted, size_t length)
