@@ -117,7 +117,7 @@ ends "a bad value" 2
 says "a bad value" '^btrfs-walk: --xlator-option node-cache.size=lots: .*is not a size'
 run --insert debug/trace@verify,kind=any,kind=raw "$plain"
 ends "an option twice" 2
-run -v -0 --insert debug/error-gen@chunk-map,kind=tree-block,nth=3,once=on "$plain"
+run -v -0 --insert debug/error-gen@chunk-map,kind=tree-block,nth=4,once=on "$plain"
 ends "a read that fails once" 0
 says "a read that fails once" \
     'note: .*tree block [0-9]+ of [a-z0-9 ]+ \(level 0\): good only when it was read again '\
