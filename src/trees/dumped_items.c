@@ -15,6 +15,7 @@ struct cleaning {
     struct bw_dumped_facts *facts;
     const struct bw_item *item; /* a view on the new block */
     uint8_t *bytes;             /* the same bytes, to be changed */
+    bool has_files;             /* the block belongs to a tree of files */
 };
 
 static void remove_from(const struct cleaning *cleaning, size_t offset)
@@ -41,7 +42,8 @@ static void clean_file_extent(const struct cleaning *cleaning)
         remove_from(cleaning, sizeof *extent);
         return;
     }
-    remove_from(cleaning, has_type ? head : 0);
+    const bool is_inline = has_type && extent->type == BW_FILE_EXTENT_INLINE;
+    remove_from(cleaning, is_inline || (has_type && !cleaning->rules->names) ? head : 0);
     cleaning->facts->counts[BW_DUMPED_INLINE]++;
 }
 
@@ -56,10 +58,13 @@ static void clean_checksums(const struct cleaning *cleaning)
 static void clean_verity(const struct cleaning *cleaning)
 {
     const struct bw_key *key = &cleaning->item->key;
+    const bool has_size = key->type == BW_VERITY_DESC_ITEM && !key->offset &&
+                          cleaning->item->size == sizeof(struct bw_disk_verity_descriptor);
     cleaning->facts->counts[BW_DUMPED_VERITY]++;
-    if (cleaning->rules->checksums || (key->type == BW_VERITY_DESC_ITEM && !key->offset))
+    if (has_size || (cleaning->rules->checksums && !cleaning->rules->names))
         return;
-    remove_from(cleaning, key->type == BW_VERITY_DESC_ITEM && key->offset == 1
+    remove_from(cleaning, key->type == BW_VERITY_DESC_ITEM && key->offset == 1 &&
+                                  cleaning->item->size == sizeof(struct bw_disk_fsverity)
                               ? offsetof(struct bw_disk_fsverity, root)
                               : 0);
 }
@@ -207,6 +212,10 @@ static void count_inode(const struct cleaning *cleaning)
 {
     struct bw_dumped_facts *facts = cleaning->facts;
     struct bw_inode inode;
+    if (cleaning->rules->names && cleaning->item->size != sizeof(struct bw_disk_inode_item)) {
+        remove_from(cleaning, 0);
+        return;
+    }
     if (!bw_inode_decode(cleaning->item, &inode))
         return;
     facts->counts[BW_DUMPED_INODES]++;
@@ -263,10 +272,19 @@ static void (*const cleaners[256])(const struct cleaning *cleaning) = {
     [BW_ROOT_BACKREF] = clean_root_ref,
 };
 
-/* Types whose contents are unknown, or any text. */
-static bool may_hide_names(const struct bw_key *key)
+static bool is_log_range(const struct bw_item *item)
 {
-    return key->type == BW_STRING_ITEM || !bw_structure_numbered(bw_structure_number(key));
+    const bool has_type = item->key.type == BW_DIR_LOG_ITEM || item->key.type == BW_DIR_LOG_INDEX;
+    return has_type && item->size == sizeof(struct bw_disk_dir_log);
+}
+
+/* Whether the contents are unknown, or any text. In a tree of files, an item of another tree's type
+ * is damaged, so it may be an item with names. */
+static bool may_hide_names(const struct cleaning *cleaning)
+{
+    const struct bw_key *key = &cleaning->item->key;
+    return key->type == BW_STRING_ITEM || !bw_structure_numbered(bw_structure_number(key)) ||
+           (cleaning->has_files && !is_log_range(cleaning->item));
 }
 
 static void clean_item(const struct cleaning *cleaning)
@@ -275,10 +293,19 @@ static void clean_item(const struct cleaning *cleaning)
     cleaning->facts->counts[BW_DUMPED_SUBVOLUMES] += key->type == BW_ROOT_ITEM;
     if (cleaners[key->type]) {
         cleaners[key->type](cleaning);
-    } else if (cleaning->rules->names && cleaning->item->size && may_hide_names(key)) {
+    } else if (cleaning->rules->names && cleaning->item->size && may_hide_names(cleaning)) {
         cleaning->facts->counts[BW_DUMPED_REMOVED]++;
         remove_from(cleaning, 0);
     }
+}
+
+static bool has_files(const struct bw_node *leaf)
+{
+    const struct bw_disk_header *header = (const void *)leaf->block;
+    const uint64_t owner = bw_get64(header->owner);
+    return owner == BW_TOP_SUBVOLUME || owner == BW_TREE_LOG || owner == BW_TREE_RELOC ||
+           owner == BW_DATA_RELOC_TREE ||
+           (owner >= BW_FIRST_SUBVOLUME && owner <= BW_LAST_SUBVOLUME);
 }
 
 /* Copies the items to a block of zeros. An item that lies over another one is not kept: it could
@@ -287,6 +314,7 @@ static void copy_items(const struct bw_dump_rules *rules, const struct bw_node *
                        uint8_t *target, struct bw_dumped_facts *facts)
 {
     const uint8_t *end = leaf->block + leaf->nodesize;
+    const bool files = has_files(leaf);
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         struct bw_item item;
         if (!bw_leaf_item(leaf, slot, &item) || item.data + item.size > end) {
@@ -297,7 +325,7 @@ static void copy_items(const struct bw_dump_rules *rules, const struct bw_node *
         uint8_t *bytes = target + (item.data - leaf->block);
         memcpy(bytes, item.data, item.size);
         item.data = bytes;
-        clean_item(&(struct cleaning){rules, facts, &item, bytes});
+        clean_item(&(struct cleaning){rules, facts, &item, bytes, files});
     }
 }
 

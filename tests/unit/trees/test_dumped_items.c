@@ -91,6 +91,22 @@ static void test_contents(void **state)
     }
 }
 
+/* In a tree of files, an item whose type damage has changed may contain names. */
+static void test_wrong_types(void **state)
+{
+    (void)state;
+    for (unsigned type = 0; type < 256; type++) {
+        struct leaf leaf;
+        begin(&leaf, 1);
+        ((struct bw_disk_header *)leaf.block)->owner = bw_put64(BW_FIRST_SUBVOLUME);
+        set_item(&leaf, 0, (uint8_t)type, 3000, 500);
+        clean(&leaf, true);
+        if (has_secret(&leaf))
+            fail_msg("type %u", type);
+        bw_dumped_facts_free(&leaf.facts);
+    }
+}
+
 static void test_overlapping(void **state)
 {
     (void)state;
@@ -153,8 +169,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_outside),     cmocka_unit_test(test_contents),
-        cmocka_unit_test(test_overlapping), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_several),
+        cmocka_unit_test(test_wrong_types), cmocka_unit_test(test_overlapping),
+        cmocka_unit_test(test_names),       cmocka_unit_test(test_several),
     };
     bw_error_free(bw_checksum_prepare(BW_CHECKSUM_SHA256));
     return cmocka_run_group_tests(tests, NULL, NULL);
