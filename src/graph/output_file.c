@@ -10,12 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/unpack.h"
 #include "btrfs-walk/fs.h"
 #include "ondisk/disk.h"
 #include "ondisk/foreign.h"
 #include "ondisk/superblock.h"
+#include "servers/folders.h"
 
 static bool read_fsid(int descriptor, uint64_t offset, uint8_t fsid[static BW_UUID_SIZE])
 {
@@ -89,39 +88,10 @@ bool bw_file_holds_container(const char *path, uint64_t offset)
     return found;
 }
 
-/* Decompresses the first bytes of a file; returns how many. */
-static size_t unpack_beginning(const struct bw_packing *packing, const uint8_t *bytes,
-                               size_t length, uint8_t *output, size_t wanted)
-{
-    struct bw_unpacker *unpacker = NULL;
-    struct bw_unpacking run = {bytes, length, output, wanted};
-    struct bw_error *error = bw_unpacker_create(packing, &unpacker);
-    bw_error_free(error ? error : bw_unpack(unpacker, &run));
-    bw_unpacker_destroy(unpacker);
-    return wanted - run.output_length;
-}
-
-static bool begins_as_stream(int descriptor)
-{
-    enum { HEAD = 256 << 10 }; /* decompression may have to see a whole block */
-    const char magic[] = BW_STREAM_MAGIC;
-    uint8_t beginning[sizeof magic];
-    BW_AUTO_FREE uint8_t *bytes = malloc(HEAD);
-    const ssize_t got = bytes ? read(descriptor, bytes, HEAD) : 0;
-    if (got < (ssize_t)sizeof magic)
-        return false;
-    const struct bw_packing *packing = bw_packing_find(bytes, (size_t)got);
-    if (!packing)
-        return memcmp(bytes, magic, sizeof magic) == 0;
-    return unpack_beginning(packing, bytes, (size_t)got, beginning, sizeof beginning) ==
-               sizeof beginning &&
-           memcmp(beginning, magic, sizeof magic) == 0;
-}
-
 bool bw_file_holds_stream(const char *path)
 {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    const bool found = descriptor >= 0 && begins_as_stream(descriptor);
+    const bool found = descriptor >= 0 && bw_begins_as_stream(descriptor);
     if (descriptor >= 0)
         close(descriptor);
     return found;

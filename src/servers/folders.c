@@ -33,7 +33,36 @@ bool bw_is_folder(const char *path)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* Whether a file in a folder is a stream, or is compressed, so that it may be one. */
+/* Decompresses the first bytes of a file; returns how many. */
+static size_t unpack_beginning(const struct bw_packing *packing, const uint8_t *bytes,
+                               size_t length, uint8_t *output, size_t wanted)
+{
+    struct bw_unpacker *unpacker = NULL;
+    struct bw_unpacking run = {bytes, length, output, wanted};
+    struct bw_error *error = bw_unpacker_create(packing, &unpacker);
+    bw_error_free(error ? error : bw_unpack(unpacker, &run));
+    bw_unpacker_destroy(unpacker);
+    return wanted - run.output_length;
+}
+
+bool bw_begins_as_stream(int descriptor)
+{
+    enum { HEAD = 256 << 10 }; /* decompression may have to see a whole block */
+    const char magic[] = BW_STREAM_MAGIC;
+    uint8_t beginning[sizeof magic];
+    BW_AUTO_FREE uint8_t *bytes = malloc(HEAD);
+    const ssize_t got = bytes ? read(descriptor, bytes, HEAD) : 0;
+    if (got < (ssize_t)sizeof magic)
+        return false;
+    const struct bw_packing *packing = bw_packing_find(bytes, (size_t)got);
+    if (!packing)
+        return memcmp(bytes, magic, sizeof magic) == 0;
+    return unpack_beginning(packing, bytes, (size_t)got, beginning, sizeof beginning) ==
+               sizeof beginning &&
+           memcmp(beginning, magic, sizeof magic) == 0;
+}
+
+/* Whether a file in a folder is a stream, or may be one that a helper decompresses. */
 static bool may_be_stream(int folder, const char *name)
 {
     uint8_t bytes[64];
@@ -41,14 +70,17 @@ static bool may_be_stream(int folder, const char *name)
     if (*name == '.' || fstatat(folder, name, &status, 0) || !S_ISREG(status.st_mode))
         return false;
     const int descriptor = openat(folder, name, O_RDONLY | O_CLOEXEC);
-    const ssize_t got = descriptor < 0 ? 0 : read(descriptor, bytes, sizeof bytes);
+    bool found = descriptor >= 0 && bw_begins_as_stream(descriptor);
+    const ssize_t got = found || descriptor < 0 || lseek(descriptor, 0, SEEK_SET)
+                            ? 0
+                            : read(descriptor, bytes, sizeof bytes);
+    if (got > 0 && !bw_packing_find(bytes, (size_t)got)) {
+        const struct bw_foreign *format = bw_foreign_by_magic(bytes, (size_t)got);
+        found = format && format->helper == BW_HELPER_NBDKIT;
+    }
     if (descriptor >= 0)
         close(descriptor);
-    if (got < (ssize_t)sizeof BW_STREAM_MAGIC)
-        return false;
-    const struct bw_foreign *format = bw_foreign_by_magic(bytes, (size_t)got);
-    return memcmp(bytes, BW_STREAM_MAGIC, sizeof BW_STREAM_MAGIC) == 0 ||
-           bw_packing_find(bytes, (size_t)got) || (format && format->helper == BW_HELPER_NBDKIT);
+    return found;
 }
 
 bool bw_folder_holds_streams(const char *path)

@@ -14,12 +14,16 @@ struct bw_image_list {
     size_t count, capacity;
 };
 
-/** Copies the paths of images; a folder is replaced by the files in it that begin as send streams,
- * or are compressed, in the order of their names. BW_ERROR_USAGE if it has none. */
+/** Copies the paths of images; a folder is replaced by the send streams in it, in the order of
+ * their names. BW_ERROR_USAGE if it has none. */
 struct bw_error *bw_stream_folders_expand(const char *const *given, size_t count,
                                           struct bw_image_list *list);
 
 bool bw_is_folder(const char *path);
+
+/** Whether a file begins as a send stream, perhaps after decompression. Reads from the current
+ * position. */
+bool bw_begins_as_stream(int descriptor);
 
 void bw_image_list_free(struct bw_image_list *list);
 

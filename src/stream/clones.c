@@ -219,7 +219,7 @@ static struct bw_error *find_piece(struct bw_send_root *root, uint64_t inode, ui
         if (range->error)
             continue;
         BW_AUTO_ERROR struct bw_error *bad =
-            bw_file_extent_decode(&range->item, root->fs->superblock.sectorsize, &piece->extent);
+            bw_file_extent_decode(&range->item, bw_fs_alignment(root->fs), &piece->extent);
         piece->found = !bad;
         piece->offset = range->item.key.offset;
     }

@@ -388,6 +388,8 @@ static uint64_t cloneable(const struct bw_sender *sender, const struct bw_send_c
     const bool ends_file = offset + length == sender->current.inode.size;
     if (clone->offset == 0 && length == sectorsize)
         return 0;
+    if ((offset | clone->offset) % sectorsize) /* the sent subvolume is itself read from a stream */
+        return 0;
     if ((offset + length) % sectorsize && !(ends_file && clone->offset + length == clone->size))
         return 0;
     bool ends_source = clone->offset + length == clone->size && clone->size % LARGEST_SECTOR;
@@ -443,7 +445,7 @@ struct bw_error *bw_send_extent_item(struct bw_sender *sender, const struct bw_i
     struct bw_file_extent extent;
     const uint64_t size = sender->current.inode.size, start = item->key.offset;
     struct bw_error *error =
-        bw_file_extent_decode(item, sender->sent->fs->superblock.sectorsize, &extent);
+        bw_file_extent_decode(item, bw_fs_alignment(sender->sent->fs), &extent);
     if (error) { /* the reader reports the reason */
         bw_error_free(error);
         return start < size ? bw_send_plain(sender, start, 1) : NULL;
