@@ -141,6 +141,7 @@ struct bw_request {
     struct bw_error *error; /**< reply: NULL on success; owned by the caller */
     bool rebuilt; /**< reply: some bytes were computed from parity, and only a checksum can verify
                      them; false before */
+    uint8_t copy_read; /**< reply: the copy that was read if `copy` is 0; 0: unknown, mostly 1 */
 };
 
 /** Completes a request with the reply to a copy of it. */
@@ -148,6 +149,7 @@ static inline void bw_request_answer(struct bw_request *request, const struct bw
 {
     request->error = copy->error;
     request->rebuilt |= copy->rebuilt;
+    request->copy_read = copy->copy_read;
 }
 
 /** The location of one copy of a range. */

@@ -284,28 +284,54 @@ static struct bw_error *missing(struct bw_xlator *xlator, const struct bw_layout
                            stripe->devid);
 }
 
-/* The first copy on a device that is present and, unless `stale`, not stale; NULL without one. */
-static const struct bw_layout_stripe *first_copy(const struct bw_piece *piece, bool stale)
+/* The first copy, beginning with number `first`, on a device that is present and, unless `stale`,
+ * not stale; 0 without one. */
+static unsigned first_copy(const struct bw_piece *piece, unsigned first, bool stale)
 {
-    for (unsigned copy = 1; copy <= piece->direct_copies; copy++) {
+    for (unsigned i = 0; i < piece->direct_copies; i++) {
+        const unsigned copy = (first - 1 + i) % piece->direct_copies + 1;
         const struct bw_layout_stripe *stripe = bw_piece_stripe(piece, copy);
         if (stripe->child != BW_NO_CHILD && stripe->stale <= stale)
-            return stripe;
+            return copy;
     }
-    return NULL;
+    return 0;
 }
 
-/* The stripe to read a copy from; NULL if it has to be computed or does not exist. `copy` is the
- * number without alternatives. */
-static const struct bw_layout_stripe *choose_stripe(const struct bw_piece *piece, unsigned copy)
+/* Data are read in long ranges by several threads: parts of this size come from each copy in turn,
+ * so that all devices are busy. */
+enum { MIRROR_PART = 2 << 20 };
+
+/* The copy to read first if any will do. Two copies on one device would only make its head move,
+ * and alternatives have numbers of their own. */
+static unsigned preferred_copy(const struct bw_frame *frame, const struct bw_piece *piece,
+                               uint64_t address)
 {
-    if (copy)
-        return copy <= piece->direct_copies ? bw_piece_stripe(piece, copy) : NULL;
-    const struct bw_layout_stripe *stripe = first_copy(piece, false);
-    if (stripe || piece->chunk->profile->parity_stripes)
-        return stripe;
-    stripe = first_copy(piece, true);
-    return stripe ? stripe : bw_piece_stripe(piece, 1);
+    if (frame->metadata || piece->direct_copies < 2)
+        return 1;
+    const struct bw_layout_stripe *first = bw_piece_stripe(piece, 1);
+    const unsigned copy = (unsigned)(address / MIRROR_PART % piece->direct_copies) + 1;
+    const struct bw_layout_stripe *chosen = bw_piece_stripe(piece, copy);
+    const bool apart = first->child != chosen->child;
+    return apart && first->alternatives <= 1 && chosen->alternatives <= 1 ? copy : 1;
+}
+
+/* The copy to read if any will do; 0 if it has to be computed. */
+static unsigned choose_copy(const struct bw_frame *frame, const struct bw_piece *piece,
+                            uint64_t address)
+{
+    const unsigned first = preferred_copy(frame, piece, address);
+    const unsigned copy = first_copy(piece, first, false);
+    if (copy || piece->chunk->profile->parity_stripes)
+        return copy;
+    const unsigned stale = first_copy(piece, first, true);
+    return stale ? stale : 1;
+}
+
+/* The stripe of a copy; NULL if it has to be computed or does not exist. `copy` is the number
+ * without alternatives. */
+static const struct bw_layout_stripe *stripe_of(const struct bw_piece *piece, unsigned copy)
+{
+    return copy && copy <= piece->direct_copies ? bw_piece_stripe(piece, copy) : NULL;
 }
 
 /* Computes a piece. If that fails and any copy will do, `*stripe` gets a stale stripe to read. */
@@ -317,7 +343,7 @@ static struct bw_error *compute_piece(const struct bw_frame *frame, struct bw_xl
         return bw_error_create(BW_ERROR_USAGE, "there is no copy %u", whole->copy);
     struct bw_error *error =
         rebuild_piece(frame, xlator, piece, bw_piece_split_copy(piece, whole->copy), buffer);
-    *stripe = error && !whole->copy ? first_copy(piece, true) : NULL;
+    *stripe = error && !whole->copy ? stripe_of(piece, first_copy(piece, 1, true)) : NULL;
     if (!*stripe)
         return error;
     bw_error_free(error);
@@ -330,7 +356,9 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
                                    uint32_t done)
 {
     const struct bw_piece_copy copy = bw_piece_split_copy(piece, whole->copy);
-    const struct bw_layout_stripe *stripe = choose_stripe(piece, copy.number);
+    const unsigned number =
+        copy.number ? copy.number : choose_copy(frame, piece, whole->address + done);
+    const struct bw_layout_stripe *stripe = stripe_of(piece, number);
     uint8_t *buffer = (uint8_t *)whole->buffer + done;
     probe_piece(frame, xlator, whole->address + done, whole->copy, piece, stripe);
     if (!stripe) {
@@ -376,7 +404,11 @@ static uint32_t locate(const struct bw_frame *frame, struct bw_xlator *xlator,
     if (request->error)
         return BW_NO_CHILD;
     const struct bw_piece_copy copy = bw_piece_split_copy(&piece, request->copy);
-    const struct bw_layout_stripe *stripe = choose_stripe(&piece, copy.number);
+    const unsigned number =
+        copy.number ? copy.number : choose_copy(frame, &piece, request->address);
+    const struct bw_layout_stripe *stripe = stripe_of(&piece, number);
+    if (!request->copy)
+        request->copy_read = (uint8_t)number;
     if (piece.length < request->length || !stripe || stripe->child == BW_NO_CHILD) {
         request->error = read_pieces(frame, xlator, request);
         return BW_NO_CHILD;
@@ -484,7 +516,9 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
             if (error)
                 break;
             const struct bw_piece_copy wanted = bw_piece_split_copy(&piece, copy);
-            const struct bw_layout_stripe *stripe = choose_stripe(&piece, wanted.number);
+            const unsigned number =
+                wanted.number ? wanted.number : choose_copy(frame, &piece, address);
+            const struct bw_layout_stripe *stripe = stripe_of(&piece, number);
             struct bw_range below = {stripe ? stripe->offset + piece.stripe_offset : 0,
                                      piece.length};
             if (stripe && stripe->child != BW_NO_CHILD)
@@ -533,7 +567,9 @@ const struct bw_xlator_class bw_cluster_chunk_map_class = {
         "RAID0, RAID1 with two, three or four copies, RAID10, RAID5 and RAID6. A read that "
         "crosses a stripe boundary is split. If a device is missing, or stale because it missed "
         "writes, the layer reads another copy, or computes the bytes from parity. If a copy is "
-        "present but bad, features/verify requests the next one. With the raid-stripe-tree "
+        "present but bad, features/verify requests the next one. File data with copies on "
+        "several devices are read from each device in turn, 2 MiB at a time, so that all devices "
+        "work at the same time. With the raid-stripe-tree "
         "feature, the location of file data comes from that tree.\n\n"
         "Every graph needs exactly one such layer. The layers below it are the devices of the "
         "file system, in any order. The list of chunks comes from the image.",

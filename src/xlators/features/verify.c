@@ -251,7 +251,7 @@ static uint32_t copy_good_sectors(struct repair *repair, uint32_t first, uint32_
 static void note(struct repair *repair, uint32_t first, unsigned copy, struct bw_error *reason)
 {
     struct bw_request part = part_of(repair, first, 1, copy);
-    if (copy <= repair->noted) {
+    if (copy == repair->noted) {
         bw_error_free(reason);
         return;
     }
@@ -298,11 +298,19 @@ static bool next_run(const struct repair *repair, uint32_t from, uint32_t *first
     return true;
 }
 
-/* Tries each copy once. */
+/* The copy that was read first, and is bad or was. */
+static unsigned first_read(const struct repair *repair)
+{
+    return repair->request->copy_read ? repair->request->copy_read : 1;
+}
+
+/* Tries each copy once, beginning with the one that was read. */
 static void try_data_copies(struct repair *repair)
 {
-    unsigned most = 1;
-    for (unsigned copy = 1; copy <= most; copy++) {
+    const unsigned begin = first_read(repair);
+    unsigned most = begin;
+    for (unsigned i = 0; i < most; i++) {
+        const unsigned copy = i == 0 ? begin : i < begin ? i : i + 1;
         uint32_t first, count;
         unsigned copies;
         for (uint32_t from = 0; next_run(repair, from, &first, &count, &copies);
@@ -372,7 +380,7 @@ static struct bw_error *repair_request(struct repair *repair, struct bw_error *f
     struct bw_error *error = explain_bad(repair);
     /* Every copy is good now; the first read was not. */
     if (!error && !repair->tried.count) {
-        note(repair, 0, 1, first ? first : mismatch(repair));
+        note(repair, 0, first_read(repair), first ? first : mismatch(repair));
         first = NULL;
         repair->tried.good_again = true;
     }

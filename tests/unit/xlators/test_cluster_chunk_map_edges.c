@@ -147,12 +147,56 @@ static void test_hints_for_copies(void **state)
     chunk_bench_free(&bench);
 }
 
+/* A large chunk of two mirrors, on the devices of the bench. */
+static void add_mirrors(struct bw_xlator *map, const struct chunk_bench *bench, uint64_t logical)
+{
+    struct {
+        struct bw_disk_chunk chunk;
+        struct bw_disk_stripe stripes[2];
+    } item = {.chunk = {.length = bw_put64(1 << 24),
+                        .stripe_length = bw_put64(BW_STRIPE_LENGTH),
+                        .type = bw_put64(BW_GROUP_DATA | BW_GROUP_RAID1),
+                        .stripe_count = bw_put16(2)}};
+    struct bw_chunk chunk;
+    for (unsigned i = 0; i < 2; i++) {
+        const uint64_t devid = iw_devid(bench->image, i);
+        item.stripes[i].devid = bw_put64(devid);
+        iw_uuid(bench->image, IW_UUID_DEVICE, devid, item.stripes[i].device_uuid);
+    }
+    expect_success(bw_chunk_decode(logical, (const void *)&item, sizeof item, &chunk));
+    expect_success(tell_chunk(map, &chunk));
+}
+
+/* Data of mirrors come from both devices in turn, 2 MiB from each; metadata from the first one. */
+static void test_mirrors_take_turns(void **state)
+{
+    (void)state;
+    enum { PART = 2 << 20, PARTS = 4 };
+    const uint64_t logical = UINT64_C(1) << 32;
+    const struct bw_frame metadata = {.metadata = true};
+    struct chunk_bench bench = chunk_bench_make(&(struct chunk_shape){BW_GROUP_RAID1, 2, 1});
+    struct fake_layer fakes[2] = {0};
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_xlator *map = add_map(graph, fakes, &bench);
+    struct bw_range ranges[PARTS];
+    add_mirrors(map, &bench, logical);
+    for (unsigned i = 0; i < PARTS; i++) {
+        ranges[i] = (struct bw_range){logical + (uint64_t)i * PART, 4096};
+        bw_wind_advise(NULL, map, &ranges[i], 1, 0);
+        assert_int_equal(fakes[i % 2].hint_count, i / 2 + 1);
+    }
+    bw_wind_advise(&metadata, map, ranges, PARTS, 0);
+    assert_int_equal(fakes[0].hint_count, PARTS / 2 + PARTS);
+    bw_graph_destroy(graph);
+    chunk_bench_free(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_length_of_nowhere),  cmocka_unit_test(test_copies_that_are_none),
         cmocka_unit_test(test_overlapping_chunks), cmocka_unit_test(test_hints_go_to_the_devices),
-        cmocka_unit_test(test_hints_for_copies),
+        cmocka_unit_test(test_hints_for_copies),   cmocka_unit_test(test_mirrors_take_turns),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }
