@@ -38,6 +38,16 @@ at_most 20 big-directory check --quick
 at_most 80 gone deleted -j 1
 at_most 190 laptop deleted -j 1
 
+# Tests of attributes read the inodes of candidates only: one leaf instead of all.
+bytes() {
+    "$PROGRAM" -j 1 --summary "$@" "$BUILD/fixtures/big-directory/dev1.img" 2>&1 > "$WORK/out" |
+        sed -n 's/.* \([0-9]*\) bytes of metadata read.*/\1/p'
+}
+all=$(bytes)
+holds "one candidate" [ "$(bytes --name entry-1049 --size -1000000)" -le $((all + 4096)) ]
+is "it is listed" "$(cat "$WORK/out")" /big/entry-1049
+holds "all are candidates" [ "$(bytes --size -1000000)" -gt $((all + 4096)) ]
+
 # The summary of a walk has the same number.
 run_summary() {
     "$PROGRAM" -j 1 --summary "$@" 2>&1 > "$WORK/out" |
