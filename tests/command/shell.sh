@@ -36,11 +36,11 @@ declare -A operands=(
     [deleted]='' [roots]='' [log]='' [info]='' [check]='' [owner]='30408704' [devices]=''
     [rescue]='' [usage]='' [du]='' [space]='' [compression]='' [qgroups]='' [picture]='-f -'
     [subvolumes]='' [diff]='5 5' [super]='' [chunks]='' [map]='30408704' [tree-stats]='' [dump]=''
-    [graph]='' [free]=''
+    [graph]='' [free]='' [fragmentation]=''
 )
 # Commands that write files or mount, need no image, differ from run to run, or are the shell.
-declare -A others=([extract]=files [mount]=files [report]=files [send]=random [shell]=itself
-    [xlators]=none [blackbox]=none [help]=own)
+declare -A others=([extract]=files [copy]=files [metadump]=files [mount]=files [report]=files
+    [send]=random [shell]=itself [xlators]=none [blackbox]=none [help]=own)
 names='import json, sys; print(*(c["name"] for c in json.load(sys.stdin)["commands"]))'
 for command in $("$PROGRAM" --dump-tables | python3 -c "$names"); do
     [ -n "${others[$command]:-}" ] && continue

@@ -44,6 +44,12 @@ struct data_image *data_image_create(uint64_t profile, enum bw_checksum_type che
     return image;
 }
 
+unsigned data_image_first_copy(const struct data_image *image, unsigned direct)
+{
+    enum { PART = 2 << 20 };
+    return direct < 2 ? 1 : (unsigned)(image->logical / PART % direct) + 1;
+}
+
 void data_image_free(struct data_image *image)
 {
     bw_fs_close(image->fs);

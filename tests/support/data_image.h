@@ -50,6 +50,10 @@ void data_image_checksums(struct data_image *image, uint32_t first, uint32_t cou
  */
 void data_image_open(struct data_image *image, void (*before)(struct data_image *image));
 
+/** The number of the copy that is read first: data come from each device in turn, 2 MiB at a time,
+ * and the file lies within one such part. `direct` is the number of copies on different devices. */
+unsigned data_image_first_copy(const struct data_image *image, unsigned direct);
+
 /** The file, as a stream takes it. */
 struct bw_data_file data_image_file(const struct data_image *image, uint64_t size, bool unchecked);
 

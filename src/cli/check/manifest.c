@@ -127,7 +127,9 @@ struct comparison {
     struct bw_buffer message;
     char *top;               /* path of the subvolume of --subvol; "" for the top-level subvolume */
     bool list_begins_at_top; /* the paths in the list begin with `top` */
-    struct bw_buffer path;   /* of the current file, from the top-level subvolume on, with a NUL */
+    /* Paths from the top-level subvolume on, with a NUL: of the file that ends, and of the next one
+     * to read, which another thread may look up at the same time. */
+    struct bw_buffer path, next_path;
 };
 
 /* Findings. */
@@ -251,12 +253,11 @@ static void compare_entry(struct comparison *comparison, const struct bw_export_
 
 /* The stream of files. */
 
-/* Looks up the entry of a file in the list. Sets comparison->path. */
-static struct bw_error *find_entry(struct comparison *comparison,
-                                   const struct bw_export_entry *item,
+/* Looks up the entry of a file in the list. Sets `path`. */
+static struct bw_error *find_entry(const struct comparison *comparison,
+                                   const struct bw_export_entry *item, struct bw_buffer *path,
                                    struct bw_manifest_entry **entry)
 {
-    struct bw_buffer *path = &comparison->path;
     const char *listed = item->path.data;
     path->length = 0;
     bw_buffer_format(path, "%s%s%c", comparison->top,
@@ -278,7 +279,7 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
     if (!item)
         return NULL;
     struct bw_manifest_entry *entry;
-    BW_TRY(find_entry(comparison, item, &entry));
+    BW_TRY(find_entry(comparison, item, &comparison->next_path, &entry));
     item->skipped = !entry || !(entry->given & BW_MANIFEST_HASH);
     *file = bw_export_entry_stream_file(item);
     return NULL;
@@ -310,7 +311,7 @@ static struct bw_error *end_item(struct comparison *comparison, struct bw_export
 {
     struct bw_manifest_entry *entry;
     comparison->message.length = 0;
-    BW_TRY(find_entry(comparison, item, &entry));
+    BW_TRY(find_entry(comparison, item, &comparison->path, &entry));
     if (!should_continue(comparison))
         return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
     if (!entry && item->type == S_IFSOCK)
@@ -491,6 +492,7 @@ struct bw_error *check_compare(struct check *check)
     cmd_hashing_free(&comparison.hashing);
     bw_buffer_free(&comparison.message);
     bw_buffer_free(&comparison.path);
+    bw_buffer_free(&comparison.next_path);
     free(comparison.top);
     bw_fs_close(replayed);
     return error;
