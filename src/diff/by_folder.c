@@ -89,8 +89,10 @@ static bool is_selected(const struct folder_diff *diff, size_t path, size_t leng
 {
     const struct bw_buffer *filter = &diff->filter;
     const char *text = diff->texts.data + path;
+    if (!filter->length)
+        return true;
     return length >= filter->length && memcmp(text, filter->data, filter->length) == 0 &&
-           (length == filter->length || !filter->length || text[filter->length] == '/');
+           (length == filter->length || text[filter->length] == '/');
 }
 
 /* Whether a requested path may be in a directory. */
