@@ -38,6 +38,11 @@ class Known(Made):
         super().sync()
         self.read()
 
+    def snapshot(self, source, target):
+        """A snapshot commits all subvolumes, but writes only the data of its source."""
+        self.sync()
+        super().snapshot(source, target)
+
     def read(self):
         self.now = {path: entry["sha256"] for path, entry in kernel.read_tree(self.mount).items()
                     if "sha256" in entry}
