@@ -102,7 +102,8 @@ MORE = {
     + some_leaves(sound, subvolume(sound, "/home"), 2),
 }
 ALL = {**{name: damage for name, damage in DAMAGES.items() if "128" not in name}, **MORE}
-MISSING = ["a missing device", "two missing devices", "a cut device"]
+# With the number of devices that are missing.
+MISSING = {"a missing device": 1, "two missing devices": 2, "a cut device": 0}
 
 
 def damage(name, sound, directory):
@@ -225,7 +226,8 @@ def reference(damaged, known, place):
 def compare(options, profile, directory):
     known = Known(os.path.join(directory, "sound"), profile, options.files)
     sound = Images(options.program, known.images)
-    names = options.damage or list(ALL) + (MISSING if len(known.images) > 1 else MISSING[2:])
+    names = [name for name in options.damage or [*ALL, *MISSING]
+             if len(known.images) > MISSING.get(name, 0)]
     for name in names:
         yield from compare_damage(options, directory, profile, name, sound, known)
 
