@@ -114,7 +114,7 @@ def damage(name, sound, directory):
     elif name == "a cut device":
         os.truncate(damaged.images[-1], os.path.getsize(damaged.images[-1]) // 2)
     else:
-        for _ in range(1 + ("two" in name)):
+        for _ in range(MISSING[name]):
             os.unlink(damaged.images.pop())
     return damaged
 
@@ -235,7 +235,7 @@ def compare(options, profile, directory):
 def main():
     parser = kernel.parser(__doc__, len(PROFILES))
     parser.add_argument("--profile", action="append", choices=PROFILES)
-    parser.add_argument("--damage", action="append", choices=list(ALL) + MISSING)
+    parser.add_argument("--damage", action="append", choices=[*ALL, *MISSING])
     parser.add_argument("--files", type=int, default=400)
     parser.add_argument("--reference", action="store_true")
     options = parser.parse_args()
