@@ -115,7 +115,7 @@ ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
   endif
 endif
 
-NEED_FUSE       := $(if $(filter 0,$(FUSE)),$(wildcard src/mount/*.c src/cli/mount/mount_process.c \
+NEED_FUSE       := $(if $(filter 0,$(FUSE)),$(wildcard src/mount/*.c src/cli/mount/mount?*.c \
     tests/unit/test_mount*.c tests/unit/mount/*.c))
 EXPORT_SOURCES  := $(filter-out $(NEED_FUSE),$(wildcard src/export/*.c src/draw/*.c \
     src/mount/*.c))

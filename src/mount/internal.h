@@ -11,10 +11,19 @@
 #include <sys/stat.h>
 
 #include "base/map.h"
+#include "base/range_set.h"
+#include "btrfs-walk/fs.h"
 #include "btrfs-walk/inode.h"
 #include "mount/mount.h"
 
 struct bw_readahead;
+
+/** A device that is shown as a file. */
+struct bw_mount_device {
+    uint64_t devid, size;
+    struct bw_device_reader *reader;
+    struct bw_range_set used; /**< everything else is a hole */
+};
 
 struct bw_mount {
     struct bw_fs *fs;
@@ -23,6 +32,8 @@ struct bw_mount {
     size_t subvolume_count;
     uint32_t sectorsize;
     struct bw_readahead *readahead;
+    struct bw_mount_device *devices; /* if devices are shown: ascending by id */
+    size_t device_count, device_capacity;
     atomic_uint wanted;   /* number of listings that will include the attributes of files; see
                            * operations.c */
     pthread_mutex_t lock; /* protects the following members */
@@ -39,6 +50,9 @@ void bw_mount_add_contents(struct fuse_lowlevel_ops *operations);
 
 /** All operations. The session's user data is the struct bw_mount. */
 struct fuse_lowlevel_ops bw_mount_operations(void);
+
+/** The same for a mount that shows devices. */
+struct fuse_lowlevel_ops bw_mount_device_operations(void);
 
 /** The mount of a request. */
 static inline struct bw_mount *bw_mount_of(fuse_req_t request)
@@ -69,6 +83,18 @@ void bw_mount_attributes(const struct bw_mount *mount, const struct bw_place *pl
 /** Sets the reply to a lookup; false if the file cannot be represented. */
 bool bw_mount_entry(const struct bw_mount *mount, const struct bw_place *place,
                     const struct bw_inode *inode, struct fuse_entry_out *entry);
+
+/** A part of a directory listing that is being built. */
+struct bw_mount_answer {
+    char *bytes;
+    size_t used, size;
+    bool plus; /**< with attributes */
+};
+
+/** Adds an entry with its attributes, or at least its number and type; false if it does not fit.
+ * `next` is the offset of the next entry. */
+bool bw_mount_answer_add(struct bw_mount_answer *answer, const char *name,
+                         const struct fuse_entry_out *entry, uint64_t next);
 
 /** The errno for an error. Consumes the error, and reports it unless it was reported before. */
 int bw_mount_problem(struct bw_mount *mount, struct bw_error *error);

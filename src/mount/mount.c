@@ -118,8 +118,8 @@ struct bw_error *bw_mount_create(struct bw_fs *fs, const struct bw_mount_options
     bw_fs_superblock(fs, &superblock);
     *mount = (struct bw_mount){.fs = fs, .options = *options, .sectorsize = superblock.sectorsize};
     pthread_mutex_init(&mount->lock, NULL);
-    struct bw_error *error = list_subvolumes(mount);
-    if (!error)
+    struct bw_error *error = options->used ? NULL : list_subvolumes(mount);
+    if (!error && !options->used)
         error = bw_readahead_create(fs, &mount->readahead);
     if (error)
         bw_mount_destroy(mount);
@@ -132,6 +132,11 @@ void bw_mount_destroy(struct bw_mount *mount)
 {
     if (!mount)
         return;
+    for (size_t i = 0; i < mount->device_count; i++) {
+        bw_device_reader_close(mount->devices[i].reader);
+        bw_range_set_free(&mount->devices[i].used);
+    }
+    free(mount->devices);
     bw_readahead_destroy(mount->readahead);
     pthread_mutex_destroy(&mount->lock);
     bw_map_free(&mount->told);

@@ -7,11 +7,13 @@
  * kernel --> session.c --> operations.c   names, attributes
  *                      --> operations.c   directories
  *                      --> contents.c     data of files --> readahead.c   read ahead
+ *                      --> device_files.c all of them, if devices are shown instead of files
  */
 #ifndef BW_MOUNT_MOUNT_H
 #define BW_MOUNT_MOUNT_H
 
 #include "btrfs-walk/fs.h"
+#include "btrfs-walk/space.h"
 
 struct bw_mount;
 
@@ -22,11 +24,17 @@ struct bw_mount_options {
                               * on any mount; otherwise everything is accessible */
     bool squash_user, squash_group; /**< replace the owner or group of all files... */
     uint32_t user, group;           /**< ...with these */
+    struct bw_used_map *used;       /**< only for a mount of devices */
 };
 
 /** Creates a mount, which the caller owns. `fs` must outlive it. */
 struct bw_error *bw_mount_create(struct bw_fs *fs, const struct bw_mount_options *options,
                                  struct bw_mount **mount);
+
+/** The same for a mount that shows no files of the file system, but each device as a file named by
+ * its id, with holes where options->used has nothing in use. */
+struct bw_error *bw_mount_create_devices(struct bw_fs *fs, const struct bw_mount_options *options,
+                                         struct bw_mount **mount);
 
 /** `mount` may be NULL. */
 void bw_mount_destroy(struct bw_mount *mount);

@@ -244,16 +244,8 @@ static mode_t mode_of_type(uint8_t type)
     return type < sizeof modes / sizeof *modes ? modes[type] : 0;
 }
 
-/* A reply that is being built. */
-struct answer {
-    char *bytes;
-    size_t used, size;
-    bool plus; /* with attributes */
-};
-
-/* Adds an entry with its attributes, or at least its number and type; false if it does not fit. */
-static bool add(struct answer *answer, const char *name, const struct fuse_entry_out *entry,
-                uint64_t next)
+bool bw_mount_answer_add(struct bw_mount_answer *answer, const char *name,
+                         const struct fuse_entry_out *entry, uint64_t next)
 {
     const size_t length = strlen(name), before = answer->plus ? sizeof *entry : 0;
     const size_t size = FUSE_DIRENT_ALIGN(before + FUSE_NAME_OFFSET + length);
@@ -296,19 +288,19 @@ static uint64_t parent_of(const struct listing *listing)
     return bw_mount_number(mount, parent.subvolume && parent.inode ? &parent : &listing->place);
 }
 
-static bool add_dots(struct listing *listing, struct answer *answer, uint64_t offset)
+static bool add_dots(struct listing *listing, struct bw_mount_answer *answer, uint64_t offset)
 {
     struct fuse_entry_out entry = {.attr.mode = S_IFDIR};
     entry.attr.ino = bw_mount_number(listing->mount, &listing->place);
-    if (offset < 1 && !add(answer, ".", &entry, 1))
+    if (offset < 1 && !bw_mount_answer_add(answer, ".", &entry, 1))
         return false;
     if (!listing->parent)
         listing->parent = parent_of(listing);
     entry.attr.ino = listing->parent;
-    return add(answer, "..", &entry, DOTS);
+    return bw_mount_answer_add(answer, "..", &entry, DOTS);
 }
 
-static bool add_entry(struct listing *listing, struct answer *answer, uint64_t offset)
+static bool add_entry(struct listing *listing, struct bw_mount_answer *answer, uint64_t offset)
 {
     const struct entry *entry = &listing->entries[offset - listing->first];
     struct fuse_entry_out shown = {0};
@@ -320,12 +312,12 @@ static bool add_entry(struct listing *listing, struct answer *answer, uint64_t o
         shown.attr.ino = bw_mount_number(listing->mount, &entry->place);
         shown.attr.mode = mode_of_type(entry->place.type);
     }
-    return add(answer, listing->names.data + entry->name, &shown, offset + 1);
+    return bw_mount_answer_add(answer, listing->names.data + entry->name, &shown, offset + 1);
 }
 
 /* If entries of a directory are lost, its end is an error, so that programs do not mistake the
  * listing for a complete one. */
-static struct bw_error *at_end(const struct listing *listing, const struct answer *answer)
+static struct bw_error *at_end(const struct listing *listing, const struct bw_mount_answer *answer)
 {
     return answer->used || bw_directory_is_complete(listing->directory)
                ? NULL
@@ -334,7 +326,8 @@ static struct bw_error *at_end(const struct listing *listing, const struct answe
                                  (unsigned long long)bw_subvolume_id(listing->place.subvolume));
 }
 
-static struct bw_error *fill(struct listing *listing, struct answer *answer, uint64_t offset)
+static struct bw_error *fill(struct listing *listing, struct bw_mount_answer *answer,
+                             uint64_t offset)
 {
     if (offset < DOTS) {
         if (!add_dots(listing, answer, offset))
@@ -357,7 +350,7 @@ static void reply(fuse_req_t request, size_t size, off_t offset, const struct fu
 {
     struct listing *listing = listing_of(file);
     BW_AUTO_FREE char *bytes = malloc(size);
-    struct answer answer = {.bytes = bytes, .size = size, .plus = plus};
+    struct bw_mount_answer answer = {.bytes = bytes, .size = size, .plus = plus};
     pthread_mutex_lock(&listing->lock);
     /* the kernel requests attributes at a later offset only if it had to look up a name */
     listing->files |= plus && (offset || include_file_attributes(listing->mount));

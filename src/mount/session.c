@@ -84,7 +84,8 @@ struct bw_error *bw_mount_serve(struct bw_mount *mount, int descriptor)
 {
     char *words[] = {"btrfs-walk", NULL};
     struct fuse_args arguments = FUSE_ARGS_INIT(1, words);
-    const struct fuse_lowlevel_ops operations = bw_mount_operations();
+    const struct fuse_lowlevel_ops operations =
+        mount->options.used ? bw_mount_device_operations() : bw_mount_operations();
     enlarge_stacks();
     struct fuse_session *session =
         fuse_session_new(&arguments, &operations, sizeof operations, mount);

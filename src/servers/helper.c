@@ -38,23 +38,6 @@ struct bw_helper {
     const char **environment;
 };
 
-/* Relative directories are skipped: files in the working directory may belong to anybody. */
-char *bw_helper_find(const char *program)
-{
-    const char *path = getenv("PATH");
-    while (path && *path) {
-        size_t length = strcspn(path, ":");
-        char *found = NULL;
-        if (*path == '/' && asprintf(&found, "%.*s/%s", (int)length, path, program) < 0)
-            return NULL;
-        if (found && access(found, X_OK) == 0)
-            return found;
-        free(found);
-        path += length + (path[length] == ':');
-    }
-    return NULL;
-}
-
 /* The children. */
 
 static void write_number(char *text, unsigned long number)

@@ -11,9 +11,6 @@
 
 struct bw_helper;
 
-/** Finds a program in the directories of PATH; freed by the caller. NULL: it is not installed. */
-char *bw_helper_find(const char *program);
-
 /** Starts a program, given by its path, with arguments that end with NULL; the first is its name.
  * Whether it can serve the image turns out when it is connected to. BW_ERROR_SYSTEM. */
 struct bw_error *bw_helper_start(const char *path, const char *const *arguments,

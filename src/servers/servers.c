@@ -15,6 +15,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/parts.h"
+#include "base/program.h"
 #include "base/unpack.h"
 #include "servers/folders.h"
 #include "servers/formats.h"
@@ -177,7 +178,7 @@ static struct bw_error *start(const struct bw_servers *servers, struct server *s
 {
     if (command->failed)
         return bw_error_no_memory();
-    BW_AUTO_FREE char *path = bw_helper_find(command->words[0]);
+    BW_AUTO_FREE char *path = bw_program_find(command->words[0]);
     *started = path && server->helper_count < STACK;
     if (!*started)
         return NULL;

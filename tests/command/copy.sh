@@ -112,7 +112,74 @@ cp "$WORK/raw" "$WORK/expected"
 dd if=/dev/zero of="$WORK/expected" bs=4096 seek=$((offset / 4096)) count=2 conv=notrunc status=none
 holds "unreadable: zeros" cmp "$WORK/bad" "$WORK/expected"
 
+# The devices as files, and an NBD server of these: the same as a copy, with the same holes.
+mnt=$WORK/mnt
+mkdir "$mnt"
+cat > "$WORK/holes.py" <<'PYTHON'
+import json, os, sys
+file, at, found = open(sys.argv[1], "rb"), 0, []
+size = os.fstat(file.fileno()).st_size
+while at < size:
+    try:
+        start = os.lseek(file.fileno(), at, os.SEEK_DATA)
+    except OSError:
+        break
+    at = os.lseek(file.fileno(), start, os.SEEK_HOLE)
+    found.append([start, at])
+expected = []
+for row in json.load(open(sys.argv[2])):
+    start, end = row["start"], row["start"] + row["length"]
+    if row["data"] and expected and expected[-1][1] == start:
+        expected[-1][1] = end
+    elif row["data"]:
+        expected.append([start, end])
+assert found == expected, (found, expected)
+PYTHON
+read_about raid1-2
+"$PROGRAM" copy -q -C "$WORK/two" "${files[@]}"
+is "nbd: without nbdkit" "$(PATH=/nowhere "$PROGRAM" copy -f nbd -o "$WORK/nbd" "${files[@]}" \
+    2>&1 | grep -c 'install the package nbdkit')" 1
+expect "nbd: in a directory" 2 'the socket that -o names' copy -f nbd -C "$WORK/x" "${files[@]}"
+if ! why=$(have_mount "${files[0]}" "$mnt"); then
+    skip FUSE "the devices as files: $why"
+else
+    expect "devices as files: of a subvolume" 2 'shows no subvolume' mount --devices --subvol 5 \
+        "${files[0]}" "$mnt"
+    holds "devices as files" timeout 20 "$PROGRAM" mount --background --devices "${files[0]}" \
+        -d "${files[1]}" "$mnt"
+    is "devices as files: names" "$(cd "$mnt" && echo *)" "1 2"
+    for devid in 1 2; do
+        holds "device $devid as a file" cmp "$mnt/$devid" "$WORK/two/$devid.img"
+        run_json map --used --devid $devid --json=array "${files[@]}" > "$WORK/map"
+        holds "device $devid as a file: holes" python3 "$WORK/holes.py" "$mnt/$devid" "$WORK/map"
+    done
+    fusermount3 -u "$mnt"
+    have nbdkit qemu-img || skip "nbdkit or qemu-img" nbd
+fi
+if [ ! "$why" ] && have nbdkit qemu-img; then
+    "$PROGRAM" copy -q -f nbd -o "$WORK/nbd" "${files[@]}" &
+    program=$!
+    soon test -S "$WORK/nbd"
+    expect "nbd: a socket that exists" 2 'is not replaced' copy -f nbd -o "$WORK/nbd" "${files[@]}"
+    for devid in 1 2; do
+        holds "nbd: device $devid" qemu-img compare -f raw -F raw "$WORK/two/$devid.img" \
+            "nbd+unix:///$devid?socket=$WORK/nbd"
+        is "nbd: holes of device $devid" \
+            "$(qemu-img map --output=json -f raw "nbd+unix:///$devid?socket=$WORK/nbd" | cksum)" \
+            "$(qemu-img map --output=json -f raw "$WORK/two/$devid.img" | cksum)"
+    done
+    holds "nbd: the first device" qemu-img compare -f raw -F raw "$WORK/two/1.img" \
+        "nbd+unix:///?socket=$WORK/nbd"
+    kill $program
+    wait $program
+    is "nbd: status after a signal" $? 0
+    holds "nbd: nothing is left" [ ! -e "$WORK/nbd" ]
+    expect "nbd: where no socket can be" 2 'nbdkit has ended' copy -q -f nbd -o "$WORK/x/nbd" \
+        "${files[@]}"
+fi
+
 # Wrong uses.
+read_about plain
 expect "no output" 2 'either -C DIR or -o FILE' copy "$image"
 expect "two outputs" 2 'either -C DIR or -o FILE' copy -C "$WORK/x" -o "$WORK/y" "$image"
 expect "stdout" 2 'cannot be written to stdout' copy -o - "$image"

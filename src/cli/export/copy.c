@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "btrfs-walk/history.h"
-#include "btrfs-walk/space.h"
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
+#include "cli/export/copy_nbd.h"
 #include "cli/export/copy_target.h"
+#include "cli/export/copy_used.h"
 #include "cli/inspect/owner.h"
 
 struct copy_state {
@@ -50,7 +50,9 @@ static const struct cmd_option options[] = {
      CMD_TEXT(struct copy_state, target.folder)},
     {'o', "output", "FILE", "write the image of the only device to this file",
      CMD_TEXT(struct copy_state, target.file)},
-    {'f', "format", "WORD", "raw (the default): with holes where nothing is in use; or qcow2",
+    {'f', "format", "WORD",
+     "raw (the default): with holes where nothing is in use; qcow2; or nbd: an NBD server at "
+     "the socket FILE",
      CMD_WORD(struct copy_state, target.format, copy_formats)},
     {0, "compress", NULL, "with qcow2: compress with zstd, for QEMU 5.1 and newer",
      CMD_FLAG(struct copy_state, target.compressed)},
@@ -197,98 +199,10 @@ static struct bw_error *count_device(void *context, const struct bw_device_info 
     return copy_target_check(&copy->target, device->devid);
 }
 
-/* Older generations. */
-
-static struct bw_error *add_history(void *used, uint64_t logical, uint64_t length)
-{
-    return bw_used_map_add(used, logical, length);
-}
-
-/* The space in use of an older generation. */
-struct older {
-    struct bw_used_map *used, *present;
-};
-
-static struct bw_error *add_older_range(void *context, const struct bw_used_range *range)
-{
-    const struct older *older = context;
-    return range->in_use
-               ? bw_used_map_add_device(older->present, range->devid, range->offset, range->length)
-               : NULL;
-}
-
-static struct bw_error *add_older_device(void *context, const struct bw_device_info *device)
-{
-    const struct older *older = context;
-    return device->path ? bw_used_map_device(older->used, device->devid, add_older_range, context)
-                        : NULL;
-}
-
-/* Adds what all generations have in the chunks of this one, which differ from the present ones. A
- * chunk tree that cannot be read is of no use for the copy, either. */
-static struct bw_error *add_generation(const struct copy *copy, const struct bw_history *history,
-                                       size_t number)
-{
-    struct bw_fs_options how = cmd_fs_options(copy->answer->common);
-    struct older older = {.present = copy->used};
-    struct bw_fs *fs = NULL;
-    struct bw_error *error = bw_history_open_state(history, number, &how, &fs);
-    if (!error)
-        error = bw_used_map_open(fs, NULL, &older.used);
-    if (!error)
-        error = bw_history_ranges(history, add_history, older.used);
-    if (!error)
-        error = bw_fs_devices(fs, add_older_device, &older);
-    bw_used_map_close(older.used);
-    bw_fs_close(fs);
-    if (!error || error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    bw_error_free(error);
-    return NULL;
-}
-
-/* Adds generations with other chunks, one for each of their chunk trees. */
-static struct bw_error *add_generations(const struct copy *copy, const struct bw_history *history)
-{
-    struct bw_superblock_info superblock;
-    bw_fs_superblock(copy->fs, &superblock);
-    uint64_t known = superblock.chunk_root;
-    for (size_t i = 0; i < bw_history_count(history); i++) {
-        const uint64_t root = bw_history_entry(history, i)->chunk_root;
-        if (root && root != known && root != superblock.chunk_root)
-            BW_TRY(add_generation(copy, history, i));
-        known = root ? root : known;
-    }
-    return NULL;
-}
-
-static struct bw_error *find_history(struct copy *copy)
-{
-    const struct bw_history_options how = {.struct_size = sizeof how,
-                                           .scanning = BW_HISTORY_SCAN_ALWAYS,
-                                           .progress = cmd_progress_scan,
-                                           .only_list = true};
-    struct bw_history *history;
-    if (!copy->state->history) {
-        bw_fs_report(copy->fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_NOT_FOUND,
-                                     "older generations are not copied: 'roots' and 'deleted' will "
-                                     "find less in the copy; --history copies them, too"));
-        return NULL;
-    }
-    BW_TRY(bw_history_open(copy->fs, &how, &history));
-    struct bw_error *error = bw_history_ranges(history, add_history, copy->used);
-    if (!error)
-        error = add_generations(copy, history);
-    bw_history_close(history);
-    return error;
-}
-
 /* The steps of the command. */
 
 static struct bw_error *copy_all(struct copy *copy)
 {
-    const struct bw_used_options how = {.struct_size = sizeof how, .files = true};
     BW_TRY(bw_fs_devices(copy->fs, count_device, copy));
     if (copy->state->target.file && copy->devices != 1)
         return bw_error_create(BW_ERROR_USAGE,
@@ -298,9 +212,7 @@ static struct bw_error *copy_all(struct copy *copy)
     copy->buffer = malloc(BUFFER);
     if (!copy->buffer)
         return bw_error_no_memory();
-    cmd_progress_expect_trees(copy->fs, false);
-    BW_TRY(bw_used_map_open(copy->fs, &how, &copy->used));
-    BW_TRY(find_history(copy));
+    BW_TRY(copy_find_used(copy->answer->common, copy->fs, copy->state->history, &copy->used));
     return bw_fs_devices(copy->fs, copy_device, copy);
 }
 
@@ -324,6 +236,8 @@ static const char *find_mistake(const struct copy_target_settings *settings)
         return "a copy cannot be written to stdout";
     if (settings->compressed && settings->format != COPY_QCOW2)
         return "--compress is for --format qcow2";
+    if (settings->folder && settings->format == COPY_NBD)
+        return "--format nbd serves at the socket that -o names";
     if (settings->bmap && settings->format != COPY_RAW)
         return "--bmap is for --format raw";
     if (settings->resume && (settings->format != COPY_RAW || !settings->folder))
@@ -343,10 +257,12 @@ static int run(const struct cmd_common *common, void *settings)
     cmd_leave_host(common);
     if (mistake)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", mistake));
+    own.input.log = BW_LOG_IGNORE;
+    if (state->target.format == COPY_NBD)
+        return copy_nbd(&own, state->target.file, state->history);
     struct bw_error *error = state->target.folder ? copy_target_open_folder(&copy.target) : NULL;
     if (error)
         return cmd_fail(common, error);
-    own.input.log = BW_LOG_IGNORE;
     own.writing.folder = state->target.folder;
     own.writing.open_outputs = state->target.file ? copy_target_open_files : NULL;
     own.writing.outputs = &copy.target;
@@ -374,6 +290,9 @@ const struct command cmd_copy = {
         "use, it is copied. Bytes that cannot be read become zeros, and are listed with the\n"
         "files that they belong to, as 'owner --bad-map' does. Nothing is verified: bad blocks\n"
         "are copied, too.\n\n"
+        "-f nbd makes no image, but serves all devices read-only to NBD clients at the socket\n"
+        "FILE, with the ids of devices as export names, until it receives SIGINT, SIGTERM or\n"
+        "SIGHUP. This takes nbdkit and FUSE. Bytes that cannot be read are errors.\n\n"
         "In DIR, an image has the suffix .part until it is complete. --continue continues\n"
         "after an interruption, if the devices have not changed. Existing images are not\n"
         "replaced.\n",
@@ -381,6 +300,7 @@ const struct command cmd_copy = {
                 "  btrfs-walk copy -C copies a.img b.img                 of two devices\n"
                 "  btrfs-walk copy --history -o all.img disk.img         with older generations\n"
                 "  btrfs-walk copy -f qcow2 --compress -o d.qcow2 /dev/sdb  compressed\n"
+                "  btrfs-walk copy -f nbd -o SOCKET disk.img             for qemu-img, nbdcopy\n"
                 "  btrfs-walk copy --bmap -o d.img disk.img              for bmaptool\n",
     .options = options,
     .run = run,

@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 
-const char *const copy_formats[] = {"raw", "qcow2", NULL};
+const char *const copy_formats[] = {"raw", "qcow2", "nbd", NULL};
 static const char *const suffixes[] = {"img", "qcow2"};
 
 /* Files of the folder. */

@@ -7,8 +7,8 @@
 #include "export/bmap.h"
 #include "export/qcow2.h"
 
-/** Formats, in the order of copy_formats. */
-enum copy_format { COPY_RAW, COPY_QCOW2 };
+/** Formats, in the order of copy_formats. COPY_NBD writes nothing. */
+enum copy_format { COPY_RAW, COPY_QCOW2, COPY_NBD };
 extern const char *const copy_formats[];
 
 struct copy_target_settings {

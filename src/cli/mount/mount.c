@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The mount command. Like every command, it opens the image in the sandbox. A child process that
- * was started before mounts and unmounts (mount_process.c). With --background, all of this happens
- * in another child, and the command ends when the mount is ready.
- */
+/* The mount command. With --background, a child process mounts (mounting.c), and the command ends
+ * when the mount is ready. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,17 +8,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "cli/command.h"
 #ifdef BW_FUSE
-#include "cli/mount/mount_process.h"
-#include "mount/mount.h"
+#include "cli/mount/mounting.h"
 #endif
 
 struct mount_state {
     const char *subvolume;
-    bool background, allow_other;
+    bool background, allow_other, devices;
     const char *user, *group;
 };
 
@@ -29,6 +24,9 @@ static const struct cmd_option options[] = {
     {0, "subvol", "NAME|ID",
      "mount this subvolume (path, id or 'default') at DIR (default: the top-level one)",
      CMD_TEXT(struct mount_state, subvolume)},
+    {0, "devices", NULL,
+     "show each device as a file DIR/DEVID, with holes where nothing is in use, instead of files",
+     CMD_FLAG(struct mount_state, devices)},
     {0, "background", NULL, "mount, then continue in the background until DIR is unmounted",
      CMD_FLAG(struct mount_state, background)},
     {0, "allow-other", NULL,
@@ -42,105 +40,42 @@ static const struct cmd_option options[] = {
 
 #ifdef BW_FUSE
 
-/* The state while mounting. */
-struct mounting {
-    const struct cmd_common *common;
+/* The state of the command. */
+struct mount_run {
     const struct mount_state *state;
-    struct bw_mount_options options;
-    char *directory; /* absolute */
-    int channel;
+    struct mounting mounting;
     int ready;   /* with --background: pipe to the first process, which waits for the mount;
                   * otherwise -1 */
     int nowhere; /* with --background: /dev/null */
 };
 
-/* Escapes commas and backslashes, which are special in a list of options. */
-static void append_escaped(struct bw_buffer *list, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == ',' || *text == '\\')
-            bw_buffer_append_byte(list, '\\');
-        bw_buffer_append_byte(list, *text);
-    }
-}
-
-/* The image is not trusted: device nodes and setuid bits in it have no effect. */
-static struct bw_error *start_mount_process(void *context, const struct bw_fs *planned)
-{
-    struct mounting *mounting = context;
-    const struct cmd_common *common = mounting->common;
-    BW_AUTO_BUFFER struct bw_buffer list = {0};
-    (void)planned;
-    bw_mount_prepare();
-    bw_buffer_format(&list, "ro,nosuid,nodev,noatime,subtype=btrfs-walk,%sfsname=",
-                     mounting->state->allow_other ? "allow_other,default_permissions," : "");
-    append_escaped(&list, common->input.image_count ? common->input.images[0] : "btrfs-walk");
-    bw_buffer_append_byte(&list, '\0');
-    if (list.failed)
-        return bw_error_no_memory();
-    return mount_process_start(mounting->directory, list.data, &mounting->channel);
-}
-
 /* Reports to the first process that the mount is ready. If stderr is a file, messages are still
  * written to it. */
-static void go_to_background(const struct mounting *mounting)
+static void go_to_background(struct mounting *mounting)
 {
+    const struct mount_run *run = mounting->context;
     struct stat status;
     const bool has_file = fstat(STDERR_FILENO, &status) == 0 && S_ISREG(status.st_mode);
-    if (mounting->ready < 0)
+    if (run->ready < 0)
         return;
     for (int stream = STDIN_FILENO; stream <= (has_file ? STDOUT_FILENO : STDERR_FILENO); stream++)
-        dup2(mounting->nowhere, stream);
-    if (chdir("/") || write(mounting->ready, "", 1) != 1) /* the first process has ended */
+        dup2(run->nowhere, stream);
+    if (chdir("/") || write(run->ready, "", 1) != 1) /* the first process has ended */
         cmd_note(mounting->common, bw_error_no_memory());
-    close(mounting->ready);
+    close(run->ready);
 }
 
-static struct bw_error *serve(struct mounting *mounting, struct bw_mount *mount)
+static struct bw_error *prepare(struct mounting *mounting, struct bw_fs *fs)
 {
-    int descriptor;
-    BW_TRY(mount_process_mount(mounting->channel, mounting->directory, &descriptor));
-    go_to_background(mounting);
-    return bw_mount_serve(mount, descriptor);
-}
-
-static struct bw_error *find_top(const struct mounting *mounting, struct bw_fs *fs,
-                                 const struct bw_subvolume **top)
-{
-    const char *name = mounting->state->subvolume;
-    if (name)
-        return bw_subvolume_by_name(fs, name, top);
+    const struct mount_state *state = ((struct mount_run *)mounting->context)->state;
+    const struct bw_used_options how = {.struct_size = sizeof how, .files = true};
+    const struct bw_subvolume **top = &mounting->options.top;
+    if (state->devices)
+        return bw_used_map_open(fs, &how, &mounting->options.used);
+    if (state->subvolume)
+        return bw_subvolume_by_name(fs, state->subvolume, top);
     *top = bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME);
     return *top ? NULL : bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
-}
-
-static struct bw_error *mount_image(struct mounting *mounting, struct bw_fs *fs)
-{
-    struct bw_mount *mount;
-    BW_TRY(find_top(mounting, fs, &mounting->options.top));
-    BW_TRY(bw_mount_create(fs, &mounting->options, &mount));
-    struct bw_error *error = serve(mounting, mount);
-    bw_mount_destroy(mount);
-    return error;
-}
-
-static int run_mount(struct mounting *mounting)
-{
-    struct cmd_common common = *mounting->common;
-    struct cmd_session session;
-    common.writing.open_outputs = start_mount_process;
-    common.writing.outputs = mounting;
-    common.writing.serves = true;
-    int status = cmd_open(&common, &session);
-    if (!status) {
-        struct bw_error *error = mount_image(mounting, session.fs);
-        int failure = error ? cmd_fail(&common, error) : STATUS_OK;
-        status = cmd_close(&common, &session);
-        status = failure ? failure : status;
-    }
-    if (mounting->channel >= 0)
-        mount_process_end(mounting->channel);
-    return status;
 }
 
 /* Waits for the mount in the first process. */
@@ -159,21 +94,22 @@ static int wait_for_mount(pid_t child, int ready)
     return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_CANNOT;
 }
 
-static int run_in_background(struct mounting *mounting)
+static int run_in_background(struct mount_run *run)
 {
+    const struct cmd_common *common = run->mounting.common;
     int ends[2];
-    mounting->nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (mounting->nowhere < 0 || pipe2(ends, O_CLOEXEC))
-        return cmd_fail(mounting->common, bw_error_from_errno(errno, "cannot make a pipe"));
+    run->nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (run->nowhere < 0 || pipe2(ends, O_CLOEXEC))
+        return cmd_fail(common, bw_error_from_errno(errno, "cannot make a pipe"));
     const pid_t child = fork();
     if (child < 0)
-        return cmd_fail(mounting->common, bw_error_from_errno(errno, "cannot start a process"));
+        return cmd_fail(common, bw_error_from_errno(errno, "cannot start a process"));
     close(ends[child ? 1 : 0]);
     if (child)
         return wait_for_mount(child, ends[0]);
     setsid();
-    mounting->ready = ends[1];
-    return run_mount(mounting);
+    run->ready = ends[1];
+    return mounting_run(&run->mounting);
 }
 
 static struct bw_error *parse_id(const char *option, const char *text, bool *given, uint32_t *id)
@@ -186,34 +122,48 @@ static struct bw_error *parse_id(const char *option, const char *text, bool *giv
     return NULL;
 }
 
-static struct bw_error *check_options(struct mounting *mounting)
+static struct bw_error *check_options(struct mount_run *run)
 {
-    const struct cmd_common *common = mounting->common;
-    struct bw_mount_options *wanted = &mounting->options;
+    const struct mount_state *state = run->state;
+    const struct cmd_common *common = run->mounting.common;
+    struct bw_mount_options *wanted = &run->mounting.options;
+    char **directory = &run->mounting.place.directory;
     struct stat status;
-    wanted->checks_permissions = mounting->state->allow_other;
-    BW_TRY(parse_id("uid", mounting->state->user, &wanted->squash_user, &wanted->user));
-    BW_TRY(parse_id("gid", mounting->state->group, &wanted->squash_group, &wanted->group));
+    wanted->checks_permissions = state->allow_other;
+    BW_TRY(parse_id("uid", state->user, &wanted->squash_user, &wanted->user));
+    BW_TRY(parse_id("gid", state->group, &wanted->squash_group, &wanted->group));
+    if (state->devices && state->subvolume)
+        return bw_error_create(BW_ERROR_USAGE, "--devices shows no subvolume");
     if (common->path_count != 1)
         return bw_error_create(BW_ERROR_USAGE, "exactly one DIR is required");
-    mounting->directory = realpath(common->paths[0], NULL);
-    if (!mounting->directory || stat(mounting->directory, &status))
+    *directory = realpath(common->paths[0], NULL);
+    if (!*directory || stat(*directory, &status))
         return bw_error_from_errno(errno, "cannot mount on %s", common->paths[0]);
     return S_ISDIR(status.st_mode)
                ? NULL
                : bw_error_create(BW_ERROR_USAGE, "%s is not a directory", common->paths[0]);
 }
 
+/* The log is not replayed for devices: that would create tree blocks that are not in the image. */
 static int run(const struct cmd_common *common, void *settings)
 {
     const struct mount_state *state = settings;
-    struct mounting mounting = {.common = common, .state = state, .channel = -1, .ready = -1};
+    struct cmd_common own = *common;
+    struct mount_run run = {.state = state,
+                            .mounting = {.common = &own,
+                                         .prepare = prepare,
+                                         .ready = go_to_background,
+                                         .context = &run,
+                                         .channel = -1},
+                            .ready = -1};
+    if (state->devices)
+        own.input.log = BW_LOG_IGNORE;
     cmd_leave_host(common);
-    struct bw_error *error = check_options(&mounting);
+    struct bw_error *error = check_options(&run);
     int status = error               ? cmd_fail(common, error)
-                 : state->background ? run_in_background(&mounting)
-                                     : run_mount(&mounting);
-    free(mounting.directory);
+                 : state->background ? run_in_background(&run)
+                                     : mounting_run(&run.mounting);
+    free(run.mounting.place.directory);
     return status;
 }
 
