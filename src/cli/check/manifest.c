@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/file.h"
 #include "cli/check/check.h"
-#include "cli/export/export.h"
+#include "cli/export/hashing.h"
 #include "export/entry_queue.h"
 #include "export/hash.h"
 

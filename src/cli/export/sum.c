@@ -7,8 +7,7 @@
 #include "base/escape.h"
 #include "btrfs-walk/row_records.h"
 #include "cli/common/answer.h"
-#include "cli/common/monitor.h"
-#include "cli/export/export.h"
+#include "cli/export/hashing.h"
 #include "cli/export/sum_tree.h"
 
 struct sum_state {
@@ -24,7 +23,6 @@ struct sum {
     struct cmd_export export;
     struct cmd_answer answer;
     bool terminal;
-    struct cmd_hashing hashing;
 };
 
 static const struct cmd_option options[] = {
@@ -43,21 +41,11 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static struct bw_error *work(void *context, struct bw_data_reader *reader,
-                             const struct bw_stream_file *file)
+/* Hashing a large file may take long, so the lines before it are printed first. */
+static struct bw_error *flush_lines(void *context)
 {
     struct sum *sum = context;
-    return cmd_hashing_work(&sum->hashing, reader, file);
-}
-
-static struct bw_error *hash_part(void *context, const struct bw_stream_file *file,
-                                  const struct bw_data_part *part)
-{
-    struct sum *sum = context;
-    /* hashing a large file may take long, so print the lines before it first */
-    if (sum->answer.output.gathered.length)
-        BW_TRY(cmd_flush(&sum->answer.output));
-    return cmd_hashing_take(&sum->hashing, file, part);
+    return sum->answer.output.gathered.length ? cmd_flush(&sum->answer.output) : NULL;
 }
 
 /* The path, without the components that the options strip. */
@@ -129,46 +117,23 @@ static struct bw_error *write_row(struct sum *sum, const struct bw_export_entry 
     return cmd_answer_write(&sum->answer, &row, sizeof row, absent);
 }
 
-static struct bw_error *end_file(struct sum *sum, struct bw_export_entry *item)
+static struct bw_error *write_file(void *context, struct bw_export_entry *item)
 {
+    struct sum *sum = context;
     if (*item->hash)
         return sum->answer.rows ? write_row(sum, item) : write_line(sum, item);
     cmd_export_miss_item(&sum->export, item);
     return NULL;
 }
 
-static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
-{
-    struct sum *sum = context;
-    if (complete)
-        cmd_hashing_finish(&sum->hashing, file);
-    struct bw_error *error = complete ? end_file(sum, file->user) : NULL;
-    bw_entry_queue_release(sum->export.queue, file->user);
-    return error;
-}
-
-static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
-{
-    struct sum *sum = context;
-    return cmd_export_next(&sum->export, file, got);
-}
-
 static struct bw_error *sum_files(struct sum *sum)
 {
-    const struct bw_stream stream = {.struct_size = sizeof stream,
-                                     .threads = sum->state->export.walk.threads,
-                                     .next = next,
-                                     .work = work,
-                                     .work_limit = CMD_HASHING_LIMIT,
-                                     .visit = hash_part,
-                                     .finish = finish,
-                                     .context = sum,
-                                     .held = cmd_export_held};
-    cmd_export_expect(&sum->export);
-    struct bw_error *error = cmd_export_start(&sum->export, BW_WALK_FILES, 0);
-    if (!error)
-        error = bw_stream_run(sum->export.session.fs, &stream);
-    return cmd_answer_end(&sum->answer, error);
+    const struct cmd_hashed_files files = {.algorithm = sum->state->algorithm,
+                                           .types = BW_WALK_FILES,
+                                           .before_part = flush_lines,
+                                           .visit = write_file,
+                                           .context = sum};
+    return cmd_answer_end(&sum->answer, cmd_hash_files(&sum->export, &files));
 }
 
 /* Whether the options make sense together. */
@@ -198,11 +163,8 @@ static int run(const struct cmd_common *common, void *state)
     struct bw_error *error = cmd_answer_begin(&sum.answer, common, &plan);
     int status =
         error ? cmd_fail(common, error) : cmd_export_open(common, &sum.state->export, &sum.export);
-    if (!status) {
-        cmd_hashing_init(&sum.hashing, sum.state->algorithm);
+    if (!status)
         status = cmd_export_close(&sum.export, sum_files(&sum));
-        cmd_hashing_free(&sum.hashing);
-    }
     cmd_answer_free(&sum.answer);
     return status;
 }

@@ -10,7 +10,7 @@
 #include "base/escape.h"
 #include "btrfs-walk/row_records.h"
 #include "cli/common/answer.h"
-#include "cli/common/monitor.h"
+#include "cli/export/hashing.h"
 #include "export/tree_hash.h"
 
 /* A running hash. */
@@ -18,7 +18,6 @@ struct sum_tree {
     const struct cmd_sum_tree *wanted;
     struct cmd_export export;
     struct cmd_answer answer;
-    struct cmd_hashing hashing;
     struct bw_tree_hash *tree;
     struct bw_xattr_reader *xattrs;
     struct bw_buffer link;
@@ -58,20 +57,6 @@ const struct cmd_option cmd_sum_tree_options[] = {
 };
 
 /* Entries. */
-
-static struct bw_error *work(void *context, struct bw_data_reader *reader,
-                             const struct bw_stream_file *file)
-{
-    struct sum_tree *sum = context;
-    return cmd_hashing_work(&sum->hashing, reader, file);
-}
-
-static struct bw_error *hash_part(void *context, const struct bw_stream_file *file,
-                                  const struct bw_data_part *part)
-{
-    struct sum_tree *sum = context;
-    return cmd_hashing_take(&sum->hashing, file, part);
-}
 
 static struct bw_error *add_xattrs(struct sum_tree *sum, const struct bw_export_entry *item)
 {
@@ -119,8 +104,9 @@ static bool is_complete(const struct bw_export_entry *item)
     return item->has_inode && !item->error && (item->type != S_IFREG || *item->hash);
 }
 
-static struct bw_error *end_entry(struct sum_tree *sum, struct bw_export_entry *item)
+static struct bw_error *end_entry(void *context, struct bw_export_entry *item)
 {
+    struct sum_tree *sum = context;
     if (!bw_export_entry_name_length(item))
         return NULL; /* the top */
     struct bw_error *error = is_complete(item) ? add_entry(sum, item) : NULL;
@@ -135,38 +121,13 @@ static struct bw_error *end_entry(struct sum_tree *sum, struct bw_export_entry *
     return error;
 }
 
-static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
-{
-    struct sum_tree *sum = context;
-    if (complete)
-        cmd_hashing_finish(&sum->hashing, file);
-    struct bw_error *error = complete ? end_entry(sum, file->user) : NULL;
-    bw_entry_queue_release(sum->export.queue, file->user);
-    return error;
-}
-
-static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
-{
-    struct sum_tree *sum = context;
-    return cmd_export_next(&sum->export, file, got);
-}
-
 static struct bw_error *hash_image(struct sum_tree *sum)
 {
     struct bw_fs *fs = sum->export.session.fs;
-    const struct bw_stream stream = {.struct_size = sizeof stream,
-                                     .threads = sum->export.settings->walk.threads,
-                                     .next = next,
-                                     .work = work,
-                                     .work_limit = CMD_HASHING_LIMIT,
-                                     .visit = hash_part,
-                                     .finish = finish,
-                                     .context = sum,
-                                     .held = cmd_export_held};
+    const struct cmd_hashed_files files = {
+        .algorithm = BW_HASH_SHA256, .types = BW_WALK_ALL, .visit = end_entry, .context = sum};
     BW_TRY(bw_xattr_reader_create(fs, &sum->xattrs));
-    cmd_export_expect(&sum->export);
-    BW_TRY(cmd_export_start(&sum->export, BW_WALK_ALL, 0));
-    BW_TRY(bw_stream_run(fs, &stream));
+    BW_TRY(cmd_hash_files(&sum->export, &files));
     sum->is_incomplete |= bw_fs_status(fs).damages || atomic_load(&sum->export.status);
     return NULL;
 }
@@ -231,7 +192,6 @@ static struct bw_error *hash_and_compare(struct sum_tree *sum)
 
 static void free_all(struct sum_tree *sum)
 {
-    cmd_hashing_free(&sum->hashing);
     bw_tree_hash_destroy(sum->tree);
     bw_xattr_reader_destroy(sum->xattrs);
     bw_buffer_free(&sum->link);
@@ -250,7 +210,6 @@ int cmd_sum_tree(const struct cmd_common *common, const struct cmd_sum_tree *wan
                                  : cmd_answer_begin(&sum.answer, common, &plan);
     int status = error ? cmd_fail(common, error) : cmd_export_open(&reading, settings, &sum.export);
     if (!status) {
-        cmd_hashing_init(&sum.hashing, BW_HASH_SHA256);
         error = hash_and_compare(&sum);
         status = cmd_export_close(&sum.export, cmd_answer_end(&sum.answer, error));
         free_all(&sum);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/export/export.h"
+#include "cli/export/hashing.h"
 #include "cli/common/output.h"
 #include "cli/common/monitor.h"
 #include "export/archive.h"

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Hashes of the files of a stream. */
+#include "cli/export/hashing.h"
+
+#include "base/cleanup.h"
+#include "cli/common/monitor.h"
+
+/* The hash objects are reused, by any thread. */
+
+enum { MOST_SPARE = sizeof((struct cmd_hashing *)0)->spare / sizeof(struct bw_hash *) };
+
+void cmd_hashing_init(struct cmd_hashing *hashing, enum bw_hash_algorithm algorithm)
+{
+    *hashing = (struct cmd_hashing){.algorithm = algorithm};
+    pthread_mutex_init(&hashing->lock, NULL);
+    bw_hash_prepare();
+}
+
+void cmd_hashing_free(struct cmd_hashing *hashing)
+{
+    bw_hash_destroy(hashing->large);
+    while (hashing->spare_count)
+        bw_hash_destroy(hashing->spare[--hashing->spare_count]);
+    pthread_mutex_destroy(&hashing->lock);
+}
+
+static struct bw_error *acquire(struct cmd_hashing *hashing, struct bw_hash **hash)
+{
+    pthread_mutex_lock(&hashing->lock);
+    *hash = hashing->spare_count ? hashing->spare[--hashing->spare_count] : NULL;
+    pthread_mutex_unlock(&hashing->lock);
+    if (!*hash)
+        return bw_hash_create(hashing->algorithm, hash);
+    bw_hash_begin(*hash);
+    return NULL;
+}
+
+static void release(struct cmd_hashing *hashing, struct bw_hash *hash)
+{
+    pthread_mutex_lock(&hashing->lock);
+    if (hashing->spare_count < MOST_SPARE)
+        hashing->spare[hashing->spare_count++] = BW_TAKE(hash);
+    pthread_mutex_unlock(&hashing->lock);
+    bw_hash_destroy(hash);
+}
+
+/* Whether hashing the zeros would take too long, judging by the size and the allocated bytes in the
+ * inode, or by the holes so far. */
+static bool has_too_large_holes(struct bw_export_entry *item, const struct bw_data_part *part)
+{
+    const struct bw_inode *inode = &item->inode;
+    if (part->kind == BW_DATA_HOLE)
+        item->zeros += part->length;
+    return item->zeros > CMD_HASHING_MOST_ZEROS ||
+           (inode->size > inode->bytes && inode->size - inode->bytes > CMD_HASHING_MOST_ZEROS);
+}
+
+static void add_part(struct bw_hash *hash, struct bw_export_entry *item,
+                     const struct bw_data_part *part)
+{
+    if (part->kind == BW_DATA_BYTES)
+        cmd_progress_add(part->length);
+    if (item->error)
+        return; /* a file with an error gets no hash */
+    if (has_too_large_holes(item, part))
+        item->error = bw_error_create(BW_ERROR_USAGE, "not hashed: more than 16 TiB of holes");
+    else if (part->kind == BW_DATA_BYTES)
+        bw_hash_add(hash, part->bytes, (size_t)part->length);
+    else if (part->kind == BW_DATA_HOLE)
+        bw_hash_add_zeros(hash, part->length);
+    else
+        cmd_export_note_bad(item, part);
+}
+
+/* A file that is hashed in one piece. */
+struct whole {
+    struct bw_hash *hash;
+    struct bw_export_entry *item;
+};
+
+static struct bw_error *hash_part_of_whole(void *context, const struct bw_data_part *part)
+{
+    const struct whole *whole = context;
+    add_part(whole->hash, whole->item, part);
+    return NULL;
+}
+
+struct bw_error *cmd_hashing_work(struct cmd_hashing *hashing, struct bw_data_reader *reader,
+                                  const struct bw_stream_file *file)
+{
+    struct whole whole = {.item = file->user};
+    if (!file->length)
+        return NULL; /* its inode is lost, so nothing is known about its data */
+    BW_TRY(acquire(hashing, &whole.hash));
+    struct bw_error *error =
+        bw_data_read(reader, &file->data, 0, UINT64_MAX, hash_part_of_whole, &whole);
+    if (!error && !whole.item->error)
+        bw_hash_end(whole.hash, whole.item->hash);
+    release(hashing, whole.hash);
+    return error;
+}
+
+struct bw_error *cmd_hashing_take(struct cmd_hashing *hashing, const struct bw_stream_file *file,
+                                  const struct bw_data_part *part)
+{
+    if (!hashing->large)
+        BW_TRY(acquire(hashing, &hashing->large));
+    add_part(hashing->large, file->user, part);
+    return NULL;
+}
+
+void cmd_hashing_finish(struct cmd_hashing *hashing, const struct bw_stream_file *file)
+{
+    struct bw_export_entry *item = file->user;
+    if (!hashing->large)
+        return;
+    if (!item->error)
+        bw_hash_end(hashing->large, item->hash);
+    release(hashing, BW_TAKE(hashing->large));
+}
+
+/* A walk whose files are hashed. */
+struct hashed_walk {
+    struct cmd_export *export;
+    const struct cmd_hashed_files *files;
+    struct cmd_hashing hashing;
+};
+
+static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct hashed_walk *walk = context;
+    return cmd_export_next(walk->export, file, got);
+}
+
+static struct bw_error *hash_file(void *context, struct bw_data_reader *reader,
+                                  const struct bw_stream_file *file)
+{
+    struct hashed_walk *walk = context;
+    return cmd_hashing_work(&walk->hashing, reader, file);
+}
+
+static struct bw_error *hash_part(void *context, const struct bw_stream_file *file,
+                                  const struct bw_data_part *part)
+{
+    struct hashed_walk *walk = context;
+    if (walk->files->before_part)
+        BW_TRY(walk->files->before_part(walk->files->context));
+    return cmd_hashing_take(&walk->hashing, file, part);
+}
+
+static struct bw_error *finish_file(void *context, const struct bw_stream_file *file, bool complete)
+{
+    struct hashed_walk *walk = context;
+    if (complete)
+        cmd_hashing_finish(&walk->hashing, file);
+    struct bw_error *error = complete ? walk->files->visit(walk->files->context, file->user) : NULL;
+    bw_entry_queue_release(walk->export->queue, file->user);
+    return error;
+}
+
+struct bw_error *cmd_hash_files(struct cmd_export *export, const struct cmd_hashed_files *files)
+{
+    struct hashed_walk walk = {.export = export, .files = files};
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = export->settings->walk.threads,
+                                     .next = next_file,
+                                     .work = hash_file,
+                                     .work_limit = CMD_HASHING_LIMIT,
+                                     .visit = hash_part,
+                                     .finish = finish_file,
+                                     .context = &walk,
+                                     .held = cmd_export_held};
+    cmd_export_expect(export);
+    BW_TRY(cmd_export_start(export, files->types, 0));
+    cmd_hashing_init(&walk.hashing, files->algorithm);
+    struct bw_error *error = bw_stream_run(export->session.fs, &stream);
+    cmd_hashing_free(&walk.hashing);
+    return error;
+}
