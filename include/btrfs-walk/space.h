@@ -399,9 +399,9 @@ struct bw_free_options {
     void *context;
 };
 
-/** Lists free ranges: those of chunks by logical address, then those of devices. Reads all trees,
- * each block once. Lost blocks are reported: data that only they show count as hidden, or as free
- * if the extent tree is damaged, too. */
+/** Lists free ranges: those of chunks by logical address, then those of devices. Free is what
+ * bw_used_map_open() does not find in use. Lost blocks are reported: data that only they show count
+ * as hidden, and so does everything in a chunk whose free space is unknown. */
 struct bw_error *bw_free_ranges(struct bw_fs *fs, const struct bw_free_options *options);
 
 /** Reads a free range. The offsets of the parts begin with 0; holes of an image file are holes.

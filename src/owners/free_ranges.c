@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Free ranges: all addresses whose contents no file shows. The extent tree and all other trees
- * mark addresses as used, so a damaged extent tree does not make used space look free. The trees
- * of files mark the shown parts of extents. Memory: the ranges in use, joined where
- * they touch.
+ * Free ranges: all addresses whose contents no file shows. They are the complement of the space in
+ * use (used_space.h), and the parts of it that neither a tree consists of nor a file shows.
  */
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/range_set.h"
 #include "base/struct_size.h"
@@ -17,10 +14,7 @@
 #include "owners/owner_search.h"
 #include "owners/ranges.h"
 #include "owners/tree_list.h"
-
-struct chunk_range {
-    uint64_t logical, length;
-};
+#include "owners/used_space.h"
 
 /* A running search. */
 struct free_search {
@@ -29,31 +23,21 @@ struct free_search {
     struct bw_tree_list trees;
     const struct bw_listed_tree *tree; /* the present one */
     struct bw_block_set seen;          /* blocks that were read for any tree */
-    struct bw_range_set used, shown, preallocated;
-    struct chunk_range *chunks;
-    size_t chunk_count, chunk_capacity;
+    struct bw_used_map *used;
+    struct bw_range_set shown, preallocated;
     struct bw_error *failure; /* of a function that cannot return it */
 };
 
 const char *const bw_free_kind_names[] = {"free",         "unused",      "hidden",
                                           "preallocated", "unallocated", NULL};
 
-/* Ranges in use. */
+/* What files show. */
 
 static struct bw_error *add_span(struct bw_range_set *set, uint64_t start, uint64_t length)
 {
     if (!length || length > UINT64_MAX - start)
         return NULL;
     return bw_range_set_add(set, start, start + length) ? NULL : bw_error_no_memory();
-}
-
-static struct bw_error *add_extent_item(struct free_search *search, const struct bw_key *key)
-{
-    if (key->type == BW_EXTENT_ITEM)
-        return add_span(&search->used, key->objectid, key->offset);
-    if (key->type == BW_METADATA_ITEM)
-        return add_span(&search->used, key->objectid, search->fs->reader.nodesize);
-    return NULL;
 }
 
 /* A file needs all bytes of a compressed extent, even if it shows only a part. */
@@ -66,7 +50,7 @@ static struct bw_error *add_file_extent(struct free_search *search, const struct
     const uint64_t into = bw_get64(disk->offset), shown = bw_get64(disk->num_bytes);
     if (!extent || length > UINT64_MAX - extent)
         return NULL;
-    BW_TRY(add_span(&search->used, extent, length));
+    BW_TRY(bw_used_map_refer(search->used, BW_USED_DATA, extent, length));
     struct bw_range_set *set =
         disk->type == BW_FILE_EXTENT_PREALLOC ? &search->preallocated : &search->shown;
     if (disk->compression || into > length || shown > length - into)
@@ -80,28 +64,28 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
     struct bw_item item;
     if (search->failure)
         return BW_TAKE(search->failure);
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
         if (bw_owner_has_files(search->tree) && item.key.type == BW_EXTENT_DATA)
             BW_TRY(add_file_extent(search, &item));
-        else if (search->tree->tree.id == BW_EXTENT_TREE)
-            BW_TRY(add_extent_item(search, &item.key));
-    }
     return NULL;
 }
 
+/* Leaves of trees without files are not read: it is enough to know where they are. */
 static bool is_read(void *context, const struct bw_block_pointer *pointer)
 {
     struct free_search *search = context;
+    const uint32_t size = search->fs->reader.nodesize;
     bool is_new = false;
     if (search->failure || bw_tree_has_dropped(search->tree, pointer))
         return false;
     if (!bw_block_set_add(&search->seen, pointer->bytenr, &is_new))
         search->failure = bw_error_no_memory();
     if (is_new && !search->failure)
-        search->failure = add_span(&search->used, pointer->bytenr, search->fs->reader.nodesize);
+        search->failure = bw_used_map_refer(search->used, BW_USED_METADATA, pointer->bytenr, size);
     if (is_new && !search->failure)
-        search->failure = add_span(&search->shown, pointer->bytenr, search->fs->reader.nodesize);
-    return is_new && !search->failure;
+        search->failure = add_span(&search->shown, pointer->bytenr, size);
+    return is_new && !search->failure &&
+           (pointer->expectation.level || bw_owner_has_files(search->tree));
 }
 
 static struct bw_error *on_lost(void *context, const struct bw_block_pointer *pointer,
@@ -125,10 +109,9 @@ static struct bw_error *read_trees(struct free_search *search)
         struct bw_error *error = bw_tree_scan(&search->fs->reader, &search->tree->tree, &scan);
         BW_TRY(bw_error_first(error, BW_TAKE(search->failure)));
     }
-    bw_range_set_join(&search->used);
     bw_range_set_join(&search->shown);
     bw_range_set_join(&search->preallocated);
-    return NULL;
+    return bw_used_map_join(search->used);
 }
 
 /* Delivery. */
@@ -146,7 +129,7 @@ static bool find_kind(const struct free_search *search, uint64_t at, uint64_t *e
                       enum bw_free_kind *kind)
 {
     *kind = BW_FREE_SPACE;
-    if (!bw_range_set_has(&search->used, at, end))
+    if (bw_used_kind_at(search->used, at, end) == BW_USED_FREE)
         return true;
     if (bw_range_set_has(&search->shown, at, end))
         return false;
@@ -155,7 +138,7 @@ static bool find_kind(const struct free_search *search, uint64_t at, uint64_t *e
     return true;
 }
 
-static struct bw_error *list_chunk(struct free_search *search, const struct chunk_range *chunk)
+static struct bw_error *list_chunk(struct free_search *search, const struct bw_used_chunk *chunk)
 {
     const uint64_t chunk_end = chunk->logical + chunk->length;
     struct bw_free_range before = {0};
@@ -193,24 +176,20 @@ static struct bw_error *list_devices(struct free_search *search)
     return error;
 }
 
-static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
+static struct bw_error *list_chunks(struct free_search *search)
 {
-    struct free_search *search = context;
-    if (!BW_ARRAY_RESERVE(search->chunks, search->chunk_count, search->chunk_capacity))
-        return bw_error_no_memory();
-    search->chunks[search->chunk_count++] = (struct chunk_range){chunk->logical, chunk->length};
+    BW_TRY(bw_used_map_open(search->fs, NULL, &search->used));
+    BW_TRY(read_trees(search));
+    for (size_t i = 0; i < search->used->chunk_count; i++)
+        BW_TRY(list_chunk(search, &search->used->chunks[i]));
     return NULL;
 }
 
 static struct bw_error *list_all(struct free_search *search)
 {
     const unsigned in_chunks = ~(1U << BW_FREE_UNALLOCATED);
-    if (search->options.kinds & in_chunks) {
-        BW_TRY(bw_fs_chunks(search->fs, add_chunk, search));
-        BW_TRY(read_trees(search));
-    }
-    for (size_t i = 0; i < search->chunk_count; i++)
-        BW_TRY(list_chunk(search, &search->chunks[i]));
+    if (search->options.kinds & in_chunks)
+        BW_TRY(list_chunks(search));
     return search->options.kinds & ~in_chunks ? list_devices(search) : NULL;
 }
 
@@ -221,11 +200,10 @@ struct bw_error *bw_free_ranges(struct bw_fs *fs, const struct bw_free_options *
     if (!search.options.kinds)
         search.options.kinds = BW_FREE_ALL;
     struct bw_error *error = list_all(&search);
-    bw_range_set_free(&search.used);
+    bw_used_map_close(search.used);
     bw_range_set_free(&search.shown);
     bw_range_set_free(&search.preallocated);
     bw_map_free(&search.seen.words);
     free(search.trees.entries);
-    free(search.chunks);
     return error;
 }

@@ -141,8 +141,11 @@ struct bw_stream_part {
 static void step(struct bw_item_stream *stream, struct bw_stream_part *part)
 {
     part->after_loss = false;
-    while ((part->ended = !bw_item_range_next(&part->range)) == false && part->range.error)
-        part->after_loss = stream->lost = true; /* `trees` reports it */
+    while ((part->ended = !bw_item_range_next(&part->range)) == false && part->range.error) {
+        part->after_loss = stream->lost = true;
+        if (stream->reporting)
+            bw_fs_report_range(stream->reporting, &part->range);
+    }
 }
 
 static void choose(struct bw_item_stream *stream)
@@ -172,7 +175,8 @@ struct bw_error *bw_item_stream_begin(struct bw_item_stream *stream, struct bw_f
     size_t count = 0;
     for (size_t i = 0; i < list->count; i++)
         count += list->entries[i].tree.id == id;
-    *stream = (struct bw_item_stream){.tree = id, .ended = true};
+    *stream =
+        (struct bw_item_stream){.tree = id, .ended = true, .reporting = list->report ? fs : NULL};
     stream->parts = calloc(count + 1, sizeof *stream->parts);
     if (!stream->parts)
         return bw_error_no_memory();

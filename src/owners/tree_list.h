@@ -25,6 +25,7 @@ struct bw_listed_tree {
 struct bw_tree_list {
     struct bw_listed_tree *entries; /**< the trees in the superblock, then by key */
     size_t count, capacity;
+    bool report; /**< streams of these trees report lost blocks; set by the caller */
 };
 
 /** Fills an empty list: the trees of the superblock, then one for each ROOT_ITEM. Does nothing if
@@ -62,6 +63,7 @@ struct bw_item_stream {
     bool lost;       /**< so far, anything */
 
     /* Private. */
+    struct bw_fs *reporting; /* NULL: losses are not reported */
     struct bw_stream_part *parts;
     size_t count, present;
 };

@@ -123,8 +123,9 @@ static enum bw_used_kind kind_in_chunk(const struct bw_used_map *map,
                                        uint64_t *end)
 {
     uint64_t until = range->logical + *end;
-    const enum bw_used_kind kind =
-        bw_used_kind_at(map, range->type, range->logical + offset, &until);
+    if (!(range->type & (BW_GROUP_DATA | BW_GROUP_METADATA)))
+        return BW_USED_SYSTEM;
+    const enum bw_used_kind kind = bw_used_kind_at(map, range->logical + offset, &until);
     *end = until - range->logical;
     return kind;
 }

@@ -44,16 +44,11 @@ const char *bw_used_kind_name(enum bw_used_kind kind)
 /* Mixed chunks count as data where only the free space tree is known. */
 static enum bw_used_kind kind_of_chunk(uint64_t type)
 {
-    if (type & BW_GROUP_DATA)
-        return BW_USED_DATA;
-    return type & BW_GROUP_METADATA ? BW_USED_METADATA : BW_USED_SYSTEM;
+    return type & BW_GROUP_DATA ? BW_USED_DATA : BW_USED_METADATA;
 }
 
-enum bw_used_kind bw_used_kind_at(const struct bw_used_map *map, uint64_t type, uint64_t logical,
-                                  uint64_t *end)
+enum bw_used_kind bw_used_kind_at(const struct bw_used_map *map, uint64_t logical, uint64_t *end)
 {
-    if (kind_of_chunk(type) == BW_USED_SYSTEM)
-        return BW_USED_SYSTEM;
     for (enum bw_used_kind kind = BW_USED_LOG; kind < BW_USED_SETS; kind++)
         if (bw_range_set_has(&map->sets[kind], logical, end))
             return kind;
@@ -110,7 +105,7 @@ struct free_group {
 static struct bw_error *end_group(struct free_group *group)
 {
     struct bw_used_chunk *chunk = BW_TAKE(group->chunk);
-    if (!chunk || chunk->kind == BW_USED_SYSTEM)
+    if (!chunk)
         return NULL;
     return add(&group->map->sets[chunk->kind], group->from, chunk->logical + chunk->length);
 }
@@ -136,8 +131,7 @@ static struct bw_error *add_free(struct free_group *group, uint64_t start, uint6
         end = chunk->logical + chunk->length;
     if (start < group->from || start >= end)
         return NULL;
-    if (chunk->kind != BW_USED_SYSTEM)
-        BW_TRY(add(&group->map->sets[chunk->kind], group->from, start));
+    BW_TRY(add(&group->map->sets[chunk->kind], group->from, start));
     group->from = end;
     return NULL;
 }
@@ -193,7 +187,7 @@ static struct bw_error *add_unknown(struct bw_used_map *map, uint64_t start, uin
         const struct bw_used_chunk *chunk = &map->chunks[i];
         if (chunk->logical >= end)
             break;
-        if (!chunk->free_known && chunk->kind != BW_USED_SYSTEM)
+        if (!chunk->free_known)
             BW_TRY(add(&map->sets[chunk->kind], chunk->logical, chunk->logical + chunk->length));
     }
     return NULL;
@@ -250,30 +244,30 @@ struct tree_walk {
 /* Whether the extent tree or the free space tree has a whole range as in use. */
 static bool is_known(const struct bw_used_map *map, uint64_t start, uint64_t end)
 {
-    const size_t i = chunk_at(map, start);
-    if (i < map->chunk_count && map->chunks[i].logical <= start &&
-        map->chunks[i].kind == BW_USED_SYSTEM)
-        return true;
     while (start < end) {
         uint64_t until = end;
-        if (bw_used_kind_at(map, BW_GROUP_DATA, start, &until) == BW_USED_FREE)
+        if (bw_used_kind_at(map, start, &until) == BW_USED_FREE)
             return false;
         start = until;
     }
     return true;
 }
 
-/* Adds space that a tree refers to; with the lock. */
-static void add_reference(struct tree_walk *walk, uint64_t start, uint64_t length, uint32_t value,
-                          enum bw_used_kind kind)
+struct bw_error *bw_used_map_refer(struct bw_used_map *map, enum bw_used_kind kind, uint64_t start,
+                                   uint64_t length)
 {
     uint64_t end;
     if (__builtin_add_overflow(start, length, &end))
         end = UINT64_MAX;
-    if (is_known(walk->map, start, end))
-        return;
+    return is_known(map, start, end) ? NULL : add(&map->added[kind], start, end);
+}
+
+/* Adds space that a tree refers to; with the lock. */
+static void add_reference(struct tree_walk *walk, uint64_t start, uint64_t length, uint32_t value,
+                          enum bw_used_kind kind)
+{
     struct bw_error *error =
-        add(&walk->map->added[value & OF_LOG ? BW_USED_LOG : kind], start, end);
+        bw_used_map_refer(walk->map, value & OF_LOG ? BW_USED_LOG : kind, start, length);
     if (error)
         walk->reader.no_memory = true;
     bw_error_free(error);
@@ -388,7 +382,7 @@ static void join_sets(struct bw_used_map *map)
         bw_range_set_join(&map->sets[kind]);
 }
 
-static struct bw_error *add_found(struct bw_used_map *map)
+struct bw_error *bw_used_map_join(struct bw_used_map *map)
 {
     for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
         for (size_t i = 0; i < map->added[kind].count; i++)
@@ -433,7 +427,7 @@ static struct bw_error *follow_moves(struct bw_used_map *map)
     if (!tree.root.bytenr)
         return NULL;
     BW_TRY(bw_fs_items(map->fs, &tree, (struct bw_key){0}, BW_KEY_MAX, add_moved, map));
-    return add_found(map);
+    return bw_used_map_join(map);
 }
 
 /* Opening. */
@@ -447,9 +441,10 @@ static struct bw_error *find_used_space(struct bw_used_map *map, struct bw_tree_
     BW_TRY(read_free_space(map, trees));
     BW_TRY(read_extents(map, trees));
     join_sets(map);
-    BW_TRY(bw_tree_list_load_log(map->fs, trees));
+    if (!map->fs->is_past)
+        BW_TRY(bw_tree_list_load_log(map->fs, trees));
     BW_TRY(walk_trees(map, trees));
-    BW_TRY(add_found(map));
+    BW_TRY(bw_used_map_join(map));
     return follow_moves(map);
 }
 
@@ -457,7 +452,7 @@ struct bw_error *bw_used_map_open(struct bw_fs *fs, const struct bw_used_options
                                   struct bw_used_map **result)
 {
     static const struct bw_used_options none = {.struct_size = sizeof none};
-    struct bw_tree_list trees = {0};
+    struct bw_tree_list trees = {.report = true};
     struct bw_used_map *map = *result = calloc(1, sizeof *map);
     if (!map)
         return bw_error_no_memory();

@@ -13,7 +13,7 @@
 /** A chunk. */
 struct bw_used_chunk {
     uint64_t logical, length;
-    enum bw_used_kind kind; /**< of its contents, where nothing more precise is known */
+    enum bw_used_kind kind; /**< of its contents, where the extent tree is not known */
     bool free_known;        /**< the free space tree lists the free ranges in it */
 };
 
@@ -31,14 +31,18 @@ struct bw_used_map {
     size_t chunk_count, chunk_capacity;
     bool chunks_lost; /**< the chunk tree is incomplete */
     struct bw_range_set sets[BW_USED_SETS];
-    struct bw_range_set added[BW_USED_SETS]; /**< space that the extent tree lacks */
+    struct bw_range_set added[BW_USED_SETS]; /**< what trees refer to although it is not in use */
     struct bw_used_extra *extras;
     size_t extra_count, extra_capacity;
 };
 
-/** The kind of the space at an address in a chunk; BW_USED_FREE if it is not in use. `*end` is cut
- * to where that changes. */
-enum bw_used_kind bw_used_kind_at(const struct bw_used_map *map, uint64_t type, uint64_t logical,
-                                  uint64_t *end);
+/** The kind of the space at an address in a chunk; BW_USED_FREE if it is not in use, also in system
+ * chunks. `*end` is cut to where that changes. */
+enum bw_used_kind bw_used_kind_at(const struct bw_used_map *map, uint64_t logical, uint64_t *end);
+
+/** Adds what a tree refers to, if it is not in use. bw_used_map_join() makes it count. */
+struct bw_error *bw_used_map_refer(struct bw_used_map *map, enum bw_used_kind kind, uint64_t start,
+                                   uint64_t length);
+struct bw_error *bw_used_map_join(struct bw_used_map *map);
 
 #endif
