@@ -18,6 +18,7 @@
 #include "ondisk/superblock.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/partition_table.h"
+#include "xlators/layout/verity_tree.h"
 
 enum { ROUNDS = 64 }; /* more levels cannot be meant seriously */
 
@@ -149,7 +150,7 @@ static bool is_disk_of_btrfs(const struct building *building, struct bw_xlator *
         is_one = none || partition->btrfs || !partition->room;
     }
     bw_disk_free(disk);
-    return is_one;
+    return is_one && !building->options->verity_root_hash;
 }
 
 static bool is_a(const struct building *building, const struct bw_container_type *type,
@@ -231,9 +232,10 @@ static struct bw_error *name_layer(const struct bw_graph *graph, const struct gr
     return bw_error_no_memory();
 }
 
-static struct bw_error *describe_layer(struct bw_xlator *layer, const struct group *group,
-                                       const char *volume)
+static struct bw_error *describe_layer(const struct building *building, struct bw_xlator *layer,
+                                       const struct group *group, const char *volume)
 {
+    const char *root_hash = building->options->verity_root_hash;
     BW_TRY(bw_layer_set_type(layer, group->type->layer, nowhere));
     for (size_t i = 0; i < group->count; i++)
         BW_TRY(bw_layer_add_child(layer, bw_xlator_name(group->devices[i]), nowhere));
@@ -241,6 +243,8 @@ static struct bw_error *describe_layer(struct bw_xlator *layer, const struct gro
         BW_TRY(bw_layer_add_child(layer, bw_xlator_name(group->header), nowhere));
     if (volume)
         BW_TRY(bw_layer_set_option(layer, group->type->option, nowhere, volume, nowhere));
+    if (group->type == &bw_verity_container && root_hash)
+        BW_TRY(bw_layer_set_option(layer, "root-hash", nowhere, root_hash, nowhere));
     return bw_graph_check_layer(layer);
 }
 
@@ -253,7 +257,7 @@ static struct bw_error *add_layer(const struct building *building, const struct 
     BW_AUTO_FREE char *name = NULL;
     BW_TRY(name_layer(graph, group, volume, &name));
     BW_TRY(bw_graph_add(graph, bw_graph_index(building->map), name, nowhere, &layer));
-    struct bw_error *error = describe_layer(layer, group, volume);
+    struct bw_error *error = describe_layer(building, layer, group, volume);
     if (!error)
         error = bw_layer_start(layer);
     if (error)
@@ -347,6 +351,69 @@ static struct bw_error *open_container(const struct building *building, const st
     return NULL;
 }
 
+/* Hash devices of dm-verity, which say nothing about the data device except its hashes. */
+
+static bool is_hash_device(const struct building *building, struct bw_xlator *device)
+{
+    return bw_verity_has_superblock(&building->frame, device, 0);
+}
+
+/* The child of the map whose data have the hashes of a hash device; NULL: none. */
+static struct bw_xlator *find_data_device(const struct building *building,
+                                          const struct bw_verity_tree *tree)
+{
+    for (size_t i = 0; i < bw_xlator_child_count(building->map); i++) {
+        struct bw_xlator *child = bw_xlator_child(building->map, i);
+        if (child != tree->device && !has_layer(child, &bw_verity_container) &&
+            bw_verity_fits(&building->frame, tree, child))
+            return child;
+    }
+    return NULL;
+}
+
+/* Finds the data device of a hash device. If the disk has several systems, the root hash decides
+ * which hash device is used. */
+static struct bw_error *match_hash_device(const struct building *building, struct bw_xlator *hashes,
+                                          struct bw_xlator **data)
+{
+    const char *root_hash = building->options->verity_root_hash;
+    struct bw_verity_tree tree = {.device = NULL};
+    struct bw_error *error = bw_verity_open(&building->frame, hashes, 0, &tree);
+    if (!error && root_hash)
+        error = bw_verity_set_root(&building->frame, &tree, root_hash);
+    *data = error ? NULL : find_data_device(building, &tree);
+    bw_verity_close(&tree);
+    return error;
+}
+
+/* Puts the layer above a data device and its hash device. */
+static struct bw_error *join_hash_device(const struct building *building, struct bw_xlator *hashes,
+                                         bool *changed)
+{
+    struct bw_xlator *data;
+    struct bw_error *error = match_hash_device(building, hashes, &data);
+    const struct group group = {&bw_verity_container, &data, 1, hashes};
+    if (error && error->code != BW_ERROR_NO_MEMORY)
+        return add_failure(building->stack, hashes, error);
+    if (error || !data)
+        return error;
+    *changed = true;
+    BW_TRY(open_container(building, &group));
+    bw_layer_remove_child(building->map, child_index(building->map, hashes));
+    return NULL;
+}
+
+static struct bw_error *join_hash_devices(const struct building *building, bool *changed)
+{
+    const size_t count = bw_xlator_child_count(building->map);
+    for (size_t i = count > 1 ? count : 0; i-- > 0;) {
+        struct bw_xlator *device = bw_xlator_child(building->map, i);
+        if (!failure_of(building->stack, device) && is_hash_device(building, device))
+            BW_TRY(join_hash_device(building, device, changed));
+    }
+    return NULL;
+}
+
 /* Rounds. */
 
 static bool is_same_container(const struct found *a, const struct found *b)
@@ -398,10 +465,11 @@ static struct bw_error *open_found(const struct building *building, struct bw_xl
 
 static struct bw_error *run_round(const struct building *building, bool *changed)
 {
+    *changed = false;
+    BW_TRY(join_hash_devices(building, changed));
     const size_t count = bw_xlator_child_count(building->map);
     BW_AUTO_FREE struct bw_xlator **devices = calloc(count + 1, sizeof(struct bw_xlator *));
     BW_AUTO_FREE struct found *found = calloc(count + 1, sizeof *found);
-    *changed = false;
     if (!devices || !found)
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++) {
@@ -435,13 +503,31 @@ static bool has_failed(const struct building *building, const struct bw_xlator *
                         !building->options->key_count);
 }
 
+/* Whether dm-verity verifies a device, or all devices that it consists of. */
+static bool is_verified(const struct bw_xlator *layer)
+{
+    if (strcmp(bw_xlator_type(layer), bw_verity_container.layer) == 0)
+        return *bw_xlator_option_text(layer, "root-hash");
+    bool is_one = bw_xlator_child_count(layer);
+    for (size_t i = 0; i < bw_xlator_child_count(layer); i++)
+        is_one &= is_verified(bw_xlator_child(layer, i));
+    return is_one;
+}
+
+/* Whether a device must not be used, because the root hash does not apply to it. */
+static bool is_unverified(const struct building *building, const struct bw_xlator *device)
+{
+    return building->options->verity_root_hash && !is_verified(device);
+}
+
 static enum rank rank_of(const struct building *building, struct bw_xlator *device)
 {
     struct bw_disk_superblock block;
-    return has_magic(building, device, &block) ? RANK_BTRFS
-           : has_failed(building, device)      ? RANK_FAILED
-           : is_partition(device)              ? RANK_PARTITION
-                                               : RANK_VOLUME;
+    return is_unverified(building, device)       ? RANK_FAILED
+           : has_magic(building, device, &block) ? RANK_BTRFS
+           : has_failed(building, device)        ? RANK_FAILED
+           : is_partition(device)                ? RANK_PARTITION
+                                                 : RANK_VOLUME;
 }
 
 static bool contains(const struct bw_xlator *layer, const struct bw_xlator *wanted)
@@ -578,6 +664,30 @@ static struct bw_error *check_choice(const struct building *building)
                : NULL;
 }
 
+/* With a root hash, every device with a btrfs must be verified, or have an error. */
+static struct bw_error *check_verified(const struct building *building)
+{
+    const struct bw_stack *stack = building->stack;
+    const struct bw_xlator *unverified = NULL;
+    bool has_verified = false;
+    for (size_t i = 0; i < bw_xlator_child_count(building->map); i++) {
+        struct bw_xlator *device = bw_xlator_child(building->map, i);
+        struct bw_disk_superblock block;
+        has_verified |= is_verified(device);
+        if (is_unverified(building, device) && !failure_of(stack, device) &&
+            has_magic(building, device, &block))
+            unverified = device;
+    }
+    if (unverified && !has_verified && stack->count)
+        return bw_error_prefix(BW_TAKE(stack->failures[0].why), "%s",
+                               bw_xlator_image(stack->failures[0].device));
+    return unverified ? bw_error_create(BW_ERROR_MISSING_DEVICE,
+                                        "%s cannot be verified: no hash tree of dm-verity was "
+                                        "found for it; give its hash device, too",
+                                        bw_xlator_image(unverified))
+                      : NULL;
+}
+
 struct bw_error *bw_stack_build(struct bw_fs *fs, struct bw_xlator *map,
                                 const struct bw_fs_options *options, struct bw_stack *stack)
 {
@@ -592,8 +702,9 @@ struct bw_error *bw_stack_build(struct bw_fs *fs, struct bw_xlator *map,
         has_changed |= changed;
     }
     if (!has_changed)
-        return NULL;
+        return check_verified(&building);
     BW_TRY(drop_volumes(&building));
     bw_graph_prune(fs->graph);
+    BW_TRY(check_verified(&building));
     return check_choice(&building);
 }

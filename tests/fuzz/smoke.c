@@ -203,10 +203,10 @@ static void test_filters(void **state)
 static void test_containers(void **state)
 {
     (void)state;
-    static const char *const names[] = {"lvm-linear", "lvm-striped", "lvm-raid0", "lvm-raid1",
-                                        "lvm-mirror", "thin",        "luks1",     "luks2",
-                                        "md0",        "md1-1",       "md1-6",     "bcache",
-                                        "partclone1", "partclone2",  "zstd",      "gzip"};
+    static const char *const names[] = {
+        "lvm-linear", "lvm-striped", "lvm-raid0", "lvm-raid1", "lvm-mirror", "thin",
+        "luks1",      "luks2",       "md0",       "md1-1",     "md1-6",      "bcache",
+        "partclone1", "partclone2",  "zstd",      "gzip",      "verity"};
     static uint8_t input[33000];
     random_state = 7;
     for (unsigned i = 0; i < INPUTS / 2; i++) {
@@ -217,7 +217,7 @@ static void test_containers(void **state)
         assert_non_null(file);
         const size_t size = fread(input, 1, sizeof input, file);
         fclose(file);
-        for (size_t left = i / 16 % 6; left > 0; left--)
+        for (size_t left = i / 17 % 6; left > 0; left--)
             input[1 + (size_t)next_random() % (size - 1)] = (uint8_t)next_random();
         run(fuzz_containers, input, size);
     }

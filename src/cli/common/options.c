@@ -270,6 +270,9 @@ const struct cmd_option cmd_image_options[] = {
      .take = store_key_descriptor},
     {0, "luks-header", "FILE", "file with the detached header of an encrypted volume",
      CMD_TEXT(struct cmd_common, input.header)},
+    {0, "verity-root-hash", "HEX",
+     "verify all data with the hash tree of dm-verity, behind the file system or on another image",
+     CMD_TEXT(struct cmd_common, input.verity_root_hash)},
     {0, "inside", "PATH",
      "open this file of the file system as an image, such as the disk of a virtual machine "
      "(repeatable: a file in that one)",
