@@ -155,7 +155,8 @@ struct bw_used_range {
     uint64_t devid, offset, length;
     enum bw_used_kind kind;
     bool in_use; /**< a copy needs it: also free space that parity covers together with space in
-                    use, or of a seed device, and unallocated space if the chunk tree is damaged */
+                    use, or of a seed device, and unallocated space if chunks may be unknown because
+                    the chunk tree is damaged */
     uint64_t reserved[2]; /**< zeros: room for more members */
 };
 

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "ondisk/chunk.h"
 #include "ondisk/superblock.h"
+#include "fs/image.h"
 #include "owners/used_space.h"
 
 /* A device whose ranges are being passed on. */
@@ -17,6 +18,7 @@ struct used_device {
     struct bw_used_map *map;
     struct bw_device_info info;
     bool found;
+    bool chunks_lost; /* it may have chunks that are not known */
     struct bw_span superblocks[BW_SUPERBLOCK_COPIES];
     const struct bw_range_set *extra; /* added by the caller; NULL: nothing */
     uint64_t size;                    /* of its image, or of the device if it is missing */
@@ -272,7 +274,7 @@ static struct bw_error *add_outside(struct used_device *device, const struct bw_
     const bool reserved = range->use == BW_USE_RESERVED;
     return add_range(device, range->offset, range->length,
                      reserved ? BW_USED_RESERVED : BW_USED_UNALLOCATED,
-                     reserved || device->map->chunks_lost);
+                     reserved || device->chunks_lost);
 }
 
 /* Adds the range with a number and those that overlap it, which damage causes: then all of them are
@@ -340,10 +342,30 @@ static void find_superblocks(struct used_device *device)
     }
 }
 
+/* Whether the device may have chunks that are not known. If the chunk tree is damaged, but all
+ * extents of the device tree are known, the number of allocated bytes in the superblock of the
+ * device decides. A rebuilt superblock without roots lacks it. */
+static bool lacks_chunks(const struct used_device *device)
+{
+    const struct bw_fs *fs = device->map->fs;
+    const struct bw_image *image = bw_image_of_device(fs, device->info.devid, device->info.uuid);
+    const struct bw_device_map *map = device->map->devices;
+    uint64_t bytes = 0;
+    if (device->map->chunk_tree != BW_CHUNKS_FOUND || !image || !fs->superblock.chunk_root.bytenr)
+        return device->map->chunk_tree != BW_CHUNKS_KNOWN;
+    for (size_t i = 0; i < bw_device_map_count(map); i++) {
+        const struct bw_device_range *range = bw_device_map_range(map, i);
+        if (range->use == BW_USE_CHUNK && range->devid == device->info.devid)
+            bytes += range->length;
+    }
+    return bytes != image->superblock.device.bytes_used;
+}
+
 static struct bw_error *add_device(struct used_device *device)
 {
     const struct bw_device_map *map = device->map->devices;
     uint64_t end = 0;
+    device->chunks_lost = lacks_chunks(device);
     find_superblocks(device);
     for (size_t i = 0; i < bw_device_map_count(map);) {
         const struct bw_device_range *range = bw_device_map_range(map, i);

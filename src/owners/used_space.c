@@ -72,16 +72,52 @@ static size_t chunk_at(const struct bw_used_map *map, uint64_t logical)
     return BW_FIRST_INDEX(i, map->chunk_count, chunks[i].logical + chunks[i].length > logical);
 }
 
+/* Whether a device extent is a stripe of a known chunk. Both are sorted by device and offset: `*i`
+ * is the place in the map. */
+static bool is_stripe(const struct bw_device_map *devices, const struct bw_item *item, size_t *i)
+{
+    const struct bw_disk_device_extent *disk = (const void *)item->data;
+    for (; *i < bw_device_map_count(devices); ++*i) {
+        const struct bw_device_range *range = bw_device_map_range(devices, *i);
+        if (range->devid > item->key.objectid ||
+            (range->devid == item->key.objectid && range->offset >= item->key.offset))
+            return item->size >= sizeof *disk && range->devid == item->key.objectid &&
+                   range->offset == item->key.offset && range->use == BW_USE_CHUNK &&
+                   range->length == bw_get64(disk->length);
+    }
+    return false;
+}
+
+/* Whether the device tree is complete, and all its extents are stripes of known chunks. */
+static struct bw_error *compare_device_tree(const struct bw_used_map *map,
+                                            const struct bw_tree_list *trees, bool *agrees)
+{
+    struct bw_item_stream stream;
+    size_t i = 0;
+    struct bw_error *error = bw_item_stream_begin(&stream, map->fs, trees, BW_DEVICE_TREE);
+    *agrees = !stream.ended;
+    for (; !error && !stream.ended; bw_item_stream_next(&stream))
+        if (stream.item.key.type == BW_DEVICE_EXTENT)
+            *agrees &= is_stripe(map->devices, &stream.item, &i);
+    *agrees &= !stream.lost;
+    return bw_item_stream_end(&stream, error);
+}
+
 /* A chunk tree in memory was rebuilt, and may lack chunks. */
 static struct bw_error *find_chunk_losses(struct bw_used_map *map, const struct bw_tree_list *trees)
 {
     struct bw_item_stream stream;
+    bool agrees = false;
     struct bw_error *error = bw_item_stream_begin(&stream, map->fs, trees, map->fs->chunk_tree.id);
     while (!error && !stream.ended)
         bw_item_stream_next(&stream);
-    map->chunks_lost =
+    const bool lost =
         stream.lost || bw_memory_block(&map->fs->memory, map->fs->chunk_tree.root.bytenr);
-    return bw_item_stream_end(&stream, error);
+    error = bw_item_stream_end(&stream, error);
+    if (lost && !error)
+        error = compare_device_tree(map, trees, &agrees);
+    map->chunk_tree = !lost ? BW_CHUNKS_KNOWN : agrees ? BW_CHUNKS_FOUND : BW_CHUNKS_LOST;
+    return error;
 }
 
 /* Adds a range as in use, in whole blocks. */

@@ -29,7 +29,12 @@ struct bw_used_map {
     struct bw_used_options options;
     struct bw_used_chunk *chunks; /**< ascending by logical address */
     size_t chunk_count, chunk_capacity;
-    bool chunks_lost; /**< the chunk tree is incomplete */
+    enum {
+        BW_CHUNKS_KNOWN,
+        BW_CHUNKS_FOUND, /**< the chunk tree is damaged, but no extent of the device tree is unknown
+                          */
+        BW_CHUNKS_LOST,  /**< the device tree, too */
+    } chunk_tree;
     struct bw_range_set sets[BW_USED_SETS];
     struct bw_range_set added[BW_USED_SETS]; /**< what trees refer to although it is not in use */
     struct bw_used_extra *extras;

@@ -61,4 +61,27 @@ read_about lost-tree-extent
 expect "no extent tree" 1 'the extent tree is incomplete' map --used -o data,kind "${files[@]}"
 holds "no extent tree: free space is known" out_has 'free'
 holds "no extent tree: space in use" out_has 'data'
+
+# Without the chunk tree, the device tree and the superblock show whether all chunks were found.
+read_about lost-tree-chunk
+unallocated() { awk '$2 == "unallocated" {print $1}' "$WORK/out" | sort -u; }
+expect "no chunk tree" 1 'rebuilt with 3 chunks' map --used -o data,kind "${files[@]}"
+is "no chunk tree: all chunks are known" "$(unallocated)" 0
+cp --sparse=always "${files[0]}" "$WORK/image"
+python3 "$ROOT/tests/support/erase_trees.py" 4 "$WORK/image"
+expect "no device tree, either" 1 'rebuilt with' map --used -o data,kind "$WORK/image"
+is "no device tree, either: chunks may be unknown" "$(unallocated)" 1
+cp --sparse=always "${files[0]}" "$WORK/image"
+PYTHONPATH=$ROOT/tests/support python3 - "$WORK/image" << 'PYTHON'
+import sys
+from crc32c import checksum
+with open(sys.argv[1], "r+b") as image:
+    image.seek(65536)
+    block = bytearray(image.read(4096))
+    block[217 + 3] += 1  # allocated bytes in the device item
+    image.seek(65536)
+    image.write(checksum(block[32:]) + block[4:])
+PYTHON
+expect "another size of chunks" 1 'rebuilt with 3 chunks' map --used -o data,kind "$WORK/image"
+is "another size of chunks: chunks may be unknown" "$(unallocated)" 1
 finish
