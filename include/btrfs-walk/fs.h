@@ -144,6 +144,9 @@ struct bw_fs_options {
     /** The root hash of dm-verity, in hexadecimal digits. Only devices that it verifies are read.
      * NULL: nothing is verified. */
     const char *verity_root_hash;
+    /** Bytes of memory that deriving the key of an encrypted volume may take (Argon2); keyslots
+     * that need more are not tried. 0: 4 GiB. Never more than the machine has. */
+    uint64_t key_memory;
 };
 
 /** Whether the images are send streams, which are shown as a file system. */

@@ -7,6 +7,7 @@
  */
 #include "fs/stack.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -232,10 +233,22 @@ static struct bw_error *name_layer(const struct bw_graph *graph, const struct gr
     return bw_error_no_memory();
 }
 
+/* Sets the options of the user that apply to a type of layer. */
+static struct bw_error *set_options(const struct bw_fs_options *options, struct bw_xlator *layer,
+                                    const struct bw_container_type *type)
+{
+    char memory[24];
+    snprintf(memory, sizeof memory, "%" PRIu64, options->key_memory);
+    if (type == &bw_luks_container && options->key_memory)
+        return bw_layer_set_option(layer, "memory", nowhere, memory, nowhere);
+    if (type == &bw_verity_container && options->verity_root_hash)
+        return bw_layer_set_option(layer, "root-hash", nowhere, options->verity_root_hash, nowhere);
+    return NULL;
+}
+
 static struct bw_error *describe_layer(const struct building *building, struct bw_xlator *layer,
                                        const struct group *group, const char *volume)
 {
-    const char *root_hash = building->options->verity_root_hash;
     BW_TRY(bw_layer_set_type(layer, group->type->layer, nowhere));
     for (size_t i = 0; i < group->count; i++)
         BW_TRY(bw_layer_add_child(layer, bw_xlator_name(group->devices[i]), nowhere));
@@ -243,8 +256,7 @@ static struct bw_error *describe_layer(const struct building *building, struct b
         BW_TRY(bw_layer_add_child(layer, bw_xlator_name(group->header), nowhere));
     if (volume)
         BW_TRY(bw_layer_set_option(layer, group->type->option, nowhere, volume, nowhere));
-    if (group->type == &bw_verity_container && root_hash)
-        BW_TRY(bw_layer_set_option(layer, "root-hash", nowhere, root_hash, nowhere));
+    BW_TRY(set_options(building->options, layer, group->type));
     return bw_graph_check_layer(layer);
 }
 

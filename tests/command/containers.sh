@@ -47,6 +47,14 @@ for version in 1 2; do
     holds "LUKS$version: the stack" grep -q "luks$version.img > LUKS$version > btrfs" out
     expect "LUKS$version: check" 0 - check -q --data --key-file key "luks$version.img"
 done
+if have cryptsetup && python3 -c 'import cryptography' 2> /dev/null; then
+    wrap luks argon.img pbkdf=argon2id memory=65536
+    same "Argon2" - --key-memory 64M --key-file key argon.img
+    expect "less memory" 3 'keyslot 0 needs 64.00MiB of memory, and at most 63.00MiB are used' \
+        --key-memory 63M --key-file key argon.img
+else
+    skip "cryptsetup, python3-cryptography" "memory of Argon2"
+fi
 expect "an empty key" 2 'the key in /dev/null is empty' --key-file /dev/null luks2.img
 expect "no key file" 2 'cannot open nowhere' --key-file nowhere luks2.img
 expect "a descriptor that is not open" 2 'cannot read the key' --key-fd 77 luks2.img
@@ -203,7 +211,7 @@ expect "info shows it" 0 - info "${verity[@]}" joined.img
 holds "the stack of dm-verity" grep -q 'joined.img > dm-verity > btrfs' out
 expect "info without the root hash" 0 - info joined.img
 holds "is not verified" grep -q 'joined.img > dm-verity (not verified) > btrfs' out
-expect "another root hash" 2 'hash.img: the root hash is not that of its hash tree' \
+expect "another root hash" 2 'hash.img: the root hash does not match the hash tree' \
     --verity-root-hash "${root%?}f" data.img -d hash.img
 expect "no root hash" 2 'a root hash of sha256 has 64 hexadecimal digits' --verity-root-hash 1 \
     joined.img
@@ -261,7 +269,7 @@ expect "its partition" 0 - info "${verity[@]}" systems.img
 holds "the first one" grep -q 'systems.img > MBR partition 1 > dm-verity > btrfs' out
 expect "the other one" 0 - info --verity-root-hash "$(cat other-hash.img.root)" systems.img
 holds "the third partition" grep -q 'systems.img > MBR partition 3 > dm-verity > btrfs' out
-expect "the root hash of none" 2 'the root hash is not that of its hash tree' \
+expect "the root hash of none" 2 'the root hash does not match the hash tree' \
     --verity-root-hash "${root%?}f" systems.img
 
 # partclone.

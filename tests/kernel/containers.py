@@ -9,9 +9,10 @@ The kernel writes a small file system with random contents, which is put into up
 containers, one in the other: LUKS, LVM (also thin volumes), MD, bcache, dm-verity, partclone,
 compressed and split files. The hashes of all files must be those of the mount, and a check must
 find no more than in the bare image. Needs root, btrfs-progs and a kernel with btrfs. Kinds whose
-tools are missing are left out: cryptsetup and the Python package cryptography, veritysetup,
-thin_restore, partclone.btrfs, lz4, xz.
+tools are missing are left out: cryptsetup and the Python package cryptography, libnettle for other
+ciphers than AES, veritysetup, thin_restore, partclone.btrfs, lz4, xz.
 """
+import ctypes.util
 import importlib.util
 import os
 import random
@@ -69,10 +70,15 @@ class Source(kernel.FileSystem):
 
 def in_luks(chance, image, target):
     version = chance.choice(["luks1", "luks2"])
-    cipher, key = chance.choice([("aes-xts-plain64", "512"), ("aes-xts-plain64", "256"),
-                                 ("aes-cbc-essiv:sha256", "256")])
-    wrap.luks(image, target, type=version, cipher=cipher, key=key, passphrase=KEY,
-              sector=chance.choice(["512", "4096"]), slots=chance.choice(["1", "2"]),
+    names = ["aes", "aes"]
+    if ctypes.util.find_library("nettle"):
+        names += ["serpent", "twofish", "camellia"]
+    name = chance.choice(names)
+    mode, key = chance.choice([("xts-plain64", "512"), ("xts-plain64", "256"),
+                               ("cbc-essiv:sha256", "256")])
+    wrap.luks(image, target, type=version, cipher=f"{name}-{mode}", key=key, passphrase=KEY,
+              sector=chance.choice(["512", "4096"]),
+              slots=chance.choice(["1", "2"]) if name == "aes" else "1",
               pbkdf=chance.choice(["pbkdf2", "argon2id"]), memory="32768")
     return [target]
 
@@ -175,6 +181,8 @@ def put_inside(chance, image, directory):
         if kind in (in_file, in_verity):
             usable.remove(kind)
         if len(images) > 1 or images[0].endswith(".aa") or (kind is in_thin and in_thin in kinds):
+            break
+        if kind is in_verity and in_file in kinds:  # a helper may decompress it
             break
         images = kind(chance, images[0], os.path.join(directory, f"level{level}"))
         kinds.append(kind)

@@ -41,7 +41,69 @@ class Target:
 
 # LUKS: the header by cryptsetup, the data by this script.
 
+class Nettle:
+    """A cipher of libnettle: what OpenSSL lacks, and apart from libgcrypt, which is tested."""
+
+    def __init__(self, name, key):
+        import ctypes.util
+        self.library = ctypes.CDLL(ctypes.util.find_library("nettle"))
+        self.make = ctypes.create_string_buffer
+        kind = "set_encrypt_key" if name == "camellia" else "set_key"
+        prepare = self.function(f"{name}{len(key) * 8}_{kind}")
+        sized = f"{name}{128 if len(key) == 16 else 256}" if name == "camellia" else name
+        self.crypt = self.function(f"{sized}_{'crypt' if name == 'camellia' else 'encrypt'}")
+        self.size, self.schedule = ctypes.c_size_t, self.make(8192)
+        prepare(self.schedule, key)
+
+    def function(self, name):
+        return getattr(self.library, "nettle_" + name)
+
+    def blocks(self, data):
+        """Each block by itself."""
+        out = self.make(len(data))
+        self.crypt(self.schedule, self.size(len(data)), out, data)
+        return out.raw
+
+    def cbc(self, data, vector):
+        out, vector = self.make(len(data)), self.make(vector, 16)
+        self.function("cbc_encrypt")(self.schedule, self.crypt, self.size(16), vector,
+                                     self.size(len(data)), out, data)
+        return out.raw
+
+
+class NettleXts:
+    def __init__(self, name, key):
+        self.data = Nettle(name, key[:len(key) // 2])
+        self.tweak = Nettle(name, key[len(key) // 2:])
+
+    def xts(self, data, vector):
+        tweak, tweaks = int.from_bytes(self.tweak.blocks(vector), "little"), []
+        for _ in range(len(data) // 16):
+            tweaks.append(tweak.to_bytes(16, "little"))
+            tweak <<= 1
+            tweak ^= (1 << 128 | 0x87) if tweak >> 128 else 0
+        tweaks = b"".join(tweaks)
+        return add(self.data.blocks(add(data, tweaks)), tweaks)
+
+
+def nettle_encryptor(cipher, key):
+    """As sector_encryptor(), for serpent, twofish and camellia."""
+    import hashlib
+    name = cipher.split("-")[0]
+    engine = (NettleXts if "xts" in cipher else Nettle)(name, key)
+    essiv = Nettle(name, hashlib.sha256(key).digest())
+
+    def by_number(data, sector):
+        number = struct.pack("<QQ", sector, 0)
+        if "xts" in cipher:
+            return engine.xts(data, number)
+        return engine.cbc(data, essiv.blocks(number) if "essiv" in cipher else number)
+    return by_number
+
+
 def sector_encryptor(cipher, key):
+    if not cipher.startswith("aes"):
+        return nettle_encryptor(cipher, key)
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
@@ -63,6 +125,50 @@ def sector_encryptor(cipher, key):
     return by_number
 
 
+def split_key(key, stripes):
+    """Spreads a key over stripes, as LUKS1 does."""
+    import hashlib
+    state, pieces = bytes(len(key)), []
+    for _ in range(stripes - 1):
+        pieces.append(os.urandom(len(key)))
+        state = bytes(a ^ b for a, b in zip(state, pieces[-1]))
+        state = b"".join(hashlib.sha256(struct.pack(">I", at // 32) + state[at:at + 32]).digest()
+                         [:len(state) - at] for at in range(0, len(state), 32))
+    return b"".join(pieces) + bytes(a ^ b for a, b in zip(state, key))
+
+
+def relabel_luks1(file, cipher, key, passphrase):
+    """The first keyslot is encrypted with the cipher of the data."""
+    import hashlib
+    name, mode = cipher.split("-", 1)
+    file.seek(8)
+    file.write(name.encode().ljust(32, b"\0") + mode.encode().ljust(32, b"\0"))
+    file.seek(212)
+    rounds, salt, start, stripes = struct.unpack(">I32sII", file.read(44))
+    encrypt = sector_encryptor(
+        cipher, hashlib.pbkdf2_hmac("sha256", passphrase.encode(), salt, rounds, len(key)))
+    material = split_key(key, stripes)
+    material = material.ljust(-(-len(material) // 512) * 512, b"\0")
+    file.seek(start * 512)
+    for number in range(len(material) // 512):
+        file.write(encrypt(material[number * 512:number * 512 + 512], number))
+
+
+def relabel_luks2(file, old, new):
+    """Keyslots remain as they are: they have their own cipher."""
+    import hashlib
+    for offset in 0, 16384:
+        file.seek(offset)
+        block = bytearray(file.read(16384))
+        text = block[4096:].replace(f'"encryption":"{old}","sector_size"'.encode(),
+                                    f'"encryption":"{new}","sector_size"'.encode())
+        block[4096:] = text.rstrip(b"\0").ljust(12288, b"\0")
+        block[448:512] = bytes(64)
+        block[448:480] = hashlib.sha256(block).digest()
+        file.seek(offset)
+        file.write(block)
+
+
 def luks(image, target, *, type="luks2", cipher="aes-xts-plain64", key="512", sector="512",
          passphrase="secret", header=None, pbkdf="pbkdf2", memory=None, slots="1"):
     if os.path.exists(target):
@@ -70,7 +176,8 @@ def luks(image, target, *, type="luks2", cipher="aes-xts-plain64", key="512", se
     size = os.path.getsize(image)
     where = header or target
     Target(where, 32 << 20)
-    words = ["-q", "--type", type, "-c", cipher, "-s", key, "--key-file", "-"]
+    made = "aes" + cipher[cipher.index("-"):]  # cryptsetup cannot use the others by itself
+    words = ["-q", "--type", type, "-c", made, "-s", key, "--key-file", "-"]
     if type == "luks2":
         words += ["--sector-size", sector, "--pbkdf", pbkdf]
         words += ["--pbkdf-force-iterations", "1000" if pbkdf == "pbkdf2" else "4"]
@@ -94,13 +201,20 @@ def luks(image, target, *, type="luks2", cipher="aes-xts-plain64", key="512", se
     run(["luksDump", "-q", "--dump-volume-key", "--volume-key-file", keyfile, "--key-file", "-",
          where], input=passphrase.encode())
     with open(keyfile, "rb") as file:
-        encrypt = sector_encryptor(cipher, file.read())
+        volume_key = file.read()
     os.unlink(keyfile)
+    encrypt = sector_encryptor(cipher, volume_key)
     text = run(["luksDump", where]).stdout.decode()
     if type == "luks1":
         offset = int(text.split("Payload offset:")[1].split()[0]) * 512
     else:
         offset = int(text.split("offset: ")[1].split()[0])
+    if made != cipher:
+        with open(where, "r+b") as file:
+            if type == "luks1":
+                relabel_luks1(file, cipher, volume_key, passphrase)
+            else:
+                relabel_luks2(file, made, cipher)
     offset = 0 if header else offset
     out = Target(target, offset + size + -size % BLOCK)
     step = int(sector) if type == "luks2" else 512

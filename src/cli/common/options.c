@@ -268,6 +268,10 @@ const struct cmd_option cmd_image_options[] = {
      .take = store_key_file},
     {0, "key-fd", "N", "read it from the open file descriptor N (repeatable)",
      .take = store_key_descriptor},
+    {0, "key-memory", "BYTES",
+     "skip keyslots that need more memory for Argon2, such as 1G (default: 4G, and never more than "
+     "the machine has)",
+     CMD_BYTES(struct cmd_common, input.key_memory)},
     {0, "luks-header", "FILE", "file with the detached header of an encrypted volume",
      CMD_TEXT(struct cmd_common, input.header)},
     {0, "verity-root-hash", "HEX",

@@ -220,6 +220,7 @@ static struct bw_fs_options options_for(const struct cmd_common *common, struct 
         .keys = common->input.keys ? common->input.keys->keys : NULL,
         .key_count = common->input.keys ? common->input.keys->count : 0,
         .ask = cmd_keys_ask,
+        .key_memory = common->input.key_memory,
         .header = common->input.header,
         .verity_root_hash = common->input.verity_root_hash,
         .inside = common->input.inside,
@@ -468,6 +469,7 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
         .keys = common->input.keys ? common->input.keys->keys : NULL,
         .key_count = common->input.keys ? common->input.keys->count : 0,
         .ask = cmd_keys_ask,
+        .key_memory = common->input.key_memory,
     };
     return bw_fs_open(&options, fs);
 }

@@ -146,8 +146,11 @@ static void add_generation(struct words *words, const struct bw_generation_choic
         add_word(words, "--backup=%u", state->backup - 1);
 }
 
-static void add_keys(struct words *words, const struct cmd_keys *keys)
+static void add_keys(struct words *words, const struct cmd_input *input)
 {
+    const struct cmd_keys *keys = input->keys;
+    if (input->key_memory)
+        add_word(words, "--key-memory=%" PRIu64, input->key_memory);
     for (size_t i = 0; i < keys->count; i++) {
         const struct cmd_key_origin *origin = &keys->origins[i];
         if (origin->file)
@@ -272,7 +275,7 @@ void rescue_append_step(struct bw_buffer *text, const struct rescue_plan *plan, 
 {
     struct words words = {.count = 0};
     add_words(&words, plan, number, common, folder);
-    add_keys(&words, common->input.keys);
+    add_keys(&words, &common->input);
     append_words(text, &words);
 }
 
@@ -281,7 +284,7 @@ static void append_command(struct bw_buffer *text, struct words *words,
                            const struct cmd_common *common)
 {
     add_input(words, &common->input, &common->input.state);
-    add_keys(words, common->input.keys);
+    add_keys(words, &common->input);
     append_words(text, words);
 }
 

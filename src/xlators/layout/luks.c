@@ -637,8 +637,9 @@ static const char page[] =
     "initialization vectors plain, plain64, plain64be and essiv; others are refused by name, "
     "as are authenticated encryption and volumes in the middle of a reencryption. If the first "
     "header of LUKS2 is damaged, its second one is used.\n\n"
-    "Argon2 may need up to 4 GiB of memory, as the keyslot says. The option memory limits "
-    "that.\n\n"
+    "Argon2 needs the memory that was chosen for a keyslot. Keyslots that need more than the "
+    "option "
+    "memory, which --key-memory sets, are skipped.\n\n"
     "If the header is in another file, it is the second child of the layer; the option "
     "--luks-header does that. Keys are kept in locked memory that is not part of core files, and "
     "are cleared at the end.\n";

@@ -306,7 +306,7 @@ struct bw_error *bw_verity_set_root(const struct bw_frame *frame, struct bw_veri
         BW_TRY(load(tree, frame, tree->begin[tree->levels - 1], tree->root, &is_right));
     return is_right ? NULL
                     : bw_error_create(BW_ERROR_CORRUPT,
-                                      "the root hash is not that of its hash tree, unless the tree "
+                                      "the root hash does not match the hash tree, or the tree "
                                       "is damaged");
 }
 

@@ -250,7 +250,7 @@ static void test_root_hash(void **state)
     (void)state;
     strcpy(wrong, bench->digits);
     wrong[63] = wrong[63] == '0' ? '1' : '0';
-    refuse(bench, wrong, BW_ERROR_CORRUPT, "the root hash is not that of its hash tree");
+    refuse(bench, wrong, BW_ERROR_CORRUPT, "the root hash does not match the hash tree");
     refuse(bench, "0", BW_ERROR_USAGE, "a root hash of sha256 has 64 hexadecimal digits");
     wrong[63] = 'g';
     refuse(bench, wrong, BW_ERROR_USAGE, "has 64 hexadecimal digits");
