@@ -26,15 +26,21 @@ for group in json.load(open(sys.argv[2]))['groups']:
 assert all(0 <= -left <= 3 * 2 * 65536 and left % 65536 == 0 for left in free.values()), free
 END
 done
+clones=$fixtures/data-clones/dev1.img
 expect "a table" 0 - fragmentation "$fixtures/data-shapes/dev1.img"
 holds "with files" out_has '^files +- +1 +- +[0-9]+ +- +[0-9]+$'
+expect "a picture" 0 - fragmentation --svg "$WORK/a.svg" -o kind "$fixtures/data-shapes/dev1.img"
+holds "is well-formed" python3 -c 'import sys, xml.etree.ElementTree as t; t.parse(sys.argv[1])' \
+    "$WORK/a.svg"
+is "has a bar for each row" "$(grep -c '<rect' "$WORK/a.svg")" "$(wc -l < "$WORK/out")"
+expect "an image as the picture" 2 'images are never written to' \
+    fragmentation --svg "$clones" "$fixtures/data-shapes/dev1.img"
 expect "without an extent tree" 1 'tree block .* of the extent tree' fragmentation \
     "$fixtures/lost-tree-extent/dev1.img"
 holds "other trees show what is free" out_has '^free +Data '
 
 # As on a mount: filefrag counts the same extents of files that are not compressed, and compsize the
 # same stored bytes of all.
-clones=$fixtures/data-clones/dev1.img
 expect "extents of files" 0 - du --name 'plain*' --type f -o extent_count,disk,path "$clones"
 holds "are pieces on the disk" [ "$(cat "$WORK/out")" = \
     $'6\t544768\t/plain\n3\t405504\t/plain-clone\n8\t401408\t/plain-parts' ]
