@@ -6,7 +6,6 @@
  * bad pages are lost.
  */
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -22,66 +21,99 @@ enum {
     AHEAD = 2,              /* windows */
 };
 
-/* An open file. Several threads may read it at once. */
-struct open_file {
+/* A file that is being read. Programs open and close files without a request to this program, if
+ * the kernel supports that, so it only remembers the files that were read last. */
+struct read_file {
+    fuse_ino_t node; /* 0: none */
     struct bw_data_file data;
-    atomic_uint_fast64_t next; /* end of the last request */
-    atomic_uint_fast64_t run;  /* number of bytes read sequentially */
+    uint64_t next; /* end of the last request */
+    uint64_t run;  /* number of bytes read sequentially */
 };
 
-static struct open_file *file_of(const struct fuse_file_info *file)
+enum { READ_FILES = 1024 };
+
+struct bw_read_files {
+    pthread_mutex_t lock;
+    struct read_file files[READ_FILES]; /* at the hash of the node */
+};
+
+struct bw_read_files *bw_read_files_create(void)
 {
-    return (struct open_file *)(uintptr_t)file->fh;
+    struct bw_read_files *files = calloc(1, sizeof *files);
+    if (files)
+        pthread_mutex_init(&files->lock, NULL);
+    return files;
 }
 
-static struct bw_error *make_file(const struct bw_mount *mount, fuse_ino_t node,
-                                  struct open_file **result)
+void bw_read_files_destroy(struct bw_read_files *files)
+{
+    if (!files)
+        return;
+    pthread_mutex_destroy(&files->lock);
+    free(files);
+}
+
+static struct read_file *slot_of(struct bw_read_files *files, fuse_ino_t node)
+{
+    return &files->files[node * UINT64_C(0x9E3779B97F4A7C15) >> 54];
+}
+
+static bool find_remembered(struct bw_read_files *files, fuse_ino_t node,
+                            struct bw_data_file *result)
+{
+    pthread_mutex_lock(&files->lock);
+    const struct read_file *file = slot_of(files, node);
+    const bool found = file->node == node;
+    if (found)
+        *result = file->data;
+    pthread_mutex_unlock(&files->lock);
+    return found;
+}
+
+static struct bw_error *find_file(const struct bw_mount *mount, fuse_ino_t node,
+                                  struct bw_data_file *result)
 {
     struct bw_place place;
     struct bw_inode inode;
+    if (find_remembered(mount->read_files, node, result))
+        return NULL;
     if (!bw_mount_place(mount, node, &place))
         return bw_error_create(BW_ERROR_NOT_FOUND, "no such file");
     BW_TRY(bw_inode_get(mount->fs, &place, &inode));
-    struct open_file *file = *result = calloc(1, sizeof *file);
-    if (!file)
-        return bw_error_no_memory();
-    file->data = bw_data_file_of(&place, &inode);
+    *result = bw_data_file_of(&place, &inode);
     return NULL;
 }
 
+/* After this error, the kernel opens all files itself, with the same flags. */
 static void open_file(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *info)
 {
-    struct open_file *file;
-    struct bw_error *error = make_file(bw_mount_of(request), node, &file);
-    if (error) {
-        bw_mount_reply(request, error);
-        return;
-    }
-    info->fh = (uintptr_t)file;
-    info->keep_cache = 1;
-    if (fuse_reply_open(request, info))
-        free(file);
-}
-
-static void release(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *info)
-{
     (void)node;
-    free(file_of(info));
-    fuse_reply_err(request, 0);
+    info->keep_cache = 1;
+    if (bw_mount_of(request)->kernel_opens)
+        fuse_reply_err(request, ENOSYS);
+    else
+        fuse_reply_open(request, info);
 }
 
-/* Whether the file is read sequentially. */
-static bool is_sequential(struct open_file *file, uint64_t offset, size_t size)
+/* Remembers a request; true if the file is read sequentially. */
+static bool is_sequential(struct bw_read_files *files, fuse_ino_t node,
+                          const struct bw_data_file *data, uint64_t offset, size_t size)
 {
-    const uint64_t next = atomic_exchange(&file->next, offset + size);
+    pthread_mutex_lock(&files->lock);
+    struct read_file *file = slot_of(files, node);
+    if (file->node != node)
+        *file = (struct read_file){.node = node, .data = *data};
+    const uint64_t next = file->next;
+    file->next = offset + size;
     if ((next > offset ? next - offset : offset - next) > NEAR)
-        atomic_store(&file->run, 0);
-    const uint64_t run = atomic_fetch_add(&file->run, size) + size;
-    return run >= SEQUENTIAL || (!offset && size >= LARGE && size < file->data.size);
+        file->run = 0;
+    const uint64_t run = file->run += size;
+    pthread_mutex_unlock(&files->lock);
+    return run >= SEQUENTIAL || (!offset && size >= LARGE && size < data->size);
 }
 
 /* Replies from windows; a request overlaps at most two of them. False if that is not possible. */
-static bool read_windows(fuse_req_t request, const struct open_file *file, uint64_t offset,
+static bool read_windows(fuse_req_t request, const struct bw_data_file *file, uint64_t offset,
                          size_t size)
 {
     struct bw_readahead *readahead = bw_mount_of(request)->readahead;
@@ -89,11 +121,11 @@ static bool read_windows(fuse_req_t request, const struct open_file *file, uint6
     struct iovec parts[2];
     size_t count = 0, got = 0;
     for (unsigned i = 1; i <= AHEAD; i++)
-        bw_readahead_start(readahead, &file->data, offset + (uint64_t)i * BW_READAHEAD_BYTES);
+        bw_readahead_start(readahead, file, offset + (uint64_t)i * BW_READAHEAD_BYTES);
     for (; got < size && count < 2; count++) {
         const size_t inside = (offset + got) % BW_READAHEAD_BYTES,
                      room = BW_READAHEAD_BYTES - inside;
-        taken[count] = bw_readahead_acquire(readahead, &file->data, offset + got);
+        taken[count] = bw_readahead_acquire(readahead, file, offset + got);
         if (!taken[count])
             break;
         parts[count].iov_base = (void *)(uintptr_t)(bw_readahead_bytes(taken[count]) + inside);
@@ -107,7 +139,7 @@ static bool read_windows(fuse_req_t request, const struct open_file *file, uint6
     return got == size;
 }
 
-static void read_exactly(fuse_req_t request, const struct open_file *file, uint64_t offset,
+static void read_exactly(fuse_req_t request, const struct bw_data_file *file, uint64_t offset,
                          size_t size)
 {
     struct bw_readers *readers = bw_readahead_readers(bw_mount_of(request)->readahead);
@@ -119,7 +151,7 @@ static void read_exactly(fuse_req_t request, const struct open_file *file, uint6
     }
     reader->bytes.length = 0;
     error = bw_buffer_reserve(&reader->bytes, size)
-                ? bw_reader_read(reader, &file->data, offset, size, (uint8_t *)reader->bytes.data)
+                ? bw_reader_read(reader, file, offset, size, (uint8_t *)reader->bytes.data)
                 : bw_error_no_memory();
     reader->bytes.failed = false;
     if (error)
@@ -132,17 +164,24 @@ static void read_exactly(fuse_req_t request, const struct open_file *file, uint6
 static void read_file(fuse_req_t request, fuse_ino_t node, size_t size, off_t from,
                       struct fuse_file_info *info)
 {
-    struct open_file *file = file_of(info);
-    const uint64_t offset = (uint64_t)from, end = file->data.size;
-    (void)node;
-    if (offset >= end || !size) {
+    const struct bw_mount *mount = bw_mount_of(request);
+    const uint64_t offset = (uint64_t)from;
+    struct bw_data_file file;
+    (void)info;
+    struct bw_error *error = find_file(mount, node, &file);
+    if (error) {
+        bw_mount_reply(request, error);
+        return;
+    }
+    if (offset >= file.size || !size) {
         fuse_reply_buf(request, NULL, 0);
         return;
     }
-    if (size > end - offset)
-        size = (size_t)(end - offset);
-    if (!is_sequential(file, offset, size) || !read_windows(request, file, offset, size))
-        read_exactly(request, file, offset, size);
+    if (size > file.size - offset)
+        size = (size_t)(file.size - offset);
+    if (!is_sequential(mount->read_files, node, &file, offset, size) ||
+        !read_windows(request, &file, offset, size))
+        read_exactly(request, &file, offset, size);
 }
 
 /* Whether the range contains data, which may be unreadable. */
@@ -170,26 +209,31 @@ static struct bw_error *seek(struct bw_reader *reader, const struct bw_data_file
     }
 }
 
+/* Seeks from an offset in a file. */
+static struct bw_error *seek_from(struct bw_readers *readers, const struct bw_data_file *file,
+                                  int whence, uint64_t *offset)
+{
+    struct bw_reader *reader;
+    BW_TRY(bw_readers_acquire(readers, &reader));
+    struct bw_error *error = seek(reader, file, whence == SEEK_DATA, offset);
+    bw_readers_release(readers, reader);
+    return error;
+}
+
 static void seek_file(fuse_req_t request, fuse_ino_t node, off_t from, int whence,
                       struct fuse_file_info *info)
 {
-    struct bw_readers *readers = bw_readahead_readers(bw_mount_of(request)->readahead);
-    const struct open_file *file = file_of(info);
+    const struct bw_mount *mount = bw_mount_of(request);
     uint64_t offset = (uint64_t)from;
-    struct bw_reader *reader;
-    (void)node;
-    if (from < 0 || offset >= file->data.size) {
-        fuse_reply_err(request, ENXIO);
-        return;
-    }
-    struct bw_error *error = bw_readers_acquire(readers, &reader);
-    if (!error) {
-        error = seek(reader, &file->data, whence == SEEK_DATA, &offset);
-        bw_readers_release(readers, reader);
-    }
+    struct bw_data_file file;
+    (void)info;
+    struct bw_error *error = find_file(mount, node, &file);
+    const bool is_outside = !error && (from < 0 || offset >= file.size);
+    if (!error && !is_outside)
+        error = seek_from(bw_readahead_readers(mount->readahead), &file, whence, &offset);
     if (error)
         bw_mount_reply(request, error);
-    else if (whence == SEEK_DATA && offset == file->data.size)
+    else if (is_outside || (whence == SEEK_DATA && offset == file.size))
         fuse_reply_err(request, ENXIO);
     else
         fuse_reply_lseek(request, (off_t)offset);
@@ -200,5 +244,4 @@ void bw_mount_add_contents(struct fuse_lowlevel_ops *operations)
     operations->open = open_file;
     operations->read = read_file;
     operations->lseek = seek_file;
-    operations->release = release;
 }

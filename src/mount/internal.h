@@ -16,6 +16,8 @@
 #include "btrfs-walk/inode.h"
 #include "mount/mount.h"
 
+struct bw_listings;
+struct bw_read_files;
 struct bw_readahead;
 
 /** A device that is shown as a file. */
@@ -32,10 +34,14 @@ struct bw_mount {
     size_t subvolume_count;
     uint32_t sectorsize;
     struct bw_readahead *readahead;
+    struct bw_read_files *read_files;
+    struct bw_listings *listings;
+    bool kernel_opens;               /* the kernel can open files and directories without a
+                                      * request */
     struct bw_mount_device *devices; /* if devices are shown: ascending by id */
     size_t device_count, device_capacity;
     atomic_uint wanted;   /* number of listings that will include the attributes of files; see
-                           * operations.c */
+                           * directories.c */
     pthread_mutex_t lock; /* protects the following members */
     struct bw_map told;   /* hashes of the messages that were reported */
     struct statvfs space;
@@ -45,7 +51,17 @@ struct bw_mount {
 /** Cache lifetime of replies in the kernel, in seconds. It is long, because nothing changes. */
 #define BW_MOUNT_FOREVER UINT64_C(31536000)
 
-/** Adds the operations on open files to the table of operations. */
+/** Listings of directories, and the operations on them. NULL if memory runs out. */
+struct bw_listings *bw_listings_create(void);
+void bw_listings_destroy(struct bw_listings *listings); /**< NULL is allowed */
+void bw_mount_add_directories(struct fuse_lowlevel_ops *operations);
+
+/** Records that a program has requested the attributes of a file. */
+void bw_mount_note_attributes(struct bw_mount *mount);
+
+/** Files that are read, and the operations on them. NULL if memory runs out. */
+struct bw_read_files *bw_read_files_create(void);
+void bw_read_files_destroy(struct bw_read_files *files); /**< NULL is allowed */
 void bw_mount_add_contents(struct fuse_lowlevel_ops *operations);
 
 /** All operations. The session's user data is the struct bw_mount. */

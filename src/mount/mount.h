@@ -2,10 +2,10 @@
 /*
  * A file system that serves FUSE requests of the kernel. Because nothing ever changes, the kernel
  * may cache all replies. This program keeps no state about them: the kernel's number of a file
- * identifies it (mount.c).
+ * identifies it (nodes.c).
  *
  * kernel --> session.c --> operations.c   names, attributes
- *                      --> operations.c   directories
+ *                      --> directories.c  directories
  *                      --> contents.c     data of files --> readahead.c   read ahead
  *                      --> device_files.c all of them, if devices are shown instead of files
  */

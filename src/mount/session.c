@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The session with the kernel: its start, its threads, and the signals that end it. */
+/*
+ * The session with the kernel: its start, its threads, and the signals that end it.
+ *
+ * One thread at a time has the turn: it receives a request, handles it, and receives the next one.
+ * A program mostly waits for a reply before it causes the next request, and a thread that still
+ * runs replies sooner than one that has to be woken. Another thread gets the turn before data are
+ * read, and if a request takes longer than a moment, such as one that waits for a slow disk.
+ */
 #include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -15,18 +23,244 @@
 /* Global, because signals are sent to the process. */
 static struct {
     struct fuse_session *session;
-    pthread_t thread; /* the thread that waits for the end */
+    sem_t ended;
 } running;
+
+static void end_session(void)
+{
+    fuse_session_exit(running.session);
+    sem_post(&running.ended);
+}
+
+/* Threads. */
+
+enum {
+    MOST_THREADS = 11,
+    MOMENT = 1000000, /* nanoseconds */
+    QUIET = 20,       /* moments without a request, after which the watching thread rests */
+};
+
+struct crew;
+
+struct worker {
+    pthread_t thread;
+    struct crew *crew;
+    struct fuse_buf request;
+};
+
+struct crew {
+    struct fuse_session *session;
+    atomic_int problem; /* why requests cannot be received, as a negative errno */
+    atomic_uint_fast64_t requests;
+    /* the number of the request that the thread with the turn handles; 0: it receives. Whoever
+     * replaces this number with 0 has the turn. */
+    atomic_uint_fast64_t busy;
+    atomic_bool resting;  /* the watching thread waits for the next request */
+    pthread_mutex_t lock; /* protects the following members */
+    bool free;            /* no thread has the turn */
+    bool watched;         /* a thread watches how long requests take */
+    unsigned waiting;     /* threads that wait for the turn, without the watching one */
+    pthread_cond_t turn, watch;
+    unsigned count;
+    struct worker workers[MOST_THREADS];
+};
+
+static void *work(void *context);
+
+/* Starts another thread; if that is not possible, the present ones must do. */
+static void add_worker(struct crew *crew)
+{
+    struct worker *worker = &crew->workers[crew->count];
+    if (fuse_session_exited(crew->session) || crew->count == MOST_THREADS)
+        return;
+    worker->crew = crew;
+    if (!bw_thread_start(&worker->thread, work, worker))
+        crew->count++;
+}
+
+/* Gives the turn to a waiting thread. The lock must be held. */
+static void free_turn(struct crew *crew)
+{
+    crew->free = true;
+    if (crew->waiting)
+        pthread_cond_signal(&crew->turn);
+    else if (crew->watched)
+        pthread_cond_signal(&crew->watch);
+    if (!crew->waiting)
+        add_worker(crew);
+}
+
+static struct timespec moment_from_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    time.tv_nsec += MOMENT;
+    time.tv_sec += time.tv_nsec / 1000000000;
+    time.tv_nsec %= 1000000000;
+    return time;
+}
+
+/* Sleeps until the next request. The thread with the turn sets `busy` before it reads `resting`. */
+static void rest(struct crew *crew)
+{
+    atomic_store(&crew->resting, true);
+    if (!atomic_load(&crew->busy) && !crew->free && !fuse_session_exited(crew->session))
+        pthread_cond_wait(&crew->watch, &crew->lock);
+    atomic_store(&crew->resting, false);
+}
+
+/* Waits for the turn, and takes it from a thread whose request takes too long. */
+static void watch(struct crew *crew)
+{
+    unsigned quiet = 0;
+    crew->watched = true;
+    while (!crew->free && !fuse_session_exited(crew->session)) {
+        const struct timespec end = moment_from_now();
+        uint_fast64_t request = atomic_load(&crew->busy);
+        quiet = request ? 0 : quiet + 1;
+        if (quiet > QUIET)
+            rest(crew);
+        else if (pthread_cond_timedwait(&crew->watch, &crew->lock, &end) && request &&
+                 atomic_compare_exchange_strong(&crew->busy, &request, 0))
+            free_turn(crew);
+    }
+    crew->watched = false;
+    pthread_cond_signal(&crew->turn); /* another thread must watch */
+}
+
+/* Waits for the turn; false if the session has ended. */
+static bool await_turn(struct crew *crew)
+{
+    pthread_mutex_lock(&crew->lock);
+    while (!crew->free && !fuse_session_exited(crew->session)) {
+        if (!crew->watched) {
+            watch(crew);
+            continue;
+        }
+        crew->waiting++;
+        pthread_cond_wait(&crew->turn, &crew->lock);
+        crew->waiting--;
+    }
+    crew->free = false;
+    pthread_mutex_unlock(&crew->lock);
+    return !fuse_session_exited(crew->session);
+}
+
+/* Receives a request; false at the end of the session. Only while it waits, the thread can be
+ * cancelled. */
+static bool receive(struct worker *worker)
+{
+    struct crew *crew = worker->crew;
+    int got, state;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+    do
+        got = fuse_session_receive_buf(crew->session, &worker->request);
+    while (got == -EINTR && !fuse_session_exited(crew->session));
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    if (got > 0)
+        return true;
+    atomic_store(&crew->problem, got == -EINTR ? 0 : got);
+    end_session();
+    return false;
+}
+
+/* Lets another thread receive requests while this one handles its own. */
+static void pass_turn(struct crew *crew, uint_fast64_t request)
+{
+    pthread_mutex_lock(&crew->lock);
+    if (atomic_compare_exchange_strong(&crew->busy, &request, 0))
+        free_turn(crew);
+    pthread_mutex_unlock(&crew->lock);
+}
+
+static void wake_watching(struct crew *crew)
+{
+    pthread_mutex_lock(&crew->lock);
+    pthread_cond_signal(&crew->watch);
+    pthread_mutex_unlock(&crew->lock);
+}
+
+/* Handles a request; false if another thread has got the turn. */
+static bool handle(struct worker *worker)
+{
+    struct crew *crew = worker->crew;
+    const struct fuse_in_header *header = worker->request.mem;
+    uint_fast64_t request = atomic_fetch_add(&crew->requests, 1) + 1;
+    atomic_store(&crew->busy, request);
+    if (header->opcode == FUSE_READ)
+        pass_turn(crew, request);
+    else if (atomic_load(&crew->resting))
+        wake_watching(crew);
+    fuse_session_process_buf(crew->session, &worker->request);
+    return atomic_compare_exchange_strong(&crew->busy, &request, 0);
+}
+
+static void *work(void *context)
+{
+    struct worker *worker = context;
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    while (await_turn(worker->crew))
+        while (receive(worker) && handle(worker))
+            ;
+    return NULL;
+}
+
+static void crew_init(struct crew *crew, struct fuse_session *session)
+{
+    pthread_condattr_t monotonic;
+    *crew = (struct crew){.session = session, .free = true};
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&crew->lock, NULL);
+    pthread_cond_init(&crew->turn, NULL);
+    pthread_cond_init(&crew->watch, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+/* Ends the threads when the session has ended. */
+static void crew_end(struct crew *crew)
+{
+    pthread_mutex_lock(&crew->lock);
+    pthread_cond_broadcast(&crew->turn);
+    pthread_cond_broadcast(&crew->watch);
+    pthread_mutex_unlock(&crew->lock);
+    while (crew->count) {
+        struct worker *worker = &crew->workers[--crew->count];
+        pthread_cancel(worker->thread);
+        pthread_join(worker->thread, NULL);
+        free(worker->request.mem);
+    }
+    pthread_cond_destroy(&crew->turn);
+    pthread_cond_destroy(&crew->watch);
+    pthread_mutex_destroy(&crew->lock);
+}
+
+/* Serves requests until the session ends; returns 0 or a negative errno. */
+static int serve(struct fuse_session *session)
+{
+    struct crew crew;
+    crew_init(&crew, session);
+    pthread_mutex_lock(&crew.lock);
+    add_worker(&crew);
+    add_worker(&crew); /* one receives, one watches */
+    int problem = crew.count ? 0 : -EAGAIN;
+    pthread_mutex_unlock(&crew.lock);
+    while (!problem && !fuse_session_exited(session))
+        sem_wait(&running.ended);
+    crew_end(&crew);
+    return problem ? problem : atomic_load(&crew.problem);
+}
+
+/* The session. */
 
 static const int ending[] = {SIGHUP, SIGINT, SIGTERM};
 enum { ENDING = sizeof ending / sizeof *ending };
 
-/* The waiting thread wakes up only if it handles the signal itself. */
 static void end(int number)
 {
-    fuse_session_exit(running.session);
-    if (!pthread_equal(pthread_self(), running.thread))
-        pthread_kill(running.thread, number);
+    (void)number;
+    end_session();
 }
 
 static void catch_signals(struct sigaction before[ENDING])
@@ -45,38 +279,25 @@ static void leave_signals(const struct sigaction before[ENDING])
 void bw_mount_prepare(void)
 {
 #ifdef __GLIBC__
-    /* makes the C library load what pthread_cancel() needs, which libfuse calls to end threads */
+    /* makes the C library load what pthread_cancel() needs, which ends threads */
     void *caller;
     backtrace(&caller, 1);
 #endif
 }
 
-/* Threads of the session have the default stack size, which may be too small for a deep graph. */
-static void enlarge_stacks(void)
-{
-    pthread_attr_t attributes;
-    size_t size = 0;
-    if (pthread_getattr_default_np(&attributes))
-        return;
-    pthread_attr_getstacksize(&attributes, &size);
-    if (size < 8 * BW_STACK_NEEDED && !pthread_attr_setstacksize(&attributes, 8 * BW_STACK_NEEDED))
-        pthread_setattr_default_np(&attributes);
-    pthread_attr_destroy(&attributes);
-}
-
 static int run(struct fuse_session *session, int descriptor)
 {
-    struct fuse_loop_config config = {.max_idle_threads = 10};
     struct sigaction before[ENDING];
     char name[32];
     snprintf(name, sizeof name, "/dev/fd/%d", descriptor);
     if (fuse_session_mount(session, name))
         return -EINVAL;
     running.session = session;
-    running.thread = pthread_self();
+    sem_init(&running.ended, 0, 0);
     catch_signals(before);
-    int problem = fuse_session_loop_mt(session, &config);
+    int problem = serve(session);
     leave_signals(before);
+    sem_destroy(&running.ended);
     return problem;
 }
 
@@ -86,7 +307,6 @@ struct bw_error *bw_mount_serve(struct bw_mount *mount, int descriptor)
     struct fuse_args arguments = FUSE_ARGS_INIT(1, words);
     const struct fuse_lowlevel_ops operations =
         mount->options.used ? bw_mount_device_operations() : bw_mount_operations();
-    enlarge_stacks();
     struct fuse_session *session =
         fuse_session_new(&arguments, &operations, sizeof operations, mount);
     fuse_opt_free_args(&arguments);

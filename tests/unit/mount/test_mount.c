@@ -45,9 +45,9 @@ static void *serve(void *context)
     return bw_mount_serve(served->mount, served->server);
 }
 
-/* Sends a request of two parts, and receives the answer; its error as a number of errno. */
-static int ask(struct served *served, uint32_t opcode, uint64_t node, const void *first,
-               size_t first_length, const void *second, size_t second_length)
+/* Sends a request of two parts. */
+static void send_request(struct served *served, uint32_t opcode, uint64_t node, const void *first,
+                         size_t first_length, const void *second, size_t second_length)
 {
     struct fuse_in_header header = {.len = (uint32_t)(sizeof header + first_length + second_length),
                                     .opcode = opcode,
@@ -57,11 +57,23 @@ static int ask(struct served *served, uint32_t opcode, uint64_t node, const void
                             {(void *)(uintptr_t)first, first_length},
                             {(void *)(uintptr_t)second, second_length}};
     assert_int_equal(writev(served->kernel, parts, 3), header.len);
+}
+
+/* Receives the answer to a request; its error as a number of errno. */
+static int receive_answer(struct served *served, uint64_t request)
+{
     const ssize_t got = read(served->kernel, &served->answer, sizeof served->answer);
     assert_true(got >= (ssize_t)sizeof served->answer.header);
-    assert_int_equal(served->answer.header.unique, served->requests);
+    assert_int_equal(served->answer.header.unique, request);
     served->length = (size_t)got - sizeof served->answer.header;
     return -served->answer.header.error;
+}
+
+static int ask(struct served *served, uint32_t opcode, uint64_t node, const void *first,
+               size_t first_length, const void *second, size_t second_length)
+{
+    send_request(served, opcode, node, first, first_length, second, second_length);
+    return receive_answer(served, served->requests);
 }
 
 static int ask_name(struct served *served, uint32_t opcode, uint64_t node, const char *name)
@@ -69,12 +81,13 @@ static int ask_name(struct served *served, uint32_t opcode, uint64_t node, const
     return ask(served, opcode, node, name, strlen(name) + 1, NULL, 0);
 }
 
-static struct served *start(struct bw_fs *fs)
+/* With a kernel that has more abilities than reading many attributes at a time. */
+static struct served *start_with(struct bw_fs *fs, uint32_t abilities)
 {
     const struct fuse_init_in init = {.major = FUSE_KERNEL_VERSION,
                                       .minor = 31,
                                       .max_readahead = 1 << 17,
-                                      .flags = FUSE_DO_READDIRPLUS | FUSE_ASYNC_READ};
+                                      .flags = FUSE_DO_READDIRPLUS | FUSE_ASYNC_READ | abilities};
     const struct bw_mount_options options = {.top = bw_subvolume_by_id(fs, FS)};
     struct served *served = calloc(1, sizeof *served);
     int ends[2];
@@ -87,6 +100,11 @@ static struct served *start(struct bw_fs *fs)
     assert_int_equal(ask(served, FUSE_INIT, 0, &init, sizeof init, NULL, 0), 0);
     assert_true(served->answer.init.flags & FUSE_DO_READDIRPLUS);
     return served;
+}
+
+static struct served *start(struct bw_fs *fs)
+{
+    return start_with(fs, 0);
 }
 
 /* By a signal, as a user would. */
@@ -148,10 +166,11 @@ static size_t size_of_entry(const struct fuse_dirent *entry, size_t before)
     return size;
 }
 
-/* Lists a directory with answers of a size, and returns how many names came, or -1 for an error. */
-static int list(struct served *served, uint64_t node, bool plus, uint32_t size)
+/* Lists an open directory with answers of a size, and returns how many names came, or the errno of
+ * an error, negative. */
+static int list_open(struct served *served, uint64_t node, uint64_t handle, bool plus,
+                     uint32_t size)
 {
-    const uint64_t handle = open_node(served, FUSE_OPENDIR, node);
     const size_t before = plus ? offsetof(struct fuse_direntplus, dirent) : 0;
     uint64_t offset = 0;
     int count = 0;
@@ -164,8 +183,15 @@ static int list(struct served *served, uint64_t node, bool plus, uint32_t size)
             assert_int_equal(entry->off, offset + 1);
             offset = entry->off;
         }
-    release(served, FUSE_RELEASEDIR, node, handle);
     return problem ? -problem : count;
+}
+
+static int list(struct served *served, uint64_t node, bool plus, uint32_t size)
+{
+    const uint64_t handle = open_node(served, FUSE_OPENDIR, node);
+    const int count = list_open(served, node, handle, plus, size);
+    release(served, FUSE_RELEASEDIR, node, handle);
+    return count;
 }
 
 static void test_names(void **state)
@@ -237,6 +263,44 @@ static void test_listing(void **state)
     close_fixture(&fixture);
 }
 
+/* A kernel that opens files and directories without requests. */
+static void test_without_open(void **state)
+{
+    (void)state;
+    struct fixture fixture = make_fixture();
+    enum { DIRECTORIES = 100, FILES = 90 };
+    const struct fuse_open_in in = {0};
+    uint64_t nodes[DIRECTORIES];
+    char name[32];
+    for (int i = 0; i < DIRECTORIES; i++) {
+        snprintf(name, sizeof name, "directory-%d", i);
+        nodes[i] = iw_directory(fixture.image, FS, TOP, name);
+        for (int file = 0; file < FILES; file++) {
+            snprintf(name, sizeof name, "file-%d", file);
+            iw_file(fixture.image, FS, nodes[i], name);
+        }
+    }
+    open_fixture(&fixture);
+    struct served *served = start_with(fixture.fs, FUSE_NO_OPEN_SUPPORT | FUSE_NO_OPENDIR_SUPPORT);
+    assert_int_equal(ask(served, FUSE_OPENDIR, nodes[0], &in, sizeof in, NULL, 0), ENOSYS);
+    assert_int_equal(ask(served, FUSE_OPEN, nodes[0] + 1, &in, sizeof in, NULL, 0), ENOSYS);
+    /* more unfinished listings than are kept */
+    for (int i = 0; i < DIRECTORIES; i++)
+        assert_int_equal(ask_read(served, FUSE_READDIR, nodes[i], 0, 0, 512), 0);
+    for (int i = 0; i < DIRECTORIES; i++) {
+        const struct fuse_dirent *entry = (const void *)served->answer.bytes;
+        assert_int_equal(ask_read(served, FUSE_READDIR, nodes[i], 0, FILES + 1, 512), 0);
+        assert_int_equal(entry->off, FILES + 2);
+        assert_int_equal(list_open(served, nodes[i], 0, i % 2, 2048), FILES + 2);
+    }
+    assert_int_equal(list_open(served, FUSE_ROOT_ID, 0, true, 4096), DIRECTORIES + 2);
+    /* the parent is known from the list of its entries */
+    assert_int_equal(ask_read(served, FUSE_READDIR, nodes[7], 0, 1, 64), 0);
+    assert_int_equal(((const struct fuse_dirent *)(const void *)served->answer.bytes)->ino, TOP);
+    stop(served);
+    close_fixture(&fixture);
+}
+
 /* An entry that leads nowhere is lost: the end of the list is an error. */
 static void test_lost_entry(void **state)
 {
@@ -255,6 +319,47 @@ static void test_lost_entry(void **state)
     node_of(served, FUSE_ROOT_ID, "file");
     stop(served);
     assert_int_equal(report_log_count(&fixture.log, "an entry points to"), 2);
+    close_fixture(&fixture);
+}
+
+/* Holds up a thread that reports damage. */
+static void hold_up(void *context, enum bw_severity severity, const struct bw_error *error)
+{
+    pthread_mutex_t *lock = context;
+    (void)severity, (void)error;
+    pthread_mutex_lock(lock);
+    pthread_mutex_unlock(lock);
+}
+
+/* A request that takes long does not keep others waiting. */
+static void test_slow_request(void **state)
+{
+    (void)state;
+    static const char name[] = "nowhere";
+    const struct fuse_getattr_in in = {0};
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct fixture fixture = make_fixture();
+    const char *paths[IW_MAX_DEVICES];
+    iw_entry(fixture.image, FS,
+             &(struct iw_entry){.directory = TOP,
+                                .name = name,
+                                .type = BW_FILE_REGULAR,
+                                .location = {99, BW_ROOT_BACKREF, 0}});
+    iw_write_memory(fixture.image);
+    const struct bw_fs_options options = {.struct_size = sizeof options,
+                                          .paths = paths,
+                                          .path_count = iw_paths_of(fixture.image, paths),
+                                          .superblock_copy = BW_ANY_SUPERBLOCK_COPY,
+                                          .reporter = {hold_up, &lock}};
+    expect_success(bw_fs_open(&options, &fixture.fs));
+    struct served *served = start(fixture.fs);
+    pthread_mutex_lock(&lock);
+    send_request(served, FUSE_LOOKUP, FUSE_ROOT_ID, name, sizeof name, NULL, 0);
+    const uint64_t slow = served->requests;
+    assert_int_equal(ask(served, FUSE_GETATTR, FUSE_ROOT_ID, &in, sizeof in, NULL, 0), 0);
+    pthread_mutex_unlock(&lock);
+    assert_int_equal(receive_answer(served, slow), EIO);
+    stop(served);
     close_fixture(&fixture);
 }
 
@@ -351,8 +456,9 @@ static void test_contents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),      cmocka_unit_test(test_listing),
-        cmocka_unit_test(test_lost_entry), cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_names),        cmocka_unit_test(test_listing),
+        cmocka_unit_test(test_lost_entry),   cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_without_open), cmocka_unit_test(test_slow_request),
         cmocka_unit_test(test_contents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Listing directories. Entries are read in batches, because reading the attributes of many inodes
+ * takes hardly longer than of one; each batch is larger than the previous one. The offset of an
+ * entry is its index in the directory, after "." and "..", so it does not depend on values in the
+ * image.
+ *
+ * Programs open and close directories without a request to this program, if the kernel supports
+ * that: a request identifies a directory by its number. A listing that has not reached the end is
+ * kept for the next request of the directory. If it is gone by then, the directory is read from its
+ * beginning again. A listing at the end is used for another directory; it has probably read the
+ * tree block with the entries already.
+ *
+ * The kernel accepts attributes with the first entries of each directory, even if no program needs
+ * them, and creating an inode for each takes more time than everything else. Therefore, it always
+ * gets the attributes of directories, which a program that descends into them needs, but attributes
+ * of files only for a while after a program has requested attributes of a file.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/search.h"
+#include "mount/internal.h"
+
+enum {
+    DOTS = 2,
+    FIRST_BATCH = 64,
+    LARGEST_BATCH = 1024,
+    WANTED_LISTS = 256,
+    KEPT = 64,     /* listings */
+    PARENTS = 4096 /* directories whose parent is remembered */
+};
+
+/* An entry of the current batch. */
+struct entry {
+    size_t name; /* offset in `names`; NUL-terminated */
+    struct bw_place place;
+};
+
+/* A listing of a directory, used by one request at a time. */
+struct listing {
+    struct bw_mount *mount;
+    fuse_ino_t node; /* the directory; 0 if the listing has ended */
+    uint64_t used;   /* time of the last use, as a count of uses */
+    struct bw_place place;
+    struct bw_directory *directory; /* NULL before the first use */
+    bool ended;
+    struct entry *entries;          /* the current batch */
+    size_t count, capacity, wanted; /* `wanted`: maximum number of entries in the batch */
+    uint64_t first;                 /* offset of its first entry in the directory */
+    struct bw_buffer names;
+    struct bw_wanted_inode *inodes; /* ascending by number */
+    size_t inode_count, inode_capacity;
+    enum { NONE, DIRECTORIES, ALL } has_inodes; /* the inodes read for the batch */
+    bool files;                                 /* attributes of files are needed, too */
+};
+
+/* The parent of a directory that was listed: the inode number that programs see. */
+struct parent {
+    fuse_ino_t node;
+    uint64_t number;
+};
+
+struct bw_listings {
+    pthread_mutex_t lock;
+    struct listing *kept[KEPT]; /* those that no request uses */
+    size_t count;
+    uint64_t uses;
+    struct parent parents[PARENTS]; /* at the hash of the directory */
+};
+
+static void free_listing(struct listing *listing)
+{
+    if (!listing)
+        return;
+    bw_directory_close(listing->directory);
+    bw_buffer_free(&listing->names);
+    free(listing->entries);
+    free(listing->inodes);
+    free(listing);
+}
+
+struct bw_listings *bw_listings_create(void)
+{
+    struct bw_listings *listings = calloc(1, sizeof *listings);
+    if (listings)
+        pthread_mutex_init(&listings->lock, NULL);
+    return listings;
+}
+
+void bw_listings_destroy(struct bw_listings *listings)
+{
+    if (!listings)
+        return;
+    for (size_t i = 0; i < listings->count; i++)
+        free_listing(listings->kept[i]);
+    pthread_mutex_destroy(&listings->lock);
+    free(listings);
+}
+
+/* Whether a listing is the better one to continue at an offset: it has to read less. */
+static bool is_nearer(const struct listing *listing, const struct listing *other, fuse_ino_t node,
+                      uint64_t offset)
+{
+    return listing->node == node && offset && listing->first <= offset &&
+           (!other || listing->first > other->first);
+}
+
+/* Whether a listing is the better one to use for another directory: it has ended, recently. */
+static bool is_freer(const struct listing *listing, const struct listing *other)
+{
+    return !listing->node && (!other || listing->used > other->used);
+}
+
+/* Takes a listing of the directory that has not passed the offset, or one that has ended; NULL if
+ * there is none. */
+static struct listing *take_listing(struct bw_listings *listings, fuse_ino_t node, uint64_t offset)
+{
+    struct listing *nearest = NULL, *free_one = NULL;
+    pthread_mutex_lock(&listings->lock);
+    for (size_t i = 0; i < listings->count; i++) {
+        struct listing *listing = listings->kept[i];
+        if (is_nearer(listing, nearest, node, offset))
+            nearest = listing;
+        if (is_freer(listing, free_one))
+            free_one = listing;
+    }
+    struct listing *taken = nearest ? nearest : free_one;
+    for (size_t i = 0; taken && i < listings->count; i++)
+        if (listings->kept[i] == taken)
+            listings->kept[i] = listings->kept[--listings->count];
+    pthread_mutex_unlock(&listings->lock);
+    return taken;
+}
+
+/* Keeps a listing; if there are too many, frees the one that was unused for the longest time. */
+static void keep_listing(struct bw_listings *listings, struct listing *listing)
+{
+    struct listing *oldest = NULL;
+    size_t at = 0;
+    pthread_mutex_lock(&listings->lock);
+    listing->used = ++listings->uses;
+    for (size_t i = 1; i < listings->count; i++)
+        if (listings->kept[i]->used < listings->kept[at]->used)
+            at = i;
+    if (listings->count < KEPT)
+        at = listings->count++;
+    else
+        oldest = listings->kept[at];
+    listings->kept[at] = listing;
+    pthread_mutex_unlock(&listings->lock);
+    free_listing(oldest);
+}
+
+static struct bw_error *begin(struct listing *listing)
+{
+    struct bw_fs *fs = listing->mount->fs;
+    listing->count = 0;
+    listing->wanted = FIRST_BATCH;
+    listing->first = DOTS;
+    listing->ended = false;
+    return listing->directory
+               ? bw_directory_reopen(listing->directory, &listing->place, BW_DIRECTORY_START)
+               : bw_directory_open(fs, &listing->place, BW_DIRECTORY_START, &listing->directory);
+}
+
+/* Begins the listing of another directory. */
+static struct bw_error *begin_other(struct listing *listing, fuse_ino_t node)
+{
+    if (!bw_mount_place(listing->mount, node, &listing->place))
+        return bw_error_create(BW_ERROR_NOT_FOUND, "no such directory");
+    listing->place.type = BW_FILE_DIRECTORY; /* the kernel lists only directories */
+    listing->node = node;
+    listing->files = false;
+    return begin(listing);
+}
+
+/* Gets a listing of a directory for a request; keep it after use. */
+static struct bw_error *find_listing(struct bw_mount *mount, fuse_ino_t node, uint64_t offset,
+                                     struct listing **result)
+{
+    struct listing *listing = take_listing(mount->listings, node, offset);
+    if (!listing)
+        listing = calloc(1, sizeof *listing);
+    if (!listing)
+        return bw_error_no_memory();
+    listing->mount = mount;
+    struct bw_error *error = listing->node ? NULL : begin_other(listing, node);
+    if (error)
+        free_listing(listing);
+    else
+        *result = listing;
+    return error;
+}
+
+/* Reads the next batch. */
+static struct bw_error *read_batch(struct listing *listing)
+{
+    const struct bw_directory_entry *entry;
+    listing->first += listing->count;
+    listing->count = listing->names.length = 0;
+    listing->has_inodes = NONE;
+    while (!listing->ended && listing->count < listing->wanted) {
+        BW_TRY(bw_directory_next(listing->directory, &entry));
+        listing->ended = !entry;
+        if (!entry)
+            break;
+        if (!BW_ARRAY_RESERVE(listing->entries, listing->count, listing->capacity))
+            return bw_error_no_memory();
+        listing->entries[listing->count++] = (struct entry){listing->names.length, entry->place};
+        bw_buffer_append(&listing->names, entry->name, entry->name_length);
+        bw_buffer_append_byte(&listing->names, '\0');
+    }
+    if (listing->wanted < LARGEST_BATCH)
+        listing->wanted *= 2;
+    return listing->names.failed ? bw_error_no_memory() : NULL;
+}
+
+/* Makes the batch that contains an offset the current one; at the end of the directory, an empty
+ * one. */
+static struct bw_error *go_to(struct listing *listing, uint64_t offset)
+{
+    if (offset < listing->first)
+        BW_TRY(begin(listing));
+    while (offset >= listing->first + listing->count && !listing->ended)
+        BW_TRY(read_batch(listing));
+    if (offset >= listing->first + listing->count) {
+        listing->first += listing->count;
+        listing->count = 0;
+    }
+    return NULL;
+}
+
+static int by_number(const void *left, const void *right)
+{
+    const struct bw_wanted_inode *a = left, *b = right;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* Whether the inode of an entry is in the tree of the directory, so it can be read together with
+ * others. */
+static bool is_ordinary(const struct listing *listing, const struct bw_place *place)
+{
+    return place->subvolume == listing->place.subvolume && place->inode != BW_EMPTY_DIRECTORY;
+}
+
+static bool is_wanted(const struct listing *listing, const struct bw_place *place)
+{
+    return listing->files || place->type == BW_FILE_DIRECTORY;
+}
+
+void bw_mount_note_attributes(struct bw_mount *mount)
+{
+    if (atomic_load_explicit(&mount->wanted, memory_order_relaxed) != WANTED_LISTS)
+        atomic_store_explicit(&mount->wanted, WANTED_LISTS, memory_order_relaxed);
+}
+
+/* Whether the next listing includes the attributes of files. */
+static bool include_file_attributes(struct bw_mount *mount)
+{
+    unsigned left = atomic_load_explicit(&mount->wanted, memory_order_relaxed);
+    if (left)
+        atomic_compare_exchange_strong(&mount->wanted, &left, left - 1);
+    return left;
+}
+
+/* Collects the numbers of the inodes to read, in ascending order, without duplicates. */
+static struct bw_error *list_inodes(struct listing *listing)
+{
+    size_t count = 0, kept = 0;
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct bw_place *place = &listing->entries[i].place;
+        if (!is_ordinary(listing, place) || !is_wanted(listing, place))
+            continue;
+        if (!BW_ARRAY_RESERVE(listing->inodes, count, listing->inode_capacity))
+            return bw_error_no_memory();
+        listing->inodes[count++].number = place->inode;
+    }
+    struct bw_wanted_inode *inodes = listing->inodes;
+    if (count)
+        qsort(inodes, count, sizeof *inodes, by_number);
+    for (size_t i = 0; i < count; i++)
+        if (!i || inodes[i].number != inodes[kept - 1].number)
+            inodes[kept++].number = inodes[i].number;
+    listing->inode_count = kept;
+    return NULL;
+}
+
+static struct bw_error *read_inodes(struct listing *listing)
+{
+    BW_TRY(list_inodes(listing));
+    listing->has_inodes = listing->files ? ALL : DIRECTORIES;
+    return listing->inode_count ? bw_inodes_get(listing->mount->fs, listing->place.subvolume,
+                                                listing->inodes, listing->inode_count, false)
+                                : NULL;
+}
+
+/* Gets the inode of an entry; false if it cannot be read, which a lookup of the name will
+ * report. */
+static bool inode_of(const struct listing *listing, const struct bw_place *place,
+                     struct bw_inode *inode)
+{
+    if (!is_ordinary(listing, place)) {
+        BW_AUTO_ERROR struct bw_error *error = bw_inode_get(listing->mount->fs, place, inode);
+        return !error;
+    }
+    const size_t i =
+        BW_FIRST_INDEX(k, listing->inode_count, listing->inodes[k].number >= place->inode);
+    if (i == listing->inode_count || listing->inodes[i].number != place->inode ||
+        !listing->inodes[i].found)
+        return false;
+    *inode = listing->inodes[i].inode;
+    return true;
+}
+
+static mode_t mode_of_type(uint8_t type)
+{
+    static const mode_t modes[] = {0,       S_IFREG, S_IFDIR,  S_IFCHR,
+                                   S_IFBLK, S_IFIFO, S_IFSOCK, S_IFLNK};
+    return type < sizeof modes / sizeof *modes ? modes[type] : 0;
+}
+
+bool bw_mount_answer_add(struct bw_mount_answer *answer, const char *name,
+                         const struct fuse_entry_out *entry, uint64_t next)
+{
+    const size_t length = strlen(name), before = answer->plus ? sizeof *entry : 0;
+    const size_t size = FUSE_DIRENT_ALIGN(before + FUSE_NAME_OFFSET + length);
+    const struct fuse_dirent head = {.ino = entry->attr.ino,
+                                     .off = next,
+                                     .namelen = (uint32_t)length,
+                                     .type = (entry->attr.mode & S_IFMT) >> 12};
+    char *to = answer->bytes + answer->used;
+    if (size > answer->size - answer->used)
+        return false;
+    memset(to, 0, size);
+    memcpy(to, entry, before);
+    memcpy(to + before, &head, FUSE_NAME_OFFSET);
+    memcpy(to + before + FUSE_NAME_OFFSET, name, length);
+    answer->used += size;
+    return true;
+}
+
+static struct bw_error *set_parent(void *context, const struct bw_inode_name *name)
+{
+    *(uint64_t *)context = name->directory;
+    return bw_error_create(BW_ERROR_STOPPED, "a directory has one name");
+}
+
+/* The inode number of ".."; the directory's own number at the top of the mount, or if the parent is
+ * unknown. */
+static uint64_t parent_of(const struct listing *listing)
+{
+    const struct bw_mount *mount = listing->mount;
+    const struct bw_place top = bw_place_top(listing->place.subvolume);
+    struct bw_place parent = {top.subvolume, listing->place.directory, BW_FILE_DIRECTORY, 0};
+    struct bw_subvolume_info info = {0};
+    if (listing->place.inode == top.inode && top.subvolume != mount->options.top) {
+        bw_error_free(bw_subvolume_get(mount->fs, top.subvolume, &info));
+        parent.subvolume = bw_subvolume_by_id(mount->fs, info.parent);
+        parent.inode = info.directory;
+    } else if (listing->place.inode != top.inode && listing->place.inode != BW_EMPTY_DIRECTORY) {
+        bw_error_free(bw_inode_names(mount->fs, &listing->place, set_parent, &parent.inode));
+    }
+    return bw_mount_number(mount, parent.subvolume && parent.inode ? &parent : &listing->place);
+}
+
+static struct parent *place_of_parent(struct bw_listings *listings, fuse_ino_t node)
+{
+    return &listings->parents[node * UINT64_C(0x9E3779B97F4A7C15) >> 52];
+}
+
+/* Remembers the parent of a directory, which will probably be listed next. */
+static void remember_parent(struct listing *listing, fuse_ino_t node)
+{
+    struct bw_listings *listings = listing->mount->listings;
+    pthread_mutex_lock(&listings->lock);
+    *place_of_parent(listings, node) =
+        (struct parent){node, bw_mount_number(listing->mount, &listing->place)};
+    pthread_mutex_unlock(&listings->lock);
+}
+
+static uint64_t find_parent(struct listing *listing)
+{
+    struct bw_listings *listings = listing->mount->listings;
+    pthread_mutex_lock(&listings->lock);
+    const struct parent parent = *place_of_parent(listings, listing->node);
+    pthread_mutex_unlock(&listings->lock);
+    return parent.node == listing->node ? parent.number : parent_of(listing);
+}
+
+static bool add_dots(struct listing *listing, struct bw_mount_answer *answer, uint64_t offset)
+{
+    struct fuse_entry_out entry = {.attr.mode = S_IFDIR};
+    entry.attr.ino = bw_mount_number(listing->mount, &listing->place);
+    if (offset < 1 && !bw_mount_answer_add(answer, ".", &entry, 1))
+        return false;
+    entry.attr.ino = find_parent(listing);
+    return bw_mount_answer_add(answer, "..", &entry, DOTS);
+}
+
+static bool add_entry(struct listing *listing, struct bw_mount_answer *answer, uint64_t offset)
+{
+    const struct entry *entry = &listing->entries[offset - listing->first];
+    struct fuse_entry_out shown = {0};
+    struct bw_inode inode;
+    if (!answer->plus || !is_wanted(listing, &entry->place) ||
+        !inode_of(listing, &entry->place, &inode) ||
+        !bw_mount_entry(listing->mount, &entry->place, &inode, &shown)) {
+        shown.nodeid = 0; /* means that there are no attributes */
+        shown.attr.ino = bw_mount_number(listing->mount, &entry->place);
+        shown.attr.mode = mode_of_type(entry->place.type);
+    } else if (entry->place.type == BW_FILE_DIRECTORY) {
+        remember_parent(listing, shown.nodeid);
+    }
+    return bw_mount_answer_add(answer, listing->names.data + entry->name, &shown, offset + 1);
+}
+
+/* If entries of a directory are lost, its end is an error, so that programs do not mistake the
+ * listing for a complete one. */
+static struct bw_error *at_end(const struct listing *listing, const struct bw_mount_answer *answer)
+{
+    return answer->used || bw_directory_is_complete(listing->directory)
+               ? NULL
+               : bw_error_create(BW_ERROR_CORRUPT, "inode %llu of subvolume %llu: entries are lost",
+                                 (unsigned long long)listing->place.inode,
+                                 (unsigned long long)bw_subvolume_id(listing->place.subvolume));
+}
+
+static struct bw_error *fill(struct listing *listing, struct bw_mount_answer *answer,
+                             uint64_t offset)
+{
+    if (offset < DOTS) {
+        if (!add_dots(listing, answer, offset))
+            return NULL;
+        offset = DOTS;
+    }
+    for (;; offset++) {
+        BW_TRY(go_to(listing, offset));
+        if (!listing->count)
+            return at_end(listing, answer);
+        if (answer->plus && listing->has_inodes < (listing->files ? ALL : DIRECTORIES))
+            BW_TRY(read_inodes(listing));
+        if (!add_entry(listing, answer, offset))
+            return NULL;
+    }
+}
+
+static struct bw_error *list(struct bw_mount *mount, fuse_ino_t node, uint64_t offset,
+                             struct bw_mount_answer *answer)
+{
+    struct listing *listing;
+    BW_TRY(find_listing(mount, node, offset, &listing));
+    /* the kernel requests attributes at a later offset only if it had to look up a name */
+    listing->files |= answer->plus && (offset || include_file_attributes(mount));
+    struct bw_error *error = fill(listing, answer, offset);
+    if (error || !answer->used)
+        listing->node = 0;
+    keep_listing(mount->listings, listing);
+    return error;
+}
+
+static void reply(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, bool plus)
+{
+    BW_AUTO_FREE char *bytes = malloc(size);
+    struct bw_mount_answer answer = {.bytes = bytes, .size = size, .plus = plus};
+    struct bw_error *error =
+        bytes ? list(bw_mount_of(request), node, (uint64_t)offset, &answer) : bw_error_no_memory();
+    if (error)
+        bw_mount_reply(request, error);
+    else
+        fuse_reply_buf(request, bytes, answer.used);
+}
+
+static void readdir(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
+                    struct fuse_file_info *file)
+{
+    (void)file;
+    reply(request, node, size, offset, false);
+}
+
+static void readdirplus(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
+                        struct fuse_file_info *file)
+{
+    (void)file;
+    reply(request, node, size, offset, true);
+}
+
+/* After this error, the kernel opens all directories itself, with the same flags. */
+static void opendir(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *file)
+{
+    (void)node;
+    file->keep_cache = file->cache_readdir = 1;
+    if (bw_mount_of(request)->kernel_opens)
+        fuse_reply_err(request, ENOSYS);
+    else
+        fuse_reply_open(request, file);
+}
+
+void bw_mount_add_directories(struct fuse_lowlevel_ops *operations)
+{
+    operations->opendir = opendir;
+    operations->readdir = readdir;
+    operations->readdirplus = readdirplus;
+}

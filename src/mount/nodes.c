@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The numbers of files, their attributes, and the conversion of errors for the kernel. */
+#include <errno.h>
+#include <sys/sysmacros.h>
+
+#include "base/search.h"
+#include "mount/internal.h"
+
+/*
+ * Numbers of files. There are two.
+ *
+ * The kernel refers to a file by a number that only the kernel and this program see. It contains
+ * the inode number and the index of the subvolume:
+ *
+ * 63        62 ... 40              39 ... 0
+ * is empty  index of the subvolume inode number; if empty, of the parent directory
+ *
+ * Programs see a different number as st_ino. On a mount by the kernel's btrfs, each subvolume has
+ * its own device number, which is impossible with FUSE: inodes with the same number in two
+ * subvolumes would look like hard links. Therefore, only the top subvolume of the mount keeps its
+ * inode numbers. In all others, the upper bits are the id of the subvolume, so numbers are the same
+ * at the next mount.
+ */
+
+enum { INODE_BITS = 40, SUBVOLUME_BITS = 23 };
+
+#define EMPTY           (UINT64_C(1) << 63)
+#define INODE_MASK      ((UINT64_C(1) << INODE_BITS) - 1)
+#define MOST_SUBVOLUMES (UINT64_C(1) << SUBVOLUME_BITS)
+
+bool bw_mount_place(const struct bw_mount *mount, fuse_ino_t node, struct bw_place *place)
+{
+    const uint64_t inode = node & INODE_MASK, subvolume = (node & ~EMPTY) >> INODE_BITS;
+    if (node == FUSE_ROOT_ID)
+        *place = bw_place_top(mount->options.top);
+    else if (subvolume >= mount->subvolume_count)
+        return false;
+    else if (node & EMPTY)
+        *place = (struct bw_place){mount->subvolumes[subvolume], BW_EMPTY_DIRECTORY,
+                                   BW_FILE_DIRECTORY, inode};
+    else
+        *place = (struct bw_place){mount->subvolumes[subvolume], inode, BW_FILE_UNKNOWN, 0};
+    return true;
+}
+
+static bool is_top(const struct bw_mount *mount, const struct bw_place *place)
+{
+    const struct bw_place top = bw_place_top(mount->options.top);
+    return place->subvolume == top.subvolume && place->inode == top.inode;
+}
+
+fuse_ino_t bw_mount_node(const struct bw_mount *mount, const struct bw_place *place)
+{
+    const uint64_t id = bw_subvolume_id(place->subvolume);
+    const uint64_t empty = place->inode == BW_EMPTY_DIRECTORY ? EMPTY : 0;
+    const uint64_t inode = empty ? place->directory : place->inode;
+    const uint64_t subvolume =
+        BW_FIRST_INDEX(i, mount->subvolume_count, bw_subvolume_id(mount->subvolumes[i]) >= id);
+    if (is_top(mount, place))
+        return FUSE_ROOT_ID;
+    if (inode > INODE_MASK || subvolume >= MOST_SUBVOLUMES)
+        return 0;
+    return empty | subvolume << INODE_BITS | inode;
+}
+
+/* A number with its highest bit set, which no other number has. Two of these could be equal by
+ * chance. Used only for numbers too large to occur in practice. */
+static uint64_t mix(uint64_t id, uint64_t inode)
+{
+    const uint64_t odd = UINT64_C(0x9E3779B97F4A7C15);
+    const uint64_t mixed = (id * odd ^ inode) * odd;
+    return (mixed ^ mixed >> 32) | EMPTY;
+}
+
+uint64_t bw_mount_number(const struct bw_mount *mount, const struct bw_place *place)
+{
+    const uint64_t id = bw_subvolume_id(place->subvolume);
+    if (place->subvolume == mount->options.top)
+        return place->inode;
+    if (id < MOST_SUBVOLUMES && place->inode <= INODE_MASK)
+        return id << INODE_BITS | place->inode;
+    return mix(id, place->inode);
+}
+
+void bw_mount_attributes(const struct bw_mount *mount, const struct bw_place *place,
+                         const struct bw_inode *inode, struct fuse_attr *attributes)
+{
+    const struct bw_mount_options *options = &mount->options;
+    const uint64_t allocated = inode->bytes + mount->sectorsize - 1;
+    *attributes = (struct fuse_attr){
+        .ino = bw_mount_number(mount, place),
+        .mode = inode->mode,
+        .nlink = inode->link_count,
+        .uid = options->squash_user ? options->user : inode->uid,
+        .gid = options->squash_group ? options->group : inode->gid,
+        .rdev = (uint32_t)makedev(bw_inode_major(inode), bw_inode_minor(inode)),
+        .size = inode->size,
+        .blksize = mount->sectorsize,
+        .blocks = allocated / mount->sectorsize * (mount->sectorsize / 512),
+        .atime = (uint64_t)inode->atime.tv_sec,
+        .atimensec = (uint32_t)inode->atime.tv_nsec,
+        .mtime = (uint64_t)inode->mtime.tv_sec,
+        .mtimensec = (uint32_t)inode->mtime.tv_nsec,
+        .ctime = (uint64_t)inode->ctime.tv_sec,
+        .ctimensec = (uint32_t)inode->ctime.tv_nsec,
+    };
+}
+
+bool bw_mount_entry(const struct bw_mount *mount, const struct bw_place *place,
+                    const struct bw_inode *inode, struct fuse_entry_out *entry)
+{
+    *entry = (struct fuse_entry_out){.nodeid = bw_mount_node(mount, place),
+                                     .attr_valid = BW_MOUNT_FOREVER,
+                                     .entry_valid = BW_MOUNT_FOREVER};
+    bw_mount_attributes(mount, place, inode, &entry->attr);
+    return entry->nodeid != 0;
+}
+
+/* Number of messages remembered, because each is reported only once. Further messages are not
+ * reported. */
+enum { MOST_MESSAGES = 10000 };
+
+/* Whether a message is new. Programs often repeat a failing request. */
+static bool is_new_message(struct bw_mount *mount, const char *message)
+{
+    uint64_t hash = 1;
+    for (; *message; message++)
+        hash = (hash ^ (unsigned char)*message) * UINT64_C(0x100000001b3);
+    pthread_mutex_lock(&mount->lock);
+    bool news = mount->told.count < MOST_MESSAGES && bw_map_get(&mount->told, hash) == UINT32_MAX &&
+                bw_map_put(&mount->told, hash, 1);
+    pthread_mutex_unlock(&mount->lock);
+    return news;
+}
+
+int bw_mount_problem(struct bw_mount *mount, struct bw_error *error)
+{
+    const enum bw_error_code code = error->code;
+    const bool damage = code != BW_ERROR_NOT_FOUND && code != BW_ERROR_NO_MEMORY;
+    if (damage && is_new_message(mount, error->message))
+        bw_fs_report(mount->fs, BW_DAMAGE, error);
+    else
+        bw_error_free(error);
+    return damage ? EIO : code == BW_ERROR_NOT_FOUND ? ENOENT : ENOMEM;
+}
+
+void bw_mount_reply(fuse_req_t request, struct bw_error *error)
+{
+    fuse_reply_err(request, error ? bw_mount_problem(bw_mount_of(request), error) : 0);
+}
