@@ -29,9 +29,9 @@ struct lvm {
 
 /* Where a byte of a logical volume is. */
 struct place {
-    const struct bw_lvm_physical *physical; /* NULL: a hole */
-    uint64_t offset;                        /* on its device */
-    uint64_t length;                        /* bytes that follow there */
+    struct bw_lvm_physical *physical; /* NULL: a hole */
+    uint64_t offset;                  /* on its device */
+    uint64_t length;                  /* bytes that follow there */
 };
 
 /* Locating. */
@@ -415,8 +415,9 @@ static struct bw_error *check_volume(struct bw_xlator *xlator, const struct bw_l
             if (step >= segment->length)
                 continue;
             BW_TRY(locate_below(lvm->group, volume, segment->begin + step, copy, &place));
-            if (!place.physical->layer)
+            if (!place.physical->layer && !place.physical->is_reported)
                 bw_xlator_report(xlator, BW_NOTE, missing_error(lvm->group, place.physical));
+            place.physical->is_reported = true;
         }
     }
     return volume->size
@@ -538,11 +539,30 @@ static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct 
     return bw_lvm_find_label(frame, device, NULL);
 }
 
+/* Each volume gets a layer, which reads the texts again. Texts with so many volumes that this would
+ * take minutes are not listed. */
+static struct bw_error *check_count(const struct bw_lvm_groups *groups)
+{
+    enum { MOST_VOLUMES = 4096, MOST_BYTES = 256 << 20 };
+    size_t count = 0;
+    for (size_t i = 0; i < groups->count; i++)
+        for (size_t k = 0; k < groups->groups[i].volume_count; k++)
+            count += groups->groups[i].volumes[k].is_visible;
+    return count <= MOST_VOLUMES && count * groups->text_length <= MOST_BYTES
+               ? NULL
+               : bw_error_create(BW_ERROR_UNSUPPORTED,
+                                 "it has %zu logical volumes, too many to examine all of them: "
+                                 "choose one by its name",
+                                 count);
+}
+
 static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *const *devices,
                              size_t count, bw_volume_visitor *take, void *context)
 {
     struct bw_lvm_groups groups;
     struct bw_error *error = bw_lvm_groups_read(frame, devices, count, &groups);
+    if (!error)
+        error = check_count(&groups);
     for (size_t i = 0; !error && i < groups.count; i++)
         for (size_t k = 0; !error && k < groups.groups[i].volume_count; k++) {
             char name[2 * BW_LVM_NAME + 1];

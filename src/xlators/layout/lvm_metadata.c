@@ -23,6 +23,9 @@ enum {
     LABELS = 4,         /* sectors that may contain the label */
     LONGEST = 16 << 20, /* bytes of a text */
     DEEPEST = 16,       /* levels of sections in a text */
+    MOST_NODES = 4 << 20,
+    MOST_VOLUMES = 64 << 10,
+    MOST_COPIES = 64,
     LARGEST_EXTENT = 1 << 30,
 };
 
@@ -116,18 +119,29 @@ enum kind { KIND_SECTION, KIND_LIST, KIND_NUMBER, KIND_STRING };
 
 struct node {
     enum kind kind;
+    uint32_t name_length;
     const char *name; /* not in lists */
-    size_t name_length;
-    const char *text; /* of a string */
+    union {
+        const char *text; /* of a string */
+        uint64_t number;
+    };
+    uint32_t length;
+    uint32_t first, next; /* index of the first member, and of the next node; 0: none */
+};
+
+/* The name of a volume; they are sorted. */
+struct name {
+    const char *text;
     size_t length;
-    uint64_t number;
-    size_t first, next; /* index of the first member, and of the next node; 0: none */
+    struct bw_lvm_area place; /* begins at 0 */
 };
 
 struct parser {
     const char *at, *end;
     struct node *nodes; /* the first one is the whole text, a section */
     size_t count, room;
+    struct name *names;
+    size_t name_count, name_room;
     unsigned depth;
 };
 
@@ -160,12 +174,14 @@ static bool take(struct parser *parser, char wanted)
     return is_there;
 }
 
-static struct bw_error *add_node(struct parser *parser, size_t *index)
+static struct bw_error *add_node(struct parser *parser, uint32_t *index)
 {
+    if (parser->count == MOST_NODES)
+        return bad_text(parser, "too many values");
     if (!BW_ARRAY_RESERVE(parser->nodes, parser->count, parser->room))
         return bw_error_no_memory();
     parser->nodes[parser->count] = (struct node){.kind = KIND_SECTION};
-    *index = parser->count++;
+    *index = (uint32_t)parser->count++;
     return NULL;
 }
 
@@ -178,7 +194,7 @@ static struct bw_error *parse_string(struct parser *parser, struct node *node)
         parser->at += *parser->at == '\\' && parser->at + 1 < parser->end ? 2 : 1;
     if (parser->at >= parser->end)
         return bad_text(parser, "an open string");
-    node->length = (size_t)(parser->at++ - node->text);
+    node->length = (uint32_t)(parser->at++ - node->text);
     return NULL;
 }
 
@@ -199,7 +215,7 @@ static struct bw_error *parse_number(struct parser *parser, struct node *node)
     return NULL;
 }
 
-static struct bw_error *parse_scalar(struct parser *parser, size_t index)
+static struct bw_error *parse_scalar(struct parser *parser, uint32_t index)
 {
     if (take(parser, '"'))
         return parse_string(parser, &parser->nodes[index]);
@@ -207,7 +223,7 @@ static struct bw_error *parse_scalar(struct parser *parser, size_t index)
                                     : bad_text(parser, "no value");
 }
 
-static void append_member(struct parser *parser, size_t parent, size_t *last, size_t member)
+static void append_member(struct parser *parser, uint32_t parent, uint32_t *last, uint32_t member)
 {
     if (*last)
         parser->nodes[*last].next = member;
@@ -216,9 +232,9 @@ static void append_member(struct parser *parser, size_t parent, size_t *last, si
     *last = member;
 }
 
-static struct bw_error *parse_list(struct parser *parser, size_t list)
+static struct bw_error *parse_list(struct parser *parser, uint32_t list)
 {
-    size_t last = 0, member;
+    uint32_t last = 0, member;
     parser->nodes[list].kind = KIND_LIST;
     while (!take(parser, ']')) {
         BW_TRY(add_node(parser, &member));
@@ -240,13 +256,13 @@ static struct bw_error *parse_name(struct parser *parser, struct node *node)
     node->name = parser->at;
     while (parser->at < parser->end && is_name(*parser->at))
         parser->at++;
-    node->name_length = (size_t)(parser->at - node->name);
+    node->name_length = (uint32_t)(parser->at - node->name);
     return node->name_length ? NULL : bad_text(parser, "no name");
 }
 
-static struct bw_error *parse_members(struct parser *parser, size_t section);
+static struct bw_error *parse_members(struct parser *parser, uint32_t section);
 
-static struct bw_error *parse_member(struct parser *parser, size_t member)
+static struct bw_error *parse_member(struct parser *parser, uint32_t member)
 {
     BW_TRY(parse_name(parser, &parser->nodes[member]));
     if (take(parser, '=')) {
@@ -261,9 +277,9 @@ static struct bw_error *parse_member(struct parser *parser, size_t member)
     return take(parser, '}') ? NULL : bad_text(parser, "an open section");
 }
 
-static struct bw_error *parse_members(struct parser *parser, size_t section)
+static struct bw_error *parse_members(struct parser *parser, uint32_t section)
 {
-    size_t last = 0, member;
+    uint32_t last = 0, member;
     for (;;) {
         skip_space(parser);
         if (parser->at >= parser->end || *parser->at == '}')
@@ -336,6 +352,64 @@ static bool has_word(const struct parser *parser, const struct node *section, co
     return false;
 }
 
+/* Names. */
+
+static int compare_texts(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    const size_t length = a_length < b_length ? a_length : b_length;
+    const int order = length ? memcmp(a, b, length) : 0;
+    return order ? order : (a_length > b_length) - (a_length < b_length);
+}
+
+/* If a name occurs several times, the first volume with it counts, and logical ones come first. */
+static int compare_names(const void *a, const void *b)
+{
+    const struct name *one = a, *other = b;
+    const int order = compare_texts(one->text, one->length, other->text, other->length);
+    return order ? order
+           : one->place.is_logical != other->place.is_logical
+               ? (one->place.is_logical ? -1 : 1)
+               : (one->place.index > other->place.index) - (one->place.index < other->place.index);
+}
+
+static struct bw_error *add_name(struct parser *parser, const struct node *from, bool is_logical,
+                                 size_t index)
+{
+    if (index == MOST_VOLUMES)
+        return bw_error_create(BW_ERROR_CORRUPT, "LVM metadata: more than %u volumes",
+                               MOST_VOLUMES);
+    if (!BW_ARRAY_RESERVE(parser->names, parser->name_count, parser->name_room))
+        return bw_error_no_memory();
+    parser->names[parser->name_count++] =
+        (struct name){.text = from->name,
+                      .length = from->name_length,
+                      .place = {.is_logical = is_logical, .index = index}};
+    return NULL;
+}
+
+static void sort_names(struct parser *parser)
+{
+    if (parser->name_count)
+        qsort(parser->names, parser->name_count, sizeof *parser->names, compare_names);
+}
+
+/* The first volume with a name; NULL: none. */
+static const struct name *find_name(const struct parser *parser, const struct node *wanted)
+{
+    size_t low = 0, high = parser->name_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const struct name *name = &parser->names[middle];
+        const bool is_less =
+            compare_texts(name->text, name->length, wanted->text, wanted->length) < 0;
+        *(is_less ? &low : &high) = middle + is_less;
+    }
+    const struct name *name = low < parser->name_count ? &parser->names[low] : NULL;
+    return name && compare_texts(name->text, name->length, wanted->text, wanted->length) == 0
+               ? name
+               : NULL;
+}
+
 /* The group. */
 
 static struct bw_error *impossible(const char *what)
@@ -343,9 +417,10 @@ static struct bw_error *impossible(const char *what)
     return bw_error_create(BW_ERROR_CORRUPT, "LVM metadata: impossible numbers in %s", what);
 }
 
-static struct bw_error *add_physical(const struct parser *parser, struct bw_lvm_group *group,
+static struct bw_error *add_physical(struct parser *parser, struct bw_lvm_group *group,
                                      const struct node *from)
 {
+    BW_TRY(add_name(parser, from, false, group->physical_count));
     if (!BW_ARRAY_RESERVE(group->physicals, group->physical_count, group->physical_room))
         return bw_error_no_memory();
     struct bw_lvm_physical *physical = &group->physicals[group->physical_count];
@@ -360,9 +435,10 @@ static struct bw_error *add_physical(const struct parser *parser, struct bw_lvm_
     return NULL;
 }
 
-static struct bw_error *add_volume(const struct parser *parser, struct bw_lvm_group *group,
+static struct bw_error *add_volume(struct parser *parser, struct bw_lvm_group *group,
                                    const struct node *from)
 {
+    BW_TRY(add_name(parser, from, true, group->volume_count));
     if (!BW_ARRAY_RESERVE(group->volumes, group->volume_count, group->volume_room))
         return bw_error_no_memory();
     struct bw_lvm_volume *volume = &group->volumes[group->volume_count++];
@@ -371,36 +447,19 @@ static struct bw_error *add_volume(const struct parser *parser, struct bw_lvm_gr
     return NULL;
 }
 
-/* Finds a volume by its name. */
-static bool find_volume(const struct bw_lvm_group *group, const struct node *name,
-                        struct bw_lvm_area *area)
+static struct bw_error *add_area(const struct parser *parser, struct bw_lvm_group *group,
+                                 const struct node *name, uint64_t extents)
 {
-    area->is_logical = true;
-    for (area->index = 0; area->index < group->volume_count; area->index++)
-        if (strlen(group->volumes[area->index].name) == name->length &&
-            memcmp(group->volumes[area->index].name, name->text, name->length) == 0)
-            return true;
-    area->is_logical = false;
-    for (area->index = 0; area->index < group->physical_count; area->index++)
-        if (strlen(group->physicals[area->index].name) == name->length &&
-            memcmp(group->physicals[area->index].name, name->text, name->length) == 0)
-            return true;
-    return false;
-}
-
-static struct bw_error *add_area(struct bw_lvm_group *group, const struct node *name,
-                                 uint64_t extents)
-{
-    struct bw_lvm_area area;
-    if (name->kind != KIND_STRING || !find_volume(group, name, &area) ||
-        extents > INT64_MAX / group->extent)
+    const struct name *found = name->kind == KIND_STRING ? find_name(parser, name) : NULL;
+    if (!found || extents > INT64_MAX / group->extent)
         return bw_error_create(BW_ERROR_CORRUPT, "LVM metadata: there is no volume '%.*s'",
                                name->kind == KIND_STRING ? (int)name->length : 0,
-                               name->text ? name->text : "");
-    area.begin = extents * group->extent;
+                               name->kind == KIND_STRING ? name->text : "");
     if (!BW_ARRAY_RESERVE(group->areas, group->area_count, group->area_room))
         return bw_error_no_memory();
-    group->areas[group->area_count++] = area;
+    struct bw_lvm_area *area = &group->areas[group->area_count++];
+    *area = found->place;
+    area->begin = extents * group->extent;
     return NULL;
 }
 
@@ -412,7 +471,7 @@ static struct bw_error *add_areas(const struct parser *parser, struct bw_lvm_gro
         const struct node *extent = next_of(parser, at);
         if (!extent || extent->kind != KIND_NUMBER)
             return impossible("a segment");
-        BW_TRY(add_area(group, at, extent->number));
+        BW_TRY(add_area(parser, group, at, extent->number));
         at = next_of(parser, extent);
     }
     return NULL;
@@ -426,7 +485,7 @@ static struct bw_error *add_images(const struct parser *parser, struct bw_lvm_gr
         const struct node *image = has_metadata ? next_of(parser, at) : at;
         if (!image)
             return impossible("a segment");
-        BW_TRY(add_area(group, image, 0));
+        BW_TRY(add_area(parser, group, image, 0));
         at = image;
     }
     return NULL;
@@ -437,7 +496,7 @@ static struct bw_error *add_named(const struct parser *parser, struct bw_lvm_gro
                                   const struct node *from, const char *name)
 {
     const struct node *volume = member_of(parser, from, name);
-    return volume ? add_area(group, volume, 0) : impossible("a segment");
+    return volume ? add_area(parser, group, volume, 0) : impossible("a segment");
 }
 
 enum list_kind { LIST_EXTENTS, LIST_IMAGES, LIST_METADATA_AND_IMAGES, LIST_NAME };
@@ -464,9 +523,9 @@ static struct bw_error *set_areas(const struct parser *parser, struct bw_lvm_gro
     segment->first_area = group->area_count;
     for (size_t i = 0; i < sizeof segment_types / sizeof *segment_types; i++) {
         const struct segment_type *type = &segment_types[i];
-        const struct node *list = member_of(parser, from, type->list);
         if (strcmp(type->name, segment->type) != 0)
             continue;
+        const struct node *list = member_of(parser, from, type->list);
         segment->is_known = true;
         segment->is_mirror = type->is_mirror;
         BW_TRY(type->kind == LIST_NAME ? add_named(parser, group, from, type->list)
@@ -478,7 +537,8 @@ static struct bw_error *set_areas(const struct parser *parser, struct bw_lvm_gro
         BW_TRY(add_named(parser, group, from, "metadata"));
     segment->area_count = group->area_count - segment->first_area;
     bool is_striped = segment->area_count > 1 && !segment->is_mirror && !segment->is_pool;
-    return segment->is_known && (!segment->area_count || (is_striped && !segment->stripe))
+    return segment->is_known && (!segment->area_count || (is_striped && !segment->stripe) ||
+                                 (segment->is_mirror && segment->area_count > MOST_COPIES))
                ? impossible("a segment")
                : NULL;
 }
@@ -518,10 +578,11 @@ static struct bw_error *add_segment(const struct parser *parser, struct bw_lvm_g
 static void mark_snapshot(const struct parser *parser, struct bw_lvm_group *group,
                           const struct node *from)
 {
-    char store[BW_LVM_NAME];
-    copy_string(parser, from, "cow_store", store, sizeof store);
-    for (size_t i = 0; i < group->volume_count && *store; i++)
-        group->volumes[i].is_snapshot |= strcmp(group->volumes[i].name, store) == 0;
+    const struct node *store = member_of(parser, from, "cow_store");
+    const struct name *found =
+        store && store->kind == KIND_STRING ? find_name(parser, store) : NULL;
+    if (found && found->place.is_logical)
+        group->volumes[found->place.index].is_snapshot = true;
 }
 
 static struct bw_error *add_segments(const struct parser *parser, struct bw_lvm_group *group,
@@ -537,7 +598,7 @@ static struct bw_error *add_segments(const struct parser *parser, struct bw_lvm_
     return NULL;
 }
 
-static struct bw_error *fill_group(const struct parser *parser, const struct node *from,
+static struct bw_error *fill_group(struct parser *parser, const struct node *from,
                                    struct bw_lvm_group *group)
 {
     const struct node *physicals = member_of(parser, from, "physical_volumes");
@@ -554,6 +615,7 @@ static struct bw_error *fill_group(const struct parser *parser, const struct nod
         BW_TRY(add_physical(parser, group, at));
     for (const struct node *at = first_of(parser, volumes); at; at = next_of(parser, at))
         BW_TRY(add_volume(parser, group, at));
+    sort_names(parser);
     for (const struct node *at = first_of(parser, volumes); at; at = next_of(parser, at))
         BW_TRY(add_segments(parser, group, index++, at));
     return NULL;
@@ -572,7 +634,7 @@ static void free_group(struct bw_lvm_group *group)
 static struct bw_error *parse_group(const char *text, size_t length, struct bw_lvm_group *group)
 {
     struct parser parser = {.at = text, .end = text + length};
-    size_t root;
+    uint32_t root;
     struct bw_error *error = add_node(&parser, &root);
     if (!error)
         error = parse_members(&parser, root);
@@ -583,6 +645,7 @@ static struct bw_error *parse_group(const char *text, size_t length, struct bw_l
         error = section ? fill_group(&parser, section, group)
                         : bw_error_create(BW_ERROR_CORRUPT, "LVM metadata without a group");
     free(parser.nodes);
+    free(parser.names);
     return error;
 }
 
@@ -637,6 +700,7 @@ static struct bw_error *add_text(struct bw_lvm_groups *groups, const char *text,
 {
     struct bw_lvm_group found = {.number = 0};
     struct bw_error *error = parse_group(text, length, &found);
+    groups->text_length += length;
     if (error)
         free_group(&found);
     return error ? error : keep_newest(groups, &found);

@@ -20,6 +20,7 @@ struct bw_lvm_physical {
     char device[BW_LVM_NAME]; /**< where it was last seen: "/dev/sda2" */
     uint64_t begin;           /**< of its first extent */
     struct bw_xlator *layer;  /**< NULL: it is missing */
+    bool is_reported;         /**< that it is missing */
 };
 
 /** A part of a segment: a range of a physical volume, or of another logical one. */
@@ -69,6 +70,7 @@ struct bw_lvm_group {
 struct bw_lvm_groups {
     struct bw_lvm_group *groups;
     size_t count, room;
+    uint64_t text_length; /**< bytes of all texts that were read */
 };
 
 /** Whether a device is a physical volume; `id` may be NULL. */

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/endian.h"
 #include "support/fake_layer.h"
+#include "xlators/layout/containers.h"
 
 enum {
     MEMBERS = 2,
@@ -41,7 +42,7 @@ static uint32_t checksum_of(const void *bytes, size_t length)
     return ~(uint32_t)crc32(~UINT32_C(0xf597a6cf) & UINT32_MAX, bytes, (uInt)length);
 }
 
-static void put_label(uint8_t *bytes, char letter)
+static void put_label(uint8_t *bytes, char letter, size_t ring)
 {
     uint8_t *label = bytes + 512, *at = label + 32;
     memcpy(label, "LABELONE", 8);
@@ -52,25 +53,30 @@ static void put_label(uint8_t *bytes, char letter)
     put_64(at + 32, SIZE);
     put_64(at + 40, FIRST); /* the only area with data; the list ends with zeros */
     put_64(at + 72, AREA);
-    put_64(at + 80, RING);
+    put_64(at + 80, ring);
     put_32(label + 16, checksum_of(label + 20, 492));
 }
 
 /* The text begins near the end of the ring, and continues at its beginning. */
-static void put_text(uint8_t *bytes, const char *text)
+static void put_text_in(uint8_t *bytes, size_t ring, const char *text)
 {
     uint8_t *area = bytes + AREA;
-    const size_t length = strlen(text) + 1, first = length / 2, offset = RING - first;
+    const size_t length = strlen(text) + 1, first = length / 2, offset = ring - first;
     memcpy(area + 4, " LVM2 x[5A%r0N*>", 16);
     put_32(area + 20, 1);
     put_64(area + 24, AREA);
-    put_64(area + 32, RING);
+    put_64(area + 32, ring);
     put_64(area + 40, offset);
     put_64(area + 48, length);
     put_32(area + 56, checksum_of(text, length));
     put_32(area, checksum_of(area + 4, 508));
     memcpy(area + offset, text, first);
     memcpy(area + 512, text + first, length - first);
+}
+
+static void put_text(uint8_t *bytes, const char *text)
+{
+    put_text_in(bytes, RING, text);
 }
 
 #define GROUP(number, volumes)                                                                    \
@@ -96,7 +102,7 @@ static struct bench *make_bench(const char *text)
     for (size_t i = 0; i < MEMBERS; i++) {
         for (size_t at = FIRST; at < SIZE; at++)
             bench->bytes[i][at] = (uint8_t)(i * 100 + (at - FIRST) / EXTENT);
-        put_label(bench->bytes[i], (char)(i ? 'b' : 'a'));
+        put_label(bench->bytes[i], (char)(i ? 'b' : 'a'), RING);
         put_text(bench->bytes[i], text);
     }
     return bench;
@@ -265,12 +271,106 @@ static void test_refused(void **state)
     expect_refusal("a = 1\n", BW_ERROR_CORRUPT, "without a group");
 }
 
+/* A volume in many parts, each of which is searched by its name among many. */
+static struct bw_buffer many_names(size_t volumes, size_t parts)
+{
+    struct bw_buffer text = {0};
+    bw_buffer_format(&text,
+                     "vg{id=\"g\" seqno=1 extent_size=16 physical_volumes{p{id=\"%032d\" "
+                     "pe_start=128}}logical_volumes{",
+                     0);
+    for (size_t i = 0; i < volumes; i++)
+        bw_buffer_format(&text, "v%zu{}", i);
+    bw_buffer_format(&text, "root{status=[\"VISIBLE\"]segment1{start_extent=0 extent_count=1 "
+                            "type=\"striped\" stripe_size=8 stripes=[\"p\",0");
+    for (size_t i = 0; i < parts; i++)
+        bw_buffer_format(&text, ",\"v%zu\",0", volumes - 1);
+    bw_buffer_format(&text, "]}}}}");
+    bw_buffer_append(&text, "", 1);
+    assert_false(text.failed);
+    return text;
+}
+
+static void open_many(size_t volumes, size_t parts, enum bw_error_code code, const char *message)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+    BW_AUTO_BUFFER struct bw_buffer text = many_names(volumes, parts);
+    const size_t ring = text.length + (1 << 20);
+    BW_AUTO_FREE uint8_t *bytes = calloc(1, AREA + ring);
+    put_label(bytes, '0', ring);
+    put_text_in(bytes, ring, text.data);
+    bench->graph = fake_graph(&bench->log);
+    bench->fakes[0] = (struct fake_layer){.copies = {bytes}, .size = AREA + ring};
+    bench->members[0] = add_fake_device(bench->graph, &bench->fakes[0]);
+    const struct option_value options[] = {{"volume", "root"}, {0}};
+    const struct layer layer = {.type = "layout/lvm",
+                                .name = "lvm",
+                                .options = options,
+                                .children = bench->members,
+                                .child_count = 1};
+    struct bw_error *error = graph_add(bench->graph, &layer, &bench->top);
+    if (message)
+        expect_error(error, code, message);
+    else
+        expect_success(error);
+    close_bench(bench);
+    free(bench);
+}
+
+/* If each name were compared with all volumes, this would take minutes. */
+static void test_many(void **state)
+{
+    (void)state;
+    open_many(10, 0, BW_ERROR_CORRUPT, NULL);
+    open_many(60000, 1200000, BW_ERROR_CORRUPT, "the logical volume v59999 ends at 0");
+    open_many(70000, 1, BW_ERROR_CORRUPT, "more than 65536 volumes");
+}
+
+static struct bw_error *count_volume(void *context, const char *name)
+{
+    (void)name;
+    ++*(size_t *)context;
+    return NULL;
+}
+
+/* Every volume that is listed gets a layer, which reads the text again. */
+static void test_listing(void **state)
+{
+    (void)state;
+    for (size_t count = 3000; count <= 6000; count += 3000) {
+        BW_AUTO_BUFFER struct bw_buffer text = {0};
+        size_t listed = 0;
+        struct bench *bench = make_bench("");
+        bw_buffer_format(&text, "vg{id=\"g\" seqno=1 extent_size=16 logical_volumes{");
+        for (size_t i = 0; i < count; i++)
+            bw_buffer_format(&text, "%zu{status=[\"VISIBLE\"]}", i);
+        bw_buffer_format(&text, "}}");
+        bw_buffer_append(&text, "", 1);
+        const size_t ring = text.length + 4096;
+        BW_AUTO_FREE uint8_t *bytes = calloc(1, AREA + ring);
+        put_label(bytes, '0', ring);
+        put_text_in(bytes, ring, text.data);
+        bench->graph = fake_graph(&bench->log);
+        bench->fakes[0] = (struct fake_layer){.copies = {bytes}, .size = AREA + ring};
+        struct bw_xlator *device = add_fake_device(bench->graph, &bench->fakes[0]);
+        struct bw_error *error = bw_lvm_container.list(NULL, &device, 1, count_volume, &listed);
+        if (count == 3000)
+            expect_success(error);
+        else
+            expect_error(error, BW_ERROR_UNSUPPORTED, "it has 6000 logical volumes, too many");
+        assert_int_equal(listed, count == 3000 ? count : 0);
+        close_bench(bench);
+        free(bench);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_linear), cmocka_unit_test(test_missing),
         cmocka_unit_test(test_newest), cmocka_unit_test(test_mirror),
         cmocka_unit_test(test_thin),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_many),   cmocka_unit_test(test_listing),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, limit_time, NULL);
 }
