@@ -4,6 +4,7 @@
  * their items are in test_node.c.
  */
 #include "btrfs-walk/fs.h"
+#include "btrfs-walk/tree.h"
 #include "ondisk/chunk.h"
 #include "ondisk/superblock.h"
 #include "support/walk_helpers.h"
@@ -330,6 +331,29 @@ static void test_hostile_chunks(void **state)
     expect_bad_chunk(&item, sizeof item, 0, "invalid stripe count 256");
 }
 
+static void test_tree_names(void **state)
+{
+    static const struct {
+        uint64_t id;
+        const char *name;
+    } trees[] = {
+        {0, "0"},
+        {13, "REMAP_TREE"},
+        {199, "199"},
+        {200, "SYNOLOGY_USER_QUOTA_TREE"},
+        {203, "SYNOLOGY_BLOCK_GROUP_CACHE_TREE"},
+        {204, "204"},
+        {206, "SYNOLOGY_EXTENT_USAGE_TREE"},
+        {207, "207"},
+        {256, "256"},
+        {BW_DATA_RELOC_TREE, "DATA_RELOC_TREE"},
+    };
+    char text[BW_KEY_TEXT];
+    (void)state;
+    for (size_t i = 0; i < sizeof trees / sizeof *trees; i++)
+        assert_string_equal(bw_tree_id_text(trees[i].id, text), trees[i].name);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +370,7 @@ int main(void)
         cmocka_unit_test(test_remap_root_is_checked),
         cmocka_unit_test(test_superblock_places),
         cmocka_unit_test(test_chunk_profiles),
+        cmocka_unit_test(test_tree_names),
         cmocka_unit_test(test_hostile_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
