@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/endian.h"
+#include "base/vectors.h"
 
 #ifdef BW_ISAL
 #include <isa-l/crc.h>
@@ -12,7 +13,9 @@
 uint32_t bw_crc32c(uint32_t seed, const void *bytes, size_t length)
 {
     /* The library takes a pointer that is not const, but writes nothing. */
-    return crc32_iscsi((unsigned char *)(uintptr_t)bytes, (int)length, seed);
+    const uint32_t sum = crc32_iscsi((unsigned char *)(uintptr_t)bytes, (int)length, seed);
+    bw_vectors_clear();
+    return sum;
 }
 #else
 uint32_t bw_crc32c(uint32_t seed, const void *bytes, size_t length)

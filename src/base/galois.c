@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/vectors.h"
+
 #ifdef BW_ISAL
 #include <isa-l/erasure_code.h>
 #include <isa-l/raid.h>
@@ -84,6 +86,7 @@ void bw_field_combine(unsigned count, size_t length, const uint8_t *coefficients
     memcpy(sources, vectors, count * sizeof *sources);
     ec_init_tables((int)count, 1, copies, tables);
     ec_encode_data((int)length, (int)count, 1, tables, sources, &result);
+    bw_vectors_clear();
 }
 
 void bw_field_parity(unsigned data, unsigned parity, size_t length, void **vectors)
@@ -92,6 +95,7 @@ void bw_field_parity(unsigned data, unsigned parity, size_t length, void **vecto
         xor_gen((int)(data + 1), (int)length, vectors);
     else
         pq_gen((int)(data + 2), (int)length, vectors);
+    bw_vectors_clear();
 }
 #else
 void bw_field_combine(unsigned count, size_t length, const uint8_t *coefficients,
