@@ -19,9 +19,9 @@ struct state {
     const struct bw_tree *tree;
     const struct bw_scan *scan;
     struct bw_scan_buffers *buffers;
-    struct bw_block_pointer pointers[BW_BATCH]; /* leaves to read */
-    unsigned count, batch;                      /* their number, and its maximum */
-    struct bw_map seen;                         /* lenient: addresses of visited blocks */
+    struct bw_block_pointer *pointers; /* leaves to read: room for BW_BATCH */
+    unsigned count, batch;             /* their number, and its maximum */
+    struct bw_map seen;                /* lenient: addresses of visited blocks */
 };
 
 void bw_scan_buffers_free(struct bw_scan_buffers *buffers)
@@ -257,7 +257,9 @@ struct bw_error *bw_tree_scan(const struct bw_tree_reader *reader, const struct 
     own.keeps_leaves |= !tree->root.level; /* a small tree, which other scans will read, too */
     struct bw_key_event event = {{.call = frame.call}, tree->id, scan->first, scan->last};
     struct bw_scan_buffers buffers = {0};
+    struct bw_block_pointer pointers[BW_BATCH];
     struct state state = {.reader = &own,
+                          .pointers = pointers,
                           .tree = tree,
                           .scan = scan,
                           .buffers = scan->buffers ? scan->buffers : &buffers};

@@ -104,26 +104,38 @@ static uint64_t has_zero_byte(uint64_t word)
     return (word - UINT64_C(0x0101010101010101)) & ~word & UINT64_C(0x8080808080808080);
 }
 
-bool bw_name_is_valid(const uint8_t *name, size_t length)
+/* Whether eight bytes may be in a name. */
+static bool word_is_valid(const uint8_t *bytes)
 {
     const uint64_t slashes = UINT64_C(0x2f2f2f2f2f2f2f2f);
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    return !(has_zero_byte(word) | has_zero_byte(word ^ slashes));
+}
+
+/* The same for at least eight bytes; the last word overlaps the one before it. */
+static bool words_are_valid(const uint8_t *bytes, size_t length)
+{
+    const size_t last = length - sizeof(uint64_t);
+    for (size_t at = 0; at < last; at += sizeof(uint64_t))
+        if (!word_is_valid(bytes + at))
+            return false;
+    return word_is_valid(bytes + last);
+}
+
+bool bw_name_is_valid(const uint8_t *name, size_t length)
+{
     if (length == 0 || length > BW_NAME_MAX)
         return false;
     if (name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.')))
         return false;
     if (length >= LONG_NAME)
         return !memchr(name, '/', length) && !memchr(name, '\0', length);
-    size_t position = 0;
-    for (; position + 8 <= length; position += 8) {
-        uint64_t word;
-        memcpy(&word, name + position, sizeof word);
-        if (has_zero_byte(word) | has_zero_byte(word ^ slashes))
-            return false;
-    }
-    for (; position < length; position++)
-        if (name[position] == '/' || name[position] == '\0')
-            return false;
-    return true;
+    if (length >= sizeof(uint64_t))
+        return words_are_valid(name, length);
+    while (length && name[length - 1] != '/' && name[length - 1] != '\0')
+        length--;
+    return !length;
 }
 
 struct bw_error *bw_root_item_decode(const struct bw_item *item, struct bw_root_item *root)

@@ -68,6 +68,24 @@ static inline bool bw_dir_entry_next(struct bw_cursor *cursor, struct bw_dir_ent
     return entry->name && bw_cursor_take(cursor, bw_get16(disk->data_length));
 }
 
+/** The entry in an item of a leaf, if the item is a DIR_INDEX of the directory and has a single
+ * entry, of a regular file; NULL otherwise. The name, which may be invalid, follows the entry. */
+static inline const struct bw_disk_dir_item *bw_leaf_file_entry(const struct bw_node *leaf,
+                                                                uint32_t slot, uint64_t directory)
+{
+    struct bw_item item;
+    if (!bw_leaf_item(leaf, slot, &item) || item.key.type != BW_DIR_INDEX ||
+        item.key.objectid != directory)
+        return NULL;
+    const struct bw_disk_dir_item *entry = (const void *)item.data;
+    const bool is_ordinary =
+        item.size > sizeof *entry && item.size <= sizeof *entry + BW_NAME_MAX &&
+        entry->type == BW_FILE_REGULAR && entry->location.type == BW_INODE_ITEM &&
+        bw_get16(entry->name_length) == item.size - sizeof *entry &&
+        bw_get16(entry->data_length) == 0;
+    return is_ordinary ? entry : NULL;
+}
+
 /** Next attribute of an XATTR_ITEM; false at the end or when the rest does not fit (cursor bad). */
 bool bw_xattr_next(struct bw_cursor *cursor, struct bw_xattr *xattr);
 

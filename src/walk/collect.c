@@ -116,6 +116,11 @@ struct bw_error *bw_collector_add(struct bw_collector *collector, const struct b
     return NULL;
 }
 
+bool bw_collector_is_empty(const struct bw_collector *collector)
+{
+    return !collector->count && !collector->bytes.failed;
+}
+
 bool bw_collector_is_full(const struct bw_collector *collector)
 {
     return collector->count >= FULL_ROWS || collector->bytes.length >= FULL_BYTES;

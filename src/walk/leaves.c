@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "walk/leaves.h"
 #include "walk/path_text.h"
 #include "xlators/classes.h"
@@ -39,6 +40,21 @@ static void append_entry(struct bw_buffer *list, const struct bw_dir_entry *entr
         bw_buffer_append(list, &entry->location.objectid, sizeof entry->location.objectid);
 }
 
+/* Appends the entry of a regular file; false if its name is invalid. */
+static bool append_file(struct bw_buffer *list, const struct bw_disk_dir_item *entry)
+{
+    const uint8_t *name = (const uint8_t *)(entry + 1);
+    const size_t length = bw_get16(entry->name_length);
+    if (!bw_name_is_valid(name, length) || !bw_buffer_reserve(list, 2 + length))
+        return false;
+    char *at = list->data + list->length;
+    at[0] = KIND_FILE;
+    at[1] = (char)length;
+    memcpy(at + 2, name, length);
+    list->length += 2 + length;
+    return true;
+}
+
 static bool append_item(struct bw_buffer *list, const struct bw_item *item, bool numbered)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
@@ -69,6 +85,7 @@ bool bw_entry_list_make(const struct bw_node *leaf, bool numbered, struct bw_buf
     size_t start = SIZE_MAX;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         const struct bw_disk_item *disk = bw_node_disk_item(leaf, slot);
+        const struct bw_disk_dir_item *file;
         struct bw_item item;
         if (disk->key.type != BW_DIR_INDEX)
             continue;
@@ -81,7 +98,9 @@ bool bw_entry_list_make(const struct bw_node *leaf, bool numbered, struct bw_buf
             start = list->length;
             bw_buffer_append(list, &header, sizeof header);
         }
-        if (!bw_leaf_item(leaf, slot, &item) || !append_item(list, &item, numbered))
+        file = numbered ? NULL : bw_leaf_file_entry(leaf, slot, inode);
+        if (file ? !append_file(list, file)
+                 : !bw_leaf_item(leaf, slot, &item) || !append_item(list, &item, numbered))
             return false;
     }
     close_directory(list, start);
@@ -303,24 +322,34 @@ struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *
     leaves->pointer = *pointer;
     leaves->node = (struct bw_node){.nodesize = leaves->reader->nodesize};
     leaves->count = 1;
+    leaves->last_found = 0;
+    if (pointer->expectation.level > 0) {
+        BW_TRY(bw_block_read(leaves->reader, pointer, leaves->node_block));
+        leaves->node = bw_node_view(leaves->node_block, leaves->reader->nodesize);
+        leaves->count = leaves->node.item_count;
+    }
     memset(leaves->wanted, 0, sizeof leaves->wanted);
-    memset(leaves->slot_of, BW_NO_SLOT, sizeof leaves->slot_of);
-    for (unsigned slot = 0; slot < leaves->batch; slot++)
-        leaves->slot_leaf[slot] = UINT32_MAX;
-    if (pointer->expectation.level == 0)
-        return NULL;
-    struct bw_error *error = bw_block_read(leaves->reader, pointer, leaves->node_block);
-    if (error)
-        return error;
-    leaves->node = bw_node_view(leaves->node_block, leaves->reader->nodesize);
-    leaves->count = leaves->node.item_count;
-    skip_lost(leaves, lost);
+    memset(leaves->slot_of, BW_NO_SLOT, leaves->count + 1);
+    memset(leaves->slot_leaf, 0xff, leaves->batch * sizeof *leaves->slot_leaf);
+    if (pointer->expectation.level > 0)
+        skip_lost(leaves, lost);
     return NULL;
 }
 
-uint32_t bw_leaves_find(const struct bw_leaves *leaves, const struct bw_key *key)
+static bool is_leaf_of(const struct bw_leaves *leaves, uint32_t leaf, const struct bw_key *key)
 {
-    return leaves->node.item_count ? bw_child_slot(&leaves->node, key) : 0;
+    return bw_leaves_begins_by(leaves, leaf, key) && !bw_leaves_begins_by(leaves, leaf + 1, key);
+}
+
+/* Directories that are found one after the other are often in the same leaf, or in the next. */
+uint32_t bw_leaves_find(struct bw_leaves *leaves, const struct bw_key *key)
+{
+    if (is_leaf_of(leaves, leaves->last_found, key))
+        return leaves->last_found;
+    if (is_leaf_of(leaves, leaves->last_found + 1, key))
+        return ++leaves->last_found;
+    leaves->last_found = leaves->node.item_count ? bw_child_slot(&leaves->node, key) : 0;
+    return leaves->last_found;
 }
 
 bool bw_leaves_begins_by(const struct bw_leaves *leaves, uint32_t leaf, const struct bw_key *key)

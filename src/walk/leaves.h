@@ -104,6 +104,7 @@ struct bw_leaves {
     struct bw_block_pointer pointer; /**< of the node */
     struct bw_node node;             /**< no items if the block of `pointer` is itself a leaf */
     uint32_t count;                  /**< leaves below the node */
+    uint32_t last_found;             /**< by bw_leaves_find() */
     unsigned batch;                  /**< leaves the window holds */
     uint8_t *node_block;
     uint8_t *blocks;                      /**< the window's buffers */
@@ -129,7 +130,7 @@ struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *
                                 const struct bw_block_pointer *pointer, const struct bw_map *lost);
 
 /** The last leaf whose first key is at most `key`; 0 if all begin later. */
-uint32_t bw_leaves_find(const struct bw_leaves *leaves, const struct bw_key *key);
+uint32_t bw_leaves_find(struct bw_leaves *leaves, const struct bw_key *key);
 
 /** Whether there is a leaf `leaf`, and its first key is at most `key`. */
 bool bw_leaves_begins_by(const struct bw_leaves *leaves, uint32_t leaf, const struct bw_key *key);

@@ -108,7 +108,8 @@ void bw_output_init(struct bw_ordered_output *output, bw_bytes_visitor *consume,
 
 struct bw_error *bw_output_destroy(struct bw_ordered_output *output)
 {
-    bw_output_restart(output);
+    for (size_t i = 0; i < BW_OUTPUT_WINDOW; i++)
+        bw_buffer_free(&output->held[i].buffer);
     while (output->spare_count)
         bw_buffer_free(&output->spare[--output->spare_count]);
     pthread_cond_destroy(&output->moved);
@@ -119,10 +120,6 @@ struct bw_error *bw_output_destroy(struct bw_ordered_output *output)
 void bw_output_restart(struct bw_ordered_output *output)
 {
     output->head = 0;
-    for (size_t i = 0; i < BW_OUTPUT_WINDOW; i++) {
-        bw_buffer_free(&output->held[i].buffer);
-        output->held[i].finished = false;
-    }
 }
 
 void bw_output_fail(struct bw_ordered_output *output, struct bw_error *error)

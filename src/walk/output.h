@@ -53,7 +53,7 @@ void bw_output_init(struct bw_ordered_output *output, bw_bytes_visitor *consume,
 /** Releases the memory; returns the first error there was. The caller owns it. */
 struct bw_error *bw_output_destroy(struct bw_ordered_output *output);
 
-/** Begins a new series of tasks, numbered from 0; none may be under way. */
+/** Begins a new series of tasks, numbered from 0; all tasks of the previous one have ended. */
 void bw_output_restart(struct bw_ordered_output *output);
 
 /** Waits until task `number` may start, and gives it a buffer. */

@@ -22,6 +22,8 @@
 static struct bw_error *flush_listed(struct bw_subvolume_walk *walk)
 {
     struct bw_buffer text = {0};
+    if (bw_collector_is_empty(walk->listed))
+        return NULL;
     bw_output_restart(&walk->output);
     bw_output_begin(&walk->output, 0, &text);
     struct bw_error *error =

@@ -510,36 +510,20 @@ static void end_paths(struct running_task *run, const struct path_writer *paths)
     run->result->files += paths->count;
 }
 
-/* The entry of an item, if it is an entry of the directory, the only one in the item, and of a
- * regular file; NULL otherwise. */
-static inline const struct bw_disk_dir_item *file_at(const struct bw_node *leaf, uint32_t slot,
-                                                     uint64_t directory)
-{
-    struct bw_item item;
-    if (!bw_leaf_item(leaf, slot, &item) || item.key.type != BW_DIR_INDEX ||
-        item.key.objectid != directory)
-        return NULL;
-    const struct bw_disk_dir_item *entry = (const void *)item.data;
-    const bool is_ordinary =
-        item.size > sizeof *entry && item.size <= sizeof *entry + BW_NAME_MAX &&
-        entry->type == BW_FILE_REGULAR && entry->location.type == BW_INODE_ITEM &&
-        bw_get16(entry->name_length) == item.size - sizeof *entry &&
-        bw_get16(entry->data_length) == 0;
-    return is_ordinary ? entry : NULL;
-}
-
 /* Writes the paths of the files from `slot` on that are in the directory; returns the slot of the
  * first item that was not handled. */
-static uint32_t write_files(struct running_task *run, const struct bw_node *leaf, uint32_t slot,
+static uint32_t write_files(struct running_task *run, const struct bw_node *given, uint32_t slot,
                             const struct directory_record *directory)
 {
     struct path_writer paths;
+    const struct bw_node leaf = *given; /* stays in registers */
+    const uint64_t inode = directory->inode;
     const struct bw_disk_dir_item *entry =
-        run->method == WRITE_PATHS ? file_at(leaf, slot, directory->inode) : NULL;
-    if (!entry || !begin_paths(run, directory, leaf->item_count - slot, leaf->nodesize, &paths))
+        run->method == WRITE_PATHS ? bw_leaf_file_entry(&leaf, slot, inode) : NULL;
+    if (!entry || !begin_paths(run, directory, leaf.item_count - slot, leaf.nodesize, &paths))
         return slot;
     while (entry && write_name(&paths, (const uint8_t *)(entry + 1), bw_get16(entry->name_length)))
-        entry = ++slot < leaf->item_count ? file_at(leaf, slot, directory->inode) : NULL;
+        entry = ++slot < leaf.item_count ? bw_leaf_file_entry(&leaf, slot, inode) : NULL;
     end_paths(run, &paths);
     return slot;
 }

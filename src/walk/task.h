@@ -127,6 +127,9 @@ struct bw_error *bw_collector_enter(struct bw_collector *collector, const char *
 struct bw_error *bw_collector_add(struct bw_collector *collector, const struct bw_collected *what,
                                   const void *name, size_t name_length);
 
+/** Whether there is nothing to flush. */
+bool bw_collector_is_empty(const struct bw_collector *collector);
+
 /** Whether it is time to flush. */
 bool bw_collector_is_full(const struct bw_collector *collector);
 
