@@ -457,6 +457,7 @@ struct path_writer {
     size_t prefix_length;
     char terminator;
     char *next;
+    size_t name_room; /* for bytes of names: entries of a hostile leaf may share their bytes */
     size_t count;
 };
 
@@ -478,18 +479,22 @@ static bool begin_paths(struct running_task *run, const struct directory_record 
     *paths = (struct path_writer){.prefix = prefix->data,
                                   .prefix_length = prefix->length,
                                   .terminator = run->scope->writer->terminator,
-                                  .next = run->text.data + run->text.length};
+                                  .next = run->text.data + run->text.length,
+                                  .name_room = name_bytes};
     return true;
 }
 
-/* Writes a path; false if the name is not valid. */
+/* Writes a path; false if the name is not valid, or there is no room for it. */
 static inline bool write_name(struct path_writer *paths, const uint8_t *name, size_t length)
 {
+    if (length > paths->name_room)
+        return false;
     char *end = bw_copy_bytes(paths->next, paths->prefix, paths->prefix_length);
     if (!bw_copy_name(end, name, length))
         return false;
     end[length] = paths->terminator;
     paths->next = end + length + 1;
+    paths->name_room -= length;
     paths->count++;
     return true;
 }

@@ -367,9 +367,57 @@ static void test_keys_beyond_the_parents(void **state)
     iw_destroy(image);
 }
 
+/* Makes all entries of a directory share the bytes of the first one in the leaf: their names have
+ * more bytes in total than the leaf. */
+static void share_first_entry(uint8_t *block, uint32_t nodesize, void *closure)
+{
+    struct bw_disk_item *items = (struct bw_disk_item *)(block + sizeof(struct bw_disk_header));
+    const struct bw_disk_item *first = NULL;
+    const uint64_t *directory = closure;
+    (void)nodesize;
+    for (uint32_t slot = 0; slot < bw_get32(header_of(block)->item_count); slot++) {
+        if (items[slot].key.type != BW_DIR_INDEX ||
+            bw_get64(items[slot].key.objectid) != *directory)
+            continue;
+        first = first ? first : &items[slot];
+        items[slot].offset = first->offset;
+        items[slot].size = first->size;
+    }
+}
+
+static void test_entries_that_share_their_bytes(void **state)
+{
+    (void)state;
+    enum { FILES = 100 };
+    struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 16384});
+    uint64_t directory = iw_directory(image, FS, TOP, "directory");
+    for (unsigned i = 0; i < FILES; i++) {
+        char name[BW_NAME_MAX + 1];
+        snprintf(name, sizeof name, "%0*u", i ? 3 : BW_NAME_MAX, i);
+        iw_entry(image, FS,
+                 &(struct iw_entry){.directory = directory,
+                                    .name = name,
+                                    .type = BW_FILE_REGULAR,
+                                    .location = {1000 + i, BW_INODE_ITEM, 0}});
+    }
+    iw_write_memory(image);
+    const struct bw_key key = {directory, BW_DIR_INDEX, 2};
+    iw_rewrite_block(image, iw_block_of_key(image, FS, key)->logical, share_first_entry, &directory,
+                     true);
+    struct report_log log = {0};
+    struct walk_result result = walk_image(image, &log);
+    assert_null(result.error);
+    assert_int_equal(result.count, FILES);
+    assert_true(result.bytes.length >= (size_t)FILES * BW_NAME_MAX);
+    walk_result_free(&result);
+    report_log_free(&log);
+    iw_destroy(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_entries_that_share_their_bytes),
         cmocka_unit_test(test_leaves),
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_other_trees),
