@@ -101,6 +101,9 @@ enum bw_inode_flags {
 /** Name of a flag ("NODATASUM") by its bit, 0 to 63; NULL if the bit has no meaning. */
 const char *bw_inode_flag_name(unsigned bit);
 
+/** The flags as FS_IOC_GETFLAGS returns them on a mount: bits FS_NOCOW_FL, FS_IMMUTABLE_FL, ... */
+unsigned bw_inode_file_flags(const struct bw_inode *inode);
+
 /** Major number of a device node. */
 static inline unsigned bw_inode_major(const struct bw_inode *inode)
 {

@@ -17,30 +17,26 @@
  * so each flag is set separately. Few files have any, and those have only one or two.
  */
 
-/* Flags in the image and for FS_IOC_SETFLAGS. */
+/* When a flag is set. */
 static const struct flag {
-    uint64_t mask; /* in the inode */
     enum bw_flag_time when;
-    int flag;
+    int flag; /* for FS_IOC_SETFLAGS */
 } flags[] = {
-    {BW_INODE_NODATACOW, BW_FLAGS_EMPTY, FS_NOCOW_FL},
-    {BW_INODE_NOCOMPRESS, BW_FLAGS_EMPTY, FS_NOCOMP_FL},
-    {BW_INODE_COMPRESS, BW_FLAGS_EMPTY, FS_COMPR_FL},
-    {BW_INODE_SYNC, BW_FLAGS_ANY, FS_SYNC_FL},
-    {BW_INODE_NODUMP, BW_FLAGS_ANY, FS_NODUMP_FL},
-    {BW_INODE_NOATIME, BW_FLAGS_ANY, FS_NOATIME_FL},
-    {BW_INODE_DIRSYNC, BW_FLAGS_ANY, FS_DIRSYNC_FL},
-    {BW_INODE_APPEND, BW_FLAGS_PROTECT, FS_APPEND_FL},
-    {BW_INODE_IMMUTABLE, BW_FLAGS_PROTECT, FS_IMMUTABLE_FL},
+    {BW_FLAGS_EMPTY, FS_NOCOW_FL},       {BW_FLAGS_EMPTY, FS_NOCOMP_FL},
+    {BW_FLAGS_EMPTY, FS_COMPR_FL},       {BW_FLAGS_ANY, FS_SYNC_FL},
+    {BW_FLAGS_ANY, FS_NODUMP_FL},        {BW_FLAGS_ANY, FS_NOATIME_FL},
+    {BW_FLAGS_ANY, FS_DIRSYNC_FL},       {BW_FLAGS_PROTECT, FS_APPEND_FL},
+    {BW_FLAGS_PROTECT, FS_IMMUTABLE_FL},
 };
 
 /* The flags of this kind that an inode has, for FS_IOC_SETFLAGS. */
 static int wanted_flags(const struct bw_inode *inode, enum bw_flag_time when)
 {
+    const int all = (int)bw_inode_file_flags(inode);
     int wanted = 0;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (flags[i].when == when && inode->flags & flags[i].mask)
-            wanted |= flags[i].flag;
+        if (flags[i].when == when)
+            wanted |= all & flags[i].flag;
     return wanted;
 }
 

@@ -4,6 +4,7 @@
  * one scan that skips the blocks between them.
  */
 #include <inttypes.h>
+#include <linux/fs.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -437,4 +438,24 @@ struct bw_error *bw_inodes_get(struct bw_fs *fs, const struct bw_subvolume *subv
     }
     bw_inode_query_free(&query);
     return error;
+}
+
+/* As the kernel's btrfs_inode_flags_to_fsflags(). */
+unsigned bw_inode_file_flags(const struct bw_inode *inode)
+{
+    static const struct {
+        uint64_t mask;
+        unsigned flag;
+    } flags[] = {
+        {BW_INODE_SYNC, FS_SYNC_FL},         {BW_INODE_IMMUTABLE, FS_IMMUTABLE_FL},
+        {BW_INODE_APPEND, FS_APPEND_FL},     {BW_INODE_NODUMP, FS_NODUMP_FL},
+        {BW_INODE_NOATIME, FS_NOATIME_FL},   {BW_INODE_DIRSYNC, FS_DIRSYNC_FL},
+        {BW_INODE_NODATACOW, FS_NOCOW_FL},   {BW_INODE_COMPRESS, FS_COMPR_FL},
+        {BW_INODE_NOCOMPRESS, FS_NOCOMP_FL}, {UINT64_C(1) << 32, FS_VERITY_FL},
+    };
+    unsigned all = 0;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (inode->flags & flags[i].mask)
+            all |= flags[i].flag;
+    return all & FS_NOCOMP_FL ? all & ~(unsigned)FS_COMPR_FL : all;
 }

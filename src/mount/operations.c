@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Names, attributes, links, extended attributes, and the space of the file system. */
 #include <errno.h>
+#include <linux/fs.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -192,6 +193,32 @@ static void listxattr(fuse_req_t request, fuse_ino_t node, size_t size)
     reply_attributes(request, node, &attributes, size);
 }
 
+/* Flags, for lsattr(1). The kernel passes on other requests, too, but those of btrfs are answered
+ * by nobody: the tools that send them accept only mounts of the type btrfs. */
+static void get_flags(fuse_req_t request, fuse_ino_t node, int command, void *argument,
+                      struct fuse_file_info *file, unsigned how, const void *input,
+                      size_t input_size, size_t output_size)
+{
+    const struct bw_mount *mount = bw_mount_of(request);
+    struct bw_place place;
+    struct bw_inode inode;
+    (void)argument, (void)file, (void)how, (void)input, (void)input_size;
+    struct bw_error *error = find_node(mount, node, &place);
+    if (!error)
+        error = bw_inode_get(mount->fs, &place, &inode);
+    if (error) {
+        bw_mount_reply(request, error);
+        return;
+    }
+    if ((unsigned)command != FS_IOC_GETFLAGS || output_size < sizeof(uint32_t) ||
+        place.inode == BW_EMPTY_DIRECTORY) {
+        fuse_reply_err(request, ENOTTY);
+        return;
+    }
+    const uint32_t flags = bw_inode_file_flags(&inode);
+    fuse_reply_ioctl(request, 0, &flags, sizeof flags);
+}
+
 /* Space. */
 
 /* Computes the result of statfs(2), which counts only one copy of redundant data, as on a mount.
@@ -244,6 +271,7 @@ struct fuse_lowlevel_ops bw_mount_operations(void)
         .getxattr = getxattr,
         .listxattr = listxattr,
         .statfs = statfs,
+        .ioctl = get_flags,
     };
     bw_mount_add_directories(&operations);
     bw_mount_add_contents(&operations);

@@ -71,6 +71,7 @@ soon is_mounted
 find "$mnt" -type f -exec cat {} + > "$WORK/all" 2> "$WORK/errors"
 is "lost data are errors" "$(grep -vc 'Input/output error' "$WORK/errors")" 0
 holds "some are lost" test -s "$WORK/errors"
+have lsattr && is "flags" "$(lsattr "$mnt/good-zstd" | grep -c '^--------c')" 1
 holds "and reported" grep -qi 'checksum' "$WORK/err"
 exec 3< "$mnt"
 kill -TERM $program
