@@ -142,7 +142,8 @@ def compare(options, seed, directory):
         shutil.rmtree(folder, ignore_errors=True)
         copies = copy(program, folder, history.images, *words)
         other = in_folder(options, folder, history.images)
-        commands = [("roots",), ("deleted",)] if words else [("check", "--data"), ("sum",)]
+        commands = ([("roots",), ("deleted",)] if words else
+                    [("check", "--data"), ("sum",), ("owner", "0+64G")])
         commands.append(("dump",))
         for (command, theirs), (_, ours) in zip(answers(program, commands),
                                                 answers(other, commands)):

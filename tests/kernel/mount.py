@@ -6,10 +6,10 @@ usage: sudo tests/kernel/mount.py [--count N] [--seed S] [--program PROGRAM] [FI
 
 The devices of each fixture (default: N of them, at random) are copied and mounted by the kernel,
 and by btrfs-walk, and then compared: all that find(1) prints, the contents, extended attributes,
-flags, where files have data (SEEK_DATA, SEEK_HOLE), and what rsync and diff say. Inode numbers of all but
-the top-level subvolume are compared without the subvolume id in their upper bits. A file system
-that the kernel does not mount is left out; btrfs-walk may show more of files that the kernel cannot
-read. Needs root, rsync, getfattr, getfacl, FUSE and a kernel with btrfs.
+flags, where files have data (SEEK_DATA, SEEK_HOLE), and what rsync and diff say. Inode numbers of
+all but the top-level subvolume are compared without the subvolume id in their upper bits. A file
+system that the kernel does not mount is left out; btrfs-walk may show more of files that the kernel
+cannot read. Needs root, rsync, getfattr, getfacl, FUSE and a kernel with btrfs.
 """
 import difflib
 import os
