@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -334,20 +335,26 @@ static void remove_on_exit(void)
     wait_for_watcher(watcher_now);
 }
 
-/* Starts a child that watches the regular file `descriptor`; `ours`: the program created it.
- * Returns -1 if there is no child; then nothing will be removed. */
+/* Starts a process that watches the regular file `descriptor`; `ours`: the program created it.
+ * Returns -1 if there is no such process; then nothing will be removed. It is the child of a child,
+ * because its parent could not wait for it in the sandbox. */
 static int start_watcher(const char *name, int descriptor, bool ours)
 {
-    int channel[2];
+    int channel[2], status = 0;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel))
         return -1;
     pid_t child = fork();
     if (child == 0) {
+        const pid_t watcher = fork();
+        if (watcher)
+            _exit(watcher < 0);
         close(channel[0]);
         watch(channel[1], name, descriptor, ours);
     }
     close(channel[1]);
-    if (child < 0) {
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (child < 0 || status) {
         close(channel[0]);
         return -1;
     }
