@@ -147,6 +147,9 @@ struct bw_fs_options {
     /** Bytes of memory that deriving the key of an encrypted volume may take (Argon2); keyslots
      * that need more are not tried. 0: 4 GiB. Never more than the machine has. */
     uint64_t key_memory;
+    /** The same as searched, with its context, while a compressed image is decompressed; `done` and
+     * `total` are bytes of the compressed file. May be NULL. */
+    void (*decompressed)(void *context, uint64_t done, uint64_t total);
 };
 
 /** Whether the images are send streams, which are shown as a file system. */

@@ -9,7 +9,8 @@ from ._binding import ffi
 # Members that the binding itself sets.
 HIDDEN = {"struct_size", "reserved", "context", "visit", "consume", "write", "progress", "rows",
           "selection", "reporter", "probes", "planned", "planned_context", "searched",
-          "searched_context", "ask", "ask_context", "servers", "images", "held", "work", "finish"}
+          "searched_context", "decompressed", "ask", "ask_context", "servers", "images", "held",
+          "work", "finish"}
 
 # What the structures point to has to live as long as they do.
 KEPT: "weakref.WeakKeyDictionary[Any, list[Any]]" = weakref.WeakKeyDictionary()

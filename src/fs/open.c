@@ -53,6 +53,8 @@ static struct bw_error *make_graph(struct bw_fs *fs, const struct bw_fs_options 
     fs->graph->source = opening->source;
     BW_TRY(bw_keys_create(options, &fs->keys));
     fs->graph->keys = fs->keys;
+    fs->graph->decompressed = options->decompressed;
+    fs->graph->decompressed_context = options->searched_context;
     if (!options->servers)
         BW_TRY(bw_servers_create(BW_HELPERS_OFF, &fs->own_servers));
     fs->graph->servers = options->servers ? options->servers : fs->own_servers;

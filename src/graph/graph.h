@@ -82,6 +82,9 @@ struct bw_graph {
     struct bw_servers *servers;           /**< servers of images; may be NULL */
     const struct bw_image_source *source; /**< replaces the images; NULL: none; not owned */
     struct bw_keys *keys;                 /**< of encrypted volumes; may be NULL; not owned */
+    /** bw_fs_options.decompressed; may be NULL */
+    void (*decompressed)(void *context, uint64_t done, uint64_t total);
+    void *decompressed_context;
     pthread_mutex_t report_lock;
     struct bw_xlator **layers; /**< children before parents; the last one is the top */
     size_t size, capacity;

@@ -275,6 +275,13 @@ struct bw_keys *bw_xlator_keys(const struct bw_xlator *xlator)
     return xlator->graph->keys;
 }
 
+void bw_xlator_decompressed(const struct bw_xlator *xlator, uint64_t done, uint64_t total)
+{
+    const struct bw_graph *graph = xlator->graph;
+    if (graph->decompressed)
+        graph->decompressed(graph->decompressed_context, done, total);
+}
+
 struct bw_servers *bw_xlator_servers(const struct bw_xlator *xlator)
 {
     return xlator->graph->servers;

@@ -36,6 +36,9 @@ const char *bw_xlator_image(const struct bw_xlator *xlator);
 /** The keys of the graph that contains a layer; may be NULL. */
 struct bw_keys *bw_xlator_keys(const struct bw_xlator *xlator);
 
+/** Passes the progress of decompressing an image to the caller of bw_fs_open(). */
+void bw_xlator_decompressed(const struct bw_xlator *xlator, uint64_t done, uint64_t total);
+
 /** Number of requests that a layer handles at a time if it has to copy them. */
 enum { BW_BATCH = 64 };
 

@@ -49,6 +49,8 @@ shows deleted "($size, )?state [0-9]+ of [0-9]+(, $size/s)?$left" \
 shows versions "($size, )?state [0-9]+ of [0-9]+(, $size/s)?$left" \
     20ms versions "$lived" /top/kept/edited
 shows search "$size of $size, search, $size/s$left" 200ms --scan "$WORK/bare.img"
+head -c 12M /dev/urandom | gzip -1 > "$WORK/random.gz"
+shows decompress "$size of $size, decompress, $size/s$left" 300ms --helpers=off "$WORK/random.gz"
 mkdir "$WORK/new"
 "$on_terminal" signal "$PROGRAM" -q --insert debug/delay-gen@device-1,delay=5s "$image" \
     > "$WORK/signal" 2>&1 &

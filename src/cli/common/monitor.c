@@ -519,6 +519,12 @@ void cmd_progress_search(void *context, uint64_t done, uint64_t total)
     cmd_progress_set("search", done, total, 0);
 }
 
+void cmd_progress_decompress(void *context, uint64_t done, uint64_t total)
+{
+    (void)context;
+    cmd_progress_set("decompress", done, total, 0);
+}
+
 bool cmd_progress_scan(void *context, uint64_t done, uint64_t total)
 {
     (void)context;

@@ -77,6 +77,9 @@ void cmd_progress_set(const char *what, uint64_t done, uint64_t total, uint64_t 
 /** Sets the progress while a file system is opened; as bw_fs_options.searched. */
 void cmd_progress_search(void *context, uint64_t done, uint64_t total);
 
+/** The same while an image is decompressed; as bw_fs_options.decompressed. */
+void cmd_progress_decompress(void *context, uint64_t done, uint64_t total);
+
 /** Sets the progress of a scan of metadata; as bw_history_options.progress. Returns true. */
 bool cmd_progress_scan(void *context, uint64_t done, uint64_t total);
 

@@ -204,6 +204,7 @@ static struct bw_fs_options options_for(const struct cmd_common *common, struct 
         .probes = opening ? cmd_probes_set_of(opening->session->probes) : NULL,
         .reporter = reporter_for(opening),
         .searched = opening ? cmd_progress_search : NULL,
+        .decompressed = opening ? cmd_progress_decompress : NULL,
         .planned = opening ? prepare : confine,
         .planned_context = opening ? (void *)opening : (void *)(uintptr_t)common,
         .partition = common->input.partition,

@@ -32,6 +32,7 @@ static struct bw_error *try_to_open(struct rescue *rescue, const struct cmd_comm
     options.planned = NULL;
     options.reporter = cmd_reporter(&rescue->common);
     options.searched = cmd_progress_search;
+    options.decompressed = cmd_progress_decompress;
     return bw_fs_open(&options, fs);
 }
 

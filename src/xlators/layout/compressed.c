@@ -73,6 +73,7 @@ static struct bw_error *unpack_all(const struct unpacking *unpacking)
         BW_TRY(read_bytes(NULL, unpacking->device, offset, length, unpacking->input));
         offset += length;
         BW_TRY(unpack_piece(unpacking, length));
+        bw_xlator_decompressed(unpacking->device, offset, end);
     }
     return bw_unpacker_is_complete(unpacking->unpacker)
                ? NULL
