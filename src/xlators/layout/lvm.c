@@ -176,8 +176,11 @@ static struct bw_error *missing_error(const struct bw_lvm_group *group,
 static struct bw_error *find_place(const struct bw_frame *frame, const struct lvm *lvm,
                                    uint64_t address, struct place *place)
 {
+    BW_TRY(locate(frame, lvm, address, 0, place));
+    if (!place->physical || place->physical->layer)
+        return NULL;
     const size_t copies = copies_at(frame, lvm, address);
-    for (size_t copy = 0; copy < copies; copy++) {
+    for (size_t copy = 1; copy < copies; copy++) {
         BW_TRY(locate(frame, lvm, address, copy, place));
         if (!place->physical || place->physical->layer)
             return NULL;

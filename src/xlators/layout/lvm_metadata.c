@@ -7,7 +7,6 @@
  */
 #include "xlators/layout/lvm_metadata.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,18 +151,25 @@ static struct bw_error *bad_text(const struct parser *parser, const char *what)
                            left < 20 ? (int)left : 20, parser->at);
 }
 
+static bool is_digit(char letter)
+{
+    return letter >= '0' && letter <= '9';
+}
+
+static bool is_space(char letter)
+{
+    return letter == ' ' || (letter >= '\t' && letter <= '\r') || !letter;
+}
+
 static void skip_space(struct parser *parser)
 {
-    while (parser->at < parser->end) {
-        if (*parser->at == '#') {
-            while (parser->at < parser->end && *parser->at != '\n')
-                parser->at++;
-        } else if (isspace((unsigned char)*parser->at) || !*parser->at) {
-            parser->at++;
-        } else {
-            return;
+    const char *at = parser->at;
+    for (; at < parser->end && (is_space(*at) || *at == '#'); at++)
+        if (*at == '#') {
+            const char *newline = memchr(at, '\n', (size_t)(parser->end - at));
+            at = newline ? newline : parser->end - 1;
         }
-    }
+    parser->at = at;
 }
 
 static bool take(struct parser *parser, char wanted)
@@ -201,10 +207,10 @@ static struct bw_error *parse_string(struct parser *parser, struct node *node)
 static struct bw_error *parse_number(struct parser *parser, struct node *node)
 {
     node->kind = KIND_NUMBER;
-    if (!isdigit((unsigned char)*parser->at) && *parser->at != '-')
+    if (!is_digit(*parser->at) && *parser->at != '-')
         return bad_text(parser, "no value");
     bool is_negative = take(parser, '-');
-    while (parser->at < parser->end && isdigit((unsigned char)*parser->at)) {
+    while (parser->at < parser->end && is_digit(*parser->at)) {
         const unsigned digit = (unsigned)(*parser->at++ - '0');
         if (node->number > (UINT64_MAX - digit) / 10)
             return bad_text(parser, "a number that is too large");
@@ -248,7 +254,9 @@ static struct bw_error *parse_list(struct parser *parser, uint32_t list)
 
 static bool is_name(char letter)
 {
-    return isalnum((unsigned char)letter) || (letter && strchr("_.+-/@", letter));
+    const char lower = (char)(letter | 0x20);
+    return (lower >= 'a' && lower <= 'z') || is_digit(letter) ||
+           (letter && strchr("_.+-/@", letter));
 }
 
 static struct bw_error *parse_name(struct parser *parser, struct node *node)
@@ -304,8 +312,8 @@ static const struct node *member_of(const struct parser *parser, const struct no
                                     const char *name)
 {
     const struct node *member = first_of(parser, section);
-    while (member && (member->name_length != strlen(name) ||
-                      memcmp(member->name, name, member->name_length) != 0))
+    const size_t length = strlen(name);
+    while (member && (member->name_length != length || memcmp(member->name, name, length) != 0))
         member = next_of(parser, member);
     return member;
 }
@@ -318,7 +326,9 @@ static uint64_t number_of(const struct parser *parser, const struct node *sectio
 
 static void copy_text(char *to, size_t size, const char *text, size_t length)
 {
-    snprintf(to, size, "%.*s", length < size ? (int)length : (int)size - 1, text ? text : "");
+    const size_t copied = strnlen(text, length < size ? length : size - 1);
+    memcpy(to, text, copied);
+    to[copied] = '\0';
 }
 
 static void copy_string(const struct parser *parser, const struct node *section, const char *name,
