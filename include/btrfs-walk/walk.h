@@ -118,6 +118,10 @@ struct bw_walk_options {
     bool reverse;
     unsigned mindepth; /**< least depth below the start; 1 omits the start */
     unsigned nested;   /**< enum bw_nested */
+    /** List only part `shard` of `shards` disjoint parts of all entries, counted from 1; 0 shards:
+     * list everything. Each part reads little more than the tree blocks that contain its entries;
+     * `start`, types and conditions apply as usual, but do not change which blocks are read. */
+    unsigned shard, shards;
 };
 
 /** The result of a walk. */
@@ -186,7 +190,6 @@ void bw_selection_destroy(struct bw_selection *selection);
  * - "mtime", "atime", "ctime": [+-]N whole days ago
  * - "mmin", "amin", "cmin": [+-]N minutes ago; N alone is the minute that ended N - 1 minutes ago
  * - "uid", "gid", "links", "inum": [+-]N
- * - "shard": I/N, the I-th of N disjoint parts of all inodes, counted from 1
  * - "user", "group": a number, or a name that bw_selection_prepare() looks up in the image
  * - "perm": MODE, octal or symbolic as of chmod(1): exactly these permissions; -MODE: all of them;
  *   /MODE: any of them

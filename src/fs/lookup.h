@@ -37,6 +37,7 @@ struct bw_error *bw_place_of_entry(const struct bw_fs *fs, const struct bw_subvo
 /** A step from an inode to its parent directory. */
 struct bw_parent_step {
     uint64_t parent; /**< inode of the parent directory */
+    uint64_t index;  /**< offset of the DIR_INDEX key of its entry there */
     char name[BW_NAME_MAX];
     uint16_t name_length;
 };

@@ -20,6 +20,7 @@ static bool take_reference(const struct bw_item *item, struct bw_parent_step *st
         !bw_name_is_valid(ref.name, ref.name_length))
         return false;
     step->parent = ref.parent;
+    step->index = ref.index;
     step->name_length = ref.name_length;
     memcpy(step->name, ref.name, ref.name_length);
     return true;

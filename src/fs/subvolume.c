@@ -87,6 +87,7 @@ static struct bw_error *add_root_item(struct bw_fs *fs, const struct bw_item *it
     BW_TRY(bw_root_item_decode(item, &root));
     const struct bw_subvolume subvolume = {
         .tree = {item->key.objectid, root.root, root.last_snapshot},
+        .bytes = root.bytes,
         .deleted = root.references == 0 || (root.flags & BW_ROOT_DEAD),
         .is_snapshot = root.is_snapshot,
     };

@@ -149,6 +149,7 @@ struct bw_error *bw_root_item_decode(const struct bw_item *item, struct bw_root_
         .root = {bw_get64(disk->bytenr), bw_get64(disk->generation), disk->level},
         .flags = bw_get64(disk->flags),
         .last_snapshot = bw_get64(disk->last_snapshot),
+        .bytes = bw_get64(disk->bytes_used),
         .references = bw_get32(disk->reference_count),
     };
     if (disk->level >= BW_MAX_LEVEL)

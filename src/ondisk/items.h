@@ -52,6 +52,12 @@ struct bw_dir_entry {
     uint8_t type; /**< BW_FILE_*, encryption bit removed */
 };
 
+/** The type of an entry on disk, without the encryption bit. */
+static inline uint8_t bw_dir_entry_type(const struct bw_disk_dir_item *entry)
+{
+    return entry->type & 0x7f;
+}
+
 /** Next entry of a DIR_ITEM or DIR_INDEX; false at the end or when the rest does not fit (cursor
  * bad). */
 static inline bool bw_dir_entry_next(struct bw_cursor *cursor, struct bw_dir_entry *entry)
@@ -115,6 +121,7 @@ struct bw_root_item {
     struct bw_root_pointer root;
     uint64_t flags;
     uint64_t last_snapshot; /**< blocks up to this generation may be shared with snapshots */
+    uint64_t bytes;         /**< size of the tree's blocks; only an estimate */
     uint32_t references;    /**< 0: the subvolume is being deleted */
     bool is_snapshot;       /**< it has a parent uuid */
 };

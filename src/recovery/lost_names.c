@@ -276,8 +276,8 @@ static struct bw_error *take_references(struct bw_lost_names *names, const struc
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_inode_ref ref;
     while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
-        struct bw_lost_name found = {ref.parent, item->key.objectid, ref.name, ref.name_length,
-                                     BW_FILE_UNKNOWN};
+        struct bw_lost_name found = {ref.parent,      item->key.objectid, ref.name,
+                                     ref.name_length, BW_FILE_UNKNOWN,    ref.index};
         if (!bw_lost_names_has(names, ref.parent, ref.index))
             continue;
         BW_TRY(find_type(names, &ref, &found));
@@ -379,9 +379,9 @@ static struct bw_error *take_named_entries(struct bw_lost_names *names, const st
             continue;
         BW_TRY(index_has(names, directory, &entry, &known));
         if (!known)
-            BW_TRY(names->take(names->context,
-                               &(struct bw_lost_name){directory, entry.location.objectid,
-                                                      entry.name, entry.name_length, entry.type}));
+            BW_TRY(names->take(names->context, &(struct bw_lost_name){
+                                                   directory, entry.location.objectid, entry.name,
+                                                   entry.name_length, entry.type, 0}));
     }
     return NULL;
 }

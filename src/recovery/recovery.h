@@ -109,7 +109,8 @@ struct bw_lost_name {
     uint64_t directory, inode;
     const uint8_t *name; /**< a view that ends with the call */
     uint16_t name_length;
-    uint8_t type; /**< BW_FILE_* */
+    uint8_t type;   /**< BW_FILE_* */
+    uint64_t index; /**< offset of the lost DIR_INDEX key; 0: unknown */
 };
 
 /** A search through a tree for names whose directory entries are in lost ranges. */

@@ -192,3 +192,27 @@ uint32_t bw_found_directory_place(const struct bw_packed *found, uint32_t number
     memcpy(&place, bw_packed_at(found, number), sizeof place);
     return place;
 }
+
+void bw_found_directory_path(const struct bw_directory_table *table, const struct bw_packed *found,
+                             uint32_t number, struct bw_buffer *path)
+{
+    struct bw_found_directory directory;
+    size_t length = 0, start;
+    uint32_t at = number;
+    for (; at & BW_FOUND_LOCAL; at = directory.parent) {
+        directory = bw_found_directory_get(found, at & ~BW_FOUND_LOCAL);
+        length += directory.name_length + 1u;
+    }
+    bw_directories_path(table, at, path);
+    start = path->length;
+    if (!bw_buffer_reserve(path, length))
+        return;
+    path->length += length;
+    char *end = path->data + start + length;
+    for (at = number; at & BW_FOUND_LOCAL; at = directory.parent) {
+        directory = bw_found_directory_get(found, at & ~BW_FOUND_LOCAL);
+        *--end = '/';
+        end -= directory.name_length;
+        memcpy(end, directory.name, directory.name_length);
+    }
+}

@@ -107,6 +107,10 @@ uint32_t bw_found_directory_add(struct bw_packed *found,
 /** A directory; `number` is without BW_FOUND_LOCAL. */
 struct bw_found_directory bw_found_directory_get(const struct bw_packed *found, uint32_t number);
 
+/** Appends the path of a directory, which may be one that was found, from the top one. */
+void bw_found_directory_path(const struct bw_directory_table *table, const struct bw_packed *found,
+                             uint32_t number, struct bw_buffer *path);
+
 /** Stores, or returns, the number in the table of a directory that was found. */
 void bw_found_directory_set_place(const struct bw_packed *found, uint32_t number, uint32_t place);
 uint32_t bw_found_directory_place(const struct bw_packed *found, uint32_t number);

@@ -306,6 +306,14 @@ void bw_leaves_destroy(struct bw_leaves *leaves)
     free(leaves->slot_leaf);
 }
 
+struct bw_key bw_leaves_key(const struct bw_leaves *leaves, uint32_t leaf)
+{
+    if (leaf >= leaves->count)
+        return leaves->pointer.expectation.end_key;
+    return leaves->node.item_count ? bw_node_key(&leaves->node, leaf)
+                                   : leaves->pointer.expectation.first_key;
+}
+
 static struct bw_block_pointer bw_leaves_pointer(const struct bw_leaves *leaves, uint32_t leaf);
 
 static void skip_lost(struct bw_leaves *leaves, const struct bw_map *lost)
@@ -360,7 +368,6 @@ bool bw_leaves_begins_by(const struct bw_leaves *leaves, uint32_t leaf, const st
     return bw_key_compare(&first, key) <= 0;
 }
 
-/* The pointer to a leaf. */
 static struct bw_block_pointer bw_leaves_pointer(const struct bw_leaves *leaves, uint32_t leaf)
 {
     if (leaves->pointer.expectation.level == 0)

@@ -67,7 +67,7 @@ struct bw_file_test {
     bool is_unknown;         /* a user or group that has no number: no file is theirs */
     uint64_t number;         /* also the mode */
     uint64_t of_directories; /* the mode for those */
-    uint64_t unit;           /* of a size: bytes; of a shard: how many there are */
+    uint64_t unit;           /* of a size: bytes */
     int64_t time;            /* nanoseconds since 1970 */
 };
 
@@ -229,24 +229,6 @@ static bool has_number(const struct candidate *candidate, const struct bw_file_t
     return compares(test, candidate->named->number);
 }
 
-/* Shards: inodes with near numbers are near each other on the disk, and are in the same one. */
-
-static struct bw_error *read_shard(const char *argument, struct bw_file_test *test)
-{
-    enum { MOST = 65536 };
-    const bool good = bw_parse_digits(&argument, 10, &test->number) && *argument++ == '/' &&
-                      bw_parse_digits(&argument, 10, &test->unit) && !*argument;
-    return good && test->number && test->number <= test->unit && test->unit <= MOST
-               ? NULL
-               : refuse("a shard is I/N, from 1/N to N/N, with N up to 65536: 3/8");
-}
-
-static bool is_in_shard(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    enum { TOGETHER = 64 };
-    return bw_hash_mix(0, candidate->named->number / TOGETHER) % test->unit == test->number - 1;
-}
-
 /* Tests of inodes. */
 
 static bool has_size(const struct candidate *candidate, const struct bw_file_test *test)
@@ -350,7 +332,6 @@ static const struct test_kind kinds[] = {
     {"regex", NAME, read_regex, matches_regex, 0},
     {"iregex", NAME, read_regex, matches_regex, 0},
     {"inum", NAME, read_number, has_number, 0},
-    {"shard", NAME, read_shard, is_in_shard, 0},
     {"exclude", EXCLUDE, read_pattern, matches_either, 0},
     {"size", INODE, read_size, has_size, 0},
     {"empty", INODE, NULL, is_empty, 0},
@@ -783,6 +764,8 @@ unsigned bw_choice_depth(const struct bw_choice *choice, const char *path, size_
 
 bool bw_choice_lists(const struct bw_choice *choice, const struct bw_named *named, unsigned depth)
 {
+    if (choice->shares && bw_hash_mix(0, named->number) % choice->shares + 1 != choice->share)
+        return false;
     return choice->types >> named->type & 1 && depth >= choice->mindepth &&
            (!choice->selection || bw_selection_takes_name(choice->selection, named));
 }

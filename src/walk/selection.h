@@ -79,7 +79,8 @@ struct bw_choice {
     const struct bw_selection *selection; /**< NULL: none */
     bool has_maxdepth;
     unsigned maxdepth, mindepth;
-    unsigned start_depth; /**< how many names the path of the start has */
+    unsigned start_depth;   /**< how many names the path of the start has */
+    unsigned share, shares; /**< only inodes with hashes of this share of so many; 0: all */
 };
 
 /** The type in an entry, or BW_FILE_UNKNOWN if it is invalid. */

@@ -13,101 +13,8 @@
 #include "btree/scan.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
+#include "walk/listing.h"
 #include "walk/subvolume_walk.h"
-
-/* Listing outside of tasks: the top directories of subvolumes, a start that is no directory, and
- * recovered entries. */
-
-/* Writes the entries listed outside of tasks; no task may be running. */
-static struct bw_error *flush_listed(struct bw_subvolume_walk *walk)
-{
-    struct bw_buffer text = {0};
-    if (bw_collector_is_empty(walk->listed))
-        return NULL;
-    bw_output_restart(&walk->output);
-    bw_output_begin(&walk->output, 0, &text);
-    struct bw_error *error =
-        bw_collector_flush(walk->listed, &walk->scope, 0, &text, &walk->summary->files);
-    bw_output_finish(&walk->output, 0, &text);
-    return error;
-}
-
-/* Files are collected at most until the next wave, so that they are listed in order. */
-static struct bw_error *collect(struct bw_subvolume_walk *walk, const struct bw_named *named,
-                                const struct bw_collected *what)
-{
-    const size_t directory_length = named->path_length - named->name_length;
-    BW_TRY(bw_collector_enter(walk->listed, named->path, directory_length));
-    BW_TRY(
-        bw_collector_add(walk->listed, what, named->path + directory_length, named->name_length));
-    return bw_collector_is_full(walk->listed) ? flush_listed(walk) : NULL;
-}
-
-/* Lists the file with a path, whose end is the name. */
-static struct bw_error *list_path(struct bw_subvolume_walk *walk, struct bw_buffer *path,
-                                  const struct bw_collected *what, size_t name_length,
-                                  bool *included)
-{
-    bw_buffer_append_byte(path, '\0');
-    if (path->failed)
-        return bw_error_no_memory();
-    const struct bw_named named = {path->data, path->length - 1, name_length,
-                                   what->made_up ? BW_EMPTY_DIRECTORY : what->number,
-                                   bw_known_type(what->type)};
-    *included = !bw_selection_excludes(walk->choice.selection, &named);
-    if (!*included || walk->scope.silent ||
-        !bw_choice_lists(&walk->choice, &named,
-                         bw_choice_depth(&walk->choice, named.path, named.path_length)))
-        return NULL;
-    return collect(walk, &named, what);
-}
-
-bool bw_subvolume_walk_lists(const struct bw_subvolume_walk *walk, uint8_t type)
-{
-    return walk->choice.types >> bw_known_type(type) & 1;
-}
-
-/* Whether directories in a directory (index in the table) are entered, and not too deep. */
-static bool enters(const struct bw_subvolume_walk *walk, uint32_t directory)
-{
-    unsigned depth =
-        bw_choice_depth(&walk->choice, walk->scope.prefix, walk->scope.prefix_length) + 1;
-    size_t length = walk->scope.prefix_length;
-    struct bw_directory at;
-    for (; directory; directory = at.parent) {
-        at = bw_directories_get(&walk->directories, directory);
-        length += at.name_length + 1u;
-        depth++;
-    }
-    return length < BW_LONGEST_PATH && bw_choice_enters(&walk->choice, depth);
-}
-
-/* Lists an entry of a directory (index in the table) if it is one of those listed. `*included`:
- * whether it, and what may be below it, is not excluded. */
-static struct bw_error *list_entry(struct bw_subvolume_walk *walk, uint32_t directory,
-                                   const struct bw_collected *what, const void *name,
-                                   size_t name_length, bool *included)
-{
-    BW_AUTO_BUFFER struct bw_buffer path = {0};
-    bw_buffer_append(&path, walk->scope.prefix, walk->scope.prefix_length);
-    bw_directories_path(&walk->directories, directory, &path);
-    bw_buffer_append(&path, name, name_length);
-    return list_path(walk, &path, what, name_length, included);
-}
-
-/* Lists the directory that the walk of a subvolume begins at, likewise. */
-static struct bw_error *list_top(struct bw_subvolume_walk *walk, uint64_t inode, bool *included)
-{
-    const struct bw_collected what = {.number = inode, .type = BW_FILE_DIRECTORY};
-    const char *prefix = walk->scope.prefix;
-    size_t length = walk->scope.prefix_length, start;
-    length -= length > 1; /* the '/' is the name of the top one */
-    for (start = length - 1; start && prefix[start - 1] != '/'; start--)
-        ;
-    BW_AUTO_BUFFER struct bw_buffer path = {0};
-    bw_buffer_append(&path, prefix, length);
-    return list_path(walk, &path, &what, length - start, included);
-}
 
 /* Waves of tasks. */
 
@@ -151,6 +58,9 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
     free(walk->tasks);
     free(walk->lost.items);
     bw_map_free(&walk->lost_blocks);
+    bw_number_set_free(&walk->unresolved);
+    bw_number_set_free(&walk->queued);
+    bw_shard_cuts_free(&walk->shared_cuts);
     bw_adopted_free(&walk->adopted);
     bw_collector_destroy(walk->listed);
     free(walk->entries);
@@ -187,6 +97,9 @@ static bool has_pending_entries(void *context, const struct bw_block_pointer *po
 static struct bw_error *add_task(void *context, const struct bw_block_pointer *pointer)
 {
     struct bw_subvolume_walk *walk = context;
+    if (walk->scope.nodes &&
+        !bw_shard_is_sparse_at(walk->scope.nodes, &pointer->expectation.first_key))
+        return NULL;
     if (!BW_ARRAY_RESERVE(walk->tasks, walk->task_count, walk->task_capacity))
         return bw_error_no_memory();
     size_t first = first_reaching(walk, &pointer->expectation.first_key), end = first;
@@ -220,9 +133,10 @@ static void run_task(void *context, unsigned worker, size_t number)
 {
     struct bw_subvolume_walk *walk = context;
     struct bw_task_scratch **scratch = &walk->scratch[worker];
-    struct bw_error *error = *scratch ? NULL
-                                      : bw_task_scratch_create(walk->fs, walk->lists, walk->writer,
-                                                               &walk->choice, scratch);
+    struct bw_error *error =
+        *scratch ? NULL
+                 : bw_task_scratch_create(walk->fs, walk->lists, walk->writer, &walk->choice,
+                                          walk->options->shards, scratch);
     if (!error) {
         bw_task_run(&walk->scope, *scratch, &walk->tasks[number], number);
         return;
@@ -284,12 +198,33 @@ static void report_second_entry(const struct bw_subvolume_walk *walk, uint64_t i
                                                 walk->scope.tree->id, inode));
 }
 
+/* The same as merge_directory() for a shard. */
+static struct bw_error *merge_directory_of_shard(struct bw_subvolume_walk *walk,
+                                                 const struct bw_found_directory *found,
+                                                 uint32_t parent, uint32_t *place)
+{
+    bool is_new = false;
+    *place = bw_directories_find(&walk->directories, found->inode);
+    if (*place == BW_NO_DIRECTORY)
+        BW_TRY(bw_directories_add(&walk->directories, found->inode, parent, found->name,
+                                  found->name_length, walk->scope.wave, place));
+    if (found->walked)
+        return NULL;
+    if (!bw_number_set_add(&walk->queued, found->inode, &is_new))
+        return bw_error_no_memory();
+    if (!is_new)
+        report_second_entry(walk, found->inode);
+    return is_new ? add_pending(walk, found->inode, *place) : NULL;
+}
+
 /* Adds a directory that a task has found to the table; `place` gets its number. */
 static struct bw_error *merge_directory(struct bw_subvolume_walk *walk,
                                         const struct bw_found_directory *found, uint32_t parent,
                                         uint32_t *place)
 {
     struct bw_directory_table *table = &walk->directories;
+    if (walk->scope.nodes)
+        return merge_directory_of_shard(walk, found, parent, place);
     *place = bw_directories_find(table, found->inode);
     if (*place != BW_NO_DIRECTORY || bw_directories_is_closed(table, found->inode))
         report_second_entry(walk, found->inode);
@@ -340,6 +275,11 @@ static struct bw_error *merge(struct bw_subvolume_walk *walk, const struct bw_ta
     }
     for (size_t i = 0; i < result->lost.count; i++)
         BW_TRY(add_lost_range(walk, &result->lost.items[i]));
+    for (size_t i = 0; i < result->unresolved_count; i++) {
+        bool is_new;
+        if (!bw_number_set_add(&walk->unresolved, result->unresolved[i], &is_new))
+            return bw_error_no_memory();
+    }
     walk->summary->files += result->files;
     return NULL;
 }
@@ -380,12 +320,11 @@ static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_ado
     return add_adopted_tasks(walk);
 }
 
-static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopted)
+/* Runs the tasks of a wave, and merges their results. */
+static struct bw_error *run_tasks(struct bw_subvolume_walk *walk)
 {
-    BW_TRY(flush_listed(walk));
     walk->scope.wave = walk->wave;
     walk->scope.complete = !walk->lost.count;
-    BW_TRY(make_tasks(walk, only_adopted));
     bw_output_restart(&walk->output);
     bw_pool_run(walk->pool, walk->task_count, run_task, walk);
     walk->wave += walk->wave < BW_LAST_WAVE;
@@ -397,6 +336,13 @@ static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopt
         bw_task_result_free(&walk->tasks[i].result);
     }
     return error;
+}
+
+static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopted)
+{
+    BW_TRY(bw_listing_flush(walk));
+    BW_TRY(make_tasks(walk, only_adopted));
+    return run_tasks(walk);
 }
 
 /* Walks all directories known so far through the adopted leaves alone. */
@@ -441,6 +387,7 @@ struct recovery {
     struct waiting_name *waiting;
     size_t waiting_count, waiting_capacity;
     struct bw_buffer waiting_bytes;
+    uint64_t index; /* of the name that is being restored; 0: unknown */
 };
 
 static uint32_t wave_of(void *context, uint64_t directory)
@@ -493,6 +440,27 @@ static struct bw_error *find_known_ancestor(struct recovery *recovery, uint64_t 
 /* The outcome for a name. */
 enum { LISTED = 1, LEFT_OUT = 2 };
 
+/* Lists a name. Where a shard lists only what is missing, others may only lead to such names. */
+static struct bw_error *list_if_missing(struct recovery *recovery, uint32_t directory,
+                                        const struct bw_collected *what, const void *name,
+                                        size_t name_length, bool *included)
+{
+    struct bw_task_scope *scope = &recovery->walk->scope;
+    const struct bw_lost_name found = {.directory =
+                                           bw_directories_get(scope->directories, directory).inode,
+                                       .index = recovery->index};
+    const bool lists = !scope->missing || bw_missing_has_name(scope->missing, &found);
+    const bool silent = scope->silent;
+    if (scope->missing && lists && what->type == BW_FILE_DIRECTORY &&
+        !bw_missing_follow(scope->missing, what->number))
+        return bw_error_no_memory();
+    scope->silent |= !lists;
+    struct bw_error *error =
+        bw_listing_add_entry(recovery->walk, directory, what, name, name_length, included);
+    scope->silent = silent;
+    return error;
+}
+
 /* Lists a name, unless that was done before: a leaf that only a lenient scan can read may contain
  * it again. `*included` is false if it is excluded, with everything below it. */
 static struct bw_error *list_once(struct recovery *recovery, uint32_t directory,
@@ -506,7 +474,7 @@ static struct bw_error *list_once(struct recovery *recovery, uint32_t directory,
     *included = state == LISTED;
     if (state != UINT32_MAX)
         return NULL;
-    BW_TRY(list_entry(walk, directory, what, name, name_length, included));
+    BW_TRY(list_if_missing(recovery, directory, what, name, name_length, included));
     return bw_map_put(&recovery->listed, hash, *included ? LISTED : LEFT_OUT)
                ? NULL
                : bw_error_no_memory();
@@ -525,7 +493,7 @@ static struct bw_error *restore_directory(struct recovery *recovery, uint64_t in
                                      index);
     *index = BW_NO_DIRECTORY;
     BW_TRY(list_once(recovery, parent, &what, name, name_length, &included));
-    if (!included || !enters(recovery->walk, parent))
+    if (!included || !bw_listing_enters(recovery->walk, parent))
         return NULL;
     if (!bw_map_put(&recovery->unreachable, inode, 0))
         return bw_error_no_memory();
@@ -571,9 +539,11 @@ static struct bw_error *restore_name(void *context, const struct bw_lost_name *f
         found->inode <= BW_SUBVOLUME_ROOT_INODE ||
         (found->type != BW_FILE_DIRECTORY && !bw_subvolume_walk_lists(walk, found->type)))
         return NULL;
+    recovery->index = 0;
     BW_TRY(ensure_directory(recovery, found->directory, &directory));
     if (directory == BW_NO_DIRECTORY)
         return wait_for_directory(recovery, found);
+    recovery->index = found->index;
     const bool known = bw_directories_find(&walk->directories, found->inode) != BW_NO_DIRECTORY ||
                        bw_directories_is_closed(&walk->directories, found->inode);
     if (known && (found->type == BW_FILE_DIRECTORY || found->type == BW_FILE_UNKNOWN))
@@ -733,7 +703,7 @@ static struct bw_error *begin(struct bw_subvolume_walk *walk, const struct bw_wa
 /* Writes the entries listed outside of tasks. */
 static struct bw_error *end(struct bw_subvolume_walk *walk)
 {
-    BW_TRY(flush_listed(walk));
+    BW_TRY(bw_listing_flush(walk));
     bw_collector_report_rest(&walk->scope);
     return NULL;
 }
@@ -743,7 +713,7 @@ struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk,
 {
     bool included;
     BW_TRY(begin(walk, top));
-    BW_TRY(list_top(walk, top->inode, &included));
+    BW_TRY(bw_listing_add_top(walk, top->inode, &included));
     if (included && !top->shallow &&
         bw_choice_enters(&walk->choice,
                          bw_choice_depth(&walk->choice, top->prefix, top->prefix_length))) {
@@ -754,6 +724,147 @@ struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk,
     return end(walk);
 }
 
+/* Shards. */
+
+/* A node above level 1 that cannot be read: what is below it belongs to the first shard. */
+static struct bw_error *on_lost_above(void *context, const struct bw_block_pointer *pointer,
+                                      struct bw_error *error)
+{
+    struct bw_subvolume_walk *walk = context;
+    if (walk->options->shard == 1)
+        return lost_node(walk, pointer, error);
+    bw_fs_report_lost(walk->fs, pointer->bytenr, error);
+    return NULL;
+}
+
+static struct bw_error *add_parts(struct bw_subvolume_walk *walk)
+{
+    const struct bw_shard_nodes *nodes = walk->scope.nodes;
+    walk->task_count = 0;
+    for (size_t i = 0; i < nodes->count; i++) {
+        const struct bw_tree_block_expectation *keys = &nodes->pointers[i].expectation;
+        if (!bw_shard_has_any(nodes, &keys->first_key, &keys->end_key))
+            continue;
+        if (!BW_ARRAY_RESERVE(walk->tasks, walk->task_count, walk->task_capacity))
+            return bw_error_no_memory();
+        walk->tasks[walk->task_count++] =
+            (struct bw_task){.pointer = nodes->pointers[i], .scans = true};
+    }
+    return NULL;
+}
+
+/* The cuts of trees that share leaves, which are the nodes of one of these trees. */
+static struct bw_error *get_shared_cuts(struct bw_subvolume_walk *walk, struct bw_shard shard)
+{
+    struct bw_shard_nodes nodes = {0};
+    const struct bw_subvolume *model = bw_shard_model(&walk->fs->subvolumes);
+    if (walk->shared_cuts.keys || !model)
+        return NULL;
+    struct bw_error *error =
+        bw_shard_nodes_load(&nodes, &walk->fs->reader, &model->tree, bw_scan_ignore_lost, NULL);
+    if (!error)
+        error = bw_shard_cuts_make(&walk->shared_cuts, &nodes, shard);
+    bw_shard_nodes_free(&nodes);
+    return error;
+}
+
+/* Finds the nodes of the tree, and its cuts; `own` has them if it shares no leaves. */
+static struct bw_error *cut(struct bw_subvolume_walk *walk, const struct bw_subvolume *subvolume,
+                            struct bw_shard shard, struct bw_shard_nodes *nodes,
+                            struct bw_shard_cuts *own)
+{
+    BW_TRY(bw_shard_nodes_load(nodes, &walk->fs->reader, &subvolume->tree, on_lost_above, walk));
+    nodes->cuts = bw_shard_shares(subvolume) ? &walk->shared_cuts : own;
+    return bw_shard_shares(subvolume) ? get_shared_cuts(walk, shard)
+                                      : bw_shard_cuts_make(own, nodes, shard);
+}
+
+/* Lists what could not be listed because of damage, in a walk of everything. */
+static struct bw_error *list_missing(struct bw_subvolume_walk *walk, const struct bw_walk_top *top,
+                                     struct bw_shard_nodes *nodes)
+{
+    struct bw_missing missing = {
+        .nodes = nodes, .unresolved = walk->unresolved, .lock = PTHREAD_MUTEX_INITIALIZER};
+    BW_TRY(bw_lost_list_make(&walk->lost, 0, &missing.lost));
+    struct bw_error *error = end(walk);
+    if (!error)
+        error = begin(walk, top);
+    walk->scope.missing = &missing;
+    if (!error)
+        error = add_pending(walk, top->inode, 0);
+    if (!error)
+        error = run_waves(walk);
+    if (!error)
+        error = recover(walk);
+    bw_lost_list_free(&missing.lost);
+    bw_number_set_free(&missing.followed);
+    return error;
+}
+
+/* Scans the shard's leaves, then walks directories below sparse nodes. */
+static struct bw_error *run_parts(struct bw_subvolume_walk *walk, const struct bw_walk_top *top,
+                                  struct bw_shard_nodes *nodes)
+{
+    bool is_new;
+    walk->scope.nodes = nodes;
+    BW_TRY(bw_listing_flush(walk));
+    BW_TRY(add_parts(walk));
+    BW_TRY(run_tasks(walk));
+    if (nodes->cuts->shard.number == 1) {
+        if (!bw_number_set_add(&walk->queued, top->inode, &is_new))
+            return bw_error_no_memory();
+        BW_TRY(add_pending(walk, top->inode, 0));
+    }
+    BW_TRY(run_waves(walk));
+    walk->scope.nodes = NULL;
+    return walk->lost.count || walk->unresolved.count ? list_missing(walk, top, nodes) : NULL;
+}
+
+/* A tree that is not worth dividing: the shards list different inodes of it. */
+static struct bw_error *run_share(struct bw_subvolume_walk *walk, const struct bw_walk_top *top,
+                                  struct bw_shard shard)
+{
+    const struct bw_choice choice = walk->choice;
+    walk->choice.is_plain = false;
+    walk->choice.share = shard.number;
+    walk->choice.shares = shard.count;
+    struct bw_error *error = bw_subvolume_walk_run(walk, top);
+    walk->choice = choice;
+    return error;
+}
+
+/* Only the first shard lists the top directory; the others find out whether it is excluded. */
+static struct bw_error *run_divided(struct bw_subvolume_walk *walk, const struct bw_walk_top *top,
+                                    struct bw_shard_nodes *nodes)
+{
+    bool included;
+    walk->scope.silent = top->silent || nodes->cuts->shard.number > 1;
+    BW_TRY(bw_listing_add_top(walk, top->inode, &included));
+    walk->scope.silent = top->silent;
+    if (included && bw_choice_enters(&walk->choice, bw_choice_depth(&walk->choice, top->prefix,
+                                                                    top->prefix_length)))
+        BW_TRY(run_parts(walk, top, nodes));
+    return end(walk);
+}
+
+struct bw_error *bw_subvolume_walk_run_part(struct bw_subvolume_walk *walk,
+                                            const struct bw_walk_top *top, struct bw_shard shard)
+{
+    struct bw_shard_nodes nodes = {0};
+    struct bw_shard_cuts cuts = {0};
+    BW_TRY(begin(walk, top));
+    bw_number_set_free(&walk->unresolved);
+    bw_number_set_free(&walk->queued);
+    struct bw_error *error = cut(walk, top->subvolume, shard, &nodes, &cuts);
+    if (!error)
+        error = bw_shard_divides(&nodes, top->subvolume->bytes, shard)
+                    ? run_divided(walk, top, &nodes)
+                    : run_share(walk, top, shard);
+    bw_shard_nodes_free(&nodes);
+    bw_shard_cuts_free(&cuts);
+    return error;
+}
+
 struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk,
                                           const struct bw_walk_top *top,
                                           const struct bw_collected *what, const char *name,
@@ -761,6 +872,6 @@ struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk,
 {
     bool included;
     BW_TRY(begin(walk, top));
-    BW_TRY(list_entry(walk, 0, what, name, name_length, &included));
+    BW_TRY(bw_listing_add_entry(walk, 0, what, name, name_length, &included));
     return end(walk);
 }

@@ -49,10 +49,14 @@ struct bw_subvolume_walk {
     struct bw_task *tasks;
     size_t task_count, task_capacity;
     struct bw_lost_ranges lost;
-    struct bw_map lost_blocks;    /**< addresses of those of `lost` that are blocks */
-    struct bw_adopted adopted;    /**< leaves below lost nodes */
-    struct bw_collector *listed;  /**< files listed outside of tasks */
-    atomic_uint_fast64_t wanting; /**< inodes whose attributes are missing or damaged */
+    struct bw_map lost_blocks;       /**< addresses of those of `lost` that are blocks */
+    struct bw_adopted adopted;       /**< leaves below lost nodes */
+    struct bw_collector *listed;     /**< files listed outside of tasks */
+    atomic_uint_fast64_t wanting;    /**< inodes whose attributes are missing or damaged */
+    struct bw_number_set unresolved; /**< directories of a shard that have no known path */
+    struct bw_number_set queued;     /**< directories that a shard has walked, or is to walk */
+
+    struct bw_shard_cuts shared_cuts; /**< of trees that share leaves, for shards */
 
     /* Subvolumes that were found, to be walked later. */
     struct bw_subvolume_entry *entries;
@@ -73,14 +77,17 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk);
 struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk,
                                        const struct bw_walk_top *top);
 
+/** The same for the part of the subvolume that a shard has. */
+struct bw_error *bw_subvolume_walk_run_part(struct bw_subvolume_walk *walk,
+                                            const struct bw_walk_top *top, struct bw_shard shard);
+
 /** Lists a single entry with the name in the directory `top`. */
 struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk,
                                           const struct bw_walk_top *top,
                                           const struct bw_collected *what, const char *name,
                                           size_t name_length);
 
-/** Whether
- entries of a type are listed at all. */
+/** Whether entries of a type are listed at all. */
 bool bw_subvolume_walk_lists(const struct bw_subvolume_walk *walk, uint8_t type);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/escape.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
+#include "walk/ancestors.h"
 #include "walk/path_text.h"
 #include "walk/task.h"
 
@@ -33,6 +34,10 @@ struct bw_task_scratch {
     uint32_t parent;         /* its path is at the beginning of the unescaped prefix */
     size_t parent_length;    /* the length of that path */
     struct bw_collector *collector;
+    struct bw_ancestors ancestors;        /* of directories in the part of a shard */
+    struct bw_known_files known;          /* files that entries in that part refer to */
+    uint16_t hidden[BW_MAX_CHILDREN + 1]; /* leaves of that part that may have entries */
+    uint32_t hidden_count;
 };
 
 /* How the files of a leaf are listed. */
@@ -52,6 +57,7 @@ struct running_task {
     uint32_t depth;     /* of the directory whose prefix is set, if there is a greatest depth */
     bool prefix_is_set; /* the prefix belongs to the current directory */
     bool entered;       /* and the collector has it */
+    bool notes;         /* files are added to the known ones */
     enum listing_method method;
     struct bw_buffer text;
 };
@@ -119,39 +125,91 @@ static uint32_t add_name(struct running_task *run, const struct bw_dir_entry *en
     return offset;
 }
 
+/* Adds a directory to the task's own; returns its number, or BW_NO_DIRECTORY. */
+static uint32_t add_found(struct running_task *run, const struct directory_record *parent,
+                          const struct bw_dir_entry *entry, bool walked)
+{
+    const struct bw_found_directory found = {.inode = entry->location.objectid,
+                                             .parent = parent->directory,
+                                             .walked = walked,
+                                             .name = (const char *)entry->name,
+                                             .name_length = (uint8_t)entry->name_length};
+    const uint32_t number = bw_found_directory_add(&run->result->found, &found);
+    if (number == BW_NO_DIRECTORY)
+        fail(run, bw_error_no_memory());
+    return number;
+}
+
+/* Whether a leaf belongs to the shard. */
+static bool is_own_leaf(const struct running_task *run, uint32_t leaf)
+{
+    const struct bw_leaves *leaves = &run->scratch->leaves;
+    const struct bw_key first = bw_leaves_key(leaves, leaf);
+    return bw_shard_has(run->scope->nodes, &first, leaf, leaves->count);
+}
+
+/* Whether the entries of a directory may begin in a leaf that the task scans. */
+static bool begins_in_part(const struct running_task *run, uint64_t inode)
+{
+    const struct bw_tree_block_expectation *node = &run->task->pointer.expectation;
+    const struct bw_key entries = bw_first_entry_key(inode);
+    if (bw_key_compare(&entries, &node->first_key) < 0 ||
+        bw_key_compare(&entries, &node->end_key) >= 0)
+        return false;
+    return is_own_leaf(run, bw_leaves_find(&run->scratch->leaves, &entries));
+}
+
+/* The same as add_directory() for a shard. Entries below nodes that are scanned need no walk: if
+ * this task will scan them, it keeps the path. */
+static void add_directory_of_shard(struct running_task *run, const struct directory_record *parent,
+                                   const struct bw_dir_entry *entry)
+{
+    struct bw_task_scratch *scratch = run->scratch;
+    const uint64_t inode = entry->location.objectid, position = parent->inode;
+    const bool scanned = bw_shard_scans_directory(run->scope->nodes, inode);
+    const bool near = run->task->scans ? begins_in_part(run, inode) : is_in_reach(run, inode);
+    const struct bw_map *known =
+        run->task->scans ? &scratch->ancestors.numbers : &scratch->by_inode;
+    const bool again = near && bw_map_get(known, inode) != UINT32_MAX;
+    if (scanned ? !run->task->scans || !near || again : !run->task->scans && again)
+        return;
+    const uint32_t number = add_found(run, parent, entry, scanned || (near && !run->task->scans));
+    if (number == BW_NO_DIRECTORY || !near || again)
+        return;
+    if (run->task->scans)
+        fail(run, bw_ancestors_put(&scratch->ancestors, inode, number));
+    else
+        add_record(run, inode, number, position);
+}
+
 /* Takes the entry of a directory, which will be walked; false if it is none, or already known. */
 static bool add_directory(struct running_task *run, const struct directory_record *parent,
                           const struct bw_dir_entry *entry)
 {
-    uint64_t inode = entry->location.objectid, position = parent->inode;
-    uint32_t parent_directory = parent->directory;
+    const uint64_t inode = entry->location.objectid, position = parent->inode;
     if (inode <= BW_SUBVOLUME_ROOT_INODE) {
         report_directory(run, parent->inode, "an entry points to an impossible inode number");
         return false;
     }
+    if (run->scope->nodes) {
+        add_directory_of_shard(run, parent, entry);
+        return true;
+    }
     const struct bw_directory_table *directories = run->scope->directories;
     uint32_t known = bw_directories_find(directories, inode);
     if (known != BW_NO_DIRECTORY &&
-        bw_directories_is(directories, known, parent_directory, entry->name, entry->name_length))
+        bw_directories_is(directories, known, parent->directory, entry->name, entry->name_length))
         return false; /* recovery has found it before */
     if (known != BW_NO_DIRECTORY || bw_directories_is_closed(directories, inode) ||
         bw_map_get(&run->scratch->by_inode, inode) != UINT32_MAX) {
         report_directory(run, inode, "it has a second entry");
         return false;
     }
-    const struct bw_found_directory found = {.inode = inode,
-                                             .parent = parent_directory,
-                                             .walked = is_in_reach(run, inode),
-                                             .name = (const char *)entry->name,
-                                             .name_length = (uint8_t)entry->name_length};
-    const uint32_t number = bw_found_directory_add(&run->result->found, &found);
-    if (number == BW_NO_DIRECTORY) {
-        fail(run, bw_error_no_memory());
-        return false;
-    }
-    if (found.walked)
+    const bool walked = is_in_reach(run, inode);
+    const uint32_t number = add_found(run, parent, entry, walked);
+    if (walked && number != BW_NO_DIRECTORY)
         add_record(run, inode, number, position);
-    return true;
+    return number != BW_NO_DIRECTORY;
 }
 
 static void add_subvolume(struct running_task *run, const struct directory_record *parent,
@@ -165,31 +223,6 @@ static void add_subvolume(struct running_task *run, const struct directory_recor
     }
     result->subvolumes[result->subvolume_count++] = (struct bw_found_subvolume){
         entry->location.objectid, parent->directory, add_name(run, entry), entry->name_length};
-}
-
-/* Appends the path of a directory, which may be one of the task's own, from the subvolume's top. */
-static void append_path(const struct running_task *run, uint32_t directory, struct bw_buffer *path)
-{
-    const struct bw_packed *own = &run->result->found;
-    struct bw_found_directory found;
-    size_t length = 0, start;
-    uint32_t at = directory;
-    for (; at & BW_FOUND_LOCAL; at = found.parent) {
-        found = bw_found_directory_get(own, at & ~BW_FOUND_LOCAL);
-        length += found.name_length + 1u;
-    }
-    bw_directories_path(run->scope->directories, at, path);
-    start = path->length;
-    if (!bw_buffer_reserve(path, length))
-        return;
-    path->length += length;
-    char *end = path->data + start + length;
-    for (at = directory; at & BW_FOUND_LOCAL; at = found.parent) {
-        found = bw_found_directory_get(own, at & ~BW_FOUND_LOCAL);
-        *--end = '/';
-        end -= found.name_length;
-        memcpy(end, found.name, found.name_length);
-    }
 }
 
 /* The last name of a directory's path, and the directory before it. */
@@ -219,7 +252,7 @@ static void put_directory(struct running_task *run, uint32_t directory, struct b
     if (step.parent == directory || step.parent != scratch->parent) {
         path->length = 0;
         bw_buffer_append(path, run->scope->prefix, run->scope->prefix_length);
-        append_path(run, step.parent, path);
+        bw_found_directory_path(run->scope->directories, &run->result->found, step.parent, path);
         scratch->parent = step.parent;
         scratch->parent_length = path->length;
     }
@@ -296,6 +329,22 @@ static bool has_bounded_path(struct running_task *run, const struct directory_re
     return false;
 }
 
+/* Whether an entry is among those that are listed alone, if there are such; then a directory that
+ * it leads to is followed. */
+static bool is_missing(struct running_task *run, uint64_t directory, const struct bw_named *named)
+{
+    struct bw_missing *missing = run->scope->missing;
+    if (!missing)
+        return true;
+    const struct bw_key leaf = bw_leaves_key(&run->scratch->leaves, run->leaf);
+    if (!bw_missing_has(missing, directory, &run->task->pointer, &leaf, run->leaf,
+                        run->scratch->leaves.count))
+        return false;
+    if (named->type == BW_FILE_DIRECTORY && !bw_missing_follow(missing, named->number))
+        fail(run, bw_error_no_memory());
+    return true;
+}
+
 /* Does with an entry what the choice says: finds directories and subvolumes, collects files. */
 static void choose_entry(struct running_task *run, const struct directory_record *directory,
                          const struct bw_dir_entry *entry)
@@ -325,7 +374,8 @@ static void choose_entry(struct running_task *run, const struct directory_record
     }
     if (enters && !add_directory(run, directory, entry))
         return;
-    if (scope->silent || !bw_choice_lists(choice, &named, run->depth + 1))
+    if (scope->silent || !is_missing(run, directory->inode, &named) ||
+        !bw_choice_lists(choice, &named, run->depth + 1))
         return;
     const struct bw_collected what = {
         .number = stale ? directory->inode : named.number, .type = named.type, .made_up = stale};
@@ -336,7 +386,7 @@ static void choose_entry(struct running_task *run, const struct directory_record
 
 struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_entry_cache *lists,
                                         const struct bw_file_writer *writer,
-                                        const struct bw_choice *choice,
+                                        const struct bw_choice *choice, bool numbered,
                                         struct bw_task_scratch **result)
 {
     const struct bw_probes *probes = fs->graph->probes;
@@ -344,8 +394,8 @@ struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_entry_cache 
     if (!scratch)
         return bw_error_no_memory();
     /* Probes show inodes as well, also those of leaves that are remembered. */
-    bool numbered = !writer->is_path || !choice->is_plain || BW_PROBE_ON(probes, dirent) ||
-                    BW_PROBE_ON(probes, path__emit);
+    numbered = numbered || !writer->is_path || !choice->is_plain || BW_PROBE_ON(probes, dirent) ||
+               BW_PROBE_ON(probes, path__emit);
     struct bw_error *error = bw_leaves_create(&scratch->leaves, &fs->reader, lists, numbered);
     if (!error)
         error = bw_collector_create(fs, writer, choice, &scratch->collector);
@@ -367,17 +417,9 @@ void bw_task_scratch_destroy(struct bw_task_scratch *scratch)
     bw_buffer_free(&scratch->prefix);
     bw_buffer_free(&scratch->raw);
     bw_collector_destroy(scratch->collector);
+    bw_ancestors_free(&scratch->ancestors);
+    free(scratch->known.bits);
     free(scratch);
-}
-
-void bw_task_result_free(struct bw_task_result *result)
-{
-    bw_buffer_free(&result->names);
-    bw_packed_free(&result->found);
-    bw_buffer_free(&result->closed);
-    free(result->subvolumes);
-    free(result->lost.items);
-    *result = (struct bw_task_result){0};
 }
 
 static void on_lost_leaf(void *context, const struct bw_block_pointer *pointer,
@@ -433,11 +475,36 @@ static inline void handle_entry(struct running_task *run, const struct directory
         collect_entry(run, directory, &what, entry);
 }
 
+static void add_unresolved(struct running_task *run, uint64_t inode)
+{
+    struct bw_task_result *result = run->result;
+    if (BW_ARRAY_RESERVE(result->unresolved, result->unresolved_count, result->unresolved_capacity))
+        result->unresolved[result->unresolved_count++] = inode;
+    else
+        fail(run, bw_error_no_memory());
+}
+
+/* The same as enter_directory() for a task that scans. */
+static bool find_directory(struct running_task *run, uint64_t inode, const struct bw_node *leaf,
+                           struct directory_record *directory)
+{
+    uint32_t number = BW_NOT_ENTERED;
+    fail(run, bw_ancestors_find(&run->scratch->ancestors, run->scope, &run->result->found, inode,
+                                leaf, &number));
+    if (number == BW_UNRESOLVED)
+        add_unresolved(run, inode);
+    *directory = (struct directory_record){.inode = inode, .directory = number};
+    run->prefix_is_set = false;
+    return number < BW_UNRESOLVED;
+}
+
 /* The record of a directory whose entries begin here, if it is known and they were not processed
- * yet. */
-static bool enter_directory(struct running_task *run, uint64_t inode,
+ * yet. `leaf` is NULL if a list replaces it. */
+static bool enter_directory(struct running_task *run, uint64_t inode, const struct bw_node *leaf,
                             struct directory_record *directory)
 {
+    if (run->task->scans)
+        return find_directory(run, inode, leaf, directory);
     uint32_t index = bw_map_get(&run->scratch->by_inode, inode);
     if (index == UINT32_MAX || run->scratch->records[index].next_leaf > run->leaf)
         return false;
@@ -586,7 +653,7 @@ static void handle_leaf(struct running_task *run, const struct bw_node *leaf)
             if (inode < current)
                 report_directory(run, inode, "its entries are out of order");
             current = inode;
-            entered = enter_directory(run, inode, &directory);
+            entered = enter_directory(run, inode, leaf, &directory);
         }
         if (!entered)
             continue;
@@ -606,7 +673,7 @@ static void handle_entry_list(struct running_task *run, const struct bw_buffer *
     struct bw_dir_entry entry;
     uint64_t inode;
     while (bw_entry_list_next_directory(&cursor, &inode, &entries)) {
-        if (!enter_directory(run, inode, &directory))
+        if (!enter_directory(run, inode, NULL, &directory))
             continue;
         write_listed_files(run, &entries, &directory);
         while (bw_entry_list_next_entry(&entries, &entry)) {
@@ -629,8 +696,8 @@ static void choose_method(struct running_task *run)
     const struct bw_task_scope *scope = run->scope;
     const struct bw_probes *probes = scope->fs->graph->probes;
     const enum listing_method before = run->method;
-    if (!scope->choice->is_plain || scope->silent || BW_PROBE_ON(probes, dirent) ||
-        BW_PROBE_ON(probes, path__emit))
+    if (!scope->choice->is_plain || scope->silent || scope->missing ||
+        BW_PROBE_ON(probes, dirent) || BW_PROBE_ON(probes, path__emit))
         run->method = CHOOSE_FILES;
     else
         run->method = scope->writer->is_path ? WRITE_PATHS : COLLECT_FILES;
@@ -640,10 +707,107 @@ static void choose_method(struct running_task *run)
         flush(run);
 }
 
-static void run_leaves(struct running_task *run)
+static void note_listed_files(struct running_task *run, const struct bw_buffer *list)
+{
+    struct bw_entry_list_cursor cursor = bw_entry_list_begin(list), entries;
+    struct bw_dir_entry entry;
+    uint64_t inode;
+    while (bw_entry_list_next_directory(&cursor, &inode, &entries))
+        while (bw_entry_list_next_entry(&entries, &entry))
+            if (entry.type != BW_FILE_DIRECTORY && entry.location.type == BW_INODE_ITEM)
+                bw_known_files_add(&run->scratch->known, entry.location.objectid);
+}
+
+/* Lists the wanted leaves, and those that become wanted meanwhile. */
+static void list_wanted(struct running_task *run)
 {
     struct bw_leaves *leaves = &run->scratch->leaves;
     struct bw_wanted_leaf *leaf = &run->scratch->leaf;
+    bw_leaves_advise(leaves);
+    while (!bw_output_stopped(run->scope->output) &&
+           bw_leaves_next(leaves, leaf, on_lost_leaf, run)) {
+        run->leaf = leaf->number;
+        choose_method(run);
+        if (run->notes && leaf->has_list)
+            note_listed_files(run, &leaf->list);
+        else if (run->notes)
+            bw_known_files_add_leaf(&run->scratch->known, &leaf->view);
+        if (leaf->has_list)
+            handle_entry_list(run, &leaf->list);
+        else
+            handle_leaf(run, &leaf->view);
+        bw_output_offer(run->scope->output, run->number, &run->text);
+    }
+}
+
+/* Wants leaves that may have entries of directories that are not known, and removes all others from
+ * `hidden`. The first of several leaves often shows that those near it contain only files, so these
+ * wait for a later round. */
+static void want_hidden(struct running_task *run, unsigned round)
+{
+    enum { PATIENT_ROUNDS = 8, NEAR = 4 };
+    struct bw_task_scratch *scratch = run->scratch;
+    const uint32_t count = scratch->hidden_count;
+    uint32_t last = UINT32_MAX / 2;
+    scratch->hidden_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t leaf = scratch->hidden[i];
+        const struct bw_key first = bw_leaves_key(&scratch->leaves, leaf);
+        const struct bw_key end = bw_leaves_key(&scratch->leaves, leaf + 1);
+        if (bw_known_files_fill(&scratch->known, &first, &end))
+            continue;
+        if (leaf - last <= NEAR && round < PATIENT_ROUNDS) {
+            scratch->hidden[scratch->hidden_count++] = (uint16_t)leaf;
+            continue;
+        }
+        bw_leaves_want(&scratch->leaves, leaf);
+        last = leaf;
+    }
+}
+
+/* Wants the shard's leaves that begin with entries. Those that may have some become hidden ones. */
+static void want_entries(struct running_task *run)
+{
+    struct bw_task_scratch *scratch = run->scratch;
+    scratch->hidden_count = 0;
+    for (uint32_t leaf = 0; leaf < scratch->leaves.count; leaf++) {
+        const struct bw_key first = bw_leaves_key(&scratch->leaves, leaf);
+        const struct bw_key end = bw_leaves_key(&scratch->leaves, leaf + 1);
+        const enum bw_leaf_entries entries = bw_leaf_entries_of(&first, &end);
+        if (entries == BW_HAS_NO_ENTRIES || !is_own_leaf(run, leaf))
+            continue;
+        if (entries == BW_BEGINS_WITH_ENTRIES)
+            bw_leaves_want(&scratch->leaves, leaf);
+        else
+            scratch->hidden[scratch->hidden_count++] = (uint16_t)leaf;
+    }
+}
+
+/* Lists the shard's leaves of a node: first those that begin with entries, which show the inodes
+ * of files in the others. */
+static void scan_part(struct running_task *run)
+{
+    struct bw_task_scratch *scratch = run->scratch;
+    const struct bw_tree_block_expectation *keys = &run->task->pointer.expectation;
+    if (bw_shard_is_sparse(&scratch->leaves.node))
+        return;
+    fail(run, bw_known_files_reset(&scratch->known, &run->task->pointer));
+    want_entries(run);
+    run->notes = scratch->hidden_count;
+    bw_ancestors_clear(&scratch->ancestors, run->scope);
+    scratch->ancestors.first = keys->first_key.objectid;
+    scratch->ancestors.end = keys->end_key.objectid;
+    scratch->ancestors.files = &scratch->known;
+    list_wanted(run);
+    for (unsigned round = 0; scratch->hidden_count; round++) {
+        want_hidden(run, round);
+        list_wanted(run);
+    }
+    flush(run);
+}
+
+static void run_leaves(struct running_task *run)
+{
     for (size_t i = 0; i < run->task->pending_count; i++) {
         const struct bw_pending *pending = &run->task->pending[i];
         if (!run->task->since ||
@@ -651,100 +815,8 @@ static void run_leaves(struct running_task *run)
                 run->task->since)
             add_record(run, pending->inode, pending->directory, UINT64_MAX);
     }
-    bw_leaves_advise(leaves);
-    while (!bw_output_stopped(run->scope->output) &&
-           bw_leaves_next(leaves, leaf, on_lost_leaf, run)) {
-        run->leaf = leaf->number;
-        choose_method(run);
-        if (leaf->has_list)
-            handle_entry_list(run, &leaf->list);
-        else
-            handle_leaf(run, &leaf->view);
-        bw_output_offer(run->scope->output, run->number, &run->text);
-    }
+    list_wanted(run);
     flush(run);
-}
-
-/*
- * Closing directories. The walk needs the path of a directory that was listed only if something
- * below it comes later: a directory of another task, or a subvolume.
- */
-
-/* Marks of directories that were found, in the room for their places. */
-enum { NEEDED = 0, NOT_NEEDED = (int)BW_NO_DIRECTORY };
-
-/* Marks a directory of the task, and those above it. */
-static void mark_needed(const struct bw_packed *found, uint32_t directory)
-{
-    while (directory & BW_FOUND_LOCAL) {
-        const uint32_t number = directory & ~BW_FOUND_LOCAL;
-        if (bw_found_directory_place(found, number) == (uint32_t)NEEDED)
-            return;
-        bw_found_directory_set_place(found, number, NEEDED);
-        directory = bw_found_directory_get(found, number).parent;
-    }
-}
-
-static void mark_all_needed(const struct bw_task_result *result)
-{
-    const struct bw_packed *found = &result->found;
-    for (uint32_t number = bw_packed_first(found, 0); number != BW_NO_DIRECTORY;) {
-        const struct bw_found_directory directory = bw_found_directory_get(found, number);
-        if (!directory.walked)
-            mark_needed(found, number | BW_FOUND_LOCAL);
-        number = bw_packed_next(found, number, directory.size);
-    }
-    for (size_t i = 0; i < result->subvolume_count; i++)
-        mark_needed(found, result->subvolumes[i].parent);
-}
-
-/* The number in the list of needed directories, once the directory has been moved there. */
-static uint32_t moved_to(const struct bw_packed *found, uint32_t directory)
-{
-    return directory & BW_FOUND_LOCAL ? bw_found_directory_place(found, directory & ~BW_FOUND_LOCAL)
-                                      : directory;
-}
-
-/* Closes a directory. `previous` is the inode of the previously closed one. */
-static bool close_directory(struct bw_task_result *result, uint64_t inode, uint64_t *previous)
-{
-    uint8_t bytes[BW_VARINT_LONGEST];
-    const uint8_t *end = bw_varint_put(bytes, inode - *previous);
-    bw_buffer_append(&result->closed, bytes, (size_t)(end - bytes));
-    *previous = inode;
-    return !result->closed.failed;
-}
-
-/* Moves a needed directory to a new list; parents come before their children. */
-static bool move_directory(const struct bw_packed *found, uint32_t number,
-                           const struct bw_found_directory *directory, struct bw_packed *needed)
-{
-    struct bw_found_directory moved = *directory;
-    moved.parent = moved_to(found, directory->parent);
-    const uint32_t place = bw_found_directory_add(needed, &moved);
-    bw_found_directory_set_place(found, number, place);
-    return place != BW_NO_DIRECTORY;
-}
-
-/* Leaves the needed directories in `found`, and closes all others. False if memory runs out. */
-static bool close_directories(struct bw_task_result *result)
-{
-    struct bw_packed *found = &result->found, needed = {0};
-    uint64_t previous = 0;
-    bool good = true;
-    mark_all_needed(result);
-    for (uint32_t number = bw_packed_first(found, 0); number != BW_NO_DIRECTORY && good;) {
-        const struct bw_found_directory directory = bw_found_directory_get(found, number);
-        good = bw_found_directory_place(found, number) == (uint32_t)NEEDED
-                   ? move_directory(found, number, &directory, &needed)
-                   : close_directory(result, directory.inode, &previous);
-        number = bw_packed_next(found, number, directory.size);
-    }
-    for (size_t i = 0; i < result->subvolume_count && good; i++)
-        result->subvolumes[i].parent = moved_to(found, result->subvolumes[i].parent);
-    bw_packed_free(found);
-    *found = needed;
-    return good;
 }
 
 void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch,
@@ -763,11 +835,17 @@ void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scra
     if (!bw_output_stopped(scope->output)) {
         struct bw_error *error =
             bw_leaves_open(&scratch->leaves, scope->tree, &task->pointer, scope->lost_blocks);
-        if (error)
+        if (error && task->scans &&
+            !bw_shard_has(scope->nodes, &task->pointer.expectation.first_key, 0, 1))
+            bw_fs_report_lost(scope->fs, task->pointer.bytenr, error); /* another shard adds it */
+        else if (error)
             on_lost_leaf(&run, &task->pointer, error);
+        else if (task->scans)
+            scan_part(&run);
         else
             run_leaves(&run);
-        if (scope->complete && !run.result->lost.count && !close_directories(run.result))
+        if (scope->complete && !run.result->lost.count &&
+            !bw_task_result_close_directories(run.result, scope->nodes))
             fail(&run, bw_error_no_memory());
     }
     bw_output_finish(scope->output, number, &run.text);

@@ -18,6 +18,7 @@
 #include "walk/directory_table.h"
 #include "walk/leaves.h"
 #include "walk/output.h"
+#include "walk/shard.h"
 
 /** A directory that will be walked. */
 struct bw_pending {
@@ -50,6 +51,8 @@ struct bw_task_scope {
     const struct bw_file_writer *writer; /**< what to write of files */
     const struct bw_choice *choice;      /**< which files */
     atomic_uint_fast64_t *wanting;       /**< inodes whose attributes are missing or damaged */
+    struct bw_shard_nodes *nodes; /**< of a tree that shards divide; NULL: the walk is of all */
+    struct bw_missing *missing;   /**< what alone is listed; NULL: everything */
 };
 
 /** A subvolume that a task has found. */
@@ -68,6 +71,8 @@ struct bw_task_result {
     struct bw_found_subvolume *subvolumes;
     size_t subvolume_count, subvolume_capacity;
     struct bw_lost_ranges lost;
+    uint64_t *unresolved; /**< directories in the part of a shard that have no known path */
+    size_t unresolved_count, unresolved_capacity;
     uint64_t files;
 };
 
@@ -77,15 +82,16 @@ struct bw_task {
     const struct bw_pending *pending; /**< ascending by inode; all have entries below the node */
     size_t pending_count;
     uint32_t since; /**< pending directories that were walked before this wave are skipped */
+    bool scans;     /**< nothing is pending: all entries in the shard's leaves are listed */
     struct bw_task_result result;
 };
 
 /** Buffers that a worker keeps from task to task. */
 struct bw_task_scratch;
-/** Allocates them. `lists` is NULL if no leaf is shared. */
+/** Allocates them. `lists` is NULL if no leaf is shared; with `numbered`, they have all inodes. */
 struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_entry_cache *lists,
                                         const struct bw_file_writer *writer,
-                                        const struct bw_choice *choice,
+                                        const struct bw_choice *choice, bool numbered,
                                         struct bw_task_scratch **scratch);
 /** Frees them; NULL is allowed. */
 void bw_task_scratch_destroy(struct bw_task_scratch *scratch);
@@ -94,6 +100,10 @@ void bw_task_scratch_destroy(struct bw_task_scratch *scratch);
  * task->result. */
 void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch,
                  struct bw_task *task, size_t number);
+
+/** Leaves in `found` the directories whose paths are needed later, and closes all others; in a
+ * shard, which cannot notice second entries, it only removes them. False if memory runs out. */
+bool bw_task_result_close_directories(struct bw_task_result *result, bool in_shard);
 
 /** Frees a result. */
 void bw_task_result_free(struct bw_task_result *result);

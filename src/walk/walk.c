@@ -14,6 +14,7 @@
 #include "fs/lookup.h"
 #include "fs/fs.h"
 #include "record/rows.h"
+#include "walk/placement.h"
 #include "walk/subvolume_walk.h"
 
 /* All subvolumes of one walk. */
@@ -140,6 +141,63 @@ struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_optio
     return bw_give_text(&start.path, error, path, length);
 }
 
+/* Walks a subvolume's share of a shard. Subvolumes that are found on the way are placed by their
+ * references. */
+static struct bw_error *visit_share(struct visit *visit, struct bw_walk_top *top,
+                                    enum bw_share share, struct bw_shard shard)
+{
+    struct bw_subvolume_walk *walk = &visit->walk;
+    top->silent = visit->options->no_snapshots && top->subvolume->is_snapshot;
+    if (top->silent)
+        return NULL;
+    BW_TRY(share == BW_SHARE_PART ? bw_subvolume_walk_run_part(walk, top, shard)
+                                  : bw_subvolume_walk_run(walk, top));
+    walk->summary->subvolumes += !top->shallow;
+    walk->summary->directories += top->shallow ? 0 : walk->directories.count;
+    walk->entry_count = walk->paths.length = 0;
+    return NULL;
+}
+
+/* Walks the shares of all subvolumes. The subvolumes that are not entered belong to the first
+ * shard. */
+static struct bw_error *visit_shares(struct visit *visit, struct bw_placement *placement,
+                                     struct bw_shard shard, bool stays)
+{
+    const struct bw_subvolume_table *table = &visit->fs->subvolumes;
+    const struct bw_subvolume *start = placement->start.subvolume;
+    struct bw_division division = bw_division_of(table, stays ? start : NULL, shard);
+    const bool lists =
+        stays && shard.number == 1 && bw_subvolume_walk_lists(&visit->walk, BW_FILE_DIRECTORY);
+    for (size_t i = 0; i < table->count && !bw_output_stopped(&visit->walk.output); i++) {
+        const struct bw_subvolume *subvolume = &table->items[i];
+        const bool enters = !stays || subvolume == start;
+        const enum bw_share share = enters ? bw_division_next(&division, subvolume)
+                                    : lists && subvolume->parent == start->tree.id ? BW_SHARE_WHOLE
+                                                                                   : BW_SHARE_NONE;
+        struct bw_walk_top top;
+        bool found;
+        if (share == BW_SHARE_NONE)
+            continue;
+        BW_TRY(bw_placement_find(placement, subvolume, &top, &found));
+        top.shallow = !enters;
+        if (found)
+            BW_TRY(visit_share(visit, &top, share, shard));
+    }
+    return NULL;
+}
+
+static struct bw_error *visit_shard(struct visit *visit, const struct bw_walk_top *start,
+                                    bool stays)
+{
+    const struct bw_shard shard = {visit->options->shard, visit->options->shards};
+    struct bw_placement placement;
+    struct bw_error *error = bw_placement_create(&placement, visit->fs, &visit->walk.choice, start);
+    if (!error)
+        error = visit_shares(visit, &placement, shard, stays);
+    bw_placement_free(&placement);
+    return error;
+}
+
 /* Walks from the start. For subvolumes that are not entered, only the top directories are listed.
  */
 static struct bw_error *visit_start(struct visit *visit, const struct start *start)
@@ -150,6 +208,10 @@ static struct bw_error *visit_start(struct visit *visit, const struct start *sta
                               .prefix = start->path.data,
                               .prefix_length = start->path.length};
     bw_choice_start(&visit->walk.choice, top.prefix, top.prefix_length, start->single);
+    if (visit->options->shards && !start->single)
+        return visit_shard(visit, &top, stays);
+    if (visit->options->shard > 1)
+        return NULL;
     BW_TRY(start->single ? visit_single(visit, &top, start) : visit_subvolume(visit, &top));
     return stays && !bw_subvolume_walk_lists(&visit->walk, BW_FILE_DIRECTORY)
                ? NULL
@@ -189,7 +251,9 @@ static struct bw_error *visit_what_is_asked(struct visit *visit)
     struct bw_error *error = find_start(visit->fs, visit->options, &start);
     if (!error && start.place.subvolume)
         error = visit_start(visit, &start);
-    if (!error && start.place.subvolume && !visit->options->start && !visit->options->subvolume)
+    const bool is_whole =
+        !visit->options->start && !visit->options->subvolume && !visit->options->shards;
+    if (!error && start.place.subvolume && is_whole)
         error = report_cycles(visit);
     else if (!error && !start.place.subvolume)
         bw_fs_report_once(
@@ -322,6 +386,9 @@ struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
     if (options.nested > BW_NESTED_SKIP)
         return bw_error_create(BW_ERROR_USAGE, "unknown rule for nested subvolumes: %u",
                                options.nested);
+    if (options.shards ? !options.shard || options.shard > options.shards : options.shard)
+        return bw_error_create(BW_ERROR_USAGE, "there is no part %u of %u", options.shard,
+                               options.shards);
     options.threads = bw_pool_workers(options.threads);
     summary = summary ? summary : &unused;
     *summary = (struct bw_walk_summary){0};

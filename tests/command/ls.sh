@@ -192,7 +192,7 @@ expect "filters see paths from the subvolume on" 0 - ls -R --path '/docs/*.txt' 
 holds "its files" out_has '\.txt$'
 expect "nothing below what is named" 0 - ls -R --maxdepth 0 "$plain" /docs
 holds "nothing" out_is ''
-expect "filters without -R" 2 'filters need -R' ls --name x "$plain"
+expect "filters without -R" 2 'need -R' ls --name x "$plain"
 expect "a filter that makes no sense" 2 'size' ls -R --size many "$plain"
 expect "-h is not a filter" 0 - ls -hR --size -1M "$plain"
 

@@ -5,8 +5,8 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 fixtures=$BUILD/fixtures
-"$ROOT/scripts/unpack-fixtures" "$fixtures" plain levels-3 bad-copy-raid5 lost-leaf-directory ||
-    exit 1
+"$ROOT/scripts/unpack-fixtures" "$fixtures" plain levels-3 bad-copy-raid5 lost-leaf-directory \
+    nodesize-4k snapshots-with-quotas || exit 1
 plain=$fixtures/plain/dev1.img
 
 # parts N ARGUMENTS...: the output of all N parts, and the sum of their exit statuses.
@@ -35,13 +35,38 @@ done
 same 5 walk --type f,d,l -o path,inode,size "$fixtures/levels-3/dev1.img"
 holds "several parts have files" [ "$("$PROGRAM" walk --shard 1/5 "$fixtures/levels-3/dev1.img" |
     wc -l)" -lt "$(("$(wc -l < "$WORK/whole")" / 2))" ]
+for count in 2 3; do # few leaves for each, but not too few to divide the tree
+    same "$count" walk --type f,d,l --json "$fixtures/nodesize-4k/dev1.img"
+done
+same 4 walk --type f,d --json "$fixtures/snapshots-with-quotas/dev1.img"
+same 3 walk --mindepth 1 --maxdepth 2 --type f,d --exclude 'd*' --sort size "$plain"
+same 3 walk --nested no --type d --subvol 5 "$fixtures/snapshots-with-quotas/dev1.img"
 same 3 sum "$plain"
 same 3 walk "$fixtures/lost-leaf-directory/dev1.img"
-is "each part reports damage" "$status" 3
-parts 3 ls -i1R "$plain"
-grep -o '^ *[0-9]* ' "$WORK/out" | sort -u > "$WORK/listed"
-holds "ls: all inodes" diff "$WORK/listed" \
-    <("$PROGRAM" ls -i1R "$plain" | grep -o '^ *[0-9]* ' | sort -u)
+holds "a part reports the damage" [ "$status" -ge 1 ]
+same 3 ls -R -o path,inode,size "$plain"
+same 3 ls -R --exclude 'd*' -o path "$plain" /
+
+# Each directory is listed whole, with the same heading.
+parts 3 ls -aliR "$plain"
+holds "ls: all lines" diff <(grep -a . "$WORK/out" | sort) \
+    <("$PROGRAM" ls -aliR "$plain" | grep -a . | sort)
+parts 3 ls -R "$plain" / "$("$PROGRAM" walk "$plain" | head -1)"
+holds "ls: a file as PATH" diff <(grep -a . "$WORK/out" | sort) \
+    <("$PROGRAM" ls -R "$plain" / "$("$PROGRAM" walk "$plain" | head -1)" | grep -a . | sort)
+
+# The parts together read little more than one process, except for what opening an image takes.
+bytes() {
+    "$PROGRAM" walk -j1 --summary "$@" "$fixtures/snapshots-with-quotas/dev1.img" 2>&1 \
+        > "$WORK/unused" | grep -o '[0-9]* bytes' | grep -o '[0-9]*'
+}
+opening=$(bytes --maxdepth 0)
+whole=$(($(bytes) - opening))
+sum=0
+for i in 1 2 3; do
+    sum=$((sum + $(bytes --shard "$i/3") - opening))
+done
+holds "three parts read $sum bytes, one process $whole" [ "$sum" -le $((whole * 6 / 5)) ]
 
 # A bad copy is found by one part, and the first one checks the metadata.
 raid5=("$fixtures"/bad-copy-raid5/dev*.img)
@@ -53,8 +78,10 @@ for count in 2 64; do
 done
 
 for words in 0/3 4/3 1/0 x/3 1 1/65537 1/3x -1/3; do
-    expect "walk --shard $words" 2 'a shard is I/N, from 1/N to N/N' walk "--shard=$words" "$plain"
+    expect "walk --shard $words" 2 'allowed: 1/N to N/N' walk "--shard=$words" "$plain"
     expect "check --shard $words" 16 'allowed: 1/N to N/N' check --data "--shard=$words" "$plain"
 done
+expect "ls without -R" 2 'need -R' ls --shard 1/2 "$plain"
+expect "sum --tree" 2 'excludes' sum --tree --shard 1/2 "$plain"
 expect "check without --data" 16 'needs --data' check --shard 1/2 "$plain"
 finish

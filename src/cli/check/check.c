@@ -26,24 +26,6 @@ static struct bw_error *store_stream_of(void *target, const struct cmd_option *o
     return NULL;
 }
 
-static struct bw_error *store_shard(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    enum { MOST = 65536, ROOM = 8 };
-    struct check_settings *settings = target;
-    char first[ROOM] = "";
-    uint64_t shard = 0, shards = 0;
-    const size_t length = strcspn(argument, "/");
-    if (length < ROOM)
-        memcpy(first, argument, length);
-    const bool good = argument[length] &&
-                      cmd_parse_number(argument + length + 1, 1, MOST, &shards) &&
-                      cmd_parse_number(first, 1, shards, &shard);
-    settings->shard = (unsigned)shard;
-    settings->shards = (unsigned)shards;
-    return good ? NULL : cmd_bad_argument(option, argument, "1/N to N/N, with N up to 65536");
-}
-
 static const struct cmd_option options[] = {
     {0, "quick", NULL, "check only superblocks, chunk tree and root tree, one copy of each block",
      CMD_FLAG(struct check_settings, quick)},
@@ -51,7 +33,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct check_settings, data)},
     {0, "shard", "I/N",
      "with --data, read only part I of N parts of the data; part 1 also checks everything else",
-     .take = store_shard},
+     CMD_SHARD(struct check_settings, shard)},
     {0, "all", NULL, "print every finding and path, not only the first 20 of a code in a pass",
      CMD_FLAG(struct check_settings, all)},
     {0, "tolerate", "WORD",
@@ -114,8 +96,8 @@ static struct bw_error *check_all(struct check *check, const struct bw_error *wh
                                             .quick = settings->quick,
                                             .data = settings->data,
                                             .all = settings->all,
-                                            .shard = settings->shard,
-                                            .shards = settings->shards,
+                                            .shard = settings->shard.number,
+                                            .shards = settings->shard.count,
                                             .threads = settings->threads,
                                             .visit = check_on_finding,
                                             .progress = check_show_progress,
@@ -207,7 +189,8 @@ static struct bw_error *check_settings_error(const struct cmd_common *common,
 {
     if (settings->quick && settings->data)
         return bw_error_create(BW_ERROR_USAGE, "--quick and --data exclude each other");
-    if (settings->shards && (!settings->data || settings->manifest || settings->stream_of_count))
+    if (settings->shard.count &&
+        (!settings->data || settings->manifest || settings->stream_of_count))
         return bw_error_create(BW_ERROR_USAGE,
                                "--shard needs --data, and excludes --manifest and --stream-of");
     if (!settings->manifest && settings->subvolume && !settings->stream_of_count)

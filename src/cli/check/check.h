@@ -29,7 +29,7 @@ struct check_settings {
     bool quick, data, all, strict;
     unsigned tolerate; /**< 1: repairable errors do not count as errors */
     unsigned threads;
-    unsigned shard, shards; /**< --shard; 0: not given */
+    struct cmd_shard shard;
     const char *manifest, *subvolume;
     const char **stream_of; /* the images that streams are compared with */
     size_t stream_of_count, stream_of_capacity;

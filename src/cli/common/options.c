@@ -67,6 +67,22 @@ struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option
     return NULL;
 }
 
+struct bw_error *cmd_take_shard(void *target, const struct cmd_option *option, const char *argument)
+{
+    enum { MOST = 65536, ROOM = 8 };
+    struct cmd_shard *shard = target;
+    char first[ROOM] = "";
+    uint64_t number = 0, count = 0;
+    const size_t length = strcspn(argument, "/");
+    if (length < ROOM)
+        memcpy(first, argument, length);
+    const bool good = argument[length] &&
+                      cmd_parse_number(argument + length + 1, 1, MOST, &count) &&
+                      cmd_parse_number(first, 1, count, &number);
+    *shard = (struct cmd_shard){(unsigned)number, (unsigned)count};
+    return good ? NULL : cmd_bad_argument(option, argument, "1/N to N/N, with N up to 65536");
+}
+
 static bool parse_hexadecimal(const char **text, uint64_t *number)
 {
     char *end;

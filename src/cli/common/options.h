@@ -57,6 +57,12 @@ struct cmd_option {
 #define CMD_THREADS(type, member) .take = cmd_take_threads, .offset = CMD_AT(type, member, unsigned)
 /** A number of bytes, parsed by cmd_parse_bytes(). */
 #define CMD_BYTES(type, member) .take = cmd_take_bytes, .offset = CMD_AT(type, member, uint64_t)
+/** A part of several: --shard I/N. */
+struct cmd_shard {
+    unsigned number, count; /**< both 0: the option was not given */
+};
+#define CMD_SHARD(type, member) \
+    .take = cmd_take_shard, .offset = CMD_AT(type, member, struct cmd_shard)
 /** A word of a list, stored as its index: the value of an enumeration. */
 #define CMD_WORD(type, member, list) \
     .take = cmd_take_word, .offset = CMD_AT(type, member, unsigned), .words = (list)
@@ -70,6 +76,7 @@ struct bw_error *cmd_take_flag(void *flag, const struct cmd_option *option, cons
 struct bw_error *cmd_take_text(void *text, const struct cmd_option *option, const char *argument);
 struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option,
                                   const char *argument);
+struct bw_error *cmd_take_shard(void *shard, const struct cmd_option *option, const char *argument);
 struct bw_error *cmd_take_bytes(void *bytes, const struct cmd_option *option, const char *argument);
 struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, const char *argument);
 

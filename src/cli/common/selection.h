@@ -20,6 +20,14 @@ extern const struct cmd_option cmd_selection_options[];
             CMD_WORD(type, member, cmd_nested_words)                                         \
     }
 
+/** The entry for --shard in the option table of a command whose state is a `type`. */
+#define CMD_SHARD_OPTION(type, member)                                                         \
+    {                                                                                          \
+        0, "shard", "I/N",                                                                     \
+            "only part I of N disjoint parts, from 1/N to N/N, which several processes share", \
+            CMD_SHARD(type, member)                                                            \
+    }
+
 /** The words of --nested, in the order of enum bw_nested. */
 extern const char *const cmd_nested_words[];
 

@@ -38,6 +38,7 @@ static const struct cmd_option options[] = {
     CMD_GROUP(cmd_naming_options, struct sum_state, export),
     CMD_EXPORT_CHECKSUMS_OPTION(struct sum_state),
     CMD_GROUP(cmd_export_options, struct sum_state, export),
+    CMD_SHARD_OPTION(struct sum_state, export.shard),
     {0},
 };
 
@@ -144,9 +145,10 @@ static struct bw_error *check_options(const struct sum_state *state)
         return tree->folder || tree->ignored
                    ? bw_error_create(BW_ERROR_USAGE, "--compare and --ignore are for --tree")
                    : NULL;
-    if (state->algorithm || state->tag || state->null_terminated || state->export.naming.components)
-        return bw_error_create(BW_ERROR_USAGE, "--tree excludes --algorithm, --tag, --zero and "
-                                               "--strip-components");
+    if (state->algorithm || state->tag || state->null_terminated ||
+        state->export.naming.components || state->export.shard.count)
+        return bw_error_create(BW_ERROR_USAGE, "--tree excludes --algorithm, --tag, --zero, "
+                                               "--strip-components and --shard");
     return NULL;
 }
 

@@ -458,7 +458,7 @@ static struct bw_error *enter_directories(struct lister *ls, const struct ls_lis
                                           const struct pending *directory)
 {
     const unsigned depth = directory->depth + 1;
-    if (!ls->options->recursive || !enters(ls, depth))
+    if (!ls->options->recursive || ls->options->shard.count || !enters(ls, depth))
         return NULL;
     const bool stays = !bw_nested_enters(ls->options->nested, ls->options->subvolume);
     size_t above = ls->path.length;
@@ -594,10 +594,10 @@ static struct bw_error *find_named(const struct lister *ls, const char *path,
     return NULL;
 }
 
-/* Pushes a directory given as PATH. Its ".." needs a lookup; further down, the listing contains the
- * parent. */
+/* Pushes a directory given as PATH, or one of a shard. Its ".." needs a lookup; further down, the
+ * listing contains the parent. */
 static struct bw_error *push_named(struct lister *ls, const char *path,
-                                   const struct bw_place *place)
+                                   const struct bw_place *place, unsigned depth)
 {
     struct bw_place parent = *place;
     BW_AUTO_FREE char *above = NULL;
@@ -605,7 +605,17 @@ static struct bw_error *push_named(struct lister *ls, const char *path,
         return bw_error_no_memory();
     bw_error_free(bw_lookup(ls->paths.session.fs, ls->paths.from, above, true, &parent));
     return push_directory(ls, 0, "", path, strlen(path),
-                          &(struct pending){.place = *place, .parent = parent});
+                          &(struct pending){.place = *place, .parent = parent, .depth = depth});
+}
+
+static struct bw_error *list_of_shard(void *context, const char *path, const struct bw_place *place,
+                                      unsigned depth)
+{
+    struct lister *ls = context;
+    if (!enters(ls, depth))
+        return NULL;
+    BW_TRY(push_named(ls, path, place, depth));
+    return list_pending(ls);
 }
 
 /* Directories given as PATH are sorted like files. */
@@ -618,7 +628,9 @@ static struct bw_error *push_named_directories(struct lister *ls, struct ls_list
             strndup(directories->bytes.data + entry->name, entry->name_length);
         if (!path)
             return bw_error_no_memory();
-        BW_TRY(push_named(ls, path, &entry->place));
+        BW_TRY(ls->options->shard.count ? ls_shard_directories(ls->paths.session.fs, ls->options,
+                                                               path, list_of_shard, ls)
+                                        : push_named(ls, path, &entry->place, 0));
     }
     return NULL;
 }
@@ -652,7 +664,7 @@ static struct bw_error *list_all(struct lister *ls)
     ls->headings = ls->options->recursive || count > 1;
     struct bw_error *error =
         find_operands(ls, count ? common->paths : top, count ? count : 1, &files, &directories);
-    if (!error)
+    if (!error && ls->options->shard.number <= 1)
         error = select_and_write(ls, &files, NULL);
     free_listing(&files);
     free_listing(&directories);
@@ -783,6 +795,7 @@ static const struct cmd_option options[] = {
      .take = set_color, .offset = CMD_AT(struct ls_state, color, unsigned), .words = whens},
     {'1', "one", NULL, "print one name per line (always the case)", CMD_FLAG(struct ls_state, one)},
     CMD_SELECTION(struct ls_state, selection),
+    CMD_SHARD_OPTION(struct ls_state, shard),
     CMD_SUBVOLUME_OPTION(struct ls_state, subvolume),
     CMD_NESTED_OPTION(struct ls_state, nested),
     {0},
@@ -824,8 +837,8 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct ls_st
     if (ls->color == AUTO && (!terminal || (no_color && *no_color)))
         ls->color = NEVER;
     ls->selects = cmd_selection_is_set(selection);
-    if (ls->selects && !ls->recursive)
-        return bw_error_create(BW_ERROR_USAGE, "filters need -R");
+    if ((ls->selects || ls->shard.count) && !ls->recursive)
+        return bw_error_create(BW_ERROR_USAGE, "filters and --shard need -R");
     if (selection->has_operators)
         bw_selection_default_types(selection->selection, BW_WALK_ALL);
     if (ls->time_style && !bw_time_style_parse(ls->time_style, &ls->times))

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shards: dividing subvolumes and trees, the leaves of a part that must be read, and entries that a
+ * shard could not list because of damage. */
+#include "walk/shard.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/search.h"
+#include "btree/scan.h"
+
+/* Dividing subvolumes. A tree with less than a quarter of a shard's share of all bytes is not
+ * divided. */
+
+enum { TREES_A_SHARE = 4 };
+
+/* A crafted number must not overflow the sum. */
+static uint64_t bytes_of(const struct bw_subvolume *subvolume)
+{
+    const uint64_t most = UINT64_C(1) << 40;
+    return subvolume->bytes < most ? subvolume->bytes + 1 : most;
+}
+
+static bool is_divided(const struct bw_division *division, const struct bw_subvolume *subvolume)
+{
+    return subvolume->tree.root.level &&
+           bytes_of(subvolume) * TREES_A_SHARE * division->shard.count >= division->total;
+}
+
+struct bw_division bw_division_of(const struct bw_subvolume_table *table,
+                                  const struct bw_subvolume *only, struct bw_shard shard)
+{
+    struct bw_division division = {.shard = shard};
+    const struct bw_subvolume *first = only ? only : table->items;
+    const size_t count = only ? 1 : table->count;
+    for (size_t i = 0; i < count; i++)
+        division.total += first[i].deleted ? 0 : bytes_of(&first[i]);
+    for (size_t i = 0; i < count; i++)
+        if (!first[i].deleted && !is_divided(&division, &first[i]))
+            division.whole += bytes_of(&first[i]);
+    return division;
+}
+
+enum bw_share bw_division_next(struct bw_division *division, const struct bw_subvolume *subvolume)
+{
+    const uint64_t place = division->before;
+    if (subvolume->deleted)
+        return BW_SHARE_NONE;
+    if (is_divided(division, subvolume))
+        return BW_SHARE_PART;
+    division->before += bytes_of(subvolume);
+    return place / (division->whole / division->shard.count + 1) + 1 == division->shard.number
+               ? BW_SHARE_WHOLE
+               : BW_SHARE_NONE;
+}
+
+/* Dividing a tree. */
+
+enum {
+    PARTS_A_SHARD = 2,   /* at least, so that the shards are similar in size */
+    MOST_PARTS = 16,     /* of a node */
+    LEAVES_A_SHARD = 16, /* at least */
+    MOST_SAMPLES = 64,   /* of nodes, to estimate how many of a tree are dense */
+    DENSE_FROM = 4,      /* one node of so many is dense, or more, where a tree is divided */
+    SPARSE_FROM = 16,    /* one leaf of so many begins with an entry, or fewer */
+    MOST_INODES = 4096,  /* of a leaf, for which it is examined whether they are files */
+};
+
+/* States of a node. */
+enum { UNKNOWN, DENSE, SPARSE };
+
+static struct bw_error *add_node(void *context, const struct bw_block_pointer *pointer)
+{
+    struct bw_shard_nodes *nodes = context;
+    if (!BW_ARRAY_RESERVE(nodes->pointers, nodes->count, nodes->capacity))
+        return bw_error_no_memory();
+    nodes->pointers[nodes->count++] = *pointer;
+    return NULL;
+}
+
+/* Where a scan's callbacks lead to. */
+struct loading {
+    struct bw_shard_nodes *nodes;
+    bw_lost_node *lost;
+    void *context;
+};
+
+static struct bw_error *load_node(void *context, const struct bw_block_pointer *pointer)
+{
+    return add_node(((struct loading *)context)->nodes, pointer);
+}
+
+static struct bw_error *lose_node(void *context, const struct bw_block_pointer *pointer,
+                                  struct bw_error *error)
+{
+    const struct loading *loading = context;
+    return loading->lost(loading->context, pointer, error);
+}
+
+struct bw_error *bw_shard_nodes_load(struct bw_shard_nodes *nodes,
+                                     const struct bw_tree_reader *reader,
+                                     const struct bw_tree *tree, bw_lost_node *lost, void *context)
+{
+    struct loading loading = {nodes, lost, context};
+    const struct bw_scan scan = {BW_SCAN_ALL, .pointer = load_node, .lost = lose_node,
+                                 .context = &loading};
+    *nodes = (struct bw_shard_nodes){.reader = reader};
+    BW_TRY(bw_tree_scan(reader, tree, &scan));
+    nodes->density = calloc(nodes->count + 1, sizeof *nodes->density);
+    return nodes->density ? NULL : bw_error_no_memory();
+}
+
+struct bw_error *bw_shard_cuts_make(struct bw_shard_cuts *cuts, const struct bw_shard_nodes *nodes,
+                                    struct bw_shard shard)
+{
+    const size_t ranges = PARTS_A_SHARD * (size_t)shard.count;
+    *cuts = (struct bw_shard_cuts){.shard = shard, .count = nodes->count};
+    cuts->keys = calloc(nodes->count + 1, sizeof *cuts->keys);
+    cuts->parts = nodes->count && ranges > nodes->count ? (uint32_t)(ranges / nodes->count) : 1;
+    for (size_t i = 0; cuts->keys && i < nodes->count; i++)
+        cuts->keys[i] = nodes->pointers[i].expectation.first_key;
+    return cuts->keys ? NULL : bw_error_no_memory();
+}
+
+void bw_shard_cuts_free(struct bw_shard_cuts *cuts)
+{
+    free(cuts->keys);
+    *cuts = (struct bw_shard_cuts){0};
+}
+
+/* The number of the first part of the range that contains a key. */
+static uint64_t part_of(const struct bw_shard_cuts *cuts, const struct bw_key *key)
+{
+    const size_t behind = BW_FIRST_INDEX(i, cuts->count, bw_key_compare(&cuts->keys[i], key) > 0);
+    return (behind ? behind - 1 : 0) * (uint64_t)cuts->parts;
+}
+
+static bool is_own(const struct bw_shard_cuts *cuts, uint64_t range)
+{
+    return range % cuts->shard.count + 1 == cuts->shard.number;
+}
+
+bool bw_shard_has(const struct bw_shard_nodes *nodes, const struct bw_key *first, uint32_t number,
+                  uint32_t count)
+{
+    const struct bw_shard_cuts *cuts = nodes->cuts;
+    return is_own(cuts, part_of(cuts, first) + (uint64_t)number * cuts->parts / count);
+}
+
+bool bw_shard_has_any(const struct bw_shard_nodes *nodes, const struct bw_key *first,
+                      const struct bw_key *end)
+{
+    const struct bw_shard_cuts *cuts = nodes->cuts;
+    uint64_t part = part_of(cuts, first);
+    const uint64_t last = part_of(cuts, end) + cuts->parts - 1;
+    if (last - part >= cuts->shard.count)
+        return true;
+    while (part < last && !is_own(cuts, part))
+        part++;
+    return is_own(cuts, part);
+}
+
+const struct bw_subvolume *bw_shard_model(const struct bw_subvolume_table *table)
+{
+    const struct bw_subvolume *model = NULL;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct bw_subvolume *subvolume = &table->items[i];
+        if (!subvolume->deleted && bw_shard_shares(subvolume) &&
+            (!model || subvolume->bytes > model->bytes))
+            model = subvolume;
+    }
+    return model;
+}
+
+void bw_shard_nodes_free(struct bw_shard_nodes *nodes)
+{
+    free(nodes->pointers);
+    free(nodes->density);
+    *nodes = (struct bw_shard_nodes){0};
+}
+
+bool bw_shard_is_sparse(const struct bw_node *node)
+{
+    uint32_t begin = 0;
+    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+        const uint8_t type = bw_node_key(node, slot).type;
+        begin += type == BW_DIR_ITEM || type == BW_DIR_INDEX;
+    }
+    return begin * SPARSE_FROM < node->item_count;
+}
+
+static bool read_density(const struct bw_shard_nodes *nodes, const struct bw_block_pointer *pointer)
+{
+    bool sparse = false;
+    uint8_t *block = pointer->expectation.level ? bw_block_buffer(nodes->reader, 1) : NULL;
+    struct bw_error *error = block ? bw_block_read(nodes->reader, pointer, block) : NULL;
+    if (block && !error) {
+        const struct bw_node node = bw_node_view(block, nodes->reader->nodesize);
+        sparse = bw_shard_is_sparse(&node);
+    }
+    bw_error_free(error);
+    free(block);
+    return sparse;
+}
+
+/* The node that contains a key; the first one also for keys before it. */
+static size_t node_of(const struct bw_shard_nodes *nodes, const struct bw_key *key)
+{
+    const struct bw_block_pointer *pointers = nodes->pointers;
+    const size_t behind = BW_FIRST_INDEX(
+        i, nodes->count, bw_key_compare(&pointers[i].expectation.first_key, key) > 0);
+    return behind ? behind - 1 : 0;
+}
+
+static bool is_sparse(struct bw_shard_nodes *nodes, size_t node)
+{
+    unsigned char density = atomic_load_explicit(&nodes->density[node], memory_order_relaxed);
+    if (density == UNKNOWN) {
+        density = read_density(nodes, &nodes->pointers[node]) ? SPARSE : DENSE;
+        atomic_store_explicit(&nodes->density[node], density, memory_order_relaxed);
+    }
+    return density == SPARSE;
+}
+
+bool bw_shard_divides(struct bw_shard_nodes *nodes, uint64_t bytes, struct bw_shard shard)
+{
+    const size_t step = nodes->count / MOST_SAMPLES + 1;
+    size_t dense = 0, samples = 0;
+    if (bytes / nodes->reader->nodesize < (uint64_t)LEAVES_A_SHARD * shard.count ||
+        nodes->count * MOST_PARTS < shard.count)
+        return false;
+    for (size_t node = 0; node < nodes->count; node += step, samples++)
+        dense += !is_sparse(nodes, node);
+    return dense * DENSE_FROM >= samples;
+}
+
+bool bw_shard_is_sparse_at(struct bw_shard_nodes *nodes, const struct bw_key *key)
+{
+    return nodes->count && is_sparse(nodes, node_of(nodes, key));
+}
+
+bool bw_shard_scans_directory(struct bw_shard_nodes *nodes, uint64_t inode)
+{
+    const struct bw_key first = {inode, BW_DIR_INDEX, 0}, last = {inode, BW_DIR_INDEX, UINT64_MAX};
+    size_t node = node_of(nodes, &first);
+    for (; node < nodes->count; node++) {
+        if (bw_key_compare(&nodes->pointers[node].expectation.first_key, &last) > 0)
+            break;
+        if (is_sparse(nodes, node))
+            return false;
+    }
+    return true;
+}
+
+/* Leaves of a part. */
+
+enum bw_leaf_entries bw_leaf_entries_of(const struct bw_key *first, const struct bw_key *end)
+{
+    const struct bw_key entries = {first->objectid, BW_DIR_INDEX, 0};
+    if (first->type == BW_DIR_INDEX)
+        return BW_BEGINS_WITH_ENTRIES;
+    if (first->type == BW_DIR_ITEM && end->objectid == first->objectid)
+        return bw_key_compare(end, &entries) > 0 ? BW_BEGINS_WITH_ENTRIES : BW_HAS_NO_ENTRIES;
+    if (first->type == BW_DIR_ITEM)
+        return BW_BEGINS_WITH_ENTRIES;
+    const bool within = end->objectid == first->objectid;
+    return within && (first->type > BW_DIR_INDEX || bw_key_compare(end, &entries) <= 0)
+               ? BW_HAS_NO_ENTRIES
+               : BW_MAY_HAVE_ENTRIES;
+}
+
+struct bw_error *bw_known_files_reset(struct bw_known_files *known,
+                                      const struct bw_block_pointer *pointer)
+{
+    const uint64_t most = UINT64_C(1) << 22;
+    const uint64_t first = pointer->expectation.first_key.objectid;
+    const uint64_t inodes = pointer->expectation.end_key.objectid - first;
+    known->first = first;
+    known->count = (inodes < most ? inodes : most) / 64 * 64 + 64;
+    const size_t words = known->count / 64;
+    if (words > known->capacity) {
+        free(known->bits);
+        known->bits = malloc(words * sizeof *known->bits);
+        known->capacity = known->bits ? words : 0;
+    }
+    if (!known->bits)
+        return bw_error_no_memory();
+    memset(known->bits, 0, words * sizeof *known->bits);
+    return NULL;
+}
+
+void bw_known_files_add_leaf(struct bw_known_files *known, const struct bw_node *leaf)
+{
+    const uint8_t *data = leaf->block + sizeof(struct bw_disk_header);
+    const uint32_t space = leaf->nodesize - (uint32_t)sizeof(struct bw_disk_header) -
+                           (uint32_t)sizeof(struct bw_disk_dir_item);
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        const struct bw_disk_item *item = bw_node_disk_item(leaf, slot);
+        if (item->key.type != BW_DIR_INDEX || bw_get32(item->offset) > space)
+            continue;
+        const struct bw_disk_dir_item *entry = (const void *)(data + bw_get32(item->offset));
+        if (bw_dir_entry_type(entry) != BW_FILE_DIRECTORY && entry->location.type == BW_INODE_ITEM)
+            bw_known_files_add(known, bw_get64(entry->location.objectid));
+    }
+}
+
+bool bw_known_files_fill(const struct bw_known_files *known, const struct bw_key *first,
+                         const struct bw_key *end)
+{
+    const struct bw_key entries = {end->objectid, BW_DIR_INDEX, 0};
+    const uint64_t from = first->objectid + (first->type > BW_DIR_INDEX);
+    const uint64_t until = end->objectid + (bw_key_compare(end, &entries) > 0);
+    if (until - from > MOST_INODES || until - known->first > known->count)
+        return false;
+    for (uint64_t inode = from; inode < until; inode++) {
+        const uint64_t number = inode - known->first;
+        if (number >= known->count || !(known->bits[number / 64] >> number % 64 & 1))
+            return false;
+    }
+    return true;
+}
+
+/* Damage. */
+
+static bool has_number(struct bw_missing *missing, const struct bw_number_set *set, uint64_t number)
+{
+    pthread_mutex_lock(&missing->lock);
+    const bool has = bw_number_set_has(set, number);
+    pthread_mutex_unlock(&missing->lock);
+    return has;
+}
+
+bool bw_missing_follow(struct bw_missing *missing, uint64_t directory)
+{
+    bool is_new;
+    pthread_mutex_lock(&missing->lock);
+    const bool added = bw_number_set_add(&missing->followed, directory, &is_new);
+    pthread_mutex_unlock(&missing->lock);
+    return added;
+}
+
+bool bw_missing_has(struct bw_missing *missing, uint64_t directory,
+                    const struct bw_block_pointer *pointer, const struct bw_key *first,
+                    uint32_t number, uint32_t count)
+{
+    struct bw_shard_nodes *nodes = missing->nodes;
+    const struct bw_key *node_key = &pointer->expectation.first_key;
+    if (bw_lost_list_find(&missing->lost, node_key))
+        return true;
+    if (!nodes->count)
+        return false;
+    const size_t node = node_of(nodes, node_key);
+    if (nodes->pointers[node].bytenr != pointer->bytenr)
+        return false;
+    return is_sparse(nodes, node) ? has_number(missing, &missing->followed, directory)
+                                  : bw_shard_has(nodes, first, number, count) &&
+                                        bw_number_set_has(&missing->unresolved, directory);
+}
+
+bool bw_missing_has_name(const struct bw_missing *missing, const struct bw_lost_name *name)
+{
+    const struct bw_key first = {name->directory, BW_DIR_INDEX, 0};
+    const struct bw_key last = {name->directory, BW_DIR_INDEX, UINT64_MAX};
+    const struct bw_key key = {name->directory, BW_DIR_INDEX, name->index};
+    return name->index ? bw_lost_list_find(&missing->lost, &key) != NULL
+                       : bw_lost_list_overlaps(&missing->lost, &first, &last, UINT32_MAX);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Shards: a walk that lists only one of N disjoint parts of all entries, and reads little else.
+ *
+ * Small trees belong to one shard as a whole. A large tree is divided by its nodes of level 1:
+ * their leaves are cut into parts, which the shards take in turn. A shard scans its parts: it reads
+ * the leaves that may contain DIR_INDEX items, and looks up the paths of these directories in the
+ * inodes. In many trees, large areas contain files only. Leaves there look as if they contained
+ * small directories, so a scan would have to read all of them. Therefore a node below which hardly
+ * any leaf begins with an entry is sparse: it is not scanned. The entries of a directory that are
+ * below a sparse node belong to the shard that lists the directory's own entry, and which finds
+ * them like any other walk.
+ */
+#ifndef BW_WALK_SHARD_H
+#define BW_WALK_SHARD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/number_set.h"
+#include "fs/subvolume.h"
+#include "recovery/recovery.h"
+
+/** One of `count` parts, from 1 on. `count` is 0 if nothing is divided. */
+struct bw_shard {
+    unsigned number, count;
+};
+
+/* Dividing subvolumes. */
+
+/** The share of a subvolume's tree that a shard has. */
+enum bw_share { BW_SHARE_NONE, BW_SHARE_WHOLE, BW_SHARE_PART };
+
+/** A division. All subvolumes are passed to bw_division_next() in the order of the table. */
+struct bw_division {
+    struct bw_shard shard;
+    uint64_t total, whole; /**< bytes of all trees, and of those that are not divided */
+    uint64_t before;       /**< bytes of those among the latter that have been passed */
+};
+
+/** Divides all subvolumes; with `only`, just that one. */
+struct bw_division bw_division_of(const struct bw_subvolume_table *table,
+                                  const struct bw_subvolume *only, struct bw_shard shard);
+
+/** The share that the shard has of the next subvolume. */
+enum bw_share bw_division_next(struct bw_division *division, const struct bw_subvolume *subvolume);
+
+/* Dividing a tree. */
+
+/** The nodes of level 1 of a tree. Density is found out when it is needed, by any thread. */
+struct bw_shard_nodes {
+    const struct bw_tree_reader *reader;
+    struct bw_block_pointer *pointers; /**< in the order of keys; of a leaf, if that is the root */
+    size_t count, capacity;
+    atomic_uchar *density;
+    const struct bw_shard_cuts *cuts;
+};
+
+/** Where trees are cut: at the first keys of nodes, and between these. Trees that share leaves have
+ * the same cuts, so that no two shards read the same leaf. */
+struct bw_shard_cuts {
+    struct bw_shard shard;
+    struct bw_key *keys;
+    size_t count;
+    uint32_t parts; /**< into which the leaves of a node are cut in addition */
+};
+
+/** Receives an unreadable node, as bw_scan.lost. */
+typedef struct bw_error *bw_lost_node(void *context, const struct bw_block_pointer *pointer,
+                                      struct bw_error *error);
+
+/** Finds the nodes. `lost` receives unreadable nodes above them. To be freed also after an error.
+ */
+struct bw_error *bw_shard_nodes_load(struct bw_shard_nodes *nodes,
+                                     const struct bw_tree_reader *reader,
+                                     const struct bw_tree *tree, bw_lost_node *lost, void *context);
+void bw_shard_nodes_free(struct bw_shard_nodes *nodes);
+
+/** Makes the cuts at the keys of nodes. */
+struct bw_error *bw_shard_cuts_make(struct bw_shard_cuts *cuts, const struct bw_shard_nodes *nodes,
+                                    struct bw_shard shard);
+void bw_shard_cuts_free(struct bw_shard_cuts *cuts);
+
+/** Whether a leaf belongs to the shard: the one with the first key `first`, and with this number of
+ * the `count` leaves below its node. An unreadable node belongs to it with the number 0. */
+bool bw_shard_has(const struct bw_shard_nodes *nodes, const struct bw_key *first, uint32_t number,
+                  uint32_t count);
+
+/** Whether leaves of a node with keys from `first` up to `end` may belong to the shard. */
+bool bw_shard_has_any(const struct bw_shard_nodes *nodes, const struct bw_key *first,
+                      const struct bw_key *end);
+
+/** Whether it is worthwhile to divide a tree of `bytes`. Otherwise, because it is small or because
+ * names are only a small part of it, each shard reads all names, and takes some inodes. */
+bool bw_shard_divides(struct bw_shard_nodes *nodes, uint64_t bytes, struct bw_shard shard);
+
+/** The subvolume whose nodes are the cuts of all trees that share leaves; NULL if none does. */
+const struct bw_subvolume *bw_shard_model(const struct bw_subvolume_table *table);
+
+/** Whether the tree of a subvolume may share leaves with others. */
+static inline bool bw_shard_shares(const struct bw_subvolume *subvolume)
+{
+    return subvolume->is_snapshot || subvolume->tree.shared_until;
+}
+
+/** Whether a node that was read is sparse. */
+bool bw_shard_is_sparse(const struct bw_node *node);
+
+/** Whether the node that contains this key is sparse. An unreadable one is not. */
+bool bw_shard_is_sparse_at(struct bw_shard_nodes *nodes, const struct bw_key *key);
+
+/** Whether all entries of a directory are below nodes that are scanned. */
+bool bw_shard_scans_directory(struct bw_shard_nodes *nodes, uint64_t inode);
+
+/* Leaves of a part. */
+
+/** Inodes known to be no directories, near a first one. */
+struct bw_known_files {
+    uint64_t first, count; /**< inodes for which there are bits */
+    uint64_t *bits;
+    size_t capacity; /**< of `bits` */
+};
+
+/** Empties the set for the inodes below a node. */
+struct bw_error *bw_known_files_reset(struct bw_known_files *known,
+                                      const struct bw_block_pointer *pointer);
+
+static inline void bw_known_files_add(struct bw_known_files *known, uint64_t inode)
+{
+    const uint64_t number = inode - known->first;
+    if (number < known->count)
+        known->bits[number / 64] |= UINT64_C(1) << number % 64;
+}
+
+/** Adds all files that the entries of a leaf refer to. */
+void bw_known_files_add_leaf(struct bw_known_files *known, const struct bw_node *leaf);
+
+/** What the keys of a leaf, its first one and that of the next leaf, tell about it. */
+enum bw_leaf_entries { BW_HAS_NO_ENTRIES, BW_BEGINS_WITH_ENTRIES, BW_MAY_HAVE_ENTRIES };
+
+enum bw_leaf_entries bw_leaf_entries_of(const struct bw_key *first, const struct bw_key *end);
+
+/** Whether all inodes whose entries a leaf may have are known to be no directories. */
+bool bw_known_files_fill(const struct bw_known_files *known, const struct bw_key *first,
+                         const struct bw_key *end);
+
+/* Damage. Where a path or a leaf cannot be read, the shard runs a whole walk, which recovers all
+ * that can be recovered, and lists what is missing. */
+
+/** The entries that a shard could not list. */
+struct bw_missing {
+    struct bw_shard_nodes *nodes;
+    struct bw_lost_list lost;        /**< ranges of keys in blocks of the shard */
+    struct bw_number_set unresolved; /**< directories without a path, in readable leaves */
+    struct bw_number_set followed;   /**< directories whose entry was missing: see above */
+    pthread_mutex_t lock;            /**< of `followed` */
+};
+
+/** Whether an entry of a directory is missing: in a leaf below the node `pointer`, see
+ * bw_shard_has(), or in the adopted leaf `pointer`. */
+bool bw_missing_has(struct bw_missing *missing, uint64_t directory,
+                    const struct bw_block_pointer *pointer, const struct bw_key *first,
+                    uint32_t number, uint32_t count);
+
+/** Whether a name that was recovered is missing. */
+bool bw_missing_has_name(const struct bw_missing *missing, const struct bw_lost_name *name);
+
+/** Notes that a missing entry leads to a directory. False if memory runs out. */
+bool bw_missing_follow(struct bw_missing *missing, uint64_t directory);
+
+#endif
