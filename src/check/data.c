@@ -97,13 +97,34 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
+/* Whether checksums below a pointer may be of data in the parts of the shard. */
+static bool has_own_parts(void *context, const struct bw_block_pointer *pointer)
+{
+    const struct bw_check *check = ((struct reading *)context)->check;
+    const struct bw_key *first = &pointer->expectation.first_key;
+    const struct bw_key *end = &pointer->expectation.end_key;
+    bool is_ours = !check->options->shards || first->objectid != BW_EXTENT_CSUM_OBJECT ||
+                   end->objectid != BW_EXTENT_CSUM_OBJECT;
+    for (uint64_t next = first->offset; next < end->offset && !is_ours;) {
+        const struct bw_checked_chunk *chunk = bw_check_chunk(check, next);
+        if (!chunk)
+            return true;
+        next = end_of_part(check, chunk, next, &is_ours);
+    }
+    return is_ours;
+}
+
 struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_visitor *take, void *context)
 {
     const struct bw_checksum_trees *trees = &check->fs->checksum_trees;
     for (size_t i = 0; i < trees->count; i++) {
         struct reading reading = {check, 0, take, context};
-        const struct bw_scan scan = {BW_SCAN_ALL, .announce = true, .leaf = on_leaf,
-                                     .lost = bw_scan_ignore_lost, .context = &reading};
+        const struct bw_scan scan = {BW_SCAN_ALL,
+                                     .announce = true,
+                                     .wants = has_own_parts,
+                                     .leaf = on_leaf,
+                                     .lost = bw_scan_ignore_lost,
+                                     .context = &reading};
         BW_TRY(bw_tree_scan(&check->fs->reader, &trees->trees[i], &scan));
     }
     return NULL;
