@@ -57,7 +57,7 @@ struct bw_shard_nodes {
 };
 
 /** Where trees are cut: at the first keys of nodes, and between these. Trees that share leaves have
- * the same cuts, so that no two shards read the same leaf. */
+ * the same cuts, so only one shard reads a shared leaf. */
 struct bw_shard_cuts {
     struct bw_shard shard;
     struct bw_key *keys;
@@ -135,17 +135,17 @@ static inline void bw_known_files_add(struct bw_known_files *known, uint64_t ino
 /** Adds all files that the entries of a leaf refer to. */
 void bw_known_files_add_leaf(struct bw_known_files *known, const struct bw_node *leaf);
 
-/** What the keys of a leaf, its first one and that of the next leaf, tell about it. */
+/** The entries in a leaf, judged by its first key and the first key of the next leaf. */
 enum bw_leaf_entries { BW_HAS_NO_ENTRIES, BW_BEGINS_WITH_ENTRIES, BW_MAY_HAVE_ENTRIES };
 
 enum bw_leaf_entries bw_leaf_entries_of(const struct bw_key *first, const struct bw_key *end);
 
-/** Whether all inodes whose entries a leaf may have are known to be no directories. */
+/** Whether the set contains all inodes that may have entries in a leaf. */
 bool bw_known_files_fill(const struct bw_known_files *known, const struct bw_key *first,
                          const struct bw_key *end);
 
-/* Damage. Where a path or a leaf cannot be read, the shard runs a whole walk, which recovers all
- * that can be recovered, and lists what is missing. */
+/* Damage. If a path or a leaf cannot be read, the shard also walks the whole subvolume, which
+ * recovers lost names, and lists the missing entries. */
 
 /** The entries that a shard could not list. */
 struct bw_missing {

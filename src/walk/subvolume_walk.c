@@ -440,7 +440,7 @@ static struct bw_error *find_known_ancestor(struct recovery *recovery, uint64_t 
 /* The outcome for a name. */
 enum { LISTED = 1, LEFT_OUT = 2 };
 
-/* Lists a name. Where a shard lists only what is missing, others may only lead to such names. */
+/* Lists a name, unless a shard lists only missing entries and this is not one of them. */
 static struct bw_error *list_if_missing(struct recovery *recovery, uint32_t directory,
                                         const struct bw_collected *what, const void *name,
                                         size_t name_length, bool *included)
@@ -726,7 +726,7 @@ struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk,
 
 /* Shards. */
 
-/* A node above level 1 that cannot be read: what is below it belongs to the first shard. */
+/* A node above level 1 that cannot be read. Its whole range belongs to the first shard. */
 static struct bw_error *on_lost_above(void *context, const struct bw_block_pointer *pointer,
                                       struct bw_error *error)
 {
@@ -779,7 +779,7 @@ static struct bw_error *cut(struct bw_subvolume_walk *walk, const struct bw_subv
                                       : bw_shard_cuts_make(own, nodes, shard);
 }
 
-/* Lists what could not be listed because of damage, in a walk of everything. */
+/* Lists the entries that are missing because of damage, by a walk of the whole subvolume. */
 static struct bw_error *list_missing(struct bw_subvolume_walk *walk, const struct bw_walk_top *top,
                                      struct bw_shard_nodes *nodes)
 {

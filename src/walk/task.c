@@ -765,7 +765,8 @@ static void want_hidden(struct running_task *run, unsigned round)
     }
 }
 
-/* Wants the shard's leaves that begin with entries. Those that may have some become hidden ones. */
+/* Wants the shard's leaves that begin with entries. Leaves that may have entries become hidden
+ * ones. */
 static void want_entries(struct running_task *run)
 {
     struct bw_task_scratch *scratch = run->scratch;

@@ -52,7 +52,7 @@ struct bw_task_scope {
     const struct bw_choice *choice;      /**< which files */
     atomic_uint_fast64_t *wanting;       /**< inodes whose attributes are missing or damaged */
     struct bw_shard_nodes *nodes; /**< of a tree that shards divide; NULL: the walk is of all */
-    struct bw_missing *missing;   /**< what alone is listed; NULL: everything */
+    struct bw_missing *missing;   /**< list only these entries; NULL: all */
 };
 
 /** A subvolume that a task has found. */
