@@ -330,6 +330,7 @@ static bool is_wanted_key(const struct bw_inode_query *query, const struct bw_it
 static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
 {
     struct bw_inode_query *query = context;
+    query->leaves++;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         const uint8_t type = bw_node_disk_item(leaf, slot)->key.type;
         struct bw_item item;
@@ -394,7 +395,7 @@ struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct b
         set_keys(query);
     query->attributes = attributes;
     query->count = count;
-    query->at = query->values.length = 0;
+    query->at = query->values.length = query->leaves = 0;
     for (size_t i = 0; i < count; i++) {
         attributes[i].inode_state = attributes[i].compression_state = BW_ITEM_MISSING;
         attributes[i].has_acl = false;

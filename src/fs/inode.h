@@ -46,6 +46,7 @@ struct bw_inode_query {
     const struct bw_map *lost_blocks; /**< addresses of leaves that count as lost and are not read;
                                        * may be NULL */
     struct bw_buffer values;          /**< result: values of the properties found by the last run */
+    size_t leaves;                    /**< result: leaves that the last run has read */
 
     /* Private. */
     struct bw_scan_buffers buffers;

@@ -53,6 +53,7 @@ bool bw_inode_decode(const struct bw_item *item, struct bw_inode *inode)
         .uid = bw_get32(disk->uid),
         .gid = bw_get32(disk->gid),
         .mode = bw_get32(disk->mode),
+        .reserved = {0, 0}, /* named, so that compilers do not clear the structure first */
     };
     return inode->size <= INT64_MAX;
 }

@@ -12,12 +12,15 @@
 #include "fs/fs.h"
 #include "fs/inode.h"
 #include "fs/lookup.h"
+#include "walk/path_text.h"
 #include "walk/task.h"
 
 enum {
-    FULL_ROWS = 4096,
-    FULL_BYTES = 256 << 10, /* of names, for those that are very long */
-    COMPLAINTS = 8,         /* of a subvolume, about single inodes */
+    FIRST_ROWS = 4096,
+    MOST_ROWS = 32768, /* if there are less than SCATTERED of them to a leaf with inodes */
+    SCATTERED = 4,
+    ROW_BYTES = 128, /* of names, for those that are very long */
+    COMPLAINTS = 8,  /* of a subvolume, about single inodes */
 };
 
 /* A directory that was entered: the place of its path in `bytes`. */
@@ -50,6 +53,7 @@ struct bw_collector {
     size_t entered_count, entered_capacity;
     struct row *items;
     size_t count, capacity;
+    size_t full;                 /* the count at which it is flushed */
     struct order *order, *other; /* the rows in the order of their numbers, and a second array for
                                     sorting */
     size_t order_capacity;
@@ -67,6 +71,7 @@ struct bw_error *bw_collector_create(struct bw_fs *fs, const struct bw_file_writ
     if (!collector)
         return bw_error_no_memory();
     collector->writer = writer;
+    collector->full = FIRST_ROWS;
     collector->selection = selection;
     collector->looks_up = looks_up;
     collector->query.fs = fs;
@@ -116,6 +121,24 @@ struct bw_error *bw_collector_add(struct bw_collector *collector, const struct b
     return NULL;
 }
 
+bool bw_collector_add_file(struct bw_collector *collector, const struct bw_disk_dir_item *entry)
+{
+    struct bw_buffer *bytes = &collector->bytes;
+    const size_t length = bw_get16(entry->name_length);
+    if (!collector->entered_count || !bw_buffer_reserve(bytes, length + BW_COPY_SLACK) ||
+        !BW_ARRAY_RESERVE(collector->items, collector->count, collector->capacity) ||
+        !bw_copy_name(bytes->data + bytes->length, (const uint8_t *)(entry + 1), length))
+        return false;
+    collector->items[collector->count++] =
+        (struct row){.number = bw_get64(entry->location.objectid),
+                     .name_offset = bytes->length,
+                     .directory = (uint32_t)collector->entered_count - 1,
+                     .name_length = (uint16_t)length,
+                     .type = BW_FILE_REGULAR};
+    bytes->length += length;
+    return true;
+}
+
 bool bw_collector_is_empty(const struct bw_collector *collector)
 {
     return !collector->count && !collector->bytes.failed;
@@ -123,7 +146,8 @@ bool bw_collector_is_empty(const struct bw_collector *collector)
 
 bool bw_collector_is_full(const struct bw_collector *collector)
 {
-    return collector->count >= FULL_ROWS || collector->bytes.length >= FULL_BYTES;
+    return collector->count >= collector->full ||
+           collector->bytes.length >= collector->full * ROW_BYTES;
 }
 
 /* Sorting. */
@@ -224,6 +248,15 @@ static void complain_of(const struct bw_task_scope *scope,
         complain(scope, attributes->number, "its compression property is cut off");
 }
 
+/* A batch reads each leaf once. If its inodes are scattered, as those of hard links may be, larger
+ * batches read fewer leaves. */
+static void choose_full(struct bw_collector *collector)
+{
+    if (collector->query.leaves > collector->count / SCATTERED && collector->full < MOST_ROWS &&
+        bw_collector_is_full(collector))
+        collector->full *= 2;
+}
+
 static struct bw_error *look_up(struct bw_collector *collector, const struct bw_task_scope *scope)
 {
     BW_TRY(reserve_order(collector));
@@ -239,6 +272,7 @@ static struct bw_error *look_up(struct bw_collector *collector, const struct bw_
     BW_TRY(bw_inode_query_run(&collector->query, scope->tree, collector->attributes, count));
     for (size_t i = 0; i < count; i++)
         complain_of(scope, &collector->attributes[i]);
+    choose_full(collector);
     return NULL;
 }
 
@@ -266,16 +300,20 @@ static void set_path(struct bw_collector *collector, const struct row *row,
                      const struct row *before, struct bw_walked_file *file)
 {
     const struct entered *directory = &collector->entered[row->directory];
+    const char *bytes = collector->bytes.data;
     struct bw_buffer *path = &collector->path;
     if (!before || before->directory != row->directory) {
         path->length = 0;
-        bw_buffer_append(path, collector->bytes.data + directory->offset, directory->length);
+        bw_buffer_append(path, bytes + directory->offset, directory->length);
     }
     path->length = directory->length;
-    bw_buffer_append(path, collector->bytes.data + row->name_offset, row->name_length);
-    bw_buffer_append_byte(path, '\0'); /* for regular expressions */
+    if (!bw_buffer_reserve(path, row->name_length + BW_COPY_SLACK))
+        return;
+    char *end =
+        bw_copy_bytes(path->data + path->length, bytes + row->name_offset, row->name_length);
+    *end = '\0'; /* for regular expressions */
     file->path = path->data;
-    file->path_length = --path->length;
+    file->path_length = directory->length + row->name_length;
 }
 
 /* In place of a subvolume that is not there, a mount shows an empty directory. */
@@ -327,7 +365,8 @@ struct bw_error *bw_collector_flush(struct bw_collector *collector,
                                     const struct bw_task_scope *scope, size_t number,
                                     struct bw_buffer *text, uint64_t *written)
 {
-    struct bw_error *error = collector->bytes.failed ? bw_error_no_memory() : NULL;
+    const bool has_names = bw_buffer_reserve(&collector->bytes, BW_COPY_SLACK);
+    struct bw_error *error = has_names && !collector->bytes.failed ? NULL : bw_error_no_memory();
     if (!error && collector->count && !bw_output_stopped(scope->output)) {
         error = collector->looks_up ? look_up(collector, scope) : NULL;
         if (!error)

@@ -284,18 +284,23 @@ static void set_prefix(struct running_task *run, uint32_t directory)
     run->entered = false;
 }
 
-/* Adds an entry to the files that are written once their inodes are known. */
-static void collect_entry(struct running_task *run, const struct directory_record *directory,
-                          const struct bw_collected *what, const struct bw_dir_entry *entry)
+/* Prepares the collector for entries of a directory. */
+static void enter_collector(struct running_task *run, const struct directory_record *directory)
 {
-    struct bw_collector *collector = run->scratch->collector;
     const struct bw_buffer *prefix = &run->scratch->prefix;
     if (!run->prefix_is_set)
         set_prefix(run, directory->directory);
     if (!run->entered)
-        fail(run, bw_collector_enter(collector, prefix->data, prefix->length));
+        fail(run, bw_collector_enter(run->scratch->collector, prefix->data, prefix->length));
     run->entered = true;
-    fail(run, bw_collector_add(collector, what, entry->name, entry->name_length));
+}
+
+/* Adds an entry to the files that are written once their inodes are known. */
+static void collect_entry(struct running_task *run, const struct directory_record *directory,
+                          const struct bw_collected *what, const struct bw_dir_entry *entry)
+{
+    enter_collector(run, directory);
+    fail(run, bw_collector_add(run->scratch->collector, what, entry->name, entry->name_length));
 }
 
 /* Writes the last name after the prefix, which keeps its length. */
@@ -590,14 +595,36 @@ static uint32_t write_files(struct running_task *run, const struct bw_node *give
     struct path_writer paths;
     const struct bw_node leaf = *given; /* stays in registers */
     const uint64_t inode = directory->inode;
-    const struct bw_disk_dir_item *entry =
-        run->method == WRITE_PATHS ? bw_leaf_file_entry(&leaf, slot, inode) : NULL;
+    const struct bw_disk_dir_item *entry = bw_leaf_file_entry(&leaf, slot, inode);
     if (!entry || !begin_paths(run, directory, leaf.item_count - slot, leaf.nodesize, &paths))
         return slot;
     while (entry && write_name(&paths, (const uint8_t *)(entry + 1), bw_get16(entry->name_length)))
         entry = ++slot < leaf.item_count ? bw_leaf_file_entry(&leaf, slot, inode) : NULL;
     end_paths(run, &paths);
     return slot;
+}
+
+/* Collects the files from `slot` on in the same way. */
+static uint32_t collect_files(struct running_task *run, const struct bw_node *given, uint32_t slot,
+                              const struct directory_record *directory)
+{
+    const struct bw_node leaf = *given;
+    const uint64_t inode = directory->inode;
+    const struct bw_disk_dir_item *entry = bw_leaf_file_entry(&leaf, slot, inode);
+    if (entry)
+        enter_collector(run, directory);
+    while (entry && bw_collector_add_file(run->scratch->collector, entry))
+        entry = ++slot < leaf.item_count ? bw_leaf_file_entry(&leaf, slot, inode) : NULL;
+    return slot;
+}
+
+/* Handles the ordinary files from `slot` on, one after the other, unless they are to be chosen. */
+static uint32_t handle_files(struct running_task *run, const struct bw_node *leaf, uint32_t slot,
+                             const struct directory_record *directory)
+{
+    return run->method == WRITE_PATHS     ? write_files(run, leaf, slot, directory)
+           : run->method == COLLECT_FILES ? collect_files(run, leaf, slot, directory)
+                                          : slot;
 }
 
 /* Writes the paths of consecutive files in an entry list; the names in lists are valid. */
@@ -657,7 +684,7 @@ static void handle_leaf(struct running_task *run, const struct bw_node *leaf)
         }
         if (!entered)
             continue;
-        const uint32_t next = write_files(run, leaf, slot, &directory);
+        const uint32_t next = handle_files(run, leaf, slot, &directory);
         if (next == slot)
             handle_item(run, leaf, slot, &directory);
         else

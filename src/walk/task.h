@@ -137,6 +137,11 @@ struct bw_error *bw_collector_enter(struct bw_collector *collector, const char *
 struct bw_error *bw_collector_add(struct bw_collector *collector, const struct bw_collected *what,
                                   const void *name, size_t name_length);
 
+/** Adds an ordinary entry of that directory, which bw_leaf_file_entry() has found: BW_COPY_SLACK
+ * bytes after its name can be read. False, and nothing is added, if the name is invalid or memory
+ * runs out. */
+bool bw_collector_add_file(struct bw_collector *collector, const struct bw_disk_dir_item *entry);
+
 /** Whether there is nothing to flush. */
 bool bw_collector_is_empty(const struct bw_collector *collector);
 
