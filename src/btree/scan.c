@@ -98,10 +98,27 @@ static struct bw_error *begin_leaves(struct state *state, uint32_t count)
     return buffers->leaves ? NULL : bw_error_no_memory();
 }
 
+/* Whether the caller has a leaf, which is handled. */
+static bool is_known(const struct state *state, const struct bw_block_pointer *pointer,
+                     struct bw_error **error)
+{
+    const struct bw_scan *scan = state->scan;
+    const uint8_t *block =
+        scan->known && !scan->lenient ? scan->known(scan->context, pointer) : NULL;
+    if (!block)
+        return false;
+    const struct bw_node leaf = bw_node_view(block, state->reader->nodesize);
+    *error = scan->leaf(scan->context, &leaf);
+    return true;
+}
+
 static struct bw_error *add_leaf(struct state *state, const struct bw_block_pointer *pointer)
 {
+    struct bw_error *error;
     bool wanted;
     BW_TRY(choose(state, pointer, &wanted));
+    if (wanted && is_known(state, pointer, &error))
+        return error;
     if (wanted)
         state->pointers[state->count++] = *pointer;
     return state->count == state->batch ? read_leaves(state) : NULL;
@@ -215,17 +232,20 @@ handle_lost_node(struct state *state, const struct bw_block_pointer *pointer, st
 static struct bw_error *scan_node(struct state *state, const struct bw_block_pointer *pointer)
 {
     uint8_t level = pointer->expectation.level, **block = &state->buffers->nodes[level];
+    struct bw_error *error;
     bool wanted;
     BW_TRY(choose(state, pointer, &wanted));
     if (!wanted)
         return NULL;
     if (state->scan->pointer && level <= 1)
         return state->scan->pointer(state->scan->context, pointer);
+    if (level == 0 && is_known(state, pointer, &error))
+        return error;
     if (!*block)
         *block = bw_block_buffer(state->reader, 1);
     if (!*block)
         return bw_error_no_memory();
-    struct bw_error *error = bw_block_read(state->reader, pointer, *block);
+    error = bw_block_read(state->reader, pointer, *block);
     if (error)
         return handle_lost_node(state, pointer, error);
     struct bw_node node = bw_node_view(*block, state->reader->nodesize);

@@ -35,6 +35,9 @@ struct bw_scan {
     struct bw_scan_buffers *buffers; /**< memory to use and keep; NULL: memory of this scan only */
     /** Whether to read below a pointer inside the range; NULL: always. */
     bool (*wants)(void *context, const struct bw_block_pointer *pointer);
+    /** Returns a leaf that the caller has in memory, verified; NULL: it must be read. Such a leaf
+     * may be passed to `leaf` before leaves with lower keys. May be NULL. */
+    const uint8_t *(*known)(void *context, const struct bw_block_pointer *pointer);
     /** Receives every internal node that was read, before anything below it. An error ends the
      * scan. May be NULL. */
     struct bw_error *(*node)(void *context, const struct bw_node *node);

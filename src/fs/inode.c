@@ -284,6 +284,12 @@ static bool is_selected(void *context, const struct bw_block_pointer *pointer)
     return false;
 }
 
+static const uint8_t *known_leaf(void *context, const struct bw_block_pointer *pointer)
+{
+    const struct bw_inode_query *query = context;
+    return query->known ? query->known(query->context, pointer) : NULL;
+}
+
 /* Handles an item with attributes whose names have the same hash. */
 static void handle_xattrs(struct bw_inode_query *query, struct bw_inode_attributes *wanted,
                           const struct bw_item *item)
@@ -406,6 +412,7 @@ struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct b
                            .announce = true,
                            .buffers = &query->buffers,
                            .wants = is_selected,
+                           .known = known_leaf,
                            .leaf = take_leaf,
                            .lost = report_lost,
                            .context = query};

@@ -45,8 +45,12 @@ struct bw_inode_query {
     bool acls, compression;           /**< attributes to read in addition to the INODE_ITEM */
     const struct bw_map *lost_blocks; /**< addresses of leaves that count as lost and are not read;
                                        * may be NULL */
-    struct bw_buffer values;          /**< result: values of the properties found by the last run */
-    size_t leaves;                    /**< result: leaves that the last run has read */
+    /** Returns a verified leaf that the caller has in memory; NULL: it must be read. May be NULL.
+     */
+    const uint8_t *(*known)(void *context, const struct bw_block_pointer *pointer);
+    void *context;           /**< for `known` */
+    struct bw_buffer values; /**< result: values of the properties found by the last run */
+    size_t leaves;           /**< result: leaves that the last run has read */
 
     /* Private. */
     struct bw_scan_buffers buffers;

@@ -93,6 +93,17 @@ void bw_collector_destroy(struct bw_collector *collector)
     free(collector);
 }
 
+static const uint8_t *known_leaf(void *leaves, const struct bw_block_pointer *pointer)
+{
+    return bw_leaves_block(leaves, pointer);
+}
+
+void bw_collector_use_leaves(struct bw_collector *collector, struct bw_leaves *leaves)
+{
+    collector->query.known = known_leaf;
+    collector->query.context = leaves;
+}
+
 struct bw_error *bw_collector_enter(struct bw_collector *collector, const char *path, size_t length)
 {
     if (!BW_ARRAY_RESERVE(collector->entered, collector->entered_count,
@@ -142,6 +153,16 @@ bool bw_collector_add_file(struct bw_collector *collector, const struct bw_disk_
 bool bw_collector_is_empty(const struct bw_collector *collector)
 {
     return !collector->count && !collector->bytes.failed;
+}
+
+static bool is_large(const struct bw_collector *collector)
+{
+    return collector->count >= FIRST_ROWS / 4;
+}
+
+bool bw_collector_is_worth_flushing(const struct bw_collector *collector)
+{
+    return collector->looks_up && is_large(collector) && collector->full == FIRST_ROWS;
 }
 
 bool bw_collector_is_full(const struct bw_collector *collector)
@@ -253,7 +274,7 @@ static void complain_of(const struct bw_task_scope *scope,
 static void choose_full(struct bw_collector *collector)
 {
     if (collector->query.leaves > collector->count / SCATTERED && collector->full < MOST_ROWS &&
-        bw_collector_is_full(collector))
+        is_large(collector))
         collector->full *= 2;
 }
 

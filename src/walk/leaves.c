@@ -331,6 +331,7 @@ struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *
     leaves->node = (struct bw_node){.nodesize = leaves->reader->nodesize};
     leaves->count = 1;
     leaves->last_found = 0;
+    leaves->slot_of[0] = BW_NO_SLOT; /* also if the node cannot be read */
     if (pointer->expectation.level > 0) {
         BW_TRY(bw_block_read(leaves->reader, pointer, leaves->node_block));
         leaves->node = bw_node_view(leaves->node_block, leaves->reader->nodesize);
@@ -496,6 +497,30 @@ static bool make_list(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
     return bw_buffer_reserve(&leaf->list, BW_COPY_SLACK);
 }
 
+bool bw_leaves_must_read(const struct bw_leaves *leaves)
+{
+    const uint32_t next = next_wanted(leaves, 0);
+    return next < leaves->count && leaves->slot_of[next] == BW_NO_SLOT;
+}
+
+static uint8_t *block_in(const struct bw_leaves *leaves, uint8_t slot)
+{
+    return leaves->blocks + (size_t)slot * leaves->reader->nodesize;
+}
+
+const uint8_t *bw_leaves_block(struct bw_leaves *leaves, const struct bw_block_pointer *pointer)
+{
+    const uint32_t leaf = bw_leaves_find(leaves, &pointer->expectation.first_key);
+    const uint8_t slot = leaves->slot_of[leaf];
+    if (slot == BW_NO_SLOT || slot == BW_LOST_SLOT)
+        return NULL;
+    const struct bw_block_pointer known = bw_leaves_pointer(leaves, leaf);
+    return known.bytenr == pointer->bytenr &&
+                   known.expectation.generation == pointer->expectation.generation
+               ? block_in(leaves, slot)
+               : NULL;
+}
+
 bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_leaf_lost *lost,
                     void *context)
 {
@@ -511,8 +536,8 @@ bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_le
     unwant(leaves, leaf->number);
     if (leaf->has_list)
         return true;
-    size_t offset = (size_t)leaves->slot_of[leaf->number] * leaves->reader->nodesize;
-    leaf->view = bw_node_view(leaves->blocks + offset, leaves->reader->nodesize);
+    leaf->view =
+        bw_node_view(block_in(leaves, leaves->slot_of[leaf->number]), leaves->reader->nodesize);
     leaf->has_list = make_list(leaves, leaf);
     return true;
 }

@@ -159,6 +159,12 @@ struct bw_wanted_leaf {
     bool has_list;
 };
 
+/** Whether the next wanted leaf is not in the window: reading it replaces leaves there. */
+bool bw_leaves_must_read(const struct bw_leaves *leaves);
+
+/** A leaf, if it is in the window; NULL otherwise. `pointer` is in the same tree. */
+const uint8_t *bw_leaves_block(struct bw_leaves *leaves, const struct bw_block_pointer *pointer);
+
 /** Moves on to the lowest wanted leaf; false when none is wanted. */
 bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_leaf_lost *lost,
                     void *context);

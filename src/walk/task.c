@@ -404,11 +404,13 @@ struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_entry_cache 
     struct bw_error *error = bw_leaves_create(&scratch->leaves, &fs->reader, lists, numbered);
     if (!error)
         error = bw_collector_create(fs, writer, choice, &scratch->collector);
-    if (error)
+    if (error) {
         bw_task_scratch_destroy(scratch);
-    else
-        *result = scratch;
-    return error;
+        return error;
+    }
+    bw_collector_use_leaves(scratch->collector, &scratch->leaves);
+    *result = scratch;
+    return NULL;
 }
 
 void bw_task_scratch_destroy(struct bw_task_scratch *scratch)
@@ -745,14 +747,22 @@ static void note_listed_files(struct running_task *run, const struct bw_buffer *
                 bw_known_files_add(&run->scratch->known, entry.location.objectid);
 }
 
+static bool next_leaf(struct running_task *run)
+{
+    struct bw_task_scratch *scratch = run->scratch;
+    if (bw_collector_is_worth_flushing(scratch->collector) && bw_leaves_must_read(&scratch->leaves))
+        flush(run);
+    return !bw_output_stopped(run->scope->output) &&
+           bw_leaves_next(&scratch->leaves, &scratch->leaf, on_lost_leaf, run);
+}
+
 /* Lists the wanted leaves, and those that become wanted meanwhile. */
 static void list_wanted(struct running_task *run)
 {
     struct bw_leaves *leaves = &run->scratch->leaves;
     struct bw_wanted_leaf *leaf = &run->scratch->leaf;
     bw_leaves_advise(leaves);
-    while (!bw_output_stopped(run->scope->output) &&
-           bw_leaves_next(leaves, leaf, on_lost_leaf, run)) {
+    while (next_leaf(run)) {
         run->leaf = leaf->number;
         choose_method(run);
         if (run->notes && leaf->has_list)
