@@ -13,6 +13,7 @@
 #include "servers/spool.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
+#include "xlators/layout/pieces.h"
 
 enum { INPUT = 1 << 20, OUTPUT = 1 << 20 };
 
@@ -156,14 +157,13 @@ static void fini(struct bw_xlator *xlator)
 static struct bw_error *read_request(const struct bw_spool *spool, struct bw_request *request)
 {
     const uint64_t size = bw_spool_size(spool);
-    if (request->address <= size && request->length <= size - request->address)
+    struct bw_error *error = bw_request_check_end("the image ends", size, request);
+    if (!error)
         return bw_spool_read(spool, request->address, request->buffer, request->length);
-    if (bw_spool_damage(spool))
-        return bw_error_copy(bw_spool_damage(spool));
-    return bw_error_create(BW_ERROR_CORRUPT,
-                           "the image ends at %" PRIu64 ", before the end of %" PRIu32
-                           " bytes at %" PRIu64,
-                           size, request->length, request->address);
+    if (!bw_spool_damage(spool))
+        return error;
+    bw_error_free(error);
+    return bw_error_copy(bw_spool_damage(spool));
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,

@@ -3,11 +3,11 @@
  * layout/concat: joins several devices into one: the bytes of each follow the bytes of the previous
  * device. Its children are the storage layers of an image that was split into parts.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "xlators/classes.h"
+#include "xlators/layout/pieces.h"
 
 struct concat {
     size_t count;
@@ -132,13 +132,9 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     struct run run = {.count = 0};
     for (size_t i = 0; i < count; i++) {
         struct bw_request *request = &requests[i];
-        if (request->address >= whole || request->length > whole - request->address) {
-            request->error = bw_error_create(BW_ERROR_CORRUPT,
-                                             "the parts end at %" PRIu64
-                                             ", before the end of %" PRIu32 " bytes at %" PRIu64,
-                                             whole, request->length, request->address);
+        request->error = bw_request_check_end("the parts end", whole, request);
+        if (request->error)
             continue;
-        }
         size_t part = find_part(concat, request->address);
         if (request->length > concat->ends[part] - request->address)
             read_pieces(frame, xlator, request);

@@ -3,13 +3,10 @@
  * layout/dm-verity: shows the data of a device that dm-verity protects, and verifies each block
  * that is read. The hash tree is on the same device, behind the data, or on the second child.
  */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/cleanup.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
+#include "xlators/layout/pieces.h"
 #include "xlators/layout/verity_tree.h"
 
 struct verity {
@@ -71,16 +68,6 @@ static uint64_t size(struct bw_xlator *xlator)
     return verity->size;
 }
 
-static struct bw_error *check_range(const struct verity *verity, const struct bw_request *request)
-{
-    return request->address <= verity->size && request->length <= verity->size - request->address
-               ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT,
-                                 "the data of dm-verity end at %" PRIu64 ", before the end of "
-                                 "%" PRIu32 " bytes at %" PRIu64,
-                                 verity->size, request->length, request->address);
-}
-
 /* Whether a request has to be extended to whole blocks. */
 static bool is_partial(const struct verity *verity, const struct bw_request *request)
 {
@@ -88,39 +75,26 @@ static bool is_partial(const struct verity *verity, const struct bw_request *req
            (request->address | request->length) & (verity->tree.data_block - 1);
 }
 
-static struct bw_error *read_part(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                  struct bw_request *request)
+static struct bw_error *verify(void *context, const struct bw_frame *frame, uint8_t *bytes,
+                               uint64_t address, uint64_t length)
 {
-    struct verity *verity = bw_xlator_private(xlator);
-    const uint64_t block = verity->tree.data_block, begin = request->address / block * block;
-    const uint64_t end = (request->address + request->length + block - 1) / block * block;
-    BW_AUTO_FREE uint8_t *bytes = malloc(end - begin);
-    struct bw_request whole = *request;
-    if (!bytes)
-        return bw_error_no_memory();
-    whole.address = begin;
-    whole.length = (uint32_t)(end - begin);
-    whole.buffer = bytes;
-    bw_wind(frame, bw_xlator_child(xlator, 0), &whole, 1);
-    bw_request_answer(request, &whole);
-    if (request->error)
-        return BW_TAKE(request->error);
-    BW_TRY(bw_verity_check(frame, &verity->tree, begin / block, bytes, (end - begin) / block));
-    memcpy(request->buffer, bytes + (request->address - begin), request->length);
-    return NULL;
+    struct verity *verity = context;
+    const uint32_t block = verity->tree.data_block;
+    return bw_verity_check(frame, &verity->tree, address / block, bytes, length / block);
 }
 
 static bool is_passed(const struct bw_frame *frame, struct bw_xlator *xlator,
                       struct bw_request *request, struct bw_request *copy)
 {
-    const struct verity *verity = bw_xlator_private(xlator);
+    struct verity *verity = bw_xlator_private(xlator);
     (void)copy;
-    request->error = check_range(verity, request);
+    request->error = bw_request_check_end("the data of dm-verity end", verity->size, request);
     if (request->error)
         return false;
     if (!is_partial(verity, request))
         return true;
-    request->error = read_part(frame, xlator, request);
+    request->error = bw_read_blocks(frame, bw_xlator_child(xlator, 0), 0, verity->tree.data_block,
+                                    request, verify, verity);
     return false;
 }
 
@@ -128,13 +102,12 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
                           struct bw_request *requests, size_t count)
 {
     struct verity *verity = bw_xlator_private(xlator);
-    const uint64_t block = verity->tree.data_block;
     bw_wind_copies(frame, xlator, requests, count, is_passed);
     for (size_t i = 0; i < count && verity->is_verified; i++) {
         struct bw_request *request = &requests[i];
         if (!request->error && !is_partial(verity, request))
-            request->error = bw_verity_check(frame, &verity->tree, request->address / block,
-                                             request->buffer, request->length / block);
+            request->error =
+                verify(verity, frame, request->buffer, request->address, request->length);
     }
 }
 

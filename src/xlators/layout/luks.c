@@ -28,6 +28,8 @@
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/luks_header.h"
+#include "xlators/layout/pieces.h"
+#include "xlators/layout/window.h"
 
 enum { BLOCK = 16 /* bytes of an initialization vector */ };
 
@@ -41,7 +43,7 @@ struct cipher {
 };
 
 struct luks {
-    uint64_t offset, length; /* of the data on the device below */
+    struct bw_window window; /* the data on the device below; the first member, for bw_window_*() */
     uint64_t first_sector;
     uint32_t sector_size;
     struct cipher cipher;
@@ -441,7 +443,7 @@ static struct bw_error *set_range(struct bw_xlator *xlator, const struct bw_luks
 {
     struct luks *luks = bw_xlator_private(xlator);
     const uint64_t size = bw_xlator_size(bw_xlator_child(xlator, 0));
-    luks->offset = header->offset;
+    luks->window.offset = header->offset;
     luks->sector_size = header->sector_size;
     luks->first_sector = header->first_sector;
     snprintf(luks->title, sizeof luks->title, "LUKS%u", header->version);
@@ -450,7 +452,7 @@ static struct bw_error *set_range(struct bw_xlator *xlator, const struct bw_luks
                                "its data begin at %" PRIu64 ", after the end at %" PRIu64,
                                header->offset, size);
     uint64_t room = (size - header->offset) / header->sector_size * header->sector_size;
-    luks->length = header->length && header->length < room ? header->length : room;
+    luks->window.length = header->length && header->length < room ? header->length : room;
     if (header->is_second)
         bw_xlator_report(xlator, BW_WARNING,
                          bw_error_create(BW_ERROR_CORRUPT,
@@ -481,78 +483,51 @@ static void fini(struct bw_xlator *xlator)
     bw_secret_free(&luks->key);
 }
 
-static uint64_t size(struct bw_xlator *xlator)
-{
-    const struct luks *luks = bw_xlator_private(xlator);
-    return luks->length;
-}
+/* Reading. Holes of a sparse image were never written, so they contain no encrypted data, and the
+ * window's operations for them apply. */
 
-static struct bw_error *decrypt_at(const struct luks *luks, const struct engine *engine,
-                                   uint8_t *bytes, uint32_t length, uint64_t address)
+struct decryption {
+    const struct luks *luks;
+    const struct engine *engine;
+};
+
+/* Decrypts whole sectors in place. */
+static struct bw_error *decrypt_at(void *context, const struct bw_frame *frame, uint8_t *bytes,
+                                   uint64_t address, uint64_t length)
 {
-    return decrypt(&luks->cipher, engine, bytes, length,
+    const struct decryption *decryption = context;
+    const struct luks *luks = decryption->luks;
+    (void)frame;
+    return decrypt(&luks->cipher, decryption->engine, bytes, length,
                    luks->first_sector + address / BW_LUKS_SECTOR, luks->sector_size);
 }
 
-/* Reads a range that does not consist of whole sectors. */
-static struct bw_error *read_part(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                  const struct engine *engine, struct bw_request *request)
-{
-    const struct luks *luks = bw_xlator_private(xlator);
-    const uint64_t begin = request->address / luks->sector_size * luks->sector_size;
-    const uint64_t end = (request->address + request->length + luks->sector_size - 1) /
-                         luks->sector_size * luks->sector_size;
-    BW_AUTO_FREE uint8_t *bytes = malloc(end - begin);
-    struct bw_request whole = *request;
-    if (!bytes)
-        return bw_error_no_memory();
-    whole.address = luks->offset + begin;
-    whole.length = (uint32_t)(end - begin);
-    whole.buffer = bytes;
-    bw_wind(frame, bw_xlator_child(xlator, 0), &whole, 1);
-    bw_request_answer(request, &whole);
-    if (request->error)
-        return BW_TAKE(request->error);
-    BW_TRY(decrypt_at(luks, engine, bytes, whole.length, begin));
-    memcpy(request->buffer, bytes + (request->address - begin), request->length);
-    return NULL;
-}
-
-static struct bw_error *check_range(const struct luks *luks, const struct bw_request *request)
-{
-    return request->address <= luks->length && request->length <= luks->length - request->address
-               ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT,
-                                 "the volume ends at %" PRIu64 ", before the end of %" PRIu32
-                                 " bytes at %" PRIu64,
-                                 luks->length, request->length, request->address);
-}
-
 static void read_batch(const struct bw_frame *frame, struct bw_xlator *xlator,
-                       const struct engine *engine, struct bw_request *requests, size_t count)
+                       struct decryption *decryption, struct bw_request *requests, size_t count)
 {
-    const struct luks *luks = bw_xlator_private(xlator);
+    const struct luks *luks = decryption->luks;
     struct bw_request copies[BW_BATCH], *originals[BW_BATCH];
     size_t wound = 0;
     for (size_t i = 0; i < count; i++) {
         struct bw_request *request = &requests[i];
-        request->error = check_range(luks, request);
+        request->error = bw_request_check_end("the volume ends", luks->window.length, request);
         if (request->error)
             continue;
         if ((request->address | request->length) % luks->sector_size) {
-            request->error = read_part(frame, xlator, engine, request);
+            request->error = bw_read_blocks(frame, bw_xlator_child(xlator, 0), luks->window.offset,
+                                            luks->sector_size, request, decrypt_at, decryption);
             continue;
         }
         copies[wound] = *request;
-        copies[wound].address += luks->offset;
+        copies[wound].address += luks->window.offset;
         originals[wound++] = request;
     }
     bw_wind(frame, bw_xlator_child(xlator, 0), copies, wound);
     for (size_t i = 0; i < wound; i++) {
         bw_request_answer(originals[i], &copies[i]);
         if (!originals[i]->error)
-            originals[i]->error = decrypt_at(luks, engine, originals[i]->buffer,
-                                             originals[i]->length, originals[i]->address);
+            originals[i]->error = decrypt_at(decryption, frame, originals[i]->buffer,
+                                             originals[i]->address, originals[i]->length);
     }
 }
 
@@ -561,36 +536,13 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 {
     const struct luks *luks = bw_xlator_private(xlator);
     AUTO_ENGINE struct engine engine = {NULL, NULL};
+    struct decryption decryption = {luks, &engine};
     BW_AUTO_ERROR struct bw_error *error =
         open_engine(&luks->cipher, luks->key.bytes, luks->key.length, &engine);
     for (size_t i = 0; error && i < count; i++)
         requests[i].error = bw_error_copy(error);
     for (size_t done = 0; !error && done < count; done += BW_BATCH)
-        read_batch(frame, xlator, &engine, requests + done, bw_next_batch(count - done));
-}
-
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count, unsigned copy)
-{
-    const struct luks *luks = bw_xlator_private(xlator);
-    for (size_t i = 0; i < count; i++) {
-        if (ranges[i].address >= luks->length)
-            continue;
-        const uint64_t room = luks->length - ranges[i].address;
-        const struct bw_range below = {luks->offset + ranges[i].address,
-                                       ranges[i].length < room ? ranges[i].length : room};
-        bw_wind_advise(frame, bw_xlator_child(xlator, 0), &below, 1, copy);
-    }
-}
-
-/* Holes of a sparse image were never written, so they contain no encrypted data. */
-static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
-{
-    const struct luks *luks = bw_xlator_private(xlator);
-    if (address >= luks->length)
-        return UINT64_MAX;
-    const uint64_t next = bw_xlator_next_stored(bw_xlator_child(xlator, 0), luks->offset + address);
-    return next - luks->offset < luks->length ? next - luks->offset : UINT64_MAX;
+        read_batch(frame, xlator, &decryption, requests + done, bw_next_batch(count - done));
 }
 
 static const char *title(struct bw_xlator *xlator)
@@ -602,8 +554,8 @@ static const char *title(struct bw_xlator *xlator)
 static void show(struct bw_xlator *xlator, struct bw_json *json)
 {
     const struct luks *luks = bw_xlator_private(xlator);
-    bw_json_number(json, "offset", luks->offset);
-    bw_json_number(json, "length", luks->length);
+    bw_json_number(json, "offset", luks->window.offset);
+    bw_json_number(json, "length", luks->window.length);
     bw_json_number(json, "sector_size", luks->sector_size);
 }
 
@@ -657,9 +609,9 @@ const struct bw_xlator_class bw_layout_luks_class = {
     .operations = {.init = init,
                    .fini = fini,
                    .read = read_requests,
-                   .advise = advise,
-                   .size = size,
-                   .next_stored = next_stored,
+                   .advise = bw_window_advise,
+                   .size = bw_window_size,
+                   .next_stored = bw_window_next_stored,
                    .dump = show,
                    .title = title},
 };

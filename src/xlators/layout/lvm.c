@@ -14,6 +14,7 @@
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/lvm_metadata.h"
+#include "xlators/layout/pieces.h"
 #include "xlators/layout/thin.h"
 
 enum { DEEPEST = 8 /* logical volumes below each other */ };
@@ -190,24 +191,13 @@ static struct bw_error *find_place(const struct bw_frame *frame, const struct lv
 
 /* Reading. */
 
-/* A part of a request. */
-struct piece {
-    struct bw_request *request, below;
-    struct bw_xlator *layer;
-    uint64_t address;
-};
-
-struct batch {
-    struct piece pieces[BW_BATCH];
-    size_t count;
-};
-
-/* Reads a piece from the other copies, if there are any. */
-static struct bw_error *read_copies(const struct bw_frame *frame, const struct lvm *lvm,
-                                    struct piece *piece)
+/* Reads a piece that a device failed to read from the other copies, if there are any. */
+static struct bw_error *read_copies(const void *context, const struct bw_frame *frame,
+                                    struct bw_piece *piece)
 {
+    const struct lvm *lvm = context;
     struct bw_error *error = BW_TAKE(piece->below.error);
-    const size_t copies = error ? copies_at(frame, lvm, piece->address) : 0;
+    const size_t copies = copies_at(frame, lvm, piece->address);
     for (size_t copy = 0; error && copy < copies; copy++) {
         struct place place;
         BW_AUTO_ERROR struct bw_error *lost = locate(frame, lvm, piece->address, copy, &place);
@@ -224,45 +214,8 @@ static struct bw_error *read_copies(const struct bw_frame *frame, const struct l
     return error;
 }
 
-static void read_from(const struct bw_frame *frame, struct batch *batch, size_t first)
-{
-    struct bw_request requests[BW_BATCH];
-    size_t owners[BW_BATCH], count = 0;
-    struct bw_xlator *layer = batch->pieces[first].layer;
-    for (size_t i = first; i < batch->count; i++)
-        if (batch->pieces[i].layer == layer) {
-            owners[count] = i;
-            requests[count++] = batch->pieces[i].below;
-        }
-    bw_wind(frame, layer, requests, count);
-    for (size_t i = 0; i < count; i++)
-        bw_request_answer(&batch->pieces[owners[i]].below, &requests[i]);
-}
-
-static bool is_first_of_layer(const struct batch *batch, size_t index)
-{
-    for (size_t i = 0; i < index; i++)
-        if (batch->pieces[i].layer == batch->pieces[index].layer)
-            return false;
-    return true;
-}
-
-static void read_batch(const struct bw_frame *frame, const struct lvm *lvm, struct batch *batch)
-{
-    for (size_t i = 0; i < batch->count; i++)
-        if (is_first_of_layer(batch, i))
-            read_from(frame, batch, i);
-    for (size_t i = 0; i < batch->count; i++) {
-        struct piece *piece = &batch->pieces[i];
-        piece->request->error =
-            bw_error_first(piece->request->error, read_copies(frame, lvm, piece));
-        piece->request->rebuilt |= piece->below.rebuilt;
-    }
-    batch->count = 0;
-}
-
-static void add_pieces(const struct bw_frame *frame, const struct lvm *lvm, struct batch *batch,
-                       struct bw_request *request)
+static void add_pieces(const struct bw_frame *frame, const struct lvm *lvm,
+                       struct bw_pieces *pieces, struct bw_request *request)
 {
     for (uint32_t done = 0; done < request->length && !request->error;) {
         const uint32_t left = request->length - done;
@@ -271,23 +224,13 @@ static void add_pieces(const struct bw_frame *frame, const struct lvm *lvm, stru
         if (request->error)
             return;
         const uint32_t length = place.length < left ? (uint32_t)place.length : left;
-        if (!place.physical) {
+        if (place.physical)
+            bw_pieces_add(pieces, request, done, length, place.physical->layer, place.offset);
+        else
             memset((uint8_t *)request->buffer + done, 0, length);
-            done += length;
-            continue;
-        }
-        struct piece *piece = &batch->pieces[batch->count++];
-        *piece = (struct piece){.request = request,
-                                .below = *request,
-                                .layer = place.physical->layer,
-                                .address = request->address + done};
-        piece->below.address = place.offset;
-        piece->below.length = length;
-        piece->below.buffer = (uint8_t *)request->buffer + done;
-        piece->below.copy = 0;
         done += length;
-        if (batch->count == BW_BATCH)
-            read_batch(frame, lvm, batch);
+        if (pieces->count == BW_BATCH)
+            bw_pieces_read(frame, pieces, read_copies, lvm);
     }
 }
 
@@ -295,11 +238,11 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
                           struct bw_request *requests, size_t count)
 {
     const struct lvm *lvm = bw_xlator_private(xlator);
-    struct batch batch;
-    batch.count = 0;
+    struct bw_pieces pieces;
+    pieces.count = 0;
     for (size_t i = 0; i < count; i++)
-        add_pieces(frame, lvm, &batch, &requests[i]);
-    read_batch(frame, lvm, &batch);
+        add_pieces(frame, lvm, &pieces, &requests[i]);
+    bw_pieces_read(frame, &pieces, read_copies, lvm);
 }
 
 static void advise_range(const struct bw_frame *frame, const struct lvm *lvm, struct bw_range range)

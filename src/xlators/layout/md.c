@@ -18,6 +18,7 @@
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/md_layout.h"
+#include "xlators/layout/pieces.h"
 
 /* A device of the array. */
 struct member {
@@ -192,28 +193,14 @@ static struct bw_error *rebuild(const struct bw_frame *frame, const struct md *m
 
 /* Reading. */
 
-/* A part of a request that is on one device. */
-struct piece {
-    struct bw_request *request; /* that it belongs to */
-    uint64_t address;           /* on the array */
-    uint32_t role;
-    struct bw_request below;
-    bool is_read;
-};
-
-struct batch {
-    struct piece pieces[BW_BATCH];
-    size_t count;
-};
-
 /* Reads a piece from the other copies. */
 static struct bw_error *read_copies(const struct bw_frame *frame, const struct md *md,
-                                    const struct piece *piece, struct bw_error *error)
+                                    const struct bw_piece *piece, struct bw_error *error)
 {
     for (uint32_t copy = 0; copy < bw_md_copies(&md->layout); copy++) {
         struct bw_md_place place;
         bw_md_locate(&md->layout, piece->address, copy, &place);
-        if (place.role == piece->role ||
+        if (md->members[place.role].layer == piece->layer ||
             !is_current(md, place.role, place.offset, piece->below.length))
             continue;
         struct bw_request other = piece->below;
@@ -234,9 +221,10 @@ static struct bw_error *read_copies(const struct bw_frame *frame, const struct m
 }
 
 /* Reads a piece whose device is missing or fails. */
-static struct bw_error *recover(const struct bw_frame *frame, const struct md *md,
-                                struct piece *piece)
+static struct bw_error *recover(const void *context, const struct bw_frame *frame,
+                                struct bw_piece *piece)
 {
+    const struct md *md = context;
     struct bw_error *error = BW_TAKE(piece->below.error);
     if (!bw_md_parity(&md->layout))
         return read_copies(frame, md, piece, error);
@@ -246,36 +234,6 @@ static struct bw_error *recover(const struct bw_frame *frame, const struct md *m
     if (!second)
         bw_error_free(error);
     return second ? bw_error_first(error, second) : NULL;
-}
-
-static void read_from(const struct bw_frame *frame, const struct md *md, struct batch *batch,
-                      uint32_t role)
-{
-    struct bw_request requests[BW_BATCH];
-    size_t owners[BW_BATCH], count = 0;
-    for (size_t i = 0; i < batch->count; i++)
-        if (batch->pieces[i].role == role && batch->pieces[i].is_read) {
-            owners[count] = i;
-            requests[count++] = batch->pieces[i].below;
-        }
-    bw_wind(frame, md->members[role].layer, requests, count);
-    for (size_t i = 0; i < count; i++) {
-        bw_request_answer(&batch->pieces[owners[i]].below, &requests[i]);
-        batch->pieces[owners[i]].is_read = !requests[i].error;
-    }
-}
-
-static void read_batch(const struct bw_frame *frame, const struct md *md, struct batch *batch)
-{
-    for (uint32_t role = 0; role < md->array.device_count; role++)
-        read_from(frame, md, batch, role);
-    for (size_t i = 0; i < batch->count; i++) {
-        struct piece *piece = &batch->pieces[i];
-        struct bw_error *error = piece->is_read ? NULL : recover(frame, md, piece);
-        piece->request->error = bw_error_first(piece->request->error, error);
-        piece->request->rebuilt |= piece->below.rebuilt;
-    }
-    batch->count = 0;
 }
 
 /* Chooses the first copy whose device is not missing. */
@@ -292,28 +250,21 @@ static void choose_place(const struct md *md, uint64_t address, uint64_t left,
     bw_md_locate(&md->layout, address, 0, place);
 }
 
-static void add_pieces(const struct bw_frame *frame, const struct md *md, struct batch *batch,
+static void add_pieces(const struct bw_frame *frame, const struct md *md, struct bw_pieces *pieces,
                        struct bw_request *request)
 {
     for (uint32_t done = 0; done < request->length;) {
-        const uint64_t address = request->address + done;
         const uint32_t left = request->length - done;
         struct bw_md_place place;
-        choose_place(md, address, left, &place);
+        choose_place(md, request->address + done, left, &place);
         const uint32_t length = place.length < left ? (uint32_t)place.length : left;
-        struct piece *piece = &batch->pieces[batch->count++];
-        *piece = (struct piece){.request = request,
-                                .address = address,
-                                .role = place.role,
-                                .is_read = is_current(md, place.role, place.offset, length),
-                                .below = *request};
-        piece->below.address = md->members[place.role].offset + place.offset;
-        piece->below.length = length;
-        piece->below.buffer = (uint8_t *)request->buffer + done;
-        piece->below.copy = 0;
+        const struct member *member = &md->members[place.role];
+        const bool is_there = is_current(md, place.role, place.offset, length);
+        bw_pieces_add(pieces, request, done, length, is_there ? member->layer : NULL,
+                      member->offset + place.offset);
         done += length;
-        if (batch->count == BW_BATCH)
-            read_batch(frame, md, batch);
+        if (pieces->count == BW_BATCH)
+            bw_pieces_read(frame, pieces, recover, md);
     }
 }
 
@@ -321,20 +272,14 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
                           struct bw_request *requests, size_t count)
 {
     const struct md *md = bw_xlator_private(xlator);
-    struct batch batch;
-    batch.count = 0;
+    struct bw_pieces pieces;
+    pieces.count = 0;
     for (size_t i = 0; i < count; i++) {
-        struct bw_request *request = &requests[i];
-        if (request->address > md->layout.size ||
-            request->length > md->layout.size - request->address)
-            request->error = bw_error_create(BW_ERROR_CORRUPT,
-                                             "the array ends at %" PRIu64
-                                             ", before the end of %" PRIu32 " bytes at %" PRIu64,
-                                             md->layout.size, request->length, request->address);
-        else
-            add_pieces(frame, md, &batch, request);
+        requests[i].error = bw_request_check_end("the array ends", md->layout.size, &requests[i]);
+        if (!requests[i].error)
+            add_pieces(frame, md, &pieces, &requests[i]);
     }
-    read_batch(frame, md, &batch);
+    bw_pieces_read(frame, &pieces, recover, md);
 }
 
 static void advise_range(const struct bw_frame *frame, const struct md *md, struct bw_range range)

@@ -17,6 +17,7 @@
 #include "base/endian.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
+#include "xlators/layout/pieces.h"
 
 enum {
     PAGE = 4096, /* bytes of the map that are read at once */
@@ -326,25 +327,13 @@ static struct bw_error *read_run(const struct bw_frame *frame, struct bw_xlator 
     return part.error;
 }
 
-static struct bw_error *check_range(const struct partclone *partclone,
-                                    const struct bw_request *request)
-{
-    return request->address <= partclone->size &&
-                   request->length <= partclone->size - request->address
-               ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT,
-                                 "the device ends at %" PRIu64 ", before the end of %" PRIu32
-                                 " bytes at %" PRIu64,
-                                 partclone->size, request->length, request->address);
-}
-
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
     const struct partclone *partclone = bw_xlator_private(xlator);
     for (size_t i = 0; i < count; i++) {
         uint32_t done = 0;
-        requests[i].error = check_range(partclone, &requests[i]);
+        requests[i].error = bw_request_check_end("the device ends", partclone->size, &requests[i]);
         while (!requests[i].error && done < requests[i].length)
             requests[i].error = read_run(frame, xlator, &requests[i], &done);
     }

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Common parts of the layers of containers: requests that are split into pieces on several devices,
+ * requests that have to be extended to whole blocks, and the check of the size.
+ */
+#ifndef BW_XLATORS_LAYOUT_PIECES_H
+#define BW_XLATORS_LAYOUT_PIECES_H
+
+#include "graph/wind.h"
+
+/** A part of a request that is on one device. */
+struct bw_piece {
+    struct bw_request *request; /**< of which it is a part */
+    uint64_t address;           /**< above the layer */
+    struct bw_xlator *layer;    /**< the device; NULL: it is missing */
+    struct bw_request below;    /**< to the device */
+};
+
+/** Pieces that are read together. */
+struct bw_pieces {
+    struct bw_piece pieces[BW_BATCH];
+    size_t count;
+};
+
+/** Reads a piece whose device is missing or failed, in another way; piece->below.error is the error
+ * of the device, if it has one, and is consumed. */
+typedef struct bw_error *bw_piece_recovery(const void *context, const struct bw_frame *frame,
+                                           struct bw_piece *piece);
+
+/** Adds `length` bytes of a request, which follow the first `done` bytes and are at `offset` of a
+ * device. There must be room. */
+void bw_pieces_add(struct bw_pieces *pieces, struct bw_request *request, uint32_t done,
+                   uint32_t length, struct bw_xlator *layer, uint64_t offset);
+
+/** Reads all pieces, with one call to each device, and empties the batch. The errors of pieces
+ * become the errors of their requests. */
+void bw_pieces_read(const struct bw_frame *frame, struct bw_pieces *pieces,
+                    bw_piece_recovery *recover, const void *context);
+
+/** The error of a request that does not end before the end of a layer. `what` is what the layer
+ * shows, and its verb: "the array ends". */
+struct bw_error *bw_request_check_end(const char *what, uint64_t size,
+                                      const struct bw_request *request);
+
+/** Handles the contents of whole blocks that were read, in place. */
+typedef struct bw_error *bw_block_handler(void *context, const struct bw_frame *frame,
+                                          uint8_t *bytes, uint64_t address, uint64_t length);
+
+/** Reads a request that does not consist of whole blocks: reads all blocks that it touches, and
+ * handles them. Addresses on `device` are greater by `offset`. */
+struct bw_error *bw_read_blocks(const struct bw_frame *frame, struct bw_xlator *device,
+                                uint64_t offset, uint32_t block, struct bw_request *request,
+                                bw_block_handler *handle, void *context);
+
+#endif
