@@ -29,7 +29,7 @@ int program_main(int argc, char **argv);
 enum output_kind { RAW, TEXT, JSON };
 
 /* One command line. % is the first image, the other ones follow with -d; @ are the paths that the
- * input names, and + the folder to extract to. */
+ * input names, and + the folder to extract to; +/ begins the path of a file there. */
 static const struct {
     enum output_kind kind;
     const char *words;
@@ -110,17 +110,28 @@ static const struct {
     {TEXT, "picture --by owner --order 4 %"},
     {TEXT, "picture --by heatmap --sort logical --format svg %"},
     {TEXT, "report -j 2 %"},
+    {TEXT, "map --used %"},
+    {JSON, "map --used --json %"},
+    {JSON, "free --json %"},
+    {TEXT, "copy --bmap -C + %"},
+    {TEXT, "copy --history -f qcow2 -C + %"},
+    {TEXT, "copy -f qcow2 --compress -C + %"},
+    {TEXT, "metadump -c 1 -f +/dump %"},
+    {JSON, "metadump --json --checksums -f +/dump %"},
+    {JSON, "metadump --json --sanitize --name-key /proc/sys/kernel/ostype -f +/dump %"},
 };
 
 enum {
     LINES = sizeof lines / sizeof *lines,
     WORDS = 48,
     OUTPUT_AT_MOST = 8 << 20, /* writing more fails, as on a full disk */
+    COPY_AT_MOST = 256 << 20, /* the same for copies, which mostly consist of holes */
 };
 
 /* The command line in words. */
 struct arguments {
     char text[512];
+    char file[96];
     char images[PACKED_DEVICES][32];
     char *words[WORDS + 1];
     int count;
@@ -147,6 +158,14 @@ static void add_images(struct arguments *arguments, const struct packed_image *i
     }
 }
 
+/* A command makes the file, but not the folder. */
+static void add_file(struct arguments *arguments, const char *name)
+{
+    mkdir(folder, 0700);
+    snprintf(arguments->file, sizeof arguments->file, "%s%s", folder, name);
+    add_word(arguments, arguments->file);
+}
+
 static void make_arguments(struct arguments *arguments, struct packed_image *image)
 {
     /* A process that has entered the sandbox cannot leave it for the next input. */
@@ -162,6 +181,8 @@ static void make_arguments(struct arguments *arguments, struct packed_image *ima
             add_images(arguments, image);
         else if (strcmp(word, "+") == 0)
             add_word(arguments, folder);
+        else if (*word == '+')
+            add_file(arguments, word + 1);
         else if (*word != '@')
             add_word(arguments, word);
         for (unsigned i = 0; *word == '@' && i < image->operand_count; i++)
@@ -246,7 +267,7 @@ static int run_captured(struct arguments *arguments)
     fflush(stdout);
     int kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     dup2(sink, STDOUT_FILENO);
-    limit_output(OUTPUT_AT_MOST);
+    limit_output(strcmp(arguments->words[1], "copy") == 0 ? COPY_AT_MOST : OUTPUT_AT_MOST);
     optind = 0; /* getopt_long() starts again */
     int status = program_main(arguments->count, arguments->words);
     fflush(stdout);
@@ -279,7 +300,9 @@ void fuzz_program(const uint8_t *data, size_t size)
     int status = run_captured(&arguments);
     check_output(lines[image->command % LINES].words, lines[image->command % LINES].kind);
     check_status(arguments.words[1], status);
-    if (strstr(lines[image->command % LINES].words, " + %"))
+    if (strstr(lines[image->command % LINES].words, "--sanitize"))
+        fuzz_check_dump(image, arguments.file);
+    if (strchr(lines[image->command % LINES].words, '+'))
         nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     if (next_descriptor() != descriptor)
         fuzz_fail("a file is left open");

@@ -92,6 +92,10 @@ uint8_t *packed_block(const struct packed_image *image, const struct packed_plac
  * large files small: to read a hole of exabytes is what the image asks for, and no bug. */
 void packed_mend(const struct packed_image *image, bool bound);
 
+/** Fails if a sanitized metadump of the image, in a file that need not exist, has a name of a file
+ * of more than a few bytes. */
+void fuzz_check_dump(const struct packed_image *image, const char *path);
+
 /** Changes an input, mostly single members of structures on disk. Returns its new size. */
 size_t packed_mutate(uint8_t *data, size_t size, size_t room, unsigned seed);
 
