@@ -114,7 +114,8 @@ def secrets(case):
             with open(full, "rb") as file:
                 found.add(file.read(32))
     case.history.detach()
-    return {secret for secret in found if len(secret) > 4 and secret.strip(b"\0")} - {b"default"}
+    # beginnings that are zeros but for a few bytes occur by chance
+    return {secret for secret in found if len(secret.strip(b"\0")) > 4} - {b"default"}
 
 
 def compare_secrets(case, dump):
