@@ -339,6 +339,10 @@ uint64_t bw_device_reader_size(const struct bw_device_reader *reader);
 struct bw_error *bw_device_reader_read(const struct bw_device_reader *reader, uint64_t offset,
                                        void *buffer, uint32_t length);
 
+/** Announces that a range will be read, so that reading it may begin now. */
+void bw_device_reader_advise(const struct bw_device_reader *reader, uint64_t offset,
+                             uint64_t length);
+
 /** Frees it; NULL is allowed. */
 void bw_device_reader_close(struct bw_device_reader *reader);
 

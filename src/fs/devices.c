@@ -207,6 +207,14 @@ struct bw_error *bw_device_reader_read(const struct bw_device_reader *reader, ui
     return request.error;
 }
 
+void bw_device_reader_advise(const struct bw_device_reader *reader, uint64_t offset,
+                             uint64_t length)
+{
+    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
+    const struct bw_range range = {offset, length};
+    bw_wind_advise(&frame, reader->top, &range, 1, 0);
+}
+
 void bw_device_reader_close(struct bw_device_reader *reader)
 {
     free(reader);

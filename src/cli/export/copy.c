@@ -96,11 +96,15 @@ static struct bw_error *read_piece(struct copy *copy, uint64_t offset, uint8_t *
     return NULL;
 }
 
+/* The next piece is read while the last one is written. */
 static struct bw_error *copy_extent(struct copy *copy, const struct extent *extent)
 {
     for (uint64_t at = extent->start, length; at < extent->end; at += length) {
         length = extent->end - at < BUFFER ? extent->end - at : BUFFER;
         BW_TRY(read_piece(copy, at, copy->buffer, (uint32_t)length));
+        const uint64_t rest = extent->end - at - length;
+        if (rest)
+            bw_device_reader_advise(copy->reader, at + length, rest < BUFFER ? rest : BUFFER);
         BW_TRY(copy_target_add(&copy->target, at, copy->buffer, (size_t)length));
         cmd_progress_add(length);
     }
