@@ -43,6 +43,9 @@ struct bw_fileinfo {
     const char *user;
     /** name of the group in the image's own /etc/group; absent if it has none */
     const char *group;
+    /** number of its extents, as 'du' counts them; 0 if its data are inline */
+    uint64_t extent_count;
+    uint64_t disk; /**< stored bytes of its extents, whole and compressed, as 'du' counts them */
 };
 
 /** Version 2, Evolving/Evolving/Common: a device of the file system. */

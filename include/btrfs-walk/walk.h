@@ -64,6 +64,8 @@ enum bw_walk_order {
     BW_WALK_BY_BYTES, /**< by allocated bytes */
     BW_WALK_BY_UID,
     BW_WALK_BY_GID,
+    BW_WALK_BY_EXTENTS, /**< by the number of extents, as in struct bw_du_entry */
+    BW_WALK_BY_DISK,    /**< by the stored bytes of extents, as there */
 };
 
 /** Whether a walk enters nested subvolumes. Subvolumes that it does not enter are listed as empty

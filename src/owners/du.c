@@ -13,6 +13,7 @@
 #include "base/struct_size.h"
 #include "btree/scan.h"
 #include "btrfs-walk/space.h"
+#include "data/extent_sums.h"
 #include "fs/fs.h"
 #include "owners/file_list.h"
 #include "base/range_set.h"
@@ -258,11 +259,6 @@ struct sums {
     uint64_t shared_id; /* of a file: does not depend on the order of its ranges */
 };
 
-/* An extent that the current file uses. */
-struct used_extent {
-    uint64_t address, stored;
-};
-
 /* A part of an extent of which all references are from this file: if one of them is on a shared
  * way, all are shared. */
 struct split_part {
@@ -288,9 +284,7 @@ struct du {
     const struct bw_wanted_file *file; /* that the parts and extents are of */
     struct split_part *parts;
     size_t part_count, part_capacity;
-    struct used_extent *extents;
-    size_t extent_count, extent_capacity;
-    uint64_t next_offset, next_address; /* end of the last part; 0: none */
+    struct bw_extent_sums extents;
 };
 
 /* The addresses to look up. */
@@ -399,28 +393,14 @@ static struct bw_error *settle_parts(struct du *du)
     return NULL;
 }
 
-/* Extents of a file that are kept. */
-enum { MOST_EXTENTS = 1 << 20 };
-
-/* An extent of which the file uses several parts is stored once; in a file with more extents than
- * are kept, perhaps more often. */
-static void settle_extents(struct du *du)
-{
-    uint64_t stored = 0;
-    if (du->extent_count > 1)
-        qsort(du->extents, du->extent_count, sizeof *du->extents, bw_compare_first);
-    for (size_t i = 0; i < du->extent_count; i++)
-        if (!i || du->extents[i].address != du->extents[i - 1].address)
-            stored += du->extents[i].stored;
-    if (du->extent_count)
-        du->sums[du->file->number].disk += stored;
-    du->extent_count = 0;
-}
-
 /* The file that the parts and extents are of is at its end. */
 static struct bw_error *settle(struct du *du)
 {
-    settle_extents(du);
+    if (du->file) {
+        bw_extent_sums_end(&du->extents);
+        du->sums[du->file->number].pieces = du->extents.extent_count;
+        du->sums[du->file->number].disk = du->extents.disk;
+    }
     return settle_parts(du);
 }
 
@@ -429,28 +409,6 @@ static struct bw_error *add_part(struct du *du, uint64_t extent, const struct bw
     if (!BW_ARRAY_RESERVE(du->parts, du->part_count, du->part_capacity))
         return bw_error_no_memory();
     du->parts[du->part_count++] = (struct split_part){extent, *range, du->way[0]};
-    return NULL;
-}
-
-/* Parts that follow each other in the file and on the disk are one piece, as in filefrag(8): holes
- * between them may be missing on the disk, too. The end of compressed data on the disk is the end
- * of the whole extent. */
-static struct bw_error *add_extent(struct du *du, uint64_t offset,
-                                   const struct bw_file_extent *extent)
-{
-    const bool plain = extent->compression == BW_COMPRESS_NONE;
-    const uint64_t begin = extent->disk_bytenr + (plain ? extent->offset : 0);
-    struct sums *sums = &du->sums[du->file->number];
-    if (du->extent_count == MOST_EXTENTS)
-        settle_extents(du);
-    if (!BW_ARRAY_RESERVE(du->extents, du->extent_count, du->extent_capacity))
-        return bw_error_no_memory();
-    du->extents[du->extent_count++] =
-        (struct used_extent){extent->disk_bytenr, extent->disk_num_bytes};
-    sums->pieces += !du->next_address || (begin != du->next_address &&
-                                          begin != du->next_address + (offset - du->next_offset));
-    du->next_offset = offset + extent->num_bytes;
-    du->next_address = begin + (plain ? extent->num_bytes : extent->disk_num_bytes);
     return NULL;
 }
 
@@ -485,9 +443,10 @@ static struct bw_error *on_extent(void *context, const struct bw_wanted_file *fi
     if (du->file != file) {
         BW_TRY(settle(du));
         du->file = file;
-        du->next_address = 0;
+        bw_extent_sums_begin(&du->extents);
     }
-    BW_TRY(add_extent(du, offset, extent));
+    if (!bw_extent_sums_add(&du->extents, offset, extent))
+        return bw_error_no_memory();
     du->sums[file->number].total += extent->num_bytes;
     if (du->sharing_unknown)
         return NULL;
@@ -635,7 +594,7 @@ struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
     sharing_destroy(du.sharing);
     bw_range_set_free(&du.ranges);
     free(du.parts);
-    free(du.extents);
+    bw_extent_sums_free(&du.extents);
     free(du.around);
     free(du.sums);
     return error;

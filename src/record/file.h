@@ -16,6 +16,7 @@ enum {
     BW_FILE_NEEDS_INODE = 1,       /**< its INODE_ITEM */
     BW_FILE_NEEDS_COMPRESSION = 2, /**< its BW_COMPRESSION_PROPERTY; implies the inode */
     BW_FILE_NEEDS_USER_NAMES = 4,  /**< the names of its owner and group; implies the inode */
+    BW_FILE_NEEDS_EXTENTS = 8,     /**< the sums of its extents; implies the inode */
 };
 
 /** A file. All pointers are views that end with the call they are passed to. */
@@ -29,7 +30,8 @@ struct bw_walked_file {
     const char *compression; /**< value of the property, not terminated; NULL: none, or not needed
                               */
     size_t compression_length;
-    const char *user, *group; /**< names of its owner and group; NULL: none, or not needed */
+    const char *user, *group;    /**< names of its owner and group; NULL: none, or not needed */
+    uint64_t extent_count, disk; /**< sums of its extents; 0: none, or not needed */
 };
 
 #endif

@@ -464,8 +464,11 @@ unsigned bw_rows_needs(const struct bw_rows *rows)
     const uint64_t user_names = UINT64_C(1) << BW_fileinfo_user | UINT64_C(1) << BW_fileinfo_group;
     const unsigned compression =
         rows->members >> BW_fileinfo_compression & 1 ? BW_FILE_NEEDS_COMPRESSION : 0;
+    const uint64_t extents = UINT64_C(1) << BW_fileinfo_extent_count | UINT64_C(1)
+                                                                           << BW_fileinfo_disk;
     return more ? BW_FILE_NEEDS_INODE | compression |
-                      (rows->members & user_names ? BW_FILE_NEEDS_USER_NAMES : 0)
+                      (rows->members & user_names ? BW_FILE_NEEDS_USER_NAMES : 0) |
+                      (rows->members & extents ? BW_FILE_NEEDS_EXTENTS : 0)
                 : 0;
 }
 

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/human.h"
+#include "data/extent_sums.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
 #include "fs/lookup.h"
@@ -59,6 +60,8 @@ struct bw_collector {
     size_t order_capacity;
     struct bw_inode_attributes *attributes;
     size_t attributes_capacity;
+    uint64_t *numbers; /* of the attributes, if extents are needed */
+    struct bw_extent_counts *extents;
     struct bw_buffer path;
 };
 
@@ -90,6 +93,8 @@ void bw_collector_destroy(struct bw_collector *collector)
     free(collector->items);
     free(collector->order);
     free(collector->attributes);
+    free(collector->numbers);
+    free(collector->extents);
     free(collector);
 }
 
@@ -278,23 +283,46 @@ static void choose_full(struct bw_collector *collector)
         collector->full *= 2;
 }
 
+static struct bw_error *reserve_attributes(struct bw_collector *collector)
+{
+    const size_t room = collector->capacity;
+    if (room > collector->attributes_capacity) {
+        free(collector->attributes);
+        free(collector->numbers);
+        free(collector->extents);
+        collector->attributes = malloc(room * sizeof *collector->attributes);
+        collector->numbers = malloc(room * sizeof *collector->numbers);
+        collector->extents = malloc(room * sizeof *collector->extents);
+        collector->attributes_capacity = room;
+    }
+    if (collector->attributes && collector->numbers && collector->extents)
+        return NULL;
+    collector->attributes_capacity = 0;
+    return bw_error_no_memory();
+}
+
+static struct bw_error *count_extents(struct bw_collector *collector,
+                                      const struct bw_task_scope *scope, size_t count)
+{
+    if (!count || !(collector->writer->needs & BW_FILE_NEEDS_EXTENTS))
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        collector->numbers[i] = collector->attributes[i].number;
+    return bw_extent_counts_find(scope->fs, scope->tree, scope->lost_blocks, collector->numbers,
+                                 count, collector->extents);
+}
+
 static struct bw_error *look_up(struct bw_collector *collector, const struct bw_task_scope *scope)
 {
     BW_TRY(reserve_order(collector));
-    if (collector->capacity > collector->attributes_capacity) {
-        free(collector->attributes);
-        collector->attributes = malloc(collector->capacity * sizeof *collector->attributes);
-        collector->attributes_capacity = collector->attributes ? collector->capacity : 0;
-    }
-    if (!collector->attributes)
-        return bw_error_no_memory();
+    BW_TRY(reserve_attributes(collector));
     size_t count = prepare_attributes(collector, sort(collector));
     collector->query.lost_blocks = scope->lost_blocks;
     BW_TRY(bw_inode_query_run(&collector->query, scope->tree, collector->attributes, count));
     for (size_t i = 0; i < count; i++)
         complain_of(scope, &collector->attributes[i]);
     choose_full(collector);
-    return NULL;
+    return count_extents(collector, scope, count);
 }
 
 /* Rows. */
@@ -308,6 +336,10 @@ static void set_attributes(const struct bw_collector *collector, const struct ro
         file->inode ? bw_user_names_user(collector->writer->user_names, file->inode->uid) : NULL;
     file->group =
         file->inode ? bw_user_names_group(collector->writer->user_names, file->inode->gid) : NULL;
+    if (collector->writer->needs & BW_FILE_NEEDS_EXTENTS) {
+        file->extent_count = collector->extents[row->attributes].extent_count;
+        file->disk = collector->extents[row->attributes].disk;
+    }
     file->compression = NULL;
     file->compression_length = 0;
     if (attributes->compression_state == BW_ITEM_FOUND) {

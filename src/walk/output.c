@@ -8,6 +8,7 @@
 #include "base/escape.h"
 #include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/walk.h"
+#include "data/extent_sums.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
 #include "record/rows.h"
@@ -214,8 +215,8 @@ struct sort_header {
 
 /* The sort keys, by enum bw_walk_order. */
 static const struct {
-    enum { NUMBER, SMALL_NUMBER, TIME, PATH, NAME, INODE } kind;
-    size_t member; /* of struct bw_inode */
+    enum { NUMBER, SMALL_NUMBER, TIME, PATH, NAME, INODE, EXTENTS } kind;
+    size_t member; /* of struct bw_inode; with EXTENTS, of struct bw_walked_file */
 } keys[] = {
     [BW_WALK_BY_PATH] = {PATH, 0},
     [BW_WALK_BY_NAME] = {NAME, 0},
@@ -231,6 +232,8 @@ static const struct {
     [BW_WALK_BY_ATIME] = {TIME, offsetof(struct bw_inode, atime)},
     [BW_WALK_BY_CTIME] = {TIME, offsetof(struct bw_inode, ctime)},
     [BW_WALK_BY_OTIME] = {TIME, offsetof(struct bw_inode, otime)},
+    [BW_WALK_BY_EXTENTS] = {EXTENTS, offsetof(struct bw_walked_file, extent_count)},
+    [BW_WALK_BY_DISK] = {EXTENTS, offsetof(struct bw_walked_file, disk)},
 };
 
 bool bw_order_is_known(enum bw_walk_order order)
@@ -246,9 +249,12 @@ static bool has_bytes(enum bw_walk_order order)
 /* Times before 1970 come first. */
 static uint64_t number_of(enum bw_walk_order order, const struct bw_walked_file *file)
 {
-    const void *member = (const char *)file->inode + keys[order].member;
+    const void *member =
+        (const char *)(keys[order].kind == EXTENTS ? (const void *)file : file->inode) +
+        keys[order].member;
     switch (keys[order].kind) {
     case NUMBER:
+    case EXTENTS:
         return *(const uint64_t *)member;
     case SMALL_NUMBER:
         return *(const uint32_t *)member;
@@ -292,8 +298,10 @@ struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner,
 {
     const enum bw_walk_order order = options->order;
     const bool by_name = has_bytes(order) || keys[order].kind == INODE;
+    const unsigned needs = (by_name ? 0 : BW_FILE_NEEDS_INODE) |
+                           (keys[order].kind == EXTENTS ? BW_FILE_NEEDS_EXTENTS : 0);
     return (struct bw_file_writer){.append = append_sortable,
-                                   .needs = inner->needs | (by_name ? 0 : BW_FILE_NEEDS_INODE),
+                                   .needs = inner->needs | needs,
                                    .user_names = inner->user_names,
                                    .order = order,
                                    .reverse = options->reverse,
@@ -416,6 +424,7 @@ struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs
                                      const struct bw_user_names *user_names)
 {
     struct bw_inode_query query = {.fs = fs};
+    struct bw_extent_counts extents = {0};
     struct bw_walked_file file = {.path = entry->path,
                                   .path_length = entry->path_length,
                                   .subvolume = bw_subvolume_id(entry->place.subvolume),
@@ -432,6 +441,11 @@ struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs
     if (bw_rows_needs(stream->rows) & BW_FILE_NEEDS_COMPRESSION && !entry->no_compression &&
         file.number != BW_EMPTY_DIRECTORY)
         error = find_compression(&query, entry, &file);
+    if (!error && bw_rows_needs(stream->rows) & BW_FILE_NEEDS_EXTENTS)
+        error = bw_extent_counts_find(fs, &entry->place.subvolume->tree, NULL, &file.number, 1,
+                                      &extents);
+    file.extent_count = extents.extent_count;
+    file.disk = extents.disk;
     if (!error)
         error = write_row(stream, &file);
     bw_inode_query_free(&query);

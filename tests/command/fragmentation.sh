@@ -52,4 +52,19 @@ expect "extents of directories" 0 - du -s -o extent_count,disk,files \
 holds "are sums" [ "$(cat "$WORK/out")" = $'35\t2240512\t40' ]
 expect "the most fragmented file" 0 - du --top 1 --sort -extent_count --type f -o path "$clones"
 holds "comes first" [ "$(cat "$WORK/out")" = /volume/zstd-parts ]
+
+# walk and ls have the same columns as du.
+for name in data-shapes data-clones; do
+    expect "du of $name" 0 - du --type f -o extent_count,disk,path "$fixtures/$name/dev1.img"
+    sort "$WORK/out" > "$WORK/du"
+    expect "walk of $name" 0 - walk -o extent_count,disk,path "$fixtures/$name/dev1.img"
+    is "the same as du" "$(sort "$WORK/out" | cksum)" "$(cksum < "$WORK/du")"
+    expect "sorted" 0 - walk --sort -extent_count -o extent_count "$fixtures/$name/dev1.img"
+    is "by number of extents" "$(cat "$WORK/out")" "$(cut -f 1 "$WORK/du" | sort -rn)"
+    expect "sorted" 0 - walk --sort disk -o path "$fixtures/$name/dev1.img"
+    is "by stored bytes" "$(head -n 1 "$WORK/out")" \
+        "$(sort -k 2,2n -t $'\t' -s "$WORK/du" | grep -Fm 1 "$(head -n 1 "$WORK/out")" | cut -f 3)"
+done
+expect "ls" 0 - ls -o extent_count,disk,path "$clones" /plain-clone
+is "ls: the same as du" "$(cat "$WORK/out")" $'3\t405504\t/plain-clone'
 finish

@@ -35,7 +35,8 @@ static const char *const orders[] = {
     [BW_WALK_BY_OTIME] = "otime",     [BW_WALK_BY_GENERATION] = "generation",
     [BW_WALK_BY_TRANSID] = "transid", [BW_WALK_BY_INODE] = "inode",
     [BW_WALK_BY_LINKS] = "nlink",     [BW_WALK_BY_UID] = "uid",
-    [BW_WALK_BY_GID] = "gid",         NULL};
+    [BW_WALK_BY_GID] = "gid",         [BW_WALK_BY_EXTENTS] = "extent_count",
+    [BW_WALK_BY_DISK] = "disk",       NULL};
 
 /* A '-' before the word reverses the order. */
 static struct bw_error *store_order(void *target, const struct cmd_option *option,

@@ -98,6 +98,9 @@ static void test_columns(void **state)
     file.compression = "zstd";
     file.compression_length = 4;
     check_columns("compression", &file, "zstd\n");
+    file.extent_count = 3;
+    file.disk = 8192;
+    check_columns("extent_count,disk", &file, "3\t8192\n");
 }
 
 static void test_separators(void **state)
