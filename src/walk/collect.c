@@ -62,6 +62,7 @@ struct bw_collector {
     size_t attributes_capacity;
     uint64_t *numbers; /* of the attributes, if extents are needed */
     struct bw_extent_counts *extents;
+    size_t extents_capacity; /* of the last two */
     struct bw_buffer path;
 };
 
@@ -285,20 +286,12 @@ static void choose_full(struct bw_collector *collector)
 
 static struct bw_error *reserve_attributes(struct bw_collector *collector)
 {
-    const size_t room = collector->capacity;
-    if (room > collector->attributes_capacity) {
+    if (collector->capacity > collector->attributes_capacity) {
         free(collector->attributes);
-        free(collector->numbers);
-        free(collector->extents);
-        collector->attributes = malloc(room * sizeof *collector->attributes);
-        collector->numbers = malloc(room * sizeof *collector->numbers);
-        collector->extents = malloc(room * sizeof *collector->extents);
-        collector->attributes_capacity = room;
+        collector->attributes = malloc(collector->capacity * sizeof *collector->attributes);
+        collector->attributes_capacity = collector->attributes ? collector->capacity : 0;
     }
-    if (collector->attributes && collector->numbers && collector->extents)
-        return NULL;
-    collector->attributes_capacity = 0;
-    return bw_error_no_memory();
+    return collector->attributes ? NULL : bw_error_no_memory();
 }
 
 static struct bw_error *count_extents(struct bw_collector *collector,
@@ -306,6 +299,15 @@ static struct bw_error *count_extents(struct bw_collector *collector,
 {
     if (!count || !(collector->writer->needs & BW_FILE_NEEDS_EXTENTS))
         return NULL;
+    if (count > collector->extents_capacity) {
+        free(collector->numbers);
+        free(collector->extents);
+        collector->numbers = malloc(count * sizeof *collector->numbers);
+        collector->extents = malloc(count * sizeof *collector->extents);
+        collector->extents_capacity = collector->numbers && collector->extents ? count : 0;
+    }
+    if (!collector->extents_capacity)
+        return bw_error_no_memory();
     for (size_t i = 0; i < count; i++)
         collector->numbers[i] = collector->attributes[i].number;
     return bw_extent_counts_find(scope->fs, scope->tree, scope->lost_blocks, collector->numbers,
