@@ -191,6 +191,49 @@ static struct bw_loss assess_node(struct bw_completeness *completeness,
     return sum;
 }
 
+static int by_address(const void *a, const void *b)
+{
+    const struct bw_range *left = a, *right = b;
+    return (left->address > right->address) - (left->address < right->address);
+}
+
+/* Lists the blocks that the nodes of a batch refer to, and the index lacks, in ascending order. */
+static size_t list_absent(const struct bw_completeness *completeness,
+                          const struct bw_block_pointer *pointers,
+                          const struct bw_request *requests, size_t count, struct bw_range *ranges)
+{
+    const uint32_t length = completeness->reader.nodesize;
+    size_t listed = 0, kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct bw_node node = bw_node_view(requests[i].buffer, length);
+        for (uint32_t slot = 0; !requests[i].error && slot < node.item_count; slot++) {
+            const struct bw_block_pointer child = bw_tree_child_pointer(&pointers[i], &node, slot);
+            if (!find_promised(completeness, &child))
+                ranges[listed++] = (struct bw_range){child.bytenr, length};
+        }
+    }
+    if (listed)
+        qsort(ranges, listed, sizeof *ranges, by_address);
+    for (size_t i = 0; i < listed; i++)
+        if (!kept || ranges[kept - 1].address != ranges[i].address)
+            ranges[kept++] = ranges[i];
+    return kept;
+}
+
+/* Announces all copies of these blocks. Most were overwritten, so every copy is tried. */
+static void announce_absent(const struct bw_completeness *completeness,
+                            const struct bw_block_pointer *pointers,
+                            const struct bw_request *requests, size_t count)
+{
+    enum { COPIES = 2 };
+    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(completeness->reader.top));
+    BW_AUTO_FREE struct bw_range *ranges = calloc(count * BW_MAX_CHILDREN + 1, sizeof *ranges);
+    const size_t absent = ranges ? list_absent(completeness, pointers, requests, count, ranges) : 0;
+    frame.metadata = true;
+    for (unsigned copy = 1; absent && copy <= COPIES; copy++)
+        bw_wind_advise(&frame, completeness->reader.top, ranges, absent, copy);
+}
+
 /* A level that is being processed. */
 struct level {
     struct bw_completeness *completeness;
@@ -217,8 +260,10 @@ static void assess_batch(void *context, unsigned worker, size_t task)
                                        buffer + i * completeness->reader.nodesize);
         requests[i].keep = false;
     }
-    if (buffer)
+    if (buffer) {
         bw_blocks_read(&completeness->reader, requests, count);
+        announce_absent(completeness, pointers, requests, count);
+    }
     for (size_t i = 0; buffer && i < count; i++) {
         completeness->losses[begin + i] =
             requests[i].error ? lost : assess_node(completeness, &pointers[i], requests[i].buffer);

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "servers/range_cache.h"
 #include "servers/helper.h"
 
 const bool bw_connection_is_built = true;
@@ -206,7 +207,8 @@ enum {
     ATTEMPTS = 5,
     FIRST_PAUSE = 100, /* milliseconds before the second attempt; doubled with each */
     HANDLES = 4,
-    BUSY = 16, /* requests of a handle that qemu-nbd and nbdkit work on at a time */
+    BUSY = 16,       /* requests of a handle that qemu-nbd and nbdkit work on at a time */
+    FETCH = 1 << 20, /* largest part of a range that is requested ahead */
 };
 
 struct bw_connection {
@@ -229,6 +231,7 @@ struct bw_connection {
     bool polling;          /* one thread does */
     bool finished;         /* the reads of a call are complete, and its thread was not woken yet */
     int wake;              /* an event, for the thread that polls */
+    struct bw_range_cache cache;
 };
 
 /* Connecting. */
@@ -334,6 +337,7 @@ void bw_connection_close(struct bw_connection *connection)
     for (unsigned i = 0; i < connection->handle_count; i++)
         connection->nbd.aio_disconnect(connection->handles[i], 0);
     close_handles(connection);
+    bw_range_cache_free(&connection->cache);
     if (connection->wake >= 0)
         close(connection->wake);
     pthread_cond_destroy(&connection->changed);
@@ -370,11 +374,19 @@ static void wake_poller(const struct bw_connection *connection)
         return;
 }
 
+/* Ranges on the way will not arrive. */
+static void end_ranges(struct bw_connection *connection)
+{
+    for (size_t i = 0; i < connection->cache.count; i++)
+        connection->cache.ranges[i]->read.done = true;
+}
+
 static void end_connection(struct bw_connection *connection, const char *why)
 {
     free(connection->reason);
     connection->reason = strdup(why);
     close_handles(connection);
+    end_ranges(connection);
     connection->epoch++;
     wake_poller(connection);
     pthread_cond_broadcast(&connection->changed);
@@ -426,12 +438,6 @@ static bool reconnect(struct bw_connection *connection)
 }
 
 /* Reading. */
-
-/* A call of bw_connection_read(). */
-struct bw_connection_call {
-    struct bw_connection *connection;
-    size_t left; /* reads that were not answered yet */
-};
 
 /* Called by libnbd, with the lock held. A read that was cut off is not answered by that. */
 static int note_answer(void *context, int *problem)
@@ -571,6 +577,91 @@ unsigned bw_connection_read(struct bw_connection *connection, struct bw_connecti
     return made;
 }
 
+/* Ranges that are kept. */
+
+void bw_connection_advise(struct bw_connection *connection, uint64_t offset, uint64_t length,
+                          bool stays)
+{
+    const struct bw_connection_facts *facts = &connection->facts;
+    const uint32_t most = facts->maximum < FETCH ? facts->maximum : FETCH - FETCH % facts->minimum;
+    uint64_t end = offset > facts->size            ? 0
+                   : length > facts->size - offset ? facts->size
+                                                   : offset + length;
+    struct bw_cached_range *range;
+    offset -= offset % facts->minimum;
+    end += (facts->minimum - end % facts->minimum) % facts->minimum;
+    pthread_mutex_lock(&connection->lock);
+    while (offset < end && connection->handle_count &&
+           (range = bw_range_cache_add(&connection->cache, &offset, end, most))) {
+        range->call = (struct bw_connection_call){connection, 1};
+        range->read.call = &range->call;
+        range->read.problem = ENOTCONN;
+        range->left = range->read.length;
+        range->stays = stays;
+        send_reads(connection, &range->read, 1);
+    }
+    pthread_mutex_unlock(&connection->lock);
+}
+
+void bw_connection_keep(struct bw_connection *connection, uint64_t offset, uint32_t length,
+                        const uint8_t *bytes)
+{
+    const uint64_t start = offset, end = offset + length;
+    struct bw_cached_range *range;
+    pthread_mutex_lock(&connection->lock);
+    while (offset < end && (range = bw_range_cache_add(&connection->cache, &offset, end, length))) {
+        memcpy(range->bytes, bytes + (range->read.offset - start), range->read.length);
+        range->read.done = range->stays = true;
+    }
+    pthread_mutex_unlock(&connection->lock);
+}
+
+bool bw_connection_has(struct bw_connection *connection, uint64_t offset, uint32_t length)
+{
+    pthread_mutex_lock(&connection->lock);
+    const bool has = bw_range_cache_has(&connection->cache, offset, length);
+    pthread_mutex_unlock(&connection->lock);
+    return has;
+}
+
+/* Copies the part of a range that is in one range of the cache; returns its length, or 0 if it
+ * could not be read. The lock is held, but not while copying. */
+static uint32_t take_from(struct bw_connection *connection, struct bw_cached_range *range,
+                          uint64_t offset, uint32_t length, uint8_t *buffer)
+{
+    const uint64_t inside = offset - range->read.offset, rest = range->read.length - inside;
+    uint32_t taken = rest < length ? (uint32_t)rest : length;
+    range->users++;
+    range->hit = true;
+    while (!range->read.done)
+        await_answers(connection);
+    const bool failed = range->read.problem;
+    if (!failed) {
+        pthread_mutex_unlock(&connection->lock);
+        memcpy(buffer, range->bytes + inside, taken);
+        pthread_mutex_lock(&connection->lock);
+    }
+    range->left -= range->left < taken ? range->left : taken;
+    if (--range->users == 0 && (failed || (!range->left && !range->stays)))
+        bw_range_cache_remove(&connection->cache, range);
+    return failed ? 0 : taken;
+}
+
+bool bw_connection_take(struct bw_connection *connection, uint64_t offset, uint32_t length,
+                        uint8_t *buffer)
+{
+    uint32_t done = 0, taken = 1;
+    pthread_mutex_lock(&connection->lock);
+    while (done < length && taken) {
+        struct bw_cached_range *range = bw_range_cache_find(&connection->cache, offset + done);
+        taken =
+            range ? take_from(connection, range, offset + done, length - done, buffer + done) : 0;
+        done += taken;
+    }
+    pthread_mutex_unlock(&connection->lock);
+    return done == length;
+}
+
 struct bw_error *bw_connection_lost(struct bw_connection *connection)
 {
     pthread_mutex_lock(&connection->lock);
@@ -615,6 +706,31 @@ unsigned bw_connection_read(struct bw_connection *connection, struct bw_connecti
 {
     (void)connection, (void)reads, (void)count;
     return 0;
+}
+
+void bw_connection_advise(struct bw_connection *connection, uint64_t offset, uint64_t length,
+                          bool stays)
+{
+    (void)connection, (void)offset, (void)length, (void)stays;
+}
+
+void bw_connection_keep(struct bw_connection *connection, uint64_t offset, uint32_t length,
+                        const uint8_t *bytes)
+{
+    (void)connection, (void)offset, (void)length, (void)bytes;
+}
+
+bool bw_connection_has(struct bw_connection *connection, uint64_t offset, uint32_t length)
+{
+    (void)connection, (void)offset, (void)length;
+    return false;
+}
+
+bool bw_connection_take(struct bw_connection *connection, uint64_t offset, uint32_t length,
+                        uint8_t *buffer)
+{
+    (void)connection, (void)offset, (void)length, (void)buffer;
+    return false;
 }
 
 struct bw_error *bw_connection_lost(struct bw_connection *connection)

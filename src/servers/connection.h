@@ -31,6 +31,12 @@ struct bw_connection_facts {
     uint32_t maximum; /**< bytes of a read; at least 512, and a multiple of `minimum` */
 };
 
+/** For the connection's own use: reads that are waited for together. */
+struct bw_connection_call {
+    struct bw_connection *connection;
+    size_t left; /**< reads without a reply */
+};
+
 /** A read: the caller sets the first three members. */
 struct bw_connection_read {
     uint64_t offset; /**< see bw_connection_facts; offset + length is at most the size */
@@ -63,6 +69,27 @@ void bw_connection_limit(struct bw_connection *connection, unsigned timeout, uns
  * the connection was made again by this call. Safe from any thread. */
 unsigned bw_connection_read(struct bw_connection *connection, struct bw_connection_read *reads,
                             size_t count);
+
+/*
+ * Ranges of the image that are kept, at most 128 MiB of them.
+ */
+
+/** Requests a range that will be read soon, without waiting for it. It is kept until it was taken,
+ * or, if it `stays`, as bw_connection_keep() does. Ignored if too much is on the way already. */
+void bw_connection_advise(struct bw_connection *connection, uint64_t offset, uint64_t length,
+                          bool stays);
+
+/** Keeps the bytes of a range, which may be read again, as long as there is room. */
+void bw_connection_keep(struct bw_connection *connection, uint64_t offset, uint32_t length,
+                        const uint8_t *bytes);
+
+/** Whether a whole range is kept, or on the way. */
+bool bw_connection_has(struct bw_connection *connection, uint64_t offset, uint32_t length);
+
+/** Reads such a range; waits until it has arrived. False if it is not kept any more, or could not
+ * be read; then it must be read. */
+bool bw_connection_take(struct bw_connection *connection, uint64_t offset, uint32_t length,
+                        uint8_t *buffer);
 
 /** Why reads have failed with ENOTCONN; the caller's. */
 struct bw_error *bw_connection_lost(struct bw_connection *connection);

@@ -26,6 +26,8 @@ static void fake_read_all(const struct bw_frame *frame, struct bw_xlator *xlator
     (void)frame;
     struct fake_layer *fake = bw_xlator_private(xlator);
     fake->calls++;
+    if (fake->during_read)
+        fake->during_read(fake->context);
     for (size_t i = 0; i < count; i++)
         fake_read_one(fake, &requests[i]);
 }

@@ -32,6 +32,8 @@ struct fake_layer {
     unsigned hint_copy; /**< of the last one */
     size_t hint_count;
     size_t hint_calls;
+    void (*during_read)(void *context); /**< called by each read; may be NULL */
+    void *context;                      /**< for during_read() */
 };
 
 /** "test/device": a device with a size and no layer below. "test/logical": logical addresses, whose

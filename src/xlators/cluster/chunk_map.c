@@ -5,6 +5,7 @@
  * must be computed from parity, are handled piece by piece.
  */
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,8 +200,13 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, struct bw_xl
 
 /* The layer. */
 
+/* Counters of children, and remembered choices of copies. Others with the same hash share one. */
+enum { CHILDREN = 64, CHOICES = 256 };
+
 struct chunk_map {
     struct bw_layout layout;
+    atomic_uint_fast64_t awaited[CHILDREN]; /* bytes of data that threads wait for */
+    atomic_uint_fast64_t choices[CHOICES];  /* see preferred_copy() */
     const struct bw_stripe_source *stripes; /* NULL: there is no raid stripe tree, or it is not
                                                known yet */
 };
@@ -297,29 +303,87 @@ static unsigned first_copy(const struct bw_piece *piece, unsigned first, bool st
     return 0;
 }
 
-/* Data are read in long ranges by several threads: parts of this size come from each copy in turn,
- * so that all devices are busy. */
-enum { MIRROR_PART = 2 << 20 };
+/*
+ * Which copy of data to read. Data are read in long ranges by several threads. Parts of this size
+ * come from the device for which the fewest bytes are awaited, or from each in turn, so that all
+ * are busy. The choice is remembered, because reads have to go where they were announced.
+ */
+enum { MIRROR_PART = 2 << 20, COPY_BITS = 8 };
 
-/* The copy to read first if any will do. Two copies on one device would only make its head move,
- * and alternatives have numbers of their own. */
-static unsigned preferred_copy(const struct bw_frame *frame, const struct bw_piece *piece,
-                               uint64_t address)
+/* The beginning of a part. A batch, or announcement, is a part if it is not larger: a thread that
+ * reads from two devices waits for one after the other. */
+struct lead {
+    const struct bw_layout_chunk *chunk;
+    uint64_t address;
+};
+
+static uint64_t find_lead(struct lead *lead, const struct bw_piece *piece, uint64_t address)
 {
-    if (frame->metadata || piece->direct_copies < 2)
-        return 1;
+    if (lead->chunk != piece->chunk || address - lead->address >= MIRROR_PART)
+        *lead = (struct lead){piece->chunk, address};
+    return lead->address;
+}
+
+static atomic_uint_fast64_t *awaited_from(struct chunk_map *map, uint32_t child)
+{
+    return &map->awaited[child % CHILDREN];
+}
+
+/* Whether data can be read from any copy alike. Two copies on one device would only make its head
+ * move, and alternatives have numbers of their own. */
+static bool is_mirrored(const struct bw_frame *frame, const struct bw_piece *piece)
+{
     const struct bw_layout_stripe *first = bw_piece_stripe(piece, 1);
-    const unsigned copy = (unsigned)(address / MIRROR_PART % piece->direct_copies) + 1;
-    const struct bw_layout_stripe *chosen = bw_piece_stripe(piece, copy);
-    const bool apart = first->child != chosen->child;
-    return apart && first->alternatives <= 1 && chosen->alternatives <= 1 ? copy : 1;
+    bool mirrored = !frame->metadata && piece->direct_copies > 1;
+    for (unsigned copy = 1; mirrored && copy <= piece->direct_copies; copy++) {
+        const struct bw_layout_stripe *stripe = bw_piece_stripe(piece, copy);
+        mirrored = stripe->alternatives <= 1 && (copy == 1 || stripe->child != first->child);
+    }
+    return mirrored;
+}
+
+/* The copy on the device with the fewest awaited bytes, beginning with another one in each part. */
+static unsigned choose_device(struct chunk_map *map, const struct bw_piece *piece, uint64_t part)
+{
+    unsigned best = 0;
+    uint64_t least = UINT64_MAX;
+    for (unsigned i = 0; i < piece->direct_copies; i++) {
+        const unsigned copy = (unsigned)((part + i) % piece->direct_copies) + 1;
+        const uint32_t child = bw_piece_stripe(piece, copy)->child;
+        const uint64_t awaited =
+            child == BW_NO_CHILD
+                ? UINT64_MAX
+                : atomic_load_explicit(awaited_from(map, child), memory_order_relaxed);
+        if (!best || awaited < least) {
+            best = copy;
+            least = awaited;
+        }
+    }
+    return best;
+}
+
+/* The copy to read first if any will do. */
+static unsigned preferred_copy(const struct bw_frame *frame, struct chunk_map *map,
+                               const struct bw_piece *piece, uint64_t lead)
+{
+    if (!is_mirrored(frame, piece))
+        return 1;
+    const uint64_t part = lead / MIRROR_PART;
+    atomic_uint_fast64_t *choice = &map->choices[part % CHOICES];
+    const uint64_t known = atomic_load_explicit(choice, memory_order_relaxed);
+    const unsigned copy = (unsigned)(known & ((1U << COPY_BITS) - 1));
+    if (known >> COPY_BITS == part && copy && copy <= piece->direct_copies)
+        return copy;
+    const unsigned chosen = choose_device(map, piece, part);
+    atomic_store_explicit(choice, part << COPY_BITS | chosen, memory_order_relaxed);
+    return chosen;
 }
 
 /* The copy to read if any will do; 0 if it has to be computed. */
-static unsigned choose_copy(const struct bw_frame *frame, const struct bw_piece *piece,
-                            uint64_t address)
+static unsigned choose_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
+                            const struct bw_piece *piece, uint64_t lead)
 {
-    const unsigned first = preferred_copy(frame, piece, address);
+    const unsigned first = preferred_copy(frame, bw_xlator_private(xlator), piece, lead);
     const unsigned copy = first_copy(piece, first, false);
     if (copy || piece->chunk->profile->parity_stripes)
         return copy;
@@ -357,7 +421,7 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
 {
     const struct bw_piece_copy copy = bw_piece_split_copy(piece, whole->copy);
     const unsigned number =
-        copy.number ? copy.number : choose_copy(frame, piece, whole->address + done);
+        copy.number ? copy.number : choose_copy(frame, xlator, piece, whole->address + done);
     const struct bw_layout_stripe *stripe = stripe_of(piece, number);
     uint8_t *buffer = (uint8_t *)whole->buffer + done;
     probe_piece(frame, xlator, whole->address + done, whole->copy, piece, stripe);
@@ -396,7 +460,7 @@ static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlat
 
 /* The child that a request can be read from in one piece, and the address there; BW_NO_CHILD if it
  * cannot, and the request is completed. */
-static uint32_t locate(const struct bw_frame *frame, struct bw_xlator *xlator,
+static uint32_t locate(const struct bw_frame *frame, struct bw_xlator *xlator, struct lead *lead,
                        struct bw_request *request, uint64_t *address, uint8_t *image)
 {
     struct bw_piece piece;
@@ -405,7 +469,8 @@ static uint32_t locate(const struct bw_frame *frame, struct bw_xlator *xlator,
         return BW_NO_CHILD;
     const struct bw_piece_copy copy = bw_piece_split_copy(&piece, request->copy);
     const unsigned number =
-        copy.number ? copy.number : choose_copy(frame, &piece, request->address);
+        copy.number ? copy.number
+                    : choose_copy(frame, xlator, &piece, find_lead(lead, &piece, request->address));
     const struct bw_layout_stripe *stripe = stripe_of(&piece, number);
     if (!request->copy)
         request->copy_read = (uint8_t)number;
@@ -433,6 +498,8 @@ static void read_from_child(const struct bw_frame *frame, struct bw_xlator *xlat
 {
     struct bw_request parts[BW_BATCH], *wholes[BW_BATCH];
     const uint32_t child = located->children[first];
+    atomic_uint_fast64_t *awaited = awaited_from(bw_xlator_private(xlator), child);
+    uint64_t bytes = 0;
     size_t found = 0;
     for (size_t i = first; i < count; i++) {
         if (located->children[i] != child)
@@ -442,8 +509,11 @@ static void read_from_child(const struct bw_frame *frame, struct bw_xlator *xlat
         parts[found].copy = located->images[i];
         wholes[found++] = &requests[i];
         located->children[i] = BW_NO_CHILD;
+        bytes += requests[i].length;
     }
+    atomic_fetch_add_explicit(awaited, bytes, memory_order_relaxed);
     bw_wind(frame, bw_xlator_child(xlator, child), parts, found);
+    atomic_fetch_sub_explicit(awaited, bytes, memory_order_relaxed);
     for (size_t i = 0; i < found; i++)
         bw_request_answer(wholes[i], &parts[i]);
 }
@@ -452,9 +522,10 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
                        struct bw_request *requests, size_t count)
 {
     struct located located;
+    struct lead lead = {0};
     for (size_t i = 0; i < count; i++)
         located.children[i] =
-            locate(frame, xlator, &requests[i], &located.addresses[i], &located.images[i]);
+            locate(frame, xlator, &lead, &requests[i], &located.addresses[i], &located.images[i]);
     for (size_t i = 0; i < count; i++)
         if (located.children[i] != BW_NO_CHILD)
             read_from_child(frame, xlator, requests, count, i, &located);
@@ -504,27 +575,37 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
     return NULL;
 }
 
+/* Announces the beginning of a range that lies in one piece; returns its length, or 0 if it is
+ * nowhere. */
+static uint32_t advise_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
+                             struct lead *lead, uint64_t address, uint32_t length, unsigned copy)
+{
+    struct bw_piece piece;
+    BW_AUTO_ERROR struct bw_error *error = find(frame, xlator, address, length, &piece);
+    if (error)
+        return 0;
+    const struct bw_piece_copy wanted = bw_piece_split_copy(&piece, copy);
+    const unsigned number =
+        wanted.number ? wanted.number
+                      : choose_copy(frame, xlator, &piece, find_lead(lead, &piece, address));
+    const struct bw_layout_stripe *stripe = stripe_of(&piece, number);
+    const struct bw_range below = {stripe ? stripe->offset + piece.stripe_offset : 0, piece.length};
+    if (stripe && stripe->child != BW_NO_CHILD)
+        bw_wind_advise(frame, bw_xlator_child(xlator, stripe->child), &below, 1,
+                       image_of(stripe, wanted.alternative));
+    return piece.length;
+}
+
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count, unsigned copy)
 {
+    struct lead lead = {0};
     for (size_t i = 0; i < count; i++) {
         uint64_t address = ranges[i].address, end = address + ranges[i].length;
-        while (address < end) {
-            struct bw_piece piece;
-            uint32_t length = end - address > UINT32_MAX ? UINT32_MAX : (uint32_t)(end - address);
-            BW_AUTO_ERROR struct bw_error *error = find(frame, xlator, address, length, &piece);
-            if (error)
-                break;
-            const struct bw_piece_copy wanted = bw_piece_split_copy(&piece, copy);
-            const unsigned number =
-                wanted.number ? wanted.number : choose_copy(frame, &piece, address);
-            const struct bw_layout_stripe *stripe = stripe_of(&piece, number);
-            struct bw_range below = {stripe ? stripe->offset + piece.stripe_offset : 0,
-                                     piece.length};
-            if (stripe && stripe->child != BW_NO_CHILD)
-                bw_wind_advise(frame, bw_xlator_child(xlator, stripe->child), &below, 1,
-                               image_of(stripe, wanted.alternative));
-            address += piece.length;
+        for (uint32_t done = 1; address < end && done; address += done) {
+            const uint64_t left = end - address;
+            const uint32_t length = left > MIRROR_PART ? MIRROR_PART : (uint32_t)left;
+            done = advise_piece(frame, xlator, &lead, address, length, copy);
         }
     }
 }
@@ -568,9 +649,9 @@ const struct bw_xlator_class bw_cluster_chunk_map_class = {
         "crosses a stripe boundary is split. If a device is missing, or stale because it missed "
         "writes, the layer reads another copy, or computes the bytes from parity. If a copy is "
         "present but bad, features/verify requests the next one. File data with copies on "
-        "several devices are read from each device in turn, 2 MiB at a time, so that all devices "
-        "work at the same time. With the raid-stripe-tree "
-        "feature, the location of file data comes from that tree.\n\n"
+        "several devices are read from the device for which the fewest bytes are awaited, or from "
+        "each in turn, 2 MiB at a time, so that all devices work at the same time. With the "
+        "raid-stripe-tree feature, the location of file data comes from that tree.\n\n"
         "Every graph needs exactly one such layer. The layers below it are the devices of the "
         "file system, in any order. The list of chunks comes from the image.",
     .above = BW_ADDRESS_LOGICAL,

@@ -32,6 +32,7 @@ struct run {
     uint64_t offset; /* the range to read: all requests, widened for the server's alignment */
     size_t size;
     uint8_t *buffer; /* NULL: directly into the buffers of the requests */
+    bool kept;       /* one request, to be read from what the connection keeps */
     struct bw_connection_read *reads;
     size_t read_count;
 };
@@ -41,8 +42,9 @@ struct batch {
     const struct bw_frame *frame;
     struct bw_xlator *xlator;
     struct nbd *nbd;
-    struct bw_request *order[BW_BATCH]; /* sorted by offset */
+    struct bw_request *order[BW_BATCH]; /* sorted by offset; first those to be sent */
     size_t count;
+    size_t sent; /* number of requests to be sent to the server */
     struct run runs[BW_BATCH];
     size_t run_count;
     uint64_t start; /* for probes */
@@ -85,6 +87,22 @@ static bool is_inside(const struct nbd *nbd, const struct bw_request *request)
            request->address <= nbd->facts.size - request->length;
 }
 
+/* Moves the requests for what is kept, or on the way, to the end of the order. */
+static void move_kept(struct batch *batch)
+{
+    struct bw_request *kept[BW_BATCH];
+    size_t count = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        struct bw_request *request = batch->order[i];
+        if (bw_connection_has(batch->nbd->connection, request->address, request->length))
+            kept[count++] = request;
+        else
+            batch->order[batch->sent++] = request;
+    }
+    for (size_t i = 0; i < count; i++)
+        batch->order[batch->sent + i] = kept[i];
+}
+
 /* Completes requests beyond the end of the image, and removes them from the batch. */
 static void sort_requests(struct batch *batch, struct bw_request *requests, size_t count)
 {
@@ -97,6 +115,7 @@ static void sort_requests(struct batch *batch, struct bw_request *requests, size
                 batch->nbd->path, batch->nbd->facts.size, requests[i].address + requests[i].length);
     }
     bw_sort_by_address(batch->order, batch->count);
+    move_kept(batch);
 }
 
 static bool is_one_buffer(struct bw_request *const *requests, size_t count)
@@ -127,16 +146,23 @@ static size_t reads_for(const struct batch *batch, const struct run *run)
 static void find_runs(struct batch *batch, size_t *reads, size_t *bytes)
 {
     *reads = *bytes = 0;
-    for (size_t first = 0; first < batch->count;) {
+    for (size_t first = 0; first < batch->sent;) {
         struct run *run = &batch->runs[batch->run_count++];
         run->requests = batch->order + first;
-        run->count = bw_find_run(batch->order, first, batch->count, &run->length);
+        run->count = bw_find_run(batch->order, first, batch->sent, &run->length);
         widen(run, batch->nbd->facts.minimum);
         *reads += reads_for(batch, run);
         if (run->size != run->length || !is_one_buffer(run->requests, run->count))
             *bytes += run->size;
         first += run->count;
     }
+    for (size_t i = batch->sent; i < batch->count; i++)
+        batch->runs[batch->run_count++] = (struct run){.requests = &batch->order[i],
+                                                       .count = 1,
+                                                       .length = batch->order[i]->length,
+                                                       .offset = batch->order[i]->address,
+                                                       .size = batch->order[i]->length,
+                                                       .kept = true};
 }
 
 /* Gives a run its part of the memory. */
@@ -187,6 +213,22 @@ static const struct bw_connection_read *failed_read(const struct run *run)
     return NULL;
 }
 
+/* Tree blocks may be read again; data are not. */
+static bool stays(const struct bw_frame *frame, enum bw_request_kind kind)
+{
+    return kind == BW_REQUEST_SUPER || kind == BW_REQUEST_TREE_BLOCK || frame->metadata;
+}
+
+static void keep(const struct batch *batch, const struct run *run)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        const struct bw_request *request = run->requests[i];
+        if (stays(batch->frame, request->kind))
+            bw_connection_keep(batch->nbd->connection, request->address, request->length,
+                               request->buffer);
+    }
+}
+
 static void copy_out(const struct run *run)
 {
     for (size_t i = 0; run->buffer && i < run->count; i++) {
@@ -201,9 +243,18 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
 /* If adjacent requests cannot be read together, reads them one by one. */
 static void answer_run(const struct batch *batch, const struct run *run)
 {
+    struct bw_request *first = run->requests[0];
+    if (run->kept) {
+        if (!bw_connection_take(batch->nbd->connection, first->address, first->length,
+                                first->buffer))
+            read_slice(batch->frame, batch->xlator, first, 1);
+        return;
+    }
     const struct bw_connection_read *failed = failed_read(run);
-    if (!failed)
+    if (!failed) {
         copy_out(run);
+        keep(batch, run);
+    }
     for (size_t i = 0; failed && i < run->count; i++) {
         if (run->count == 1 || failed->problem == ENOTCONN)
             run->requests[i]->error = explain(batch, failed);
@@ -243,7 +294,7 @@ static void fire_end(const struct batch *batch)
 static void read_runs(struct batch *batch, struct bw_connection_read *reads, size_t count)
 {
     fire_start(batch);
-    if (bw_connection_read(batch->nbd->connection, reads, count))
+    if (count && bw_connection_read(batch->nbd->connection, reads, count))
         warn(batch, bw_error_create(BW_ERROR_USAGE, "%s: reconnected after the connection was lost",
                                     batch->nbd->path));
     for (size_t i = 0; i < batch->run_count; i++)
@@ -260,8 +311,7 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
     find_runs(&batch, &read_count, &bytes);
     if (!batch.run_count)
         return;
-    /* a run is at least one read. NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI) */
-    BW_AUTO_FREE struct bw_connection_read *reads = calloc(read_count, sizeof *reads);
+    BW_AUTO_FREE struct bw_connection_read *reads = calloc(read_count + 1, sizeof *reads);
     BW_AUTO_FREE uint8_t *memory = malloc(bytes + 1);
     for (size_t i = 0; (!reads || !memory) && i < batch.count; i++)
         batch.order[i]->error = bw_error_no_memory();
@@ -269,7 +319,7 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
         return;
     struct bw_connection_read *next_read = reads;
     uint8_t *next_byte = memory;
-    for (size_t i = 0; i < batch.run_count; i++)
+    for (size_t i = 0; i < batch.run_count && !batch.runs[i].kept; i++)
         cut_run(&batch, &batch.runs[i], &next_read, &next_byte);
     read_runs(&batch, reads, read_count);
 }
@@ -279,6 +329,15 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 {
     for (size_t done = 0; done < count; done += BW_BATCH)
         read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
+}
+
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count, unsigned copy)
+{
+    const struct nbd *nbd = bw_xlator_private(xlator);
+    (void)copy;
+    for (size_t i = 0; i < count; i++)
+        bw_connection_advise(nbd->connection, ranges[i].address, ranges[i].length, frame->metadata);
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
@@ -311,7 +370,9 @@ static const char page[] =
     "    btrfs-walk disk.qcow2\n\n"
     "A batch of reads is sorted by offset, and neighbours become one read. The layer sends "
     "all requests before it waits for the first reply, and several threads share one "
-    "connection. It respects the server's limits for the size and alignment of reads.\n\n"
+    "connection. It respects the server's limits for the size and alignment of reads. Ranges "
+    "that the layers above announce are requested at once, and kept until they are read. Tree "
+    "blocks are kept longer. The limit is 128 MiB.\n\n"
     "If the connection is lost, the layer connects again, with a warning. If that fails, "
     "all further reads fail at once. They also fail if a server is silent for the whole "
     "timeout, unless it has replied on that connection before. A helper that has ended is "
@@ -325,5 +386,6 @@ const struct bw_xlator_class bw_storage_nbd_class = {
     .below = BW_ADDRESS_NONE,
     .private_size = sizeof(struct nbd),
     .options = options,
-    .operations = {.init = init, .read = read_requests, .size = size, .dump = dump},
+    .operations =
+        {.init = init, .read = read_requests, .advise = advise, .size = size, .dump = dump},
 };

@@ -147,13 +147,15 @@ static void test_hints_for_copies(void **state)
     chunk_bench_free(&bench);
 }
 
+#define MIRRORED (UINT64_C(1) << 32)
+
 /* A large chunk of two mirrors, on the devices of the bench. */
 static void add_mirrors(struct bw_xlator *map, const struct chunk_bench *bench, uint64_t logical)
 {
     struct {
         struct bw_disk_chunk chunk;
         struct bw_disk_stripe stripes[2];
-    } item = {.chunk = {.length = bw_put64(1 << 24),
+    } item = {.chunk = {.length = bw_put64(1 << 25),
                         .stripe_length = bw_put64(BW_STRIPE_LENGTH),
                         .type = bw_put64(BW_GROUP_DATA | BW_GROUP_RAID1),
                         .stripe_count = bw_put16(2)}};
@@ -167,12 +169,52 @@ static void add_mirrors(struct bw_xlator *map, const struct chunk_bench *bench, 
     expect_success(tell_chunk(map, &chunk));
 }
 
+enum { PART = 2 << 20 };
+
+/* Announces four parts while data of the first device are awaited. */
+static void announce_four(void *context)
+{
+    for (unsigned i = 0; i < 4; i++)
+        bw_wind_advise(NULL, context, &(struct bw_range){MIRRORED + (8 + i) * PART, 4096}, 1, 0);
+}
+
+/* Ranges of one announcement go to one device; after 2 MiB, the next device follows. */
+static void check_batches(struct bw_xlator *map, struct fake_layer fakes[2])
+{
+    const uint64_t border = MIRRORED + 5 * PART;
+    const struct bw_range two[] = {{border - 4096, 4096}, {border, 4096}},
+                          large = {MIRRORED + 6 * PART, 2 * PART};
+    fakes[0].hint_count = fakes[1].hint_count = 0;
+    bw_wind_advise(NULL, map, two, 2, 0);
+    assert_int_equal(fakes[0].hint_count, 2);
+    assert_int_equal(fakes[1].hint_count, 0);
+    bw_wind_advise(NULL, map, &large, 1, 0);
+    assert_int_equal(fakes[0].hint_count, 3);
+    assert_int_equal(fakes[1].hint_count, 1);
+}
+
+/* The device that is not busy gets more. */
+static void check_busy(struct bw_xlator *map, struct fake_layer fakes[2])
+{
+    uint8_t bytes[4096];
+    struct bw_request request = {
+        .kind = BW_REQUEST_DATA, .address = MIRRORED, .length = sizeof bytes, .buffer = bytes};
+    fakes[0].hint_count = fakes[1].hint_count = 0;
+    fakes[0].during_read = announce_four;
+    fakes[0].context = map;
+    bw_wind(NULL, map, &request, 1);
+    bw_error_free(request.error); /* the fake has no contents */
+    assert_int_equal(fakes[0].read_count, 1);
+    assert_int_equal(fakes[0].hint_count, 0);
+    assert_int_equal(fakes[1].hint_count, 4);
+}
+
 /* Data of mirrors come from both devices in turn, 2 MiB from each; metadata from the first one. */
 static void test_mirrors_take_turns(void **state)
 {
     (void)state;
-    enum { PART = 2 << 20, PARTS = 4 };
-    const uint64_t logical = UINT64_C(1) << 32;
+    enum { PARTS = 4 };
+    const uint64_t logical = MIRRORED;
     const struct bw_frame metadata = {.metadata = true};
     struct chunk_bench bench = chunk_bench_make(&(struct chunk_shape){BW_GROUP_RAID1, 2, 1});
     struct fake_layer fakes[2] = {0};
@@ -187,6 +229,8 @@ static void test_mirrors_take_turns(void **state)
     }
     bw_wind_advise(&metadata, map, ranges, PARTS, 0);
     assert_int_equal(fakes[0].hint_count, PARTS / 2 + PARTS);
+    check_batches(map, fakes);
+    check_busy(map, fakes);
     bw_graph_destroy(graph);
     chunk_bench_free(&bench);
 }

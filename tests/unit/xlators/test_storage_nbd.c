@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "servers/formats.h"
+#include "servers/range_cache.h"
 #include "servers/servers.h"
 #include "support/fake_layer.h"
 #include "support/nbd_server.h"
@@ -151,6 +152,112 @@ static void test_bad_blocks(void **state)
     tear_down(&setup);
 }
 
+static void announce(struct setup *setup, uint64_t offset, uint64_t length)
+{
+    bw_wind_advise(NULL, setup->layer, &(struct bw_range){offset, length}, 1, 0);
+}
+
+/* Announced ranges are requested once, for reads of any size. */
+static void test_announced(void **state)
+{
+    (void)state;
+    static const uint32_t limits[][2] = {{0, 0}, {512, 1024}, {4096, 65536}};
+    for (size_t i = 0; i < COUNT(limits); i++) {
+        struct setup setup = {.server = {.minimum = limits[i][0], .maximum = limits[i][1]}};
+        set_up(&setup);
+        announce(&setup, 8192, 16384);
+        announce(&setup, 4096, 65536);
+        announce(&setup, SIZE - 4096, UINT64_MAX - SIZE);
+        announce(&setup, UINT64_MAX, 1);
+        expect_success(read_at(&setup, 4096 + 65536 - 4096));
+        expect_success(read_at(&setup, SIZE - 4096));
+        unsigned reads = setup.server.reads;
+        assert_int_equal(setup.server.misfits, 0);
+        for (uint64_t offset = 4096; offset < 4096 + 65536 - 4096; offset += 4096)
+            expect_success(read_at(&setup, offset));
+        assert_int_equal(setup.server.reads, reads);
+        /* the range was kept only until all of it had been read */
+        expect_success(read_at(&setup, 4096));
+        assert_true(setup.server.reads > reads);
+        announce(&setup, 0, SIZE / 2);
+        for (uint64_t seed = 0; seed < 10; seed++)
+            check_batch(&setup, seed, 1 + 13 * (size_t)seed, seed & 1);
+        tear_down(&setup);
+    }
+}
+
+static void read_block(struct setup *setup, enum bw_request_kind kind, bool metadata)
+{
+    uint8_t bytes[4096];
+    const struct bw_frame frame = {.metadata = metadata};
+    struct bw_request request = {
+        .kind = kind, .address = 8192, .length = sizeof bytes, .buffer = bytes};
+    bw_wind(&frame, setup->layer, &request, 1);
+    expect_success(request.error);
+    assert_memory_equal(bytes, content + 8192, sizeof bytes);
+}
+
+/* The server gets one request for a tree block, but a request for each read of data. */
+static void test_kept(void **state)
+{
+    (void)state;
+    struct setup setup = {.server = {.fault = NBD_RIGHT}};
+    set_up(&setup);
+    for (unsigned i = 0; i < 3; i++)
+        read_block(&setup, BW_REQUEST_DATA, false);
+    assert_int_equal(setup.server.reads, 3);
+    for (unsigned i = 0; i < 3; i++)
+        read_block(&setup, BW_REQUEST_TREE_BLOCK, true);
+    read_block(&setup, BW_REQUEST_RAW, true);
+    assert_int_equal(setup.server.reads, 4);
+    tear_down(&setup);
+}
+
+/* Above the limit, old blocks make room for new ones. */
+static void test_more_than_is_kept(void **state)
+{
+    (void)state;
+    enum { BLOCK = 64 << 10, BLOCKS = 2500 };
+    struct bw_range_cache cache = {0};
+    for (uint64_t i = 0; i < BLOCKS; i++) {
+        uint64_t begin = i * BLOCK;
+        struct bw_cached_range *range = bw_range_cache_add(&cache, &begin, begin + BLOCK, BLOCK);
+        assert_non_null(range);
+        assert_int_equal(begin, (i + 1) * BLOCK);
+        range->read.done = true;
+        assert_true(cache.bytes <= 128 << 20);
+    }
+    assert_true(bw_range_cache_has(&cache, (BLOCKS - 1) * (uint64_t)BLOCK, BLOCK));
+    assert_false(bw_range_cache_has(&cache, 0, BLOCK));
+    /* ranges on the way stay */
+    uint64_t begin = 0;
+    for (size_t i = 0; i < cache.count; i++)
+        cache.ranges[i]->read.done = false;
+    assert_null(bw_range_cache_add(&cache, &begin, BLOCK, BLOCK));
+    bw_range_cache_free(&cache);
+}
+
+/* A range that did not arrive is read again. */
+static void test_announced_and_lost(void **state)
+{
+    (void)state;
+    struct setup lost = {.server = {.fault = NBD_GOES, .patience = 5, .maximum = 4096}};
+    set_up(&lost);
+    announce(&lost, 0, 8 * 4096);
+    for (uint64_t i = 0; i < 8; i++)
+        expect_success(read_at(&lost, i * 4096));
+    tear_down(&lost);
+    report_log_free(&lost.log);
+    struct setup bad = {.server = {.bad_offset = 8192}};
+    set_up(&bad);
+    announce(&bad, 0, 4 * 4096);
+    expect_success(read_at(&bad, 0));
+    expect_error(read_at(&bad, 8192), BW_ERROR_SYSTEM, "cannot read nbd+unix");
+    expect_success(read_at(&bad, 4096));
+    announce(&bad, 0, 4096); /* still on the way at the end */
+    tear_down(&bad);
+}
+
 static void *read_much(void *context)
 {
     for (uint64_t seed = 0; seed < 30; seed++)
@@ -166,6 +273,8 @@ static void test_threads(void **state)
     set_up(&setup);
     for (size_t i = 0; i < COUNT(threads); i++)
         pthread_create(&threads[i], NULL, read_much, &setup);
+    for (uint64_t i = 0; i < 100; i++)
+        announce(&setup, i * 37 % 100 * 10000, 9000);
     for (size_t i = 0; i < COUNT(threads); i++)
         pthread_join(threads[i], NULL);
     tear_down(&setup);
@@ -322,6 +431,10 @@ int main(void)
         cmocka_unit_test(test_neighbours),
         cmocka_unit_test(test_past_the_end),
         cmocka_unit_test(test_bad_blocks),
+        cmocka_unit_test(test_announced),
+        cmocka_unit_test(test_announced_and_lost),
+        cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_more_than_is_kept),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_server_comes_back),
         cmocka_unit_test(test_servers_that_fail),

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The table of ranges that are kept. */
+#include "servers/range_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/search.h"
+
+enum {
+    LIMIT = 128 << 20, /* bytes of all ranges */
+    OLD = 256 << 20,   /* a range is old when so many bytes were requested after it */
+};
+
+static uint64_t end_of(const struct bw_cached_range *range)
+{
+    return range->read.offset + range->read.length;
+}
+
+void bw_range_cache_free(struct bw_range_cache *cache)
+{
+    for (size_t i = 0; i < cache->count; i++)
+        free(cache->ranges[i]);
+    free(cache->ranges);
+    *cache = (struct bw_range_cache){0};
+}
+
+/* The index of the first range that ends after an offset. */
+static size_t first_after(const struct bw_range_cache *cache, uint64_t offset)
+{
+    return BW_FIRST_INDEX(i, cache->count, end_of(cache->ranges[i]) > offset);
+}
+
+static bool is_removable(const struct bw_range_cache *cache, const struct bw_cached_range *range)
+{
+    return range->read.done && !range->users &&
+           (!range->left || cache->requested - range->age > OLD);
+}
+
+/* Removes ranges that were not read since the hand has passed them, until there is room. */
+static bool make_room(struct bw_range_cache *cache, uint64_t length)
+{
+    for (size_t passed = 0; cache->bytes + length > LIMIT && passed < 2 * cache->count; passed++) {
+        if (cache->hand >= cache->count)
+            cache->hand = 0;
+        struct bw_cached_range *range = cache->ranges[cache->hand];
+        if (is_removable(cache, range) && !range->hit) {
+            bw_range_cache_remove(cache, range);
+        } else {
+            range->hit = false;
+            cache->hand++;
+        }
+    }
+    return cache->bytes + length <= LIMIT;
+}
+
+static void insert(struct bw_range_cache *cache, struct bw_cached_range *range)
+{
+    const size_t at = first_after(cache, range->read.offset);
+    memmove(cache->ranges + at + 1, cache->ranges + at,
+            (cache->count - at) * sizeof *cache->ranges);
+    cache->ranges[at] = range;
+    cache->count++;
+    cache->bytes += range->read.length;
+    cache->requested += range->read.length;
+}
+
+struct bw_cached_range *bw_range_cache_add(struct bw_range_cache *cache, uint64_t *begin,
+                                           uint64_t end, uint32_t most)
+{
+    size_t at = first_after(cache, *begin);
+    for (; at < cache->count && cache->ranges[at]->read.offset <= *begin; at++)
+        *begin = end_of(cache->ranges[at]);
+    if (at < cache->count && cache->ranges[at]->read.offset < end)
+        end = cache->ranges[at]->read.offset;
+    if (*begin >= end)
+        return NULL;
+    const uint32_t length = end - *begin < most ? (uint32_t)(end - *begin) : most;
+    if (!make_room(cache, length) ||
+        !BW_ARRAY_RESERVE(cache->ranges, cache->count, cache->capacity))
+        return NULL;
+    struct bw_cached_range *range = malloc(sizeof *range + length);
+    if (!range)
+        return NULL;
+    *range = (struct bw_cached_range){.read = {.offset = *begin, .length = length},
+                                      .age = cache->requested};
+    range->read.buffer = range->bytes;
+    insert(cache, range);
+    *begin += length;
+    return range;
+}
+
+struct bw_cached_range *bw_range_cache_find(const struct bw_range_cache *cache, uint64_t offset)
+{
+    const size_t at = first_after(cache, offset);
+    return at < cache->count && cache->ranges[at]->read.offset <= offset ? cache->ranges[at] : NULL;
+}
+
+bool bw_range_cache_has(const struct bw_range_cache *cache, uint64_t offset, uint64_t length)
+{
+    const uint64_t end = offset + length;
+    const struct bw_cached_range *range;
+    while (offset < end && (range = bw_range_cache_find(cache, offset)))
+        offset = end_of(range);
+    return offset >= end;
+}
+
+void bw_range_cache_remove(struct bw_range_cache *cache, struct bw_cached_range *range)
+{
+    const size_t at = first_after(cache, range->read.offset);
+    cache->bytes -= range->read.length;
+    cache->count--;
+    memmove(cache->ranges + at, cache->ranges + at + 1,
+            (cache->count - at) * sizeof *cache->ranges);
+    free(range);
+}
