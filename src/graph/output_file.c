@@ -53,6 +53,7 @@ static const struct {
     {0, "\xfc\x4e\x2b\xa9", 4},
     {4096, "\xfc\x4e\x2b\xa9", 4},
     {4120, "\xc6\x85\x73\xf6\x4e\x1a\x45\xca", 8},
+    {0, "verity\0", 8},
 };
 
 static bool has_bytes(int descriptor, off_t offset, const char *wanted, size_t length)

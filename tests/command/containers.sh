@@ -203,7 +203,8 @@ root=9d4fd82da7e479987cf0b88f6d957dc4797e0268d7ab49f749b835002232ca58
 verity=(--verity-root-hash "$root")
 cp --sparse=always "$bare" data.img
 same "dm-verity" - "${verity[@]}" data.img -d hash.img
-same "dm-verity without the root hash" - data.img -d hash.img
+same "dm-verity without the root hash" - data.img hash.img
+expect "a file in it" 0 - cat "${verity[@]}" data.img hash.img /top-file
 cp --sparse=always data.img joined.img
 cat hash.img >> joined.img
 same "dm-verity on one device" - "${verity[@]}" joined.img
