@@ -38,14 +38,19 @@ static void limit_to_parent(struct bw_tree_block_expectation *child,
 struct bw_block_pointer bw_tree_child_pointer(const struct bw_block_pointer *parent,
                                               const struct bw_node *node, uint32_t slot)
 {
-    struct bw_node_pointer entry = bw_node_pointer_at(node, slot);
-    struct bw_block_pointer child = {entry.bytenr, parent->expectation};
-    child.expectation.generation = entry.generation;
-    child.expectation.first_key = entry.key;
-    child.expectation.has_first_key = true;
-    child.expectation.level = (uint8_t)(node->level - 1);
-    if (slot + 1 < node->item_count)
-        child.expectation.end_key = bw_node_key(node, slot + 1);
+    const struct bw_node_pointer entry = bw_node_pointer_at(node, slot);
+    const bool is_last = slot + 1 >= node->item_count;
+    struct bw_block_pointer child = {
+        .bytenr = entry.bytenr,
+        .expectation = {.owner = parent->expectation.owner,
+                        .generation = entry.generation,
+                        .first_key = entry.key,
+                        .end_key =
+                            is_last ? parent->expectation.end_key : bw_node_key(node, slot + 1),
+                        .level = (uint8_t)(node->level - 1),
+                        .has_first_key = true,
+                        .lenient = parent->expectation.lenient},
+    };
     if (parent->expectation.lenient)
         limit_to_parent(&child.expectation, &parent->expectation);
     return child;

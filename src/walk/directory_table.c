@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
+#include "base/short_copy.h"
 
 enum { LONGEST = 4 * BW_VARINT_LONGEST + 1 + UINT8_MAX };
 
@@ -27,7 +28,7 @@ struct bw_error *bw_directories_reset(struct bw_directory_table *table, uint64_t
 static uint8_t *put_name(uint8_t *at, const void *name, size_t length)
 {
     *at++ = (uint8_t)length;
-    memcpy(at, name, length);
+    bw_copy_short(at, name, length);
     return at + length;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/short_copy.h"
 #include "walk/leaves.h"
 #include "walk/path_text.h"
 #include "xlators/classes.h"
@@ -50,7 +51,7 @@ static bool append_file(struct bw_buffer *list, const struct bw_disk_dir_item *e
     char *at = list->data + list->length;
     at[0] = KIND_FILE;
     at[1] = (char)length;
-    memcpy(at + 2, name, length);
+    bw_copy_short(at + 2, name, length);
     list->length += 2 + length;
     return true;
 }
@@ -345,18 +346,17 @@ struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *
     return NULL;
 }
 
-static bool is_leaf_of(const struct bw_leaves *leaves, uint32_t leaf, const struct bw_key *key)
-{
-    return bw_leaves_begins_by(leaves, leaf, key) && !bw_leaves_begins_by(leaves, leaf + 1, key);
-}
-
-/* Directories that are found one after the other are often in the same leaf, or in the next. */
+/* Directories that are found one after the other are often in the same leaf, or in one of the next.
+ */
 uint32_t bw_leaves_find(struct bw_leaves *leaves, const struct bw_key *key)
 {
-    if (is_leaf_of(leaves, leaves->last_found, key))
-        return leaves->last_found;
-    if (is_leaf_of(leaves, leaves->last_found + 1, key))
-        return ++leaves->last_found;
+    enum { NEAR = 4 };
+    uint32_t leaf = leaves->last_found;
+    const uint32_t far = leaf + NEAR;
+    while (leaf < far && bw_leaves_begins_by(leaves, leaf, key))
+        leaf++;
+    if (leaf > leaves->last_found && leaf < far)
+        return leaves->last_found = leaf - 1;
     leaves->last_found = leaves->node.item_count ? bw_child_slot(&leaves->node, key) : 0;
     return leaves->last_found;
 }

@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/escape.h"
+#include "base/short_copy.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
 #include "walk/ancestors.h"
@@ -257,10 +258,11 @@ static void put_directory(struct running_task *run, uint32_t directory, struct b
         scratch->parent_length = path->length;
     }
     path->length = scratch->parent_length;
-    if (step.parent == directory)
+    if (step.parent == directory || !bw_buffer_reserve(path, step.name_length + 1))
         return;
-    bw_buffer_append(path, step.name, step.name_length);
-    bw_buffer_append_byte(path, '/');
+    bw_copy_short(path->data + path->length, step.name, step.name_length);
+    path->length += step.name_length;
+    path->data[path->length++] = '/';
 }
 
 /* Sets the prefix to the path of a directory. */
