@@ -42,8 +42,11 @@ static struct {
     void (*dump)(void *context); /* called on SIGUSR1 instead of showing progress, with `busy`
                                   * locked */
     void *dump_context;
-    void (*exit_message)(void *context);
-    void *exit_context;
+    struct {
+        void (*write)(void *context);
+        void *context;
+    } exit_messages[2]; /* of probes and of the output */
+    size_t exit_message_count;
     atomic_flag exit_message_written;
     sigset_t exit_set; /* with an exit message: the signals that the thread waits for */
     sigset_t before;   /* signal mask before block_exit_signals() */
@@ -110,14 +113,16 @@ void cmd_clean_up_on_exit(void (*function)(void))
 
 void cmd_set_exit_message(void (*write)(void *context), void *context)
 {
-    monitor.exit_message = write;
-    monitor.exit_context = context;
+    monitor.exit_messages[monitor.exit_message_count].write = write;
+    monitor.exit_messages[monitor.exit_message_count++].context = context;
 }
 
 void cmd_write_exit_message(void)
 {
-    if (monitor.exit_message && !atomic_flag_test_and_set(&monitor.exit_message_written))
-        monitor.exit_message(monitor.exit_context);
+    if (!monitor.exit_message_count || atomic_flag_test_and_set(&monitor.exit_message_written))
+        return;
+    for (size_t i = 0; i < monitor.exit_message_count; i++)
+        monitor.exit_messages[i].write(monitor.exit_messages[i].context);
 }
 
 /* Blocks the signals until cmd_monitor_unblock(), so that only the monitor's thread receives
@@ -125,7 +130,7 @@ void cmd_write_exit_message(void)
 static void block_exit_signals(void)
 {
     sigemptyset(&monitor.exit_set);
-    for (size_t i = 0; monitor.exit_message && i < EXIT_SIGNALS; i++) {
+    for (size_t i = 0; monitor.exit_message_count && i < EXIT_SIGNALS; i++) {
         struct sigaction action;
         if (sigaction(exit_signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
             sigaddset(&monitor.exit_set, exit_signals[i]);
@@ -285,7 +290,8 @@ static void find_total(void)
     pthread_mutex_lock(&progress.finding);
     if (progress.find && !atomic_load(&progress.total)) {
         pthread_t waiting;
-        const bool waits = monitor.exit_message && !bw_thread_start(&waiting, wait_for_exit, NULL);
+        const bool waits =
+            monitor.exit_message_count && !bw_thread_start(&waiting, wait_for_exit, NULL);
         atomic_store(&progress.total, progress.find(progress.find_context));
         if (waits) {
             pthread_kill(waiting, STAND_DOWN);
@@ -401,7 +407,7 @@ void cmd_monitor_stop(void)
         pthread_join(monitor.thread, NULL);
     }
     monitor.running = false;
-    monitor.exit_message = NULL;
+    monitor.exit_message_count = 0;
 }
 
 void cmd_monitor_unblock(void)
@@ -428,8 +434,9 @@ struct bw_error *cmd_monitor_start(const struct cmd_common *common)
     const int failure = bw_thread_start(&monitor.thread, run, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     monitor.running = !failure;
-    return failure && monitor.exit_message ? bw_error_from_errno(failure, "cannot wait for signals")
-                                           : NULL;
+    return failure && monitor.exit_message_count
+               ? bw_error_from_errno(failure, "cannot wait for signals")
+               : NULL;
 }
 
 void cmd_monitor_watch(const struct bw_fs *fs, void (*dump)(void *context), void *context)

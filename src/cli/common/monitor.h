@@ -31,11 +31,12 @@ void cmd_monitor_watch(const struct bw_fs *fs, void (*dump)(void *context), void
 void cmd_monitor_stop(void);
 void cmd_monitor_unblock(void);
 
-/** Sets a function that the thread calls before a signal ends the program; a second signal ends it
- * immediately. Ignored signals stay ignored. Call it before cmd_monitor_start(). */
+/** Adds a function that the thread calls before a signal ends the program; a second signal ends it
+ * immediately. There is room for two. Ignored signals stay ignored. Call it before
+ * cmd_monitor_start(). */
 void cmd_set_exit_message(void (*write)(void *context), void *context);
 
-/** Calls the function of cmd_set_exit_message(), if it is set and was not called before. For a
+/** Calls the functions of cmd_set_exit_message(), unless they were called before. For a
  * caller that is about to end the program by another signal. */
 void cmd_write_exit_message(void);
 

@@ -22,6 +22,7 @@
 #include "base/escape.h"
 #include "cli/common/monitor.h"
 #include "cli/common/repeats.h"
+#include "cli/common/resume.h"
 
 /* Messages. */
 
@@ -185,6 +186,8 @@ struct bw_error *cmd_write_file(int descriptor, const char *name, const char *by
 
 static struct bw_error *write_stdout(const char *bytes, size_t length)
 {
+    if (cmd_resume_is_active())
+        return cmd_resume_write(bytes, length);
     struct bw_error *error = cmd_write_file(STDOUT_FILENO, "stdout", bytes, length);
     if (error && error->system == EPIPE) {
         /* SIGPIPE is ignored so that writing to other files fails with an error. It ends the
@@ -219,6 +222,7 @@ struct bw_error *cmd_write(void *context, const char *bytes, size_t length)
 {
     struct cmd_output *output = context;
     bool large = length >= GATHER_BYTES || output->at_once;
+    cmd_resume_count(length);
     if (output->gathered.length && (large || output->gathered.length + length > GATHER_BYTES ||
                                     now() - output->since > GATHER_NANOSECONDS))
         BW_TRY(flush_gathered(output));

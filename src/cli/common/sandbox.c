@@ -219,8 +219,9 @@ static const struct limited always_limited[] = {
     {"fcntl64", 1, UINT32_MAX, F_SETFD},
     {"fcntl64", 1, UINT32_MAX, F_GETFL},
     {"fcntl64", 1, UINT32_MAX, F_SETFL},
-    {"ioctl", 1, UINT32_MAX, TCGETS},  /* isatty(3) */
-    {"ioctl", 1, UINT32_MAX, TCSETSF}, /* to ask for a passphrase: no echo, no core file */
+    {"ioctl", 1, UINT32_MAX, TCGETS},   /* isatty(3) */
+    {"ioctl", 1, UINT32_MAX, TCSETSF},  /* to ask for a passphrase: no echo, no core file */
+    {"ioctl", 1, UINT32_MAX, FIONREAD}, /* replies of name servers; unread bytes in a pipe */
     {"prctl", 0, UINT32_MAX, PR_SET_DUMPABLE},
     {"ioctl", 1, UINT32_MAX, TIOCGWINSZ},
 #ifdef __s390__
@@ -253,7 +254,6 @@ static const struct limited folder_all_modes[] = {
 };
 
 static const struct limited connecting_limited[] = {
-    {"ioctl", 1, UINT32_MAX, FIONREAD}, /* for the replies of name servers */
     {"socket", 0, UINT32_MAX, AF_INET},
     {"socket", 0, UINT32_MAX, AF_INET6},
     {"socket", 0, UINT32_MAX, AF_NETLINK}, /* to list the addresses of this machine */

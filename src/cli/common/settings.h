@@ -109,6 +109,7 @@ struct cmd_common {
     struct cmd_probe_settings probes;
     const char *statedump;             /**< file for statedumps; NULL: none */
     struct cmd_answer_settings answer; /**< if the command has a record */
+    uint64_t options_hash; /**< of the command and the options that may change its output */
 };
 
 #endif

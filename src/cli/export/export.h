@@ -51,6 +51,7 @@ struct cmd_export {
                               void *visitor);
     void *bring_context;
     struct bw_entry_queue *queue;
+    uint64_t left_out; /**< cmd_export_next() skips this number of files */
     atomic_int status; /**< the worst so far */
     bool found_any;    /**< something other than the top directories of subvolumes was found */
 };

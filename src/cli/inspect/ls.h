@@ -75,6 +75,7 @@ struct ls_state {
     unsigned color; /**< enum ls_when */
     struct cmd_selection selection;
     struct cmd_shard shard;
+    const char *resume;
     bool selects; /**< there are filters */
     struct bw_time_style times;
     struct ls_colors colors;

@@ -14,6 +14,7 @@
 #include "cli/common/paths.h"
 #include "cli/common/monitor.h"
 #include "cli/common/answer.h"
+#include "cli/common/resume.h"
 #include "cli/common/selection.h"
 
 struct walk_state {
@@ -22,6 +23,7 @@ struct walk_state {
     struct bw_walk_options options;
     struct cmd_selection selection;
     struct cmd_shard shard;
+    const char *resume;
     bool null_terminated;
     bool summary;
     bool falls; /* --sort begins with '-': descending */
@@ -69,6 +71,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct walk_state, options.reverse)},
     CMD_SELECTION(struct walk_state, selection),
     CMD_SHARD_OPTION(struct walk_state, shard),
+    CMD_RESUME_OPTION(struct walk_state, resume),
     CMD_SUBVOLUME_OPTION(struct walk_state, options.subvolume),
     CMD_NESTED_OPTION(struct walk_state, options.nested),
     {0, "no-snapshots", NULL, "exclude snapshots",
@@ -116,6 +119,8 @@ static struct bw_error *walk_to_stdout(struct bw_fs *fs, struct walk_state *walk
     walk->options.consume = bw_rows_take;
     walk->options.context = &stream;
     struct bw_error *error = cmd_selection_prepare(&walk->selection, fs, walk->options.subvolume);
+    if (!error)
+        error = cmd_resume_start(fs, NULL);
     cmd_progress_expect_trees(fs, true);
     if (!error)
         error = bw_walk(fs, &walk->options, summary);
@@ -179,7 +184,7 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct walk_
     if (walk->options.reverse && !walk->options.order)
         return bw_error_create(BW_ERROR_USAGE, "--reverse needs --sort");
     walk->options.reverse ^= walk->falls;
-    return NULL;
+    return cmd_resume_prepare(common, walk->resume);
 }
 
 static int run(const struct cmd_common *common, void *state)

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# --resume: the outputs of interrupted runs, one after the other, are the output of one run.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+fixtures=$BUILD/fixtures
+"$ROOT/scripts/unpack-fixtures" "$fixtures" deep plain || exit 1
+deep=$fixtures/deep/dev1.img
+plain=$fixtures/plain/dev1.img
+token=
+mkfifo "$WORK/pipe" || exit 1
+
+read_token() { token=$(grep -o -- '--resume 1\.[0-9a-f.]*' "$WORK/err" | cut -d' ' -f2); }
+
+# Ends the reader after a number of bytes. More than a pipe holds must follow.
+by_pipe() {
+    local bytes=$1
+    shift
+    "$PROGRAM" "$@" 2> "$WORK/err" < /dev/null | dd bs=1 "count=$bytes" 2> "$WORK/unused"
+    read_token
+}
+
+# Sends a signal while the program waits for its reader, and reads the rest.
+by_signal() {
+    local bytes=$1 pid
+    shift
+    "$PROGRAM" "$@" > "$WORK/pipe" 2> "$WORK/err" < /dev/null &
+    pid=$!
+    { dd bs=1 "count=$bytes" 2> "$WORK/unused"; kill -s "$signal" $pid; cat; } < "$WORK/pipe"
+    wait "$pid" 2> "$WORK/unused"
+    read_token
+}
+
+# continues NAME COMMAND ARGUMENTS...
+continues() {
+    local name=$1 command=$2 bytes
+    shift 2
+    "$PROGRAM" "$command" "$@" > "$WORK/whole" 2> "$WORK/unused"
+    token=new
+    for bytes in 1 997 3001; do
+        by_pipe "$bytes" "$command" --resume "$token" "$@"
+    done > "$WORK/out"
+    for signal in HUP TERM; do # bash starts jobs that ignore SIGINT
+        by_signal 500 "$command" --resume "$token" "$@"
+    done >> "$WORK/out"
+    "$PROGRAM" "$command" --resume "$token" "$@" >> "$WORK/out" 2> "$WORK/err"
+    is "$name: status" "$?" 0
+    holds "$name: complete, and nothing twice" cmp "$WORK/out" "$WORK/whole"
+}
+
+continues walk walk --json --type f,d,l "$deep"
+continues "walk in order" walk --sort -inode -o inode,path --header -j1 "$deep"
+continues "ls -R" ls -laR "$deep"
+continues "sum" sum "$deep"
+continues "sum --header" sum --json --json-header "$deep"
+
+# Without --resume, a signal ends the program with a token, and a broken pipe without a word.
+signal=TERM
+by_signal 10 walk --type d,f "$deep" > "$WORK/out"
+holds "a token after a signal" [ -n "$token" ]
+"$PROGRAM" walk --type d,f --resume "$token" "$deep" >> "$WORK/out"
+holds "continues" cmp "$WORK/out" <("$PROGRAM" walk --type d,f "$deep")
+expect "other options" 2 'other options' walk --type d --resume "$token" "$deep"
+expect "another command" 2 'other options' sum --resume "$token" "$deep"
+expect "another image" 2 'another file system' walk --type d,f --resume "$token" "$plain"
+by_pipe 10 walk --type d,f "$deep" > "$WORK/out"
+is "no token" "$token" ''
+
+# Whole files are left out, not hashed again: only the rest of the output is made.
+by_pipe 40000 sum --resume new "$deep" > "$WORK/out"
+holds "units" [ "$(cut -d. -f5 <<< "$token")" -gt 3 ]
+
+for word in x 1. 1.00 '1.0123456789abcdef0123456789abcdef.1.1.1' \
+    '1.0123456789abcdef0123456789abcdef.1.1.1.1x'; do
+    expect "not a token: $word" 2 'token' walk --resume "$word" "$plain"
+done
+expect "with --arrow" 2 'excludes' walk --arrow --resume new "$plain"
+expect "sum --tree" 2 'excludes' sum --tree --resume new "$plain"
+finish
