@@ -398,6 +398,21 @@ void cmd_progress_end(void)
     pthread_mutex_unlock(&monitor.busy);
 }
 
+/* A signal that the thread did not receive before it ended. */
+static void end_by_pending_signal(void)
+{
+    sigset_t pending;
+    bool any = false;
+    sigpending(&pending);
+    for (size_t i = 0; i < EXIT_SIGNALS; i++)
+        any |= sigismember(&monitor.exit_set, exit_signals[i]) &&
+               sigismember(&pending, exit_signals[i]);
+    if (!monitor.exit_message_count || !any)
+        return;
+    cmd_write_exit_message();
+    pthread_sigmask(SIG_UNBLOCK, &monitor.exit_set, NULL);
+}
+
 void cmd_monitor_stop(void)
 {
     cmd_progress_end();
@@ -407,6 +422,7 @@ void cmd_monitor_stop(void)
         pthread_join(monitor.thread, NULL);
     }
     monitor.running = false;
+    end_by_pending_signal();
     monitor.exit_message_count = 0;
 }
 
