@@ -401,16 +401,11 @@ void cmd_progress_end(void)
 /* A signal that the thread did not receive before it ended. */
 static void end_by_pending_signal(void)
 {
-    sigset_t pending;
-    bool any = false;
-    sigpending(&pending);
-    for (size_t i = 0; i < EXIT_SIGNALS; i++)
-        any |= sigismember(&monitor.exit_set, exit_signals[i]) &&
-               sigismember(&pending, exit_signals[i]);
-    if (!monitor.exit_message_count || !any)
-        return;
-    cmd_write_exit_message();
-    pthread_sigmask(SIG_UNBLOCK, &monitor.exit_set, NULL);
+    const struct timespec now = {0};
+    const int number =
+        monitor.exit_message_count ? sigtimedwait(&monitor.exit_set, NULL, &now) : -1;
+    if (number > 0)
+        exit_by_signal(number);
 }
 
 void cmd_monitor_stop(void)

@@ -17,12 +17,12 @@
 struct bw_fs;
 
 /** The entry for --resume in the option table of a command whose state is a `type`. */
-#define CMD_RESUME_OPTION(type, member)                                               \
-    {                                                                                 \
-        0, "resume", "TOKEN",                                                         \
-            "continue after the last byte that an interrupted run has written; new: " \
-            "print a token also when the reader of stdout ends",                      \
-            CMD_TEXT(type, member)                                                    \
+#define CMD_RESUME_OPTION(type, member)                                            \
+    {                                                                              \
+        0, "resume", "TOKEN",                                                      \
+            "continue the output of an interrupted run; new: a broken pipe, too, " \
+            "prints a token",                                                      \
+            CMD_TEXT(type, member)                                                 \
     }
 
 /** Prepares before the image is opened. `token` is the argument of --resume; NULL: not given.

@@ -21,11 +21,10 @@ extern const struct cmd_option cmd_selection_options[];
     }
 
 /** The entry for --shard in the option table of a command whose state is a `type`. */
-#define CMD_SHARD_OPTION(type, member)                                                         \
-    {                                                                                          \
-        0, "shard", "I/N",                                                                     \
-            "only part I of N disjoint parts, from 1/N to N/N, which several processes share", \
-            CMD_SHARD(type, member)                                                            \
+#define CMD_SHARD_OPTION(type, member)                                        \
+    {                                                                         \
+        0, "shard", "I/N", "only part I of N disjoint parts, counted from 1", \
+            CMD_SHARD(type, member)                                           \
     }
 
 /** The words of --nested, in the order of enum bw_nested. */
