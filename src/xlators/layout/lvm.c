@@ -23,6 +23,7 @@ struct lvm {
     struct bw_lvm_groups groups;
     const struct bw_lvm_group *group;
     const struct bw_lvm_volume *volume;
+    uint64_t size;                     /* of the volume, without a part after the end of devices */
     struct bw_thin *thin;              /* NULL: the volume is not a thin one */
     const struct bw_lvm_segment *pool; /* of the thin volume */
     char title[16 + 2 * BW_LVM_NAME];
@@ -274,7 +275,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
 static uint64_t size(struct bw_xlator *xlator)
 {
     const struct lvm *lvm = bw_xlator_private(xlator);
-    return lvm->volume->size;
+    return lvm->size;
 }
 
 /* The next stored address in a piece, or the end of the piece. */
@@ -288,7 +289,7 @@ static uint64_t next_in_piece(const struct place *place, uint64_t address)
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
     const struct lvm *lvm = bw_xlator_private(xlator);
-    while (address < lvm->volume->size) {
+    while (address < lvm->size) {
         struct place place;
         BW_AUTO_ERROR struct bw_error *error = find_place(NULL, lvm, address, &place);
         if (error)
@@ -371,6 +372,92 @@ static struct bw_error *check_volume(struct bw_xlator *xlator, const struct bw_l
                : bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s is empty", volume->name);
 }
 
+/* The size of a volume on devices that were cut off. Whatever the metadata say, a volume cannot be
+ * much larger than its devices. */
+
+struct measuring {
+    const struct bw_lvm_group *group;
+    struct measured {
+        bool is_known; /* or is being measured, which ends loops */
+        uint64_t end;
+    } * volumes;
+    unsigned depth;
+};
+
+static uint64_t measure(struct measuring *measuring, size_t index);
+
+/* The number of bytes that an area has; more than any segment has if that is unknown. */
+static uint64_t room_of(struct measuring *measuring, const struct bw_lvm_area *area)
+{
+    uint64_t begin = area->begin, end;
+    if (area->is_logical) {
+        measuring->depth++;
+        end = measuring->depth < DEEPEST ? measure(measuring, area->index) : 0;
+        measuring->depth--;
+    } else {
+        const struct bw_lvm_physical *physical = &measuring->group->physicals[area->index];
+        begin += physical->begin;
+        end = physical->layer ? bw_xlator_size(physical->layer) : UINT64_MAX;
+    }
+    return begin < end ? end - begin : 0;
+}
+
+/* The end of the data of an area, in its segment. */
+static uint64_t end_in_segment(const struct bw_lvm_segment *segment, size_t index, uint64_t room)
+{
+    uint64_t end;
+    if (!room || room >= segment->length)
+        return room ? segment->length : 0;
+    if (segment->is_mirror || segment->area_count == 1)
+        return room;
+    const uint64_t stripe = (room - 1) / segment->stripe, rest = (room - 1) % segment->stripe;
+    const bool is_over = __builtin_mul_overflow(stripe, segment->area_count, &end) ||
+                         __builtin_add_overflow(end, index, &end) ||
+                         __builtin_mul_overflow(end, segment->stripe, &end) ||
+                         __builtin_add_overflow(end, rest + 1, &end);
+    return is_over || end > segment->length ? segment->length : end;
+}
+
+static uint64_t measure_segment(struct measuring *measuring, const struct bw_lvm_segment *segment)
+{
+    uint64_t most = 0;
+    if (!segment->is_known || segment->is_thin || segment->is_pool)
+        return segment->length;
+    for (size_t i = 0; i < segment->area_count && most < segment->length; i++) {
+        const struct bw_lvm_area *area = &measuring->group->areas[segment->first_area + i];
+        const uint64_t end = end_in_segment(segment, i, room_of(measuring, area));
+        most = end > most ? end : most;
+    }
+    return most;
+}
+
+static uint64_t measure(struct measuring *measuring, size_t index)
+{
+    const struct bw_lvm_volume *volume = &measuring->group->volumes[index];
+    struct measured *measured = &measuring->volumes[index];
+    if (measured->is_known)
+        return measured->end;
+    measured->is_known = true;
+    for (size_t i = volume->segment_count; i-- > 0 && !measured->end;) {
+        const struct bw_lvm_segment *segment =
+            &measuring->group->segments[volume->first_segment + i];
+        const uint64_t end = measure_segment(measuring, segment);
+        measured->end = end ? segment->begin + end : 0;
+    }
+    return measured->end;
+}
+
+static struct bw_error *set_size(struct lvm *lvm)
+{
+    struct measuring measuring = {.group = lvm->group};
+    BW_AUTO_FREE struct measured *volumes = calloc(lvm->group->volume_count, sizeof *volumes);
+    if (!volumes)
+        return bw_error_no_memory();
+    measuring.volumes = volumes;
+    lvm->size = measure(&measuring, (size_t)(lvm->volume - lvm->group->volumes));
+    return NULL;
+}
+
 /* Thin volumes. */
 
 static struct bw_error *read_metadata(void *context, const struct bw_frame *frame, uint64_t offset,
@@ -432,6 +519,7 @@ static struct bw_error *set_up(struct bw_xlator *xlator)
     if (volume->is_snapshot)
         return unknown_type(volume, "snapshot");
     bool is_thin = first && first->is_thin && first->is_known;
+    BW_TRY(set_size(bw_xlator_private(xlator)));
     return is_thin ? open_thin(xlator, first) : check_volume(xlator, volume);
 }
 

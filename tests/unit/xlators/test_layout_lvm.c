@@ -271,6 +271,40 @@ static void test_refused(void **state)
     expect_refusal("a = 1\n", BW_ERROR_CORRUPT, "without a group");
 }
 
+static void expect_size(const char *volumes, const char *name, unsigned members, uint64_t size)
+{
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    bw_buffer_format(&text, GROUP("1", "%s"), volumes);
+    bw_buffer_append(&text, "", 1);
+    struct bench *bench = make_bench(text.data);
+    expect_success(open_bench(bench, members, name));
+    assert_int_equal(bw_xlator_size(bench->top), size);
+    close_bench(bench);
+    free(bench);
+}
+
+/* Volumes are not larger than their devices, whatever the metadata contain. */
+static void test_sizes(void **state)
+{
+    static const char volumes[] = VOLUME("whole", "0", "3", "striped", "stripes = [\"pv1\", 5]")
+        VOLUME("long", "0", "99999999999", "striped", "stripes = [\"pv1\", 6]")
+            VOLUME("striped", "0", "99999999999", "striped",
+                   "stripe_size = 1\nstripes = [\"pv0\", 7, \"pv0\", 6]")
+                VOLUME("mirror", "0", "999999", "mirror",
+                       "mirrors = [\"whole\", 1, \"long\", 0, \"striped\", 2]")
+                    VOLUME("after", "0", "2", "striped", "stripes = [\"pv1\", 9]")
+                        VOLUME("missing", "0", "99999", "striped",
+                               "stripe_size = 16\nstripes = [\"pv0\", 7, \"pv1\", 1]");
+    (void)state;
+    expect_size(volumes, "whole", 3, 3 * EXTENT);
+    expect_size(volumes, "long", 3, 2 * EXTENT);
+    expect_size(volumes, "striped", 3, 4 * EXTENT); /* the last half of it on one device only */
+    expect_size(volumes, "mirror", 3, 2 * EXTENT);
+    expect_size(volumes, "after", 3, 0);
+    expect_size(volumes, "missing", 3, 14 * EXTENT);
+    expect_size(volumes, "missing", 1, UINT64_C(99999) * EXTENT);
+}
+
 /* A volume in many parts, each of which is searched by its name among many. */
 static struct bw_buffer many_names(size_t volumes, size_t parts)
 {
@@ -371,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_newest), cmocka_unit_test(test_mirror),
         cmocka_unit_test(test_thin),   cmocka_unit_test(test_refused),
         cmocka_unit_test(test_many),   cmocka_unit_test(test_listing),
+        cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
 }
