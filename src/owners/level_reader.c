@@ -10,11 +10,14 @@
 #include "graph/wind.h"
 #include "owners/references.h"
 
-/* The memory of a thread: a batch of blocks, and a batch of leaves below one of them. */
+enum { ANNOUNCED = 4096 /* blocks, at a time */ };
+
+/* The memory of a thread: a batch of blocks, and leaves below them that are to be read. */
 struct bw_level_reader_worker {
     uint8_t *blocks, *leaves;
     bool wanted[BW_MAX_CHILDREN];
-    struct bw_range ranges[BW_MAX_CHILDREN];
+    struct bw_block_queue below;
+    struct bw_range ranges[ANNOUNCED];
 };
 
 /* A level that is being read. */
@@ -46,6 +49,7 @@ void bw_level_reader_end(struct bw_level_reader *levels)
     for (unsigned i = 0; levels->memory && i < levels->workers; i++) {
         free(levels->memory[i].blocks);
         free(levels->memory[i].leaves);
+        free(levels->memory[i].below.blocks);
     }
     for (unsigned i = 0; i < BW_MAX_LEVEL; i++)
         free(levels->lists[i].blocks);
@@ -94,33 +98,40 @@ static void add_nodes(struct bw_level_reader *levels, const struct bw_queued_blo
 static void read_batch(struct bw_level_reader *levels, unsigned worker,
                        const struct bw_queued_block *blocks, unsigned count, uint8_t *buffer);
 
-static void advise_leaves(struct bw_level_reader *levels, unsigned worker,
-                          const struct bw_node *node)
+static void advise_leaves(struct bw_level_reader *levels, unsigned worker)
 {
     struct bw_level_reader_worker *memory = &levels->memory[worker];
-    size_t count = 0;
-    for (uint32_t slot = 0; slot < node->item_count; slot++)
-        if (memory->wanted[slot])
-            memory->ranges[count++] =
-                (struct bw_range){bw_node_pointer_at(node, slot).bytenr, node->nodesize};
-    bw_blocks_advise(&levels->fs->reader, memory->ranges, count);
+    for (size_t i = 0; i < memory->below.count; i++)
+        memory->ranges[i] =
+            (struct bw_range){memory->below.blocks[i].pointer.bytenr, levels->fs->reader.nodesize};
+    bw_blocks_advise(&levels->fs->reader, memory->ranges, memory->below.count);
 }
 
-static void read_leaves(struct bw_level_reader *levels, unsigned worker,
-                        const struct bw_queued_block *parent, const struct bw_node *node)
+/* Reads the leaves that were chosen so far. */
+static void read_leaves(struct bw_level_reader *levels, unsigned worker)
 {
-    const struct bw_level_reader_worker *memory = &levels->memory[worker];
-    const unsigned batch = bw_block_batch(&levels->fs->reader);
-    struct bw_queued_block leaves[BW_BATCH];
-    unsigned count = 0;
-    advise_leaves(levels, worker, node);
+    struct bw_level_reader_worker *memory = &levels->memory[worker];
+    const size_t batch = bw_block_batch(&levels->fs->reader), count = memory->below.count;
+    if (!count)
+        return;
+    advise_leaves(levels, worker);
+    for (size_t at = 0; at < count; at += batch)
+        read_batch(levels, worker, &memory->below.blocks[at],
+                   (unsigned)(count - at < batch ? count - at : batch), memory->leaves);
+    memory->below.count = 0;
+}
+
+/* Leaves are read when the batch of their nodes ends, or when there are many. */
+static void choose_leaves(struct bw_level_reader *levels, unsigned worker,
+                          const struct bw_queued_block *parent, const struct bw_node *node)
+{
+    struct bw_level_reader_worker *memory = &levels->memory[worker];
+    if (memory->below.count + node->item_count > ANNOUNCED)
+        read_leaves(levels, worker);
     for (uint32_t slot = 0; slot < node->item_count; slot++) {
-        if (memory->wanted[slot])
-            leaves[count++] = child_of(parent, node, slot);
-        if (count == batch || slot + 1 == node->item_count) {
-            read_batch(levels, worker, leaves, count, memory->leaves);
-            count = 0;
-        }
+        const struct bw_queued_block child = child_of(parent, node, slot);
+        if (memory->wanted[slot] && !add(&memory->below, &child))
+            levels->no_memory = true;
     }
 }
 
@@ -137,7 +148,7 @@ static void handle_block(struct bw_level_reader *levels, unsigned worker,
     if (node->level > 1)
         add_nodes(levels, block, node, wanted);
     else
-        read_leaves(levels, worker, block, node);
+        choose_leaves(levels, worker, block, node);
 }
 
 static void read_batch(struct bw_level_reader *levels, unsigned worker,
@@ -178,6 +189,24 @@ static void pick(const struct level_tasks *level_tasks, size_t first, unsigned c
         memcpy(blocks, &levels->lists[level_tasks->level].blocks[first], count * sizeof *blocks);
 }
 
+/* Announces blocks of a level, in the order in which they will be read. */
+static void advise_level(const struct level_tasks *level_tasks, unsigned worker, size_t first,
+                         size_t end)
+{
+    const struct bw_level_reader *levels = level_tasks->levels;
+    struct bw_range *ranges = levels->memory[worker].ranges;
+    struct bw_queued_block blocks[BW_BATCH];
+    size_t ranged = 0;
+    for (size_t at = first; at < end; at += BW_BATCH) {
+        const unsigned count = (unsigned)bw_next_batch(end - at);
+        pick(level_tasks, at, count, blocks);
+        for (unsigned i = 0; i < count; i++)
+            ranges[ranged++] =
+                (struct bw_range){blocks[i].pointer.bytenr, levels->fs->reader.nodesize};
+    }
+    bw_blocks_advise(&levels->fs->reader, ranges, ranged);
+}
+
 static void run_task(void *context, unsigned worker, size_t task)
 {
     const struct level_tasks *level_tasks = context;
@@ -188,8 +217,11 @@ static void run_task(void *context, unsigned worker, size_t task)
     struct bw_queued_block blocks[BW_BATCH];
     for (size_t at = first; at < end && should_continue(levels, worker); at += batch) {
         const unsigned count = (unsigned)(end - at < batch ? end - at : batch);
+        if (at >= ANNOUNCED && (at - first) % ANNOUNCED < batch)
+            advise_level(level_tasks, worker, at, end - at < ANNOUNCED ? end : at + ANNOUNCED);
         pick(level_tasks, at, count, blocks);
         read_batch(levels, worker, blocks, count, levels->memory[worker].blocks);
+        read_leaves(levels, worker);
     }
     if (levels->row)
         levels->row(levels->context, worker);
@@ -203,6 +235,7 @@ static void read_level(struct bw_level_reader *levels, unsigned level)
     if (levels->order)
         level_tasks.count = levels->order(levels->context, level, list);
     level_tasks.step = level_tasks.count / (levels->workers * tasks_a_worker) + 1;
+    advise_level(&level_tasks, 0, 0, level_tasks.count < ANNOUNCED ? level_tasks.count : ANNOUNCED);
     bw_pool_run(levels->pool, (level_tasks.count + level_tasks.step - 1) / level_tasks.step,
                 run_task, &level_tasks);
     free(list->blocks);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Reading many trees with many threads, level by level: when a block is read, all blocks that may
- * refer to it have been read. Leaves are read together with the node above them, in batches, so
- * only nodes have to be remembered.
+ * refer to it have been read. Leaves are read together with the nodes above them, in batches, so
+ * only nodes have to be remembered. Blocks are announced before they are read.
  */
 #ifndef BW_OWNERS_LEVEL_READER_H
 #define BW_OWNERS_LEVEL_READER_H

@@ -38,6 +38,36 @@ at_most 20 big-directory check --quick
 at_most 80 gone deleted -j 1
 at_most 190 laptop deleted -j 1
 
+# requests FIXTURE ARGUMENT...: requests that a server of the image gets. The program keeps tree
+# blocks, so no block is requested twice.
+requests() {
+    rm -f "$WORK/stats"
+    nbdkit -r -U - --filter=stats file "$BUILD/fixtures/$1/dev1.img" statsfile="$WORK/stats" \
+        --run "\"\$PROGRAM\" $(printf '%q ' "${@:2}") \"\$uri\"" > "$WORK/out" 2> "$WORK/err"
+    sed -n 's/^read: \([0-9]*\) ops.*/\1/p' "$WORK/stats"
+}
+
+# at_most_requests LIMIT FIXTURE ARGUMENT...
+at_most_requests() {
+    local count
+    count=$(requests "${@:2}")
+    holds "${*:2}: at most $1 requests, not $count" [ "${count:-0}" -gt 0 -a "$count" -le "$1" ]
+}
+
+if grep -q NBD=1 "$BUILD/features" && have nbdkit &&
+    nbdkit --filter=stats --version > "$WORK/out"; then
+    export PROGRAM
+    at_most_requests 8 gone walk -j 1
+    at_most_requests 10 gone space -j 1
+    at_most_requests 18 laptop space -j 1
+    at_most_requests 20 gone check --quick
+    at_most_requests 32 laptop check --quick
+    at_most_requests 28 gone deleted -j 1
+    at_most_requests 28 laptop deleted -j 1
+else
+    skip nbdkit "requests of servers"
+fi
+
 # Tests of attributes read the inodes of candidates only: one leaf instead of all.
 bytes() {
     "$PROGRAM" -j 1 --summary "$@" "$BUILD/fixtures/big-directory/dev1.img" 2>&1 > "$WORK/out" |

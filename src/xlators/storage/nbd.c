@@ -213,17 +213,20 @@ static const struct bw_connection_read *failed_read(const struct run *run)
     return NULL;
 }
 
-/* Tree blocks may be read again; data are not. */
-static bool stays(const struct bw_frame *frame, enum bw_request_kind kind)
+/* Tree blocks may be read again, and the beginnings of images, where formats are recognized. Data
+ * are not. */
+static bool stays(const struct bw_frame *frame, const struct bw_request *request)
 {
-    return kind == BW_REQUEST_SUPER || kind == BW_REQUEST_TREE_BLOCK || frame->metadata;
+    enum { SECTOR = 4096 };
+    return request->kind == BW_REQUEST_SUPER || request->kind == BW_REQUEST_TREE_BLOCK ||
+           frame->metadata || (request->kind == BW_REQUEST_RAW && request->length < SECTOR);
 }
 
 static void keep(const struct batch *batch, const struct run *run)
 {
     for (size_t i = 0; i < run->count; i++) {
         const struct bw_request *request = run->requests[i];
-        if (stays(batch->frame, request->kind))
+        if (stays(batch->frame, request))
             bw_connection_keep(batch->nbd->connection, request->address, request->length,
                                request->buffer);
     }
