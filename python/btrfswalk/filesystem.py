@@ -79,6 +79,11 @@ class FileSystem:
     encrypted volumes, `inside=["/vm/disk.raw"]` for an image in the file system. Use it in a `with`
     statement, or close it.
 
+    An image may be the address of an NBD server. With `helpers="on"`, qemu-nbd and nbdkit serve
+    containers such as qcow2, compressed images and web addresses; with `helpers="backing"` also
+    images that refer to other files (enum bw_helper_mode in image.h). `timeout` is the number of
+    seconds after which a silent server counts as lost.
+
     Damage does not end the methods that return many results. Each loss becomes one of the last
     `messages`, and a message of the logger "btrfswalk"; `status.damages` counts them. Several
     threads may use a file system at once.
@@ -91,11 +96,15 @@ class FileSystem:
         self.images = images
         self.messages: "collections.deque[Message]" = collections.deque(maxlen=self.MESSAGES)
         self._given = given
+        self._servers = make_servers(given.get("helpers"), given.get("timeout"))
+        given = {name: value for name, value in given.items()
+                 if name not in ("helpers", "timeout")}
         state, rest = options.split("struct bw_generation_choice", given)
         if state:
             rest["state"] = state
         self._options = options.fill("struct bw_fs_options", {"paths": list(images), **rest})
         self._reporter = ffi.new_handle(self.messages)
+        self._options.servers = self._servers
         self._options.reporter = {"report": lib.python_report, "context": self._reporter}
         self._open: "weakref.WeakSet[Any]" = weakref.WeakSet()
         self._connect()
@@ -124,6 +133,8 @@ class FileSystem:
                 one.close()
             pointer, self._pointer = self._pointer, None
             lib.bw_fs_close(pointer)
+            if self._servers:
+                ffi.release(self._servers)
 
     def __enter__(self) -> "FileSystem":
         return self
@@ -256,7 +267,24 @@ class FileSystem:
         return self._walk(start, given, ffi.NULL,
                           lambda chunk: structures.decode(chunk[:-1]).split("\0"))
 
-    def _walk(self, start: Any, given: "dict[str, Any]", rows: Any, expand: Any) -> "Stream[Any]":
+    def arrow(self, start: Any = None, *, fields: "str | Iterable[str]" = "",
+              **given: Any) -> "Stream[bytes]":
+        """The files that `walk()` finds as an Arrow IPC stream, in pieces: `b"".join(...)` is read
+        by `pyarrow.ipc.open_stream()` or `polars.read_ipc_stream()`. `fields` are the columns, by
+        default all of records.FileInfo."""
+        columns = fields.split(",") if isinstance(fields, str) else list(fields)
+        rows = make_rows("fileinfo", columns if any(columns) else [], "arrow")
+        sink = ffi.new("struct bw_rows_stream *", {"rows": rows, "consume": lib.python_consumer})
+
+        def begin(walk: Any, receiver: Any) -> None:
+            sink.context = receiver.context
+            walk.consume, walk.context = ffi.addressof(lib, "bw_rows_take"), sink
+
+        return self._walk(start, given, rows, lambda chunk: [chunk], begin,
+                          lambda: lib.bw_rows_end(sink))
+
+    def _walk(self, start: Any, given: "dict[str, Any]", rows: Any, expand: Any,
+              begin: Any = None, end: Any = None) -> "Stream[Any]":
         known, conditions = options.split("struct bw_walk_options", given)
         walk = options.fill("struct bw_walk_options", {"start": start, **known})
         selection = self._select(conditions, known.get("subvolume"))
@@ -266,7 +294,11 @@ class FileSystem:
 
         def run(receiver: Any) -> Any:
             walk.context = receiver.context
+            if begin:
+                begin(walk, receiver)
             receiver.check(lib.bw_walk(self._handle, walk, summary))
+            if end:
+                receiver.check(end())
             return structures.convert("struct bw_walk_summary", summary)
 
         return Stream(self, run, take_bytes, expand, limit=16)
@@ -496,10 +528,23 @@ def take_bytes(data: Any, length: int) -> bytes:
     return bytes(ffi.buffer(data, length))
 
 
-def make_rows(record: str, members: "list[str]") -> Any:
-    """Rows of a record, as lines of JSON."""
+def make_servers(helpers: Any, timeout: "float | None") -> Any:
+    """Connections and helpers for images that are not plain files; NULL if there are none."""
+    if helpers is None and timeout is None:
+        return ffi.NULL
+    made = ffi.new("struct bw_servers **")
+    mode = structures.to_enumeration("enum bw_helper_mode", "off" if helpers is None else helpers)
+    check(lib.bw_servers_create(mode, made))
+    if timeout is not None:
+        lib.bw_servers_set_timeout(made[0], int(timeout * 1000))
+    return ffi.gc(made[0], lib.bw_servers_destroy)
+
+
+def make_rows(record: str, members: "list[str]", style: str = "json_lines") -> Any:
+    """Rows of a record: lines of JSON, or another style."""
     made = options.fill("struct bw_rows_options", {
-        "members": ",".join(members), "style": "json_lines", "terminator": b"\n"})
+        "members": ",".join(members) if members else None, "style": style,
+        **({"terminator": b"\n"} if style == "json_lines" else {})})
     rows = ffi.new("struct bw_rows **")
     check(lib.bw_rows_create(record.encode(), made, rows))
     return ffi.gc(rows[0], lib.bw_rows_destroy)

@@ -10,7 +10,9 @@ import json
 import logging
 import os
 import stat
+import shutil
 import subprocess
+import tempfile
 import threading
 import unittest
 from pathlib import Path
@@ -401,6 +403,39 @@ class Life(Opened):
         with self.assertRaisesRegex(btrfswalk.UsageError, "no volume nothing"):
             btrfswalk.FileSystem(image("plain"), graph={
                 "edits": [{"kind": "option", "text": "nothing.mode=off"}]})
+
+    def test_helpers(self):
+        expected = list(self.opened("plain").paths())
+        with btrfswalk.FileSystem(image("plain"), helpers="on", timeout=5) as fs:
+            self.assertEqual(list(fs.paths()), expected)
+            with fs.at(backup=0) as older:
+                self.assertEqual(older.status.damages, 0)
+        with self.assertRaisesRegex(ValueError, "never is none of: backing, "):
+            btrfswalk.FileSystem(image("plain"), helpers="never")
+        with self.assertRaises(btrfswalk.Error):
+            btrfswalk.FileSystem("nbd+unix:///?socket=/nowhere", timeout=0.5)
+        if shutil.which("qemu-img") and shutil.which("qemu-nbd"):
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "image.qcow2")
+                subprocess.run(["qemu-img", "convert", "-O", "qcow2", image("plain"), path],
+                               check=True)
+                with btrfswalk.FileSystem(path, helpers="on") as fs:
+                    self.assertEqual(list(fs.paths()), expected)
+
+    def test_arrow(self):
+        fs, program = self.opened("plain"), os.environ["PROGRAM"]
+        for fields, words in (("", []), ("path,size", ["-o", "path,size"])):
+            stream = fs.arrow(fields=fields, types=("files", "directories"))
+            self.assertEqual(b"".join(stream), subprocess.run(
+                [program, "walk", "--arrow", "--type", "f,d", *words, image("plain")],
+                check=True, stdout=subprocess.PIPE).stdout)
+            self.assertEqual(stream.summary.files, len(list(fs.walk(
+                types=("files", "directories")))))
+
+    def test_shards(self):
+        fs = self.opened("plain")
+        parts = [path for i in range(3) for path in fs.paths(shard=i + 1, shards=3)]
+        self.assertEqual(sorted(parts), sorted(fs.paths()))
 
     def test_closed_while_read(self):
         fs = self.opened("compressed")
